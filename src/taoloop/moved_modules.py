@@ -24,7 +24,7 @@ MOVED_MODULES = {
     "taoloop.core.request": "taoloop.core.effects",
     "taoloop.core.spec": "taoloop.core.agent_spec",
     "taoloop.core.transcript": "taoloop.core.views.transcript",
-    "taoloop.dialects.reply": "taoloop.dialects.read_reply",
+    "taoloop.dialects.reply": "taoloop.dialects.standalone_reader",
     "taoloop.journals.holds": "taoloop.journals.base",
     "taoloop.journals.spending": "taoloop.journals.costs",
     "taoloop.models.fallback": "taoloop.models.wrappers.fallback",

@@ -13,24 +13,27 @@ from taoloop.core.prompts import PromptSet
 
 
 class Dialect(Protocol):
-    """One form of writing decisions. Pure: the same reply is always read the same way.
-
-    `name` is also the key of its prompt texts (`form_NAME`, `form_NAME_answer`, `thought_NAME`). `native` says
-    that the provider gets the tools through its API; otherwise the prompt describes them. `stop` are sequences
-    at which the provider should cut, so that a model does not go on to invent its observations.
-    """
+    """One form of writing decisions. Pure: the same reply is always read the same way."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name, and the key of its prompt texts (`form_NAME`, `form_NAME_answer`, `thought_NAME`)."""
+        ...
+
     @property
-    def native(self) -> bool: ...
+    def native(self) -> bool:
+        """Whether the provider gets the tools through its API; otherwise the prompt describes them."""
+        ...
+
     @property
-    def stop(self) -> tuple[str, ...]: ...
+    def stop(self) -> tuple[str, ...]:
+        """Sequences at which the provider should cut, so that a model does not continue with invented observations."""
+        ...
 
     def read(self, reply: ModelReply, cards: Sequence[ToolCard], *, json_answer: bool = False) -> Decision | Problem:
-        """The one decision in a reply, or why there is none. Never raises, whatever the reply holds.
+        """The one decision in a reply, or why there is none. Never raises, whatever the reply contains.
 
-        `json_answer`: the run has an output schema, so the answer is a JSON value; where it stands as one and not as
+        `json_answer`: the run has an output schema, so the answer is a JSON value. If it is written as one and not as
         a text, the answer's text is that whole value as JSON, empty objects and lists included.
 
         Fails closed: broken or truncated arguments, two decisions, an action beside a final answer and anything
@@ -44,7 +47,7 @@ class Dialect(Protocol):
         ...
 
     def echo(self, replied: ModelReplied, requested: Sequence[ActionRequested]) -> Message:
-        """The model's own reply as it stands in later prompts. `requested` are the calls that came of it.
+        """The model's own reply as later prompts show it. `requested` are the calls that it led to.
 
         A reply that was rejected has no calls; it is shown as plain text.
         """
@@ -55,5 +58,5 @@ class Dialect(Protocol):
         ...
 
     def correction(self, rejected: ReplyRejected, prompts: PromptSet, *, tools: bool, reasons: bool) -> Message:
-        """What the model is told after an unreadable reply: what was wrong, and the form that is expected."""
+        """The message to the model after an unreadable reply: what was wrong, and the form that is expected."""
         ...

@@ -1,6 +1,6 @@
 """The prompt as a view of the trace. It only grows: each request's messages begin with those of the last one.
 
-The one exception is a `Compacted` fact: there the messages are made anew from the events, and from then on grow again.
+The one exception is a `Compacted` fact: there the messages are rebuilt from the events, and from then on grow again.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ OLD_OBSERVATION_CHARS = 400
 _NO_AGENT = AgentSpec()  # until the run has begun
 _SIDE_PURPOSES = ("compact", "pin", "read")  # what was asked beside the conversation
 _WORTH_CUTTING_CHARS = 200  # a cut comes with a note of about this length
-_LEAST_RATIO, _MOST_RATIO = 0.5, 3.0  # how far a provider's count may move our estimate of what it has not counted
+_LEAST_RATIO, _MOST_RATIO = 0.5, 3.0  # how far a provider's count may change our estimate of the rest
 
 
 class Conversation:
@@ -68,15 +68,15 @@ class Conversation:
         self.messages: list[Message] = []
         self._rules, self._tools, self._reasons = rules, tools, reasons
         self._events = events
-        self._summary: Compacted | None = None  # what stands for the oldest steps
+        self._summary: Compacted | None = None  # what replaces the oldest steps
         self._first_event = 1  # the event from which on everything is shown
         self._previewed_through = 0  # the last step whose observations are shown as previews
         self._pending_notes: list[Noted] = []  # remarks that wait for the results of the calls that are open
         self._note_events: list[Event] = []  # remarks of people, which outlive every compaction
         self._compacted_before = 0  # compactions before this event have been taken in
         self._tool_tokens_estimate: int | None = None  # tokens of the tools that the provider gets through its API
-        self._message_tokens: list[int] = []  # tokens of each message, as far as they were asked for
-        self._provider_count: tuple[int, int] | None = None  # so many messages, and the provider's count of them
+        self._message_tokens: list[int] = []  # tokens of each message, as far as they were counted
+        self._provider_count: tuple[int, int] | None = None  # a number of messages, and the provider's count
         self._ratio = 1.0  # of the provider's count to ours
         self._refused_tokens: int | None = None  # a prompt of this size was too long
         self._agent = _NO_AGENT
@@ -90,7 +90,7 @@ class Conversation:
         self._opaque: OpaqueObservations | None = None  # where the model must not read observations
 
     def fold(self, event: Event) -> None:
-        """Add what the model is to see of this event; most facts are none of its business."""
+        """Add what the model is to see of this event; most facts are not shown to it."""
         fact = event.fact
         if (show := _FOLDERS.get(type(fact))) is not None:
             show(self, fact)
@@ -208,7 +208,7 @@ class Conversation:
         return next((e.seq for e in events if isinstance(e.fact, ModelReplied) and e.fact.step == step), end)
 
     def _rebuild(self, end: int) -> None:
-        """Make the messages anew: the head, what people said, the summary, and the events after those it stands for."""
+        """Rebuild the messages: the head, the notes of people, the summary, and the events that it does not cover."""
         self.messages, self._message_tokens = [], []
         self._closing, self._requests = False, {}
         self._replied, self._requested = None, []
@@ -224,7 +224,7 @@ class Conversation:
             self.fold(event)
         self._provider_count, self._refused_tokens = None, refused  # the count was of the longer prompt
 
-    # What is said
+    # Its messages
 
     def _start(self, fact: RunStarted) -> None:
         agent = self._agent = fact.agent

@@ -220,7 +220,7 @@ def _parse_text_call(text: str, cards: Sequence[ToolCard], *, json_answer: bool)
     or ends the text; any other only if it ends the text and is marked, or is all of the text.
 
     Raises:
-        ReplyParseError: there is none that may be believed.
+        ReplyParseError: no decision in it may be believed.
     """
     decision = parse_reply(text, cards, json_answer=json_answer)
     if isinstance(decision, Answer):
@@ -281,7 +281,7 @@ def _is_decision_label(label: re.Match[str], cards: Sequence[ToolCard]) -> bool:
 
 
 def _find_next_turn(text: str) -> int:
-    """Where the turn of somebody else begins behind an answer; 0 where none does.
+    """Where another party's turn begins after an answer; 0 if none does.
 
     Raises:
         ReplyParseError: it is not clear whether a line is such a turn, or one of the answer.
@@ -305,7 +305,7 @@ def _in_fence(text: str, position: int) -> bool:
 
 
 def _has_marked_tool_name(text: str, cards: Sequence[ToolCard]) -> bool:
-    """Whether signs of control, or tags, stand around the name of a known tool: a call in a notation nobody knows."""
+    """Whether control tokens or tags enclose the name of a known tool: a call in an unknown notation."""
     if _CONTROL_MARK.search(text):
         names = {card.name.casefold() for card in cards}
         words = (word.group().casefold() for word in _IDENTIFIER.finditer(text))

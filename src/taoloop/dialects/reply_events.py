@@ -23,11 +23,11 @@ def reply_to_events(
 ) -> list[Fact]:
     """The reply as a fact, followed by its rejection if it cannot be read as one decision, or `check` refuses it.
 
-    A reply of the purpose `compact` is a summary, one of `read` tells what observations say: there is no decision to
-    be read in them. One of `pin` says what the task calls for (`pinned`); where it is unreadable, it says nothing.
+    A reply of the purpose `compact` is a summary and one of `read` reports on observations: neither has a decision. One
+    of `pin` says what the task asks for (`pinned`); if it is unreadable, it says nothing.
 
     Raises:
-        ModelError: the reply is none: a field has a type that no trace could give back.
+        ModelError: a field of the reply has a type that a trace could not restore.
     """
     request = effect.request
     _validate_reply(reply)
@@ -83,7 +83,7 @@ def _truncated_answer(reply: ModelReply, request: ModelRequest) -> Answer | None
 
 
 def _validate_reply(reply: Any) -> None:
-    """Models are written by anybody: what they hand over is checked before it is believed."""
+    """Check the types of a reply: any caller may bring a model of its own."""
     if type(reply) is not ModelReply:
         raise ModelError(f"The model gave {type(reply).__name__!r} instead of a ModelReply.")
     usage, cost = reply.usage, reply.cost_usd

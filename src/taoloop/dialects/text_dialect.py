@@ -41,7 +41,7 @@ class TextReplyDialect(ABC):
     stop: tuple[str, ...] = ()
 
     def read(self, reply: ModelReply, cards: Sequence[ToolCard], *, json_answer: bool = False) -> Decision | Problem:
-        """The one decision in a reply, or why there is none: the short way, or by the tolerant reader."""
+        """The one decision in a reply, or why there is none: by the fast path, or by the tolerant parser."""
         try:
             reject_truncated(reply)
             quick = self.parse_canonical(reply.text, cards)
@@ -83,7 +83,7 @@ def correction_message(
 
 
 def displayed_reply(text: str) -> str:
-    """A rejected reply as it stands in later prompts: never empty, and bounded."""
+    """A rejected reply as later prompts show it: never empty, and bounded."""
     if not text.strip():
         return EMPTY_REPLY
     return text if len(text) <= MAX_ECHO_CHARS else text[: MAX_ECHO_CHARS - 1] + "…"

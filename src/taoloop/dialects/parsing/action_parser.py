@@ -183,7 +183,7 @@ def _parse_input_of(cursor: ReplyCursor, state: ParseState, name: str, start: in
 
 
 def _parse_bare_input(cursor: ReplyCursor, state: ParseState, name: str, span: tuple[int, int, int]) -> int:
-    """Parse an input that is no JSON. `span`: its start, the position behind its blanks and fence, and its end."""
+    """Parse an input that is not JSON. `span`: its start, the position after its blanks and fence, and its end."""
     start, position, end = span
     text = cursor.text
     body, before = text[position:end].strip(), text[start:position]
@@ -255,7 +255,7 @@ def parse_json_input(cursor: ReplyCursor, state: ParseState, name: str, position
 
 
 def _apply_text_input(state: ParseState, name: str, body: str) -> None:
-    """Decide on the call whose input is a text that is no JSON."""
+    """Decide on the call whose input is a text that is not JSON."""
     cards = state.cards
     card = resolve_tool_name(name, cards)
     if INLINE_LABEL.search(body):

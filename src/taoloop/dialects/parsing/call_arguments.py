@@ -180,7 +180,7 @@ def _wrapper_content(value: dict[str, Any], card: ToolCard | None, tool: str, ca
 
 
 def parse_bare_input(raw: str, name: str, card: ToolCard | None) -> tuple[Any, bool]:
-    """The value in the text of an input that is no JSON object, and whether it is a guess.
+    """The value in the text of an input that is not a JSON object, and whether it is a guess.
 
     Raises:
         ReplyParseError: it is empty, ambiguous, or a program.
@@ -291,7 +291,7 @@ def parse_keyword_arguments(text: str, position: int) -> tuple[dict[str, Any], i
 
 
 def parse_call_arguments(text: str, position: int, card: ToolCard | None) -> tuple[Any, int, bool]:
-    """What stands behind the `(` of a call: named arguments, one object, or one value; and where it ends.
+    """What follows the `(` of a call: named arguments, one object, or one value; and where it ends.
 
     Raises:
         NotJsonError: it is broken, or values have no names though there are several parameters.

@@ -1,6 +1,6 @@
 """What is taken off a reply before it is read: thinking, roles and control tokens that leaked, invisible characters.
 
-Only what cannot stand inside of a JSON string is touched, so no value changes. A reply that the provider cut, and one
+Only what cannot be inside a JSON string is touched, so no value changes. A reply that the provider cut, and one
 whose thinking never ended, are refused here.
 """
 
@@ -68,7 +68,7 @@ _STRIP_INVISIBLE = str.maketrans(
 )
 
 END_TOKEN = lazy_pattern(rf"(?:{_END_TOKENS})(?=\s*+(?:\Z|\n|<))")
-"""A token that ends a turn: what stands behind it is another turn."""
+"""A token that ends a turn: what follows it is another turn."""
 
 
 def is_truncated(reply: ModelReply) -> bool:
@@ -87,7 +87,7 @@ def reject_truncated(reply: ModelReply) -> None:
 
 
 def clean_reply(text: str) -> str:
-    """`text` without thinking, roles and control tokens at its edges, and without unseen signs in its labels.
+    """`text` without thinking, roles and control tokens at its edges, and without invisible characters in its labels.
 
     Raises:
         ReplyParseError: a thinking block was never closed, or the text holds halves of characters.
@@ -139,7 +139,7 @@ def strip_thinking(text: str) -> str:
     """`text` without `<think>…</think>` blocks and the like; a lone closing tag closes what a template had opened.
 
     A tag opens a block at the beginning or the end of a line, or behind a label, where no quote and no
-    brace is open: there it cannot stand inside a string. An open block ends at the next closing tag, unless a string or
+    brace is open: there it cannot be inside a string. An open block ends at the next closing tag, unless a string or
     an object that began on the same line is still open there.
 
     Raises:
@@ -180,7 +180,7 @@ def strip_thinking(text: str) -> str:
 
 
 class _OpenDelimiters:
-    """Whether a string or an object is open behind what was seen; `plain`: there was no sign of either."""
+    """Whether a string or an object is open after the text so far; `is_prose`: it has no delimiter of either."""
 
     def __init__(self) -> None:
         self.quotes = self.braces = 0
@@ -197,7 +197,7 @@ class _OpenDelimiters:
 
 
 def _is_lone_closing_tag(text: str, start: int, end: int, *, is_prose: bool) -> bool:
-    """Whether a lone closing tag stands at the edge of a line, or between plain words and a decision."""
+    """Whether a lone closing tag is at the edge of a line, or between plain words and a decision."""
     if _is_opening_tag(text, start, end):
         return True
     begins = _DECISION_START.match(text, end) or LABEL.match(text[end : end + 200].lstrip(EDGE_CHARS))
@@ -250,7 +250,7 @@ def _clean_labels(text: str) -> str:
 
 
 def _text_after(line: str, visible_chars: int) -> str:
-    """What stands in `line` behind so many visible characters."""
+    """What follows this many visible characters of `line`."""
     for index, char in enumerate(line):
         if not visible_chars:
             return line[index:].lstrip(EDGE_CHARS)

@@ -138,7 +138,7 @@ def is_observation(value: Any) -> bool:
 
 
 def is_message(value: Any) -> bool:
-    """Whether an object is a message of somebody else: `{"role": "user", "content": …}`, a result of a tool."""
+    """Whether an object is a message of another party: `{"role": "user", "content": …}`, a result of a tool."""
     if not isinstance(value, dict):
         return False
     values = {plain_key(key): plain_key(text) for key, text in value.items() if isinstance(text, str)}
@@ -316,7 +316,7 @@ def _is_empty_answer(value: Any) -> bool:
 def _collect_flat_arguments(
     source: dict[str, Any], roles: dict[str, list[str]], unknown_keys: list[str], name: str, cards: Sequence[ToolCard]
 ) -> dict[str, Any]:
-    """Arguments that stand beside the name of the tool instead of under a key of their own."""
+    """Arguments beside the name of the tool instead of under a key of their own."""
     card = resolve_tool_name(name, cards)
     if card is None or any(key not in card.parameters for key in unknown_keys):
         _reject_unknown_keys(source, unknown_keys)

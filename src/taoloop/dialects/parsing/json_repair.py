@@ -23,7 +23,7 @@ _NUMBER = lazy_pattern(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?(?![\w.
 _WORD = lazy_pattern(r"[^\W\d][\w.-]*")
 _KEY = lazy_pattern(r"[^\W\d](?:[\w-]|\\_)*")
 _ESCAPE = lazy_pattern(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)", re.DOTALL)
-_STOP = lazy_pattern(r"```|~~~|</|<[|｜]|\[/")  # marks that can only stand behind a value
+_STOP = lazy_pattern(r"```|~~~|</|<[|｜]|\[/")  # marks that can only follow a value
 _LABELLED = lazy_pattern(rf"\n[\s{INVISIBLE}]*(?:[>#*_`+•-][^\S\n]*){{0,4}}[^\W\d][\w ]{{1,24}}[*_`]{{0,3}}[:：]")
 _JSON_LIKE = lazy_pattern(
     rf"[{{｛][\s{INVISIBLE}]*+(?:[\"'“”‘’＂＇`}}｝]|\\\"|//|/\*|#|[^\W\d][\w\\-]{{0,40}}\s{{0,4}}[:：])"
@@ -129,7 +129,7 @@ def unescape_quotes(text: str) -> str:
     """The text whose quotes were all escaped, as in a JSON string that lost its own quotes.
 
     Raises:
-        NotJsonError: it is none.
+        NotJsonError: it is no such text.
     """
     inner, _ = decode_at(f'"{text.strip()}"')
     return str(inner)
@@ -155,7 +155,7 @@ class _LenientReader:
         raise NotJsonError("json_at", fault=LocalizedText(name, values), position=self.position + 1)
 
     def skip_gap(self) -> str:
-        """Behind blanks and comments; the sign that stands there (empty at the end)."""
+        """Skip blanks and comments; the character that follows (empty at the end)."""
         self.position = match_end(_GAP, self.text, self.position)
         return self.text[self.position : self.position + 1]
 
@@ -299,7 +299,7 @@ class _LenientReader:
         return decode_escapes(self.text[start:end])
 
     def _closes_string(self, position: int) -> bool:
-        """Whether a quote before `position` ends its string: a sign of structure or the end follows."""
+        """Whether a quote before `position` ends its string: a structural character or the end follows."""
         after = match_end(SPACE, self.text, position)
         char = self.text[after : after + 1]
         return (

@@ -43,7 +43,7 @@ LABEL_PATTERNS: dict[Kind, str] = {
         r"|utilisateur|benutzer|nutzer|usuario|usuaria|usuário|utente|gebruiker|пользователь|użytkownik|kullanıcı|ユーザー?|사용자"
     ),
 }
-"""The words that open each kind of section, as patterns without the signs around them."""
+"""The words that open each kind of section, as patterns without the marks around them."""
 
 _OPEN = r"(?P<bold>[*_`]{1,3}|[\[【(（「<✿])"
 _CLOSE = r"[*_`\]】)）」>✿]{0,4}"
@@ -104,7 +104,7 @@ FINAL_AHEAD = lazy_pattern(
     r"|<(?:final|answer)|channel\|>\s{0,3}final|boxed\{",
     re.IGNORECASE,
 )
-"""Any sign that a model goes on to finish: looked for behind an invented observation."""
+"""Any sign that the model finishes: searched for after an invented observation."""
 
 SPOKEN = lazy_pattern(
     r"^[ \t]*+[>#*_` \t\[(-]{0,6}(?:system|developer|operator|administrator|customer|client|approver|reviewer"
@@ -112,7 +112,7 @@ SPOKEN = lazy_pattern(
     r"[*_`\])]{0,4}[ \t]{0,3}[:：]",
     re.IGNORECASE | re.MULTILINE,
 )
-"""A line before a decision that gives the words of somebody else: nothing that writes may rest on it."""
+"""A line before a decision with another party's words: no call of a tool that writes may rest on it."""
 
 STUMP = lazy_pattern(r"\n[ \t]*[>#*_`-]{0,4}[ \t]{0,2}(?P<stump>[a-z]{3,11}|[观觀][察测]?)[ \t]*\Z", re.IGNORECASE)
 

@@ -1,7 +1,7 @@
 """Calls in the notations of model families, when they leak into the text of a reply.
 
-Every notation is marks around the same few things, so there is no reader per family: marks are skipped, and what
-stands between them is a name in a tag with parameters, a name followed by JSON, JSON alone, or `name(key="value")`.
+Every notation is marks around the same few things, so there is no parser per family: marks are skipped, and what
+is between them is a name in a tag with parameters, a name followed by JSON, JSON alone, or `name(key="value")`.
 
 | marks | families |
 |---|---|
@@ -101,7 +101,7 @@ def parse_leaked_calls(text: str, position: int, cards: Sequence[ToolCard]) -> t
     """The calls that begin at the mark at `position`, and where the last one ends.
 
     Raises:
-        ReplyParseError: what stands between the marks is no complete call.
+        ReplyParseError: what is between the marks is not a complete call.
     """
     calls: list[LeakedCall] = []
     start = position
@@ -233,7 +233,7 @@ def _parse_function_calls(text: str, match: re.Match[str], cards: Sequence[ToolC
 
 
 def _parse_escaped_call(text: str, head: re.Match[str], calls: list[LeakedCall]) -> int:
-    """`call:name{key:<escape>text<escape>,other:5}`: an object whose texts stand between marks instead of quotes."""
+    """`call:name{key:<escape>text<escape>,other:5}`: an object whose texts are between marks instead of quotes."""
     parts: list[str] = []
     position, depth, open_mark = head.end(), 0, ""
     for match in _ESCAPES.finditer(text, position):

@@ -42,7 +42,7 @@ class ParseState:
     repeats_task: bool = False
     """Whether the reply begins with the label of the task, as some models repeat it."""
     foreign_words: str = ""
-    """A line before the decision that may be somebody else's words."""
+    """A line before the decision that may be another party's words."""
 
     def decide(self, decision: Call | str) -> None:
         """Keep the decision; the same one once more changes nothing.
@@ -179,7 +179,7 @@ def read_json(cursor: ReplyCursor, state: ParseState, position: int, tool: str |
     """The JSON value at a position: the input of `tool`, or without one an object by itself.
 
     Raises:
-        ReplyParseError: it is no JSON.
+        ReplyParseError: it is not JSON.
     """
     try:
         return parse_value(cursor.text, position)
@@ -232,7 +232,7 @@ def end_segment(cursor: ReplyCursor, state: ParseState, end: int) -> None:
 
 
 def _check_foreign_words(cursor: ReplyCursor, state: ParseState, text: str) -> None:
-    """Reject a line that gives a result, and note one in which somebody else speaks."""
+    """Reject a line that gives a result, and note one in which another party speaks."""
     result = BARE_RESULT.search(text)
     is_filled = result is not None and bool(text[result.end() :].strip())
     if result is not None and (cursor.segment == "thought" or (is_filled and not OWN_OUTPUT.search(result.group()))):

@@ -1,4 +1,4 @@
-"""The signs that the reader of a reply stops at, and what may stand around a value."""
+"""The marks at which the parser of a reply stops, and what may enclose a value."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from taoloop.dialects.parsing.json_repair import INVISIBLE
 from taoloop.dialects.parsing.labels import LABEL
 from taoloop.dialects.parsing.leaked_calls import OPENER
 
-FOREIGN_TURN = (  # a tag or a token that opens the turn of somebody else
+FOREIGN_TURN = (  # a tag or a token that opens another party's turn
     r"<(?:observation|observe|tool_response|tool_result|tool_output|function_results?|function_response|result|output)\b[^<>\n]{0,80}>"
     r"|<[|｜](?:observation|tool▁outputs?▁begin|tool_response|tool_output|user|ipython|tool_result)[^<>|｜\n]{0,20}[|｜]?>"
     r"|<[|｜]im_start[|｜]>\s{0,2}(?:user|tool|system)|<\|start_header_id\|>(?:user|tool|ipython)|<start_of_turn>(?:user|tool)"
@@ -20,7 +20,7 @@ MAX_PARTS = 5_000
 """Labels, objects, fences and braces of a reply that are looked at, which bounds the time for any reply."""
 
 MAX_PROSE = 4_000
-"""Characters of prose that may stand behind a decision."""
+"""Characters of prose that may follow a decision."""
 
 MAX_OBJECTS = 100
 """Objects in an answer that are looked at."""
@@ -46,7 +46,7 @@ ANNOUNCED = lazy_pattern(
 WRAPPED_JSON = lazy_pattern(
     r"(?:\(|=|\$?JSON\b:?|<(?:json|action_input|input|args|arguments|parameters)>)\s{0,8}(?=[{｛])", re.IGNORECASE
 )
-"""What may stand around an object in place of a fence."""
+"""What may enclose an object in place of a fence."""
 OBJECT = lazy_pattern(rf"[\"'“]?[\[［]?[\s{INVISIBLE}]*+[{{｛]")
 LANGUAGE = lazy_pattern(rf"(?P<word>json\w?)[ \t]*+:?[ \t]*+\n[\s{INVISIBLE}]*+(?=[\"'“\[［{{｛])", re.IGNORECASE)
 """The language of a code fence on a line of its own, where the fence got lost."""
@@ -70,7 +70,7 @@ AGREEMENT = lazy_pattern(
     r"|\s*(?:好|可以|是的|确认|同意|批准|没问题|行[,，。])",
     re.IGNORECASE,
 )
-"""The words of somebody who agrees: no task, and so no echo of one."""
+"""The words of a person who agrees: they are not the task, so they do not repeat it."""
 OWN_OUTPUT = lazy_pattern(r"respon|output|returns?\b|ausgabe|salida|sortie|输出|响应|返回|回应", re.IGNORECASE)
 TOOL_ROLE = lazy_pattern(r"\W*(?:tool|function|工具|函数)\W*", re.IGNORECASE)
 LINE_BRACE = lazy_pattern(r"^[ \t>]*+\[?[ \t]*+\{", re.MULTILINE)

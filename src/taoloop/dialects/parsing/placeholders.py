@@ -1,4 +1,4 @@
-"""Values that are none: placeholders, words of the prompt's own template, empty answers."""
+"""Texts in place of values: placeholders, words of the prompt's own template, empty answers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MAX_CHARS = 80  # a placeholder or a phrase of a template is short
 
 
 def is_placeholder(text: str) -> bool:
-    """Whether a text is a place to be filled: `<email>`, `{{id}}`, `${name}`, `...`. HTML tags are values."""
+    """Whether a text is a placeholder: `<email>`, `{{id}}`, `${name}`, `...`. HTML tags are values."""
     if len(text) > _MAX_CHARS:
         return False
     match = _PLACEHOLDER.fullmatch(text)
@@ -44,7 +44,7 @@ def is_placeholder(text: str) -> bool:
 
 
 def reject_placeholders(args: Any, tool: str, cards: Sequence[ToolCard] = ()) -> None:
-    """Refuse arguments in which a place was left unfilled; a handle is none where `ask_about` is among the cards.
+    """Refuse arguments with a placeholder; a handle does not count as one if `ask_about` is among the cards.
 
     Raises:
         ReplyParseError: it names the tool and the placeholder.

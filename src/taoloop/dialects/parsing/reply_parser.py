@@ -1,4 +1,4 @@
-"""The parser behind every dialect: from the text of a reply to its one decision, or to why there is none.
+"""The parser behind every dialect: from the text of a reply to its one decision, or to the reason why it has none.
 
 The problem. A model is asked for one form and writes another: labels in bold or in Chinese, JSON with comments, a call
 in the notation of its own family, two steps at once, an observation that it made up, a thought after the decision. A
@@ -18,7 +18,7 @@ The invariants.
 
 - At most one decision. A second one that differs is an error; there is no order of precedence among decisions.
 - Nothing after the first observation, result or turn that the model wrote itself is believed. A decision that was
-  complete before it stands, unless a final answer follows that rests on the invention.
+  complete before it counts, unless a final answer follows that rests on the invention.
 - Syntax is repaired, values are not. A repair that guesses (`is_guess`) is good enough only for tools that read.
 - No text is dropped in silence: what belongs to nothing is an error, except prose around a complete decision.
 - The time is linear in the length of the reply: every pattern is bounded, and so is the number of events and objects.
@@ -358,7 +358,7 @@ def _check_repeated_arguments(state: ParseState, parsed: RepairedJson) -> None:
 
 
 def _check_foreign_words(cursor: ReplyCursor, state: ParseState) -> None:
-    """Reject a call of a tool that writes where it may rest on what somebody else is made to say before it."""
+    """Reject a call of a tool that writes if it may rest on words that the reply attributes to another party."""
     words, call = state.foreign_words, state.decision
     if not (words or state.repeats_task) or not isinstance(call, Call):
         return

@@ -19,10 +19,10 @@ _FENCED = lazy_pattern(r"(?P<before>[^`]*)(?P<fence>`{3,})(?:json)?[ \t]*\n(?P<b
 
 
 def answer_values(text: str) -> tuple[list[Any], str, str]:
-    """What the text of an answer may stand for, the likeliest first; the prose before it; why it is no JSON.
+    """What the text of an answer may mean, the most likely value first; the prose before it; why it is not JSON.
 
-    It is JSON; or one fenced block of JSON at the end, what stands before it being the reason; or a JSON string that
-    holds JSON; or, last of all, the bare text itself, for schemas of texts. The error is empty where it is JSON.
+    It may be JSON; or one fenced block of JSON at the end, with the reason before it; or a JSON string that contains
+    JSON; or, last of all, the bare text itself, for schemas of texts. The error is empty if it is JSON.
     """
     block = _FENCED.fullmatch(text)
     body, before = (block["body"], block["before"].strip()) if block else (text, "")
@@ -65,7 +65,7 @@ def decode_at(text: str, position: int = 0) -> tuple[Any, int]:
     """The JSON value that begins at `position`, and where it ends.
 
     Raises:
-        NotJsonError: there is none, or not one that may be believed.
+        NotJsonError: there is none, or none that may be believed.
     """
     try:
         value, end = _DECODER.raw_decode(text, position)
@@ -103,7 +103,7 @@ def dumps(value: Any) -> str:
 
 
 def compact_json(value: Any) -> str:
-    """`value` as JSON without blanks between its parts, not escaped to ASCII: data that stands as a text."""
+    """`value` as JSON without blanks between its parts, not escaped to ASCII: data that is written as a text."""
     return _COMPACT.encode(value)
 
 

@@ -60,7 +60,7 @@ def _match_normalised(name: str, cards: Sequence[ToolCard]) -> ToolCard | None:
 
 
 def bare_name(name: str) -> str:
-    """`name` without what a model puts around it; its own signs are kept."""
+    """`name` without what a model puts around it."""
     name = name[: 8 * MAX_NAME_CHARS]
     bare = _INVISIBLE.sub("", name.replace("\\_", "_"))
     bare = _TOKENS.sub("", bare, count=1)

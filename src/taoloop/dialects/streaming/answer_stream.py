@@ -1,9 +1,18 @@
-"""The final answer out of a reply that is still being written, as early as each piece is certain to be in it.
+"""The final answer out of a reply that is still being written, each piece as soon as it is certain to be in the answer.
 
-There is no second parser. Wherever an answer may begin, behind a label or in the string of an object, the dialect reads
-what has come so far with a known sentence in place of the answer. If that sentence is what it reads, all that follows
-is given on until a label or a tag ends it (`PendingText`). In doubt nothing is given, and the rest is sent once the
-answer is known (`unsent_suffix`).
+The problem. A client wants the first words of an answer at once, but in a text dialect they come after a thought,
+behind a label or in a string of an object, and what looks like an answer may turn out to be something else. A second
+parser for incomplete replies would have to agree with the first in every case.
+
+The idea. There is no second parser. Wherever an answer may begin, the dialect itself reads what has arrived so far with
+a known sentence in place of the answer. If it reads that sentence as the answer, everything from there on is passed on
+until a label or a tag ends it (`PendingText`). In doubt nothing is passed on, and the rest is sent once the whole reply
+was read (`unsent_suffix`).
+
+The invariants. What was passed on is the beginning of the answer that the dialect reads in the whole reply, or
+`retracted` says that it is not. The number of probes is bounded, so the time is linear in the length of the reply.
+
+Where it is tested: `tests/dialects/streaming/test_answer_stream.py`.
 """
 
 from __future__ import annotations
@@ -54,18 +63,18 @@ _PERSON = re.compile(r"user|human|用户", re.IGNORECASE)
 
 
 def truncated_answer(text: str, dialect: str, *, tools_offered: bool) -> str:
-    """The part of a reply of which it is certain that the final answer begins so; "" where there is none.
+    """The part of an incomplete reply with which its final answer is certain to begin; "" if there is none.
 
-    It is what a client that follows the reply has of the answer by then.
+    It is what a client that follows the reply has received of the answer by then.
     """
     stream = AnswerStream(dialect, tools_offered=tools_offered, has_schema=False)
     return stream.feed(Delta(kind="text", text=text))
 
 
 def unsent_suffix(answer: str, sent: str) -> tuple[str, bool]:
-    """What is still to be sent of a final answer of which `sent` was sent, and whether that was its beginning.
+    """What remains to be sent of a final answer after `sent`, and whether `sent` was its beginning.
 
-    Where it was not, all of the answer is still to be sent.
+    If it was not, the whole answer remains to be sent.
     """
     return (answer[len(sent) :], True) if answer.startswith(sent) else (answer, False)
 
@@ -73,13 +82,13 @@ def unsent_suffix(answer: str, sent: str) -> tuple[str, bool]:
 class AnswerStream:
     """The text of the final answer in the deltas of one reply; a new one for each reply.
 
-    In the dialect `native` an answer is told from the thought before a call only by the call that comes, so text is
-    given in either case. Of a dialect that is not built in, nothing is given.
+    In the dialect `native` only the call that follows shows that a text was a thought and not the answer, so text is
+    passed on in either case. For a dialect that is not built in, nothing is passed on.
 
     Args:
         dialect: The name of the dialect.
         tools_offered: The model may call tools.
-        has_schema: The answer is JSON that is written anew when it has been checked, so nothing is given before that.
+        has_schema: The answer is JSON that is rewritten after validation, so nothing is passed on before that.
 
     Attributes:
         started: Something was given.

@@ -1,4 +1,4 @@
-"""The text of an answer that is still being written, given on once nothing that follows can change it.
+"""The text of an answer that is still being written, passed on once nothing that follows can change it.
 
 Held back are the beginning of a line that may become a label, a tag that is not complete, what may be trimmed off the
 end, and the beginning of an answer that may be a placeholder. At a label, or a tag that means something, it ends.
@@ -38,7 +38,7 @@ _ASIDE = re.compile(r"(?:[(（][^()（）\n]{0,61}|\[[^\[\]\n]{0,61})(?:[)）\]]
 _PATTERN_SYNTAX = re.compile(r"(?:\\.|\{[^}]*\}|[|()?:<>=!\[\]*+.^$\s-])+")
 _PATTERN_WORDS = {word for pattern in LABEL_PATTERNS.values() for word in _PATTERN_SYNTAX.split(pattern) if word[1:]}
 _LABEL_CHARS = "".join(sorted({char for word in _PATTERN_WORDS for char in word if "\u3400" <= char <= "\u9fff"}))
-"""Every Han character of a label: what may be one is told by its characters."""
+"""Every Han character of a label: a line that may become one is recognised by its characters."""
 _NO_DOTS = str.maketrans("İı", "ii")  # a label is found whatever the case of its letters
 _LABEL_WORDS = tuple({word.translate(_NO_DOTS).casefold() for word in _PATTERN_WORDS if word[0] not in _LABEL_CHARS})
 """Every other word of a label, out of the patterns, in lower case."""
@@ -114,8 +114,8 @@ class PendingText:
 
     Args:
         lines: Labels end the answer.
-        is_clear: What the beginning of the answer says of all of it. True: give it; False: give nothing; None: it is
-            too early to say.
+        is_clear: Whether an answer that begins so can be passed on. True: yes; False: never; None: it is too early to
+            say.
         in_line: The answer begins behind something else on its line, where no label can be.
         ends: Whether a label ends the answer; by default each does.
     """

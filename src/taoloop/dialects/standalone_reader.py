@@ -53,7 +53,7 @@ _SIZES: dict[str, type[str] | type[list[Any]] | type[dict[str, Any]]] = {
 def coerce_and_validate(args: Any, schema: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     """The arguments after lossless corrections, and what does not fit (empty: they fit)."""
     if not isinstance(args, dict):
-        return {}, "the arguments are no JSON object"
+        return {}, "the arguments are not a JSON object"
     corrected = coerce_args(args, schema)
     return corrected, _violation(corrected, schema, schema, "", _MAX_DEPTH)
 

@@ -22,12 +22,12 @@ from taoloop.core.message import Delta, ModelReply
 from taoloop.dialects import get_dialect
 from taoloop.dialects.parsing.labels import LABEL
 from taoloop.dialects.parsing.placeholders import _PLACEHOLDER, _TEMPLATE, is_placeholder
-from taoloop.dialects.read_reply import parse_api_choice
-from taoloop.dialects.streaming.answer_stream import AnswerStream, StopCutter, cut_at, unsent_suffix
+from taoloop.dialects.standalone_reader import parse_api_choice
+from taoloop.dialects.streaming.answer_stream import AnswerStream, StopCutter, cut_at, truncated_answer, unsent_suffix
 from taoloop.dialects.streaming.pending_text import may_be_label, may_be_placeholder, normalise_line
 
-DRIFT = Path(__file__).parent / "corpus" / "drift.jsonl"
-REPLIES = Path(__file__).parents[1] / "data" / "higress" / "vectors" / "model_replies.json"
+DRIFT = Path(__file__).parents[1] / "corpus" / "drift.jsonl"
+REPLIES = Path(__file__).parents[2] / "data" / "higress" / "vectors" / "model_replies.json"
 DIALECTS = ["fenced", "json", "native", "text"]
 PROSE = ["fenced", "json", "text"]
 HELD = 12  # signs that may be held back at the end of a plain answer
@@ -272,7 +272,7 @@ def test_thoughts_and_calls_give_nothing(dialect: str, reason: str, borders: lis
 
 
 CASES = [json.loads(line) for line in DRIFT.read_text("utf-8").splitlines()]
-SHARED = Path(__file__).parents[3] / "shared" / "drift" / "dev.jsonl"
+SHARED = Path(__file__).parents[4] / "shared" / "drift" / "dev.jsonl"
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -483,3 +483,33 @@ def test_only_the_beginning_of_a_stop_sequence_is_held() -> None:
     assert cutter.flush() == ""
     assert cut_at("a###b", ("", "###")) == "a"
     assert cut_at("ab", ()) == "ab"
+
+
+CUT_ANSWER = "The answer is forty-tw"
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text"),
+    [
+        ("native", CUT_ANSWER),
+        ("text", f"Thought: I know.\nFinal Answer: {CUT_ANSWER}"),
+        ("json", f'{{"thought": "I know.", "final_answer": "{CUT_ANSWER}'),
+        ("fenced", f'Action:\n```json\n{{"action": "Final Answer", "action_input": "{CUT_ANSWER}'),
+    ],
+)
+def test_what_was_written_of_the_answer_counts(dialect: str, text: str) -> None:
+    assert truncated_answer(text, dialect, tools_offered=True) == CUT_ANSWER
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text"),
+    [
+        ("text", "Thought: I should look it u"),
+        ("text", 'Thought: I look it up.\nAction: lookup\nAction Input: {"key": "hua'),
+        ("json", '{"thought": "I look it up.", "tool": "lookup", "args": {"key": "hu'),
+        ("fenced", 'Thought: x\nAction:\n```json\n{"action": "lookup", "action_input": {"key": "hu'),
+        ("native", "<think>I should look it u"),
+    ],
+)
+def test_a_thought_or_a_call_is_no_answer(dialect: str, text: str) -> None:
+    assert truncated_answer(text, dialect, tools_offered=True) == ""

@@ -116,7 +116,7 @@ def test_what_follows_a_mention_of_a_key_stays() -> None:
 
 
 def test_our_own_sources_and_pages_stay() -> None:
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     changed = []
     for path in [*root.glob("src/**/*.py"), *root.glob("docs/*.md")]:
         for line in path.read_text(encoding="utf-8").splitlines():
