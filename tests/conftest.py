@@ -22,6 +22,8 @@ else:  # no test may fail because the machine is busy, or for an example that no
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a shell, and programs inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+os.environ["TAOLOOP_LANG"] = "en"  # the tests read what the command line says, whatever the locale is
+
 SHARED = Path(__file__).resolve().parent.parent.parent / "shared"
 
 

@@ -56,7 +56,7 @@ class Shell:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.env = {name: os.environ[name] for name in _KEPT if name in os.environ}
-        self.env |= {"TAOLOOP_DB": str(folder / "runs.db"), "PYTHONUTF8": "1"}
+        self.env |= {"TAOLOOP_DB": str(folder / "runs.db"), "TAOLOOP_LANG": "en", "PYTHONUTF8": "1"}
 
     def __call__(self, *args: str, code: int | None = None, stdin: str = "", **env: str) -> Ended:
         """Run a command in this process; for signals, pipes and the interpreter's own variables see `process`."""

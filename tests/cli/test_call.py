@@ -114,8 +114,8 @@ def test_the_whole_of_a_long_output_is_printed(shell: Shell) -> None:
     ("name", "args", "text"),
     [
         ("lines", '{"n": "x"}', "valid integer"),
-        ("lines", "{", "--args is no JSON: it stops in the middle"),
-        ("lines", "[1]", "--args is no JSON object"),
+        ("lines", "{", "--args is not JSON: it stops in the middle"),
+        ("lines", "[1]", "--args is not a JSON object"),
         ("liens", "{}", "Did you mean 'lines'?"),
     ],
 )

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taoloop.cli.ui.card_text import card_text
+from taoloop.cli.commands.tools import card_text
 from taoloop.core.cards.tool_card import ToolCard
 
 VALUES = st.recursive(

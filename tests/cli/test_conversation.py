@@ -19,7 +19,7 @@ def test_a_task_goes_on_after_the_last_run(tao: Shell) -> None:
     assert [message["content"] for message in started["history"]] == ["I am Ann.", "I see, Ann."]
     assert started["agent"]["model"] == model
     shown = tao("show", "last", code=0)
-    assert f"goes on after run {first}" in shown.out
+    assert f"continues run {first}" in shown.out
 
 
 def test_a_run_without_an_answer_cannot_be_followed(tao: Shell) -> None:
@@ -85,5 +85,5 @@ def test_a_run_that_waits_with_an_inner_one_says_how_to_go_on(tao: Shell) -> Non
     answer, go_on = waiting.out.splitlines()[-2:]
     [asked] = json.loads(tao(*answer.removeprefix("Decide: tao ").split(), "--json", code=0).out)
     tao("approve", asked["run_id"], asked["call_id"], code=0)
-    assert "Answer: Done." in tao(*go_on.removeprefix("Go on: tao ").split(), code=0).out
+    assert "Answer: Done." in tao(*go_on.removeprefix("Resume: tao ").split(), code=0).out
     assert (tao.folder / "files" / "a.txt").read_text() == "hi"

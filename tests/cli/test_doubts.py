@@ -50,9 +50,9 @@ def test_a_call_in_doubt_is_listed_and_settled_once(tao: Shell) -> None:
     assert row["doubt"]
     assert "may have happened" in row["reasons"][0]
     assert f"tao settle {run_id} call_1" in tao("approve", run_id, "call_1", code=2).one_line
-    assert "two answers" in tao("settle", run_id, "call_1", "--happened", "--repeat", code=2).one_line
+    assert "exclude each other" in tao("settle", run_id, "call_1", "--happened", "--repeat", code=2).one_line
     assert "resume the run" in tao("settle", run_id, "call_1", "--happened", "--by", "ann", code=0).one_line.lower()
-    assert "has its answer, by ann" in tao("settle", run_id, "call_1", "--repeat", code=2).one_line
+    assert "was already answered by ann" in tao("settle", run_id, "call_1", "--repeat", code=2).one_line
     assert tao("approvals", "--json", code=0).out == "[]\n"
     assert "ann says so" in tao("resume", run_id, code=0).out
 

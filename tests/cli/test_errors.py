@@ -18,9 +18,9 @@ from taoloop.cli.exit_codes import OF_STATUS, TABLE
     [
         (["run"], "Give a TASK"),
         (["run", " "], "The task is empty"),
-        (["run", "x", "--resume", "y"], "--resume goes on with its own task"),
-        (["run", "--resume", "y", "--context-tokens", "9"], "--resume goes on with the run as it was described"),
-        (["run", "--resume", "y", "--no-closing-turn"], "leave --no-closing-turn away"),
+        (["run", "x", "--resume", "y"], "--resume continues the original task"),
+        (["run", "--resume", "y", "--context-tokens", "9"], "--resume keeps the settings of the run"),
+        (["run", "--resume", "y", "--no-closing-turn"], "omit --no-closing-turn"),
         (["run", "x", "--memory", ""], "--memory is empty"),
         (["run", "x", "--workspace", " "], "--workspace is empty"),
         (["run", "x", "--model", "offline", "--db", ""], "--db is empty"),
@@ -55,7 +55,7 @@ from taoloop.cli.exit_codes import OF_STATUS, TABLE
         (["run", "x", "--max-steps", "0"], "--max-steps"),
         (["run", "--resume", "1999"], "no run '1999'"),
         (["runn"], "Did you mean 'run'?"),
-        (["What is 3+4?"], "A task is run with: tao run"),
+        (["What is 3+4?"], "To run a task, use: tao run"),
         (["show", "zz"], "no run 'zz'"),
         (["tools", "hammer"], "no tool called 'hammer'"),
         (["tools", "calculater"], "Did you mean 'calculator'?"),
@@ -88,7 +88,7 @@ def test_an_env_that_is_no_file_is_named(tao: Shell) -> None:
     assert f"{path}: it is a pipe" in tao("run", "x", "--model", "offline", code=2).one_line
     path.unlink()
     path.symlink_to("nowhere")
-    assert f"{path}: it is a link to a file that is not there" in tao("doctor", code=1).out
+    assert f"{path}: it is a link to a file that does not exist" in tao("doctor", code=1).out
     path.unlink()
     assert tao("runs", code=11).out == ""
 
@@ -137,7 +137,7 @@ def test_a_folder_that_is_made_is_told_and_the_database_is_private(tao: Shell) -
     model = tao.script("y")
     args = ["run", "x", "--model", model, "--workspace", "tpyo", "--db", "data/new/x.db"]
     told = tao(*args, code=0).err.splitlines()
-    assert [line.split(" was made ")[0] for line in told] == [
+    assert [line.split(" was created ")[0] for line in told] == [
         f"tao: The folder {tao.folder / 'tpyo'}",
         "tao: The folder data/new",
     ]

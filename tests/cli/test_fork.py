@@ -25,8 +25,8 @@ def test_a_fork_goes_on_with_the_model_from_the_step(tao: Shell) -> None:
     assert ended.events[-1]["answer"] == "42 and 4"
     assert ended.one_line == f"tao: run {fork_id} is a fork of {run_id} at step 2"
     assert tao("show", fork_id, "--json", code=0).out == ended.out
-    assert f"branched off run {run_id} at step 2" in tao("show", fork_id, code=0).out
-    assert f"branched off run {run_id} at step 2" in tao("replay", fork_id, code=0).out
+    assert f"forked from run {run_id} at step 2" in tao("show", fork_id, code=0).out
+    assert f"forked from run {run_id} at step 2" in tao("replay", fork_id, code=0).out
     assert "2 ≠ a:" in tao("diff", run_id, fork_id, code=1).out
 
 
@@ -37,7 +37,7 @@ def test_a_fork_is_only_made_with_no_run(tao: Shell) -> None:
     first, edited, how = made.err.splitlines()
     fork_id = first.split()[2]
     assert edited == "tao: edited: instructions"
-    assert how == f"tao: Go on: tao run --resume {fork_id}"
+    assert how == f"tao: Resume: tao run --resume {fork_id}"
     assert next(line for line in tao("runs", code=0).out.splitlines() if fork_id in line).split()[3] == "forked"
     assert "no run has lost its process" in tao("recover", "--dry-run", code=0).one_line
     tao.script({}, {}, "forty-two")
@@ -106,4 +106,4 @@ def test_a_fork_that_lacks_a_tool_is_refused_before_it_is_made(tao: Shell) -> No
 def test_the_language_of_the_run_is_spoken(tao: Shell) -> None:
     ended = tao("run", "现在几点?", "--model", tao.script("三点"), "--json", code=0)
     run_id = ended.events[0]["run_id"]
-    assert f"是 {run_id} 在第 1 步的分支" in tao("fork", run_id, "--at", "1", "--no-run", code=0).err
+    assert f"是 {run_id} 在第 1 步的分叉" in tao("fork", run_id, "--at", "1", "--no-run", code=0).err

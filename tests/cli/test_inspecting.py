@@ -54,14 +54,14 @@ def test_a_card_says_what_a_call_does_to_the_world(tao: Shell) -> None:
     assert "egress:     not declared: counts as yes" in open_card
     assert "undone by:  not declared" in open_card
     sending = tao("tools", "poor:send", code=0).out
-    assert "egress:     where to or copy is given" in sending
+    assert "egress:     if to or copy is given" in sending
     assert "undone by:  nothing" in sending
     card = tao("tools", "poor:send", "--json", code=0).events[0]
     assert (card["egress"], card["roles"]["to"], card["reversible"]) == (["to", "copy"], "target", False)
     codes = [finding["code"] for finding in tao("tools", "poor:send", "--json", "--lint", code=1).events[0]["findings"]]
     assert codes.count("no_role") == 1
     tao.write("asked.py", POOR.replace("@tool", '@tool(tier="read", approval="required")'))
-    assert "approval:   a person's yes before each call" in tao("tools", "asked:do", code=0).out
+    assert "approval:   needed before each call" in tao("tools", "asked:do", code=0).out
     assert tao("tools", "asked:do", "--json", code=0).events[0]["approval"] == "required"
 
 

@@ -11,7 +11,7 @@ import pytest
 from rich.cells import cell_len
 from tests.shell import ENTRY, Shell, call
 
-from taoloop.cli.approval_answers import current_user
+from taoloop.cli.options import current_user
 
 TOOLS = '''
 import pathlib, time
@@ -179,7 +179,7 @@ def test_ctrl_c_on_the_terminal_tells_how_to_go_on(tao: Shell, terminals: list[T
     terminal.until("slow…")
     terminal.process.send_signal(2)
     assert terminal.end() == 130
-    assert "Go on: tao run --resume" in plain(terminal.seen)
+    assert "Resume: tao run --resume" in plain(terminal.seen)
 
 
 def test_a_chinese_run_is_stopped_in_chinese(tao: Shell, terminals: list[Terminal]) -> None:
@@ -209,7 +209,7 @@ def test_the_question_of_a_chinese_run_is_chinese(tao: Shell, terminals: list[Te
     screen = plain(terminal.seen)
     assert "'book'是会外发数据的write级工具，需人工审批" in "".join(screen.split())  # it may be broken into lines
     assert "a person's approval" not in screen
-    assert re.search(f"已允许 +由 {current_user(None)} 决定", screen)
+    assert re.search(f"已批准 +由 {current_user(None)} 审批", screen)
 
 
 def test_an_ascii_terminal_gets_english_labels_and_the_exact_arguments(tao: Shell, terminals: list[Terminal]) -> None:

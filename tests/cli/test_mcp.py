@@ -219,7 +219,7 @@ def test_a_call_whose_server_was_killed_is_told_and_recovered_like_any_run(tao: 
         while not (tao.folder / "begun").exists():
             os.sched_yield()
         process.kill()
-    assert "1 run(s) lost their process" in tao("mcp", code=0).one_line  # and nothing is repeated
+    assert "1 run lost its process" in tao("mcp", code=0).one_line  # and nothing is repeated
     recovered = json.loads(here("recover", "--json"))
     assert recovered["status"] == "waiting"  # it was begun, and nobody knows what came of it
     here("settle", recovered["run_id"], "call_1", "--happened")

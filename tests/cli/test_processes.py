@@ -20,7 +20,7 @@ CALLS: dict[str, tuple[list[str], int, str]] = {
     "deny": (["last", "call_1"], 0, "call_1"),
     "settle": (["last", "call_1", "--happened"], 2, "call_1"),
     "recover": ([], 0, "no run"),
-    "note": (["last", "a word"], 0, "noted for run"),
+    "note": (["last", "a word"], 0, "note added to run"),
     "runs": ([], 0, "waiting"),
     "show": (["last"], 0, "Task: write"),
     "replay": (["last"], 0, "Task: write"),

@@ -77,7 +77,7 @@ def test_a_run_that_a_live_process_drives_is_refused_and_can_be_taken_over(tao: 
     run_id = until(process, "action_requested")[0]["run_id"]
     for command in (["resume", run_id], ["run", "--resume", run_id]):
         refused = tao(*command, code=14)
-        assert f"the process {process.pid} is at work on it" in refused.one_line
+        assert f"the process {process.pid} is working on it" in refused.one_line
         assert "--take-over" in refused.one_line
         assert refused.out == ""
     second = tao.start("resume", run_id, "--take-over", "--json")

@@ -189,10 +189,10 @@ def test_a_write_waits_where_nobody_can_be_asked_and_goes_on_when_it_is_approved
     assert not (tao.folder / "booked.txt").exists()
     run_id = ended.events[0]["run_id"]
     assert ended.events[-1]["status"] == "waiting"
-    assert f"tao: Decide: tao approvals {run_id}\ntao: Go on: tao run --resume {run_id}\n" in ended.err
+    assert f"tao: Decide: tao approvals {run_id}\ntao: Resume: tao run --resume {run_id}\n" in ended.err
     resumed = tao("run", "--resume", run_id[:-3], "--approve", "write", code=0)
     assert f"  Resumed: {run_id}\n  Task: the task\n" in resumed.out
-    assert "Allowed: by the operator, ahead of time (tier write)" in resumed.out
+    assert "Allowed: by the operator, in advance (tier write)" in resumed.out
     assert (tao.folder / "booked.txt").read_text(encoding="utf-8") == "小南国\n"
 
 

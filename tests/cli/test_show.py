@@ -53,7 +53,7 @@ def test_show_prints_the_transcript_numbered_from_0(tao: Shell) -> None:
 
 def test_show_says_how_to_go_on(tao: Shell) -> None:
     run_id, _ = stored(tao, "--max-steps", "1", "--no-closing-turn")
-    assert f"Go on: tao run --resume {run_id} --max-steps 2" in tao("show", run_id, code=0).out
+    assert f"Resume: tao run --resume {run_id} --max-steps 2" in tao("show", run_id, code=0).out
 
 
 def test_show_json_prints_what_the_run_printed(tao: Shell) -> None:

@@ -82,7 +82,7 @@ def test_a_file_of_which_nothing_is_left_is_exit_code_2(shell: Shell) -> None:
 
 def test_a_file_that_names_no_tool_shows_none_and_says_so(shell: Shell) -> None:
     shell.write("tools.yaml", "tools: []\n")
-    assert "none is named" in shell("tools", "tools.yaml", code=2).one_line
+    assert "the file names none" in shell("tools", "tools.yaml", code=2).one_line
 
 
 def test_further_lines_of_a_text_stand_below_it(shell: Shell) -> None:

@@ -179,4 +179,4 @@ def test_the_operations_of_a_document_have_a_card_on_each_line(shell: Shell) -> 
     refused = shell("tools", "--openapi", "none.html", code=2)
     assert "none.html" in refused.one_line
     assert refused.out == ""
-    assert "leave NAMES" in shell("tools", "calculator", "--openapi", "shop.yaml", code=2).one_line
+    assert "omit NAMES" in shell("tools", "calculator", "--openapi", "shop.yaml", code=2).one_line

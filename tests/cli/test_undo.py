@@ -69,7 +69,7 @@ def test_where_nobody_can_be_asked_the_plan_is_all_there_is(tao: Shell) -> None:
     ended = tao("undo", run_id, code=8)
     assert "1. step 1 call_1 write_file" in ended.out
     assert 'by restore_file\n      │ {"path": "a.txt", "backup": "key-' in ended.out
-    assert ended.one_line == f"tao: Nothing was undone. Do it: tao undo {run_id} --yes"
+    assert ended.one_line == f"tao: Nothing was undone. To undo it: tao undo {run_id} --yes"
     assert (tao.folder / "ws" / "a.txt").exists()
     assert len(json.loads("[" + ",".join(tao("runs", "--json").out.splitlines()) + "]")) == 1
 
@@ -99,7 +99,7 @@ def test_what_is_not_undone_has_an_exit_code_of_its_own(tao: Shell) -> None:
     ended = tao("undo", run_id, "--yes", code=13)
     assert "not undone: call_2 write_file: changed_since:" in ended.out
     assert "0 calls were undone now." in ended.out
-    assert ended.one_line == f"tao: Go on: tao undo {run_id}"
+    assert ended.one_line == f"tao: Resume: tao undo {run_id}"
     assert (tao.folder / "ws" / "a.txt").exists()
     tao("undo", run_id, "--skip", "call_2", "--yes", code=13)
     assert not (tao.folder / "ws" / "a.txt").exists()
@@ -190,9 +190,9 @@ def test_a_chinese_run_is_told_in_chinese(tao: Shell) -> None:
     spec = tao.script(write("a.txt", "一"), "好")
     ended = tao("run", "写文件", "--model", spec, "--workspace", "ws", "--approve", "write", "--json", code=0)
     shown = tao("undo", ended.events[0]["run_id"], "--yes", code=0).out
-    assert "将按此顺序撤销：" in shown
+    assert "将按以下顺序撤销：" in shown
     assert "已撤销：call_1 write_file" in shown
-    assert "应撤销的内容已全部撤销。" in shown
+    assert "已按计划全部撤销。" in shown
 
 
 def test_a_run_that_is_under_way_is_not_undone_unless_it_is_taken_over(tao: Shell) -> None:
@@ -205,7 +205,7 @@ def test_a_run_that_is_under_way_is_not_undone_unless_it_is_taken_over(tao: Shel
     try:
         run_id = until(running, "observed")[0]["run_id"]
         refused = tao("undo", run_id, "--yes", "--tools", "shop:cancel", code=14)
-        assert f"the process {running.pid} is at work on it" in refused.err
+        assert f"the process {running.pid} is working on it" in refused.err
         assert "--take-over" in refused.err
         assert "cancel id-a" not in log(tao)
         (tao.folder / "hang").unlink()

@@ -83,7 +83,7 @@ def test_a_noted_head_finds_a_chain_that_was_written_anew(tao: Shell) -> None:
     verdict(tao, run_id, "--head", head[:10], code=0)
     other = stored(tao)
     assert verdict(tao, other, "--head", head, code=12)["flaws"][0]["what"] == "head"
-    assert "no hash" in tao("verify", run_id, "--head", "xyz", code=2).one_line
+    assert "not a hash" in tao("verify", run_id, "--head", "xyz", code=2).one_line
 
 
 def test_an_export_is_checked_without_the_database(tao: Shell) -> None:

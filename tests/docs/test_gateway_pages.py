@@ -26,7 +26,7 @@ from tests.docs.fenced import ROOT, Block, blocks, without_digits
 from tests.shell import ENTRY, run_in_process
 
 from taoloop.models.providers import variables
-from taoloop.serve.gateway import chat_approval as waiting
+from taoloop.runtime.approvals.request import NO_WORDS, YES_WORDS
 from taoloop.serve.gateway import chat_schema, responses_schema
 from taoloop.serve.gateway import errors as refusals
 from taoloop.serve.gateway.app import ROUTES
@@ -141,7 +141,7 @@ def test_the_page_of_the_api_names_every_route_field_word_and_code(page: str) ->
         *responses_schema.UNSUPPORTED_FIELDS,
         *chat_schema.StreamOptions.model_fields,
     }
-    words = {word.replace("_", " ") for word in (*waiting._YES, *waiting._NO)} - {"dont"}
+    words = {word.replace("_", " ") for word in (*YES_WORDS, *NO_WORDS)} - {"dont"}
     for name in fields | {word for word in words if word.isascii()}:
         assert f"`{name}`" in text, name
     assert [word for word in words if word not in text] == []

@@ -145,7 +145,7 @@ def test_every_provider_is_documented_with_its_variables(page: str) -> None:
         assert all(f"`{name}`" in text(page) for name in provider.more_vars)
 
 
-def test_the_page_of_the_command_line_is_current() -> None:
+def test_the_pages_of_the_command_line_are_current() -> None:
     """After a change: python docs/make_cli.py."""
     path = ROOT / "docs" / "make_cli.py"
     spec = importlib.util.spec_from_file_location("make_cli", path)
@@ -153,8 +153,9 @@ def test_the_page_of_the_command_line_is_current() -> None:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    assert text("docs/cli.md") == module.page(), "run: python docs/make_cli.py"
-    assert all(f"| {code} |" in text("docs/cli.md") for code in TABLE)
+    for language, name in module.PAGES.items():
+        assert text(f"docs/{name}") == module.page(language), "run: python docs/make_cli.py"
+        assert all(f"| {code} |" in text(f"docs/{name}") for code in TABLE)
 
 
 @pytest.mark.parametrize(("english", "chinese"), BOTH)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from taoloop.cli.database import database
-from taoloop.cli.ui.stdio import print_stderr
-from taoloop.cli.ui.terminal_text import one_line
-from taoloop.cli.ui.texts import ui_text
+from taoloop.cli.options import split_repeated
+from taoloop.cli.translation import mark, translate
+from taoloop.cli.ui.event_view import LIMIT_OPTIONS
+from taoloop.cli.ui.stdio import one_line, print_stderr
 from taoloop.config.agent_file import load_agent, load_policy, read_schema
 from taoloop.config.document import is_config_file
 from taoloop.config.import_attribute import load_attribute
@@ -38,7 +39,7 @@ WORKSPACE_TOOLS = ("read_file", "list_files", "search_files", "write_file")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentOptions:
-    """What the command line says about the agent; None where it says nothing."""
+    """What the command line says about the agent; None if an option is absent."""
 
     agent: str | None = None
     model: str | None = None
@@ -58,6 +59,21 @@ class AgentOptions:
     policy: str | None = None
     limits: Mapping[str, float] = field(default_factory=dict)
 
+    @classmethod
+    def from_arguments(cls, arguments: Mapping[str, Any]) -> AgentOptions:
+        """The options among the arguments of a command; one that the command does not have is None."""
+        plain = {field.name: arguments[field.name] for field in fields(cls) if field.name in arguments}
+        return cls(
+            **plain
+            | {
+                "language": arguments.get("lang"),
+                "fallback": arguments.get("fallback") or None,
+                "tools": split_repeated(arguments.get("tools")),
+                "closing_turn": False if arguments.get("no_closing_turn") else None,
+                "limits": {name: arguments[name] for name in LIMIT_OPTIONS if arguments.get(name) is not None},
+            }
+        )
+
     @property
     def approved_tiers(self) -> tuple[Tier, ...] | None:
         """The tier of `--approve` and those below it."""
@@ -67,7 +83,7 @@ class AgentOptions:
 
 
 def agent_from_options(chosen: AgentOptions, env: Mapping[str, str]) -> Agent:
-    """The agent for a new run: that of `--agent` or a plain one, with the options put over it."""
+    """The agent for a new run: that of `--agent` or a plain one, with the options applied."""
     agent = agent_from_options_unloaded(chosen, env)
     print_load_problems(agent)
     return agent
@@ -84,7 +100,7 @@ def agent_from_options_unloaded(chosen: AgentOptions, env: Mapping[str, str]) ->
 
 
 def agent_of_run(spec: AgentSpec, chosen: AgentOptions, env: Mapping[str, str]) -> Agent:
-    """The agent to go on with a stored run: from where the run's came from, with the options put over it.
+    """The agent to resume a stored run: from the source of the run's agent, with the options applied.
 
     Tools of the run that its source no longer has, but that are built in, are added.
     """
@@ -112,25 +128,29 @@ def agent_of_run(spec: AgentSpec, chosen: AgentOptions, env: Mapping[str, str]) 
 
 
 def with_mock_model(agent: Agent, chosen: AgentOptions, env: Mapping[str, str]) -> Agent:
-    """The agent with the offline model in place of a provider's if AI_MOCK is set and `--model` does not say so."""
+    """The agent with the offline model in place of a provider's, if AI_MOCK is set and `--model` is not."""
     if chosen.model is None and mock_is_set(env) and any(map(is_provider, split_specs(_model_spec(agent, env)))):
         return replace(agent, model=OFFLINE, fallback=())
     return agent
 
 
 def model_notice(before: Agent, after: Agent, env: Mapping[str, str], language: str) -> str:
-    """What is worth knowing about the model that answers; empty where it is the one that was asked for."""
+    """What is worth knowing about the model that answers; empty if it is the one that was requested."""
     if after is not before:
-        return ui_text(language, "mock_instead", spec=_model_spec(before, env))
+        text = mark("AI_MOCK is set: the offline planner answers in place of {spec}.")
+        return translate(text, language, spec=_model_spec(before, env))
     if before.model is not None or default_spec(env) != OFFLINE:
         return ""
     if mock_is_set(env):
-        return ui_text(language, "mock")
-    return "" if env.get("TAOLOOP_MODEL", "").strip() else ui_text(language, "no_model")
+        return translate("AI_MOCK is set: the offline planner answers, not a language model.", language)
+    if env.get("TAOLOOP_MODEL", "").strip():
+        return ""
+    text = mark("No model is configured: the offline planner answers, not a language model (see `tao models`).")
+    return translate(text, language)
 
 
 def _model_spec(agent: AgentSettings, env: Mapping[str, str]) -> str:
-    """The spec of the agent's models, as far as it can be told without making them."""
+    """The spec of the agent's models, as far as it is known without creating them."""
     fallbacks = agent.fallback if isinstance(agent.fallback, list | tuple) else (agent.fallback,)
     first = default_spec(env) if agent.model is None else agent.model
     specs = [
@@ -140,17 +160,27 @@ def _model_spec(agent: AgentSettings, env: Mapping[str, str]) -> str:
 
 
 def require_extra(model: str) -> None:
-    """Tell before the run, and not in its middle, that what a provider's models need is not installed.
+    """Report before the run, not in the middle of it, that a package of a provider is not installed.
 
     Raises:
         MissingExtra: it is not.
     """
     for spec in split_specs(model):
         if lacking := missing_packages(spec):
+            packages = translate(" and ").join(lacking)
+            hint = mark("Install the extra: pip install 'taoloop[{extra}]', or use --model offline.")
             raise MissingExtra(
-                f"The model {spec} needs {' and '.join(lacking)}, which is not installed.",
-                hint=f"Install the extra: pip install 'taoloop[{extra_of(spec)}]', or use --model offline.",
+                translate("The model {model} needs {packages}, which is not installed.", model=spec, packages=packages),
+                hint=translate(hint, extra=extra_of(spec)),
             )
+
+
+def missing_package(command: str, package: str, *, extra: str) -> MissingExtra:
+    """The error of a command that needs a package of an extra."""
+    return MissingExtra(
+        translate("`{command}` needs the package {package}, which is not installed.", command=command, package=package),
+        hint=translate("Install the extra: pip install 'taoloop[{extra}]'", extra=extra),
+    )
 
 
 def merge_limits(limits: Limits, overrides: Mapping[str, float]) -> Limits:
@@ -219,9 +249,9 @@ def _inner(agent: AgentSettings, env: Mapping[str, str]) -> AgentSettings:
 
 
 def named_tools(names: Sequence[str], env: Mapping[str, str]) -> tuple[Tool | Callable[..., Any] | str, ...]:
-    """Tools by what `--tools` calls them: a built-in name, module:attribute, or a tool file.
+    """Tools as `--tools` names them: a built-in name, module:attribute, or a tool file.
 
-    A run knows what it was given, and so can be resumed without naming it again.
+    A run stores these names, and so can be resumed without them.
     """
     entries: list[Any] = []
     for name in dict.fromkeys(names):
@@ -233,16 +263,21 @@ def named_tools(names: Sequence[str], env: Mapping[str, str]) -> tuple[Tool | Ca
 
 
 def print_load_problems(agent: AgentSettings) -> None:
-    """Say what is wrong with the sources of an agent's tools; the agent has the rest.
+    """Report what is wrong with the sources of an agent's tools; the agent has the rest.
 
     Raises:
-        ConfigError: there is no rest.
+        ConfigError: there is no tool left.
     """
     problems = [problem for source in sources_in(agent.tools) for problem in source.untold()]
     for problem in problems:
         print_stderr(one_line(str(problem)))
     if problems and not bind(agent).toolbox.names:
-        raise ConfigError("There is no tool left.", hint="The lines before this one say what is wrong.")
+        raise no_tool_left()
+
+
+def no_tool_left() -> ConfigError:
+    """The error where no source of tools has given one; what is wrong with each was reported before."""
+    return ConfigError(translate("There is no tool left."), hint=translate("The lines above say what is wrong."))
 
 
 def _knowing_secrets(agent: Agent) -> Agent:
@@ -260,12 +295,14 @@ def _numbered(secrets: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 def _path(option: str, value: str) -> Path:
     if not value.strip():
-        raise ConfigError(f"{option} is empty.", hint="Name a path, or leave the option away.")
+        hint = translate("Name a path, or omit the option.")
+        raise ConfigError(translate("{option} is empty.", option=option), hint=hint)
     return Path(value).expanduser().absolute()
 
 
 def _folder(option: str, value: str) -> Path:
     path = _path(option, value)
     if path.exists() and not path.is_dir():
-        raise ConfigError(f"{option}: {value} is not a folder.", hint="Name a folder; its files are what tools see.")
+        hint = translate("Name a folder; the tools see its files.")
+        raise ConfigError(translate("{option}: {path} is not a folder.", option=option, path=value), hint=hint)
     return path

@@ -1,4 +1,4 @@
-"""Looking into the database of runs, without changing it."""
+"""Reading the database of runs, without changing it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
+from taoloop.cli.translation import mark, translate
 from taoloop.cli.ui.stdio import print_stderr
 from taoloop.core.trace import Trace
 from taoloop.errors import ConfigError, JournalError, JournalTampered, RunNotFound
@@ -18,11 +19,12 @@ from taoloop.journals.sqlite.journal import SqliteJournal
 
 T = TypeVar("T")
 
-_ALL = 10_000_000
+ALL_RUNS = 10_000_000
+"""As a limit: every run."""
 _SHOWN = 5
 
 LAST = "last"
-"""Stands for the newest run, those inside others aside."""
+"""Names the newest run that is not inside another one."""
 
 
 def database(db: str | None, env: Mapping[str, str]) -> Path:
@@ -32,7 +34,7 @@ def database(db: str | None, env: Mapping[str, str]) -> Path:
         ConfigError: `--db` is empty, as where a script's variable is not set.
     """
     if db is not None and not db.strip():
-        raise ConfigError("--db is empty.", hint="Name a path, or leave the option away.")
+        raise ConfigError(translate("--db is empty."), hint=translate("Name a path, or omit the option."))
     return Path(db).expanduser() if db is not None else default_path(env)
 
 
@@ -51,7 +53,7 @@ def query_database(path: Path, query: Callable[[Journal], Awaitable[T]]) -> T:
 
 
 def load_run(path: Path, run_prefix: str) -> Trace:
-    """The run whose id is `given` or begins with it; `last` is the newest.
+    """The run whose id is `run_prefix` or begins with it; `last` is the newest.
 
     Raises:
         RunNotFound: there is none.
@@ -64,30 +66,30 @@ def load_run(path: Path, run_prefix: str) -> Trace:
 
     trace = query_database(path, load)
     if not trace.events:
-        raise RunNotFound(
-            f"{path}: the run {trace.run_id} ended before its first event was written; there is nothing in it."
-        )
+        text = mark("{path}: the run {run_id} ended before its first event was written; it is empty.")
+        raise RunNotFound(translate(text, path=path, run_id=trace.run_id))
     return trace
 
 
 def require_whole(path: Path, trace: Trace) -> None:
-    """Refuse a run that was edited: nothing may be made of a history that did not happen.
+    """Refuse a run that was edited: nothing may be built on a history that did not happen.
 
     Raises:
         JournalTampered: names the first event that is not as it was written.
     """
     flaw = query_database(path, lambda journal: journal.verify(trace.run_id)).first
     if flaw is not None and flaw.what != "unchained":
+        text = mark("{path}: run {run_id!r} was changed after it was written: {flaw}.")
         raise JournalTampered(
-            f"{path}: run {trace.run_id!r} was changed after it was written: {flaw.text}.",
-            hint=f"`tao verify {trace.run_id}` lists what was found; restore a backup.",
+            translate(text, path=path, run_id=trace.run_id, flaw=flaw.text),
+            hint=translate("`tao verify {run_id}` lists what was found; restore a backup.", run_id=trace.run_id),
         )
 
 
 def make_private(path: Path, *, expected: bool) -> None:
-    """Make a database that is not there yet readable by its owner only; the journal then finds an empty file.
+    """Create a database that does not exist yet, readable by its owner only; the journal then finds an empty file.
 
-    A folder that is made for it is told, unless it is `expected`: its name may be a slip.
+    A folder that is created for it is reported unless it is `expected`: its name may be a typing error.
     """
     with suppress(OSError):  # the journal says what is wrong with the place
         if path.exists():
@@ -95,25 +97,25 @@ def make_private(path: Path, *, expected: bool) -> None:
         if not path.parent.exists():
             path.parent.mkdir(mode=0o700, parents=True)
             if not expected:
-                print_stderr(f"The folder {path.parent} was made for the database.")
+                print_stderr(translate("The folder {path} was created for the database.", path=path.parent))
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
 
 @contextmanager
 def warn_if_workspace_is_new(workspace: Path | str | None) -> Iterator[None]:
-    """Say so where the folder of the file tools was not there before: its name may be a slip."""
+    """Report a folder of the file tools that did not exist before: its name may be a typing error."""
     absent = workspace is not None and not Path(workspace).exists()
     try:
         yield
     finally:
         if absent and workspace is not None and Path(workspace).exists():
-            print_stderr(f"The folder {workspace} was made for the workspace.")
+            print_stderr(translate("The folder {path} was created for the workspace.", path=workspace))
 
 
 def count_orphaned_runs(path: Path) -> int:
     """How many runs of the database a dead process left unfinished: one look, before anything else is done.
 
-    0 where that cannot be told.
+    0 if that is not known.
     """
 
     async def count(journal: Journal) -> int:
@@ -127,7 +129,7 @@ def count_orphaned_runs(path: Path) -> int:
 
 
 def holder_of(path: Path, run_id: str) -> LockHolder | None:
-    """Who is at work on a run; None: nobody, or nobody can tell."""
+    """Who is working on a run; None if nobody is, or that is not known."""
 
     async def find(journal: Journal) -> LockHolder | None:
         run_locks = locks_of(journal)
@@ -137,7 +139,7 @@ def holder_of(path: Path, run_id: str) -> LockHolder | None:
 
 
 async def find_run(journal: Journal, path: Path, run_prefix: str) -> str:
-    rows = await journal.runs(limit=_ALL)
+    rows = await journal.runs(limit=ALL_RUNS)
     if any(row.run_id == run_prefix for row in rows):
         return run_prefix
     matches = [row.run_id for row in rows if run_prefix and row.run_id.startswith(run_prefix)]
@@ -147,6 +149,8 @@ async def find_run(journal: Journal, path: Path, run_prefix: str) -> str:
     if outer := [run_id for run_id in matches if all(f"{run}.".startswith(f"{run_id}.") for run in matches)]:
         return outer[0]  # with the runs inside it
     if not matches:
-        raise RunNotFound(f"{path}: there is no run {run_prefix!r}.", hint="`tao runs` lists those that exist.")
+        text = translate("{path}: there is no run {run!r}.", path=path, run=run_prefix)
+        raise RunNotFound(text, hint=translate("`tao runs` lists those that exist."))
     listing = ", ".join(matches[:_SHOWN]) + (" …" if len(matches) > _SHOWN else "")
-    raise ConfigError(f"{len(matches)} runs begin with {run_prefix!r}: {listing}.", hint="Give more of the id.")
+    text = translate("{n} runs begin with {run!r}: {runs}.", n=len(matches), run=run_prefix, runs=listing)
+    raise ConfigError(text, hint=translate("Give more of the id."))

@@ -8,6 +8,7 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
+from taoloop.cli.translation import mark, translate
 from taoloop.cli.ui.stdio import print_stderr
 from taoloop.errors import EnvFileError
 
@@ -30,7 +31,8 @@ def load_environment(folder: Path | None = None) -> Mapping[str, str]:
     good = []
     for binding in parse_stream(io.StringIO(text)):
         if binding.error:
-            print_stderr(f"{path}:{binding.original.line}: this is not NAME=value; the line was ignored.")
+            text = mark("{path}:{line}: this is not NAME=value; the line was ignored.")
+            print_stderr(translate(text, path=path, line=binding.original.line))
         else:
             good.append(binding.original.string)
     values = dotenv_values(stream=io.StringIO("".join(good)))
@@ -46,24 +48,28 @@ def read_dotenv(path: Path) -> str | None:
     try:
         mode = path.stat().st_mode
         if not stat.S_ISREG(mode):  # opening a FIFO would wait for its writer
-            raise EnvFileError(f"{path}: it is {_kind(mode)}, not a file.", hint="Move it away, or rename it.")
+            text = translate("{path}: it is {kind}, not a file.", path=path, kind=_kind(mode))
+            raise EnvFileError(text, hint=translate("Move it away, or rename it."))
         return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError as error:
         if not path.is_symlink():
             return None
-        raise EnvFileError(f"{path}: it is a link to a file that is not there.", hint="Mend or remove it.") from error
+        text = translate("{path}: it is a link to a file that does not exist.", path=path)
+        raise EnvFileError(text, hint=translate("Repair or remove the link.")) from error
     except UnicodeDecodeError as error:
         raise EnvFileError(
-            f"{path}: this is not UTF-8 text (byte {error.start}).", hint="Save it as UTF-8, or move it away."
+            translate("{path}: this is not UTF-8 text (byte {byte}).", path=path, byte=error.start),
+            hint=translate("Save it as UTF-8, or move it away."),
         ) from error
     except OSError as error:
         reason = error.strerror or error
         raise EnvFileError(
-            f"{path}: it cannot be read ({reason}).", hint="Correct its permissions, or move it away."
+            translate("{path}: it cannot be read ({reason}).", path=path, reason=reason),
+            hint=translate("Correct its permissions, or move it away."),
         ) from error
 
 
 def _kind(mode: int) -> str:
     if stat.S_ISDIR(mode):
-        return "a folder"
-    return "a pipe" if stat.S_ISFIFO(mode) else "a device or socket"
+        return translate("a folder")
+    return translate("a pipe") if stat.S_ISFIFO(mode) else translate("a device or socket")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from taoloop.cli.translation import mark
 from taoloop.cli.ui.stdio import OutputError
 from taoloop.core.events import Status
 from taoloop.errors import (
@@ -42,16 +43,18 @@ OF_STATUS: dict[Status, int] = {
 }
 
 _OTHERS: dict[int, str] = {
-    FOUND: "a finding of lint, doctor, replay or diff; a tool that failed when called by hand; output that cannot be"
-    " written; or an error inside taoloop",
-    USAGE: "a wrong option, name, key or file; nothing was started",
-    SCRIPT_UNUSED: "completed, but the scripted model has replies left",
-    JOURNAL: "the database cannot be read or written",
-    TAMPERED: "the run was changed after it was written",
-    NOT_UNDONE: "something that the run did could not be undone",
-    HELD: "another process is at work on the run; it was left alone",
-    BROKEN_PIPE: "stopped, because nobody reads the output any more",
-    TERMINATED: "stopped by SIGTERM",
+    FOUND: mark(
+        "a finding of lint, doctor, replay or diff; a tool that failed when called by hand;"
+        " output that cannot be written; or an error inside taoloop"
+    ),
+    USAGE: mark("a wrong option, name, key or file; nothing was started"),
+    SCRIPT_UNUSED: mark("completed, but the scripted model has replies left"),
+    JOURNAL: mark("the database cannot be read or written"),
+    TAMPERED: mark("the run was changed after it was written"),
+    NOT_UNDONE: mark("something that the run did could not be undone"),
+    HELD: mark("another process is working on the run; it was left alone"),
+    BROKEN_PIPE: mark("stopped, because nobody reads the output any more"),
+    TERMINATED: mark("stopped by SIGTERM"),
 }
 
 TABLE: dict[int, str] = dict(sorted(({code: status for status, code in OF_STATUS.items()} | _OTHERS).items()))

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import getpass
+import shlex
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
 
+from taoloop.cli.translation import mark
+
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+NO_TIER = mark("no tier: counts as destructive")
+"""What is shown in place of a tier that a tool does not declare."""
 
 
 def db_option(command: F) -> F:
@@ -18,6 +26,11 @@ def db_option(command: F) -> F:
         type=click.Path(dir_okay=False),
         help="The database of runs. Default: TAOLOOP_DB, else runs.db in your data folder.",
     )(command)
+
+
+def db_argument(db: str | None) -> str:
+    """The option `--db` as a part of a command that is shown; empty where it was not given."""
+    return "" if db is None else f" --db {shlex.quote(db)}"
 
 
 def json_option(text: str) -> Callable[[F], F]:
@@ -40,7 +53,7 @@ def workspace_option(command: F) -> F:
         "--workspace",
         metavar="DIR",
         type=click.Path(file_okay=False),
-        help="The folder that the file tools see; they cannot leave it.",
+        help="The folder that the file tools can access; they cannot leave it.",
     )(command)
 
 
@@ -50,20 +63,49 @@ def memory_option(command: F) -> F:
         "--memory",
         metavar="FILE",
         type=click.Path(dir_okay=False),
-        help="The file of notes that `remember` and `recall` keep from run to run.",
+        help="The file of notes that `remember` and `recall` share between runs.",
     )(command)
 
 
 def tools_option(text: str) -> Callable[[F], F]:
-    """`--tools NAME,…`, repeatable; what it gives is read by `several`."""
+    """`--tools NAME,…`, repeatable; `split_repeated` splits its value."""
     return click.option("--tools", metavar="NAME,…", multiple=True, help=text)
 
 
+def by_option(command: F) -> F:
+    """`--by NAME`; `current_user` completes it."""
+    return click.option("--by", metavar="NAME", help="Who answers. Default: your user name.")(command)
+
+
+def limit_options(command: F) -> F:
+    """The options that bound a run, under the names of its limits."""
+    count, amount = click.IntRange(min=1), click.FloatRange(min=0, min_open=True)
+    for option, name, kind, metavar, text in (
+        ("--max-time", "max_wall_s", amount, "SECONDS", "Limit on wall-clock time."),
+        ("--max-cost", "max_cost_usd", amount, "USD", "Limit on the cost of model calls."),
+        ("--max-tokens", "max_tokens", count, "N", "Limit on the tokens of all model calls."),
+        ("--max-tool-calls", "max_tool_calls", count, "N", "Limit on tool calls."),
+        ("--max-steps", "max_steps", count, "N", "Limit on decisions of the model; 6 for a new run."),
+    ):
+        command = click.option(option, name, type=kind, metavar=metavar, help=text)(command)
+    return command
+
+
 def split_repeated(values: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    """The names of an option that may stand several times, each time with several; None where it was not given."""
+    """The names of an option that may be repeated, each time with several; None if it was not given."""
     return names(",".join(values)) if values else None
 
 
 def names(text: str | None) -> tuple[str, ...] | None:
-    """`a,b` as names; None where the option was not given."""
+    """`a,b` as names; None if the option was not given."""
     return None if text is None else tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def current_user(by: str | None) -> str:
+    """Who speaks: the name that was given, else that of the user of the system."""
+    if by is not None:
+        return by
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):  # a user without a name
+        return "user"

@@ -9,13 +9,14 @@ import sys
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from types import FrameType, TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from taoloop.cli import exit_codes as exits
 from taoloop.cli.ui.stdio import OutputError
 from taoloop.core.events import Event
-from taoloop.runtime.result import Result
 from taoloop.runtime.runner import Listener
+
+T = TypeVar("T")
 
 _SHOW_CURSOR = "\x1b[?25h"
 
@@ -71,10 +72,10 @@ class SignalStopper:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
-    def drive(self, make: Callable[[Listener], Coroutine[Any, Any, Result]], listener: Listener) -> Result | None:
-        """The result of the run, or None if it was stopped."""
+    def guard(self, listener: Listener) -> Listener:
+        """A listener that stops the run where the output cannot be written, and is called no more once nobody reads."""
 
-        def guarded(event: Event) -> None:
+        def guarded_listener(event: Event) -> None:
             if self.code == exits.BROKEN_PIPE:
                 return
             try:
@@ -85,20 +86,26 @@ class SignalStopper:
                 self.lost = error
                 self.stop(exits.FOUND)
 
-        async def work() -> Result | None:
+        return guarded_listener
+
+    def drive(self, run: Coroutine[Any, Any, T]) -> T | None:
+        """The result of a run, or None if it was stopped."""
+
+        async def work() -> T | None:
             self._task = asyncio.current_task()
-            if self._stopped():  # before it began
+            if self._is_stopped():  # before it began
+                run.close()
                 return None
             try:
-                return await make(guarded)
+                return await run
             except asyncio.CancelledError:
-                if not self._stopped():
+                if not self._is_stopped():
                     raise
                 return None
 
         return asyncio.run(work())
 
-    def _stopped(self) -> bool:
+    def _is_stopped(self) -> bool:
         return self.code is not None
 
     def stop(self, code: int) -> None:

@@ -14,12 +14,12 @@ import click
 from taoloop.cli import exit_codes as exits
 from taoloop.cli import options
 from taoloop.cli.agent_loading import AgentOptions, agent_from_options_unloaded, print_load_problems
-from taoloop.cli.approval_answers import current_user
 from taoloop.cli.database import database, make_private, warn_if_workspace_is_new
 from taoloop.cli.dotenv import load_environment
+from taoloop.cli.options import current_user
+from taoloop.cli.translation import mark, translate
 from taoloop.cli.ui.approval_prompt import confirm
-from taoloop.cli.ui.stdio import capture_stdout, print_stderr
-from taoloop.cli.ui.terminal_text import escape_invisible, one_line
+from taoloop.cli.ui.stdio import capture_stdout, escape_invisible, one_line, print_stderr
 from taoloop.core.events import Observed
 from taoloop.core.policy import Policy
 from taoloop.core.search import suggest_names
@@ -36,38 +36,43 @@ from taoloop.runtime.result import Result
 from taoloop.runtime.tool_source import ToolSource, sources_in
 from taoloop.tools.tool import Tool
 
-_HELP = """Call TOOL once, with arguments of yours, and print what it gives.
-
-TOOL is one of the tools of --tools or --agent; without either it is a built-in tool, or module:attribute. The arguments
-are checked first (exit code 2 where they do not fit). At a terminal a call that may change something shows its tier and
-asks once more (exit code 8 for a no); in a script the command, which names the whole call, is the word of its author.
-A tool that fails is told in one line (exit code 1).
-
-\b
-  tao call calculator --args '{"expression": "3.5 ** 2"}'
-  tao call shop_get_order --tools tools.yaml --args '{"id": 7}'
-  tao call shop_cancel --tools tools.yaml --args '{"id": 7}'
-  tao call shop_create --tools tools.yaml --args - < order.json
-
-The call goes the way of an agent's calls: judged by the policy, within its limits, with secrets taken out of what is
-shown, and recorded as a run of its own that `tao runs` lists and `tao show` and `tao undo` take.
-"""
+_EXAMPLE_ARGS = """'{"id": 7}'"""
 
 
-@click.command("call", help=_HELP)
+@click.command("call")
 @click.argument("name", metavar="TOOL")
 @options.tools_option("Where the tool comes from: a tool file FILE.yaml, module:attribute, or built-in names.")
-@click.option("--args", "args_text", metavar="JSON", default="{}", help="The arguments, an object; `-` reads them.")
-@click.option("--yes", is_flag=True, help="Make the call without asking once more.")
+@click.option(
+    "--args",
+    "args_text",
+    metavar="JSON",
+    default="{}",
+    help="The arguments as an object; `-` reads them from standard input.",
+)
+@click.option("--yes", is_flag=True, help="Call without asking for confirmation.")
 @options.agent_option
 @options.workspace_option
 @options.memory_option
 @options.db_option
 @options.json_option("One object: `tool`, `tier`, `ok`, `error`, `latency_s`, `run_id`, `output`.")
-def command(
+def call_command(
     name: str, tools: tuple[str, ...], args_text: str, yes: bool, db: str | None, as_json: bool, **arguments: Any
 ) -> int:
-    """Check the arguments, ask, and call."""
+    """Call TOOL once with arguments of your own, and print its output.
+
+    TOOL is one of the tools of --tools or --agent; without these options, a built-in tool or module:attribute. The
+    arguments are checked first (exit code 2 if they do not fit). At a terminal a call that may change something
+    shows its tier and asks for confirmation (exit code 8 for a no); in a script the command itself counts as the
+    confirmation. The error of a tool that fails is one line (exit code 1).
+
+      tao call calculator --args '{"expression": "3.5 ** 2"}'
+      tao call shop_get_order --tools tools.yaml --args '{"id": 7}'
+      tao call shop_cancel --tools tools.yaml --args '{"id": 7}'
+      tao call shop_create --tools tools.yaml --args - < order.json
+
+    The call is handled like a call of an agent: judged by the policy, bound by its limits, with secrets redacted,
+    and recorded as a run of its own for `tao runs`, `tao show` and `tao undo`.
+    """
     env = load_environment()
     with capture_stdout() as stream:
         tool_names = options.split_repeated(tools) or ((name,) if arguments["agent"] is None else None)
@@ -80,11 +85,13 @@ def command(
         text = (sys.stdin.read() if args_text == "-" else args_text).strip()
         tool.prepare(_object(text))
         try:
-            if not yes and sys.stdin.isatty() and sys.stderr.isatty() and not _agreed(tool, text):
+            if not yes and sys.stdin.isatty() and sys.stderr.isatty() and not _is_confirmed(tool, text):
                 return exits.OF_STATUS["waiting"]
             db_path = database(db, env)
             make_private(db_path, expected=db_path == database(None, {}))
-            return _tell(stream, tool, asyncio.run(_called(agent, tool, text, db_path)), db_path, as_json=as_json)
+            return _print_result(
+                stream, tool, asyncio.run(_run_call(agent, tool, text, db_path)), db_path, as_json=as_json
+            )
         finally:
             asyncio.run(agent.close())
 
@@ -113,9 +120,9 @@ def _with_one(agent: Agent, name: str | None) -> tuple[Agent, Tool]:
 def _unknown(error: UnknownName, name: str, *, without_file: bool) -> UnknownName:
     """The error for a name that no tool has, with what may have been meant."""
     near = suggest_names(name, error.known, at_most=1)
-    hints = [f"Did you mean {near[0]!r}?"] if near else []
+    hints = [translate("Did you mean {name!r}?", name=near[0])] if near else []
     if without_file:
-        hints.append("For a tool of a file add --tools FILE.yaml.")
+        hints.append(translate("For a tool of a file add --tools FILE.yaml."))
     return UnknownName(error.what, error.name, error.known, hint=" ".join(hints)) if hints else error
 
 
@@ -130,25 +137,24 @@ def _object(text: str) -> dict[str, Any]:
     try:
         parsed = loads(text)
     except NotJsonError as error:
-        raise ConfigError(
-            f"--args is no JSON: {error}.", hint="Write an object in quotes: --args '{\"id\": 7}'."
-        ) from None
+        hint = translate("Write an object in quotes: --args {example}.", example=_EXAMPLE_ARGS)
+        raise ConfigError(translate("--args is not JSON: {error}.", error=error), hint=hint) from None
     if not isinstance(parsed, dict):
-        raise ConfigError("--args is no JSON object.", hint="Write one: --args '{\"id\": 7}'.")
+        hint = translate("Write one, such as --args {example}.", example=_EXAMPLE_ARGS)
+        raise ConfigError(translate("--args is not a JSON object."), hint=hint)
     return parsed
 
 
-def _agreed(tool: Tool, args: str) -> bool:
-    """Whether a call is to be made: one that reads, or that the person means. `args` are shown as they were typed."""
+def _is_confirmed(tool: Tool, args: str) -> bool:
+    """Whether to make the call: it only reads, or the person confirms it. `args` are shown as they were typed."""
     tier = tool.card.tier
     if tier == "read" and not tool.card.requires_approval:
         return True
-    tier_text = tier or "no tier: counts as destructive"
-    call = f"{tool.name} [{tier_text}] {args}"
-    return confirm(f"{escape_invisible(call)}\nCall it?")
+    call = f"{tool.name} [{tier or translate(options.NO_TIER)}] {args}"
+    return confirm(f"{escape_invisible(call)}\n" + translate("Call it?"))
 
 
-async def _called(agent: Agent, tool: Tool, args: str, db_path: Path) -> tuple[Result, str]:
+async def _run_call(agent: Agent, tool: Tool, args: str, db_path: Path) -> tuple[Result, str]:
     """A run that is this call, and the whole output. The arguments go on as they were typed, digits and all."""
     replies: list[Reply] = [{"tool_calls": [{"name": tool.name, "args": args}]}, "The call was made."]
     policy = agent.policy if isinstance(agent.policy, Policy) else Policy(profile=agent.policy)
@@ -173,7 +179,7 @@ async def _called(agent: Agent, tool: Tool, args: str, db_path: Path) -> tuple[R
         try:
             result = await replace(run, journal=journal).run(f"Call {tool.name} with {args}", run_id=run_id)
         except asyncio.CancelledError:
-            await _tell_doubt(journal, run_id, db_path)
+            await _report_doubt(journal, run_id, db_path)
             raise
         observed = _observed(result)
         if observed is None or observed.artifact is None:
@@ -182,16 +188,21 @@ async def _called(agent: Agent, tool: Tool, args: str, db_path: Path) -> tuple[R
         return result, whole.body if whole is not None else observed.output
 
 
-async def _tell_doubt(journal: SqliteJournal, run_id: str, db_path: Path) -> None:
-    """Say of a call that was stopped under way that nobody knows what became of it."""
+async def _report_doubt(journal: SqliteJournal, run_id: str, db_path: Path) -> None:
+    """Report a call that was stopped in the middle: nobody knows its outcome."""
     try:
         calls = Trace(run_id, await journal.load(run_id)).calls.values()
     except RunNotFound:  # stopped before it began
         return
     for call in calls:
         if call.started_at is not None and call.observed is None:
-            known = f"{call.requested.tool} was under way when it was stopped: it may have happened or not."
-            print_stderr(one_line(f"{known} Look before you repeat it. See: tao show {run_id} --db {db_path}"))
+            text = translate(
+                "{tool} was stopped while it ran: it may have happened or not. Check before you repeat it."
+                " See: {command}",
+                tool=call.requested.tool,
+                command=f"tao show {run_id} --db {db_path}",
+            )
+            print_stderr(one_line(text))
 
 
 def _approver(name: str) -> Any:
@@ -207,13 +218,13 @@ def _observed(result: Result) -> Observed | None:
     return next((call.observed for call in result.trace.calls.values()), None)
 
 
-def _tell(stream: TextIO, tool: Tool, came: tuple[Result, str], db_path: Path, *, as_json: bool) -> int:
-    result, output = came
+def _print_result(stream: TextIO, tool: Tool, outcome: tuple[Result, str], db_path: Path, *, as_json: bool) -> int:
+    result, output = outcome
     observed = _observed(result)
     if observed is None:
-        print_stderr(
-            one_line(f"{tool.name} gave no outcome: {result.reason} See: tao show {result.run_id} --db {db_path}")
-        )
+        command = f"tao show {result.run_id} --db {db_path}"
+        text = mark("{tool} returned nothing: {reason} See: {command}")
+        print_stderr(one_line(translate(text, tool=tool.name, reason=result.reason, command=command)))
         return exits.OF_STATUS[result.status] or exits.FOUND
     fault = observed.error
     if as_json:
@@ -231,5 +242,6 @@ def _tell(stream: TextIO, tool: Tool, came: tuple[Result, str], db_path: Path, *
     elif observed.ok:
         stream.write(output + "\n")
     if fault is not None:
-        print_stderr(one_line(f"{tool.name} failed: {fault.code}: {fault.message} {fault.hint}"))
+        text = translate("{tool} failed: {error}", tool=tool.name, error=f"{fault.code}: {fault.message} {fault.hint}")
+        print_stderr(one_line(text))
     return exits.OK if observed.ok else exits.FOUND

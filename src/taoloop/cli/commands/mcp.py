@@ -24,12 +24,14 @@ from taoloop.cli.agent_loading import (
     WORKSPACE_TOOLS,
     AgentOptions,
     agent_from_options,
+    missing_package,
     require_extra,
     with_mock_model,
 )
 from taoloop.cli.database import database, make_private
 from taoloop.cli.dotenv import load_environment
 from taoloop.cli.signals import signal_callbacks
+from taoloop.cli.translation import mark, translate
 from taoloop.cli.ui.stdio import capture_stdout, print_stderr
 from taoloop.config.agent_file import load_policy
 from taoloop.config.document import is_config_file, read_document
@@ -38,9 +40,8 @@ from taoloop.config.tool_entries import TOOL_FILE_FIELDS
 from taoloop.config.tool_file import load_tools
 from taoloop.core.cards.tool_card import TIERS
 from taoloop.core.policy import PROFILES, Policy
-from taoloop.errors import ConfigError, MissingExtra
+from taoloop.errors import ConfigError
 from taoloop.journals.base import Journal
-from taoloop.models.wrappers.build import split_specs
 from taoloop.policy import reject_unmatchable_rules
 from taoloop.runtime.after.recovery import orphans
 from taoloop.runtime.agent import Agent
@@ -58,46 +59,50 @@ if TYPE_CHECKING:
     from taoloop.serve.mcp.http import ListenAddress
     from taoloop.serve.mcp.server import ExposedTool
 
-_HELP = """Serve tools and agents to an MCP host, over standard input and output, or with --http over HTTP.
 
-A SOURCE is a tool file, an agent file, module:attribute (an agent, a tool, or a typed function), or the name of a
-built-in tool. Each tool is offered with its card; an agent is one tool that takes a task. Without a SOURCE: a
-calculator and a clock, and with --workspace tools for its files.
-
-\b
-  tao mcp tools.yaml                             a host starts this, and speaks to it
-  tao mcp agent.yaml calculator --profile strict
-  tao mcp tools.yaml --http 127.0.0.1:8000       the host connects to http://127.0.0.1:8000/mcp
-
-Every call is a run (`tao runs`). A call that changes something is put before the person at the host, if the host can
-show questions; else it is refused, unless --approve or a rule of --policy allows it. An address that other machines
-reach needs a token, in the variable TAOLOOP_MCP_TOKEN.
-"""
-
-
-@click.command("mcp", help=_HELP)
+@click.command("mcp")
 @click.argument("sources", metavar="[SOURCE]...", nargs=-1)
-@click.option("--http", metavar="HOST:PORT", help="Serve over HTTP here, not over standard input and output.")
-@click.option("--allow-host", metavar="NAME", multiple=True, help="A host name that clients reach it by; repeatable.")
+@click.option(
+    "--http", metavar="HOST:PORT", help="Serve over HTTP at this address instead of standard input and output."
+)
+@click.option(
+    "--allow-host", metavar="NAME", multiple=True, help="A host name that clients use for the server; repeatable."
+)
 @click.option("--agent", metavar="AGENT", help="An agent to serve: FILE.yaml (or .json), or module:attribute.")
-@click.option("--purpose", metavar="TEXT", default="", help="What the agent is for, as the host's model reads it.")
-@click.option("--model", metavar="SPEC", help="The model of the agents that are served.")
+@click.option("--purpose", metavar="TEXT", default="", help="What the agent is for; the model of the host reads it.")
+@click.option("--model", metavar="SPEC", help="The model of the served agents.")
 @options.workspace_option
 @options.memory_option
 @options.db_option
-@click.option("--approve", type=click.Choice(TIERS), help="Allow calls up to this tier without asking.")
-@click.option("--profile", type=click.Choice(PROFILES), help="What may be done unasked (supervised).")
+@click.option("--approve", type=click.Choice(TIERS), help="Approve calls up to this tier in advance.")
+@click.option("--profile", type=click.Choice(PROFILES), help="What may be done without asking (default: supervised).")
 @click.option("--policy", metavar="FILE", type=click.Path(dir_okay=False), help="Your own rules, as YAML or JSON.")
-@click.option("--at-once", type=click.IntRange(min=1), default=64, metavar="N", help="Calls at the same time (64).")
-def command(sources: tuple[str, ...], http: str | None, allow_host: tuple[str, ...], **arguments: Any) -> int:
-    """Serve until the host leaves, or a signal stops it."""
+@click.option(
+    "--at-once",
+    type=click.IntRange(min=1),
+    default=64,
+    metavar="N",
+    help="The most calls at the same time (default: 64).",
+)
+def mcp_command(sources: tuple[str, ...], http: str | None, allow_host: tuple[str, ...], **arguments: Any) -> int:
+    """Serve tools and agents to an MCP host, over standard input and output, or with --http over HTTP.
+
+    A SOURCE is a tool file, an agent file, module:attribute (an agent, a tool, or a typed function), or the name of
+    a built-in tool. Each tool is offered with its card; an agent is one tool that takes a task. Without a SOURCE: a
+    calculator and a clock, and with --workspace tools for its files.
+
+      tao mcp tools.yaml                             a host starts this command and talks to it
+      tao mcp agent.yaml calculator --profile strict
+      tao mcp tools.yaml --http 127.0.0.1:8000       hosts connect to http://127.0.0.1:8000/mcp
+
+    Every call is a run (`tao runs`). A call that changes something needs the approval of the person at the host, if
+    the host can ask; otherwise it is refused, unless --approve or a rule of --policy allows it. An address that
+    other machines can reach needs a token, in the variable TAOLOOP_MCP_TOKEN.
+    """
     if find_spec("mcp") is None:
-        raise MissingExtra(
-            "`tao mcp` needs the package mcp, which is not installed.",
-            hint="Install the extra: pip install 'taoloop[mcp]'",
-        )
+        raise missing_package("tao mcp", "mcp", extra="mcp")
     if allow_host and http is None:
-        raise click.UsageError("--allow-host goes with --http HOST:PORT.")
+        raise click.UsageError(translate("--allow-host requires --http HOST:PORT."))
     env = load_environment()
     with capture_stdout() as stream:
         address = None if http is None else _listen_address(http, allow_host, env)
@@ -130,7 +135,7 @@ class _Plan:
     origins: dict[str, str] = field(default_factory=dict)
 
     def close(self) -> None:
-        """Let go of what the tools of files hold open."""
+        """Close what the tools of files hold open."""
         for close in self.closing:
             close()
 
@@ -147,14 +152,7 @@ def _plan(sources: Sequence[str], arguments: Mapping[str, Any], env: Mapping[str
     Raises:
         ConfigError: a source cannot be used, or there is nothing to serve.
     """
-    chosen = AgentOptions(
-        model=arguments["model"],
-        workspace=arguments["workspace"],
-        memory=arguments["memory"],
-        approve=arguments["approve"],
-        profile=arguments["profile"],
-        policy=arguments["policy"],
-    )
+    chosen = AgentOptions.from_arguments({name: value for name, value in arguments.items() if name != "agent"})
     policy = Policy() if chosen.policy is None else load_policy(Path(chosen.policy).expanduser().absolute())
     policy = policy if chosen.profile is None else replace(policy, profile=chosen.profile)  # type: ignore[arg-type]  # a choice of the option
     if policy.approval_timeout_s is None:
@@ -171,7 +169,7 @@ def _plan(sources: Sequence[str], arguments: Mapping[str, Any], env: Mapping[str
     )
     tool_names: list[Any] = []
     for source in dict.fromkeys(sources):
-        _take(plan, source, tool_names)
+        _add_source(plan, source, tool_names)
     if arguments["agent"] is not None:
         plan.agents.append(_agent(plan, arguments["agent"]))
     if not sources and not plan.agents:
@@ -181,7 +179,8 @@ def _plan(sources: Sequence[str], arguments: Mapping[str, Any], env: Mapping[str
         box = Agent(tools=tool_names, workspace=plan.workspace, memory=plan.memory).toolbox
         plan.tools += [tool for tool in box if tool.name != PAGING_TOOL]  # it reads runs; a host gets outputs whole
     if not plan.tools and not plan.agents:
-        raise ConfigError("There is nothing to serve.", hint="See above what is wrong with the sources.")
+        hint = translate("The lines above say what is wrong with the sources.")
+        raise ConfigError(translate("There is nothing to serve."), hint=hint)
     if plan.tools:
         reject_unmatchable_rules(policy, {tool.name: tool.card for tool in plan.tools})
     for agent in plan.agents:
@@ -199,7 +198,7 @@ def _question_s() -> float:
     return QUESTION_TIMEOUT_S
 
 
-def _take(plan: _Plan, source: str, tool_names: list[Any]) -> None:
+def _add_source(plan: _Plan, source: str, tool_names: list[Any]) -> None:
     """Put one source where it belongs."""
     if is_config_file(source):
         if set(read_document(Path(source).expanduser().absolute(), "a tool file").data) - set(TOOL_FILE_FIELDS):
@@ -231,10 +230,9 @@ def _agent(plan: _Plan, source: str) -> Agent:
 
 
 def _check(agent: Agent) -> None:
-    """Tell what is wrong with an agent before anything is served."""
+    """Report what is wrong with an agent before anything is served."""
     for checked_agent in (agent, *inner_agents(agent)):
-        for spec in split_specs(bind(checked_agent).spec_for("").model):
-            require_extra(spec)
+        require_extra(bind(checked_agent).spec_for("").model)
 
 
 async def _serve(plan: _Plan, address: ListenAddress | None, stream: TextIO) -> int:
@@ -254,7 +252,10 @@ async def _serve(plan: _Plan, address: ListenAddress | None, stream: TextIO) -> 
                 from taoloop.serve.mcp.http import serve_http  # noqa: PLC0415  # loads a web server
 
                 await serve_http(
-                    server, address, stop=stop.event, on_ready=lambda url: print_stderr(f"serving at {url}")
+                    server,
+                    address,
+                    stop=stop.event,
+                    on_ready=lambda url: print_stderr(translate("serving at {url}", url=url)),
                 )
         finally:
             closing.cancel()
@@ -282,7 +283,7 @@ async def _offers(plan: _Plan, desk: CallDispatcher, stack: AsyncExitStack) -> l
             journal = await stack.enter_async_context(JOURNALS.use(path))
             if path not in reported:
                 reported.add(path)
-                await _tell_left(journal, path)
+                await _report_orphaned_runs(journal, path)
         return journal
 
     offers: list[ExposedTool] = []
@@ -304,12 +305,14 @@ async def _offers(plan: _Plan, desk: CallDispatcher, stack: AsyncExitStack) -> l
     return offers
 
 
-async def _tell_left(journal: Journal, path: Path) -> None:
-    """Say what a process that was killed has left in doubt. Nothing of it is gone on with here."""
+async def _report_orphaned_runs(journal: Journal, path: Path) -> None:
+    """Report the runs of processes that were killed. None of them is resumed here."""
     if count := len(await orphans(journal)):
-        print_stderr(
-            f"{path}: {count} run(s) lost their process, maybe in the middle of a call; see: tao recover --dry-run"
+        text = mark(
+            "{path}: {n} run lost its process, possibly in the middle of a call; see: tao recover --dry-run"
+            "|{path}: {n} runs lost their processes, possibly in the middle of a call; see: tao recover --dry-run"
         )
+        print_stderr(translate(text, path=path, n=count))
 
 
 async def _over_stdio(server: Any, stop: asyncio.Event, stream: TextIO) -> None:
@@ -317,7 +320,8 @@ async def _over_stdio(server: Any, stop: asyncio.Event, stream: TextIO) -> None:
     from taoloop.serve.mcp.stdio import serve_stdio  # noqa: PLC0415  # loads the SDK
 
     if sys.stdin.isatty():
-        print_stderr("serving over standard input and output; an MCP host is to start this command. Ctrl-C ends it.")
+        text = mark("serving over standard input and output; an MCP host should start this command. Ctrl-C ends it.")
+        print_stderr(translate(text))
     with _owning_stdin() as read_fd:
         await serve_stdio(server, read_fd, stream.fileno(), stop=stop)
 

@@ -37,68 +37,46 @@ from taoloop.cli.database import (
 )
 from taoloop.cli.dotenv import load_environment
 from taoloop.cli.signals import SignalStopper
-from taoloop.cli.ui.approval_prompt import TerminalApprover
-from taoloop.cli.ui.event_view import LIMIT_OPTIONS, answer_command, resume_command, summary
+from taoloop.cli.translation import mark, translate, view_language
+from taoloop.cli.ui.approval_prompt import TerminalApprover, confirm
+from taoloop.cli.ui.event_view import DECIDE, LIMIT_OPTIONS, RESUME, approvals_line, resume_line, summary
 from taoloop.cli.ui.live_view import JsonView, LiveView
-from taoloop.cli.ui.stdio import OutputError, capture_stdout, print_stderr, terminal_language
-from taoloop.cli.ui.terminal_text import one_line
-from taoloop.cli.ui.texts import ui_text
+from taoloop.cli.ui.stdio import OutputError, capture_stdout, one_line, print_stderr
 from taoloop.core.cards.tool_card import TIERS
 from taoloop.core.events import Event
 from taoloop.core.policy import PROFILES
 from taoloop.core.trace import Trace
 from taoloop.errors import ConfigError, RunHeld, RunNotResumable, TaoError
 from taoloop.models.base import DeltaListener
-from taoloop.models.wrappers.build import split_specs
 from taoloop.runtime.after.recovery import Recovered
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.engine.clock import new_run_id
-from taoloop.runtime.result import Result
 from taoloop.runtime.runner import Listener
 from taoloop.runtime.subagent import inner_agents
-
-_HELP = """Run TASK with an agent and show each thought, action and observation. `-` reads the task from standard input.
-
-Without --agent and --tools the agent has a calculator and a clock, and with --workspace tools to read, list, search
-and write its files. A call that changes something is put before you. Where nobody can be asked the run waits (exit
-code 8): the last line of --json is then `paused` with `status: waiting`, and not `finished`.
-
-\b
-  tao run "What is 3.5 squared plus the hour in Asia/Shanghai?"
-  tao run "What is in notes.md?" --workspace ~/notes
-  tao run "Which orders are late?" --tools tools.yaml,calculator
-  tao run "Plan the release" --agent agent.yaml --model openai:gpt-4o-mini --max-cost 0.50
-  tao run "And in Tokyo?" --after last             the next turn of a conversation
-  tao run --resume 20261104-09 --max-steps 12
-  tao run --resume 20261104-09 --approve write     go on with a run that waits
-
-Ctrl-C stops the run; nothing is lost, and --resume goes on with it. Exit code 0 means completed, every other status
-has its own (see `tao --help`).
-"""
 
 _FIXED = (
     "dialect",
     "strategy",
     "lang",
-    "output-schema",
-    "context-tokens",
+    "output_schema",
+    "context_tokens",
     "prompts",
-    "no-closing-turn",
+    "no_closing_turn",
     "profile",
     "policy",
 )
-"""Options that describe a run; it keeps its description when it is resumed."""
+"""Parameters that describe a run; it keeps its description when it is resumed."""
 
 
-@click.command("run", help=_HELP)
+@click.command("run")
 @click.argument("words", metavar="[TASK]", nargs=-1)
 @options.agent_option
 @click.option("--model", metavar="SPEC", help="offline, openai:NAME, deepseek:NAME, ollama:NAME, scripted:FILE …")
-@click.option("--fallback", metavar="SPEC", multiple=True, help="A model that answers where --model fails; repeatable.")
-@click.option("--dialect", metavar="NAME", help="How decisions are written: native, json, text or fenced.")
+@click.option("--fallback", metavar="SPEC", multiple=True, help="A model to use when --model fails; repeatable.")
+@click.option("--dialect", metavar="NAME", help="How the model writes decisions: native, json, text or fenced.")
 @click.option("--strategy", metavar="NAME", help="react, act_only, reason_only or standard.")
-@click.option("--lang", type=click.Choice(["auto", "en", "zh"]), help="Language of the prompts. auto follows the task.")
+@click.option("--lang", type=click.Choice(["auto", "en", "zh"]), help="Language of the prompts; auto follows the task.")
 @options.tools_option("Only these tools: built-in names, module:attribute, or a tool file FILE.yaml; repeatable.")
 @options.workspace_option
 @options.memory_option
@@ -106,27 +84,27 @@ _FIXED = (
     "--output-schema",
     metavar="FILE",
     type=click.Path(dir_okay=False),
-    help="A JSON Schema (JSON or YAML): the answer is one JSON value that fits it.",
+    help="A JSON Schema (JSON or YAML): the answer is one JSON value that conforms to it.",
 )
-@click.option("--max-steps", type=click.IntRange(min=1), metavar="N", help="Decisions of the model (6).")
-@click.option("--max-tool-calls", type=click.IntRange(min=1), metavar="N", help="Tool calls.")
-@click.option("--max-tokens", type=click.IntRange(min=1), metavar="N", help="Tokens of all model calls.")
-@click.option("--max-cost", type=click.FloatRange(min=0, min_open=True), metavar="USD", help="Cost of model calls.")
-@click.option("--context-tokens", type=click.IntRange(min=1), metavar="N", help="Window of the model, in tokens.")
-@click.option("--max-time", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Wall time.")
+@options.limit_options
+@click.option(
+    "--context-tokens", type=click.IntRange(min=1), metavar="N", help="Context window of the model, in tokens."
+)
 @options.db_option
-@options.json_option("Events as JSON, one per line, and nothing else; the last is `finished`, or `paused`.")
-@click.option("--resume", metavar="RUN_ID", help="Go on with a run that is not completed.")
-@click.option("--take-over", is_flag=True, help="With --resume: take the run from the process that is at work on it.")
-@click.option("--recover", is_flag=True, help="First go on with the runs of this agent that dead processes left.")
-@click.option("--after", metavar="RUN_ID", help="Go on with the conversation of that run; `last` is the newest.")
-@click.option("--approve", type=click.Choice(TIERS), help="Allow calls up to this tier without asking.")
-@click.option("--profile", type=click.Choice(PROFILES), help="What the agent may do unasked (supervised).")
+@options.json_option("Print only events as JSON, one per line; the last one is `finished` or `paused`.")
+@click.option("--resume", metavar="RUN_ID", help="Resume a run that is not completed.")
+@click.option("--take-over", is_flag=True, help="With --resume: take over the run from the process working on it.")
+@click.option("--recover", is_flag=True, help="First resume the runs of this agent whose processes died.")
+@click.option("--after", metavar="RUN_ID", help="Continue the conversation of that run; `last` is the newest run.")
+@click.option("--approve", type=click.Choice(TIERS), help="Approve calls up to this tier in advance.")
+@click.option(
+    "--profile", type=click.Choice(PROFILES), help="What the agent may do without asking (default: supervised)."
+)
 @click.option("--policy", metavar="FILE", type=click.Path(dir_okay=False), help="Your own rules, as YAML or JSON.")
 @click.option("--prompts", metavar="DIR", type=click.Path(file_okay=False), help="A folder of edited prompts.")
-@click.option("--no-closing-turn", is_flag=True, help="No last turn of the model when a limit is reached.")
-@click.option("-v", "--verbose", is_flag=True, help="Show the model's output as it came.")
-def command(
+@click.option("--no-closing-turn", is_flag=True, help="Skip the closing turn of the model when a limit is reached.")
+@click.option("-v", "--verbose", is_flag=True, help="Show the raw output of the model.")
+def run_command(
     words: tuple[str, ...],
     db: str | None,
     resume: str | None,
@@ -137,61 +115,110 @@ def command(
     verbose: bool,
     **arguments: Any,
 ) -> int:
-    """Run a task, or go on with a run."""
+    """Run TASK with an agent and show each thought, action and observation. `-` reads the task from standard input.
+
+    Without --agent and --tools the agent has a calculator and a clock; --workspace adds tools that read, list,
+    search and write its files. A call that changes something needs your approval. Where nobody can be asked, the
+    run waits (exit code 8), and the last line of --json is `paused` with `status: waiting` instead of `finished`.
+
+      tao run "What is 3.5 squared plus the hour in Asia/Shanghai?"
+      tao run "What is in notes.md?" --workspace ~/notes
+      tao run "Which orders are late?" --tools tools.yaml,calculator
+      tao run "Plan the release" --agent agent.yaml --model openai:gpt-4o-mini --max-cost 0.50
+      tao run "What time is it in Tokyo?" --after last     the next turn of a conversation
+      tao run --resume 20261104-09 --max-steps 12
+      tao run --resume 20261104-09 --approve write         resume a waiting run
+
+    Ctrl-C stops the run; nothing is lost, and --resume continues it. Exit code 0 means completed; every other
+    status has its own exit code (see `tao --help`).
+    """
     if bool(words) == (resume is not None):
-        problem = (
-            "--resume goes on with its own task; leave TASK away." if words else "Give a TASK, or --resume RUN_ID."
-        )
-        raise click.UsageError(problem)
-    if resume is not None and after is not None:
-        raise click.UsageError("--resume goes on with a run, --after begins the next one; give one of the two.")
-    if take_over and resume is None:
-        raise click.UsageError("--take-over goes with --resume RUN_ID.")
-    if recover and resume is not None:
-        raise click.UsageError("--recover goes with a TASK; all that is left: tao recover.")
-    if resume is not None and (fixed := [option for option in _FIXED if arguments[option.replace("-", "_")]]):
-        raise click.UsageError(f"--resume goes on with the run as it was described; leave --{fixed[0]} away.")
+        conflict = translate("--resume continues the original task; omit TASK.")
+        raise click.UsageError(conflict if words else translate("Give a TASK, or --resume RUN_ID."))
+    if resume is not None:
+        _check_resume(arguments, after=after, recover=recover)
+    elif take_over:
+        raise click.UsageError(translate("--take-over requires --resume RUN_ID."))
     if len(words) > 1:
-        raise click.UsageError(f"The task came as {len(words)} words; quote it: tao run {shlex.quote(' '.join(words))}")
+        task = shlex.quote(" ".join(words))
+        raise click.UsageError(translate("The task was {n} words; quote it: tao run {task}", n=len(words), task=task))
     env = load_environment()
-    chosen = _chosen(arguments)
+    chosen = AgentOptions.from_arguments(arguments)
     with capture_stdout() as stream:
-        asks = stream.isatty() and sys.stdin.isatty() and not as_json
         if words:
-            session = _new(chosen, env, _task(words[0]), db, after)
+            session = _new_session(chosen, env, _task(words[0]), db, after)
             session.report_orphaned_runs(env, recover=recover)
         else:
-            session = _resumed(chosen, env, resume or "", db, asks, take_over)
+            can_ask = stream.isatty() and sys.stdin.isatty() and not as_json
+            session = _resumed_session(chosen, env, resume or "", db, can_ask=can_ask, take_over=take_over)
         return session.run(stream, as_json=as_json, verbose=verbose)
+
+
+def _check_resume(arguments: Mapping[str, Any], *, after: str | None, recover: bool) -> None:
+    if after is not None:
+        raise click.UsageError(translate("--resume and --after exclude each other; --after starts the next run."))
+    if recover:
+        raise click.UsageError(translate("--recover requires a TASK; to resume every run, use: tao recover."))
+    if fixed := next((name for name in _FIXED if arguments[name]), None):
+        option = fixed.replace("_", "-")
+        raise click.UsageError(translate("--resume keeps the settings of the run; omit --{option}.", option=option))
+
+
+_ONLY_NEW = {"words", "resume", "recover", "after", *_FIXED}
+"""Parameters of `tao run` that describe a new run, so `tao resume` does not have them."""
+
+
+def _resume(run_id: str, **arguments: Any) -> int:
+    """Resume the run RUN_ID, which is waiting, was stopped, reached a limit, or lost its process.
+
+    A waiting run continues with the answers it has (`tao approve`, `tao deny`). A call without an answer is asked
+    about again at a terminal; without a terminal the run keeps waiting (exit code 8). The run keeps its settings.
+    The same as `tao run --resume RUN_ID`. A run that another process is working on is left alone (exit code 14)
+    without --take-over.
+
+      tao resume 20261104-09
+      tao resume RUN_ID --max-steps 12
+      tao resume RUN_ID --approve write          approve its calls up to this tier
+      tao resume RUN_ID --take-over              although another process is working on it
+    """
+    absent = dict.fromkeys(_ONLY_NEW) | {"words": (), "recover": False}
+    code: int = run_command.callback(**absent | arguments | {"resume": run_id})  # type: ignore[misc]  # it has one
+    return code
+
+
+resume_command = click.Command(
+    "resume",
+    help=_resume.__doc__,
+    callback=_resume,
+    params=[click.Argument(["run_id"]), *(param for param in run_command.params if param.name not in _ONLY_NEW)],
+)
 
 
 class RunSession:
     """One process's work on one run: the agent, what to ask of it, and the trace as this process has seen it."""
 
-    def __init__(self, agent: Agent, trace: Trace, language: str, db: str | None, **ask: Any) -> None:
-        self.agent, self.trace, self.language, self._db, self._ask = agent, trace, language, db, ask
+    def __init__(self, agent: Agent, trace: Trace, language: str, db: str | None, **call: Any) -> None:
+        self.agent, self.trace, self.language, self._db, self._call = agent, trace, language, db, call
 
     def run(self, stream: TextIO, *, as_json: bool, verbose: bool) -> int:
         """Run to the end or to a wait; returns the exit code."""
-        view: JsonView | LiveView
-        asks: LiveView | None = None
         if as_json:
-            view = JsonView(stream, self.trace)
+            view: JsonView | LiveView = JsonView(stream, self.trace)
         else:
             view = LiveView(stream, self.trace, language=self.language, raw=verbose)
-            asks = view if stream.isatty() and sys.stdin.isatty() else None
-        agent = replace(self.agent, approve=None if asks is None else TerminalApprover(asks))
-
-        def listen(event: Event) -> None:
-            self.trace.append(event)
-            if stopper.lost is None:
-                view.show(event)
-
+            if stream.isatty() and sys.stdin.isatty():
+                self.agent = replace(self.agent, approve=TerminalApprover(view))
         failure: TaoError | None = None
-        with SignalStopper(lambda: self._say("stopping")) as stopper:
+        with SignalStopper(lambda: self.report("stopping… (Ctrl-C again to quit at once)")) as stopper:
+
+            def listen(event: Event) -> None:
+                self.trace.append(event)
+                if stopper.lost is None:
+                    view.show(event)
+
             try:
                 with view:
-                    stopper.drive(lambda listener: self._run(agent, listener, view.hears), listen)
+                    stopper.drive(self._run_agent(stopper.guard(listen), view.hears))
             except TaoError as error:
                 failure = error
         code = self._print_outcome(stopper, view, stream)
@@ -199,8 +226,17 @@ class RunSession:
             raise failure
         return code
 
+    async def _run_agent(self, listener: Listener, hears: DeltaListener | None) -> None:
+        run_id, call = self.trace.run_id, {"on_event": listener, "on_delta": hears, **self._call}
+        try:
+            await (self.agent.resume(run_id, **call) if self.trace.events else self.agent.run(run_id=run_id, **call))
+        finally:
+            with suppress(Exception):
+                await bind(self.agent).model.close()
+                await self.agent.close()
+
     def report_orphaned_runs(self, env: Mapping[str, str], *, recover: bool) -> None:
-        """Tell on standard error what dead processes left in the database; go on with it first where that is wished."""
+        """Report on standard error the runs whose processes died; with `recover` resume those of this agent first."""
         agent, journal = self.agent, self.agent.journal
         self.agent = replace(agent, recover_on_start=False)  # it is done here
         if not isinstance(journal, str | Path) or not (orphan_count := count_orphaned_runs(Path(journal))):
@@ -208,56 +244,55 @@ class RunSession:
         if recover or agent.recover_on_start:
             from taoloop.cli.commands.recover import outcome, recover_with  # noqa: PLC0415  # it is rarely asked for
 
-            def tell(recovered: Recovered) -> None:
+            def report_recovered(recovered: Recovered) -> None:
                 status, text = outcome(recovered)
-                self._say("recovered", run_id=recovered.run_id, status=status, text=one_line(text))
+                values = {"run_id": recovered.run_id, "status": status, "text": one_line(text)}
+                self.report("run {run_id}, left unfinished, is now {status}: {text}", **values)
 
-            asyncio.run(recover_with(Path(journal), AgentOptions(), env, tell, only=agent))
+            asyncio.run(recover_with(Path(journal), AgentOptions(), env, report_recovered, only=agent))
             orphan_count = count_orphaned_runs(Path(journal))
         if orphan_count:
-            where = "" if Path(journal) == database(None, env) else f" --db {shlex.quote(str(journal))}"
-            self._say("left", n=orphan_count, command=f"tao recover{where}")
+            db = None if Path(journal) == database(None, env) else str(journal)
+            self.report(
+                "{n} run was left unfinished by a process that died. Resume it: {command}"
+                "|{n} runs were left unfinished by processes that died. Resume them: {command}",
+                n=orphan_count,
+                command=f"tao recover{options.db_argument(db)}",
+            )
 
-    def _say(self, name: str, **values: object) -> None:
-        print_stderr(ui_text(terminal_language(self.language, sys.stderr), name, **values))
-
-    async def _run(self, agent: Agent, listener: Listener, hears: DeltaListener | None) -> Result:
-        try:
-            if self.trace.events:
-                return await agent.resume(self.trace.run_id, on_event=listener, on_delta=hears, **self._ask)
-            return await agent.run(run_id=self.trace.run_id, on_event=listener, on_delta=hears, **self._ask)
-        finally:
-            with suppress(Exception):
-                await bind(agent).model.close()
-                await agent.close()
+    def report(self, text: str, /, **values: object) -> None:
+        """One line on standard error, in the language that shows the run."""
+        print_stderr(translate(text, view_language(self.language, sys.stderr), **values))
 
     def _print_outcome(self, stopper: SignalStopper, view: JsonView | LiveView, stream: TextIO) -> int:
         """The last lines, and the exit code."""
         trace = self.trace
         if stopper.code == exits.BROKEN_PIPE:
             raise BrokenPipeError
-        command_line = resume_command(trace, self._db) if trace.events else None
+        command_line = resume_line(trace, self._db) if trace.events else None
         if stopper.lost is not None:
-            hint = f"Go on with the run: {command_line}" if command_line else "The run is completed."
+            resume = translate("Resume the run: {command}", command=command_line)
+            hint = resume if command_line else translate("The run is completed.")
             raise OutputError(stopper.lost.message, hint=hint)
         status = trace.status
         if isinstance(view, LiveView) and trace.events and status != "running":
             view.pen.gap()
-            view.pen.line(summary(trace, view.pen.language), "dim")
+            view.pen.line(summary(trace, view.pen), "dim")
             stream.flush()
-        next_commands = {"answer_first": answer_command(trace, self._db), "resume": command_line}
-        for name, next_one in next_commands.items():
-            if next_one is not None and isinstance(view, LiveView):
-                view.pen.line(ui_text(view.pen.language, name, command=next_one), "bold")
+        for text, command in ((DECIDE, approvals_line(trace, self._db)), (RESUME, command_line)):
+            if command is not None and isinstance(view, LiveView):
+                view.pen.line(view.pen.text(text, command=command), "bold")
                 stream.flush()
-            elif next_one is not None:
-                self._say(name, command=next_one)
+            elif command is not None:
+                self.report(text, command=command)
         if stopper.code is not None and status in ("stopped", "running"):
             return stopper.code
         return exits.FOUND if status == "running" else exits.OF_STATUS[status]
 
 
-def _new(chosen: AgentOptions, env: Mapping[str, str], task: str, db: str | None, after: str | None) -> RunSession:
+def _new_session(
+    chosen: AgentOptions, env: Mapping[str, str], task: str, db: str | None, after: str | None
+) -> RunSession:
     db_path = database_of(chosen, env, db) if after is not None else None
     earlier = load_run(db_path, after) if db_path is not None and after is not None else None
     if earlier is None or chosen.agent is not None:
@@ -268,93 +303,61 @@ def _new(chosen: AgentOptions, env: Mapping[str, str], task: str, db: str | None
         configured = replace(configured, journal=database(db, env))
     agent = with_mock_model(configured, chosen, env)
     with warn_if_workspace_is_new(agent.workspace):
-        spec = agent.spec_for(task)  # whatever is wrong with the agent is told before anything is stored
+        spec = agent.spec_for(task)  # whatever is wrong with the agent is reported before anything is stored
         models = [spec.model, *(bind(inner).spec_for(task).model for inner in inner_agents(agent))]
     for model in models:
-        for model_spec in split_specs(model):
-            require_extra(model_spec)
-    if remark := model_notice(configured, agent, env, terminal_language(spec.language, sys.stderr)):
-        print_stderr(remark)
+        require_extra(model)
+    if notice := model_notice(configured, agent, env, view_language(spec.language, sys.stderr)):
+        print_stderr(notice)
     if isinstance(agent.journal, str | Path):
         make_private(Path(agent.journal), expected=Path(agent.journal) == database(None, {}))
     trace = Trace(new_run_id(agent.clock.now()))
     return RunSession(agent, trace, spec.language, db, task=task, after=None if earlier is None else earlier.run_id)
 
 
-def _resumed(
-    chosen: AgentOptions, env: Mapping[str, str], run_prefix: str, db: str | None, asks: bool, take_over: bool
+def _resumed_session(
+    chosen: AgentOptions, env: Mapping[str, str], run_prefix: str, db: str | None, *, can_ask: bool, take_over: bool
 ) -> RunSession:
     path = database_of(chosen, env, db)
     trace = load_run(path, run_prefix)
+    run_id = trace.run_id
     if trace.status == "completed":
-        look = f"Start a new run, or look: tao show {trace.run_id}"
-        raise RunNotResumable(f"The run {trace.run_id} is completed.", hint=look)
+        hint = translate("Start a new run, or look at this one: tao show {run_id}", run_id=run_id)
+        raise RunNotResumable(translate("The run {run_id} is completed.", run_id=run_id), hint=hint)
     limits = merge_limits(trace.limits, chosen.limits)
-    ended = trace.finished.limit if trace.finished is not None else None
-    if ended in LIMIT_OPTIONS and getattr(limits, ended) == getattr(trace.limits, ended):
-        raise ConfigError(
-            f"The run {trace.run_id} has used up its {ended} of {getattr(limits, ended):g}.",
-            hint=f"Give it more: {resume_command(trace, db)}",
+    limit = trace.finished.limit if trace.finished is not None else None
+    if limit in LIMIT_OPTIONS and (allowed := getattr(limits, limit)) == getattr(trace.limits, limit):
+        text = translate(
+            "The run {run_id} has used up its {limit} of {allowed:g}.", run_id=run_id, limit=limit, allowed=allowed
         )
-    language = terminal_language(trace.agent.language, sys.stderr)
+        raise ConfigError(text, hint=translate("Raise the limit: {command}", command=resume_line(trace, db)))
+    language = view_language(trace.agent.language, sys.stderr)
     configured = replace(agent_of_run(trace.agent, chosen, env), journal=path)
     agent = with_mock_model(configured, chosen, env)
     if agent is not configured:
         print_stderr(model_notice(configured, agent, env, language))
-    if (holder := holder_of(path, trace.run_id)) is not None and asks and not take_over:
+    if (holder := holder_of(path, run_id)) is not None and can_ask and not take_over:
+        text = mark("Another process{number} is working on run {run_id}; it loses the run if you take it over.")
         number = "" if holder.process is None else f" ({holder.process})"
-        print_stderr(ui_text(language, "held", run_id=trace.run_id, number=number))
-        take_over = click.confirm(ui_text(language, "held_ask"), err=True)
+        print_stderr(translate(text, language, run_id=run_id, number=number))
+        take_over = confirm(translate("Take over the run?", language), language)
     if holder is not None and not take_over:
         raise RunHeld(
-            f"Run {trace.run_id} was left alone: {holder} is at work on it.",
-            hint="Wait for it, stop it there, or take the run over: --take-over.",
+            translate("Run {run_id} was left alone: {holder} is working on it.", run_id=run_id, holder=holder),
+            hint=translate("Wait for it, stop it there, or take over the run: --take-over."),
         )
-    ask = {"limits": limits, "approved_tiers": chosen.approved_tiers, "take_over": take_over}
-    return RunSession(agent, trace, trace.agent.language, db, **ask)
-
-
-def _chosen(arguments: dict[str, Any]) -> AgentOptions:
-    limits = {
-        name: arguments[option]
-        for name, option in (
-            ("max_steps", "max_steps"),
-            ("max_tool_calls", "max_tool_calls"),
-            ("max_tokens", "max_tokens"),
-            ("max_cost_usd", "max_cost"),
-            ("max_wall_s", "max_time"),
-        )
-        if arguments[option] is not None
-    }
-    return AgentOptions(
-        agent=arguments["agent"],
-        model=arguments["model"],
-        fallback=arguments["fallback"] or None,
-        dialect=arguments["dialect"],
-        strategy=arguments["strategy"],
-        language=arguments["lang"],
-        tools=options.split_repeated(arguments["tools"]),
-        workspace=arguments["workspace"],
-        memory=arguments["memory"],
-        output_schema=arguments["output_schema"],
-        prompts=arguments["prompts"],
-        closing_turn=False if arguments["no_closing_turn"] else None,
-        approve=arguments["approve"],
-        profile=arguments["profile"],
-        policy=arguments["policy"],
-        context_tokens=arguments["context_tokens"],
-        limits=limits,
-    )
+    call = {"limits": limits, "approved_tiers": chosen.approved_tiers, "take_over": take_over}
+    return RunSession(agent, trace, trace.agent.language, db, **call)
 
 
 def _task(text: str) -> str:
     if text == "-":
         text = _standard_input()
-    with suppress(UnicodeError):  # arguments as the process was given them, whatever its locale can spell
+    with suppress(UnicodeError):  # arguments as the process received them, whatever its locale can spell
         text = os.fsencode(text).decode("utf-8")
     text = text.strip()
     if not text:
-        raise ConfigError("The task is empty.", hint='Say what the agent should do: tao run "…"')
+        raise ConfigError(translate("The task is empty."), hint=translate('Say what the agent should do: tao run "…"'))
     return text
 
 
@@ -366,4 +369,5 @@ def _standard_input() -> str:
     except UnicodeDecodeError as error:
         with suppress(UnicodeDecodeError, LookupError):
             return data.decode(locale.getencoding())
-        raise ConfigError(f"The task on standard input is not text: {error}.", hint="Send UTF-8.") from error
+        text = translate("The task on standard input is not text: {error}.", error=error)
+        raise ConfigError(text, hint=translate("Send UTF-8.")) from error

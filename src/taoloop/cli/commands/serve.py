@@ -14,66 +14,69 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from taoloop.cli import options
+from taoloop.cli.agent_loading import missing_package
 from taoloop.cli.database import database, make_private
 from taoloop.cli.dotenv import load_environment
 from taoloop.cli.signals import signal_callbacks
+from taoloop.cli.translation import interface_language, translate
 from taoloop.cli.ui.stdio import print_stderr
-from taoloop.errors import ConfigError, MissingExtra
+from taoloop.errors import ConfigError
 from taoloop.runtime.journal_pool import JOURNALS
 
 if TYPE_CHECKING:
     from taoloop.serve.gateway.config.model import GatewayConfig
     from taoloop.serve.gateway.observe.request_log import LogFormat
 
-_HELP = """Serve agents to any OpenAI client: chat completions and responses, streamed or not.
 
-FILE is an agent file (as for `tao run --agent`), a gateway file with several agents, keys and limits, or a file of
-the Higress plugin `ai-agent`, unchanged; which of them it is, its fields tell.
-
-\b
-  tao serve agent.yaml                           http://127.0.0.1:8080/v1
-  tao serve gateway.yaml --check                 say what was understood, and serve nothing
-  tao serve higress.yaml --resolve weather.dns=127.0.0.1:9000
-  tao serve --new-key alice                      make a key; its digest goes into the file, under keys
-
-\b
-  curl http://127.0.0.1:8080/v1/chat/completions -H 'Content-Type: application/json' \\
-    -d '{"model": "assistant", "messages": [{"role": "user", "content": "What is the time in Rome?"}]}'
-
-Every request is a run (`tao runs`). It listens on this machine alone unless --host or the file says otherwise; on any
-other address it needs keys. A changed file is taken up at once, or after SIGHUP; a broken one is told and not used.
-"""
-
-
-@click.command("serve", help=_HELP)
+@click.command("serve")
 @click.argument("file", metavar="[FILE]", required=False, type=click.Path(dir_okay=False))
-@click.option("--host", metavar="HOST", help="The address to listen on (127.0.0.1).")
-@click.option("--port", metavar="N", type=click.IntRange(0, 65_535), help="The port (8080); 0 takes a free one.")
+@click.option("--host", metavar="HOST", help="The address to listen on (default: 127.0.0.1).")
+@click.option(
+    "--port", metavar="N", type=click.IntRange(0, 65_535), help="The port (default: 8080); 0 picks a free one."
+)
 @options.db_option
-@click.option("--check", is_flag=True, help="Say what the file was understood to mean, and serve nothing.")
+@click.option("--check", is_flag=True, help="Show what the file means, and serve nothing.")
 @click.option(
     "--resolve",
     metavar="NAME=HOST:PORT",
     multiple=True,
-    help="Send a service name or a host of the file to another address; repeatable.",
+    help="Map a service name or host of the file to another address; repeatable.",
 )
 @click.option(
     "--allow-origin",
     metavar="ORIGIN",
     multiple=True,
-    help="Let pages of this origin call from a browser (CORS), such as https://chat.example; '*' is every page; "
+    help="Allow calls from browser pages of this origin (CORS), such as https://chat.example; '*' is every page; "
     "repeatable.",
 )
-@click.option("--any-model", is_flag=True, help="Let the one agent answer whatever model a request names.")
-@click.option("--log-format", type=click.Choice(("text", "json")), default="text", help="How requests are logged.")
-@click.option("--new-key", metavar="NAME", help="Make an API key, say what goes into the file, and serve nothing.")
-def command(file: str | None, **arguments: Any) -> int:
-    """Serve until a signal ends it."""
+@click.option("--any-model", is_flag=True, help="Let the only agent answer, whatever model a request names.")
+@click.option(
+    "--log-format", type=click.Choice(("text", "json")), default="text", help="The format of the request log."
+)
+@click.option("--new-key", metavar="NAME", help="Create an API key, show its entry for the file, and serve nothing.")
+def serve_command(file: str | None, **arguments: Any) -> int:
+    r"""Serve agents to any OpenAI client: chat completions and responses, streamed or not.
+
+    FILE is an agent file (as for `tao run --agent`), a gateway file with several agents, keys and limits, or a file
+    of the Higress plugin `ai-agent`, unchanged. Its fields show which of them it is.
+
+      tao serve agent.yaml                           http://127.0.0.1:8080/v1
+      tao serve gateway.yaml --check                 show what the file means, and serve nothing
+      tao serve higress.yaml --resolve weather.dns=127.0.0.1:9000
+      tao serve --new-key alice                      create a key; put its digest into the file, under keys
+
+      curl http://127.0.0.1:8080/v1/chat/completions -H 'Content-Type: application/json' \
+        -d '{"model": "assistant", "messages": [{"role": "user", "content": "What is the time in Rome?"}]}'
+
+    Every request is a run (`tao runs`). The server listens on this machine only, unless --host or the file says
+    otherwise; on any other address it needs keys. A changed file is loaded at once, or after SIGHUP; a broken one
+    is reported and ignored.
+    """
     _require_extra()
     if arguments["new_key"] is not None:
         return _show_new_key(arguments["new_key"])
     if file is None:
-        raise click.UsageError("Name a FILE to serve, such as agent.yaml.")
+        raise click.UsageError(translate("Name a FILE to serve, such as agent.yaml."))
     env = load_environment()
     from taoloop.serve.gateway.config.load_config import load_config  # noqa: PLC0415  # the extra is there now
 
@@ -93,11 +96,11 @@ def command(file: str | None, **arguments: Any) -> int:
         from taoloop.serve.gateway.config.config_summary import config_summary  # noqa: PLC0415  # only for this
         from taoloop.serve.gateway.server import require_keys_off_localhost  # noqa: PLC0415  # as above
 
-        click.echo(config_summary(config))
+        click.echo(config_summary(config, interface_language()))
         require_keys_off_localhost(config)
         return 0
     for warning in config.warnings:
-        print_stderr(f"Warning: {warning}")
+        print_stderr(translate("Warning: {warning}", warning=warning))
     path = config.db if config.db is not None else database(None, env)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(_serve(config, path, load, arguments["log_format"], env))
@@ -139,7 +142,7 @@ async def _serve(
 
         def ready(url: str) -> None:
             _spare_the_collector()
-            print_stderr(f"Serving {', '.join(config.agents)} on {url}/v1")
+            print_stderr(translate("Serving {agents} on {url}/v1", agents=", ".join(config.agents), url=url))
 
         try:
             with signal_callbacks(signals), log.capture_loggers():
@@ -151,9 +154,9 @@ async def _serve(
 
 
 def _spare_the_collector() -> None:
-    """Let Python's collector leave what was loaded alone, and look at what requests make less often.
+    """Exclude what was loaded from garbage collection, and collect what requests create less often.
 
-    What stands at the start stays to the end, and looking through it again and again took a tenth of the time.
+    What exists at the start stays to the end, and scanning it again and again took a tenth of the time.
     """
     gc.collect()
     gc.freeze()
@@ -161,7 +164,7 @@ def _spare_the_collector() -> None:
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """Uvloop's where it is installed (not on Windows): it takes a tenth off what a request costs."""
+    """The loop of uvloop where it is installed (not on Windows): it saves a tenth of the cost of a request."""
     if find_spec("uvloop") is None:
         return None
     import uvloop  # noqa: PLC0415  # optional
@@ -181,7 +184,7 @@ def _resolved(entries: tuple[str, ...]) -> dict[str, str]:
     for entry in entries:
         name, separator, address = entry.partition("=")
         if not (name and separator and address):
-            raise click.UsageError(f"--resolve {entry!r} is not of the form NAME=HOST:PORT.")
+            raise click.UsageError(translate("--resolve {entry!r} is not of the form NAME=HOST:PORT.", entry=entry))
         overrides[name] = address
     return overrides
 
@@ -199,15 +202,15 @@ def _show_new_key(name: str) -> int:
     from taoloop.serve.gateway.config.api_keys import new_key  # noqa: PLC0415  # the extra is there
 
     secret, key = new_key(name)
-    print_stderr("This is the key; it is shown once and kept nowhere:")
+    print_stderr(translate("This is the key; it is shown once and stored nowhere:"))
     click.echo(secret)
-    print_stderr("In the gateway file:\n")
+    print_stderr(translate("In the gateway file:") + "\n")
     click.echo(f"keys:\n  - name: {_in_yaml(key.name)}\n    digest: {key.digest}")
     return 0
 
 
 def _in_yaml(text: str) -> str:
-    """A text as it stands in a YAML file: in quotes only where it would be read as something else without."""
+    """A text as YAML: in quotes only where it would be something else without them."""
     import yaml  # noqa: PLC0415  # only for this
 
     return yaml.safe_dump({"": text}, allow_unicode=True, width=1_000).partition(": ")[2].rstrip("\n")
@@ -216,7 +219,4 @@ def _in_yaml(text: str) -> str:
 def _require_extra() -> None:
     for package in ("aiohttp", "prometheus_client", "httpx2"):
         if find_spec(package) is None:
-            raise MissingExtra(
-                f"`tao serve` needs the package {package}, which is not installed.",
-                hint="Install the extra: pip install 'taoloop[serve]'",
-            )
+            raise missing_package("tao serve", package, extra="serve")

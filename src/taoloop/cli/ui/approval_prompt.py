@@ -6,36 +6,60 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import click
 
-from taoloop.cli.approval_answers import current_user
+from taoloop.cli.options import current_user
+from taoloop.cli.translation import mark, translate
 from taoloop.cli.ui.approval_view import show_call, show_question
 from taoloop.cli.ui.live_view import LiveView
-from taoloop.cli.ui.texts import ui_text
 from taoloop.core.cards.decimals import decimal_literals
 from taoloop.dialects.parsing.strict_json import NotJsonError, loads
 from taoloop.errors import InvalidArguments
 from taoloop.runtime.approvals.inbox import validate_edited_args
-from taoloop.runtime.approvals.request import ApprovalAnswer, ApprovalRequest
+from taoloop.runtime.approvals.request import (
+    EXPLICIT_YES_WORDS,
+    NO_WORDS,
+    YES_WORDS,
+    ApprovalAnswer,
+    ApprovalRequest,
+)
 
-_YES_IN_FULL = ("yes", "是", "允许")
-_KEYS = {
-    "yes": ("y", *_YES_IN_FULL),
-    "no": ("n", "no", "否", "拒绝"),
+_KEYS: Mapping[str, Collection[str]] = {
+    "yes": YES_WORDS,
+    "no": NO_WORDS,
     "always": ("a", "always", "一律"),
     "values": ("v", "values", "信任"),
     "edit": ("e", "edit", "修改"),
     "one": ("o", "one", "逐个"),
-    "later": ("q", "quit", "later", "以后"),
+    "later": ("q", "quit", "later", "以后", "稍后"),
     "happened": ("h", "happened", "已生效"),
     "repeat": ("r", "repeat", "再执行"),
     "leave": ("l", "leave", "不作定论"),
 }
+"""What a person may type for each answer, besides its letter."""
+
+_OFFERS = mark(
+    {
+        "yes": "[y] yes",
+        "yes_all": "[y] yes, all {n}",
+        "one": "[o] one by one",
+        "no": "[n] no",
+        "always": "[a] always for this rule in this run",
+        "values": "[v] yes, and trust these values in this run",
+        "edit": "[e] edit",
+        "later": "[q] later: ",
+        "happened": "[h] it happened",
+        "repeat": "[r] it did not: run it again",
+        "leave": "[l] leave it open; the model is told",
+    }
+)
+_IN_FULL = mark("This is hard to undo, and nobody named what it acts on. Type yes in full to allow it.")
+_TYPE_A_LETTER = mark("Type one of these letters, then Enter: ")
 
 
 class TerminalApprover:
@@ -53,7 +77,7 @@ class TerminalApprover:
                 return await (self._ask_what_happened(request) if request.doubt else self._ask(request))
             except asyncio.CancelledError:
                 if request.expires_at is not None and time.time() >= request.expires_at - 1:
-                    self._prompt("\n" + ui_text(self._view.pen.language, "ask_too_late") + "\n")
+                    self._prompt("\n" + self._view.pen.text("Nobody answered in time: refused.") + "\n")
                 raise
 
     async def _ask(self, request: ApprovalRequest) -> ApprovalAnswer | None:
@@ -73,7 +97,7 @@ class TerminalApprover:
                 case "later":
                     return None
                 case "no":
-                    self._prompt(ui_text(pen.language, "ask_reason"))
+                    self._prompt(pen.text("Why not? The model reads this: "))
                     note = (await _read_line() or "").strip()
                     return ApprovalAnswer(approved=False, by=self._by, note=note, batch=bool(request.batch))
                 case "edit":
@@ -97,24 +121,24 @@ class TerminalApprover:
                         batch=bool(request.batch),
                     )
                 case _:
-                    repeat_text = "ask_grave" if request.grave else "ask_again"
-                    self._prompt(ui_text(pen.language, repeat_text) + (" " if request.grave else ""))
+                    repeated = pen.text(_IN_FULL if request.grave else _TYPE_A_LETTER)
+                    self._prompt(repeated + (" " if request.grave else ""))
 
     async def _ask_what_happened(self, request: ApprovalRequest) -> ApprovalAnswer | None:
         """The other question: of a call without an outcome, whether it happened. No letter of the first is taken."""
         pen = self._view.pen
         show_question(pen, request, inner=request.run_id != self._view.run_id)
         discard_typeahead()
-        names = ("doubt_happened", "doubt_repeat", "doubt_leave", "ask_later")
-        self._prompt("   ".join(ui_text(pen.language, name) for name in names))
+        on_offer = ("happened", "repeat", "leave", "later")
+        self._prompt("   ".join(pen.text(_OFFERS[key]) for key in on_offer))
         while (line := await _read_line()) is not None:
-            answer = _parse_answer(line, ("happened", "repeat", "leave", "later"), in_full=False)
+            answer = _parse_answer(line, on_offer, in_full=False)
             if answer == "later":
                 return None
             if answer in ("happened", "repeat", "leave"):
                 note = ""
                 if answer == "happened":
-                    self._prompt(ui_text(pen.language, "doubt_note"))
+                    self._prompt(pen.text("What was the result? The model reads this: "))
                     note = (await _read_line() or "").strip()
                 return ApprovalAnswer(
                     approved=answer == "happened",
@@ -122,29 +146,27 @@ class TerminalApprover:
                     note=note,
                     settle=answer,  # type: ignore[arg-type]  # one of the three
                 )
-            self._prompt(ui_text(pen.language, "ask_again"))
+            self._prompt(pen.text("Type one of these letters, then Enter: "))
         return None
 
     async def _in_full(self) -> bool:
         """Whether the person types the whole word too, where one letter must not be enough."""
-        self._prompt(ui_text(self._view.pen.language, "ask_grave") + " ")
-        return (await _read_line() or "").strip().lower() in _YES_IN_FULL
+        self._prompt(self._view.pen.text(_IN_FULL) + " ")
+        return (await _read_line() or "").strip().lower() in EXPLICIT_YES_WORDS
 
     def _keys(self, request: ApprovalRequest, on_offer: tuple[str, ...]) -> str:
         """What the person can type. A grave call shows no letter that would allow it."""
-        language, calls = self._view.pen.language, 1 + len(request.batch)
-        names = [f"ask_{key}" for key in on_offer]
-        if calls > 1:
-            names[0] = "ask_yes_all"
-        parts = [ui_text(language, name, n=calls) for name in names if not (request.grave and name == "ask_yes")]
-        head = ui_text(language, "ask_grave") + "\n" if request.grave else ""
+        pen, calls = self._view.pen, 1 + len(request.batch)
+        keys = ["yes_all" if key == "yes" and calls > 1 else key for key in on_offer]
+        parts = [pen.text(_OFFERS[key], n=calls) for key in keys if not (request.grave and key == "yes")]
+        head = pen.text(_IN_FULL) + "\n" if request.grave else ""
         return head + "   ".join(parts)
 
     async def _edited(self, request: ApprovalRequest) -> tuple[Mapping[str, Any], Mapping[str, str]] | None:
         """Arguments that fit the tool, with their decimals as typed; None where the person left them as they are."""
         pen = self._view.pen
         while True:
-            self._prompt(ui_text(pen.language, "ask_args"))
+            self._prompt(pen.text("The arguments as a JSON object, on one line (Enter alone: leave them): "))
             line = (await _read_line() or "").strip()
             if not line:
                 return None
@@ -174,9 +196,9 @@ def _on_offer(request: ApprovalRequest) -> tuple[str, ...]:
 
 
 def _parse_answer(line: str, on_offer: tuple[str, ...], *, in_full: bool) -> str:
-    """What a line says; nothing where it says none of what is on offer."""
+    """The answer that a line gives; empty if it gives none of those on offer."""
     typed = line.strip().lower()
-    if in_full and typed == "y":
+    if in_full and typed in YES_WORDS - EXPLICIT_YES_WORDS:
         return ""
     return next((key for key in on_offer if typed in _KEYS[key]), "")
 
@@ -191,11 +213,16 @@ def discard_typeahead() -> None:
         termios.tcflush(0, termios.TCIFLUSH)
 
 
-def confirm(question: str) -> bool:
-    """Whether the person at the terminal says yes; Ctrl-C and the end of input leave the line."""
+def confirm(question: str, language: str | None = None) -> bool:
+    """Whether the person at the terminal says yes; Enter alone is a no. Ctrl-C and the end of input leave the line."""
     discard_typeahead()
     try:
-        return click.confirm(question, err=True)
+        while True:
+            answer = click.prompt(question, default="", show_default=False, prompt_suffix=" [y/N]: ", err=True)
+            typed = answer.strip().lower()
+            if typed in YES_WORDS or typed in NO_WORDS or not typed:
+                return typed in YES_WORDS
+            click.echo(translate("Type y or n, then Enter.", language), err=True)
     except click.Abort:
         click.echo(err=True)
         raise

@@ -9,15 +9,27 @@ from typing import Any
 from rich.cells import cell_len
 from rich.text import Text
 
+from taoloop.cli.translation import mark
 from taoloop.cli.ui.event_view import RowWriter
-from taoloop.cli.ui.terminal_text import escape_invisible
-from taoloop.cli.ui.texts import ui_text
+from taoloop.cli.ui.stdio import escape_invisible
 from taoloop.core.events import Source
 from taoloop.core.views.transcript import input_text
 from taoloop.policy.texts import translate_reasons
 from taoloop.runtime.approvals.request import ApprovalRequest
 
 _STYLES = {"FOREIGN": "bold red", "UNKNOWN": "red", "LINKS": "red", "WRITTEN": "yellow"}
+_TITLE = mark("May this call run?|May these {n} calls run?")
+_DOUBT_TITLE = mark("Did this call happen?")
+_BADGES = mark(
+    {
+        "YOURS": "YOURS: in the task",
+        "LOOKED UP": "LOOKED UP: from a trusted tool",
+        "WRITTEN": "WRITTEN by the model",
+        "LINKS": "LINKS: contains links that no trusted text has",
+        "UNKNOWN": "UNKNOWN: appears nowhere in this run",
+        "FOREIGN": "FOREIGN: only in untrusted output",
+    }
+)
 _RANKS = {"target": 0, "value": 2, "content": 3, "minor": 4}
 _REFERENCE = 1
 
@@ -26,24 +38,25 @@ def show_question(pen: RowWriter, request: ApprovalRequest, *, inner: bool = Fal
     """The calls whole, and why it is asked. Nothing in them can hide or pass for a line of ours."""
     calls = (request, *request.batch)
     pen.gap()
-    title = ui_text(pen.language, "doubt_title" if request.doubt else "ask_title", n=len(calls))
-    pen.row("asking", title, style="bold yellow", body="bold")
+    title = pen.text(_DOUBT_TITLE if request.doubt else _TITLE, n=len(calls))
+    pen.row("Approval", title, style="bold yellow", body="bold")
     for call in calls:
         show_call(pen, call, inner=inner)
     if request.doubt:
-        pen.row("note", _on_one_line(printable(pen, request.doubt)))
+        pen.row("Note", _on_one_line(printable(pen, request.doubt)))
         return
     pen.row(
-        "ask_why",
-        ui_text(pen.language, "semicolon").join(
-            _on_one_line(printable(pen, reason)) for reason in _reasons(pen, request)
-        ),
+        "Why",
+        pen.text("; ").join(_on_one_line(printable(pen, reason)) for reason in reasons_of(pen, request)),
     )
     if request.expires_at is not None:
-        pen.line("   " + ui_text(pen.language, "ask_until", time=format_local_time(request.expires_at)), "dim")
+        pen.line(
+            "   " + pen.text("Until {time}, then it is refused.", time=format_local_time(request.expires_at)),
+            "dim",
+        )
 
 
-def _reasons(pen: RowWriter, request: ApprovalRequest) -> tuple[str, ...]:
+def reasons_of(pen: RowWriter, request: ApprovalRequest) -> tuple[str, ...]:
     """Why it is asked, in the language of the terminal: a run in Chinese may be asked about where only ASCII shows."""
     tier = request.card.tier if request.card is not None else None
     return translate_reasons(
@@ -62,8 +75,8 @@ def show_call(
 ) -> None:
     """One call: the tool, then its arguments, those that say what it acts on first, each with its origin."""
     tier = f" [{request.card.tier}]" if request.card is not None and request.card.tier else ""
-    run_suffix = " · " + ui_text(pen.language, "run", run_id=request.run_id) if inner else ""
-    pen.row("ask_tool", f"{_on_one_line(printable(pen, request.tool))}{tier} ({request.call_id}){run_suffix}")
+    run_suffix = " · " + pen.text("run {run_id}", run_id=request.run_id) if inner else ""
+    pen.row("Tool", f"{_on_one_line(printable(pen, request.tool))}{tier} ({request.call_id}){run_suffix}")
     args = request.args if edited is None else edited
     for name in sorted(args, key=lambda name: _rank(request, name)):
         changed = edited is not None and (name not in request.args or request.args[name] != args[name])
@@ -81,15 +94,15 @@ def _argument(pen: RowWriter, name: str, value: Any, sources: Iterable[Source] |
     else:
         pen.line(f"   {head} = {text}")
     if sources is None:
-        pen.line(f"      {ui_text(pen.language, 'badge_edited')}", "green")
+        pen.line("      " + pen.text("EDITED by you"), "green")
         return
     for source in sources:
-        where = "" if source.arg == name else _on_one_line(printable(pen, source.arg)) + ui_text(pen.language, "colon")
+        where = "" if source.arg == name else _on_one_line(printable(pen, source.arg)) + pen.text(": ")
         origin = ""
         if source.snippet and source.call_id:
             snippet = _on_one_line(printable(pen, source.snippet))
-            origin = ui_text(pen.language, "badge_from", call_id=source.call_id, snippet=snippet)
-        for line in _folded(pen, where + ui_text(pen.language, f"badge_{source.badge}") + origin, 6):
+            origin = pen.text(" ({call_id}: “{snippet}”)", call_id=source.call_id, snippet=snippet)
+        for line in _folded(pen, where + pen.text(_BADGES[source.badge]) + origin, 6):
             pen.line(f"      {line}", _STYLES.get(source.badge, "dim"))
 
 

@@ -12,8 +12,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from taoloop.cli.ui.terminal_text import one_line, strip_control_codes, truncate
-from taoloop.cli.ui.texts import ui_text
+from taoloop.cli.options import db_argument
+from taoloop.cli.translation import mark, translate
+from taoloop.cli.ui.stdio import one_line, strip_control_codes, truncate
 from taoloop.core.events import (
     ActionRequested,
     ApprovalGiven,
@@ -45,6 +46,22 @@ STATUS_STYLES = {"completed": "green", "running": "cyan", "waiting": "bold yello
 _PREVIEW_CELLS, _PREVIEW_LINES = 480, 8
 _LEAST_CELLS = 20  # for a text beside other columns; where there is less room it stands below them
 _LABEL_CELLS = {"zh": 9, "en": 11}
+
+DECIDE = mark("Decide: {command}")
+RESUME = mark("Resume: {command}")
+"""How the commands are announced that answer what a run is waiting for, and that resume it."""
+
+_SUMMARISED = mark("steps 1 to {n} are now a summary (about {before:,} → {after:,} tokens)")
+_PREVIEWED = mark("observations up to step {n} are now previews (about {before:,} → {after:,} tokens)")
+_NO_RESULT_IN_TIME = mark("{call_id}: no result in time")
+_PROCESS_STOPPED = mark("{call_id}: the process stopped while it ran")
+_SETTLED = mark(
+    {
+        "True": "{call_id} happened",
+        "False": "{call_id} did not happen: it is run again",
+        "None": "{call_id}: nobody can tell",
+    }
+)
 
 
 class _Console(Console):
@@ -100,14 +117,18 @@ class RowWriter:
     console: Console
     language: str = "en"
 
-    def row(self, name: str, text: str, *, style: str = "", body: str = "", mark: str = "") -> None:
-        """A label and a text beside it; `mark` stands before the label (the number of the step)."""
-        label = ui_text(self.language, name)
+    def text(self, text: str, /, **values: object) -> str:
+        """The text in the language of the writer."""
+        return translate(text, self.language, **values)
+
+    def row(self, label: str, text: str, *, style: str = "", body: str = "", mark: str = "") -> None:
+        """A label (in English) and a text beside it; `mark` stands before the label: the number of the step."""
+        label = self.text(label)
         content = strip_control_codes(text).rstrip("\n")
         if not self.console.is_terminal:
             head = f"{mark} {label}" if mark else f"  {label}"
             first, *more = content.split("\n")
-            lines = [head + ui_text(self.language, "colon") + first, *(f"    {line}".rstrip() for line in more)]
+            lines = [head + self.text(": ") + first, *(f"    {line}".rstrip() for line in more)]
             self.console.print(Text("\n".join(lines)), soft_wrap=True)
             return
         width = _LABEL_CELLS.get(self.language, 10)
@@ -149,12 +170,12 @@ class EventWriter:
             case RunStarted() as fact:
                 self._started(fact)
             case Resumed(reason=reason):
-                pen.row("resumed", f"{self.trace.run_id}: {reason}" if reason else self.trace.run_id, style="bold")
-                pen.row("task", self.trace.task, style="bold", body="bold")
+                pen.row("Resumed", f"{self.trace.run_id}: {reason}" if reason else self.trace.run_id, style="bold")
+                pen.row("Task", self.trace.task, style="bold", body="bold")
             case ModelReplied() as fact:
                 self._replied(fact)
             case ReplyRejected() as fact:
-                pen.row("rejected", f"{fact.code}: {fact.message}", style="yellow", body="yellow")
+                pen.row("Unreadable", f"{fact.code}: {fact.message}", style="yellow", body="yellow")
             case ActionRequested() as fact:
                 self._requested(fact)
             case Observed() as fact:
@@ -170,50 +191,57 @@ class EventWriter:
         pen = self.pen
         match event.fact:
             case ModelErred(code=code, message=message):
-                pen.row("note", f"{code}: {message}", style="yellow", body="dim")
+                pen.row("Note", f"{code}: {message}", style="yellow", body="dim")
             case Compacted() as fact:
-                name = "summarised" if fact.summary else "previewed"
+                change = _SUMMARISED if fact.summary else _PREVIEWED
                 sizes = {"before": fact.tokens_before, "after": fact.tokens_after}
-                text = ui_text(pen.language, name, n=fact.through_step, **sizes)
+                text = pen.text(change, n=fact.through_step, **sizes)
                 summary = f"\n{fact.summary}" if fact.summary and (self.raw or self.whole) else ""
-                pen.row("context", text + summary, style="yellow", body="dim")
+                pen.row("Context", text + summary, style="yellow", body="dim")
             case ReadDropped(tool=tool, args=args, reason=reason):
                 text = f"{tool} {self._cut(input_text(args))} ({reason})"
-                pen.row("dropped", text, style="dim", body="dim")
+                pen.row("Dropped", text, style="dim", body="dim")
             case InDoubt(call_id=call_id, reason=reason):
-                name = "in_doubt_timeout" if reason == TIMED_OUT else "in_doubt_no_outcome"
-                pen.row("in_doubt", ui_text(pen.language, name, call_id=call_id), style="yellow", body="yellow")
+                cause = _NO_RESULT_IN_TIME if reason == TIMED_OUT else _PROCESS_STOPPED
+                pen.row("In doubt", pen.text(cause, call_id=call_id), style="yellow", body="yellow")
             case DoubtSettled() as fact:
                 write_doubt_settled(pen, fact)
             case Noted(text=text):
-                pen.row("note", text, style="yellow", body="dim")
+                pen.row("Note", text, style="yellow", body="dim")
             case LimitReached(limit=limit, allowed=allowed, used=used):
-                text = ui_text(pen.language, "limit_reached", limit=limit, used=used, allowed=allowed)
-                pen.row("limit", text, style="yellow", body="yellow")
+                text = pen.text("{limit}: {used:g} of {allowed:g}", limit=limit, used=used, allowed=allowed)
+                pen.row("Limit", text, style="yellow", body="yellow")
             case _:
                 pass
 
     def _started(self, fact: RunStarted) -> None:
         agent = fact.agent
-        model = ui_text(self.pen.language, "offline") if agent.model == "offline" else agent.model
+        offline = self.pen.text("offline: the embedded planner, not a language model")
+        model = offline if agent.model == "offline" else agent.model
         self.pen.line(f"{model} · {agent.strategy} · {agent.dialect} · {agent.language}", "dim")
         write_links(self.pen, fact)
-        self.pen.row("task", fact.task, style="bold", body="bold")
+        self.pen.row("Task", fact.task, style="bold", body="bold")
 
     def _replied(self, fact: ModelReplied) -> None:
         if self.raw:
             calls = "".join(f"\n→ {call.name} {call.arguments}" for call in fact.tool_calls)
-            self.pen.row("raw", f"{fact.text}{calls}" or "(empty)", style="magenta", body="dim", mark=str(fact.step))
+            self.pen.row(
+                "Model",
+                f"{fact.text}{calls}" or self.pen.text("(empty)"),
+                style="magenta",
+                body="dim",
+                mark=str(fact.step),
+            )
         if fact.decision is not None and fact.decision.reason:
-            self.pen.row("thought", fact.decision.reason, style="blue", mark="" if self.raw else str(fact.step))
+            self.pen.row("Thought", fact.decision.reason, style="blue", mark="" if self.raw else str(fact.step))
 
     def _requested(self, fact: ActionRequested) -> None:
         step = self.trace.steps[-1] if self.trace.steps else None
         has_mark = self.raw or (step is not None and step.decision is not None and bool(step.decision.reason))
         text = f"{fact.tool} {self._cut(input_text(fact.args))}"
-        self.pen.row("action", text, style="cyan", body="cyan", mark="" if has_mark else str(fact.step))
+        self.pen.row("Action", text, style="cyan", body="cyan", mark="" if has_mark else str(fact.step))
         if fact.verdict == "deny" and fact.reasons:
-            self.pen.row("denied", ui_text(self.pen.language, "semicolon").join(fact.reasons), style="yellow")
+            self.pen.row("Denied", self.pen.text("; ").join(fact.reasons), style="yellow")
 
     def _observed(self, fact: Observed) -> None:
         call = self.trace.calls.get(fact.call_id)
@@ -222,21 +250,23 @@ class EventWriter:
         name = f"{call.requested.tool} → " if has_siblings and call is not None else ""
         text = name + self._cut(observation_text(fact))
         if fact.artifact is not None:
-            text += "\n" + ui_text(self.pen.language, "kept_as", n=fact.size_chars, ref=fact.artifact)
+            text += "\n" + self.pen.text(
+                "… {n:,} characters in all, stored as {ref}", n=fact.size_chars, ref=fact.artifact
+            )
         if fact.child is not None:
-            text += "\n" + ui_text(self.pen.language, "inner", run_id=fact.child)
+            text += "\n" + self.pen.text("by run {run_id}: tao show {run_id}", run_id=fact.child)
         if fact.ok:
-            self.pen.row("observation", text, style="green")
+            self.pen.row("Observed", text, style="green")
         else:
-            self.pen.row("error", text, style="red", body="red")
+            self.pen.row("Error", text, style="red", body="red")
         if fact.printed:
-            self.pen.row("printed", self._cut(fact.printed), style="dim", body="dim")
+            self.pen.row("Printed", self._cut(fact.printed), style="dim", body="dim")
 
     def _ended(self, fact: Paused | Finished) -> None:
         pen = self.pen
         pen.gap()
         if isinstance(fact, Paused):
-            pen.row("waiting", fact.reason, style="bold yellow")
+            pen.row("Waiting", fact.reason, style="bold yellow")
             return
         write_end(pen, fact)
 
@@ -247,82 +277,88 @@ class EventWriter:
         preview, omitted = truncate(text, _PREVIEW_CELLS * len(head) // max(cell_len(head), 1), _PREVIEW_LINES)
         if not omitted:
             return text
-        return f"{preview}\n{ui_text(self.pen.language, 'more', n=omitted, run_id=self.trace.run_id)}"
+        more = self.pen.text("… {n:,} more characters: tao show {run_id}", n=omitted, run_id=self.trace.run_id)
+        return f"{preview}\n{more}"
 
 
 def write_links(pen: RowWriter, fact: RunStarted) -> None:
     """The run that this one is part of, the one that it goes on after, and the one that it was branched off."""
-    for name, run_id in (("part_of", fact.parent), ("goes_on", fact.after)):
-        if run_id is not None:
-            pen.line(ui_text(pen.language, name, run_id=run_id), "dim")
+    if fact.parent is not None:
+        pen.line(pen.text("part of run {run_id}", run_id=fact.parent), "dim")
+    if fact.after is not None:
+        pen.line(pen.text("continues run {run_id}", run_id=fact.after), "dim")
     if fact.forked_from is not None:
-        pen.line(ui_text(pen.language, "forked", run_id=fact.forked_from, step=fact.forked_at), "dim")
+        pen.line(
+            pen.text("forked from run {run_id} at step {step}", run_id=fact.forked_from, step=fact.forked_at),
+            "dim",
+        )
 
 
 def write_approval(pen: RowWriter, trace: Trace, fact: ApprovalGiven | ApprovalRefused) -> None:
     """Who allowed or refused a call, and what they said."""
     tier = trace.calls[fact.call_id].requested.tier
     if fact.by == "operator" and fact.note in (preapproval_note("en", tier), preapproval_note("zh", tier)):
-        approver = ui_text(pen.language, "by_ahead", tier=tier)
+        approver = pen.text("by the operator, in advance (tier {tier})", tier=tier)
     else:
-        who = ui_text(pen.language, "by_user") if fact.by == "user" else ui_text(pen.language, "by", by=fact.by)
-        approver = f"{who}: {fact.note}" if fact.note else who
+        who = pen.text("by user") if fact.by == "user" else pen.text("by {by}", by=fact.by)
+        approver = who + pen.text(": ") + fact.note if fact.note else who
     if isinstance(fact, ApprovalGiven):
-        pen.row("approved", approver, style="green")
+        pen.row("Allowed", approver, style="green")
     else:
-        pen.row("refused", approver, style="yellow")
+        pen.row("Refused", approver, style="yellow")
 
 
 def write_doubt_settled(pen: RowWriter, fact: DoubtSettled) -> None:
     """Who said of a call without an outcome whether it happened."""
-    text = ui_text(pen.language, f"settled_{fact.happened}".lower(), call_id=fact.call_id)
-    pen.row("in_doubt", f"{text} ({fact.by}{': ' if fact.note else ''}{fact.note})", style="yellow", body="yellow")
+    text = pen.text(_SETTLED[str(fact.happened)], call_id=fact.call_id)
+    pen.row("In doubt", f"{text} ({fact.by}{': ' if fact.note else ''}{fact.note})", style="yellow", body="yellow")
 
 
 def write_end(pen: RowWriter, fact: Finished) -> None:
     """The answer of a run, or why there is none."""
     if fact.answer is not None:
-        pen.row("answer", fact.answer, style="bold green")
+        pen.row("Answer", fact.answer, style="bold green")
     if fact.answer is None or fact.status != "completed":
-        pen.row("no_answer" if fact.answer is None else "limit", fact.reason, style="bold yellow")
+        pen.row(mark("No answer") if fact.answer is None else mark("Limit"), fact.reason, style="bold yellow")
     for citation in fact.citations:
         pen.line(f"   [{citation}]", "dim")
 
 
-def summary(trace: Trace, language: str) -> str:
+def summary(trace: Trace, pen: RowWriter) -> str:
     """How the run stands and what it took, in one line."""
     parts = [
         trace.status,
-        ui_text(language, "steps", n=trace.step_count),
-        ui_text(language, "calls", n=trace.tool_calls),
+        pen.text("{n} step|{n} steps", n=trace.step_count),
+        pen.text("{n} tool call|{n} tool calls", n=trace.tool_calls),
     ]
     if trace.usage.total_tokens:
-        parts.append(ui_text(language, "tokens", n=trace.usage.total_tokens))
+        parts.append(pen.text("{n:,} tokens", n=trace.usage.total_tokens))
         unknown = bool(trace.unpriced_calls)
-        parts.append(
-            ui_text(language, "cost_unknown") if unknown else ui_text(language, "cost", usd=f"{trace.cost_usd:.6g}")
-        )
-    parts += [ui_text(language, "time", s=trace.wall_s), ui_text(language, "run", run_id=trace.run_id)]
+        parts.append(pen.text("cost unknown") if unknown else pen.text("{usd} USD", usd=f"{trace.cost_usd:.6g}"))
+    parts += [
+        pen.text("{s:.1f} s", s=trace.wall_s),
+        pen.text("run {run_id}", run_id=trace.run_id),
+    ]
     return " · ".join(parts)
 
 
-def resume_command(trace: Trace, db: str | None) -> str | None:
+def resume_line(trace: Trace, db: str | None) -> str | None:
     """The command that goes on with the run; None where nothing is left to do."""
     if trace.status == "completed":
         return None
     if trace.started is not None and (undoes := trace.started.undoes) is not None:
         step = f" --to {undoes.to_step}" if undoes.to_step else ""
-        return f"tao undo {undoes.run_id}{step}{_at(db)}"
+        return f"tao undo {undoes.run_id}{step}{db_argument(db)}"
     parts = ["tao run --resume", trace.run_id]
     if trace.finished is not None and (option := LIMIT_OPTIONS.get(trace.finished.limit or "")):
         allowed = getattr(trace.limits, trace.finished.limit or "") or 1
         parts.append(f"{option} {2 * allowed:g}")
-    return " ".join(parts) + _at(db)
+    return " ".join(parts) + db_argument(db)
 
 
-def answer_command(trace: Trace, db: str | None) -> str | None:
+def approvals_line(trace: Trace, db: str | None) -> str | None:
     """The command that shows what a run waits for, and how to answer; None where it waits for nobody."""
-    return None if trace.paused is None else f"tao approvals {trace.run_id}{_at(db)}"
+    return None if trace.paused is None else f"tao approvals {trace.run_id}{db_argument(db)}"
 
 
 LIMIT_OPTIONS = {
@@ -333,9 +369,3 @@ LIMIT_OPTIONS = {
     "max_wall_s": "--max-time",
 }
 """Which option of `tao run` sets which limit."""
-
-
-def _at(db: str | None) -> str:
-    import shlex  # noqa: PLC0415  # one use
-
-    return "" if db is None else f" --db {shlex.quote(db)}"

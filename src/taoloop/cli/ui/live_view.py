@@ -12,10 +12,9 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
+from taoloop.cli.translation import translate, view_language
 from taoloop.cli.ui.event_view import EventWriter, RowWriter, console_for
-from taoloop.cli.ui.stdio import terminal_language
-from taoloop.cli.ui.terminal_text import one_line, strip_control_codes
-from taoloop.cli.ui.texts import ui_text
+from taoloop.cli.ui.stdio import one_line, strip_control_codes
 from taoloop.core.events import Event
 from taoloop.core.message import Delta
 from taoloop.core.stored_events import event_line
@@ -71,7 +70,7 @@ class LiveView:
         self._trace = trace
         self._console = console_for(stream)
         self._stream = stream
-        language = terminal_language(language, stream)
+        language = view_language(language, stream)
         self.pen = RowWriter(self._console, language)
         self._writer = EventWriter(self.pen, trace, raw=raw)
         self._busy = _Busy(language, trace, ascii_only=not self._console.encoding.lower().startswith("utf"))
@@ -166,7 +165,7 @@ class _Busy:
             return
         if tail := [line for line in strip_control_codes(self._text).splitlines() if line.strip()][-_TAIL_LINES:]:
             yield Text("\n".join(tail), "dim", no_wrap=True, overflow="ellipsis")
-        seconds = f" {ui_text(self._language, 'seconds', n=int(passed))}" if passed >= 1 else ""
+        seconds = " " + translate("{n} s", self._language, n=int(passed)) if passed >= 1 else ""
         self._spinner.update(text=Text(one_line(doing) + seconds, "dim"))
         yield self._spinner.render(console.get_time())
 
@@ -179,4 +178,4 @@ class _Busy:
         running = [call.requested.tool for call in pending if not call.needs_person]
         if running:
             return f"{', '.join(dict.fromkeys(running))}…"
-        return "" if trace.pending else ui_text(self._language, "thinking")
+        return "" if trace.pending else translate("thinking…", self._language)

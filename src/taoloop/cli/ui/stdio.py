@@ -1,18 +1,20 @@
-"""The standard output of the process, kept from everybody else while a command owns it."""
+"""The standard streams of the process, and untrusted text on its way to a terminal."""
 
 from __future__ import annotations
 
 import codecs
 import io
 import os
+import re
 import shutil
 import sys
 import textwrap
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from typing import TextIO
 
-from taoloop.cli.ui.terminal_text import strip_control_codes
+from taoloop.cli.translation import stream_encoding, translate
 from taoloop.errors import TaoError
 from taoloop.runtime.engine.stdout_capture import redirect_stdout
 
@@ -50,7 +52,8 @@ def _telling() -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise OutputError(f"Standard output cannot be written: {error.strerror or error}.") from error
+        reason = error.strerror or error
+        raise OutputError(translate("Standard output cannot be written: {reason}.", reason=reason)) from error
 
 
 def _plain(error: UnicodeError) -> tuple[str, int]:
@@ -73,15 +76,6 @@ def reopen_closed_streams() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123  # open to the end
-
-
-def terminal_language(language: str, stream: TextIO) -> str:
-    """The language in which to label things on `stream`: English where it has no Chinese characters."""
-    try:
-        "任务".encode(_encoding(stream))
-    except UnicodeEncodeError:
-        return "en"
-    return language
 
 
 @contextmanager
@@ -127,15 +121,9 @@ def print_stderr(text: str) -> None:
     with suppress(OSError, ValueError):
         if sys.stderr.isatty():
             line = _folded(line)
-        encoding = _encoding(sys.stderr)
+        encoding = stream_encoding(sys.stderr)
         line = line.encode(encoding, _PLAIN).decode(encoding)
         print(line, file=sys.stderr, flush=True)  # noqa: T201  # this is where the CLI prints
-
-
-def _encoding(stream: TextIO) -> str:
-    """The encoding of a stream, also while rich stands before it to keep a live view in order."""
-    encoding: str | None = getattr(stream, "rich_proxied_file", stream).encoding
-    return encoding or "utf-8"
 
 
 def _folded(line: str) -> str:
@@ -152,3 +140,51 @@ def silence_stdout() -> None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
         os.close(nowhere)
+
+
+_SEQUENCES = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor, erasing
+    r"|\x1b[\]PX^_].*?(?:\x07|\x1b\\|$)"  # OSC, DCS and the like: titles, links, the clipboard
+    r"|\x1b[ -/]*[0-~]?"
+    r"|\x9b[0-?]*[ -/]*[@-~]",
+    re.DOTALL,
+)
+_CONTROLS = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 but tab and newline, DEL, C1
+    "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufff9-\ufffb"  # what changes the direction or the lines
+    "\U000e0000-\U000e007f\ud800-\udfff]"
+)
+_HIDDEN = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
+
+
+def strip_control_codes(text: str) -> str:
+    """`text` without escape sequences, control characters and marks that reorder what is shown."""
+    if text.isprintable():
+        return text
+    text = text.replace("\r\n", "\n")
+    return _CONTROLS.sub("", _SEQUENCES.sub("", text))
+
+
+def one_line(text: str) -> str:
+    """`clean` on one line."""
+    return " ".join(strip_control_codes(text).split())
+
+
+def escape_invisible(text: str) -> str:
+    r"""`text` with every character that would not show as itself written out (`\x1b`), but for newlines."""
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char == "\n" or unicodedata.category(char) not in _HIDDEN else _written(char) for char in text
+    )
+
+
+def truncate(text: str, max_chars: int, max_lines: int) -> tuple[str, int]:
+    """The beginning of `text` within both bounds, and how many characters were left out."""
+    shortened = "\n".join(text.split("\n", max_lines)[:max_lines])[:max_chars]
+    return shortened, len(text) - len(shortened)
+
+
+def _written(char: str) -> str:
+    code = ord(char)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -84,6 +84,19 @@ RESERVED_NAMES = frozenset({"guard", "probe", TIMEOUT})
 
 _LOG = logging.getLogger("taoloop")
 
+EXPLICIT_YES_WORDS = frozenset(
+    {"yes", "approve", "approved", "confirm", "confirmed", "是", "同意", "批准", "确认", "允许"}
+)
+"""The replies that approve a high-risk call, at a terminal and to the gateway: an explicit word, no `ok` in passing."""
+
+_YES_EN = {"y", "allow", "ok", "okay", "go", "go_ahead", "do_it", "sure"}
+YES_WORDS = EXPLICIT_YES_WORDS | _YES_EN | {"是的", "好", "好的", "可以", "行"}
+"""The replies that approve a call, in lower case."""
+
+_NO_EN = {"no", "n", "deny", "denied", "refuse", "reject", "rejected", "cancel", "stop", "don't", "dont"}
+NO_WORDS = _NO_EN | {"不", "否", "不要", "不行", "拒绝", "取消", "不同意", "不可以"}
+"""The replies that deny a call."""
+
 Approver = Callable[[ApprovalRequest], ApprovalAnswer | bool | Awaitable[ApprovalAnswer | bool | None] | None]
 """Answers a question; None means "not now": the run then waits."""
 

@@ -14,7 +14,7 @@ from taoloop.core.events import Resumed
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import CallView
 from taoloop.runtime.approvals.inbox import answer_approval
-from taoloop.runtime.approvals.request import ApprovalAnswer
+from taoloop.runtime.approvals.request import EXPLICIT_YES_WORDS, NO_WORDS, YES_WORDS, ApprovalAnswer
 from taoloop.serve.texts import TEXTS
 
 if TYPE_CHECKING:
@@ -23,14 +23,6 @@ if TYPE_CHECKING:
     from taoloop.runtime.approvals.inbox import PendingApproval
 
 Verdict = Literal["yes", "no"]
-
-_EXPLICIT = frozenset({"yes", "approve", "approved", "confirm", "confirmed", "是", "同意", "批准", "确认"})
-"""The replies that approve a high-risk call: an explicit word, no `ok` in passing."""
-
-_YES_EN = {"y", "allow", "ok", "okay", "go", "go_ahead", "do_it", "sure"}
-_YES = _EXPLICIT | _YES_EN | {"是的", "好", "好的", "可以", "允许", "行"}
-_NO_EN = {"no", "n", "deny", "denied", "refuse", "reject", "rejected", "cancel", "stop", "don't", "dont"}
-_NO = _NO_EN | {"不", "否", "不要", "不行", "拒绝", "取消", "不同意", "不可以"}
 
 _SPLIT = re.compile(r"\s*[:：,，;；\n]\s*")
 _RUN = re.compile(r"\((?:run|运行) (\d{8}-\d{6}-[0-9a-f]{8})(?:(?:, code |，代码 )([0-9a-f]{16}))?\)\s*\Z")
@@ -108,9 +100,9 @@ def parse_approval_reply(text: str) -> ApprovalReply:
     head, *rest = _SPLIT.split(text.strip(), maxsplit=1)
     word = head.strip(" .!。！`'\"“”").casefold().replace(" ", "_")
     note = rest[0].strip() if rest else ""
-    if word in _YES and not note:
-        return ApprovalReply(verdict="yes", is_explicit=word in _EXPLICIT)
-    if word in _NO:
+    if word in YES_WORDS and not note:
+        return ApprovalReply(verdict="yes", is_explicit=word in EXPLICIT_YES_WORDS)
+    if word in NO_WORDS:
         return ApprovalReply(verdict="no", note=note)
     return ApprovalReply(verdict="no", note=text.strip())
 

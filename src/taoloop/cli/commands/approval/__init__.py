@@ -1,1 +1,0 @@
-"""Commands that list and answer the calls that wait for a person."""

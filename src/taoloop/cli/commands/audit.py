@@ -1,0 +1,240 @@
+"""`tao verify` and `tao export`: is a run still what was written, and the run as a file."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+import click
+from rich.cells import cell_len
+
+from taoloop.cli import exit_codes as exits
+from taoloop.cli import options
+from taoloop.cli.database import database, find_run, query_database
+from taoloop.cli.dotenv import load_environment
+from taoloop.cli.translation import mark, translate
+from taoloop.cli.ui.report import markdown, page, report_of
+from taoloop.cli.ui.stdio import OutputError, capture_stdout, one_line, print_stderr
+from taoloop.core.events import Event
+from taoloop.core.stored_events import ChainedEvent, ChainError, ChainReport, check, decode_fact
+from taoloop.core.trace import Trace
+from taoloop.core.views.trace_export import from_lines, to_line
+from taoloop.errors import ConfigError, IllegalEvent, JournalCorrupt, JournalError, RunNotFound
+from taoloop.journals.base import Journal
+from taoloop.journals.sqlite.journal import SqliteJournal
+
+_SHOWN = 20
+
+
+@click.command("verify")
+@click.argument("run_id", required=False)
+@options.db_option
+@click.option("--file", "file", type=click.Path(dir_okay=False), metavar="FILE", help="Check an export (JSON lines).")
+@click.option("--head", metavar="HASH", help="A head that was noted earlier; its first 8 characters are enough.")
+@options.json_option("The verdict as one JSON object.")
+def verify_command(run_id: str | None, db: str | None, file: str | None, head: str | None, as_json: bool) -> int:
+    """Check that a run was not changed after it was written: each event carries the hash of the one before.
+
+    The check finds events that were edited, moved, added or removed, stored outputs that were changed, and a list
+    of runs that says something else. Exit code 0: the run is as it was written; 12: it is not.
+
+    The hashes need no key: whoever can write to the database can compute all of them again. To detect that too,
+    keep the printed head somewhere else and pass it later with --head.
+
+      tao verify RUN_ID
+      tao verify RUN_ID --head 9f2c…      against a head that was noted
+      tao verify --file run.jsonl         an export of `tao export`, without the database
+    """
+    if (run_id is None) == (file is None):
+        raise click.UsageError(translate("Name a run, or a file with --file."))
+    noted_head = _noted(head)
+    if file is not None:
+        location = Path(file)
+        report, links = _of_file(location)
+    else:
+        path = database(db, load_environment())
+        report, links = query_database(path, lambda journal: _of_run(journal, path, cast("str", run_id)))
+        location = path
+    if noted_head:
+        report = _against(report, noted_head, links)
+    with capture_stdout() as stream:
+        stream.write(f"{_json(report)}\n" if as_json else _text(report))
+    if report.first is not None:
+        _report_flaw(location, report, report.first)
+        return exits.TAMPERED
+    return exits.OK
+
+
+def _report_flaw(location: Path, report: ChainReport, flaw: ChainError) -> None:
+    text = mark("{path}: run {run_id} is not as it was written: {flaw}.")
+    print_stderr(translate(text, path=location, run_id=report.run_id, flaw=flaw.text))
+
+
+async def _of_run(journal: Journal, path: Path, run_prefix: str) -> tuple[ChainReport, list[str]]:
+    run_id = await stored_id(journal, path, run_prefix)
+    links = [row.link.hex() for row in await cast("SqliteJournal", journal).linked(run_id)]
+    return await journal.verify(run_id), links
+
+
+async def stored_id(journal: Journal, path: Path, run_prefix: str) -> str:
+    """The id of the run that is meant, also of one that the list has lost because somebody edited it.
+
+    Raises:
+        RunNotFound, ConfigError: there is none, or several begin so.
+    """
+    try:
+        return await find_run(journal, path, run_prefix.strip())
+    except RunNotFound:
+        await journal.verify(run_prefix)
+        return run_prefix
+
+
+def _of_file(path: Path) -> tuple[ChainReport, list[str]]:
+    try:
+        with path.open(encoding="utf-8") as stream:
+            run_id, rows = from_lines(stream)
+    except JournalCorrupt as error:
+        raise JournalCorrupt(f"{path}: {error.message}", hint=error.hint) from error
+    except UnicodeDecodeError as error:
+        text = translate("{path}: this is not UTF-8 text (byte {byte}).", path=path, byte=error.start)
+        raise JournalCorrupt(text) from error
+    except OSError as error:
+        reason = error.strerror or error
+        raise JournalError(translate("{path}: it cannot be read ({reason}).", path=path, reason=reason)) from error
+    links = [row.link.hex() for row in rows]
+    flaws = tuple(check(run_id, rows))
+    return ChainReport(run_id=run_id, events=len(rows), head=links[-1], flaws=flaws), links
+
+
+def _noted(head: str | None) -> str:
+    noted_head = (head or "").strip().lower().removesuffix("…")
+    if head is not None and (len(noted_head) < 8 or set(noted_head) - set("0123456789abcdef")):
+        hint = translate("A hash has 64 characters of 0-9 and a-f; 8 are enough.")
+        raise ConfigError(translate("--head {head!r}: this is not a hash.", head=head), hint=hint)
+    return noted_head
+
+
+def _against(report: ChainReport, noted_head: str, links: list[str]) -> ChainReport:
+    """A run may have grown since its head was noted; then the chain still contains it."""
+    if any(link.startswith(noted_head) for link in links):
+        return report
+    flaw = ChainError(None, "head", f"its chain does not contain the head {noted_head}: it was written anew, or cut")
+    return replace(report, flaws=(*report.flaws, flaw))
+
+
+def _json(report: ChainReport) -> str:
+    record = {
+        "run_id": report.run_id,
+        "whole": report.whole,
+        "events": report.events,
+        "head": report.head,
+        "sealed_later": report.sealed_later,
+        "first_bad_seq": report.first.seq if report.first is not None else None,
+        "flaws": [flaw._asdict() for flaw in report.flaws],
+    }
+    return json.dumps(record, ensure_ascii=False)
+
+
+def _text(report: ChainReport) -> str:
+    rows = [
+        (translate("run"), report.run_id),
+        (translate("verdict"), translate("as it was written") if report.whole else translate("NOT as it was written")),
+        (translate("events"), str(report.events)),
+        (translate("head"), report.head),
+        *((translate("found"), one_line(flaw.text)) for flaw in report.flaws[:_SHOWN]),
+    ]
+    if (more := len(report.flaws) - _SHOWN) > 0:
+        rows.append(("", translate("… and {n} more (--json lists all)", n=more)))
+    if report.sealed_later:
+        note = translate(
+            "the first {n} events were written by an older taoloop and got their hashes when the database was upgraded;"
+            " earlier changes to them cannot be detected",
+            n=report.sealed_later,
+        )
+        rows.append((translate("note"), note))
+    width = max(cell_len(name) for name, _ in rows)
+    return "".join(f"{name}{' ' * (width - cell_len(name))} {text}\n" for name, text in rows)
+
+
+@click.command("export")
+@click.argument("run_id")
+@options.db_option
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["jsonl", "html", "md"]),
+    help="The format; default: by the file extension, else jsonl.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="The file to write; default: standard output.",
+)
+def export_command(run_id: str, db: str | None, form: str | None, output: str | None) -> int:
+    """Write a run to a file or to standard output.
+
+    JSON lines contain every event with its hash: `tao verify --file` checks them without the database. The page and
+    the text are for reading, in the language of the run: task, steps, verdicts, approvals, observations, cost and
+    hashes. Exit code 12 if the run is not as it was written; it is exported anyway, and says so.
+
+      tao export RUN_ID -o run.jsonl
+      tao export RUN_ID --format html -o run.html
+    """
+    path = database(db, load_environment())
+    report, rows = query_database(path, lambda journal: _stored(journal, path, run_id))
+    text = _rendered(path, form or _form_of(output), report, rows)
+    if output is not None:
+        _write_file(Path(output), text)
+    else:
+        with capture_stdout() as stream:
+            stream.write(text)
+    if report.first is not None:
+        _report_flaw(path, report, report.first)
+        return exits.TAMPERED
+    return exits.OK
+
+
+async def _stored(journal: Journal, path: Path, run_prefix: str) -> tuple[ChainReport, list[ChainedEvent]]:
+    run_id = await stored_id(journal, path, run_prefix)
+    return await journal.verify(run_id), await cast("SqliteJournal", journal).linked(run_id)
+
+
+def _form_of(output: str | None) -> str:
+    ending = Path(output or "").suffix.lower()
+    return {".html": "html", ".htm": "html", ".md": "md"}.get(ending, "jsonl")
+
+
+def _rendered(path: Path, form: str, report: ChainReport, rows: list[ChainedEvent]) -> str:
+    if form == "jsonl":
+        return "".join(f"{to_line(report.run_id, row)}\n" for row in rows)
+    try:
+        trace = Trace(report.run_id, (Event(row.seq, row.at, decode_fact(row.kind, row.body)) for row in rows))
+        run_report = report_of(trace, report, [row.link.hex() for row in rows])
+    except (JournalCorrupt, IllegalEvent, IndexError) as error:
+        why = report.first.text if report.first is not None else " ".join(str(error).split())
+        text = mark("{path}: run {run_id} cannot be read as a run: {reason}.")
+        raise JournalCorrupt(
+            translate(text, path=path, run_id=report.run_id, reason=why),
+            hint=translate("`--format jsonl` writes what is there."),
+        ) from error
+    return page(run_report) if form == "html" else markdown(run_report)
+
+
+def _write_file(path: Path, text: str) -> None:
+    """Write the file whole or not at all, readable by its owner only: a trace is private."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with os.fdopen(
+            os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8"
+        ) as stream:
+            stream.write(text)
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        reason = error.strerror or error
+        raise OutputError(translate("{path}: it cannot be written ({reason}).", path=path, reason=reason)) from error

@@ -1,1 +1,0 @@
-"""Commands that inspect, compare, replay, undo and export stored runs."""

@@ -1,0 +1,201 @@
+"""`tao runs` and `tao costs`: the runs of a database, and what their models cost."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import TextIO
+
+import click
+from rich.cells import cell_len
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from taoloop.cli import exit_codes as exits
+from taoloop.cli import options
+from taoloop.cli.database import database, query_database
+from taoloop.cli.dotenv import load_environment
+from taoloop.cli.translation import mark, translate
+from taoloop.cli.ui.event_view import STATUS_STYLES, console_for
+from taoloop.cli.ui.stdio import capture_stdout, one_line, print_stderr
+from taoloop.journals.base import Journal, RunRow, locks_of
+from taoloop.journals.costs import CostRow, cost_rows, totals
+
+_HEADER = mark(("run", "started", "status", "events", "task"))
+_MOST_CHARS = 200  # of a task in a pipe; --json has it whole
+_LEAST_CELLS = 10  # for the task; where there is less room a run takes two lines
+
+
+@click.command("runs")
+@options.db_option
+@click.option("--status", type=click.Choice([*exits.OF_STATUS, "running"]), help="Only runs of this status.")
+@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="List at most this many runs.")
+@options.json_option("One JSON object per run and line.")
+def runs_command(db: str | None, status: str | None, limit: int, as_json: bool) -> int:
+    """List the runs in the database, newest first.
+
+    `lost` is a run whose process died in the middle of it: `tao recover` resumes it. `forked` is a fork that has
+    not been run yet: `tao resume` runs it. For --status and --json both are `running`. If standard output is not a
+    terminal, the header goes to standard error.
+
+      tao runs --status waiting
+      tao runs --limit 5 --json
+    """
+    path = database(db, load_environment())
+    rows, states = query_database(path, lambda journal: _load_rows(journal, limit, status))
+    with capture_stdout() as stream:
+        if as_json:
+            for row in rows:
+                stream.write(json.dumps(asdict(row), ensure_ascii=False) + "\n")
+            return exits.OK
+        console = console_for(stream)
+        if rows and console.is_terminal:
+            _table(console, rows, states)
+        elif rows:
+            _write_lines(stream, rows, states)
+    if not rows:
+        no_status = translate("{path}: no run has the status {status}.", path=path, status=status)
+        print_stderr(no_status if status else translate("{path}: no run yet.", path=path))
+    if "lost" in states.values():
+        command = f"tao recover{options.db_argument(db)}"
+        print_stderr(translate("lost: the process died. Resume all of them: {command}", command=command))
+    return exits.OK
+
+
+async def _load_rows(journal: Journal, limit: int, status: str | None) -> tuple[list[RunRow], dict[str, str]]:
+    """The rows, and what to say of those that are `running` with nobody at work on them."""
+    rows = await journal.runs(limit=limit, status=status)
+    holds = locks_of(journal)
+    if holds is None:
+        return rows, {}
+    states = {}
+    for row in rows:
+        if row.status == "running" and await holds.holder(row.run_id) is None:
+            states[row.run_id] = "forked" if await holds.is_new_fork(row.run_id) else "lost"
+    return rows, states
+
+
+def _state(row: RunRow, states: Mapping[str, str]) -> str:
+    return states.get(row.run_id, row.status)
+
+
+def _write_lines(stream: TextIO, rows: list[RunRow], states: Mapping[str, str]) -> None:
+    """One line per run, and nothing else, on `stream`."""
+    lines = []
+    for row in rows:
+        task = one_line(row.task)
+        if len(task) > _MOST_CHARS:
+            task = f"{task[: _MOST_CHARS - 1]}…"
+        events = translate("{n} event|{n} events", n=row.events)
+        lines.append((row.run_id, _time(row.started_at), _state(row, states), events, task))
+    _write_columns(stream, _HEADER, lines)
+
+
+def _write_columns(
+    stream: TextIO, header: Sequence[str], rows: Sequence[Sequence[str]], *, right: Collection[str] = ()
+) -> None:
+    """Rows in columns, those called `right` aligned so.
+
+    The header goes to standard error where `stream` is no terminal, so that programs need not skip it.
+    """
+    cells = [[translate(name) for name in header], *rows]
+    widths = [max(cell_len(line[column]) for line in cells) for column in range(len(header))]
+    first, *lines = [
+        "  ".join(
+            " " * (width - cell_len(cell)) + cell if name in right else cell + " " * (width - cell_len(cell))
+            for name, cell, width in zip(header, line, widths, strict=True)
+        ).rstrip()
+        for line in cells
+    ]
+    with suppress(OSError, ValueError):  # nobody reads standard error
+        (stream if stream.isatty() else sys.stderr).write(f"{first}\n")
+    stream.writelines(f"{line}\n" for line in lines)
+
+
+def _table(console: Console, rows: list[RunRow], states: Mapping[str, str]) -> None:
+    ids = max(len(row.run_id) for row in rows)
+    header = [translate(name) for name in _HEADER]
+    used_columns = ids + max(len(_state(row, states)) for row in rows) + len("2026-01-01 00:00:00") + 8
+    used_columns += max(cell_len(header[3]), 6)
+    if console.width < used_columns + _LEAST_CELLS:  # an id must stay whole: it is what other commands take
+        for row in rows:
+            status = Text(_state(row, states), STATUS_STYLES.get(row.status, "yellow"))
+            console.print(Text(row.run_id), overflow="fold")
+            console.print(Padding(Text("  ").join((status, Text(one_line(row.task)))), (0, 0, 0, 2)), overflow="fold")
+        return
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for number, name in enumerate(header):
+        table.add_column(name, no_wrap=True, justify="right" if number == 3 else "left")
+    for row in rows:
+        task = Text(one_line(row.task))
+        task.truncate(console.width - used_columns, overflow="ellipsis")
+        status = Text(_state(row, states), STATUS_STYLES.get(row.status, "yellow"))
+        table.add_row(row.run_id, _time(row.started_at), status, str(row.events), task)
+    console.print(table)
+
+
+def _time(at: float) -> str:
+    return f"{datetime.fromtimestamp(at).astimezone():%Y-%m-%d %H:%M:%S}"
+
+
+_COLUMNS = mark(("day", "key", "agent"))
+_NUMBERS = mark(("runs", "calls", "input", "cached", "output", "cost_usd", "unpriced"))
+
+
+@click.command("costs")
+@options.db_option
+@click.option(
+    "--since", type=click.DateTime(["%Y-%m-%d"]), metavar="DATE", help="Start with this day (UTC), such as 2027-01-31."
+)
+@click.option("--by", type=click.Choice(_COLUMNS), multiple=True, help="Add up by this only; repeatable.")
+@options.json_option("One JSON object per row and line.")
+def costs_command(db: str | None, since: datetime | None, by: tuple[str, ...], as_json: bool) -> int:
+    """Add up model costs by day, API key and agent.
+
+    Days are UTC. A run inside another one counts for the key of the outermost run, but for its own agent. Calls of
+    unknown price are not part of the cost; the last column counts them. If standard output is not a terminal, the
+    header goes to standard error.
+
+      tao costs --since 2027-01-01
+      tao costs --by key --by day
+      tao costs --json | jq .cost_usd
+    """
+    path = database(db, load_environment())
+    start = None if since is None else since.replace(tzinfo=UTC).timestamp()
+    chosen = tuple(name for name in _COLUMNS if not by or name in by)
+    rows = totals(query_database(path, lambda journal: cost_rows(journal, start)), _grouping(chosen))
+    with capture_stdout() as stream:
+        if as_json:
+            for row in rows:
+                stream.write(json.dumps(_cost_record(row, chosen), ensure_ascii=False) + "\n")
+        elif rows:
+            lines = [_cost_cells(row, chosen) for row in rows]
+            _write_columns(stream, (*chosen, *_NUMBERS), lines, right=_NUMBERS)
+    if not rows:
+        none_since = translate("{path}: no run since {day:%Y-%m-%d}.", path=path, day=since) if since else ""
+        print_stderr(none_since or translate("{path}: no run yet.", path=path))
+    return exits.OK
+
+
+def _grouping(chosen: tuple[str, ...]) -> Callable[[CostRow], tuple[str, str, str]]:
+    def group_key(row: CostRow) -> tuple[str, str, str]:
+        day, key, agent = (getattr(row, name) if name in chosen else "" for name in _COLUMNS)
+        return day, key, agent
+
+    return group_key
+
+
+def _cost_record(row: CostRow, chosen: tuple[str, ...]) -> dict[str, object]:
+    return {name: value for name, value in asdict(row).items() if name not in _COLUMNS or name in chosen}
+
+
+def _cost_cells(row: CostRow, chosen: tuple[str, ...]) -> tuple[str, ...]:
+    names = [one_line(getattr(row, name)) or "-" for name in chosen]
+    counted = (row.runs, row.model_calls, row.input_tokens, row.cached_tokens, row.output_tokens)
+    return (*names, *map(str, counted), f"{row.cost_usd:.6f}", str(row.unpriced_calls))

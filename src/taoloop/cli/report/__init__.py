@@ -1,1 +1,0 @@
-"""A run as a page of HTML or Markdown."""
