@@ -79,8 +79,8 @@ def translate_click() -> None:
 
     click asks gettext, which looks for compiled catalogues of the locale alone and does not know `TAOLOOP_LANG`.
     """
-    modules = [module for name, module in sys.modules.items() if name.startswith("click.")]
-    for module in modules:
+    names = [name for name in sys.modules if name.startswith("click.") and name != "click.decorators"]
+    for module in map(sys.modules.__getitem__, names):  # decorators: commands keep its texts, so they stay English
         if vars(module).get("_") is gettext:
             vars(module)["_"] = translate
         if vars(module).get("ngettext") is ngettext:

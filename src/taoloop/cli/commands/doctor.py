@@ -154,7 +154,8 @@ def _terminal() -> Iterator[Check]:
     yield Check(
         name="terminal",
         state="ok" if good else "warn",
-        text=f"{encoding}, {'a terminal' if sys.stdout.isatty() else 'no terminal'}"
+        text=encoding
+        + (translate(", a terminal") if sys.stdout.isatty() else translate(", not a terminal"))
         + (", NO_COLOR" if os.environ.get("NO_COLOR") else ""),
         hint="" if good else translate("Chinese may not be shown; set PYTHONUTF8=1 or a UTF-8 locale."),
     )
@@ -213,20 +214,20 @@ def _writable(target: Path, folder: Path) -> Check:
 
 def _model(env: Mapping[str, str]) -> Check:
     spec = default_spec(env)
-    text = f"{spec} ({default_reason(env)})"
+    text = translate("{model} ({reason})", model=spec, reason=default_reason(env))
     try:
         resolve_model(spec, env)
     except TaoError as error:
-        return Check(name="model", state="fail", text=f"{text}: {error.message}", hint=error.hint)
+        return Check(name="model", state="fail", text=text + translate(": ") + error.message, hint=error.hint)
     if spec == "offline":
         hint = translate(
             "It is a small deterministic planner, not a language model; `tao models` shows how to set one up."
         )
-        return Check(name="model", state="ok", text=f"{text}.", hint=hint)
+        return Check(name="model", state="ok", text=text + translate("."), hint=hint)
     if lacking := missing_packages(spec):
         hint = translate("Install the extra: pip install 'taoloop[{extra}]'", extra=extra_of(spec))
         missing_text = translate("missing: {names}.", names=", ".join(lacking))
-        return Check(name="model", state="fail", text=f"{text}: {missing_text}", hint=hint)
+        return Check(name="model", state="fail", text=text + translate(": ") + missing_text, hint=hint)
     return Check(name="model", state="ok", text=text)
 
 

@@ -6,7 +6,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
@@ -16,7 +16,7 @@ from taoloop.cli import exit_codes as exits
 from taoloop.cli import options
 from taoloop.cli.agent_loading import named_tools, no_tool_left
 from taoloop.cli.dotenv import load_environment
-from taoloop.cli.translation import mark, translate
+from taoloop.cli.translation import interface_language, mark, translate
 from taoloop.cli.ui.approval_prompt import confirm
 from taoloop.cli.ui.event_view import console_for
 from taoloop.cli.ui.stdio import capture_stdout, escape_invisible, one_line, print_stderr, strip_control_codes
@@ -39,7 +39,7 @@ _NO_SEARCH = 1_000_000
 """Up to this number operations have cards of their own: all of them."""
 
 _MOST_VALUES = 20
-_LABEL_CELLS = 11
+_LABEL_CELLS = 12
 
 
 @click.command("tools")
@@ -86,41 +86,36 @@ def tools_command(
         if approving:
             plain = [name for name in names if not is_config_file(name)]
             return _approve_changes(stream, _sources(names, agent, env), plain, yes=yes)
-        result = _of_document(openapi) if openapi is not None else _load_cards(names, agent, env)
-        for problem in result.problems:
+        tools, problems = _tools_of_document(openapi) if openapi is not None else _load_tools(names, agent, env)
+        for problem in problems:
             print_stderr(one_line(str(problem)))
-        if result.problems and not result.cards:
+        if problems and not tools:
             raise no_tool_left()
-        if not result.cards:
+        if not tools:
             hint = translate("Start with `tools: [calculator]`.")
             raise ConfigError(translate("There is no tool to show: the file names none."), hint=hint)
-        findings = {card.name: lint(card) for card in result.cards} if linting else {}
+        findings = {tool.name: lint(tool.card) for tool in tools} if linting else {}
         if as_json:
-            for card in result.cards:
-                extra = {"findings": [asdict(f) for f in findings[card.name]]} if linting else {}
-                stream.write(json.dumps(card_record(card) | extra, ensure_ascii=False, default=str) + "\n")
+            for tool in tools:
+                extra = {"findings": [asdict(finding) for finding in findings[tool.name]]} if linting else {}
+                stream.write(json.dumps(card_record(tool.card) | extra, ensure_ascii=False, default=str) + "\n")
         else:
-            console = console_for(stream)
-            for card in result.cards:
-                text = findings_text(card, findings[card.name]) if linting else card_text(card)
+            console, language = console_for(stream), interface_language()
+            for tool in tools:
+                text = findings_text(tool.card, findings[tool.name]) if linting else card_text(tool.card_in(language))
                 console.print(strip_control_codes(text), soft_wrap=not console.is_terminal)
     return exits.FOUND if any(findings.values()) else exits.OK
 
 
-@dataclass(frozen=True, slots=True)
-class _Cards:
-    """What is to be shown, and what cannot be."""
-
-    cards: tuple[ToolCard, ...]
-    problems: tuple[LoadProblem, ...] = ()
+_Loaded = tuple[Sequence[Tool], Sequence[LoadProblem]]
+"""The tools to show, and what cannot be loaded."""
 
 
-def _load_cards(names: Sequence[str], agent: str | None, env: Mapping[str, str]) -> _Cards:
+def _load_tools(names: Sequence[str], agent: str | None, env: Mapping[str, str]) -> _Loaded:
     files = [name for name in names if is_config_file(name)]
     plain = [name for name in names if name not in files]
     if agent is None and not files:
-        builtin = tuple(tool.card for tool in builtin_tools(None).values())
-        return _Cards(tuple(_single_card(name, env) for name in plain) if plain else builtin)
+        return [_single_tool(name, env) for name in plain] or list(builtin_tools(None).values()), ()
     tools: list[Tool] = []
     problems: list[LoadProblem] = []
     if agent is not None:
@@ -134,10 +129,8 @@ def _load_cards(names: Sequence[str], agent: str | None, env: Mapping[str, str])
         tools += loaded.tools
         problems += loaded.problems
     box = Toolbox(tools)
-    cards = (
-        tuple(_single_card(name, env) if ":" in name else box.get(name).card for name in plain) if plain else box.cards
-    )
-    return _Cards(cards, tuple(problems))
+    chosen = [_single_tool(name, env) if ":" in name else box.get(name) for name in plain]
+    return chosen or list(box), problems
 
 
 def _sources(names: Sequence[str], agent: str | None, env: Mapping[str, str]) -> tuple[ToolSource, ...]:
@@ -146,17 +139,17 @@ def _sources(names: Sequence[str], agent: str | None, env: Mapping[str, str]) ->
     return sources_in([*(() if agent is None else load_agent(agent, env=env).tools), *entries])
 
 
-def _single_card(name: str, env: Mapping[str, str]) -> ToolCard:
-    """The card of a built-in tool, or of module:attribute."""
-    return Agent(tools=named_tools([name], env)).toolbox.cards[0]
+def _single_tool(name: str, env: Mapping[str, str]) -> Tool:
+    """A built-in tool, or that of module:attribute."""
+    return next(iter(Agent(tools=named_tools([name], env)).toolbox))
 
 
-def _of_document(document: str) -> _Cards:
-    """Every operation of an OpenAPI document, deprecated ones too, each with a card of its own."""
+def _tools_of_document(document: str) -> _Loaded:
+    """Every operation of an OpenAPI document, deprecated ones too, each as a tool of its own."""
     from taoloop.tools.openapi import OpenapiSource, openapi_tools  # noqa: PLC0415  # only where one is named
 
     loaded = openapi_tools(OpenapiSource(document=document, include_deprecated=True, search_above=_NO_SEARCH))
-    return _Cards(tuple(tool.card for tool in loaded.tools), loaded.problems)
+    return loaded.tools, loaded.problems
 
 
 def card_record(card: ToolCard) -> dict[str, Any]:
@@ -170,8 +163,8 @@ def card_text(card: ToolCard) -> str:
     """The card in lines."""
     lines = [f"{card.name}  [{card.tier or translate(options.NO_TIER)}]", f"  {_indented(card.purpose, 2)}"]
     for label, text in _card_rows(card):
-        padding = " " * (_LABEL_CELLS - cell_len(label)) if label else ""
-        lines.append(f"  {label}{padding} {text}" if label else f"    {text}")
+        padding = " " * max(_LABEL_CELLS - cell_len(label), label.endswith(":"))
+        lines.append(f"  {label}{padding}{text}" if label else f"    {text}")
     return "\n".join(lines) + "\n"
 
 
