@@ -16,7 +16,7 @@ from pathlib import Path
 
 from taoloop.core.words import TOKENIZER, index_terms
 from taoloop.errors import ToolError
-from taoloop.tools.documents.readers import READER_VERSION, ParsedDocument
+from taoloop.tools.documents.readers import READER_VERSION, ParsedDocument, ParsedPassage
 from taoloop.tools.documents.settings import DocumentFolder, printable_path
 from taoloop.tools.documents.texts import TEXTS
 
@@ -61,35 +61,19 @@ PRAGMA application_id = {_APPLICATION_ID};
 PRAGMA user_version = {_VERSION};
 """
 _SELECT_PASSAGE = """
-SELECT passage.number, passage.id, file.path, passage.ordinal, passage.start, passage.stop, passage.line, passage.page,
-  passage.heading, passage.text FROM passage JOIN file ON file.number = passage.file
+SELECT passage.number, passage.id, file.path AS file, ordinal, start, stop AS "end", line, page, heading, text
+  FROM passage JOIN file ON file.number = passage.file
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IndexedPassage:
+class IndexedPassage(ParsedPassage):
     """A passage in the index."""
 
     number: int
     """Its row in the index."""
-    id: str
-    """As in `ParsedPassage`."""
     file: str
     """The path of its file in the folder."""
-    ordinal: int
-    """As in `ParsedPassage`, like all other fields."""
-    start: int
-    """Where it begins, in characters."""
-    end: int
-    """Where it ends, in characters."""
-    line: int
-    """The line of the file, from 1; 0: none or unknown."""
-    page: int
-    """The page of a PDF, from 1; otherwise 0."""
-    heading: tuple[str, ...]
-    """The headings above it, the outermost first."""
-    text: str
-    """Its text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,21 +211,11 @@ def replace_file(database: sqlite3.Connection, file: IndexedFile, document: Pars
         )
         for passage in document.passages if document else ():
             heading = _SEPARATOR.join(passage.heading)
-            values = (
-                passage.id,
-                cursor.lastrowid,
-                passage.ordinal,
-                passage.start,
-                passage.end,
-                passage.line,
-                passage.page,
-                heading,
-                passage.text,
-            )
+            position = (passage.ordinal, passage.start, passage.end, passage.line, passage.page)
             number = database.execute(
                 "INSERT INTO passage (id, file, ordinal, start, stop, line, page, heading, text)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                values,
+                (passage.id, cursor.lastrowid, *position, heading, passage.text),
             ).lastrowid
             words = _index_words(file.path, heading, passage.text)
             database.execute("INSERT INTO passage_words (rowid, titles, words) VALUES (?, ?, ?)", (number, *words))
@@ -295,22 +269,11 @@ def read_generation(database: sqlite3.Connection) -> int:
 
 def find_passages(database: sqlite3.Connection, where: str, values: Iterable[object]) -> list[IndexedPassage]:
     """The passages that satisfy a condition, which is a constant with `?` for the values."""
-    rows = database.execute(_SELECT_PASSAGE + where, tuple(values))
-    return [
-        IndexedPassage(
-            number=number,
-            id=name,
-            file=path,
-            ordinal=ordinal,
-            start=start,
-            end=stop,
-            line=line,
-            page=page,
-            heading=tuple(heading.split(_SEPARATOR)) if heading else (),
-            text=text,
-        )
-        for number, name, path, ordinal, start, stop, line, page, heading, text in rows
-    ]
+    cursor = database.execute(_SELECT_PASSAGE + where, tuple(values))
+    names = [column[0] for column in cursor.description]
+    rows = [dict(zip(names, row, strict=True)) for row in cursor]
+    headings = (tuple(row["heading"].split(_SEPARATOR)) if row["heading"] else () for row in rows)
+    return [IndexedPassage(**{**row, "heading": heading}) for row, heading in zip(rows, headings, strict=True)]
 
 
 def select_embedder(database: sqlite3.Connection, name: str) -> None:

@@ -10,6 +10,7 @@ import sqlite3
 import stat
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
@@ -25,7 +26,7 @@ from taoloop.tools.documents.index import (
     select_embedder,
 )
 from taoloop.tools.documents.readers import kind_of, read_document
-from taoloop.tools.documents.search import embed_texts, sign_bits, to_blob
+from taoloop.tools.documents.search import embed_texts, to_blobs
 from taoloop.tools.documents.settings import DocumentFolder, Embedder, printable_path
 from taoloop.tools.parsers.isolated_parser import IsolatedParser, UnreadableFileError
 from taoloop.tools.toolbox import LoadProblem
@@ -54,7 +55,6 @@ class _FoundFile:
 
     parts: Parts
     path: str
-    size: int
     changed_ns: int
     stamp: str
 
@@ -90,16 +90,13 @@ def update_index(index: Index, clock: Callable[[], float] = time.monotonic) -> U
         ToolError: the index cannot be used.
     """
     settings = index.settings
-    directory = ConfinedDirectory(settings.folder)
-    try:
-        with (
-            index.open() as database,
-            IsolatedParser(settings.max_file_s, settings.max_memory_bytes) as parser,
-        ):
-            index.reset_if_outdated(database)
-            return _Updater(settings, directory, database, parser, clock).run()
-    finally:
-        directory.close()
+    with (
+        closing(ConfinedDirectory(settings.folder)) as directory,
+        index.open() as database,
+        IsolatedParser(settings.max_file_s, settings.max_memory_bytes) as parser,
+    ):
+        index.reset_if_outdated(database)
+        return _Updater(settings, directory, database, parser, clock).run()
 
 
 class _Updater:
@@ -128,11 +125,8 @@ class _Updater:
                 continue
             self._update_file(file, indexed.get(file.path))
         current_paths = {file.path for file in walk.files}
-        removed_paths = (
-            [path for path in indexed if path not in current_paths and not self._is_there(path)]
-            if walk.complete
-            else []
-        )
+        missing_paths = [path for path in indexed if path not in current_paths] if walk.complete else []
+        removed_paths = [path for path in missing_paths if not self._is_there(path)]
         for path in removed_paths:
             remove_file(self._database, path)
         if (self._read_count + len(removed_paths)) * 10 > len(current_paths):  # a merged index is searched faster
@@ -140,9 +134,8 @@ class _Updater:
         if self._settings.embedder is not None:
             unread_count += self._embed(self._settings.embedder)
         self._report_folder(walk, unread_count)
-        return UpdateResult(
-            files_read=self._read_count, files_removed=len(removed_paths), problems=tuple(self._problems)
-        )
+        problems = tuple(self._problems)
+        return UpdateResult(files_read=self._read_count, files_removed=len(removed_paths), problems=problems)
 
     def _walk(self) -> _FolderWalk:
         walk, count = _FolderWalk(), 0
@@ -162,11 +155,13 @@ class _Updater:
                     walk.omitted += 1
                     continue
                 changed = max(status.st_mtime_ns, status.st_ctime_ns)
-                stamp = " ".join(
-                    map(str, (*_change_signature(status), self._settings.max_file_s))
-                )  # a larger limit means another attempt
-                walk.files.append(_FoundFile(parts, path, status.st_size, changed, stamp))
+                walk.files.append(_FoundFile(parts, path, changed, self._stamp_of(status)))
         return walk
+
+    def _stamp_of(self, status: os.stat_result) -> str:
+        """What of a file differs after a change; also a larger time limit means another attempt."""
+        signature = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, self._settings.max_file_s)
+        return " ".join(map(str, signature))
 
     def _fits(self, parts: Parts) -> bool:
         """Whether a file is read, by its name."""
@@ -174,11 +169,8 @@ class _Updater:
 
     def _update_file(self, found_file: _FoundFile, indexed: IndexedFile | None) -> None:
         """Read a file unless it certainly has not changed."""
-        if (
-            indexed is not None
-            and indexed.stamp == found_file.stamp
-            and found_file.changed_ns + _SETTLE_NS < indexed.read_ns
-        ):
+        settled_ns = found_file.changed_ns + _SETTLE_NS
+        if indexed is not None and indexed.stamp == found_file.stamp and settled_ns < indexed.read_ns:
             self._report_file(indexed)
             return
         file = IndexedFile(path=found_file.path, stamp=found_file.stamp, read_ns=time.time_ns(), digest="")
@@ -249,10 +241,7 @@ class _Updater:
                     return len(rows) - first
                 batch = rows[first : first + _BATCH_SIZE]
                 vectors = embed_texts(embedder, [text for _, text in batch])
-                vector_rows = (
-                    (number, signs_to_blob(sign_bits(vector)), to_blob(vector))
-                    for (number, _), vector in zip(batch, vectors, strict=True)
-                )
+                vector_rows = ((number, *to_blobs(vector)) for (number, _), vector in zip(batch, vectors, strict=True))
                 add_vectors(self._database, embedder.name, vector_rows)
         except ToolError as error:
             self._add_problem("", error.message, error.hint)
@@ -266,31 +255,28 @@ class _Updater:
             self._add_problem(file.path, _sentence(note))
 
     def _report_folder(self, walk: _FolderWalk, unread_count: int) -> None:
-        settings = self._settings
         for path, reason in walk.unreadable_folders:
             hint = "Move it up." if reason == _TOO_DEEP else "Grant read permission."
             self._add_problem(path, _sentence(f"this folder cannot be read: {reason}"), hint)
+        for message, hint in self._folder_problems(walk, unread_count):
+            self._add_problem("", message, hint)
+
+    def _folder_problems(self, walk: _FolderWalk, unread_count: int) -> Iterator[tuple[str, str]]:
+        settings = self._settings
         if walk.links:
             names = ", ".join(walk.links[:_MAX_LISTED]) + (" …" if len(walk.links) > _MAX_LISTED else "")
-            self._add_problem(
-                "", f"Symbolic links are not followed: {names}.", "Put the files themselves into the folder."
-            )
+            yield f"Symbolic links are not followed: {names}.", "Put the files themselves into the folder."
         if walk.omitted:
             message = f"{walk.omitted:,} files beyond the first {settings.max_files:,} are skipped."
-            self._add_problem("", message, "Raise max_files, or configure subfolders separately.")
+            yield message, "Raise max_files, or configure subfolders separately."
         if not walk.complete:
-            self._add_problem(
-                "",
-                "The folder is too large; only a part of it was searched for files.",
-                "Configure subfolders separately.",
-            )
+            message = "The folder is too large; only a part of it was searched for files."
+            yield message, "Configure subfolders separately."
         if self._omitted_problems:
-            self._add_problem(
-                "", f"{self._omitted_problems:,} more documents have problems.", "Correct those above first."
-            )
+            yield f"{self._omitted_problems:,} more documents have problems.", "Correct those above first."
         if unread_count:
             message = f"{unread_count:,} files or passages could not be read in {settings.max_index_s:g} s."
-            self._add_problem("", message, "The next update continues with them; or raise max_index_s.")
+            yield message, "The next update continues with them; or raise max_index_s."
 
     def _add_problem(self, path: str, message: str, hint: str = "") -> None:
         if path and len(self._problems) >= _MAX_PROBLEMS:
@@ -298,11 +284,6 @@ class _Updater:
             return
         source = str(self._settings.folder / path) if path else str(self._settings.folder)
         self._problems.append(LoadProblem(source=_one_line(source), place="", message=_one_line(message), hint=hint))
-
-
-def signs_to_blob(value: int) -> bytes:
-    """Sign bits in the form in which they are stored."""
-    return value.to_bytes((value.bit_length() + 7) // 8)
 
 
 def _entries(directory: ConfinedDirectory, parts: Parts) -> Iterator[tuple[Parts, os.stat_result | None, str]]:
@@ -324,11 +305,6 @@ def _entries(directory: ConfinedDirectory, parts: Parts) -> Iterator[tuple[Parts
             yield from _entries(directory, (*parts, name))
         else:
             yield (*parts, name), None, _TOO_DEEP
-
-
-def _change_signature(status: os.stat_result) -> tuple[int, ...]:
-    """The part of a file status that differs after a change."""
-    return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
 
 
 def _one_line(text: str) -> str:

@@ -9,8 +9,10 @@ import codecs
 import hashlib
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Literal, NamedTuple
 
 from taoloop.tools.documents.chunking import Chunk, line_starts, split_text
@@ -151,15 +153,9 @@ MAX_CHARS = 20_000_000
 DocumentKind = Literal["text", "markdown", "html", "pdf"]
 
 _KINDS: dict[str, DocumentKind] = {
-    "txt": "text",
-    "text": "text",
-    "log": "text",
-    "rst": "text",
-    "md": "markdown",
-    "markdown": "markdown",
-    "html": "html",
-    "htm": "html",
-    "xhtml": "html",
+    **dict.fromkeys(("txt", "text", "log", "rst"), "text"),
+    **dict.fromkeys(("md", "markdown"), "markdown"),
+    **dict.fromkeys(("html", "htm", "xhtml"), "html"),
     "pdf": "pdf",
 }
 SUFFIXES = tuple(f".{suffix}" for suffix in _KINDS)
@@ -260,8 +256,8 @@ def _read_text(
     starts = line_starts(text)
     lines = [bisect_right(starts, chunk.start) for chunk in chunks]
     title = next((chunk.heading[0] for chunk in chunks if chunk.heading), "")
-    passages = _PassageIds(path).passages(text, chunks, lines, 0)
-    return ParsedDocument(kind=kind, encoding=encoding, title=title, passages=tuple(passages), notes=tuple(notes))
+    passages = _make_passages(path, [(0, text, chunks, lines)])
+    return ParsedDocument(kind=kind, encoding=encoding, title=title, passages=passages, notes=tuple(notes))
 
 
 def _read_html(
@@ -276,8 +272,8 @@ def _read_html(
     chunks = [Chunk(chunk.start, chunk.end, heading) for chunk in split_text(text, settings.passage_chars)]
     lines = source_lines(source, (text[chunk.start : chunk.end] for chunk in chunks))
     notes = (f"{broken_chars} of its characters are broken",) if broken_chars else ()
-    passages = _PassageIds(path).passages(text, chunks, lines, 0)
-    return ParsedDocument(kind=kind, encoding=encoding, title=title, passages=tuple(passages), notes=notes)
+    passages = _make_passages(path, [(0, text, chunks, lines)])
+    return ParsedDocument(kind=kind, encoding=encoding, title=title, passages=passages, notes=notes)
 
 
 def _read_pdf(
@@ -295,11 +291,8 @@ def _read_pdf(
         if not pages:
             raise
         notes = [f"only {len(pages)} of its pages could be read in {settings.max_file_s:g} s"]
-    ids, passages = _PassageIds(path), []
-    for number, text in pages:
-        chunks = split_text(text, settings.passage_chars)
-        passages += ids.passages(text, chunks, [0] * len(chunks), number)
-    return ParsedDocument(kind=kind, encoding="", title="", passages=tuple(passages), notes=tuple(notes))
+    parts = ((page, text, split_text(text, settings.passage_chars), repeat(0)) for page, text in pages)
+    return ParsedDocument(kind=kind, encoding="", title="", passages=_make_passages(path, parts), notes=tuple(notes))
 
 
 def _storable(text: str) -> str:
@@ -310,21 +303,20 @@ def _storable(text: str) -> str:
 _READERS = {"text": _read_text, "markdown": _read_text, "html": _read_html, "pdf": _read_pdf}
 
 
-class _PassageIds:
-    """The ids of the passages of one file: they depend on path and text only; repetitions are counted."""
-
-    def __init__(self, path: str) -> None:
-        self._path, self._ordinal = path, 0
-        self._counts: dict[str, int] = {}
-
-    def passages(self, text: str, chunks: list[Chunk], lines: list[int], page: int) -> list[ParsedPassage]:
-        passages = []
-        for chunk, line in zip(chunks, lines, strict=True):
+def _make_passages(
+    path: str, parts: Iterable[tuple[int, str, list[Chunk], Iterable[int]]]
+) -> tuple[ParsedPassage, ...]:
+    """The passages of the parts of a file: the page, the text, and its chunks with their lines."""
+    passages: list[ParsedPassage] = []
+    counts = Counter[str]()
+    for page, text, chunks, lines in parts:
+        for chunk, line in zip(chunks, lines, strict=False):
             body = text[chunk.start : chunk.end]
+            counts[body] += 1
             passages.append(
                 ParsedPassage(
-                    id=self._id(body),
-                    ordinal=self._ordinal,
+                    id=_passage_id(path, body, counts[body]),
+                    ordinal=len(passages),
                     start=chunk.start,
                     end=chunk.end,
                     line=line,
@@ -333,15 +325,14 @@ class _PassageIds:
                     text=body,
                 )
             )
-            self._ordinal += 1
-        return passages
+    return tuple(passages)
 
-    def _id(self, body: str) -> str:
-        times = self._counts[body] = self._counts.get(body, 0) + 1
-        parts = (self._path, body, str(times))
-        digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).digest()
-        number = int.from_bytes(digest[:8])
-        return "".join(_ID_CHARS[number >> shift & 31] for shift in range(0, 5 * ID_LENGTH, 5))
+
+def _passage_id(path: str, body: str, count: int) -> str:
+    """The id depends on path and text only; `count` distinguishes repetitions."""
+    digest = hashlib.sha256("\0".join((path, body, str(count))).encode("utf-8", "surrogatepass")).digest()
+    number = int.from_bytes(digest[:8])
+    return "".join(_ID_CHARS[number >> shift & 31] for shift in range(0, 5 * ID_LENGTH, 5))
 
 
 def source_lines(source: str, passages: Iterable[str]) -> list[int]:
@@ -368,9 +359,7 @@ def _find_passage(visible: str, words: list[str], search_start: int) -> int:
             phrase_words = words[first : first + size]
             if len(phrase_words) < size or (size == 1 and len(phrase_words[0]) < _MIN_WORD_CHARS):
                 continue
-            pattern = re.compile(
-                r"[\W_]+".join(map(re.escape, phrase_words))
-            )  # begins with a literal, so the search is fast
+            pattern = re.compile(r"[\W_]+".join(map(re.escape, phrase_words)))  # a literal first, so that it is fast
             if (match := pattern.search(visible, search_start, search_start + _WINDOW_CHARS)) is not None:
                 return match.start()
     return -1

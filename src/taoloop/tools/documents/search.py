@@ -53,9 +53,10 @@ def embed_texts(embedder: Embedder, texts: Sequence[str]) -> list[array[float]]:
     return [_normalise_vector(embedder, vector) for vector in vectors]
 
 
-def to_blob(vector: array[float]) -> bytes:
-    """A vector in the form in which it is stored, little-endian on every machine."""
-    return _little_endian(vector).tobytes()
+def to_blobs(vector: array[float]) -> tuple[bytes, bytes]:
+    """The signs of a vector and the vector itself as they are stored, little-endian on every machine."""
+    bits = sign_bits(vector)
+    return bits.to_bytes((bits.bit_length() + 7) // 8), _little_endian(vector).tobytes()
 
 
 def from_blob(blob: bytes) -> array[float]:
@@ -153,7 +154,7 @@ class _IndexStatistics:
     generation: int = -1
     size: int = 0
     counts: dict[str, int] = field(default_factory=dict)
-    signs: Mapping[int, int] | None = None
+    sign_bits: Mapping[int, int] | None = None
 
 
 class PassageSearch:
@@ -239,10 +240,10 @@ class PassageSearch:
             query_vector = embed_texts(embedder, [query])[0]
         except ToolError:
             return dict(order)
-        if statistics.signs is None:
+        if statistics.sign_bits is None:
             rows = database.execute("SELECT number, signs FROM vector")
-            statistics.signs = {number: int.from_bytes(blob) for number, blob in rows}
-        candidates = {*nearest_by_signs(sign_bits(query_vector), statistics.signs), *list(order)[:CANDIDATES]}
+            statistics.sign_bits = {number: int.from_bytes(blob) for number, blob in rows}
+        candidates = {*nearest_by_signs(sign_bits(query_vector), statistics.sign_bits), *list(order)[:CANDIDATES]}
         placeholders = ",".join("?" * len(candidates))
         query_text = f"SELECT number, vector FROM vector WHERE number IN ({placeholders})"  # noqa: S608  # question marks
         rows = database.execute(query_text, tuple(candidates))
