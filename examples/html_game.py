@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from taoloop import Agent, Result, ScriptedModel
-from taoloop.models.scripted import Reply
+from taoloop.models import Reply
 
 PAGE = """<!doctype html>
 <meta charset="utf-8">

@@ -24,8 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from taoloop import Agent, Limits, Result, Tool, ToolError, tool
-from taoloop.core.events import ActionRequested, ModelReplied, Observed, ReplyRejected
-from taoloop.core.message import ModelReply
+from taoloop.core import ActionRequested, ModelReplied, ModelReply, Observed, ReplyRejected
 
 MAX_STEPS = 7
 """The paper's limit for one question (its appendix C)."""

@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, quote, urlsplit
 
 from taoloop import Agent, Result, ScriptedModel, ToolError, tool
-from taoloop.tools.tool import Tool
+from taoloop.tools import Tool
 
 WEATHER = {"Beijing": {"sky": "sunny", "celsius": 21}, "北京": {"sky": "晴", "celsius": 21}}
 

@@ -8,9 +8,9 @@ Importing loads no server, no database driver and no SDK; names are found when t
 from __future__ import annotations
 
 import sys
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from taoloop.lazy_exports import lazy_exports
 from taoloop.moved_modules import MovedModuleFinder
 
 if TYPE_CHECKING:
@@ -32,35 +32,10 @@ if TYPE_CHECKING:
     from taoloop.tools.function import tool
     from taoloop.tools.tool import Tool, ToolContext
 
+
 __version__ = "0.1.0"
 
 sys.meta_path.append(MovedModuleFinder())
-
-_PLACES = {
-    "Agent": "taoloop.runtime.agent",
-    "ApprovalAnswer": "taoloop.runtime.approvals.request",
-    "ApprovalRequest": "taoloop.runtime.approvals.request",
-    "Chat": "taoloop.runtime.chat",
-    "ErrorCard": "taoloop.core.cards.tool_card",
-    "Event": "taoloop.core.events",
-    "ExampleCard": "taoloop.core.cards.tool_card",
-    "JournalConnection": "taoloop.core.journal_connection",
-    "Limits": "taoloop.core.agent_spec",
-    "MemoryJournal": "taoloop.journals.memory",
-    "Rate": "taoloop.models.settings",
-    "Result": "taoloop.runtime.result",
-    "Retry": "taoloop.models.settings",
-    "ScriptedModel": "taoloop.models.scripted",
-    "SqliteJournal": "taoloop.journals.sqlite.journal",
-    "TaoError": "taoloop.errors",
-    "Tool": "taoloop.tools.tool",
-    "ToolCard": "taoloop.core.cards.tool_card",
-    "ToolContext": "taoloop.tools.tool",
-    "ToolError": "taoloop.errors",
-    "Trace": "taoloop.core.trace",
-    "recover": "taoloop.runtime.after.recovery",
-    "tool": "taoloop.tools.function",
-}
 
 __all__ = [
     "Agent",
@@ -88,15 +63,25 @@ __all__ = [
     "tool",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """Find an exported name at its first use."""
-    if (place := _PLACES.get(name)) is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(place), name)
-    return value
-
-
-def __dir__() -> list[str]:
-    """The exported names."""
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_exports(
+    globals(),
+    {
+        "taoloop.core.agent_spec": "Limits",
+        "taoloop.core.cards.tool_card": "ErrorCard ExampleCard ToolCard",
+        "taoloop.core.events": "Event",
+        "taoloop.core.journal_connection": "JournalConnection",
+        "taoloop.core.trace": "Trace",
+        "taoloop.errors": "TaoError ToolError",
+        "taoloop.journals.memory": "MemoryJournal",
+        "taoloop.journals.sqlite.journal": "SqliteJournal",
+        "taoloop.models.scripted": "ScriptedModel",
+        "taoloop.models.settings": "Rate Retry",
+        "taoloop.runtime.after.recovery": "recover",
+        "taoloop.runtime.agent": "Agent",
+        "taoloop.runtime.approvals.request": "ApprovalAnswer ApprovalRequest",
+        "taoloop.runtime.chat": "Chat",
+        "taoloop.runtime.result": "Result",
+        "taoloop.tools.function": "tool",
+        "taoloop.tools.tool": "Tool ToolContext",
+    },
+)

@@ -474,3 +474,6 @@ class IllegalEvent(TaoError):
     """A driver sent an event that the trace cannot take: a bug in the driver. The trace is unchanged."""
 
     code = "illegal_event"
+
+
+__all__ = [name for name, value in globals().items() if isinstance(value, type) and issubclass(value, TaoError)]

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from importlib import import_module
 from importlib.machinery import ModuleSpec
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from importlib.abc import Loader
-    from types import ModuleType
 
 MOVED_MODULES = {
     "taoloop.core.chain": "taoloop.core.stored_events",
@@ -133,9 +133,20 @@ class MovedModuleFinder:
         return ModuleSpec(fullname, cast("Loader", _MovedModuleLoader())) if fullname in MOVED_MODULES else None
 
 
+class _MovedModule(ModuleType):
+    """A module under its old path.
+
+    To import it hides a function of the same name that its package exports (`taoloop.core.transcript`). So it can be
+    called as that function.
+    """
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        return getattr(self, self.__name__.rpartition(".")[2])(*args, **options)
+
+
 class _MovedModuleLoader:
-    def create_module(self, _spec: ModuleSpec) -> None:
-        """A module of the usual kind."""
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return _MovedModule(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
         old_path = module.__name__

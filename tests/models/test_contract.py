@@ -16,7 +16,7 @@ from taoloop.core.events import Event, ModelReplied, RunStarted
 from taoloop.core.message import Message, ModelReply
 from taoloop.dialects import DIALECTS
 from taoloop.models.base import Model
-from taoloop.models.offline import OfflineModel
+from taoloop.models.offline.planner import OfflineModel
 from taoloop.models.openai import OpenAIModel
 from taoloop.models.providers import Endpoint
 from taoloop.models.replay import ReplayModel

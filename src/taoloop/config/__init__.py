@@ -1,1 +1,30 @@
-"""Files that people write: agents, tools and policies, read with line numbers in every complaint."""
+"""Agents, tools and policies in files: YAML and JSON, with line numbers in every error."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from taoloop.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from taoloop.config.agent_file import load_agent
+    from taoloop.config.policy_file import load_policy
+    from taoloop.config.tool_file import LoadedFile, load_tools, tools_named
+
+
+__all__ = [
+    "LoadedFile",
+    "load_agent",
+    "load_policy",
+    "load_tools",
+    "tools_named",
+]
+
+__getattr__, __dir__ = lazy_exports(
+    globals(),
+    {
+        "taoloop.config.agent_file": "load_agent",
+        "taoloop.config.policy_file": "load_policy",
+        "taoloop.config.tool_file": "LoadedFile load_tools tools_named",
+    },
+)

@@ -6,7 +6,9 @@ imported when it is first used, because the whole core is much more than most of
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from taoloop.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from taoloop.core.agent_spec import AgentSpec, Limits
@@ -53,29 +55,7 @@ if TYPE_CHECKING:
     from taoloop.core.trace import Trace
     from taoloop.core.views.run_diff import Comparison, Difference, compare
     from taoloop.core.views.steps import CallView, Step
-    from taoloop.core.views.transcript import Entry, transcript, transcript_text
-
-_MODULES = {
-    "agent_spec": "AgentSpec Limits",
-    "cards.card_lint": "Finding lint",
-    "cards.tool_card": "ErrorCard ExampleCard ToolCard",
-    "decision": "Act Answer Call Problem",
-    "effects": "ModelRequest",
-    "events": "ActionRequested ActionStarted ApprovalGiven ApprovalRefused Compacted Compensated DoubtSettled Event "
-    "Fact Fault Finished InDoubt LimitReached ModelErred ModelReplied Noted Observed Paused Pinned "
-    "ReadDropped ReplyRejected Resumed RunStarted Source Status Undo Undoing Verdict",
-    "stored_events": "ChainReport event_line event_record fact_of_record head_of",
-    "journal_connection": "JournalConnection",
-    "message": "Delta Message ModelReply ToolCallText Usage",
-    "policy": "Policy Rule",
-    "prompts": "PromptSet",
-    "redaction.redactor": "Redactor",
-    "trace": "Trace",
-    "views.run_diff": "Comparison Difference compare",
-    "views.steps": "CallView Step",
-    "views.transcript": "Entry transcript transcript_text",
-}
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
+    from taoloop.core.views.transcript import Entry, step_summaries, transcript, transcript_text
 
 __all__ = [
     "Act",
@@ -140,19 +120,32 @@ __all__ = [
     "fact_of_record",
     "head_of",
     "lint",
+    "step_summaries",
     "transcript",
     "transcript_text",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """Import an exported name at its first use."""
-    if (module := _MODULE_OF.get(name)) is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(__import__(f"{__name__}.{module}", fromlist=(name,)), name)
-    return value
-
-
-def __dir__() -> list[str]:
-    """The exported names and what was imported already."""
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_exports(
+    globals(),
+    {
+        "taoloop.core.agent_spec": "AgentSpec Limits",
+        "taoloop.core.cards.card_lint": "Finding lint",
+        "taoloop.core.cards.tool_card": "ErrorCard ExampleCard ToolCard",
+        "taoloop.core.decision": "Act Answer Call Problem",
+        "taoloop.core.effects": "ModelRequest",
+        "taoloop.core.events": "ActionRequested ActionStarted ApprovalGiven ApprovalRefused Compacted Compensated "
+        "DoubtSettled Event Fact Fault Finished InDoubt LimitReached ModelErred ModelReplied Noted "
+        "Observed Paused Pinned ReadDropped ReplyRejected Resumed RunStarted Source Status Undo "
+        "Undoing Verdict",
+        "taoloop.core.journal_connection": "JournalConnection",
+        "taoloop.core.message": "Delta Message ModelReply ToolCallText Usage",
+        "taoloop.core.policy": "Policy Rule",
+        "taoloop.core.prompts": "PromptSet",
+        "taoloop.core.redaction.redactor": "Redactor",
+        "taoloop.core.stored_events": "ChainReport event_line event_record fact_of_record head_of",
+        "taoloop.core.trace": "Trace",
+        "taoloop.core.views.run_diff": "Comparison Difference compare",
+        "taoloop.core.views.steps": "CallView Step",
+        "taoloop.core.views.transcript": "Entry step_summaries transcript transcript_text",
+    },
+)

@@ -524,6 +524,7 @@ Fact = (
     | Noted
     | Finished
 )
+"""Anything that can happen in a run: a closed union of the events' contents."""
 
 FACTS: tuple[type[Fact], ...] = get_args(Fact)
 

@@ -19,7 +19,10 @@ from taoloop.core.cards.tool_card import TIERS, Tier
 from taoloop.errors import PolicyError
 
 Profile = Literal["supervised", "strict", "headless", "autonomous", "read-only", "locked"]
+"""The name of a profile: a set of defaults for what needs an approval and what is denied."""
+
 PROFILES: tuple[Profile, ...] = get_args(Profile)
+"""The names of all profiles."""
 
 VerdictKind = Literal["allow", "ask", "deny"]
 

@@ -72,7 +72,7 @@ def model_kinds() -> tuple[str, ...]:
 
 
 def _offline(rest: str, _env: Env) -> Model:
-    from taoloop.models.offline import OfflineModel  # noqa: PLC0415  # only where it is used
+    from taoloop.models.offline.planner import OfflineModel  # noqa: PLC0415  # only where it is used
 
     if rest:
         raise ConfigError(f"The offline model takes no name, but {rest!r} was given.", hint="Write just `offline`.")

@@ -12,6 +12,7 @@ from taoloop.core.message import Delta, ModelReply, ToolCallText, Usage
 from taoloop.errors import ConfigError, ScriptExhausted, ScriptUnused
 
 Reply = str | Mapping[str, Any] | ModelReply
+"""A scripted reply: a text, a mapping with `text` and `tool_calls`, or a `ModelReply`."""
 
 _KEYS = {"text", "tool_calls", "finish_reason", "usage", "cost_usd"}
 _CALL_KEYS = {"name", "args", "id"}

@@ -9,9 +9,16 @@ from taoloop.strategies.single_call import SINGLE_CALL
 from taoloop.strategies.undo import UNDO
 
 REACT = LoopStrategy(name="react", acts=True, reasons=True)
+"""Reason, act, observe, until the answer: the default."""
+
 ACT_ONLY = LoopStrategy(name="act_only", acts=True, reasons=False)
+"""Act and observe without reasoning in the replies."""
+
 REASON_ONLY = LoopStrategy(name="reason_only", acts=False, reasons=True)
+"""Reason and answer, without tools."""
+
 STANDARD = LoopStrategy(name="standard", acts=False, reasons=False)
+"""Answer at once, without tools and without reasoning."""
 
 _STRATEGIES: dict[str, Strategy] = {s.name: s for s in (REACT, ACT_ONLY, REASON_ONLY, STANDARD)}
 _INNER: dict[str, Strategy] = {UNDO.name: UNDO, SINGLE_CALL.name: SINGLE_CALL}  # of runs that no agent is made for

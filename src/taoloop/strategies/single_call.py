@@ -71,3 +71,4 @@ def _decision_in(trace: Trace) -> ModelReplied:
 
 
 SINGLE_CALL = SingleCallStrategy()
+"""Makes the one call that a run was started for; no model is asked."""

@@ -104,3 +104,4 @@ class UndoStrategy:
 
 
 UNDO = UndoStrategy()
+"""Calls the compensations of another run's calls; no model is asked."""

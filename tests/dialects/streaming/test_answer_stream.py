@@ -25,6 +25,7 @@ from taoloop.dialects.parsing.placeholders import _PLACEHOLDER, _TEMPLATE, is_pl
 from taoloop.dialects.standalone_reader import parse_api_choice
 from taoloop.dialects.streaming.answer_stream import AnswerStream, StopCutter, cut_at, truncated_answer, unsent_suffix
 from taoloop.dialects.streaming.pending_text import may_be_label, may_be_placeholder, normalise_line
+from taoloop.dialects.streaming.stop_sequences import StopCutter, cut_at
 
 DRIFT = Path(__file__).parents[1] / "corpus" / "drift.jsonl"
 REPLIES = Path(__file__).parents[2] / "data" / "higress" / "vectors" / "model_replies.json"

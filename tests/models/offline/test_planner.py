@@ -19,7 +19,7 @@ from taoloop.core.events import ActionStarted, Event, RunStarted
 from taoloop.core.policy import Policy
 from taoloop.errors import ModelRequestRefused
 from taoloop.models.base import Model
-from taoloop.models.offline import OfflineModel, decision_for
+from taoloop.models.offline.planner import OfflineModel, decision_for
 from taoloop.runtime.approvals.request import ApprovalRequest
 from taoloop.tools.builtin.calculator import calculator
 from taoloop.tools.builtin.lookup import lookup_tool

@@ -19,7 +19,7 @@ from taoloop.core.decision import Act, Decision
 from taoloop.core.effects import ModelRequest
 from taoloop.core.events import Event, RunStarted
 from taoloop.errors import ModelRequestRefused
-from taoloop.models.offline import decision_for
+from taoloop.models.offline.planner import decision_for
 
 _WORDS = sorted(
     {word for task, _, _ in RIGHT for word in re.findall(r"[A-Za-z0-9'@.\-/]+|[\u4e00-\u9fff]{1,3}|[?.,:“”]", task)}

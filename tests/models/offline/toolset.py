@@ -16,7 +16,7 @@ from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.effects import ModelRequest
 from taoloop.core.events import Event, RunStarted
 from taoloop.errors import ModelRequestRefused
-from taoloop.models.offline import decision_for
+from taoloop.models.offline.planner import decision_for
 from taoloop.tools.from_card import tool_from_card
 from taoloop.tools.tool import Tool
 

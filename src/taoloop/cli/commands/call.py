@@ -27,7 +27,7 @@ from taoloop.core.trace import Trace
 from taoloop.dialects.parsing.strict_json import NotJsonError, loads
 from taoloop.errors import ConfigError, RunNotFound, UnknownName
 from taoloop.journals.sqlite.journal import SqliteJournal
-from taoloop.models.offline import OfflineModel
+from taoloop.models.offline.planner import OfflineModel
 from taoloop.models.scripted import Reply, ScriptedModel
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.approvals.request import ApprovalAnswer, ApprovalRequest

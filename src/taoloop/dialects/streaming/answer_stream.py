@@ -37,10 +37,7 @@ from taoloop.dialects.streaming.pending_text import (
     normalise_line,
     opens_thinking,
 )
-from taoloop.dialects.streaming.stop_sequences import StopCutter, cut_at
 from taoloop.dialects.texts import ReplyParseError
-
-__all__ = ["AnswerStream", "StopCutter", "cut_at", "truncated_answer", "unsent_suffix"]
 
 _PROSE = ("text", "json", "fenced")
 _PROBE = "It is what it is."

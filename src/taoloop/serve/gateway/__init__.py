@@ -1,1 +1,31 @@
 """The gateway: agents behind an endpoint that any OpenAI client speaks to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from taoloop.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from taoloop.serve.gateway.config.config_summary import config_summary
+    from taoloop.serve.gateway.config.load_config import load_config
+    from taoloop.serve.gateway.config.model import GatewayConfig
+    from taoloop.serve.gateway.server import GatewayServer
+
+
+__all__ = [
+    "GatewayConfig",
+    "GatewayServer",
+    "config_summary",
+    "load_config",
+]
+
+__getattr__, __dir__ = lazy_exports(
+    globals(),
+    {
+        "taoloop.serve.gateway.config.config_summary": "config_summary",
+        "taoloop.serve.gateway.config.load_config": "load_config",
+        "taoloop.serve.gateway.config.model": "GatewayConfig",
+        "taoloop.serve.gateway.server": "GatewayServer",
+    },
+)

@@ -3,3 +3,37 @@
 `server` makes the server and what it exposes, `stdio` and `http` transport it, `dispatcher` drives the runs that calls
 become, `elicitation` asks the person at the host, and `call_results` turns runs into results. Needs the extra `mcp`.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from taoloop.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from taoloop.serve.mcp.dispatcher import CallDispatcher
+    from taoloop.serve.mcp.http import ListenAddress, parse_address, serve_http
+    from taoloop.serve.mcp.server import AgentAsTool, CardTool, make_server
+    from taoloop.serve.mcp.stdio import serve_stdio
+
+
+__all__ = [
+    "AgentAsTool",
+    "CallDispatcher",
+    "CardTool",
+    "ListenAddress",
+    "make_server",
+    "parse_address",
+    "serve_http",
+    "serve_stdio",
+]
+
+__getattr__, __dir__ = lazy_exports(
+    globals(),
+    {
+        "taoloop.serve.mcp.dispatcher": "CallDispatcher",
+        "taoloop.serve.mcp.http": "ListenAddress parse_address serve_http",
+        "taoloop.serve.mcp.server": "AgentAsTool CardTool make_server",
+        "taoloop.serve.mcp.stdio": "serve_stdio",
+    },
+)

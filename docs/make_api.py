@@ -1,0 +1,101 @@
+"""Write docs/api.md: the public names of every public module, each with the first line of its docstring.
+
+Run: python docs/make_api.py
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+
+TARGET = Path(__file__).with_name("api.md")
+SOURCE = Path(__file__).resolve().parent.parent / "src"
+
+HEAD = """\
+# Public names
+
+<!-- Written by docs/make_api.py; edit the docstrings, not this page. -->
+
+A module is public if it declares `__all__`, and a name is public if it is in the `__all__` of a public module. The
+modules of this page are all of them. Everything else is internal: it may be renamed, moved or removed in any release.
+"""
+
+
+def public_modules() -> list[str]:
+    """The modules that declare `__all__`."""
+    paths = sorted((SOURCE / "taoloop").rglob("*.py"), key=lambda path: path.with_suffix("").parts)
+    return [_module_name(path) for path in paths if "__all__" in _definitions(path)]
+
+
+def page() -> str:
+    """The whole page."""
+    parts = [HEAD]
+    for module in public_modules():
+        rows = "".join(f"| `{name}` | {_summary(module, name)} |\n" for name in import_module(module).__all__)
+        docstring = ast.get_docstring(_tree(_path(module))) or ""
+        parts.append(f"## {module}\n\n{_first_sentence(docstring)}\n\n| name | what it is |\n|---|---|\n{rows}")
+    return "\n".join(parts)
+
+
+def _summary(module: str, name: str) -> str:
+    """The first line of a name's docstring, in the module that defines it."""
+    definitions = _definitions(_path(module))
+    if name in definitions:
+        docstring = definitions[name]
+        if docstring is None:
+            raise ValueError(f"{module}.{name} has no docstring")
+        return _first_sentence(docstring).replace("|", "\\|")
+    origin = next((imported for imported, names in _imports(_path(module)) if name in names), None)
+    if origin is None:
+        raise ValueError(f"{module} exports {name} and does not define it")
+    return _summary(origin, name)
+
+
+def _first_sentence(docstring: str) -> str:
+    return docstring.strip().partition("\n")[0]
+
+
+def _module_name(path: Path) -> str:
+    return ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
+
+
+def _path(module: str) -> Path:
+    path = SOURCE.joinpath(*module.split("."))
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
+@cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def _imports(path: Path) -> Iterator[tuple[str, set[str]]]:
+    """The modules that a module imports names from, those for type checkers included, and these names."""
+    for node in ast.walk(_tree(path)):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module, {alias.asname or alias.name for alias in node.names}
+
+
+@cache
+def _definitions(path: Path) -> dict[str, str | None]:
+    """What a module defines at its top, with the docstrings; those of assignments are the texts that follow them."""
+    body = _tree(path).body
+    found: dict[str, str | None] = {}
+    for node, following in zip(body, [*body[1:], None], strict=True):
+        match node:
+            case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
+                found[node.name] = ast.get_docstring(node)
+            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+                found[name] = following.value.value if _is_text(following) else None
+    return found
+
+
+def _is_text(node: ast.stmt | None) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+if __name__ == "__main__":
+    TARGET.write_text(page(), encoding="utf-8")

@@ -1,0 +1,35 @@
+"""Names that a package exports and imports when they are first used, so that importing the package stays cheap.
+
+A public package is a table of its names, an `__all__`, and the same imports for type checkers. The names in the
+`__all__` of a module are public; whatever else is in the package is internal and may change at any time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+
+def lazy_exports(
+    package: dict[str, Any], exports: Mapping[str, str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """The `__getattr__` and `__dir__` of a package (PEP 562).
+
+    Args:
+        package: The `globals()` of the package.
+        exports: The exported names, separated by blanks, by the full name of the module that has them.
+    """
+    modules = {name: module for module, names in exports.items() for name in names.split()}
+
+    def get_attribute(name: str) -> Any:
+        if (module := modules.get(name)) is None:
+            raise AttributeError(f"module {package['__name__']!r} has no attribute {name!r}")
+        value = package[name] = getattr(__import__(module, fromlist=(name,)), name)
+        return value
+
+    def list_names() -> list[str]:
+        return sorted({*package, *modules})
+
+    return get_attribute, list_names
