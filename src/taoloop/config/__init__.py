@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING
 from taoloop.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from taoloop.config.agent_file import load_agent
-    from taoloop.config.policy_file import load_policy
+    from taoloop.config.agent_file import load_agent, load_policy
     from taoloop.config.tool_file import LoadedFile, load_tools, tools_named
-
 
 __all__ = [
     "LoadedFile",
@@ -23,8 +21,7 @@ __all__ = [
 __getattr__, __dir__ = lazy_exports(
     globals(),
     {
-        "taoloop.config.agent_file": "load_agent",
-        "taoloop.config.policy_file": "load_policy",
+        "taoloop.config.agent_file": "load_agent load_policy",
         "taoloop.config.tool_file": "LoadedFile load_tools tools_named",
     },
 )

@@ -23,7 +23,7 @@ from taoloop.dialects import get_dialect
 from taoloop.dialects.parsing.labels import LABEL
 from taoloop.dialects.parsing.placeholders import _PLACEHOLDER, _TEMPLATE, is_placeholder
 from taoloop.dialects.standalone_reader import parse_api_choice
-from taoloop.dialects.streaming.answer_stream import AnswerStream, StopCutter, cut_at, truncated_answer, unsent_suffix
+from taoloop.dialects.streaming.answer_stream import AnswerStream, truncated_answer, unsent_suffix
 from taoloop.dialects.streaming.pending_text import may_be_label, may_be_placeholder, normalise_line
 from taoloop.dialects.streaming.stop_sequences import StopCutter, cut_at
 
