@@ -1,1 +1,1 @@
-"""Tool cards: the contract of a tool, its linter, and the search over cards."""
+"""Tool cards: the contract of a tool (public in `taoloop.core`), its linter, and the search over cards."""
