@@ -21,6 +21,8 @@ TEXTS = TextCatalog(
         "what is hard to undo (write the whole word `yes`).",
         "separator": "; ",
         # What an agent is told
+        "undescribed_client_tool": "A tool of the client, which does not describe it.",
+        "client_performs_call": "the client performs it and sends the result in its next request",
         "must_call_tool": "Before you answer in words, call at least one of these tools: {names}. The client that "
         "asked performs them and needs the call; an answer in words alone is of no use to it.",
         "call_tool_now": "Call one of these tools now, with what is known so far: {names}. Do not answer in words.",
@@ -115,6 +117,8 @@ TEXTS = TextCatalog(
         "approval_unused": "你的回复未被采用：它针对的不是当前等待审批的操作，"
         "或者对难以撤销的操作来说过于简短（请完整回复“同意”）。",
         "separator": "；",
+        "undescribed_client_tool": "客户端的工具，客户端没有提供说明。",
+        "client_performs_call": "由客户端执行，并在下一个请求中返回结果",
         "must_call_tool": "在用文字回答之前，请先调用以下工具中的至少一个：{names}。"
         "这些工具由发起请求的客户端执行，客户端需要的是这次调用，只有文字的回答没有用处。",
         "call_tool_now": "现在请根据已知的内容调用以下工具之一：{names}。不要用文字回答。",

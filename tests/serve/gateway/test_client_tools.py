@@ -222,3 +222,15 @@ def test_calls_that_another_server_gave_are_part_of_the_conversation() -> None:
         client(running).chat.completions.create(model="assistant", messages=messages)
         asked = str(server.asked[0]["messages"])
         assert all(text in asked for text in ("[called get({})]", "[called run(ls)]", "| gave call_a", "| gave call_b"))
+
+
+def test_what_a_client_does_not_describe_is_described_in_the_language_of_the_run() -> None:
+    bare: Any = {"type": "function", "function": {"name": "look"}}
+    reply = {"tool_calls": [{"name": "look", "args": {}}]}
+    with upstream(reply) as server, gateway(config_of(agent(server))) as running:
+        client(running).chat.completions.create(model="assistant", messages=ask("天空是什么颜色？"), tools=[bare])
+        [look] = [tool["function"] for tool in server.asked[0]["tools"] if tool["function"]["name"] == "look"]
+        assert look["description"].startswith("客户端的工具")
+        paused = running.traces()[0].paused
+        assert paused is not None
+        assert "由客户端执行" in paused.reason

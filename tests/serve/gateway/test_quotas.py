@@ -140,7 +140,7 @@ def test_events_are_booked_as_they_happen_even_if_the_run_is_cut_off() -> None:
     ]
     for seq, fact in enumerate(facts):
         turn.on_event(Event(seq, TEN, fact))
-    assert (allowances.spent_today("shop"), allowances.unpriced_today("shop")) == (0.25, 1)
+    assert allowances.spent_today("shop") == 0.25
     assert refused(lambda: allowances.enter(key(tokens_per_minute=80))).why == "tokens"
     allowances.enter(key(tokens_per_minute=81)).leave()
 
@@ -205,14 +205,10 @@ def test_the_budget_of_a_day_ends_at_midnight_utc() -> None:
     allowances.enter(shop).leave()
 
 
-def test_a_cost_that_nobody_knows_counts_as_nothing_and_is_told() -> None:
-    clock = FakeClock(TEN)
-    allowances, shop = made(clock), key(usd_per_day=1.0)
+def test_a_cost_that_nobody_knows_counts_as_nothing() -> None:
+    allowances, shop = made(), key(usd_per_day=1.0)
     allowances.enter(shop).leave(cost_usd=None)
-    assert allowances.unpriced_today("shop") == 1
     assert allowances.spent_today("shop") == 0.0
-    clock.advance(86_400)
-    assert allowances.unpriced_today("shop") == 0
 
 
 def test_what_was_spent_today_survives_a_restart(tmp_path: Path) -> None:
@@ -229,7 +225,7 @@ def test_what_was_spent_today_survives_a_restart(tmp_path: Path) -> None:
             return await cost_rows(journal, TEN - 10 * 3600)
 
     allowances = made(spent=asyncio.run(run()))
-    assert (allowances.spent_today("shop"), allowances.unpriced_today("shop")) == (0.75, 1)
+    assert allowances.spent_today("shop") == 0.75
     assert refused(lambda: allowances.enter(key(usd_per_day=0.75))).why == "budget"
     allowances.enter(key(usd_per_day=0.76))
 

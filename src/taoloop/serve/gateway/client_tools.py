@@ -18,6 +18,7 @@ from taoloop.core.views.steps import CallView
 from taoloop.errors import ConfigError, HandedOver, ToolError
 from taoloop.serve.gateway.chat_schema import ClientTool, OfferedFunction
 from taoloop.serve.gateway.errors import invalid, invalid_field
+from taoloop.serve.texts import TEXTS
 from taoloop.tools.from_card import tool_from_card
 from taoloop.tools.tool import Tool, ToolContext
 
@@ -83,6 +84,7 @@ def bind_client_tools(
     reserved_names: Collection[str],
     outputs: Mapping[str, str] | None = None,
     *,
+    language: str,
     param_format: str = "tools[{}].function",
 ) -> list[Tool]:
     """The client's tools as tools of an agent. A call hands over to the client, unless its result is known.
@@ -93,6 +95,7 @@ def bind_client_tools(
         offered: The tools of the request.
         reserved_names: The names of the agent's own tools.
         outputs: Results that the client sent, by call id.
+        language: The language of the run, for what its model and its people read.
         param_format: The field of the request that describes a tool, for error messages; `{}` is its index.
 
     Raises:
@@ -102,7 +105,7 @@ def bind_client_tools(
 
     async def hand_over(context: ToolContext, **_: Any) -> str:
         if context.call_id not in results:
-            raise HandedOver("whoever asked performs it and gives the result in the next request")
+            raise HandedOver(TEXTS.text(language, "client_performs_call"))
         return results[context.call_id]
 
     tools: list[Tool] = []
@@ -116,7 +119,7 @@ def bind_client_tools(
         try:
             card = ToolCard(
                 name=function.name,
-                purpose=function.description or "A tool of the client; nothing more is said of it.",
+                purpose=function.description or TEXTS.text(language, "undescribed_client_tool"),
                 input_schema=_arguments_schema(function.parameters, f"{param}.parameters"),
                 tier="read",
                 egress=False,

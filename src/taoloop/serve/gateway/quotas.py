@@ -60,12 +60,10 @@ class Quotas:
         self._running: Counter[str] = Counter()
         self._day = self._today()
         day = f"{datetime.fromtimestamp(self._day * _DAY_S, UTC):%Y-%m-%d}"
-        self._spent: dict[str, float] = {}  # by the name of the key
-        self._unpriced: Counter[str] = Counter()
+        self._spent: defaultdict[str, float] = defaultdict(float)  # by the name of the key
         for row in spent:
             if row.day == day:
-                self._add_cost(row.key, row.cost_usd)
-                self._unpriced[row.key] += row.unpriced_calls
+                self._spent[row.key] += row.cost_usd
 
     @property
     def active_runs(self) -> int:
@@ -76,11 +74,6 @@ class Quotas:
         """Known costs of the key with this name since midnight UTC, in US dollars."""
         self._start_new_day()
         return self._spent.get(name, 0.0)
-
-    def unpriced_today(self, name: str) -> int:
-        """How many model calls of the key today have an unknown price, which counts as nothing."""
-        self._start_new_day()
-        return self._unpriced[name]
 
     def update_limits(self, limits: ServerLimits) -> None:
         """Apply new limits from now on; what was used stays counted. Limits of keys come with the keys themselves."""
@@ -132,15 +125,9 @@ class Quotas:
     def _book(self, key: ApiKey | None, tokens: int, cost_usd: float | None) -> None:
         name = "" if key is None else key.name
         self._start_new_day()
-        if cost_usd is None:
-            self._unpriced[name] += 1
-        else:
-            self._add_cost(name, cost_usd)
+        self._spent[name] += cost_usd or 0.0
         if key is not None and key.tokens_per_minute is not None:
             self._windows["tokens", key.name].add(tokens, self._clock.tick())
-
-    def _add_cost(self, name: str, usd: float) -> None:
-        self._spent[name] = self._spent.get(name, 0.0) + usd
 
     def _release(self, key: ApiKey | None) -> None:
         name = "" if key is None else key.name
@@ -153,7 +140,6 @@ class Quotas:
         if (today := self._today()) != self._day:
             self._day = today
             self._spent.clear()
-            self._unpriced.clear()
 
     def _today(self) -> int:
         return int(self._clock.now() // _DAY_S)

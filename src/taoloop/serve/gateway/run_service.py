@@ -32,11 +32,7 @@ from taoloop.runtime.engine.clock import new_nonce, new_run_id
 from taoloop.runtime.output_type import OutputValidator
 from taoloop.runtime.result import Result
 from taoloop.serve.gateway.chat_approval import answer_all, matches_question
-from taoloop.serve.gateway.client_tools import (
-    bind_client_tools,
-    client_tools_of,
-    open_client_calls,
-)
+from taoloop.serve.gateway.client_tools import bind_client_tools, client_tools_of, open_client_calls
 from taoloop.serve.gateway.errors import SERVER, ApiError, ApiErrorRaised, invalid
 from taoloop.serve.gateway.higress.json_response import rewrite_as_json
 from taoloop.serve.gateway.run_response import LIMIT_STATUSES, RunResponse, build_response
@@ -147,8 +143,9 @@ class Service:
                 param = "input" if request.labels.get("via") == "responses" else "messages"
                 raise invalid(error.message, param) from None
         if request.tools:
-            reserved = _reserved_tool_names(agent)
-            agent = _with_tools(agent, bind_client_tools(request.tools, reserved, param_format=request.tool_param))
+            language, reserved = agent.spec_for(request.task).language, _reserved_tool_names(agent)
+            tools = bind_client_tools(request.tools, reserved, language=language, param_format=request.tool_param)
+            agent = _with_tools(agent, tools)
         if request.schema is not None:
             agent = _with_output_schema(agent, request.schema, request.schema_param)
         started = RunStarted(
@@ -217,7 +214,8 @@ class Service:
         if request.tool_results and awaited and not results:
             message = f"`tool_call_id` names no call that waits; what waits is {', '.join(sorted(awaited))}."
             raise invalid(message, "messages")
-        return _with_tools(agent, bind_client_tools(tools, _reserved_tool_names(agent), results))
+        language = trace.agent.language
+        return _with_tools(agent, bind_client_tools(tools, _reserved_tool_names(agent), results, language=language))
 
     def _spec_for(self, request: RunRequest, agent: Agent) -> AgentSpec:
         """The agent's description with the settings of this request."""
