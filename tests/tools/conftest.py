@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from taoloop.core.text import RUN_LANGUAGE
 from taoloop.tools.workspace.confined_dir import Opener, best_opener, open_stepwise
 from taoloop.tools.workspace.workspace import Workspace
 
@@ -29,3 +31,11 @@ def root(tmp_path: Path) -> Path:
 def workspace(root: Path, opener: Opener) -> Workspace:
     """The workspace, once per way of opening."""
     return Workspace(root, opener=opener)
+
+
+@pytest.fixture
+def chinese_run() -> Iterator[None]:
+    """The test is a part of a run in Chinese."""
+    token = RUN_LANGUAGE.set("zh")
+    yield
+    RUN_LANGUAGE.reset(token)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import re
 import string
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from taoloop.core.text import RUN_LANGUAGE, TextCatalog
+from taoloop.core.text import TextCatalog
 from taoloop.errors import ToolError
 from taoloop.tools.documents import DocumentFolder, locate
 from taoloop.tools.documents.texts import TEXTS as DOCUMENT_TEXTS
@@ -20,13 +19,6 @@ from taoloop.tools.openapi import OpenapiSource, openapi_tools
 from taoloop.tools.openapi.texts import TEXTS as OPENAPI_TEXTS
 
 CATALOGUES = {"documents": DOCUMENT_TEXTS, "egress": EGRESS_TEXTS, "openapi": OPENAPI_TEXTS}
-
-
-@pytest.fixture
-def chinese_run() -> Iterator[None]:
-    token = RUN_LANGUAGE.set("zh")
-    yield
-    RUN_LANGUAGE.reset(token)
 
 
 def placeholders(text: str) -> set[str]:

@@ -42,6 +42,28 @@ class ToolTexts(TextCatalog):
         return error_type(self.run_text(name, **values), code=code, retryable=retryable, hint=hint)
 
 
+class CardTexts:
+    """Texts of one card that are made from a catalogue: in English, with their Chinese form beside them.
+
+    A value that is a function of the language is called with it.
+    """
+
+    def __init__(self, texts: TextCatalog) -> None:
+        self._texts = texts
+        self.chinese: dict[str, str] = {}
+
+    def __call__(self, name: str, /, **values: Any) -> str:
+        """The text `name` in English."""
+        english, chinese = (
+            self._texts.text(
+                language, name, **{key: value(language) if callable(value) else value for key, value in values.items()}
+            )
+            for language in ("en", "zh")
+        )
+        self.chinese[english] = chinese
+        return english
+
+
 @cache
 def builtin_card_texts() -> Mapping[str, str]:
     """The Chinese form of the texts on the cards of the built-in tools, by their English form."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.chinese import english_in
 from tests.scripting import call
 
 from taoloop import Agent
@@ -17,7 +18,6 @@ from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.cards.tool_search import CALL_TOOL, CHINESE, DESCRIBE_TOOL, FIND_TOOL
 from taoloop.core.effects import ModelRequest
 from taoloop.core.message import ModelReply
-from taoloop.core.text import RUN_LANGUAGE
 from taoloop.dialects.prompt.system_prompt import describe
 from taoloop.errors import ToolError
 from taoloop.models.scripted import ScriptedModel
@@ -29,14 +29,6 @@ from taoloop.tools.function import tool
 from taoloop.tools.sandbox.sandbox import Sandbox
 from taoloop.tools.tool import Tool
 from taoloop.tools.workspace.workspace import Workspace
-
-ENGLISH_SENTENCE = re.compile(r"(?:[A-Za-z]+ ){3,}[A-Za-z]+")
-CODE = re.compile(r"sort names\.txt \| uniq -c|[\w()+*/.-]+ [|*/+-] [\w()+*/. -]+|x \*\* 0\.5|apt install bubblewrap")
-
-
-def english_in(text: str) -> str:
-    match = ENGLISH_SENTENCE.search(CODE.sub("", text))
-    return match[0] if match else ""
 
 
 def all_tools() -> Iterator[Tool]:
@@ -179,12 +171,9 @@ def test_the_model_reads_no_chinese_in_an_english_run(tmp_path: Path) -> None:
     assert re.findall("[\u3400-\u9fff]+", sent) == []
 
 
+@pytest.mark.usefixtures("chinese_run")
 def test_a_file_that_cannot_be_used_is_reported_in_the_language_of_the_run(tmp_path: Path) -> None:
-    token = RUN_LANGUAGE.set("zh")
-    try:
-        with pytest.raises(ToolError) as error:
-            Workspace(tmp_path).read_text("missing.txt")
-    finally:
-        RUN_LANGUAGE.reset(token)
+    with pytest.raises(ToolError) as error:
+        Workspace(tmp_path).read_text("missing.txt")
     assert error.value.message == "无法使用 'missing.txt'：没有这个文件或文件夹。"
     assert error.value.hint == "请用 list_files 列出文件。"

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.chinese import english_in
 from tests.tools.sql.conftest import Open, Tools
 
 from taoloop.core.cards.card_lint import lint
+from taoloop.dialects.prompt.system_prompt import describe
 from taoloop.errors import ConfigError, ToolError, ToolSourceError
 from taoloop.tools.sql import Database, sql_tools
 from taoloop.tools.sql.statements import CallsTable
@@ -158,3 +160,31 @@ def test_the_settings_load_without_sqlalchemy() -> None:
 
     code = "import sys, taoloop.tools.sql; sys.exit('sqlalchemy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.usefixtures("chinese_run")
+def test_cards_errors_and_notes_are_chinese_in_a_chinese_run(opened: Open) -> None:
+    tools = opened(write=True, description="网店的订单")
+    for one in tools.loaded.tools:
+        card = one.card_in("zh")
+        texts = [describe(card, "zh"), *(rule.get("description", "") for rule in card.parameters.values())]
+        own_texts = [text.partition("表：")[0] for text in texts]  # without what the database calls its tables
+        assert [english_in(text) for text in own_texts if english_in(text)] == []
+    assert tools.by_name["shop.query"].card_in("zh").purpose == (
+        "用一条 SQL 语句读取 SQLite 数据库 'shop' 的数据；每次调用最多 500 行。网店的订单。"
+    )
+    assert tools.query("SELECT * FROM orders", limit=1)["note"] == (
+        "还有更多的行：请用 offset 1 和同一条语句再次调用。没有 ORDER BY 时，各页可能重叠。"
+    )
+    refused: list[tuple[str, dict[str, Any], str, str]] = [
+        ("query", {"statement": "DELETE FROM orders"}, "not_allowed", "not authorized."),
+        ("query", {"statement": "SELECT :a", "params": {"b": 1}}, "bad_params", "params 中的值 'b' 没有在语句中使用。"),
+        ("query", {"statement": 5}, "invalid_arguments", "'statement'：应为 string 类型"),
+        ("describe_table", {"table": "order"}, "no_such_table", "没有名为 'order' 的表。"),
+    ]
+    for name, args, code, message in refused:
+        with pytest.raises(ToolError) as error:
+            tools(name, **args)
+        assert error.value.code == code
+        assert message in error.value.message
+        assert not english_in(error.value.hint)

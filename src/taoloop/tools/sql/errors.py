@@ -14,89 +14,59 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from taoloop.core.cards.tool_card import ErrorCard
 from taoloop.errors import TaoError, ToolError
 from taoloop.tools.sql.statement_timeout import StatementTimeout
+from taoloop.tools.sql.texts import TEXTS
+from taoloop.tools.texts import CardTexts
 
 _MAX_CHARS = 1_000
-_ADVICE = {
-    "database_unavailable": (True, "Try again later, or say that the database cannot be reached."),
-    "database_busy": (True, "Try again."),
-    "database_unusable": (False, "Say what the message says; no statement will do better."),
-    "statement_timeout": (False, "Ask for less: fewer rows, a narrower condition, no cross join."),
-    "statement_failed": (False, "Correct the statement as the message says; describe_table shows the columns."),
-    "not_allowed": (False, "Do without it: the connection does not permit this, whatever the statement says."),
-    "several_statements": (False, "Send one statement per call, without a second one after a semicolon."),
-    "bad_params": (False, "Write :name in the statement for each value of params."),
-    "value_too_large": (False, "Select a part of the value, with substr or length."),
-    "no_rows": (False, "Send a statement that gives rows, such as SELECT."),
-    "too_many_rows": (False, "Nothing was changed; narrow the condition."),
-    "structure_change": (False, "Nothing was changed; change rows only."),
+_PASSING = frozenset({"database_unavailable", "database_busy"})  # the same call may succeed later
+_SQLITE = {  # the codes of drivers by what they mean
+    "database_busy": ("SQLITE_BUSY", "SQLITE_LOCKED"),
+    "statement_timeout": ("SQLITE_INTERRUPT",),
+    "not_allowed": ("SQLITE_AUTH", "SQLITE_READONLY"),
+    "database_unavailable": ("SQLITE_CANTOPEN", "SQLITE_IOERR"),
+    "database_unusable": ("SQLITE_NOTADB", "SQLITE_CORRUPT"),
+    "value_too_large": ("SQLITE_TOOBIG",),
 }
-_SQLITE = {
-    "SQLITE_BUSY": "database_busy",
-    "SQLITE_LOCKED": "database_busy",
-    "SQLITE_INTERRUPT": "statement_timeout",
-    "SQLITE_AUTH": "not_allowed",
-    "SQLITE_READONLY": "not_allowed",
-    "SQLITE_CANTOPEN": "database_unavailable",
-    "SQLITE_IOERR": "database_unavailable",
-    "SQLITE_NOTADB": "database_unusable",
-    "SQLITE_CORRUPT": "database_unusable",
-    "SQLITE_TOOBIG": "value_too_large",
-}
-_SQLSTATES = {  # PostgreSQL
-    "57014": "statement_timeout",
-    "55P03": "database_busy",
-    "40P01": "database_busy",
-    "40001": "database_busy",
-    "25006": "not_allowed",
-    "42501": "not_allowed",
-    "53300": "database_unavailable",
-    "57P03": "database_unavailable",
-    "28P01": "database_unusable",
-    "28000": "database_unusable",
-    "3D000": "database_unusable",
+_POSTGRESQL = {
+    "statement_timeout": ("57014",),
+    "database_busy": ("55P03", "40P01", "40001"),
+    "not_allowed": ("25006", "42501"),
+    "database_unavailable": ("53300", "57P03"),
+    "database_unusable": ("28P01", "28000", "3D000"),
 }
 _MYSQL = {
-    1205: "database_busy",
-    1213: "database_busy",
-    1792: "not_allowed",
-    1142: "not_allowed",
-    1227: "not_allowed",
-    1290: "not_allowed",
-    1143: "not_allowed",
-    1370: "not_allowed",
-    1399: "not_allowed",
-    3024: "statement_timeout",
-    1969: "statement_timeout",
-    1045: "database_unusable",
-    1698: "database_unusable",
-    1044: "database_unusable",
-    1049: "database_unusable",
-    1040: "database_unavailable",
-    1203: "database_unavailable",
-    1053: "database_unavailable",
-    1927: "database_unavailable",
-    2003: "database_unavailable",
-    2006: "database_unavailable",
-    2013: "database_unavailable",
+    "database_busy": (1205, 1213),
+    "not_allowed": (1792, 1142, 1227, 1290, 1143, 1370, 1399),
+    "statement_timeout": (3024, 1969),
+    "database_unusable": (1045, 1698, 1044, 1049),
+    "database_unavailable": (1040, 1203, 1053, 1927, 2003, 2006, 2013),
+}
+_CODES: dict[str | int, str] = {
+    driver_code: code
+    for table in (_SQLITE, _POSTGRESQL, _MYSQL)
+    for code, driver_codes in table.items()
+    for driver_code in driver_codes
 }
 _SEVERAL = ("one statement at a time", "cannot insert multiple commands")
 _REFUSED = re.compile(
     r"password authentication failed|no password supplied|role .* does not exist|database .* does not"
 )
 
-TROUBLES = tuple(_ADVICE)
-"""The codes of the errors that these tools report."""
 
-
-def error_cards(*codes: str) -> tuple[ErrorCard, ...]:
+def error_cards(text: CardTexts, *codes: str) -> tuple[ErrorCard, ...]:
     """The entries of a card for these codes."""
-    return tuple(ErrorCard(code=code, retryable=_ADVICE[code][0], advice=_ADVICE[code][1]) for code in codes)
+    return tuple(ErrorCard(code=code, retryable=code in _PASSING, advice=text(f"{code}_advice")) for code in codes)
 
 
-def describe_error(code: str, message: str) -> ToolError:
-    """An error with one of the codes of these tools, and what they advise."""
-    retryable, advice = _ADVICE[code]
-    return ToolError(message, code=code, retryable=retryable, hint=advice)
+def is_database_error(error: TaoError) -> bool:
+    """Whether an error has one of the codes of these tools."""
+    return f"{error.code}_advice" in TEXTS
+
+
+def database_error(code: str, name: str, /, **values: Any) -> ToolError:
+    """An error with one of the codes of these tools, the text `name`, and what they advise."""
+    advice = TEXTS.run_text(f"{code}_advice")
+    return TEXTS.error(name, code, retryable=code in _PASSING, hint=advice, **values)
 
 
 def fault_of(error: Exception, url: URL, stop: StatementTimeout | None = None, *, connecting: bool = False) -> TaoError:
@@ -108,15 +78,11 @@ def fault_of(error: Exception, url: URL, stop: StatementTimeout | None = None, *
         return error
     code = _code(error, stop, connecting=connecting)
     if code == "statement_timeout" and stop is not None:
-        return describe_error(
-            code, f"The statement was stopped: it took more than {stop.timeout_s:g} s, or the call ended."
-        )
+        return database_error(code, "stopped", seconds=stop.timeout_s)
     text = without_password(_error_text(error), url)
     if code == "database_unavailable":
-        return describe_error(code, f"The database does not answer: {text}")
-    if code == "several_statements":
-        return describe_error(code, "That is more than one statement; none was carried out.")
-    return describe_error(code, text)
+        return database_error(code, "no_answer", text=text)
+    return database_error(code, "several" if code == "several_statements" else "said", text=text)
 
 
 def may_have_committed(error: DBAPIError) -> bool:
@@ -158,13 +124,13 @@ def _known(driver: BaseException) -> str | None:
     if isinstance(name, str):
         if str(driver).startswith("not authorized"):  # a function that the authorizer denied
             return "not_allowed"
-        return _SQLITE.get("_".join(name.split("_")[:2]))
+        return _CODES.get("_".join(name.split("_")[:2]))
     number = driver.args[0] if driver.args else None
     if isinstance(number, int) and "mysql" in type(driver).__module__.lower():
-        return _MYSQL.get(number)
+        return _CODES.get(number)
     state = getattr(driver, "sqlstate", None)
     if isinstance(state, str):
-        return _SQLSTATES.get(state) or ("database_unavailable" if state.startswith(("08", "57P")) else None)
+        return _CODES.get(state) or ("database_unavailable" if state.startswith(("08", "57P")) else None)
     return None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import sqlalchemy as sa
@@ -11,7 +11,7 @@ from taoloop.core.cards.tool_card import ErrorCard, ExampleCard, Tier, ToolCard
 from taoloop.errors import TaoError
 from taoloop.tools.from_card import tool_from_card
 from taoloop.tools.sql.engines import GenericDialect, Server, url_of
-from taoloop.tools.sql.errors import TROUBLES, display_url, error_cards
+from taoloop.tools.sql.errors import display_url, error_cards, is_database_error
 from taoloop.tools.sql.mysql import Mysql
 from taoloop.tools.sql.postgres import Postgres
 from taoloop.tools.sql.schema import Table, describe, list_tables, one_line, read_schema
@@ -19,51 +19,36 @@ from taoloop.tools.sql.settings import Database
 from taoloop.tools.sql.sqlite import Sqlite
 from taoloop.tools.sql.statement_timeout import StatementTimeout, run_in_thread
 from taoloop.tools.sql.statements import CallsTable, change, read_page
+from taoloop.tools.sql.texts import TEXTS
+from taoloop.tools.texts import CardTexts
 from taoloop.tools.tool import Tool, ToolContext
 from taoloop.tools.toolbox import LoadProblem, LoadResult
 
 _MARGIN_S = 5.0  # the tool's own limits come first: they end the statement, and say so
 _KINDS = {"postgresql": "PostgreSQL", "mysql": "MySQL", "mariadb": "MariaDB", "sqlite": "SQLite"}
-_PARAMS = {
-    "type": "object",
-    "description": 'Values for :name in the statement, such as {"since": "2026-01-01"}; decimals and dates as text.',
-    "additionalProperties": {"type": ["string", "number", "boolean", "null", "array"]},
-    "default": {},
-}
 _CONNECTION = ("database_unavailable", "database_busy", "database_unusable")
 _STATEMENT = ("statement_failed", "statement_timeout", "not_allowed", "several_statements", "bad_params")
 
 
-def query_card(server: Server, tables: Sequence[Table]) -> ToolCard:
+def query_card(server: Server, tables: Sequence[Table], text: CardTexts) -> ToolCard:
     """The card of the tool that reads."""
     database = server.database
+    values = {"kind": _kind(server), "name": database.name, "rows": database.max_rows, "about": _about(server)}
+    row_count = {"type": "integer", "minimum": 1, "maximum": database.max_rows, "default": database.page_rows}
     return ToolCard(
         name=f"{database.name}.query",
-        purpose=f"Read rows of the {_kind(server)} database {database.name!r} with one SQL statement;"
-        f" at most {database.max_rows} rows per call.{_about(server)}",
-        use_when="The answer stands in this database.",
-        avoid_when="Something is to be changed: the connection is read-only.",
+        purpose=text("query_purpose", **values),
+        use_when=text("query_use_when"),
+        avoid_when=text("query_avoid_when"),
         input_schema=_object(
             {
-                "statement": _statement(server, tables, "One statement that gives rows, such as SELECT, in"),
-                "params": _PARAMS,
-                "limit": {
-                    "type": "integer",
-                    "minimum": 1,
-                    "maximum": database.max_rows,
-                    "default": database.page_rows,
-                    "description": "How many rows to give.",
-                },
-                "offset": {
-                    "type": "integer",
-                    "minimum": 0,
-                    "default": 0,
-                    "description": "How many rows to leave out first: next_offset of the page before, with the same"
-                    " statement. Give the statement an ORDER BY.",
-                },
+                "statement": _statement(server, tables, "query_statement", text),
+                "params": _params(text),
+                "limit": {**row_count, "description": text("limit")},
+                "offset": {"type": "integer", "minimum": 0, "default": 0, "description": text("offset")},
             }
         ),
-        errors=error_cards(*_CONNECTION, *_STATEMENT, "value_too_large", "no_rows"),
+        errors=error_cards(text, *_CONNECTION, *_STATEMENT, "value_too_large", "no_rows"),
         examples=(_example(tables),) if tables else (),
         tier=cast("Tier", database.read_tier),
         timeout_s=database.timeout_s + _MARGIN_S,
@@ -74,26 +59,19 @@ def query_card(server: Server, tables: Sequence[Table]) -> ToolCard:
     )
 
 
-def describe_card(server: Server) -> ToolCard:
+def describe_card(server: Server, text: CardTexts) -> ToolCard:
     """The card of the tool that shows the schema."""
     name = server.database.name
+    table = {"type": "string", "default": "", "description": text("table")}
     return ToolCard(
         name=f"{name}.describe_table",
-        purpose=f"Show the columns, keys, indexes and comments of one table of {name!r}, never its rows;"
-        " without a table, the list of tables.",
-        use_when="The card of the query tool does not have the table or column that is needed.",
-        avoid_when="The columns are known already.",
-        input_schema={
-            "type": "object",
-            "properties": {
-                "table": {"type": "string", "default": "", "description": "A name of the list of tables, as it stands."}
-            },
-            "required": [],
-            "additionalProperties": False,
-        },
+        purpose=text("describe_purpose", name=name),
+        use_when=text("describe_use_when"),
+        avoid_when=text("describe_avoid_when"),
+        input_schema={"type": "object", "properties": {"table": table}, "required": [], "additionalProperties": False},
         errors=(
-            ErrorCard(code="no_such_table", advice="Take a name of the list."),
-            *error_cards(*_CONNECTION, "statement_failed", "statement_timeout"),
+            ErrorCard(code="no_such_table", advice=text("no_such_table_advice")),
+            *error_cards(text, *_CONNECTION, "statement_failed", "statement_timeout"),
         ),
         tier="read",
         timeout_s=server.database.timeout_s + _MARGIN_S,
@@ -102,26 +80,19 @@ def describe_card(server: Server) -> ToolCard:
     )
 
 
-def execute_card(server: Server, tables: Sequence[Table]) -> ToolCard:
+def execute_card(server: Server, tables: Sequence[Table], text: CardTexts) -> ToolCard:
     """The card of the tool that changes rows."""
     database = server.database
-    what = "change rows or the structure of" if database.structure else "change rows of"
-    purpose = (
-        f"{what.capitalize()} the {_kind(server)} database {database.name!r} with one SQL statement in a transaction;"
-        f" at most {database.max_rows_changed} rows per call.{_about(server)}"
-    )
+    values = {"kind": _kind(server), "name": database.name, "rows": database.max_rows_changed, "about": _about(server)}
     return ToolCard(
         name=f"{database.name}.execute",
-        purpose=purpose,
-        use_when="The task asks for this very change.",
-        avoid_when="Rows are only to be read; or it is not certain which rows the condition meets: query them first.",
+        purpose=text("execute_purpose_structure" if database.structure else "execute_purpose", **values),
+        use_when=text("execute_use_when"),
+        avoid_when=text("execute_avoid_when"),
         input_schema=_object(
-            {
-                "statement": _statement(server, tables, "One statement such as INSERT, UPDATE or DELETE, in"),
-                "params": _PARAMS,
-            }
+            {"statement": _statement(server, tables, "execute_statement", text), "params": _params(text)}
         ),
-        errors=error_cards(*_CONNECTION, *_STATEMENT, "too_many_rows", "structure_change"),
+        errors=error_cards(text, *_CONNECTION, *_STATEMENT, "too_many_rows", "structure_change"),
         tier=write_tier(server),
         timeout_s=database.timeout_s + _MARGIN_S,
         egress=False,
@@ -140,7 +111,7 @@ def write_tier(server: Server) -> Tier:
     return "write" if server.bounds_writes and not server.database.structure else "destructive"
 
 
-def schema_text(tables: Sequence[Table], max_chars: int) -> str:
+def schema_text(tables: Sequence[Table], max_chars: int, language: str = "en") -> str:
     """Tables with their columns while there is room, then names only, then how many there are."""
     lines: list[str] = []
     room = max_chars * 3 // 4
@@ -155,9 +126,10 @@ def schema_text(tables: Sequence[Table], max_chars: int) -> str:
         names.append(one_line(rest.pop(0).name))
         room -= len(names[-1]) + 2
     if names:
-        lines.append(f"{'Also: ' if lines else ''}{', '.join(names)}")
+        joined = ", ".join(names)
+        lines.append(TEXTS.text(language, "also", names=joined) if lines else joined)
     if rest:
-        lines.append(f"and {len(rest):,} more, which describe_table lists")
+        lines.append(TEXTS.text(language, "more_tables", count=len(rest)))
     return "\n".join(lines)
 
 
@@ -174,13 +146,20 @@ def _line(table: Table) -> str:
     return f"{one_line(table.name)}({', '.join(columns)}){view}{comment}"
 
 
-def _statement(server: Server, tables: Sequence[Table], what: str) -> dict[str, Any]:
-    listed = schema_text(tables, server.database.max_card_chars)
-    known = f"Tables:\n{listed}" if listed else "The tables are not known yet: describe_table lists them."
+def _statement(server: Server, tables: Sequence[Table], name: str, text: CardTexts) -> dict[str, Any]:
+    def known(language: str) -> str:
+        listed = schema_text(tables, server.database.max_card_chars, language)
+        return TEXTS.text(language, "tables" if listed else "no_tables", tables=listed)
+
+    return {"type": "string", "minLength": 1, "description": text(name, kind=_kind(server), tables=known)}
+
+
+def _params(text: CardTexts) -> dict[str, Any]:
     return {
-        "type": "string",
-        "minLength": 1,
-        "description": f"{what} the SQL of {_kind(server)}; values as :name from params. {known}",
+        "type": "object",
+        "description": text("params"),
+        "additionalProperties": {"type": ["string", "number", "boolean", "null", "array"]},
+        "default": {},
     }
 
 
@@ -193,9 +172,10 @@ def _kind(server: Server) -> str:
     return _KINDS.get(kind, kind)
 
 
-def _about(server: Server) -> str:
-    text = one_line(server.database.description, 500)
-    return f" {text.rstrip('.')}." if text else ""
+def _about(server: Server) -> Callable[[str], str]:
+    """The operator's own description, as a sentence of a language."""
+    description = one_line(server.database.description, 500).rstrip(".。")
+    return lambda language: TEXTS.text(language, "about", text=description) if description else ""
 
 
 def _example(tables: Sequence[Table]) -> ExampleCard:
@@ -248,7 +228,7 @@ def server_of(database: Database, url: sa.URL) -> Server:
 
 
 def _query(server: Server, tables: Sequence[Table]) -> Tool:
-    database = server.database
+    database, text = server.database, CardTexts(TEXTS)
 
     async def query(statement: str, params: dict[str, Any] | None = None, limit: int = 0, offset: int = 0) -> Any:
         def work(stop: StatementTimeout) -> Any:
@@ -256,20 +236,24 @@ def _query(server: Server, tables: Sequence[Table]) -> Tool:
 
         return await run_in_thread(work, database.timeout_s)
 
-    return tool_from_card(query_card(server, tables), query)
+    return tool_from_card(query_card(server, tables, text), query, chinese=text.chinese)
 
 
 def _describe(server: Server) -> Tool:
+    text = CardTexts(TEXTS)
+
     async def describe_table(table: str = "") -> Any:
         def work(stop: StatementTimeout) -> Any:
             return describe(server, table, stop) if table else list_tables(server, stop)
 
         return await run_in_thread(work, server.database.timeout_s)
 
-    return tool_from_card(describe_card(server), describe_table)
+    return tool_from_card(describe_card(server, text), describe_table, chinese=text.chinese)
 
 
 def _execute(server: Server, tables: Sequence[Table], calls: CallsTable | None) -> Tool:
+    text = CardTexts(TEXTS)
+
     async def execute(statement: str, params: dict[str, Any] | None = None, *, context: ToolContext) -> Any:
         key = context.idempotency_key
 
@@ -278,7 +262,7 @@ def _execute(server: Server, tables: Sequence[Table], calls: CallsTable | None) 
 
         return await run_in_thread(work, server.database.timeout_s)
 
-    return tool_from_card(execute_card(server, tables), execute)
+    return tool_from_card(execute_card(server, tables, text), execute, chinese=text.chinese)
 
 
 def _problem(database: Database, url: sa.URL, error: TaoError) -> LoadProblem:
@@ -287,7 +271,7 @@ def _problem(database: Database, url: sa.URL, error: TaoError) -> LoadProblem:
         hint = "See that it runs and that its url is right. Its tools are there all the same, without its tables."
     elif error.code == "not_allowed":
         hint = "Give the role of its url the right to read the tables and their columns."
-    elif error.code in TROUBLES:
+    elif is_database_error(error):
         hint = "See that its url, its user and its password are right, and that it is a database of this kind."
     else:
         hint = error.hint

@@ -14,9 +14,10 @@ import sqlalchemy as sa
 
 from taoloop.errors import ToolError
 from taoloop.tools.sql.engines import Changed, Server, make_engine
-from taoloop.tools.sql.errors import describe_error
+from taoloop.tools.sql.errors import database_error
 from taoloop.tools.sql.settings import Database
 from taoloop.tools.sql.statement_timeout import StatementTimeout
+from taoloop.tools.sql.texts import TEXTS
 
 _IN_TRANSACTION = 2  # of libpq
 _COUNTED = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE"})
@@ -91,12 +92,10 @@ class Postgres(Server):
         """
         driver: Any = connection.connection.driver_connection
         if driver.info.transaction_status != _IN_TRANSACTION:
-            raise describe_error("not_allowed", "The statement ended its transaction, so nothing of it was kept.")
+            raise database_error("not_allowed", "ended_transaction")
         tag = str(connection.info.get("tag") or "")
         if not self.database.structure and tag.partition(" ")[0] not in _ROWS_ONLY:
-            raise describe_error(
-                "structure_change", f"{tag or 'This statement'} changes more than rows, which is not permitted here."
-            )
+            raise database_error("structure_change", "structure", what=tag or TEXTS.run_text("this_statement"))
 
     def changed(self, connection: sa.Connection, rowcount: int, /) -> Changed:
         """By the server's count of this transaction, which has the rows that triggers changed too."""

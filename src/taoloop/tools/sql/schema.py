@@ -10,10 +10,10 @@ import sqlalchemy as sa
 from sqlalchemy.exc import CompileError, SQLAlchemyError
 
 from taoloop.core.search import suggest_names
-from taoloop.errors import ToolError
 from taoloop.tools.sql.engines import Server
 from taoloop.tools.sql.settings import TableFilter
 from taoloop.tools.sql.statement_timeout import StatementTimeout
+from taoloop.tools.sql.texts import TEXTS
 
 T = TypeVar("T")
 
@@ -69,11 +69,8 @@ def describe(server: Server, name: str, stop: StatementTimeout) -> dict[str, Any
         known = {relation[0]: relation[1:] for relation in _names(inspector, server, connection)}
         if name not in known:
             near = suggest_names(name, known, at_most=3)
-            raise ToolError(
-                f"There is no table {name[:80]!r} here.",
-                code="no_such_table",
-                hint=f"Did you mean {' or '.join(near)}?" if near else "Leave `table` away for the list of tables.",
-            )
+            hint = TEXTS.run_text("did_you_mean", names=TEXTS.run_text("or").join(near)) if near else None
+            raise TEXTS.error("no_such_table", "no_such_table", hint=hint, name=name[:80])
         return _description(inspector, connection.dialect, name, *known[name])
 
 

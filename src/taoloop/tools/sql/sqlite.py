@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from taoloop.errors import ToolError
 from taoloop.tools.sql.engines import Changed, Server, make_engine
-from taoloop.tools.sql.errors import describe_error
+from taoloop.tools.sql.errors import database_error
 from taoloop.tools.sql.settings import Database, TableFilter
 from taoloop.tools.sql.statement_timeout import StatementTimeout
 
@@ -72,9 +72,7 @@ class Sqlite(Server):
 
         def connect() -> sqlite3.Connection:
             if not self.path.is_file():
-                raise describe_error(
-                    "database_unavailable", f"There is no file {self.path.name!r} where the database should be."
-                )
+                raise database_error("database_unavailable", "no_file", name=self.path.name)
             connection = sqlite3.connect(
                 uri, uri=True, timeout=patience_s, isolation_level=None, check_same_thread=False
             )

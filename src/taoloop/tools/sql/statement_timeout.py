@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from taoloop.errors import ToolError
+from taoloop.tools.sql.texts import TEXTS
 
 T = TypeVar("T")
 
@@ -83,7 +83,7 @@ async def run_in_thread(work: Callable[[StatementTimeout], T], timeout_s: float)
     try:
         threading.Thread(target=perform, name="taoloop-sql", daemon=True).start()
     except RuntimeError as error:
-        raise ToolError(f"The call was not started: {error}.", code="no_free_thread", retryable=True) from error
+        raise TEXTS.error("not_started", "no_free_thread", retryable=True, reason=error) from error
     timer = loop.call_later(timeout_s + MARGIN_S, stop.now)
     try:
         return await asyncio.shield(future)

@@ -1,4 +1,8 @@
-"""`NAME.query`: one page of the rows that a statement gives, over a connection that can only read."""
+"""One statement of a model: its values bound, a page of its rows, or its change in a transaction.
+
+`NAME.query` reads over a connection that can only read. `NAME.execute` makes a change that is kept whole or not at all;
+with a table of calls, its key is kept in the same transaction, so that a repeated call changes nothing again.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +24,10 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 from taoloop.core.text import replace_surrogates
 from taoloop.errors import ToolError, ToolTimeout
 from taoloop.tools.sql.engines import Server
-from taoloop.tools.sql.errors import describe_error, may_have_committed
+from taoloop.tools.sql.errors import database_error, may_have_committed
 from taoloop.tools.sql.settings import Database
 from taoloop.tools.sql.statement_timeout import StatementTimeout
+from taoloop.tools.sql.texts import TEXTS
 
 _PARTS = re.compile(
     r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|--[^\n]*|/\*.*?\*/|(?P<tag>\$\w*\$).*?(?P=tag)|(?<![:\w]):(?P<name>[A-Za-z_]\w*)""",
@@ -65,11 +70,7 @@ def bound(statement: str, params: Mapping[str, Any], style: str, kind: str = "")
     rest = statement[end:]
     pieces.append(rest.replace("%", "%%") if doubled else rest)
     if unused := [name for name in params if name not in used]:
-        raise ToolError(
-            f"The value {unused[0][:60]!r} of params has no place in the statement.",
-            code="bad_params",
-            hint=f"Write :{unused[0][:60]} outside of quotes where it belongs, or leave it away.",
-        )
+        raise TEXTS.error("unused_param", "bad_params", name=unused[0][:60])
     values: Any = tuple(params[name] for name in used) if style not in ("pyformat", "named") else dict(params)
     return "".join(pieces), values
 
@@ -92,7 +93,7 @@ def read_page(
         result = run(connection, statement, params)
         with contextlib.closing(result):
             if not result.returns_rows:
-                raise describe_error("no_rows", "The statement gives no rows, and this tool can only read.")
+                raise database_error("no_rows", "no_rows")
             _skip(result, offset, stop)
             page = _page(result, server.database, limit, stop)
     return _answer(page, offset)
@@ -111,9 +112,7 @@ def run(connection: sa.Connection, statement: str, params: Mapping[str, Any]) ->
             return connection.exec_driver_sql(text, execution_options={**_OPTIONS, "no_parameters": True})
         return connection.exec_driver_sql(text, values, execution_options=_OPTIONS)
     except (OverflowError, ValueError, TypeError) as error:  # numbers and texts that no database takes
-        raise describe_error(
-            "bad_params", f"A value of the statement cannot be sent: {str(error)[:300].rstrip('.')}."
-        ) from None
+        raise database_error("bad_params", "unsendable", reason=str(error)[:300].rstrip(".")) from None
 
 
 class Page:
@@ -166,7 +165,7 @@ class _Batches:
     def next(self, most: int) -> Sequence[Any]:
         batch = self._result.fetchmany(min(self._size, most))
         if self._stop.is_due:
-            raise describe_error("statement_timeout", f"The rows took more than {self._stop.timeout_s:g} s to come.")
+            raise database_error("statement_timeout", "rows_late", seconds=self._stop.timeout_s)
         chars = sum(len(value) for row in batch for value in row if isinstance(value, str | bytes))
         self._size = 1 if chars > _MOST_CHARS else min(self._size * 4, _MOST_ROWS)
         return batch
@@ -176,10 +175,7 @@ def _answer(page: Page, offset: int) -> dict[str, Any]:
     answer: dict[str, Any] = {"columns": page.columns, "rows": page.rows, "next_offset": None}
     if not page.is_whole:
         answer["next_offset"] = offset + len(page.rows)
-        answer["note"] = (
-            f"There are more rows: repeat the call with offset {offset + len(page.rows)} and the same statement."
-            " Without ORDER BY, pages may overlap."
-        )
+        answer["note"] = TEXTS.run_text("more_rows", offset=offset + len(page.rows))
     return answer
 
 
@@ -300,9 +296,7 @@ class CallsTable:
         try:
             connection.execute(self._table.insert().values(call_key=key, called_at=at))
         except IntegrityError:
-            raise describe_error(
-                "database_busy", "This very call was being carried out elsewhere; ask again for it."
-            ) from None
+            raise database_error("database_busy", "carried_out") from None
 
     def keep(self, connection: sa.Connection, key: str, outcome: dict[str, Any]) -> None:
         """Write down what the call gave."""
@@ -335,9 +329,7 @@ def change(
         if calls is not None:
             calls.keep(connection, key, outcome)
         if stop.is_due:
-            raise describe_error(
-                "statement_timeout", "The time was over before the change was made; it was rolled back."
-            )
+            raise database_error("statement_timeout", "change_late")
         stop.arm(None)  # from here on it is only confirmed
         _commit(server, connection, is_repeatable=calls is not None)
         return outcome
@@ -352,23 +344,21 @@ def _changed(
     while page is not None and not page.is_whole and not stop.is_due and result.fetchmany(50):
         pass  # a statement with RETURNING is through only when its last row was taken
     if page is not None and stop.is_due:
-        raise describe_error("statement_timeout", "The time was over before all rows had come; nothing was changed.")
+        raise database_error("statement_timeout", "rows_late_changed")
     rowcount = result.rowcount
     result.close()
     server.has_run(connection)
     count = server.changed(connection, rowcount)
     most = server.database.max_rows_changed
     if count.in_all is not None and count.in_all > most:
-        raise describe_error(
-            "too_many_rows", f"It would change {count.in_all:,} rows, and at most {most:,} may change in one call."
-        )
+        raise database_error("too_many_rows", "too_many_rows", count=count.in_all, limit=most)
     outcome: dict[str, Any] = {"rows_changed": count.itself}
     if count.in_all != count.itself:
         outcome["rows_changed_in_all"] = count.in_all
     if page is not None:
         outcome |= {"columns": page.columns, "rows": page.rows}
         if not page.is_whole:
-            outcome["note"] = "Not all rows that the statement gave back are shown; all were changed."
+            outcome["note"] = TEXTS.run_text("rows_cut")
     return outcome
 
 
@@ -378,8 +368,5 @@ def _commit(server: Server, connection: sa.Connection, *, is_repeatable: bool) -
     except DBAPIError as error:
         if not may_have_committed(error):
             raise
-        raise ToolTimeout(
-            "The connection broke while the change was being confirmed. It may or may not have happened.",
-            retryable=is_repeatable,
-            hint="" if is_repeatable else "Find out with a query whether it happened before you try again.",
-        ) from None
+        hint = "" if is_repeatable else TEXTS.run_text("commit_lost_once_hint")
+        raise TEXTS.error("commit_lost", error_type=ToolTimeout, retryable=is_repeatable, hint=hint) from None
