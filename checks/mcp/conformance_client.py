@@ -23,7 +23,7 @@ from taoloop.tools.egress.rules import EgressRules
 from taoloop.tools.mcp import McpServer, close_all
 from taoloop.tools.mcp.connection import Connection, Hooks
 from taoloop.tools.mcp.loop_thread import LoopThread, run_in_loop_sync
-from taoloop.tools.mcp.resources import prompt_tools, resource_tools
+from taoloop.tools.mcp.results import prompt_tools, resource_tools
 
 SCENARIO = os.environ.get("MCP_CONFORMANCE_SCENARIO", "")
 CONTEXT: dict[str, Any] = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")

@@ -15,6 +15,8 @@ from taoloop.tools.mcp import mcp_tools
 from taoloop.tools.mcp.cards import SchemaError, card_of, model_tool_names, normalised, stricter_tier
 from taoloop.tools.mcp.listing import Definition
 from taoloop.tools.mcp.settings import McpServer
+from taoloop.tools.mcp.texts import TEXTS
+from taoloop.tools.texts import CardTexts
 from taoloop.tools.tool import require_name
 
 from .calling import Make, only, told, use
@@ -27,7 +29,8 @@ HINTS = st.dictionaries(
 
 def card(raw: dict[str, Any], **more: Any) -> Any:
     server = McpServer(name="s", command="x", **more)
-    return card_of(server, Definition({"name": "t", "inputSchema": {"type": "object"}, **raw}), "s.t")
+    definition = Definition({"name": "t", "inputSchema": {"type": "object"}, **raw})
+    return card_of(server, definition, "s.t", CardTexts(TEXTS))
 
 
 @given(st.sampled_from([None, *TIERS]), HINTS)

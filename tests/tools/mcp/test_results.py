@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.chinese import english_in
 
-from taoloop.errors import McpFailed
+from taoloop.dialects.prompt.system_prompt import describe
+from taoloop.errors import McpFailed, ToolError
 from taoloop.tools.mcp import mcp_tools
 
 from .calling import Make, only, use
@@ -72,3 +74,17 @@ def test_an_output_schema_that_is_none_leaves_the_tool_usable(fake: Make) -> Non
     loaded = mcp_tools(fake({"tools": [tool], "call": "result", "result": result}))
     assert only(loaded, "fake.t").card.output_schema is None
     assert use(only(loaded, "fake.t")) == {"a": 1}
+
+
+@pytest.mark.usefixtures("chinese_run")
+def test_cards_and_errors_are_chinese_in_a_chinese_run(fake: Make) -> None:
+    resource = {"uri": "a://b", "name": "b"}
+    lists = {"prompts/list": {"prompts": [{"name": "p"}]}, "resources/list": {"resources": [resource]}}
+    plan = {"tools": [OPEN], "has": {"resources": {}, "prompts": {}}, "lists": lists, "call": "die"}
+    loaded = mcp_tools(fake(plan))
+    cards = [one.card_in("zh") for one in loaded.tools]
+    assert len(cards) == 5
+    assert [english_in(f"{describe(card, 'zh')} {card.input_schema}") for card in cards] == [""] * 5
+    with pytest.raises(ToolError, match=r"MCP 服务器 'fake' 在处理工具 't' 时断开：它已结束，退出码为 3") as error:
+        use(only(loaded, "fake.t"))
+    assert error.value.hint == "下一次调用会重新连接。"

@@ -14,6 +14,7 @@ from taoloop.core.cards.tool_card import TIERS, ErrorCard, Tier, ToolCard
 from taoloop.dialects.prompt.observations import defuse_markers
 from taoloop.tools.mcp.listing import Definition
 from taoloop.tools.mcp.settings import McpServer
+from taoloop.tools.texts import CardTexts
 
 MAX_DESCRIPTION_CHARS = 600
 MAX_SCHEMA_CHARS = 60_000
@@ -138,11 +139,12 @@ _MAX_NAME = 64
 _MAX_PURPOSE_CHARS = 2_000
 _REFUSED = re.compile(r"[^A-Za-z0-9_.-]")
 
-ERRORS = (
-    ErrorCard(code="tool_failed", advice="Read what the tool says, and correct the arguments."),
-    ErrorCard(code="server_away", retryable=True, advice="Try again later, or use another tool."),
-    ErrorCard(code="tool_changed", advice="Use another tool, or tell the user."),
-)
+_ERROR_CODES = ("tool_failed", "server_away", "tool_changed")
+
+
+def error_cards(text: CardTexts, *codes: str) -> tuple[ErrorCard, ...]:
+    """The errors of a card with these codes."""
+    return tuple(ErrorCard(code=code, retryable=code == "server_away", advice=text(f"{code}_advice")) for code in codes)
 
 
 def model_tool_names(server: str, tools: Iterable[str], reserved: Collection[str] = ()) -> dict[str, str]:
@@ -170,7 +172,7 @@ def _ended(name: str, tool: str, turn: int) -> str:
     return f"{name[: _MAX_NAME - 9]}_{digest}"
 
 
-def card_of(server: McpServer, definition: Definition, name: str) -> ToolCard:
+def card_of(server: McpServer, definition: Definition, name: str, text: CardTexts) -> ToolCard:
     """The card of one tool.
 
     Raises:
@@ -187,7 +189,7 @@ def card_of(server: McpServer, definition: Definition, name: str) -> ToolCard:
         purpose=_purpose(raw, definition.name),
         input_schema=input_schema,
         output_schema=output_schema_of(definition),
-        errors=ERRORS,
+        errors=error_cards(text, *_ERROR_CODES),
         tier=tier,
         egress=_sends_out(server.sends_out_of(definition.name), tier, hints),
         timeout_s=server.timeout_s,

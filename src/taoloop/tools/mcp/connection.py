@@ -16,11 +16,12 @@ from http import HTTPStatus
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from taoloop.errors import McpFailed, McpLost, TaoError, ToolTimeout
+from taoloop.errors import McpFailed, McpLost, TaoError, ToolError, ToolTimeout
 from taoloop.tools.egress.client import http_client
 from taoloop.tools.mcp.errors import breaks_connection, describe, is_unsent, leaf_errors, not_answered, not_reached
 from taoloop.tools.mcp.listing import Definition, FilteredTransport, Listing, list_all, listed_tools
 from taoloop.tools.mcp.stdio import StdioTransport
+from taoloop.tools.mcp.texts import TEXTS
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -89,11 +90,8 @@ def check_protocol_version(server: McpServer, client: Client) -> None:
     """
     expected, spoken = server.protocol, client.protocol_version
     if expected == "2026-07-28" and spoken < expected:
-        raise McpFailed(
-            f"{server.display_name} speaks the revision {spoken} and not {expected}.",
-            code="server_away",
-            hint="Use `protocol: auto`.",
-        )
+        values: dict[str, Any] = {"server": server.display_name, "spoken": spoken, "expected": expected}
+        raise TEXTS.error("other_revision", "server_away", error_type=McpFailed, **values)
 
 
 async def listen_for_changes(client: Client, on_change: Callable[[], None]) -> None:
@@ -141,13 +139,8 @@ class ReconnectBackoff:
         """
         remaining_s = self._due - time.monotonic()
         if remaining_s > _PATIENCE_S:
-            raise McpFailed(
-                f"{server.display_name} failed {self._failures} times in a row; "
-                f"the next try is in {remaining_s:.0f} s.",
-                code="server_away",
-                retryable=True,
-                hint="Use another tool, or tell the user.",
-            )
+            values: dict[str, Any] = {"server": server.display_name, "count": self._failures, "seconds": remaining_s}
+            raise TEXTS.error("paused", "server_away", error_type=McpFailed, retryable=True, **values)
         await asyncio.sleep(max(0.0, remaining_s))
 
 
@@ -211,7 +204,7 @@ class Connection:
             if self._listing is None or self._stale or fresh or is_old:
                 self._stale = False
                 try:
-                    self._listing = await self.request("its list of tools", listed_tools)
+                    self._listing = await self.request(TEXTS.run_text("tool_list"), listed_tools)
                 except BaseException:
                     self._stale = True
                     raise
@@ -224,7 +217,7 @@ class Connection:
         Raises:
             TaoError: it gives no list.
         """
-        return await self.request(f"`{method}`", lambda client: list_all(client, method))
+        return await self.request(TEXTS.run_text("method", name=method), lambda client: list_all(client, method))
 
     async def request(self, what: str, send: Callable[[Client], Awaitable[T]]) -> T:
         """One request that only reads, sent again once where the connection broke.
@@ -257,15 +250,15 @@ class Connection:
     ) -> Any:
         """Call a tool, if it is still the one that was loaded. Only a call that reads is sent twice.
 
-        `timeout_s` is the caller's: who shares a connection may have set other limits for its calls. `heard` gets what
-        the server says of its progress, a line at a time, in the thread of the connection.
+        `timeout_s` is the caller's: who shares a connection may have set other limits for its calls. `on_progress` gets
+        what the server says of its progress, a line at a time, in the thread of the connection.
 
         Raises:
             McpFailed: `tool_changed`, `tool_gone`, `server_away`, `server_refused`; nothing happened.
             McpLost, ToolTimeout: nobody can tell what happened.
             InvalidOutput: it happened, and what came back is no result.
         """
-        what, attempt = f"the tool {definition.name!r}", 0
+        what, attempt = TEXTS.run_text("tool", name=definition.name), 0
         limit_s = self.server.timeout_s if timeout_s is None else timeout_s
         while True:
             try:
@@ -308,19 +301,9 @@ class Connection:
         now = listing.definitions.get(definition.name)
         if now is not None and now.digest == definition.digest:
             return
-        if now is None:
-            raise McpFailed(
-                f"{self.server.display_name} no longer has the tool {definition.name!r}; nothing was sent.",
-                code="tool_gone",
-                retryable=False,
-                hint="Use another tool, or tell the user.",
-            )
-        raise McpFailed(
-            f"{self.server.display_name} changed its tool {definition.name!r} after it was approved; nothing was sent.",
-            code="tool_changed",
-            retryable=False,
-            hint="Use another tool, or tell the user, who must look at the change and approve it.",
-        )
+        code = "tool_changed" if now else "tool_gone"
+        values: dict[str, Any] = {"server": self.server.display_name, "tool": definition.name}
+        raise TEXTS.error(code, code, error_type=McpFailed, retryable=False, **values)
 
     async def _send(
         self,
@@ -375,7 +358,7 @@ class Connection:
     def _count_unanswered(self) -> None:
         self._unanswered += 1
         if self._unanswered >= _UNANSWERED and self._open_calls == 1:
-            self._let_go(f"it left {self._unanswered} calls in a row without an answer")
+            self._let_go(TEXTS.run_text("unanswered", count=self._unanswered))
 
     def _let_go(self, why: str) -> None:
         """Give the present connection up; the next request opens another."""
@@ -392,7 +375,7 @@ class Connection:
         if is_broken and self._owners:  # the task that holds the client soon knows what broke it
             await asyncio.wait(self._owners, timeout=_CAUSE_S)
         if not self._why and self._status >= HTTPStatus.BAD_REQUEST:
-            return f"it answered with the HTTP status {self._status}"
+            return TEXTS.run_text("http_status", status=self._status)
         return self._why
 
     async def _own(self, started: asyncio.Future[Client]) -> None:
@@ -442,8 +425,9 @@ class Connection:
         sieved = FilteredTransport(transport, ended, lambda: self._spoken)
         return make_client(self.server, self._hooks, sieved, self._mark_stale)
 
-    def _closed(self) -> McpFailed:
-        return McpFailed(f"{self.server.display_name} was closed.", code="server_away", retryable=True)
+    def _closed(self) -> ToolError:
+        server = self.server.display_name
+        return TEXTS.error("closed", "server_away", error_type=McpFailed, retryable=True, server=server)
 
     def _failed(self, started: asyncio.Future[Client], error: TaoError) -> None:
         if not started.done():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from taoloop.errors import (
     EgressFailed,
@@ -17,6 +17,7 @@ from taoloop.errors import (
     ToolError,
     ToolTimeout,
 )
+from taoloop.tools.mcp.texts import TEXTS
 
 if TYPE_CHECKING:
     from taoloop.tools.mcp.settings import McpServer
@@ -29,8 +30,7 @@ _ENDED = re.compile(r"connection closed|SSE stream (ended|failed)", re.IGNORECAS
 _UNREADABLE = re.compile(r"Failed to parse (JSON|SSE)|Unexpected content type|server answered a request with 202")
 _NO_WORD = "Server returned an error response"  # what the SDK says of an HTTP status without an answer of the protocol
 _WANTS_INPUT = re.compile(r"^(MCP error -?\d+: )?(Elicitation|Sampling|List roots) not supported")
-_STATUS_WHO = re.compile(r"HTTP status 40[13]\b")
-_AGAIN = "The next call connects anew."
+_STATUS_WHO = re.compile(r"HTTP (?:status|状态) 40[13]\b")
 
 
 def require_sdk(server: McpServer) -> None:
@@ -50,7 +50,7 @@ def require_sdk(server: McpServer) -> None:
 def not_reached(server: McpServer, error: BaseException, reason: str, words: str = "") -> TaoError:
     """The error of a server that could not be started or connected to, or whose connection broke.
 
-    `said`: why it ended, if it did; `words`: what it wrote to its standard error, if it did not.
+    `reason`: why it ended, if it did; `words`: what it wrote to its standard error, if it did not.
     """
     errors = list(leaf_errors(error))
     for leaf in errors:
@@ -58,17 +58,12 @@ def not_reached(server: McpServer, error: BaseException, reason: str, words: str
             return leaf if isinstance(leaf, McpFailed) else _away(server, f"{leaf.message}", leaf.hint)
     reasons = "; ".join(dict.fromkeys(describe(leaf) for leaf in errors))
     if any(_is_timeout(leaf) for leaf in errors):
-        reasons = f"it gave no answer within {server.start_timeout_s:g} s{words}"
-    if reason:
-        reasons = reason
-    hint = (
-        "It wants to know who asks: give a token in `headers`."
-        if server.url and _STATUS_WHO.search(reasons)
-        else "See whether it runs and speaks MCP at this address."
-        if server.url
-        else "Run its command by hand to see what it says; it must speak MCP on its standard output, and nothing else."
-    )
-    return _away(server, f"{reasons}.", hint)
+        reasons = TEXTS.run_text("no_start", seconds=server.start_timeout_s, words=words)
+    reasons = reason or reasons
+    hint = "command_hint"
+    if server.url:
+        hint = "token_hint" if _STATUS_WHO.search(reasons) else "address_hint"
+    return _away(server, TEXTS.run_text("sentence", text=reasons), TEXTS.run_text(hint))
 
 
 def not_answered(
@@ -82,36 +77,21 @@ def not_answered(
     if isinstance(cause, TaoError):
         return cause
     code = _code(cause)
+    values: dict[str, Any] = {"server": server.display_name, "what": what}
     if _is_timeout(cause):
-        return ToolTimeout(f"{server.display_name} gave no answer to {what} within {timeout_s:g} s.", retryable=False)
+        return TEXTS.error("late", error_type=ToolTimeout, retryable=False, seconds=timeout_s, **values)
     if _is_closed(cause) or _is_of_old_session(cause) or (code is None and _is_broken(cause)):
-        reason = reason or describe(cause)
-        return McpLost(f"{server.display_name} went away during {what}: {reason}.", hint=_AGAIN)
+        return TEXTS.error("lost", error_type=McpLost, reason=reason or describe(cause), **values)
     if code is not None and (text := _unreadable(str(cause), status)):
-        return McpLost(
-            f"{server.display_name} gave no readable answer to {what}: {text}. "
-            "Nobody can tell whether it was carried out.",
-            hint="Find out whether it happened before you try again.",
-        )
+        return TEXTS.error("unreadable", error_type=McpLost, reason=text, **values)
+    values["reason"] = describe(cause)
     if code is not None and _WANTS_INPUT.search(str(cause)):
-        return McpFailed(
-            f"{server.display_name} asks for input during {what}, which nobody can give here: {describe(cause)}.",
-            code="needs_input",
-            retryable=False,
-            hint="Use another tool, or other arguments.",
-        )
+        return TEXTS.error("needs_input", "needs_input", error_type=McpFailed, retryable=False, **values)
     if code is not None:
-        status_text = f"HTTP status {status}" if str(cause) == _NO_WORD else f"code {code}"
-        return McpFailed(
-            f"{server.display_name} refuses {what}: {describe(cause)} ({status_text}).",
-            code="server_refused",
-            retryable=False,
-            hint="It has no such method." if code == _NOT_SUPPORTED else "",
-        )
-    return InvalidOutput(
-        f"{server.display_name} answered {what} with what is no result: {describe(cause)}.",
-        hint="The call was carried out; do not repeat it only because of this.",
-    )
+        is_status, hint = str(cause) == _NO_WORD, TEXTS.run_text("no_method_hint") if code == _NOT_SUPPORTED else ""
+        values["status"] = TEXTS.run_text("status", status=status) if is_status else TEXTS.run_text("code", code=code)
+        return TEXTS.error("refused", "server_refused", error_type=McpFailed, retryable=False, hint=hint, **values)
+    return TEXTS.error("no_result", error_type=InvalidOutput, **values)
 
 
 def leaf_errors(error: BaseException) -> Iterator[BaseException]:
@@ -161,7 +141,7 @@ def _unreadable(text: str, status: int) -> str:
     if _UNREADABLE.match(text):
         return _cut(text.partition(": ")[0] if "validation error" in text else text).rstrip(".")
     if text == _NO_WORD and not HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR:
-        return f"HTTP status {status}" if status else "an error"
+        return TEXTS.run_text("status", status=status) if status else TEXTS.run_text("an_error")
     return ""
 
 
@@ -178,11 +158,10 @@ def _is_broken(error: BaseException) -> bool:
     return isinstance(error, broken) and not isinstance(error, TimeoutError)
 
 
-def _away(server: McpServer, message: str, hint: str) -> ToolError:
-    address = f" at {server.url.partition('?')[0]}" if server.url else ""
-    return McpFailed(
-        f"{server.display_name} cannot be reached{address}: {message}", code="server_away", retryable=True, hint=hint
-    )
+def _away(server: McpServer, reason: str, hint: str) -> ToolError:
+    address = TEXTS.run_text("address", url=server.url.partition("?")[0]) if server.url else ""
+    values: dict[str, Any] = {"server": server.display_name, "address": address, "reason": reason}
+    return TEXTS.error("away", "server_away", error_type=McpFailed, retryable=True, hint=hint, **values)
 
 
 def describe(error: BaseException) -> str:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from taoloop.tools.mcp.texts import TEXTS
+
 if TYPE_CHECKING:
     from mcp import Client
 
@@ -99,7 +101,7 @@ class _Reading:
             message = getattr(item, "message", None)
             if isinstance(message, mcp_types.JSONRPCNotification | mcp_types.JSONRPCRequest):
                 if not self._meter.takes():
-                    self._on_end(f"it sent more than {_BURST:,} messages that nobody asked for")
+                    self._on_end(TEXTS.run_text("too_many_messages", limit=_BURST))
                     raise anyio.EndOfStream
                 if message.method == "notifications/message":
                     continue  # its log is for the people who run it

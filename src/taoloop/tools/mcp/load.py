@@ -20,9 +20,10 @@ from taoloop.tools.mcp.errors import require_sdk
 from taoloop.tools.mcp.listing import Definition, Listing
 from taoloop.tools.mcp.loop_thread import LoopThread, run_in_loop, run_in_loop_sync
 from taoloop.tools.mcp.pins import Change, Pins
-from taoloop.tools.mcp.resources import NAMES, prompt_tools, resource_tools
-from taoloop.tools.mcp.results import output_of
+from taoloop.tools.mcp.results import NAMES, output_of, prompt_tools, resource_tools
 from taoloop.tools.mcp.settings import McpServer
+from taoloop.tools.mcp.texts import TEXTS
+from taoloop.tools.texts import CardTexts
 from taoloop.tools.tool import Tool, ToolContext
 from taoloop.tools.toolbox import LoadProblem, LoadResult
 
@@ -103,7 +104,8 @@ def tool_of(server: McpServer, definition: Definition, name: str) -> Tool:
     Raises:
         SchemaError, ToolDefinitionError: its schema cannot be used.
     """
-    card = card_of(server, definition, name)
+    text = CardTexts(TEXTS)
+    card = card_of(server, definition, name, text)
     judge = _judge(card)
     is_read = card.reads_only
 
@@ -122,9 +124,8 @@ def tool_of(server: McpServer, definition: Definition, name: str) -> Tool:
         return output_of(server, definition.name, result, judge)
 
     listed_card = card if judge is not None else replace(card, output_schema=None)
-    return replace(
-        tool_from_card(listed_card, call), check_output=None
-    )  # `output_of` judges: there may be more than structure
+    called = tool_from_card(listed_card, call, chinese=text.chinese)
+    return replace(called, check_output=None)  # `output_of` judges: there may be more than structure
 
 
 def _judge(card: ToolCard) -> Validator | None:

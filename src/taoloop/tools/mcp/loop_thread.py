@@ -15,6 +15,8 @@ from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from taoloop.core.text import RUN_LANGUAGE
+
 if TYPE_CHECKING:
     from taoloop.tools.mcp.connection import Connection
     from taoloop.tools.mcp.settings import McpServer
@@ -53,8 +55,9 @@ class LoopThread:
             except BaseException as error:  # noqa: BLE001  # raised again where it is waited for
                 return None, error
 
-        # Without this the connection would keep the context of whichever call came first.
-        return contextvars.Context().run(asyncio.run_coroutine_threadsafe, outcome(), self.loop)
+        context = contextvars.Context()  # empty: the connection would keep the context of whichever call came first
+        context.run(RUN_LANGUAGE.set, RUN_LANGUAGE.get())
+        return context.run(asyncio.run_coroutine_threadsafe, outcome(), self.loop)
 
     def stop(self) -> None:
         """Close every connection, then end the loop and its thread."""

@@ -15,6 +15,7 @@ from taoloop.core.cards.tool_card import TIERS, Tier
 from taoloop.core.redaction.redactor import secrets_of
 from taoloop.errors import ConfigError
 from taoloop.tools.egress.rules import EgressRules
+from taoloop.tools.mcp.texts import TEXTS
 
 Protocol = Literal["auto", "2025-11-25", "2026-07-28"]
 """Which era to speak: `auto` asks the server, `2025-11-25` begins with a handshake, `2026-07-28` is stateless."""
@@ -140,7 +141,7 @@ class McpServer:
     @property
     def display_name(self) -> str:
         """The server in a message."""
-        return f"MCP server {self.name!r}"
+        return TEXTS.run_text("server", name=self.name)
 
     @property
     def secrets(self) -> dict[str, str]:

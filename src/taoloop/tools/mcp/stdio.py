@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from taoloop.errors import ConfigError, McpFailed, ToolError
+from taoloop.tools.mcp.texts import TEXTS
 from taoloop.tools.sandbox.limits import SandboxLimits
 from taoloop.tools.sandbox.mounts import GROUP, PASSWD, WORKSPACE, SandboxMounts, checked_readable
 from taoloop.tools.sandbox.sandbox import require_sandbox
@@ -81,9 +82,9 @@ class StdioTransport:
             await asyncio.wait(self._tasks[2:], timeout=_LEAVE_S / 4)
         if not self._why and process.returncode is not None:
             code = process.returncode
-            self._why = f"it ended with the exit code {code}" if code >= 0 else f"it was ended by the signal {-code}"
+            self._why = TEXTS.run_text("ended_code" if code >= 0 else "ended_signal", code=abs(code))
         if not self._why and self._tasks[0].done():
-            self._why = "it closed its output"
+            self._why = TEXTS.run_text("output_closed")
         return f"{self._why}{self.stderr_tail}" if self._why else ""
 
     @property
@@ -91,7 +92,7 @@ class StdioTransport:
         """The end of its standard error for a message; empty if there is none."""
         lines = [line.strip() for line in self._said.decode(errors="replace").splitlines() if line.strip()]
         text = " | ".join(lines)[-_SHOWN_CHARS:]
-        return f", and its last words were: {text}" if text else ""
+        return TEXTS.run_text("last_words", text=text) if text else ""
 
     async def _start(self) -> asyncio.subprocess.Process:
         server = self._server
@@ -117,10 +118,9 @@ class StdioTransport:
             except (OSError, ValueError) as error:
                 raise _not_started(server, error) from error
             except (ConfigError, ToolError) as error:
-                raise McpFailed(
-                    f"{server.display_name} cannot be started in the sandbox: {error.message}",
-                    code="server_away",
-                    hint=error.hint,
+                values: dict[str, Any] = {"server": server.display_name, "reason": error.message}
+                raise TEXTS.error(
+                    "not_sandboxed", "server_away", error_type=McpFailed, hint=error.hint, **values
                 ) from error
 
     async def _read_messages(self, out: Any) -> None:
@@ -136,14 +136,14 @@ class StdioTransport:
                 if message is not None:
                     await out.send(message)
                 elif line.strip() and (garbage := garbage + 1) > _MAX_GARBAGE:
-                    self._why = f"it wrote more than {_MAX_GARBAGE:,} lines that are no messages"
+                    self._why = TEXTS.run_text("garbage", limit=_MAX_GARBAGE)
                     return
         except asyncio.IncompleteReadError as error:  # the end; a last line without its end may still be a message
             if (message := _message_in(error.partial)) is not None:
                 with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
                     await out.send(message)
         except asyncio.LimitOverrunError:
-            self._why = f"it sent a line of more than {self._server.max_message_bytes:,} bytes"
+            self._why = TEXTS.run_text("long_line", limit=self._server.max_message_bytes)
         except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
             pass  # the session has ended, or the pipe has: both are seen elsewhere
         finally:
@@ -215,15 +215,15 @@ def environment(server: McpServer) -> dict[str, str]:
     return {name: os.environ[name] for name in names if name in os.environ} | dict(server.env)
 
 
-def _not_started(server: McpServer, error: Exception) -> McpFailed:
-    reason = getattr(error, "strerror", None) or str(error)
+def _not_started(server: McpServer, error: Exception) -> ToolError:
+    name, reason = "not_started", f"{server.command!r}: {getattr(error, 'strerror', None) or error}"
     if server.folder is not None and not Path(server.folder).is_dir():
-        what, hint = f"its folder {str(server.folder)!r} is no folder", "Correct `folder`."
+        name, reason = "no_folder", TEXTS.run_text("no_folder", folder=str(server.folder))
     elif isinstance(error, FileNotFoundError):
-        what, hint = f"there is no program {server.command!r}", "Install it, or correct `command` or the PATH."
-    else:
-        what, hint = f"{server.command!r}: {reason}", "Correct `command`."
-    return McpFailed(f"{server.display_name} cannot be started: {what}.", code="server_away", hint=hint)
+        name, reason = "no_program", TEXTS.run_text("no_program", command=server.command)
+    values: dict[str, Any] = {"server": server.display_name, "reason": reason}
+    hint = TEXTS.run_text(f"{name}_hint")
+    return TEXTS.error("not_started", "server_away", error_type=McpFailed, hint=hint, **values)
 
 
 def _message_in(line: bytes) -> SessionMessage | None:
