@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
-from pydantic import WithJsonSchema
+from pydantic import AfterValidator, WithJsonSchema
 
 from taoloop.config.document import ConfigDocument, error_location, is_config_file, read_document, refuse_recursion
 from taoloop.config.import_attribute import error_context, load_attribute
@@ -17,7 +17,7 @@ from taoloop.core.agent_spec import AgentSpec, Limits
 from taoloop.core.cards.tool_card import Tier
 from taoloop.core.policy import PROFILES, Policy
 from taoloop.dialects import get_dialect
-from taoloop.errors import AgentFileError, ConfigError
+from taoloop.errors import AgentFileError, ConfigError, UnknownName
 from taoloop.models.registry import model_kinds
 from taoloop.models.settings import Rate, Retry
 from taoloop.models.wrappers.build import join_specs, split_specs
@@ -59,25 +59,23 @@ def _models(specs: str, reader: SettingsReader) -> tuple[str, ...]:
 def _single_model(spec: str, reader: SettingsReader) -> str:
     kind, _, rest = spec.partition(":")
     if kind not in model_kinds():
-        raise ConfigError(f"There is no model called {spec!r}.", hint=f"Known: {', '.join(model_kinds())}.")
-    return f"{kind}:{reader.beside(rest)}" if rest and kind in _FILE_MODELS else spec
+        raise UnknownName("model", spec, tuple(model_kinds()))
+    return f"{kind}:{reader.resolve_path(rest)}" if rest and kind in _FILE_MODELS else spec
 
 
-def _dialect(name: str, _reader: SettingsReader) -> str:
-    get_dialect(name)
-    return name
+def _known(get: Callable[[str], object]) -> AfterValidator:
+    """A validator of names: `get` raises for one that it does not know."""
+
+    def check(name: str, _reader: SettingsReader) -> str:
+        get(name)
+        return name
+
+    return checked(check)
 
 
-def _strategy(name: str, _reader: SettingsReader) -> str:
-    get_strategy(name)
-    return name
-
-
-def _language(value: str, _reader: SettingsReader) -> str:
-    known = (AUTO, *LANGUAGES)
-    if value not in known:
-        raise ConfigError(f"There is no prompt language called {value!r}.", hint=f"Known: {', '.join(known)}.")
-    return value
+def _require_language(name: str) -> None:
+    if name not in (AUTO, *LANGUAGES):
+        raise UnknownName("prompt language", name, (AUTO, *LANGUAGES))
 
 
 def _database(path: Path, _reader: SettingsReader) -> Path:
@@ -94,7 +92,7 @@ def _output_schema(value: dict[str, Any] | Path, _reader: SettingsReader) -> dic
 def _named_policy(value: Any, reader: SettingsReader) -> Policy:
     """The policy in a file of its own, or that of a profile."""
     if isinstance(value, str) and is_config_file(value):
-        return load_policy(reader.beside(value))
+        return load_policy(reader.resolve_path(value))
     if value not in PROFILES:
         raise expected(f"a policy file, or one of {', '.join(PROFILES)}")
     return Policy(profile=value)
@@ -118,13 +116,13 @@ class AgentFields(TypedDict, total=False):
     rate: Rate
     """How many calls and tokens the model takes in a minute."""
 
-    dialect: Annotated[str | None, checked(_dialect)]
+    dialect: Annotated[str | None, _known(get_dialect)]
     """How the model writes its decisions: `native`, `text`, `json` or `fenced`; without it, as suits the model."""
 
-    strategy: Annotated[str, checked(_strategy)]
+    strategy: Annotated[str, _known(get_strategy)]
     """What decides the next step."""
 
-    language: Annotated[str, checked(_language)]
+    language: Annotated[str, _known(_require_language)]
     """The language of prompts and of texts for people: `en`, `zh`, or `auto`, which follows the task."""
 
     instructions: str
@@ -263,8 +261,8 @@ def _agent_of(document: ConfigDocument) -> Agent:
     reader = SettingsReader(document, {})
     fields = reader.read(AgentFields, (), document.data, mode="written")
     _require_consistent(document, fields)
-    given = {name: value for name, value in fields.items() if value is not None}
-    settings: dict[str, Any] = {_NAMES_IN_AGENT.get(name, name): value for name, value in given.items()}
+    values = ((_NAMES_IN_AGENT.get(name, name), value) for name, value in fields.items())
+    settings: dict[str, Any] = {name: value for name, value in values if value is not None}
     if "max_steps" in fields:
         with error_location(document, ("max_steps",)):
             settings["limits"] = replace(fields.get("limits", Limits()), max_steps=settings.pop("max_steps"))

@@ -13,6 +13,7 @@ import re
 import types
 import typing
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from copy import deepcopy
 from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -47,6 +48,10 @@ Mode = Literal["written", "filled", "lenient"]
 """written: `${` stands for itself. filled: `${NAME}` comes from the environment. lenient: that too, and null, an empty
 text, and 0 where there is a default count as not given; fields have names in camel case, and unknown ones are warned
 of."""
+
+_ErrorType = Literal["invalid", "refused", "plugin"]
+"""invalid: a single value. refused: a mapping, because of the field that the message names. plugin: code that cannot be
+loaded."""
 
 LITERAL = "literal"
 """In an `Annotated` text: `${` stands for itself."""
@@ -104,11 +109,15 @@ def invalid(error: ConfigError) -> PydanticCustomError:
     return PydanticCustomError("invalid", "invalid", {"error": error})
 
 
-def checked(function: Callable[[Any, SettingsReader], Any]) -> AfterValidator:
-    """A validator that gives what `function` makes of a value; its ConfigError gets the place of the value."""
+def checked(function: Callable[[Any, SettingsReader], Any], *, names_field: bool = False) -> AfterValidator:
+    """A validator that gives what `function` makes of a value; its ConfigError gets the place of the value.
+
+    `names_field`: the message names a field of the value, which is the place then.
+    """
+    error_type: _ErrorType = "refused" if names_field else "invalid"
 
     def validate(value: Any, info: ValidationInfo) -> Any:
-        return None if value is None else _apply(partial(function, value, _reader(info)), "invalid")
+        return None if value is None else _apply(partial(function, value, _reader(info)), error_type)
 
     return AfterValidator(validate)
 
@@ -161,17 +170,19 @@ class SettingsReader:
         try:
             result: T = _adapter(typing.cast("Any", hint), mode).validate_python(value, context=self)
         except ValidationError as error:
-            unknown = [_data_path(item["loc"], value) for item in error.errors() if item["type"] == "extra_forbidden"]
+            unknown = [item["loc"] for item in error.errors() if item["type"] == "extra_forbidden"]
             if not unknown:
                 raise self._located(error, path, value, mode) from None
-            for inner in unknown:
-                self.warn((*path, *inner), "nothing reads this field.")
-                value = _without(value, inner)
+            value = deepcopy(value)
+            for location in unknown:
+                inner, mapping = _follow(location[:-1], value)
+                self.warn((*path, *inner, location[-1]), "nothing reads this field.")
+                del mapping[location[-1]]
             return self.read(hint, path, value, mode=mode)
         return result
 
-    def beside(self, path: str) -> Path:
-        """A path of the file: relative to its folder."""
+    def resolve_path(self, path: str) -> Path:
+        """A path of the file; a relative one is relative to the folder of the file."""
         return self.document.path.parent / Path(path).expanduser()
 
     def build(self, kind: type[T], values: dict[str, Any]) -> T:
@@ -198,19 +209,23 @@ class SettingsReader:
             return match["scheme"] + (self.document.path.parent / Path(match["path"])).absolute().as_posix()
         if not text.strip() or "://" in text or "\n" in text or text.lstrip().startswith(("{", "[")):
             return text
-        return str(self.beside(text))
+        return str(self.resolve_path(text))
 
     def _located(self, error: ValidationError, base: FieldPath, data: Any, mode: Mode) -> AgentFileError:
         """The first of pydantic's errors in the file, as one with its line and field."""
-        items = []
+        by_path: dict[FieldPath, list[Any]] = {}
         for item in error.errors():
             location = item["loc"][:-1] if item["type"] == "missing" else item["loc"]
-            items.append(((*base, *_data_path(location, data)), item))
-        first = min(items, key=lambda item: (item[1]["type"] == "missing", self.document.location(item[0]).line))[0]
-        path = max((path for path, _ in items if path[: len(first)] == first), key=len)
-        value = _value_at(data, path[len(base) :])
-        details = [item for item_path, item in items if item_path == path]
-        details.sort(key=lambda item: "error" not in item.get("ctx", {}))  # of an alternative that took the value
+            by_path.setdefault(_follow(location, data)[0], []).append(item)
+        first = min(
+            by_path,
+            key=lambda path: (by_path[path][0]["type"] == "missing", self.document.location((*base, *path)).line),
+        )
+        inner = max(
+            (path for path in by_path if path[: len(first)] == first), key=len
+        )  # of the arm that took the value
+        details = sorted(by_path[inner], key=lambda item: "error" not in item.get("ctx", {}))
+        path, value = (*base, *inner), _follow(inner, data)[1]
         kind, context = details[0]["type"], details[0].get("ctx", {})
         if kind == "refused":
             return self._refused(path, value, context["error"])
@@ -226,13 +241,13 @@ class SettingsReader:
             return self.document.error(path, f"the field `{name}` is missing.", hint=f"Add `{name}: …`.")
         arms = dict.fromkeys(item.get("ctx", {}).get("what") or _EXPECTED[item["type"]] for item in details)
         is_secret = mode == "lenient" and not isinstance(value, str)  # it may be a key that is no text
-        shown = kind_name(value) if is_secret else describe_value(value)  # as the file has it, with nothing filled in
+        actual = kind_name(value) if is_secret else describe_value(value)  # as the file has it, with nothing filled in
         what, hint = " or ".join(arms), context.get("hint", "")
         if what.startswith("a text") and isinstance(value, int | float | bool):
             hint = "Put it in quotes."
         elif what.endswith("a list") and isinstance(value, str):
             hint = "Put it in brackets."
-        return self.document.error(path, f"{what} is expected, not {shown}.", hint=hint)
+        return self.document.error(path, f"{what} is expected, not {actual}.", hint=hint)
 
     def _refused(self, path: FieldPath, value: Any, error: ConfigError) -> AgentFileError:
         """An error of a settings class, at the field that its message names."""
@@ -327,15 +342,11 @@ def _file_type(hint: Any, owner: type, mode: Mode, marks: Sequence[Any] = ()) ->
 
 def _written_type(hint: Any, marks: Sequence[Any]) -> tuple[Any, Any]:
     """The type of a single value without references to the environment, and the one that its JSON Schema shows."""
-    if hint in (str, bool):
-        return _ANNOTATED[hint, Strict()], hint
-    if hint is float:
-        return _ANNOTATED[float, Strict(), AllowInfNan(False)], float
-    if hint is int:
-        span = next((mark for mark in marks if isinstance(mark, Span)), None)
-        if span is None:
-            return _ANNOTATED[int, Strict()], int
+    span = next((mark for mark in marks if isinstance(mark, Span)), None)
+    if span is not None:
         return _ANNOTATED[int, Strict(), AfterValidator(span.check)], _ANNOTATED[int, Field(ge=span.least)]
+    if hint in (str, bool, int, float):
+        return _ANNOTATED[hint, Strict(), AllowInfNan(False)] if hint is float else _ANNOTATED[hint, Strict()], hint
     args = typing.get_args(hint)
     if hint is Path or Path in args:
         path = _ANNOTATED[Any, BeforeValidator(partial(_path, allows_url=str in args), json_schema_input_type=str)]
@@ -374,11 +385,8 @@ def _reader(info: ValidationInfo) -> SettingsReader:
     return typing.cast("SettingsReader", info.context)
 
 
-def _apply(function: Callable[[], Any], error_type: Literal["invalid", "refused", "plugin"]) -> Any:
-    """What a function returns; its ConfigError as one of pydantic, which knows the place.
-
-    refused: by a settings class, because of one of its fields. plugin: code that cannot be loaded.
-    """
+def _apply(function: Callable[[], Any], error_type: _ErrorType) -> Any:
+    """What a function returns; its ConfigError as one of pydantic, which knows the place."""
     try:
         return function()
     except ConfigError as error:
@@ -429,7 +437,7 @@ def _path(value: Any, info: ValidationInfo, *, allows_url: bool) -> Path | str:
         raise expected("a text or a path" if allows_url else "a path")
     if allows_url and "://" in value:
         return value
-    return _reader(info).beside(value)
+    return _reader(info).resolve_path(value)
 
 
 def _as_written(value: Any, handler: Callable[[Any], Any]) -> Any:
@@ -453,8 +461,11 @@ def _load_object(value: Any, info: ValidationInfo) -> Any:
 # Places
 
 
-def _data_path(location: Sequence[str | int], value: Any) -> FieldPath:
-    """The part of pydantic's location that leads through the data: the arms of a union are no part of it."""
+def _follow(location: Sequence[str | int], value: Any) -> tuple[FieldPath, Any]:
+    """The part of pydantic's location that leads through the data, and what is there.
+
+    The arms of a union are in the location, but not in the data.
+    """
     path: list[str | int] = []
     for part in location:
         if isinstance(value, dict):
@@ -464,18 +475,4 @@ def _data_path(location: Sequence[str | int], value: Any) -> FieldPath:
         if keys:
             path.append(key_text(keys[0]) if isinstance(value, dict) else part)
             value = value[keys[0]]
-    return tuple(path)
-
-
-def _value_at(value: Any, path: Sequence[Any]) -> Any:
-    for part in path:
-        value = value[part] if isinstance(value, list) else next(v for k, v in value.items() if key_text(k) == part)
-    return value
-
-
-def _without(value: Any, path: FieldPath) -> Any:
-    """A copy of the data without the field at `path`."""
-    if isinstance(value, list):
-        return [_without(item, path[1:]) if number == path[0] else item for number, item in enumerate(value)]
-    rest = {key: item for key, item in value.items() if len(path) > 1 or key_text(key) != path[0]}
-    return {key: _without(item, path[1:]) if key_text(key) == path[0] else item for key, item in rest.items()}
+    return tuple(path), value

@@ -102,9 +102,9 @@ class KeyEntry(ApiKey):
         if not self.key and not self.digest:
             hint = "Write `digest: sha256:…`, or `key: ${NAME}` for one from the environment."
             raise ConfigError("it has neither `digest` nor `key`.", hint=hint)
-        check_key(self.kept())
+        check_key(self.to_api_key())
 
-    def kept(self) -> ApiKey:
+    def to_api_key(self) -> ApiKey:
         """What is kept of the key."""
         values = {field.name: getattr(self, field.name) for field in fields(ApiKey)}
         return ApiKey(**{**values, "digest": digest_of(self.key) if self.key else self.digest})
@@ -256,14 +256,14 @@ def _read_agent(
     document = reader.document
     if isinstance(entry, str):
         with error_location(document, path):
-            return _in_file(reader, reader.beside(entry), env, services)
+            return _in_file(reader, reader.resolve_path(entry), env, services)
     if not isinstance(entry, dict):
         hint = "Write the path of an agent file, or the fields of one."
         raise document.error(path, f"an agent is expected, not {describe_value(entry)}.", hint=hint)
     if "file" in entry:
         by_file = reader.read(AgentByFile, path, entry)
         with error_location(document, (*path, "file")):
-            served = _in_file(reader, reader.beside(by_file["file"]), env, services)
+            served = _in_file(reader, reader.resolve_path(by_file["file"]), env, services)
         return replace(served, description=by_file.get("description", ""))
     if "name" in entry:
         raise document.error((*path, "name"), "an agent has the name under which it stands here.")
@@ -303,7 +303,7 @@ def _keys(
     for number, entry in enumerate(entries):
         for index, name in enumerate(entry.agents):
             _require_agent(document, ("keys", number, "agents", index), name, agents)
-        keys.append(entry.kept())
+        keys.append(entry.to_api_key())
         with error_location(document, ("keys", number)):
             KeyRing(keys)  # which takes no name and no key twice
     return tuple(keys)

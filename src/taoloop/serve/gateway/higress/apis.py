@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
@@ -99,14 +98,11 @@ class ApiReader:
         return long_form(entry, tools, self.document.name_of(path))
 
     def _warn_of_schema(self, path: FieldPath, tool: ShortTool) -> None:
-        """Report what is wrong with the schema of a tool; what cannot be read at all is an error elsewhere."""
-        with suppress(ValueError):
-            schema = json.loads(tool.parameter) if isinstance(tool.parameter, str) else tool.parameter
-            try:
-                if isinstance(schema, dict):
-                    compile_schema(schema, "The schema")
-            except ConfigError as error:
-                self._reader.warn(path, f"{error.message} Anything is taken there.")
+        """Warn of a schema that is no valid JSON Schema."""
+        try:
+            compile_schema(dict(tool.parameter), "The schema")
+        except ConfigError as error:
+            self._reader.warn(path, f"{error.message} Anything is accepted there.")
 
     def _keep_key(self, path: FieldPath, entry: LongEntry) -> None:
         """Treat the key of an entry as a secret; warn if it is not sent."""

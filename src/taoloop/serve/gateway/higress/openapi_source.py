@@ -31,6 +31,59 @@ def require_host(value: str, _reader: SettingsReader) -> str:
     return value
 
 
+def _split_address(address: str) -> tuple[SplitResult, int | None]:
+    """Split an address; returns its parts and its port.
+
+    Raises:
+        ConfigError: its brackets or its port are invalid.
+    """
+    try:
+        parts = urlsplit(address)
+        return parts, parts.port
+    except ValueError:
+        raise ConfigError(f"{address[:80]!r} is no http(s) address.") from None
+
+
+def _service_address(address: str, _reader: SettingsReader) -> str:
+    parts, _ = _split_address(address)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConfigError(f"{address[:80]!r} is no http(s) address.")
+    return address
+
+
+def _method(value: str, _reader: SettingsReader) -> str:
+    if value.lower() not in _METHODS:
+        raise expected("a method of HTTP")
+    return value.lower()
+
+
+def _path(value: str, _reader: SettingsReader) -> str:
+    if "://" in value:
+        raise expected("a path such as /weather")
+    return value if value.startswith("/") else f"/{value}"
+
+
+def _parameter_schema(value: Any, _reader: SettingsReader) -> dict[str, Any]:
+    """The JSON Schema of a tool in short form, from a mapping or a text in JSON."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value, parse_constant=_reject_constant)
+        except ValueError as error:
+            raise ConfigError(f"the JSON Schema cannot be parsed: {error}.") from None
+    if not isinstance(value, dict):
+        raise expected("a text with a mapping in JSON")
+    if not isinstance(value.get("properties") or {}, dict):
+        raise ConfigError("properties: a mapping is expected.")
+    required = value.get("required") or []
+    if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
+        raise ConfigError(f"required: a list of names is expected, not {str(required)[:40]!r}.")
+    return value
+
+
+def _reject_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceKey:
     """`apiKey` of an entry: the key of the service, and where it goes in a request."""
@@ -80,7 +133,7 @@ class LongEntry:
 class ShortEntry:
     """An entry of `apis` whose tools are written out."""
 
-    url: str
+    url: Annotated[str, checked(_service_address)]
     """The address of the service."""
 
     tools: tuple[dict[str, Any], ...]
@@ -100,16 +153,18 @@ class ShortTool:
     tool_name: Annotated[str, LITERAL]
     """The name of the tool."""
 
-    path: Annotated[str, LITERAL]
+    path: Annotated[str, LITERAL, checked(_path)]
     """The path of its calls; `{name}` in it is a parameter."""
 
     description: Annotated[str, LITERAL] = ""
     """What the tool does, for the model."""
 
-    method: Annotated[str, LITERAL] = "GET"
+    method: Annotated[str, LITERAL, checked(_method)] = "get"
     """The method of HTTP."""
 
-    parameter: dict[str, Any] | Annotated[str, LITERAL] | None = None
+    parameter: Annotated[dict[str, Any] | Annotated[str, LITERAL], checked(_parameter_schema, names_field=True)] = (
+        field(default_factory=dict)
+    )
     """The JSON Schema of the arguments: a mapping, or a text in JSON."""
 
     param_name: tuple[Annotated[str, LITERAL], ...] | Annotated[str, LITERAL] = ()
@@ -145,7 +200,10 @@ def _base_url(document: Mapping[str, Any], provider: ApiProvider, where: str) ->
         raise ConfigError(
             f"{where}.api: the OpenAPI text has no servers[0].url.", hint="Write `servers: [{url: https://…}]`."
         )
-    parts, own_port = _split_address(url, f"{where}.api: servers[0].url")
+    try:
+        parts, own_port = _split_address(url)
+    except ConfigError as error:
+        raise ConfigError(f"{where}.api: servers[0].url: {error.message}") from None
     if parts.scheme and parts.hostname:
         default_port, other_port = (443, 80) if parts.scheme == "https" else (80, 443)
         effective_port = own_port or (default_port if port == other_port else port)
@@ -187,19 +245,6 @@ def _substitute_variables(url: str, server: Any, where: str) -> str:
     return _VARIABLE.sub(value, url)
 
 
-def _split_address(address: str, where: str) -> tuple[SplitResult, int | None]:
-    """Split an address; returns its parts and its port.
-
-    Raises:
-        ConfigError: its brackets or its port are invalid.
-    """
-    try:
-        parts = urlsplit(address)
-        return parts, parts.port
-    except ValueError:
-        raise ConfigError(f"{where}: {address[:80]!r} is no http(s) address.") from None
-
-
 def _apply_key(document: dict[str, Any], key: ServiceKey) -> dict[str, str]:
     """Replace all security in a document by the key of its entry; returns the secret.
 
@@ -229,24 +274,26 @@ def long_form(entry: ShortEntry, tools: Sequence[ShortTool], where: str) -> Long
     """Convert the short form to the form with an OpenAPI text. `tools` are those of the entry, checked.
 
     Raises:
-        ConfigError: the address or a tool is of no use; begins with its place.
+        ConfigError: two tools have the same method and path; starts with the place of the second one.
     """
-    parts, port = _split_address(entry.url, f"{where}.url")
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ConfigError(f"{where}.url: {entry.url[:80]!r} is no http(s) address.")
+    parts, port = _split_address(entry.url)
+    host = parts.hostname or ""
     paths: dict[str, dict[str, Any]] = {}
     schemas: dict[str, Any] = {}
     for number, (tool, raw_tool) in enumerate(zip(tools, entry.tools, strict=True)):
-        tool_path, name = f"{where}.tools[{number}]", f"tool{number}"
-        schemas[name] = _rebase_references(_parameter_schema(tool, tool_path), f"#/components/schemas/{name}")
-        path, method, operation = _operation(tool, schemas[name], tool_path)
-        operation |= {key: value for key, value in raw_tool.items() if key.startswith("x-")}
-        if method in paths.setdefault(path, {}):
+        name = f"tool{number}"
+        names = (tool.param_name,) if isinstance(tool.param_name, str) else tool.param_name
+        schema: Any = tool.parameter or {"type": "object"}
+        properties = {**(schema.get("properties") or {})}
+        schema = {**schema, "properties": properties | {key: {} for key in names if key not in properties}}
+        schemas[name] = _rebase_references(schema, f"#/components/schemas/{name}")
+        if tool.method in paths.setdefault(tool.path, {}):
             raise ConfigError(
-                f"{tool_path}: {method.upper()} {path} stands there twice.",
+                f"{where}.tools[{number}]: {tool.method.upper()} {tool.path} is there twice.",
                 hint="Put the second one into an entry of `apis` of its own.",
             )
-        paths[path][method] = operation
+        extensions = {key: value for key, value in raw_tool.items() if key.startswith("x-")}
+        paths[tool.path][tool.method] = _operation(tool, schemas[name]) | extensions
     document = {
         "openapi": "3.1.0",
         "info": {"title": entry.url, "version": "1"},
@@ -255,34 +302,13 @@ def long_form(entry: ShortEntry, tools: Sequence[ShortTool], where: str) -> Long
         "components": {"schemas": schemas},
     }
     provider = ApiProvider(
-        service_name=parts.hostname,
+        service_name=host,
         service_port=port or (443 if parts.scheme == "https" else 80),
-        domain=parts.hostname,
+        domain=host,
         max_execution_time=entry.max_execution_time,
         api_key=entry.api_key,
     )
     return LongEntry(api_provider=provider, api=json.dumps(document))
-
-
-def _parameter_schema(tool: ShortTool, tool_path: str) -> dict[str, Any]:
-    """The JSON Schema of a tool in short form; names in `paramName` that it does not define accept any value."""
-    schema: Any = tool.parameter or {"type": "object", "properties": {}}
-    parameter_path = f"{tool_path}.parameter"
-    if isinstance(schema, str):
-        try:
-            schema = json.loads(schema, parse_constant=_reject_constant)
-        except ValueError as error:
-            raise ConfigError(f"{parameter_path}: the JSON Schema cannot be read: {error}.") from None
-    properties = _mapping(_mapping(schema, parameter_path).get("properties") or {}, f"{parameter_path}.properties")
-    required = schema.get("required") or []
-    if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
-        raise ConfigError(f"{parameter_path}.required: a list of names is needed, not {str(required)[:40]!r}.")
-    names = (tool.param_name,) if isinstance(tool.param_name, str) else tool.param_name
-    return {**schema, "properties": {**properties, **{name: {} for name in names if name not in properties}}}
-
-
-def _reject_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
 
 
 def _rebase_references(value: Any, root: str) -> Any:
@@ -297,18 +323,13 @@ def _rebase_references(value: Any, root: str) -> Any:
     return schema
 
 
-def _operation(tool: ShortTool, schema: Mapping[str, Any], tool_path: str) -> tuple[str, str, dict[str, Any]]:
-    """Path, method and operation of a tool in short form: arguments not in its path go into query or body."""
-    path, method = tool.path, tool.method.lower()
-    if method not in _METHODS:
-        raise ConfigError(f"{tool_path}.method: {method!r} is no method of HTTP.")
-    if "://" in path:
-        raise ConfigError(f"{tool_path}.path: a path such as /weather is needed, not {path[:60]!r}.")
+def _operation(tool: ShortTool, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The operation of a tool in short form: arguments not in its path go into query or body."""
     properties, required = schema["properties"], schema.get("required") or []
     operation: dict[str, Any] = {"operationId": tool.tool_name, "description": tool.description}
-    in_path = [name for name in properties if f"{{{name}}}" in path]
+    in_path = [name for name in properties if f"{{{name}}}" in tool.path]
     rest = [name for name in properties if name not in in_path]
-    has_body = method in ("post", "put", "patch")
+    has_body = tool.method in ("post", "put", "patch")
     operation["parameters"] = [
         {
             "name": name,
@@ -322,10 +343,4 @@ def _operation(tool: ShortTool, schema: Mapping[str, Any], tool_path: str) -> tu
         body = {**schema, "properties": {name: properties[name] for name in rest}}
         body["required"] = [name for name in required if name in rest]
         operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": body}}}
-    return path if path.startswith("/") else f"/{path}", method, operation
-
-
-def _mapping(value: Any, where: str) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise ConfigError(f"{where}: a mapping is needed, not {'nothing' if value is None else repr(value)[:40]}.")
-    return value
+    return operation
