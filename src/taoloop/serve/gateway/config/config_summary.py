@@ -20,7 +20,7 @@ from taoloop.runtime.agent_setup import FINDERS, PAGING_TOOL
 from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.tool_source import sources_in
 from taoloop.serve.gateway.config.model import ApiKey, GatewayConfig, ServedAgent
-from taoloop.serve.gateway.higress.endpoint import FixedUrlModel
+from taoloop.serve.gateway.higress.file import FixedUrlModel
 from taoloop.serve.gateway.quotas import unenforceable_budgets
 from taoloop.serve.texts import TEXTS
 from taoloop.tools.openapi.http.operation_call import OperationCaller

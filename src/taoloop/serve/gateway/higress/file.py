@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
+from itertools import islice
 from string import Template
 from typing import Annotated, Any, Literal
 
@@ -12,12 +14,17 @@ from pydantic import WithJsonSchema
 
 from taoloop.config.settings_reader import LITERAL, SECRET, SettingsReader, Span, checked, expected
 from taoloop.core.agent_spec import Limits
+from taoloop.core.decision import Act, Problem
+from taoloop.core.effects import ModelRequest
+from taoloop.core.message import ModelReply
 from taoloop.core.policy import Policy
+from taoloop.dialects import get_dialect
+from taoloop.models.openai import OpenAIModel
+from taoloop.models.providers import Endpoint
 from taoloop.runtime.agent import Agent
 from taoloop.serve.gateway.config.host_overrides import HostOverrides
 from taoloop.serve.gateway.config.model import Reshape, ServedAgent
 from taoloop.serve.gateway.higress.apis import ApiReader, is_short_entry
-from taoloop.serve.gateway.higress.endpoint import FixedUrlModel
 from taoloop.serve.gateway.higress.json_response import response_schema
 from taoloop.serve.gateway.higress.openapi_source import require_host, service_origin
 
@@ -249,3 +256,49 @@ def _prompt(reader: SettingsReader, prompt: PromptTemplate) -> tuple[Language, d
     example = prompt.ch_template if language == "zh" else prompt.en_template
     texts = {name: getattr(example, name) for name in DEFAULTS["en"]}
     return language or "en", {name: text for name, text in texts.items() if text}
+
+
+PROVIDER = "llm"
+"""The provider of such a model in traces and messages: `llm:NAME`."""
+
+KEY_FIELD = "llm.apiKey"
+
+_INVENTED_OBSERVATION = "invented_observation"
+_MAX_STOPS = 20  # a thought may mention observations before the action
+
+
+class FixedUrlModel(OpenAIModel):
+    """A chat model at exactly one URL. It takes the key as a bearer token, and nothing from the environment.
+
+    Servers often ignore `stop`. Where a reply continues with an observation that the model made up, everything after
+    its action is cut off, as the server should have done.
+    """
+
+    def __init__(self, url: str, model: str, api_key: str, host: str = "") -> None:
+        self._host = host  # the header, where the address is overridden
+        super().__init__(Endpoint(provider=PROVIDER, model=model, api_key=api_key, url=url, key_var=KEY_FIELD))
+
+    def _headers(self, body: Mapping[str, Any]) -> Mapping[str, str] | None:
+        more = super()._headers(body)
+        return {**(more or {}), "Host": self._host} if self._host else more
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        """One reply, cut where it should have stopped."""
+        return cut_at_stop(await super().complete(request), request)
+
+
+def cut_at_stop(reply: ModelReply, request: ModelRequest) -> ModelReply:
+    """`reply` up to the first stop sequence after its action, where it invents an observation; else unchanged."""
+    stops = "|".join(map(re.escape, request.stop))
+    ends = [match.start() for match in islice(re.finditer(stops, reply.text), _MAX_STOPS)] if stops else []
+    if not ends:
+        return reply
+    dialect = get_dialect(request.dialect)
+    whole = dialect.read(reply, request.tools)
+    if not isinstance(whole, Problem) or whole.code != _INVENTED_OBSERVATION:
+        return reply
+    for end in ends:
+        cut = replace(reply, text=reply.text[:end], finish_reason="stop")
+        if isinstance(dialect.read(cut, request.tools), Act):
+            return cut
+    return reply
