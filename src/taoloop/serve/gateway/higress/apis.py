@@ -99,8 +99,9 @@ class ApiReader:
 
     def _warn_of_schema(self, path: FieldPath, tool: ShortTool) -> None:
         """Warn of a schema that is no valid JSON Schema."""
+        schema: Any = tool.parameter
         try:
-            compile_schema(dict(tool.parameter), "The schema")
+            compile_schema(schema, "The schema")
         except ConfigError as error:
             self._reader.warn(path, f"{error.message} Anything is accepted there.")
 

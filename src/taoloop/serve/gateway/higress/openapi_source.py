@@ -54,7 +54,7 @@ def _service_address(address: str, _reader: SettingsReader) -> str:
 def _method(value: str, _reader: SettingsReader) -> str:
     if value.lower() not in _METHODS:
         raise expected("a method of HTTP")
-    return value.lower()
+    return value
 
 
 def _path(value: str, _reader: SettingsReader) -> str:
@@ -159,7 +159,7 @@ class ShortTool:
     description: Annotated[str, LITERAL] = ""
     """What the tool does, for the model."""
 
-    method: Annotated[str, LITERAL, checked(_method)] = "get"
+    method: Annotated[str, LITERAL, checked(_method)] = "GET"
     """The method of HTTP."""
 
     parameter: Annotated[dict[str, Any] | Annotated[str, LITERAL], checked(_parameter_schema, names_field=True)] = (
@@ -281,19 +281,19 @@ def long_form(entry: ShortEntry, tools: Sequence[ShortTool], where: str) -> Long
     paths: dict[str, dict[str, Any]] = {}
     schemas: dict[str, Any] = {}
     for number, (tool, raw_tool) in enumerate(zip(tools, entry.tools, strict=True)):
-        name = f"tool{number}"
+        name, method = f"tool{number}", tool.method.lower()
         names = (tool.param_name,) if isinstance(tool.param_name, str) else tool.param_name
         schema: Any = tool.parameter or {"type": "object"}
         properties = {**(schema.get("properties") or {})}
         schema = {**schema, "properties": properties | {key: {} for key in names if key not in properties}}
         schemas[name] = _rebase_references(schema, f"#/components/schemas/{name}")
-        if tool.method in paths.setdefault(tool.path, {}):
+        if method in paths.setdefault(tool.path, {}):
             raise ConfigError(
-                f"{where}.tools[{number}]: {tool.method.upper()} {tool.path} is there twice.",
+                f"{where}.tools[{number}]: {method.upper()} {tool.path} is there twice.",
                 hint="Put the second one into an entry of `apis` of its own.",
             )
         extensions = {key: value for key, value in raw_tool.items() if key.startswith("x-")}
-        paths[tool.path][tool.method] = _operation(tool, schemas[name]) | extensions
+        paths[tool.path][method] = _operation(tool, schemas[name]) | extensions
     document = {
         "openapi": "3.1.0",
         "info": {"title": entry.url, "version": "1"},
@@ -329,7 +329,7 @@ def _operation(tool: ShortTool, schema: Mapping[str, Any]) -> dict[str, Any]:
     operation: dict[str, Any] = {"operationId": tool.tool_name, "description": tool.description}
     in_path = [name for name in properties if f"{{{name}}}" in tool.path]
     rest = [name for name in properties if name not in in_path]
-    has_body = tool.method in ("post", "put", "patch")
+    has_body = tool.method.lower() in ("post", "put", "patch")
     operation["parameters"] = [
         {
             "name": name,
