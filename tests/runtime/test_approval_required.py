@@ -67,7 +67,7 @@ def test_an_answer_from_elsewhere_has_no_always_and_no_tier_is_one() -> None:
     one = agent(peeking("top"), journal=journal)
     run_id = one.run_sync("go").run_id
     always = ApprovalAnswer(approved=True, scope="rule")
-    with pytest.raises(ConfigError, match="needs a person's yes for each call: it has no 'always'"):
+    with pytest.raises(ConfigError, match="needs a person's approval for each call: it has no 'always'"):
         asyncio.run(answer_approval(journal, run_id, "call_1", always))
     assert one.resume_sync(run_id, approved_tiers=("read", "destructive")).status == "waiting"
     asyncio.run(answer_approval(journal, run_id, "call_1", ApprovalAnswer(approved=True)))
@@ -79,7 +79,7 @@ def test_a_run_that_began_without_it_is_not_gone_on_with() -> None:
     free = peek.with_card(approval=None, tier="write")
     one = agent(peeking("top"), journal=journal, tools=[free])
     run_id = one.run_sync("go").run_id
-    with pytest.raises(ConfigError, match="needs a person's yes for each call now"):
+    with pytest.raises(ConfigError, match="needs a person's approval for each call now"):
         replace(one, tools=[free.with_card(approval="required")]).resume_sync(run_id)
 
 

@@ -233,7 +233,7 @@ def test_without_an_answer_the_run_waits_and_a_person_may_settle_it_later() -> N
         assert [row.status for row in await journal.runs(status="waiting")] == ["waiting"]
         with pytest.raises(ConfigError, match="call_2 is not in doubt"):
             await settle_doubt(journal, "r", "call_2", "happened")
-        with pytest.raises(ConfigError, match="says nothing"):
+        with pytest.raises(ConfigError, match="does not settle"):
             await settle_doubt(journal, "r", "call_1", "yes")  # type: ignore[arg-type]  # what a caller may get wrong
         await settle_doubt(journal, "r", "call_1", "happened", by="ann", note="I saw it.")
         with pytest.raises(ConfigError, match="not in doubt"):

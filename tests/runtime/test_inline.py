@@ -15,8 +15,8 @@ from taoloop import Agent, MemoryJournal, ScriptedModel, ToolError, tool
 from taoloop.core.events import Observed
 from taoloop.core.message import ModelReply, ToolCallText
 from taoloop.errors import ToolDefinitionError
-from taoloop.runtime.engine.worker_threads import WorkerThreads
 from taoloop.runtime.result import Result
+from taoloop.runtime.threads import WorkerThreads
 from taoloop.tools.builtin.calculator import calculator
 from taoloop.tools.tool import Tool
 

@@ -357,4 +357,4 @@ def test_an_edited_secret_is_not_replaced_by_its_label_after_a_crash(tmp_path: P
     assert MADE == []
     [seen] = [event.fact for event in trace.events if isinstance(event.fact, Observed)]
     assert seen.error is not None
-    assert "not kept" in seen.error.message
+    assert "not stored" in seen.error.message

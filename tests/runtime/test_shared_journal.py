@@ -18,7 +18,7 @@ from taoloop.errors import JournalError
 from taoloop.journals.sqlite.journal import SqliteJournal
 from taoloop.models.scripted import ScriptedModel
 from taoloop.runtime.bound_agent import bind
-from taoloop.runtime.journal_pool import JOURNALS, SharedJournals
+from taoloop.runtime.journal_access import JOURNALS, SharedJournals
 from taoloop.testing.journal_contract import STARTED, events, refused
 
 
@@ -192,7 +192,7 @@ def test_a_loop_of_links_is_an_error_that_names_the_file(path: Path) -> None:
 SCRIPT = """
 import asyncio, os, signal, sys
 from taoloop import Agent, ScriptedModel
-from taoloop.runtime.journal_pool import JOURNALS
+from taoloop.runtime.journal_access import JOURNALS
 
 def run():
     return Agent(model=ScriptedModel(["done"]), journal=sys.argv[1]).run_sync("t").status

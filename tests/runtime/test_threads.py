@@ -17,7 +17,7 @@ from taoloop import Agent, ToolError, tool
 from taoloop.core.events import Observed
 from taoloop.core.message import ModelReply, ToolCallText
 from taoloop.models.scripted import ScriptedModel
-from taoloop.runtime.engine.worker_threads import WorkerThreads
+from taoloop.runtime.threads import WorkerThreads
 
 GUARD_S = 30.0
 """Where a test would hang for ever without what it tests."""
@@ -221,7 +221,7 @@ def test_a_run_sees_it_as_an_observation(monkeypatch: pytest.MonkeyPatch) -> Non
 
 SCRIPT = """
 import asyncio, os, signal
-from taoloop.runtime.engine.worker_threads import POOL
+from taoloop.runtime.threads import POOL
 
 async def call():
     return await POOL.run(lambda: "ran")

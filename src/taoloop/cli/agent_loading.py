@@ -25,8 +25,7 @@ from taoloop.models.registry import OFFLINE, default_spec, is_provider, mock_is_
 from taoloop.models.wrappers.build import join_specs, split_specs
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.agent_settings import AgentSettings
-from taoloop.runtime.agent_setup import PAGING_TOOL
-from taoloop.runtime.bound_agent import bind
+from taoloop.runtime.bound_agent import PAGING_TOOL, bind
 from taoloop.runtime.subagent import with_inner_agents
 from taoloop.runtime.tool_source import sources_in
 from taoloop.tools.builtin.catalog import builtin_tools

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from taoloop.runtime.agent_settings import AgentSettings
-from taoloop.runtime.sync import require_asyncio, run_sync
+from taoloop.runtime.threads import require_asyncio, run_sync
 
 if TYPE_CHECKING:
     from taoloop.core.agent_spec import AgentSpec, Limits

@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TextIO
 
 from taoloop.core.agent_spec import Limits
 from taoloop.core.cards.tool_card import Tier
-from taoloop.core.events import RunStarted
+from taoloop.core.events import (
+    ActionRequested,
+    Compacted,
+    Event,
+    Finished,
+    ModelReplied,
+    Observed,
+    ReplyRejected,
+    RunStarted,
+)
 from taoloop.core.message import Message
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.core.text import replace_surrogates
 from taoloop.core.trace import Trace
+from taoloop.core.views.transcript import input_text, observation_text
 from taoloop.errors import ConfigError
 from taoloop.models.base import DeltaListener
 from taoloop.runtime.agent_settings import AgentSettings
-from taoloop.runtime.agent_setup import as_tuple, is_text, with_limits
-from taoloop.runtime.bound_agent import bind
+from taoloop.runtime.bound_agent import as_tuple, bind, is_text, with_limits
 from taoloop.runtime.chat import has_untrusted_turns, load_history
 from taoloop.runtime.engine.clock import new_nonce, new_run_id
-from taoloop.runtime.print_listener import listeners
+from taoloop.runtime.journal_access import require_resumable
 from taoloop.runtime.result import Result
-from taoloop.runtime.run_lock import require_resumable
 from taoloop.runtime.runner import Listener
 
 
@@ -137,3 +146,46 @@ async def fork_run(
             redactor=bound.redactor if agent.redact else Redactor(patterns=False),
         )
         return await resume_run(agent, trace.run_id, verbose=verbose, on_event=on_event, on_delta=on_delta)
+
+
+def verbose_listener(stream: TextIO | None = None) -> Listener:
+    """A listener that prints step number, thought, action and action input, and what was observed."""
+    out = stream or sys.stdout
+
+    def show(event: Event) -> None:
+        match event.fact:
+            case ModelReplied(purpose="close"):
+                out.write("[last turn]\n")
+            case ModelReplied(purpose="compact" | "pin" | "read"):
+                pass
+            case Compacted(through_step=step):
+                out.write(f"[the prompt is shorter now, up to step {step}]\n")
+            case ModelReplied(step=step, decision=decision):
+                out.write(f"[step {step}] Thought: {decision.reason if decision else '(unreadable)'}\n")
+            case ActionRequested(tool=tool, args=args):
+                out.write(f"  Action: {tool}\n  Action Input: {input_text(args)}\n")
+            case Observed() as fact:
+                out.write(f"  Observation: {observation_text(fact)}\n")
+            case ReplyRejected(message=message):
+                out.write(f"  Not readable: {message}\n")
+            case Finished(status=status, answer=answer, reason=reason):
+                out.write(f"[{status}] {reason if answer is None else answer}\n")
+            case _:
+                pass
+
+    return show
+
+
+def listeners(verbose: bool, on_event: Listener | None) -> Listener | None:
+    """Who is told of each event: the printed view where it is wanted, and the listener that was given."""
+    if not verbose:
+        return on_event
+    show = verbose_listener()
+    if on_event is None:
+        return show
+
+    def both(event: Event) -> None:
+        show(event)
+        on_event(event)
+
+    return both

@@ -1,4 +1,4 @@
-"""Structured answers: what the final answer of a run must be, and what it is to its caller."""
+"""Structured answers: the schema that a run's final answer must fit, and the value that its caller gets."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from taoloop.core.cards.coercion import coerce_value
 from taoloop.core.decision import Answer, Problem, excerpt
 from taoloop.dialects.parsing.strict_json import answer_values, dumps, loads
 from taoloop.errors import ConfigError
+from taoloop.runtime.texts import TEXTS
 from taoloop.tools.json_schema import compile_schema, findings, listed, plain, without_titles
 
 if TYPE_CHECKING:
@@ -20,14 +21,13 @@ BAD_ANSWER = "bad_answer"
 
 
 class OutputValidator:
-    """The judge of the answers of a run.
+    """Checks the answers of a run against a JSON Schema, and converts them to the caller's own type.
 
-    `schema` is JSON Schema; `adapter` makes the caller's own type of an answer that fits, and may refuse it for
-    reasons that no schema can tell. An answer stands in the trace as JSON on one line; where the schema allows it
-    without a change of meaning (`"5"` for 5), it is corrected first.
+    The type's `adapter` may refuse an answer for reasons that no schema can state. An answer is stored in the trace as
+    JSON on one line; if the schema allows it without a change of meaning (`"5"` for 5), it is corrected first.
 
     Raises:
-        ConfigError: it is no valid schema.
+        ConfigError: the schema is invalid.
     """
 
     def __init__(self, schema: Mapping[str, Any], adapter: TypeAdapter[Any] | None = None) -> None:
@@ -37,7 +37,7 @@ class OutputValidator:
 
     @classmethod
     def of(cls, output_type: Any) -> OutputValidator | None:
-        """The judge for a type or a schema; None for None and `str`, whose answers are texts.
+        """The validator for a type or a schema; None for None and `str`, whose answers are texts.
 
         A mapping is a JSON Schema. Anything else is a type for pydantic: a model, a dataclass, a TypedDict,
         `list[int]`, `Literal["yes", "no"]`, `int` …
@@ -66,39 +66,35 @@ class OutputValidator:
         values, before, error = answer_values(answer.text)
         first: list[str] = []
         for value in values:
-            fitting, wrong = self._fitting(value)
-            if wrong:
-                first = first or wrong
+            fitting, problems = self._fit(value)
+            if problems:
+                first = first or problems
                 continue
-            refused = self._typed(fitting)[1]  # of the value that the schema chose: a replay has no type to choose by
-            if refused:
-                return _problem(f"was refused: {listed(refused)}", answer)
+            problems = self._convert(fitting)[1]  # of the value that the schema chose: a replay has no type
+            if problems:
+                return _problem(answer, "answer_refused", listed(problems))
             reason = "\n".join(part for part in (answer.reason, before) if part)
             return replace(answer, text=dumps(fitting), reason=reason)
-        what = f"is not one JSON value: {error}" if error else f"does not fit the output schema: {listed(first)}"
-        return _problem(what, answer)
+        return _problem(answer, "answer_no_json", error) if error else _problem(answer, "answer_misfit", listed(first))
 
     def value(self, text: str) -> Any:
-        """What an answer that was accepted is to the caller: a value of the type, or plain JSON.
+        """An accepted answer as the caller gets it: a value of the type, or plain JSON.
 
         Plain JSON also where the type would not take it any more: it was accepted when the run ended.
         """
-        value, refused = self._typed(loads(text))
-        return loads(text) if refused else value
+        value, problems = self._convert(loads(text))
+        return loads(text) if problems else value
 
-    def _fitting(self, value: Any) -> tuple[Any, list[str]]:
+    def _fit(self, value: Any) -> tuple[Any, list[str]]:
         """The value as it fits the schema, or what is wrong with it as it came."""
-        wrong = findings(self._validator, value)
-        if not wrong:
+        problems = findings(self._validator, value)
+        if not problems:
             return value, []
         corrected = coerce_value(value, self.schema)
-        return (value, wrong) if findings(self._validator, corrected) else (corrected, [])
+        return (value, problems) if findings(self._validator, corrected) else (corrected, [])
 
-    def _typed(self, value: Any) -> tuple[Any, list[str]]:
-        """A value that fits the schema as one of the type, or what the type says against it.
-
-        Whatever a validator raises is a refusal.
-        """
+    def _convert(self, value: Any) -> tuple[Any, list[str]]:
+        """A value that fits the schema as one of the type, or why the type refuses it: whatever a validator raises."""
         if self._adapter is None:
             return value, []
         from pydantic import ValidationError  # noqa: PLC0415  # loaded with the adapter
@@ -107,17 +103,17 @@ class OutputValidator:
             return self._adapter.validate_json(dumps(value)), []
         except ValidationError as error:
             return value, [
-                f"{'.'.join(map(str, found['loc'])) or 'the whole'!r}: {found['msg']}"
-                for found in error.errors(include_url=False, include_context=False, include_input=False)
+                f"{'.'.join(map(str, detail['loc'])) or 'the whole'!r}: {detail['msg']}"
+                for detail in error.errors(include_url=False, include_context=False, include_input=False)
             ]
         except Exception as error:  # noqa: BLE001  # a validator may raise anything
             return value, [f"{type(error).__name__}: {error}"[:200]]
 
 
-def _problem(what: str, answer: Answer) -> Problem:
-    return Problem(code=BAD_ANSWER, message=f"The final answer {what}.", excerpt=excerpt(answer.text))
+def _problem(answer: Answer, name: str, why: str) -> Problem:
+    return Problem(code=BAD_ANSWER, message=TEXTS.run_text(name, why=why), excerpt=excerpt(answer.text))
 
 
-def answers_for(schema: Mapping[str, Any], own: OutputValidator | None = None) -> OutputValidator:
-    """The judge for a stored run: `own` where it asks for the same, else one from the run's schema alone."""
+def validator_for(schema: Mapping[str, Any], own: OutputValidator | None = None) -> OutputValidator:
+    """The validator of a stored run: `own` if it has the run's schema, else one made from the schema alone."""
     return own if own is not None and own.schema == plain(schema) else OutputValidator(schema)

@@ -1,4 +1,4 @@
-"""The only loop: ask the strategy what comes next, do it, write it down. It knows no rules."""
+"""The only loop: ask the strategy for the next effect, perform it, record it. It knows no rules."""
 
 from __future__ import annotations
 
@@ -29,8 +29,7 @@ from taoloop.journals.base import Artifact, Journal, Lease
 from taoloop.models.base import DeltaFanout, DeltaListener, Model
 from taoloop.policy import CodeRule, judge
 from taoloop.runtime.approvals.in_doubt import ask_person, run_probe
-from taoloop.runtime.approvals.questions import Questions, denying_rule
-from taoloop.runtime.approvals.request import ApprovalAnswer, Approver, answer_fact
+from taoloop.runtime.approvals.request import ApprovalAnswer, Approver, Questions, answer_fact, denying_rule
 from taoloop.runtime.child_run import BudgetShare, ParentRun
 from taoloop.runtime.engine.clock import Clock
 from taoloop.runtime.engine.early_reads import EarlyReads
@@ -38,24 +37,19 @@ from taoloop.runtime.engine.redacted_stream import RedactedDeltas
 from taoloop.runtime.engine.redaction import RealArguments
 from taoloop.runtime.engine.time_limit import WaitTimer, within
 from taoloop.runtime.engine.tool_execution import Outcome, execute_tool, fault_of, is_own_cancellation
+from taoloop.runtime.texts import TEXTS
 from taoloop.strategies import Strategy
-from taoloop.strategies.finish import on_model_error
-from taoloop.strategies.limit_checks import remaining_s
+from taoloop.strategies.termination import on_model_error, remaining_s
 from taoloop.tools.tool import Tool, ToolContext, ValidatedArgs
 from taoloop.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
-    from taoloop.runtime.engine.handle_resolver import HandleResolver
-    from taoloop.runtime.engine.observation_reader import ObservationReader
+    from taoloop.runtime.engine.handle_resolver import HandleResolver, ObservationReader
 
 Listener = Callable[[Event], None]
-"""Called with every event once the journal has it. One that raises is logged, and the run goes on."""
+"""Called with every event once the journal has it. If it raises, that is logged, and the run continues."""
 
 _LOG = logging.getLogger("taoloop")
-
-_REDACTED = "The arguments held a secret, which is not kept: the call cannot be made after a restart."
-_CHANGED = "The tool takes other arguments now than when this call was judged, so it was not made."
-_AGAIN = "Ask for the call again, with the secret."
 
 
 class Runner:
@@ -85,7 +79,7 @@ class Runner:
         self._clock, self._approver, self._listener = clock, approver, listener
         self._timer = WaitTimer()  # of the waits for the model, one after the other
         self._redactor, self._real = redactor, RealArguments()
-        self._inherited = trace.last_reply  # its arguments are as they were kept
+        self._stored_reply = trace.last_reply  # its arguments are as they were stored
         self._clean = redactor.text if redactor is not None else None
         self._deltas: RedactedDeltas | None = None
         self._questions = Questions(trace, approver, clock)
@@ -93,50 +87,53 @@ class Runner:
         self._handles = handles  # where the model reads no observations
         if handles is not None:
             self._check_answer = handles.check
-        self._early = EarlyReads(trace, toolbox, self._begin_early, rules) if early_reads else None
-        self._is_heard = on_delta is not None or early_reads
-        self._has_agents = any(one.runs_inside for one in toolbox)
-        self._asking: asyncio.Lock | None = None  # of the runs inside: they ask one question at a time
-        self._left: set[tuple[str, int]] = set()  # doubts that a person put off, in this process
-        self._waits: dict[str, ParentRun | HandedOver] = {}  # calls whose own run waits, or whose result comes later
+        self._early = EarlyReads(trace, toolbox, self._start_early, rules) if early_reads else None
+        self._streams = on_delta is not None or early_reads
+        self._has_agents = any(tool.runs_inside for tool in toolbox)
+        self._question_lock: asyncio.Lock | None = None  # the child runs ask one question at a time
+        self._postponed: set[tuple[str, int]] = set()  # doubts that a person has postponed, in this process
+        self._waiting: dict[str, ParentRun | HandedOver] = {}  # calls whose own run waits, or whose result comes later
         self._events: list[Event] = []
-        self._unheard: list[Event] = []
+        self._unreported: list[Event] = []
         self._artifacts: list[Artifact] = []
         self._prepared: dict[str, ValidatedArgs] = {}  # arguments that were judged a moment ago, by call id
 
     def note(self, fact: Fact) -> None:
-        """Add a fact to the trace, without the secrets in it; `commit` makes it last."""
-        if self._redactor is not None and (shown := self._redactor.fact(fact)) is not fact:
-            self._real.keep(fact, shown)
-            fact = shown
-        self._add(fact)
+        """Add a fact to the trace, without the secrets in it; `commit` stores it."""
+        self._add(self._redact(fact))
+
+    def _redact(self, fact: Fact) -> Fact:
+        if self._redactor is None or (redacted := self._redactor.fact(fact)) is fact:
+            return fact
+        self._real.keep(fact, redacted)
+        return redacted
 
     def _add(self, fact: Fact) -> None:
-        """Add a fact that holds no secret, for it is made of what holds none."""
+        """Add a fact that contains no secret."""
         self._events.append(self.trace.add(fact, self._clock.now()))
 
     async def commit(self) -> None:
-        """Write what was noted since the last commit. Returns when the journal has it."""
+        """Write the facts that were noted since the last commit. Returns when the journal has them."""
         if self._events:
             events, self._events = self._events, []
             artifacts: Sequence[Artifact] = ()
             if self._artifacts:
                 artifacts, self._artifacts = self._artifacts, []
             if self._listener is not None:
-                self._unheard += events  # also those of a commit that is cancelled: they are written all the same
+                self._unreported += events  # also those of a commit that is cancelled: they are written all the same
             await self._journal.append(self._lease, events, artifacts)
-        if self._unheard and self._listener is not None:
-            heard, self._unheard = self._unheard, []
-            for event in heard:
+        if self._unreported and self._listener is not None:
+            unreported, self._unreported = self._unreported, []
+            for event in unreported:
                 try:
                     self._listener(event)
-                except Exception:  # noqa: BLE001  # who listens must not end what happens
+                except Exception:  # noqa: BLE001  # a listener must not end the run
                     _LOG.exception("a listener of run %s failed at event %d", self.trace.run_id, event.seq)
 
     async def advance(self) -> None:
-        """Go on until the run is finished or waits for a person.
+        """Continue until the run is finished or waits for a person.
 
-        A cancellation ends the run as `stopped`, is written down, and goes on to the caller.
+        A cancellation ends the run as `stopped`, which is recorded, and is raised again.
 
         Raises:
             JournalError: the journal cannot keep the trace; what was committed stays and can be resumed.
@@ -146,9 +143,9 @@ class Runner:
             effects, trace, strategy, agent = 0, self.trace, self._strategy, self.trace.agent
             while trace.finished is None and trace.paused is None:
                 effect = strategy.next(agent, trace)
-                await _DOING[type(effect)](self, effect)
+                await _PERFORM[type(effect)](self, effect)
                 effects += 1
-                if effects % 64 == 0:  # where nothing ever waits, others and a cancellation still get their turn
+                if effects % 64 == 0:  # if nothing ever waits, other tasks and a cancellation still get their turn
                     await asyncio.sleep(0)
             await self.commit()  # a model that failed finishes the run without a further effect
         except (asyncio.CancelledError, KeyboardInterrupt, SystemExit):
@@ -162,7 +159,7 @@ class Runner:
         finally:
             RUN_LANGUAGE.reset(language)
             if self._early is not None:
-                self._early.cancel_all("stopped")  # there are some left only where the journal failed
+                self._early.cancel_all("stopped")  # some are still running only if the journal failed
 
     # One method per effect
 
@@ -171,50 +168,50 @@ class Runner:
             self._add(fact)
 
     async def _finish(self, effect: Finish) -> None:
-        self._add(effect.fact if self._handles is None else await self._handles.finished(effect.fact))
+        self._add(effect.fact if self._handles is None else await self._handles.fill_answer(effect.fact))
         await self.commit()
 
     async def _request(self, effect: RequestCalls) -> None:
-        is_clean = (
-            self._real.is_empty and not self._rules
-        )  # what the model wrote is in the trace; a rule may say anything
+        is_clean = self._real.is_empty and not self._rules  # the reasons of a rule may contain anything
         add = self._add if is_clean else self.note
         if self._handles is not None:
             await self._handles.load([call.args for call in effect.act.calls])
-            add = self.note  # what is filled in may make a secret of two halves
+            add = self.note  # a value that is filled in may complete a secret
         judge_calls(self.trace, effect, self._check, self._judge, add)
 
     async def _ask_model(self, effect: CallModel) -> None:
         await self.commit()
-        request, hearing = effect.request, self._hearing(effect) if self._is_heard else None
-        if hearing is not None:
-            request = replace(request, on_delta=hearing)
+        request, fanout = effect.request, self._delta_fanout(effect) if self._streams else None
+        if fanout is not None:
+            request = replace(request, on_delta=fanout)
         began = self._clock.tick()
         try:
             waiting = self._model.complete(request)
-            reply = await within(request.timeout_s, waiting, self._late, self._timer)
+            reply = await within(request.timeout_s, waiting, self._model_timeout, self._timer)
             if self._handles is not None:
                 await self._handles.load(reply.text)
             facts: list[Fact] = reply_to_events(effect, reply, self._clock.tick() - began, self._check_answer)
         except ModelError as error:
             facts = [on_model_error(self.trace, effect, error)]
-        except (Exception, asyncio.CancelledError, SystemExit) as error:  # a stated end, not a crash
+        except (Exception, asyncio.CancelledError, SystemExit) as error:  # a finish with a reason, not a crash
             if is_own_cancellation(error):
                 raise
             failed = ModelError(f"{self._model.spec}: {fault_of(error).message}")
             facts = [on_model_error(self.trace, effect, failed)]
         finally:
-            if hearing is not None:
+            if fanout is not None:
                 if self._deltas is not None:
                     self._deltas.end()
-                hearing.close()
-        if self._early is not None and hearing is not None:  # a question beside the decision leaves its reads alone
+                fanout.close()
+        if (
+            self._early is not None and fanout is not None
+        ):  # a summary or another side question leaves the reads running
             facts = [*self._early.reconcile(facts), *facts]
         for fact in facts:
             self.note(fact)
 
-    def _hearing(self, effect: CallModel) -> DeltaFanout | None:
-        """Who hears the reply while it is being written. A summary is nobody's business; a model need not stream it."""
+    def _delta_fanout(self, effect: CallModel) -> DeltaFanout | None:
+        """What receives the reply while it is being written; None for a side question."""
         if effect.request.purpose in ("compact", "pin"):
             return None
         listeners = [] if self._on_delta is None else [self._on_delta]
@@ -222,12 +219,12 @@ class Runner:
             self._deltas = RedactedDeltas(self._redactor, listeners[0])
             listeners = [self._deltas]
         if self._early is not None:
-            for left in self._early.expect(effect):
-                self.note(left)
+            for dropped in self._early.expect(effect):
+                self.note(dropped)
             listeners.insert(0, self._early.on_delta)
         return DeltaFanout(*listeners)
 
-    async def _begin_early(self, call_id: str, key: str, tool: Tool, prepared: ValidatedArgs) -> Outcome:
+    async def _start_early(self, call_id: str, key: str, tool: Tool, prepared: ValidatedArgs) -> Outcome:
         context = self._context(tool, call_id, key)
         timeout_s = remaining_s(self.trace, tool.card.timeout_s)
         return await execute_tool(tool, prepared.values, call_id, context, timeout_s, self._clock, clean=self._clean)
@@ -238,9 +235,9 @@ class Runner:
         call_id: str,
         key: str = "",
         attempt: int = 1,
-        inside: ParentRun | ObservationReader | None = None,
+        parent: ParentRun | ObservationReader | None = None,
     ) -> ToolContext | None:
-        """What a tool may know of its call, for those tools that ask."""
+        """What a tool may know about its call; None for a tool that takes no context."""
         if tool.context_parameter is None:
             return None
         return ToolContext(
@@ -251,29 +248,29 @@ class Runner:
             read_artifact=self._read_artifact,
             literals=partial(self._literals, call_id),
             progress=partial(self._progress, tool.name),
-            parent_run=inside,
+            parent_run=parent,
         )
 
     def _progress(self, name: str, text: str) -> None:
-        """Tell who watches what a tool says of its work."""
+        """Report the progress of a tool to the listener."""
         if self._on_delta is not None:
-            shown = text if self._clean is None else self._clean(text)
-            DeltaFanout(self._on_delta)(Delta(kind="progress", name=name, text=shown))
+            text = text if self._clean is None else self._clean(text)
+            DeltaFanout(self._on_delta)(Delta(kind="progress", name=name, text=text))
 
     def _literals(self, call_id: str, args: Any) -> Mapping[str, str]:
-        """The decimals of a call as they stand in the reply that asked for it, or as a person put them there."""
+        """The decimals of a call as they are in the reply that asked for it, or as a person wrote them."""
         reply, call = self.trace.last_reply, self.trace.calls.get(call_id)
-        texts = () if reply is None else (*(one.arguments for one in reply.tool_calls), reply.text)
-        said = call.approval if call is not None else None
-        if call is None or not isinstance(said, ApprovalGiven) or said.args is None:
+        texts = () if reply is None else (*(written.arguments for written in reply.tool_calls), reply.text)
+        approval = call.approval if call is not None else None
+        if call is None or not isinstance(approval, ApprovalGiven) or approval.args is None:
             return decimal_literals(args, texts)
-        if said.digits is not None:
-            return carry_over_literals(said.digits, said.args, args)
+        if approval.digits is not None:
+            return carry_over_literals(approval.digits, approval.args, args)
         before = call.requested.args
         return carry_over_literals(decimal_literals(before, texts), before, args)
 
-    def _told(self, call: CallView) -> ToolContext:
-        """What a probe may know of the call that it is asked about."""
+    def _probe_context(self, call: CallView) -> ToolContext:
+        """What a probe may know about the call that it checks."""
         call_id = call.requested.call_id
         return ToolContext(
             run_id=self.trace.run_id,
@@ -287,14 +284,15 @@ class Runner:
         """The idempotency key of a recorded call: the same for every attempt, and never made from its arguments."""
         return f"{self.trace.run_id}:{call_id}"
 
-    def _late(self, timeout_s: float | None) -> ModelTimeout:
-        return ModelTimeout(f"{self._model.spec} gave no reply within {timeout_s:g} s.")
+    def _model_timeout(self, timeout_s: float | None) -> ModelTimeout:
+        return ModelTimeout(TEXTS.run_text("model_late", spec=self._model.spec, s=timeout_s))
 
     def _check(self, call_id: str, tool: str, args: Any) -> Mapping[str, Any] | Fault:
         args = args if self._real.is_empty else self._real.of(args)
-        if self._redactor is not None and self.trace.last_reply is self._inherited and contains_redaction(args):
-            return Fault(code=InvalidArguments.code, message=_REDACTED, hint=_AGAIN)
-        if self._handles is not None and isinstance(args := self._handles.filled(call_id, tool, args), Fault):
+        if self._redactor is not None and self.trace.last_reply is self._stored_reply and contains_redaction(args):
+            hint = TEXTS.run_text("args_redacted_hint")
+            return Fault(code=InvalidArguments.code, message=TEXTS.run_text("args_redacted"), hint=hint)
+        if self._handles is not None and isinstance(args := self._handles.fill(call_id, tool, args), Fault):
             return args
         try:
             prepared = self._toolbox.get(tool).prepare(args)
@@ -304,11 +302,11 @@ class Runner:
         return prepared.args
 
     def _judge(self, call_id: str, call: Call, card: ToolCard) -> Verdict:
-        filled = self._handles is not None and self._handles.takes_values(call_id)
+        filled = self._handles is not None and self._handles.has_filled(call_id)
         return judge(self.trace, call, card, rules=self._rules, filled=filled)
 
     async def _run_tools(self, effect: RunTools) -> None:
-        """Journal the intents, then run the calls; every outcome is noted as soon as it is there."""
+        """Journal the intents, then run the calls; every outcome is noted at once."""
         calls = effect.calls
         for call in calls:
             card = self.trace.card(call.requested.tool)
@@ -317,15 +315,15 @@ class Runner:
                 key, attempt = self._key(call_id), call.attempts + 1
                 self._add(ActionStarted(call_id=call_id, idempotency_key=key, attempt=attempt))
         await self.commit()
-        share = self._share(calls) if self._has_agents else None
+        share = self._budget_share(calls) if self._has_agents else None
         if len(calls) == 1:
             await self._run_tool(calls[0], share)
         else:
-            await self._run_together(calls, share)
-        if self._waits:
+            await self._run_in_parallel(calls, share)
+        if self._waiting:
             self._pause_with_calls()
 
-    async def _run_together(self, calls: tuple[CallView, ...], share: BudgetShare | None) -> None:
+    async def _run_in_parallel(self, calls: tuple[CallView, ...], share: BudgetShare | None) -> None:
         tasks = [asyncio.create_task(self._run_tool(call, share)) for call in calls]
         try:
             await asyncio.wait(tasks)
@@ -337,40 +335,40 @@ class Runner:
             if isinstance(result, BaseException):
                 raise result
 
-    def _lent(self, tool: Tool, share: BudgetShare | None, step: int) -> ParentRun | ObservationReader | None:
-        """What a call of an agent, or of the reader of observations, gets of this run."""
+    def _parent_for(self, tool: Tool, share: BudgetShare | None, step: int) -> ParentRun | ObservationReader | None:
+        """What a call of an agent, or of the reader of observations, gets of this run; None for any other tool."""
         if self._handles is not None and tool.name == READER:
-            return self._handles.reading(step, self.note, self._clock.tick)
+            return self._handles.reader(step, self.note, self._clock.tick)
         if share is None or not tool.runs_inside:
             return None
-        asking = self._asking = self._asking or asyncio.Lock()
+        self._question_lock = self._question_lock or asyncio.Lock()
         return ParentRun(
             parent=self.trace,
             journal=self._journal,
             approver=self._approver,
             share=share,
-            asking=asking,
+            question_lock=self._question_lock,
             redactor=self._redactor,
         )
 
-    def _share(self, calls: tuple[CallView, ...]) -> BudgetShare:
-        """What each of the agents among these calls may use of what is left."""
+    def _budget_share(self, calls: tuple[CallView, ...]) -> BudgetShare:
+        """The share of the remaining budget that each of the agents among these calls may use."""
         names = [call.requested.tool for call in calls]
         agents = sum(name in self._toolbox and self._toolbox.get(name).runs_inside for name in names)
-        return BudgetShare.of(self.trace, agents)
+        return BudgetShare(max(1, agents), self.trace.usage.total_tokens, self.trace.cost_usd)
 
     def _pause_with_calls(self) -> None:
-        """A run waits with the runs inside it, or for a result from outside: the calls are taken up at a resume."""
-        waiting, self._waits = self._waits, {}
-        tools = {call_id: self.trace.pending[call_id].requested.tool for call_id in waiting}
-        detail = "; ".join(f"{tools[call_id]} ({call_id}): {one.waits_for}" for call_id, one in waiting.items())
-        inner = [one for one in waiting.values() if isinstance(one, ParentRun)]
-        asked = {tier for one in inner for tier in one.tiers}
+        """Pause with the child runs that wait, or for results from outside; a resume continues the calls."""
+        waiting, self._waiting = self._waiting, {}
+        names = {call_id: self.trace.pending[call_id].requested.tool for call_id in waiting}
+        detail = "; ".join(f"{names[call_id]} ({call_id}): {cause.waits_for}" for call_id, cause in waiting.items())
+        children = [cause for cause in waiting.values() if isinstance(cause, ParentRun)]
+        tiers = {tier for child in children for tier in child.tiers}
         self.note(
             Paused(
-                reason=end_message(self.trace.agent.language, "waiting" if inner else "handed_over", detail=detail),
+                reason=end_message(self.trace.agent.language, "waiting" if children else "handed_over", detail=detail),
                 waiting_for=tuple(waiting),
-                tiers=tuple(tier for tier in TIERS if tier in asked),
+                tiers=tuple(tier for tier in TIERS if tier in tiers),
             )
         )
 
@@ -383,19 +381,19 @@ class Runner:
             if prepared is None or prepared.args is not args:  # resumed, or edited by a person
                 prepared = self._prepare_again(tool, call, args)
         except TaoError as error:  # the tool is another one than when the run began
-            if call.attempts > 1:  # this attempt did not happen; of those before nobody knows
+            if call.attempts > 1:  # this attempt did not happen; earlier ones may have
                 self.note(InDoubt(call_id=call_id, reason=NO_OUTCOME))
                 return
             self.note(refused_observation(call_id, fault_of(error, self._clean)))
             return
         is_alone = share is None and self._handles is None
-        inside = None if is_alone else self._lent(tool, share, requested.step)
-        if self._early is not None and (begun := self._early.claim(requested)) is not None:
-            outcome = await begun
+        parent = None if is_alone else self._parent_for(tool, share, requested.step)
+        if self._early is not None and (early_read := self._early.claim(requested)) is not None:
+            outcome = await early_read
         else:
             context = None
             if tool.context_parameter is not None:
-                context = self._context(tool, call_id, attempt=max(1, call.attempts), inside=inside)
+                context = self._context(tool, call_id, attempt=max(1, call.attempts), parent=parent)
             timeout_s = remaining_s(self.trace, tool.card.timeout_s)
             if tool.connection_parameter is not None:
                 await self._transact(call, tool, prepared, context, timeout_s)
@@ -404,37 +402,37 @@ class Runner:
             outcome = await execute_tool(
                 tool, prepared.values, call_id, context, timeout_s, self._clock, key, self._clean
             )
-        if (later := outcome.handed_over or _waiting(inside)) is not None:
-            self._waits[call_id] = later
+        if (later := outcome.handed_over or _waiting_child(parent)) is not None:
+            self._waiting[call_id] = later
             return
-        if outcome.is_lost and call.attempts and inside is None:
+        if outcome.is_lost and call.attempts and parent is None:
             self.note(InDoubt(call_id=call_id, reason=TIMED_OUT))
             await self.commit()
             return
         if outcome.artifact is not None:
             self._artifacts.append(outcome.artifact)
-        if inside is None:
+        if parent is None:
             self._add(outcome.observed)
         else:
-            self.note(inside.settled(outcome.observed))
+            self.note(parent.settled(outcome.observed))
         if not tool.card.reads_only:
             await self.commit()
 
     def _prepare_again(self, tool: Tool, call: CallView, args: Any) -> ValidatedArgs:
-        """Arguments that were judged by another process, or given by a person: they must be what was allowed.
+        """Prepare arguments that another process judged, or a person edited: they must be what was allowed.
 
         Raises:
-            InvalidArguments: they do not fit, hold a label in place of a secret, or the tool is another one now.
+            InvalidArguments: they do not fit, contain a label in place of a secret, or the tool has changed.
         """
         if self._redactor is not None and args == call.args and contains_redaction(args):  # these are not the real ones
-            raise InvalidArguments(_REDACTED, hint=_AGAIN)
+            raise InvalidArguments(TEXTS.run_text("args_redacted"), hint=TEXTS.run_text("args_redacted_hint"))
         prepared = tool.prepare(args)
-        if not tool.card.reads_only and (prepared.args != args or self._is_another(tool)):
-            raise InvalidArguments(_CHANGED, hint="Ask for the call again, as the tool is now.")
+        if not tool.card.reads_only and (prepared.args != args or self._has_changed(tool)):
+            raise InvalidArguments(TEXTS.run_text("tool_changed"), hint=TEXTS.run_text("tool_changed_hint"))
         return prepared
 
-    def _is_another(self, tool: Tool) -> bool:
-        """Whether a tool takes other arguments, or fills in others, than when its calls were judged.
+    def _has_changed(self, tool: Tool) -> bool:
+        """Whether a tool has another schema than when its calls were judged.
 
         The run may have the card in its own language or, if an earlier version stored it, in English.
         """
@@ -448,7 +446,7 @@ class Runner:
     async def _transact(
         self, call: CallView, tool: Tool, prepared: ValidatedArgs, context: ToolContext | None, timeout_s: float | None
     ) -> None:
-        """Run a call whose effect and outcome the journal keeps together. It runs alone: nothing is noted meanwhile."""
+        """Run a call whose effect and outcome the journal stores in one transaction. Nothing else runs meanwhile."""
         from taoloop.runtime.engine.transactional_tools import transact  # noqa: PLC0415  # loads the database
 
         call_id = call.requested.call_id
@@ -456,31 +454,32 @@ class Runner:
         def run(values: Mapping[str, Any], limit_s: float) -> Coroutine[Any, Any, Outcome]:
             return execute_tool(tool, values, call_id, context, limit_s, self._clock, clean=self._clean)
 
-        undone = await transact(
-            self._journal, self._lease, tool, prepared.values, timeout_s, run, self._next_event, self._take_in
+        def next_event(fact: Fact) -> Event:
+            return Event(len(self.trace.events), self._clock.now(), self._redact(fact))
+
+        failed = await transact(
+            self._journal, self._lease, tool, prepared.values, timeout_s, run, next_event, self._add_committed
         )
-        if undone is not None:
-            self.note(undone.observed)
+        if failed is not None:
+            self.note(failed.observed)
         await self.commit()
 
-    def _next_event(self, fact: Fact) -> Event:
-        if self._redactor is not None and (shown := self._redactor.fact(fact)) is not fact:
-            self._real.keep(fact, shown)
-            fact = shown
-        return Event(len(self.trace.events), self._clock.now(), fact)
-
-    def _take_in(self, event: Event) -> None:
+    def _add_committed(self, event: Event) -> None:
         """Add an event that the journal has already."""
         self.trace.append(event)
         if self._listener is not None:
-            self._unheard.append(event)
+            self._unreported.append(event)
 
     async def _probe(self, effect: ProbeCalls) -> None:
-        """Ask the probes of calls in doubt, all at the same time; what they find is noted when all have answered."""
+        """Ask the probes of calls in doubt, all at the same time; their reports are noted when all have answered."""
         await self.commit()
-        asked = [(call, self._real.of_call(call), self._told(call)) for call in effect.calls]
-        found = await asyncio.gather(*(run_probe(self._toolbox, *one, self._clock, self._clean) for one in asked))
-        for settled, outcome in found:
+        probes = [
+            run_probe(
+                self._toolbox, call, self._real.of_call(call), self._probe_context(call), self._clock, self._clean
+            )
+            for call in effect.calls
+        ]
+        for settled, outcome in await asyncio.gather(*probes):
             self.note(settled)
             if outcome is not None:
                 if outcome.artifact is not None:
@@ -490,55 +489,58 @@ class Runner:
 
     async def _ask(self, effect: AskPerson) -> None:
         await self.commit()
-        if not await self._ask_about(effect.doubts):
-            await self._ask_person(effect.calls, effect.doubts)
+        if not await self._ask_about_doubts(effect.doubts):
+            await self._ask_about_calls(effect.calls, effect.doubts)
         await self.commit()
 
-    async def _ask_about(self, doubts: tuple[CallView, ...]) -> bool:
+    async def _ask_about_doubts(self, doubts: tuple[CallView, ...]) -> bool:
         """Ask a person about calls in doubt, once in the life of this process; True if one of them is settled."""
         for call in doubts:
-            if self._approver is None or (call.requested.call_id, call.attempts) in self._left:
+            if self._approver is None or (call.requested.call_id, call.attempts) in self._postponed:
                 continue
             settled = await ask_person(self._approver, self.trace, call)
             if settled is not None:
                 self.note(settled)
                 return True
-            self._left.add((call.requested.call_id, call.attempts))
+            self._postponed.add((call.requested.call_id, call.attempts))
         return False
 
     async def _read_artifact(self, ref: str) -> str | None:
         artifact = await self._journal.artifact(self.trace.run_id, ref)
         if artifact is not None:
             return artifact.body
-        call = self.trace.calls.get(ref.removeprefix("obs_"))  # short enough to stand in the trace
+        call = self.trace.calls.get(ref.removeprefix("obs_"))  # short enough to be in the trace
         return None if call is None or call.observed is None else observation_text(call.observed)
 
-    async def _ask_person(self, calls: tuple[CallView, ...], doubts: tuple[CallView, ...] = ()) -> None:
+    async def _ask_about_calls(self, calls: tuple[CallView, ...], doubts: tuple[CallView, ...] = ()) -> None:
         """Put the next question; without an answer to any, the run waits."""
-        if answers := await self._questions.put(calls):
+        if answers := await self._questions.ask_next(calls):
             for call, answer in answers:
-                self.note(answer_fact(call, self._judged(call, answer)))
+                self.note(answer_fact(call, self._validate_edit(call, answer)))
             return
-        waiting = [call.requested for call in (*calls, *doubts)]
-        texts = [("waiting", calls), ("in_doubt", doubts)]
-        reasons = [end_message(self.trace.agent.language, name, detail=_names(some)) for name, some in texts if some]
-        self.note(Paused(reason=" ".join(reasons), waiting_for=tuple(requested.call_id for requested in waiting)))
+        reasons = [
+            end_message(self.trace.agent.language, name, detail=_names(open_calls))
+            for name, open_calls in (("waiting", calls), ("in_doubt", doubts))
+            if open_calls
+        ]
+        waiting_for = tuple(call.requested.call_id for call in (*calls, *doubts))
+        self.note(Paused(reason=" ".join(reasons), waiting_for=waiting_for))
 
-    def _judged(self, call: CallView, answer: ApprovalAnswer) -> ApprovalAnswer:
-        """The answer, with edited arguments held to the tool's schema and the operator's rules: else it is refused."""
+    def _validate_edit(self, call: CallView, answer: ApprovalAnswer) -> ApprovalAnswer:
+        """The answer; a refusal if its edited arguments do not fit the schema, or an operator's rule denies them."""
         if not answer.approved or answer.args is None:
             return answer
         try:
             answer = replace(answer, args=self._toolbox.get(call.requested.tool).prepare(_plain(answer.args)).args)
         except InvalidArguments as error:
-            why = "" if self._handles is not None else f": {error}"  # it may quote what the model must not read
-            return ApprovalAnswer(approved=False, by=answer.by, note=f"the edited arguments do not fit{why}")
-        if (barred := denying_rule(self.trace, call, answer, self._rules)) is not None:
-            return ApprovalAnswer(approved=False, by=answer.by, note=barred)
+            name = "edit_misfit_why" if self._handles is None else "edit_misfit"  # the model must not read the reason
+            return ApprovalAnswer(approved=False, by=answer.by, note=TEXTS.run_text(name, why=error))
+        if (denial := denying_rule(self.trace, call, answer, self._rules)) is not None:
+            return ApprovalAnswer(approved=False, by=answer.by, note=denial)
         return answer
 
 
-_DOING: dict[type[Effect], Callable[[Runner, Any], Coroutine[Any, Any, None]]] = {
+_PERFORM: dict[type[Effect], Callable[[Runner, Any], Coroutine[Any, Any, None]]] = {
     CallModel: Runner._ask_model,
     RequestCalls: Runner._request,
     RunTools: Runner._run_tools,
@@ -547,12 +549,12 @@ _DOING: dict[type[Effect], Callable[[Runner, Any], Coroutine[Any, Any, None]]] =
     Record: Runner._record,
     Finish: Runner._finish,
 }
-"""How each effect is done."""
+"""What performs each effect."""
 
 
-def _waiting(inside: ParentRun | ObservationReader | None) -> ParentRun | None:
-    """The run inside, where it waits for a person."""
-    return inside if isinstance(inside, ParentRun) and inside.waits_for is not None else None
+def _waiting_child(parent: ParentRun | ObservationReader | None) -> ParentRun | None:
+    """The call's own run, where it waits for a person."""
+    return parent if isinstance(parent, ParentRun) and parent.waits_for is not None else None
 
 
 def _names(calls: tuple[CallView, ...]) -> str:
@@ -560,5 +562,5 @@ def _names(calls: tuple[CallView, ...]) -> str:
 
 
 def _plain(args: object) -> object:
-    """Edited arguments as the dict that tools take; anything else stays for the tool to refuse."""
+    """Edited arguments as the dict that tools take; anything else is left for the tool to refuse."""
     return dict(args) if isinstance(args, Mapping) else args

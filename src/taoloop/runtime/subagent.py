@@ -18,18 +18,19 @@ from taoloop.runtime.agent_settings import AgentSettings
 from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.child_run import ParentRun
 from taoloop.runtime.engine.clock import new_nonce, new_run_id
+from taoloop.runtime.journal_access import require_resumable
 from taoloop.runtime.result import Result
-from taoloop.runtime.run_lock import require_resumable
+from taoloop.runtime.texts import TEXTS
 from taoloop.tools.from_card import tool_from_card
 from taoloop.tools.tool import Tool, ToolContext
 
 A = TypeVar("A", bound=AgentSettings)
 
 MAX_DEPTH = 3
-"""How many runs may stand around a run: deeper nesting is refused, for it is more likely a circle than a plan."""
+"""How many runs a run may be inside: deeper nesting is refused, because it is more likely a cycle than a plan."""
 
 TIMEOUT_S = 600.0
-"""How long one call of an agent may take unless its card says otherwise; its own limits usually end it before."""
+"""The seconds that one call of an agent may take unless its card has another limit; its own limits usually end it."""
 
 _SCHEMA = {
     "type": "object",
@@ -44,12 +45,8 @@ _SCHEMA = {
     "required": ["task"],
     "additionalProperties": False,
 }
-_ERRORS = (
-    ErrorCard(code="child_max_steps_exceeded", advice="Give it a smaller task, or answer from what it found."),
-    ErrorCard(code="child_budget_exceeded", advice="Answer from what there is: the budget is shared."),
-    ErrorCard(code="child_model_failed", advice="Do without it, or try once more later."),
-)
-_ADVICE = {error.code: error.advice for error in _ERRORS}
+_ERROR_NAMES = ("child_max_steps_exceeded", "child_budget_exceeded", "child_model_failed")
+_ERRORS = tuple(ErrorCard(code=name, advice=TEXTS.text("en", name)) for name in _ERROR_NAMES)
 
 
 class AgentTool:
@@ -59,46 +56,40 @@ class AgentTool:
         self.agent = agent
 
     async def __call__(self, task: str, context: str = "", *, call: ToolContext) -> Any:
-        """Let the agent do `task`; gives its answer, as data where the agent has an output type.
+        """Let the agent do `task`; returns its answer, as data where the agent has an output type.
 
         Raises:
-            ToolError: the run ended without being completed; `child_` and its status is the code.
+            ToolError: the run ended without being completed; the code is `child_` with its status.
         """
-        whole = f"{task}\n\n{context}" if context.strip() else task
-        inside = call.parent_run
-        if isinstance(inside, ParentRun):
-            result = await self._run_inside(inside, whole, call.call_id)
-        else:
-            result = await self._run_alone(whole)
-        return self._answer(result)
+        task = f"{task}\n\n{context}" if context.strip() else task
+        parent = call.parent_run
+        if isinstance(parent, ParentRun):
+            return self._answer(await self._run_in(parent, task, call.call_id))
+        return self._answer(await self._run_alone(task))
 
     async def _run_alone(self, task: str) -> Result:
-        """The run of a call that was made by hand, with no run around it."""
+        """The run of a call that no run makes."""
         bound = bind(self.agent)
         started = RunStarted(task=replace_surrogates(task), agent=bound.spec_for(task), nonce=new_nonce())
         async with bound.open_journal() as journal:
             await recover_on_start(self.agent, journal)
             return await bound.start(journal, Trace(new_run_id(self.agent.clock.now())), started)
 
-    async def _run_inside(self, inside: ParentRun, task: str, call_id: str) -> Result:
-        """Begin the run of this call, or go on with it where an earlier attempt left off.
+    async def _run_in(self, parent_run: ParentRun, task: str, call_id: str) -> Result:
+        """Start the run of this call, or resume it where an earlier attempt stopped.
 
-        Its id follows from the call, so a call that is repeated after a crash finds the run that it began.
+        Its id follows from the call, so a call that is repeated after a crash finds the run that it started.
         """
-        bound, parent = bind(self.agent), inside.parent
+        bound, parent = bind(self.agent), parent_run.parent
         depth = parent.started.depth + 1 if parent.started is not None else 1
         if depth > MAX_DEPTH:
-            raise ToolError(
-                f"This run is inside {depth - 1} others; no agent may be called from here.",
-                code="too_deep",
-                hint="Do it without another agent.",
-            )
+            raise _no_agent("too_deep", depth=depth - 1)
         trace = Trace(f"{parent.run_id}.{call_id.removeprefix('call_')}")
         spec = bound.spec_for(task)
         spec = replace(
             spec,
-            limits=inside.limits(spec.limits),
-            approved_tiers=_united(spec.approved_tiers, parent.approved_tiers),
+            limits=parent_run.limits(spec.limits),
+            approved_tiers=_union(spec.approved_tiers, parent.approved_tiers),
             policy=stricter(spec.policy, parent.agent.policy),
         )
         started = RunStarted(
@@ -107,48 +98,55 @@ class AgentTool:
             nonce=new_nonce(),
             parent=parent.run_id,
             depth=depth,
-            tainted=tainted(parent) or _takes_values(parent, call_id),
+            tainted=tainted(parent) or _has_filled_values(parent, call_id),
             trusted=trusted_texts(parent),
         )
-        approver = inside.approver_for(self.agent.approve)
-        inside.child = trace
+        approver = parent_run.approver_for(self.agent.approve)
+        parent_run.child = trace
         try:
-            return await bound.start(inside.journal, trace, started, approver=approver, redactor=inside.redactor)
+            return await bound.start(
+                parent_run.journal, trace, started, approver=approver, redactor=parent_run.redactor
+            )
         except RunExists:
-            trace = Trace(trace.run_id, await inside.journal.load(trace.run_id))
+            trace = Trace(trace.run_id, await parent_run.journal.load(trace.run_id))
             if trace.started is None or trace.started.parent != parent.run_id:
-                inside.child = None
-                raise ToolError(
-                    f"The run of this call would be {trace.run_id}, but there is another run of that name.",
-                    code="run_exists",
-                    hint="Do it without another agent.",
-                ) from None
-            inside.child = trace
+                parent_run.child = None
+                raise _no_agent("run_exists", run_id=trace.run_id) from None
+            parent_run.child = trace
         if trace.finished is not None and trace.finished.status != "stopped":
             return bound.result_of(trace)
         try:
-            require_resumable(trace, bound.toolbox)  # its tools may be others than when it began
+            require_resumable(trace, bound.toolbox)  # its tools may have changed since it began
         except TaoError:
-            inside.child = None
+            parent_run.child = None
             raise
         return await bound.continue_run(
-            inside.journal,
+            parent_run.journal,
             trace,
-            limits=inside.limits(trace.agent.limits),
-            approved_tiers=_united(trace.approved_tiers, parent.approved_tiers),
+            limits=parent_run.limits(trace.agent.limits),
+            approved_tiers=_union(trace.approved_tiers, parent.approved_tiers),
             approver=approver,
-            redactor=inside.redactor,
+            redactor=parent_run.redactor,
         )
 
     def _answer(self, result: Result) -> Any:
-        if result.status == "completed" and result.answer is not None:
-            return loads(result.answer) if result.trace.agent.output_schema is not None else result.answer
-        said = f" What it has so far: {result.answer}" if result.answer else ""
-        raise ToolError(
-            f"The agent {self.agent.name!r} ended as {result.status}: {result.reason}{said} (run {result.run_id}).",
-            code=f"child_{result.status}",
-            hint=_ADVICE.get(f"child_{result.status}", "The same task would end the same way; change it."),
+        answer, status = result.answer, result.status
+        if status == "completed" and answer is not None:
+            return loads(answer) if result.trace.agent.output_schema is not None else answer
+        message = TEXTS.run_text(
+            "child_ended_partly" if answer else "child_ended",
+            name=self.agent.name,
+            status=status,
+            reason=result.reason,
+            answer=answer,
+            run_id=result.run_id,
         )
+        code = f"child_{status}"
+        raise ToolError(message, code=code, hint=TEXTS.run_text(code if code in _ERROR_NAMES else "child_other"))
+
+
+def _no_agent(code: str, **values: object) -> ToolError:
+    return ToolError(TEXTS.run_text(f"child_{code}", **values), code=code, hint=TEXTS.run_text("child_no_agent_hint"))
 
 
 def agent_tool(
@@ -173,22 +171,22 @@ def agent_tool(
         errors=_ERRORS,
         tier=tier_of(agent) if tier == "auto" else tier,  # type: ignore[arg-type]  # the card refuses what is none
         timeout_s=timeout_s,
-        idempotent=True,  # a repeated call goes on with the run that the first one began
+        idempotent=True,  # a repeated call resumes the run that the first one started
         egress=egress_without_approval(agent),
-        roles={"task": "target", "context": "value"},  # both say what the agent acts on
-        reversible=False,  # what was done inside is undone there
+        roles={"task": "target", "context": "value"},  # both determine what the agent acts on
+        reversible=False,  # the calls of its run are undone there
     )
     return replace(tool_from_card(card, AgentTool(agent)), runs_inside=True)
 
 
 def inner_agents(agent: AgentSettings) -> list[AgentSettings]:
-    """The agents among the tools of an agent, and theirs."""
+    """The agents among the tools of an agent, and among theirs."""
     own = [tool.handler.agent for tool in bind(agent).toolbox if isinstance(tool.handler, AgentTool)]
-    return [each for inner in own for each in (inner, *inner_agents(inner))]
+    return [agent for inner in own for agent in (inner, *inner_agents(inner))]
 
 
 def with_inner_agents(agent: A, change: Callable[[AgentSettings], AgentSettings]) -> A:
-    """The agent with `change` made to every agent among its tools, and theirs."""
+    """The agent with `change` applied to every agent among its tools, and among theirs."""
 
     def changed(tool: Any) -> Any:
         if not (isinstance(tool, Tool) and isinstance(tool.handler, AgentTool)):
@@ -201,21 +199,21 @@ def with_inner_agents(agent: A, change: Callable[[AgentSettings], AgentSettings]
 
 
 def tier_of(agent: AgentSettings) -> Tier:
-    """What a call of the agent can do unasked.
+    """The highest tier of what a call of the agent may do without asking a person.
 
-    A call that changes something is put before a person where it is made, inside; only tiers that the agent has
-    allowed ahead of time count as its own. What a person must allow counts as `draft`: recorded, and not asked twice.
+    A call that changes something is put before a person inside the child run; only tiers that the agent has approved in
+    advance count as its own. What a person must approve counts as `draft`: it is recorded, and not asked about twice.
     """
-    reached: list[Tier] = ["read"]
+    tiers: list[Tier] = ["read"]
     for card in bind(agent).toolbox.cards:
         tier = card.tier or "destructive"
         asks = tier in ("write", "destructive") and (card.requires_approval or tier not in agent.approved_tiers)
-        reached.append("draft" if asks else tier)
-    return max(reached, key=TIERS.index)
+        tiers.append("draft" if asks else tier)
+    return max(tiers, key=TIERS.index)
 
 
 def egress_without_approval(agent: AgentSettings) -> bool:
-    """Whether a call of the agent may send data out unasked: only its tiers allowed ahead count, as for `tier_of`."""
+    """Whether a call of the agent may send data out without asking: as in `tier_of`, only its approved tiers count."""
     return any(
         card.sends_out(dict.fromkeys(card.parameters, True))
         for card in bind(agent).toolbox.cards
@@ -223,12 +221,12 @@ def egress_without_approval(agent: AgentSettings) -> bool:
     )
 
 
-def _takes_values(parent: Trace, call_id: str) -> bool:
-    """Whether the task of a call was made with values that the calling model has not seen (handles stood in it)."""
+def _has_filled_values(parent: Trace, call_id: str) -> bool:
+    """Whether handles in the task of a call were replaced by values, which the calling model has not seen."""
     call = parent.pending.get(call_id)
     return call is not None and call.requested.written is not None
 
 
-def _united(own: tuple[Tier, ...], outer: tuple[Tier, ...]) -> tuple[Tier, ...]:
-    """Tiers that either allows, from mild to severe."""
+def _union(own: tuple[Tier, ...], outer: tuple[Tier, ...]) -> tuple[Tier, ...]:
+    """The tiers that either approves, from the mildest."""
     return tuple(tier for tier in TIERS if tier in own or tier in outer)

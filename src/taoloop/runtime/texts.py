@@ -60,7 +60,7 @@ TEXTS = TextCatalog(
         "reader_no_answer": "The model that reads gave no answer in this form.",
         # agents as tools
         "child_too_deep": "This run is inside {depth} others; no agent may be called from here.",
-        "child_exists": "The run of this call would be {run_id}, but there is another run of that name.",
+        "child_run_exists": "The run of this call would be {run_id}, but there is another run of that name.",
         "child_no_agent_hint": "Do it without another agent.",
         "child_no_budget": "Nothing is left of the run's {name} for another agent.",
         "child_no_budget_hint": "Answer from what there is.",
@@ -141,7 +141,7 @@ TEXTS = TextCatalog(
         "handle_misfit": "填入句柄的值之后，最终答案不符合输出 Schema。",
         "reader_no_answer": "隔离模型没有按要求的形式给出回答。",
         "child_too_deep": "本次运行已嵌套在 {depth} 层运行之内，这里不能再调用智能体。",
-        "child_exists": "这次调用的运行应为 {run_id}，但已有另一个同名的运行。",
+        "child_run_exists": "这次调用的运行应为 {run_id}，但已有另一个同名的运行。",
         "child_no_agent_hint": "请不要借助其他智能体完成。",
         "child_no_budget": "运行的 {name} 已没有余量可供其他智能体使用。",
         "child_no_budget_hint": "请根据已有信息回答。",

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from taoloop.core.agent_spec import AgentSpec
+from taoloop.core.agent_spec import AgentSpec, Limits
 from taoloop.core.cards.tool_card import Tier, ToolCard
 from taoloop.core.decision import Call
 from taoloop.core.events import ActionRequested, ApprovalRefused, Event, RunStarted, Verdict
@@ -19,7 +19,9 @@ from taoloop.core.policy import Policy, Rule, VerdictKind, with_pin
 from taoloop.core.prompts import PromptSet
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.core.trace import Trace
+from taoloop.errors import ModelError, PolicyError
 from taoloop.journals.base import Journal
+from taoloop.policy import CodeRule
 from taoloop.policy.judge import Action
 from taoloop.policy.rules import Budgets, rule_matches
 from taoloop.policy.untrusted_index import argument_sources
@@ -27,12 +29,71 @@ from taoloop.runtime.agent_settings import AgentSettings
 from taoloop.runtime.approvals.request import Approver
 from taoloop.runtime.bound_agent import BoundAgent
 from taoloop.runtime.engine.clock import Clock, SystemClock, new_nonce
-from taoloop.runtime.planned_run import NO_LIMITS, bind_without_model, with_rule
+from taoloop.runtime.journal_access import require_resumable
 from taoloop.runtime.result import Result
-from taoloop.runtime.run_lock import require_resumable
 from taoloop.runtime.runner import Listener
+from taoloop.strategies import Strategy
 from taoloop.strategies.single_call import SINGLE_CALL, decision_of, task_of
 from taoloop.tools.tool import Tool
+
+if TYPE_CHECKING:
+    from taoloop.core.effects import ModelRequest
+    from taoloop.core.message import ModelReply
+
+NO_LIMITS = Limits(
+    max_steps=None, max_consecutive_errors=None, max_total_errors=None, repeat_tell=None, repeat_stop=None
+)
+"""The limits of such a run: its plan bounds it."""
+
+
+class NoModel:
+    """The model of a run that has none. `spec` is what the run's description names as its model."""
+
+    dialect = "native"
+
+    def __init__(self, spec: str) -> None:
+        self.spec = spec
+
+    async def complete(self, request: ModelRequest) -> ModelReply:  # noqa: ARG002  # the Protocol's signature
+        """Never called by a strategy that follows a plan.
+
+        Raises:
+            ModelError: always.
+        """
+        raise ModelError("A run whose calls are decided beforehand has no model.")
+
+    def check_used(self, replies: int) -> None:
+        """Nothing was scripted."""
+
+    async def close(self) -> None:
+        """There is no connection."""
+
+
+def bind_without_model(
+    agent: AgentSettings, spec: str, strategy: Strategy, tools: Sequence[Tool], rules: Sequence[CodeRule]
+) -> BoundAgent:
+    """The agent as it drives a planned run: with these tools and rules alone, and no tier approved in advance."""
+    return BoundAgent(
+        replace(
+            agent,
+            model=NoModel(spec),
+            fallback=(),
+            tools=tuple(tools),
+            strategy=strategy,
+            output_type=None,
+            rules=tuple(rules),
+            approved_tiers=(),
+        )
+    )
+
+
+def with_rule(policy: Policy, rule: Rule) -> Policy:
+    """The policy with one more rule at its end; unchanged where an earlier rule decides the same calls."""
+    try:
+        return replace(policy, rules=(*policy.rules, rule))
+    except PolicyError:
+        return policy
+
 
 _NO_TEXT = ("",)
 """What a person wrote in such a run: nothing that a value could be quoted from."""

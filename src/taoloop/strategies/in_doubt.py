@@ -15,7 +15,7 @@ from taoloop.core.action_requests import refused_observation
 from taoloop.core.events import Fact, Fault, InDoubt, Observed
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import NO_OUTCOME, PROBE, TIMED_OUT, CallView
-from taoloop.strategies.limit_checks import remaining_s
+from taoloop.strategies.termination import remaining_s
 from taoloop.strategies.texts import TEXTS
 
 MAX_ATTEMPTS = 5

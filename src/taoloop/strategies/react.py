@@ -45,9 +45,8 @@ from taoloop.dialects.prompt.side_questions import intent_prompt
 from taoloop.errors import IllegalEvent, ModelContextOverflow
 from taoloop.policy import needs_intent
 from taoloop.strategies.compaction import make_room
-from taoloop.strategies.finish import limit_finish, model_failed
 from taoloop.strategies.in_doubt import Unresolved, plan_unresolved_calls
-from taoloop.strategies.limit_checks import exceeded_limit, exceeded_step_limit, remaining_s
+from taoloop.strategies.termination import exceeded_limit, exceeded_step_limit, limit_finish, model_failed, remaining_s
 from taoloop.strategies.texts import TEXTS, preapproval_note
 
 _SIDE_PURPOSES = ("compact", "pin")  # asked outside the conversation, and not for a decision

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from taoloop import tool
-from taoloop.runtime.engine.worker_threads import POOL
+from taoloop.runtime.threads import POOL
 from taoloop.serve.mcp import stdio
 from taoloop.serve.mcp.stdio import serve_stdio
 

@@ -35,7 +35,7 @@ from taoloop.runtime.after.fork import store_fork
 from taoloop.runtime.after.fork_edits import Edits
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.bound_agent import bind
-from taoloop.runtime.run_lock import require_resumable
+from taoloop.runtime.journal_access import require_resumable
 
 
 @click.command("fork")

@@ -45,10 +45,9 @@ from taoloop.journals.base import Journal
 from taoloop.policy import reject_unmatchable_rules
 from taoloop.runtime.after.recovery import orphans
 from taoloop.runtime.agent import Agent
-from taoloop.runtime.agent_setup import PAGING_TOOL
-from taoloop.runtime.bound_agent import bind
+from taoloop.runtime.bound_agent import PAGING_TOOL, bind
 from taoloop.runtime.engine.redaction import redactor_for
-from taoloop.runtime.journal_pool import JOURNALS
+from taoloop.runtime.journal_access import JOURNALS
 from taoloop.runtime.subagent import inner_agents
 from taoloop.runtime.tool_call_run import ToolCallRuns
 from taoloop.tools.tool import Tool

@@ -21,7 +21,7 @@ from taoloop.cli.signals import signal_callbacks
 from taoloop.cli.translation import interface_language, translate
 from taoloop.cli.ui.stdio import print_stderr
 from taoloop.errors import ConfigError
-from taoloop.runtime.journal_pool import JOURNALS
+from taoloop.runtime.journal_access import JOURNALS
 
 if TYPE_CHECKING:
     from taoloop.serve.gateway.config.model import GatewayConfig

@@ -38,7 +38,7 @@ from taoloop.journals.sqlite.journal import SqliteJournal
 from taoloop.runtime.after.undo import UndoResult, approved_by, plan_undo, undo
 from taoloop.runtime.after.undo_plan import PlannedUndo, UndoPlan, UndoStatus
 from taoloop.runtime.agent import Agent
-from taoloop.runtime.run_lock import require_unlocked
+from taoloop.runtime.journal_access import require_unlocked
 from taoloop.runtime.tool_source import resolve_sources
 from taoloop.tools.tool import Tool
 from taoloop.tools.toolbox import Toolbox

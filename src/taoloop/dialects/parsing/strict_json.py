@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from taoloop.core.fast_stdlib import json_writer
-from taoloop.core.text import lazy_pattern
+from taoloop.core.text import RUN_LANGUAGE, lazy_pattern
 from taoloop.dialects.texts import LocalizedText
 
 _FENCED = lazy_pattern(r"(?P<before>[^`]*)(?P<fence>`{3,})(?:json)?[ \t]*\n(?P<body>.*?)\n?(?P=fence)\s*", re.DOTALL)
@@ -29,7 +29,7 @@ def answer_values(text: str) -> tuple[list[Any], str, str]:
     try:
         value = loads(body)
     except NotJsonError as error:
-        return [text], "", str(error)
+        return [text], "", error.text.render(RUN_LANGUAGE.get())
     values = [value]
     if isinstance(value, str):
         with suppress(NotJsonError):

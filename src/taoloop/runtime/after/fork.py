@@ -47,7 +47,7 @@ from taoloop.runtime.after.fork_edits import ONLY_CALL, EditedObservation, Edits
 from taoloop.runtime.after.replay import replay
 from taoloop.runtime.engine.clock import new_run_id
 from taoloop.runtime.engine.redaction import redactor_for
-from taoloop.runtime.output_type import answers_for
+from taoloop.runtime.output_type import validator_for
 from taoloop.strategies import Strategy, get_strategy
 
 EDITED = "edited by a person"
@@ -339,7 +339,7 @@ class _Branch:
             )
         reply = replace(get_dialect(trace.agent.dialect).write(decision), model=EDITED, cost_usd=0.0)
         schema = trace.agent.output_schema
-        facts = reply_to_events(effect, reply, latency_s, None if schema is None else answers_for(schema).check)
+        facts = reply_to_events(effect, reply, latency_s, None if schema is None else validator_for(schema).check)
         replied, wrong = facts[0], getattr(facts[1], "message", "") if len(facts) > 1 else ""
         structured = schema is not None
         if not isinstance(replied, ModelReplied) or not _is_same(replied.decision, decision, structured=structured):

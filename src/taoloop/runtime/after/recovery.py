@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,9 +15,8 @@ from taoloop.errors import FenceLost, RunHeld, RunNotResumable, TaoError
 from taoloop.journals.base import Journal, RunRow, locks_of, starts_as_fork
 from taoloop.runtime.agent_settings import AgentSettings
 from taoloop.runtime.bound_agent import bind
+from taoloop.runtime.journal_access import open_journal, require_resumable
 from taoloop.runtime.result import Result
-from taoloop.runtime.run_lock import require_resumable
-from taoloop.runtime.sync import require_asyncio
 
 MARGIN_S = 60.0
 """The seconds that a process may be silent beyond the time limit of the call under way."""
@@ -139,7 +137,7 @@ async def recover(
                 on_recovered(recovered)
             return recovered
 
-    async with _open_journal(journal) as opened:
+    async with open_journal(journal) as opened:
         tasks = [asyncio.create_task(resume(trace, opened)) for trace in await orphans(opened, silent_s=silent_s)]
         try:
             return [recovered for recovered in await asyncio.gather(*tasks) if recovered is not None]
@@ -183,15 +181,3 @@ def require_alive(trace: Trace) -> None:
 
 def _by_name(agents: Sequence[AgentSettings]) -> AgentFor:
     return lambda trace: next((agent for agent in agents if belongs_to(trace, agent)), None)
-
-
-@asynccontextmanager
-async def _open_journal(journal: Journal | str | Path) -> AsyncIterator[Journal]:
-    require_asyncio()
-    if not isinstance(journal, str | Path):
-        yield journal
-        return
-    from taoloop.runtime.journal_pool import JOURNALS  # noqa: PLC0415  # only where a file is named
-
-    async with JOURNALS.use(journal) as opened:
-        yield opened

@@ -39,7 +39,7 @@ from taoloop.core.trace import TOOL_CALL_LIMIT, Trace
 from taoloop.core.views.steps import PROBE
 from taoloop.dialects.reply_events import reply_to_events
 from taoloop.errors import ReplayDiverged
-from taoloop.runtime.output_type import BAD_ANSWER, OutputValidator, answers_for
+from taoloop.runtime.output_type import BAD_ANSWER, OutputValidator, validator_for
 from taoloop.strategies import get_strategy
 
 
@@ -72,7 +72,7 @@ def replay(trace: Trace) -> Iterator[ReplayedEvent]:
     is_asking = False  # several validator may follow one question
     schema = trace.agent.output_schema if trace.started is not None else None
     is_fork = trace.started is not None and trace.started.forked_from is not None
-    validator = None if schema is None else answers_for(schema)
+    validator = None if schema is None else validator_for(schema)
     for event in trace.events:
         fact = event.fact
         if isinstance(fact, Resumed | Finished):

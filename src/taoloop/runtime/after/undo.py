@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable, Collection, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from taoloop.core.prompts import PromptSet
 from taoloop.core.trace import Trace
 from taoloop.core.views.transcript import observation_text
 from taoloop.errors import ConfigError, FenceLost, RunNotFound
-from taoloop.journals.base import Journal, Lease, locks_of
+from taoloop.journals.base import Journal, Lease
 from taoloop.policy import CodeRule
 from taoloop.runtime.after.undo_plan import (
     PlannedUndo,
@@ -36,10 +37,10 @@ from taoloop.runtime.agent_settings import AgentSettings
 from taoloop.runtime.approvals.request import ApprovalAnswer, ApprovalRequest, Approver
 from taoloop.runtime.bound_agent import BoundAgent
 from taoloop.runtime.engine.clock import new_nonce
-from taoloop.runtime.planned_run import NO_LIMITS, bind_without_model, with_rule
+from taoloop.runtime.journal_access import acquire_run, require_unlocked, run_lock
 from taoloop.runtime.result import Result
-from taoloop.runtime.run_lock import acquire_run, require_unlocked
 from taoloop.runtime.texts import TEXTS
+from taoloop.runtime.tool_call_run import NO_LIMITS, bind_without_model, with_rule
 from taoloop.strategies.undo import PLAN, UNDO, call_of, number_of
 from taoloop.tools.tool import Tool
 
@@ -201,7 +202,8 @@ class _UndoSession:
     on_event: UndoListener | None
     take_over: bool
     results: list[Result] = field(default_factory=list)
-    _locked: dict[str, tuple[Trace, Lease]] = field(default_factory=dict)
+    _acquired: dict[str, tuple[Trace, Lease]] = field(default_factory=dict)
+    _locks: ExitStack = field(default_factory=ExitStack)
 
     async def load_current_tree(self) -> RunTree:
         """The runs as they are in the journal now."""
@@ -226,18 +228,15 @@ class _UndoSession:
         return tree
 
     async def _lock(self, run_id: str) -> tuple[Trace, Lease]:
-        if run_id not in self._locked:
+        if run_id not in self._acquired:
             lease = await acquire_run(self.journal, run_id, at=None, take_over=self.take_over)
-            if (run_locks := locks_of(self.journal)) is not None:
-                run_locks.lock(lease)  # nobody resumes it meanwhile
-            self._locked[run_id] = Trace(run_id, await self.journal.load(run_id)), lease
-        return self._locked[run_id]
+            self._locks.enter_context(run_lock(self.journal, lease))  # nobody resumes it meanwhile
+            self._acquired[run_id] = Trace(run_id, await self.journal.load(run_id)), lease
+        return self._acquired[run_id]
 
     def release(self) -> None:
         """Let other workers resume the runs."""
-        if (run_locks := locks_of(self.journal)) is not None:
-            for _, lease in self._locked.values():
-                run_locks.release(lease)
+        self._locks.close()
 
     async def _require_no_other_undo(self, tree: RunTree) -> None:
         """Refuse while another undo has a run in common: both could compensate one call."""
@@ -340,7 +339,7 @@ class _UndoSession:
         if inspect.isawaitable(answer):
             answer = await answer
         try:
-            for _, lease in self._locked.values():
+            for _, lease in self._acquired.values():
                 await self.journal.append(lease, [])  # refused where the lease is void
         except FenceLost:
             return None

@@ -1,14 +1,13 @@
-"""Calls in doubt where the runtime has to find out: the tool's probe, and then a person."""
+"""Calls in doubt, of which nobody knows whether they happened: the tool's probe is asked, and then a person."""
 
 from __future__ import annotations
 
 import copy
 import inspect
-import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 from taoloop.core.events import DoubtSettled, Event, Fact, InDoubt
 from taoloop.core.redaction.redactor import Redactor, contains_redaction
@@ -16,7 +15,7 @@ from taoloop.core.trace import Trace
 from taoloop.core.views.steps import NO_OUTCOME, PROBE, TIMED_OUT, CallView
 from taoloop.errors import ConfigError, TaoError, ToolTimeout
 from taoloop.journals.base import Journal
-from taoloop.runtime.approvals.request import ApprovalRequest, Approver, normalise_answer
+from taoloop.runtime.approvals.request import SETTLINGS, ApprovalRequest, Approver, Settling, ask
 from taoloop.runtime.engine.clock import Clock, SystemClock
 from taoloop.runtime.engine.redaction import redactor_for
 from taoloop.runtime.engine.stdout_capture import capture_output
@@ -29,66 +28,65 @@ from taoloop.runtime.engine.tool_execution import (
     is_still_running,
     outcome_of,
 )
-from taoloop.runtime.engine.worker_threads import POOL
-from taoloop.tools.tool import Probe, Tool, ToolContext, ToolOutput
+from taoloop.runtime.texts import TEXTS
+from taoloop.runtime.threads import POOL
+from taoloop.tools.tool import Probe, ToolContext
 from taoloop.tools.toolbox import Toolbox
 
 PROBE_S = 30.0
-"""How long a probe may take at most; less where the tool itself may take less."""
-
-Settling = Literal["happened", "repeat", "leave"]
-"""What a person says of a call in doubt: it happened; it did not, run it again; it stays open."""
-
-SETTLINGS: tuple[Settling, ...] = ("happened", "repeat", "leave")
+"""The seconds that a probe may take at most; less where the tool itself may take less."""
 
 _HAPPENED: dict[Settling, bool | None] = {"happened": True, "repeat": False, "leave": None}
-
-_LOG = logging.getLogger("taoloop")
 
 
 async def run_probe(
     toolbox: Toolbox, call: CallView, args: Any, context: ToolContext, clock: Clock, clean: Clean | None = None
 ) -> tuple[DoubtSettled, Outcome | None]:
-    """What the probe of the tool says of a call in doubt (with its real `args`), and the output if it has one.
+    """What the probe of the tool reports about a call in doubt (with its real `args`), and the output if it has one.
 
-    A probe that hangs, raises or is not there has found nothing out. That the call did not happen is believed only
-    where it is not still at work in a thread of this process.
+    A probe that hangs, raises or is missing settles nothing. Its report that the call did not happen is believed only
+    if the call is not still running in a thread of this process.
     """
+
+    def settled(happened: bool | None, note: str = "", **values: object) -> DoubtSettled:
+        text = TEXTS.run_text(f"probe_{note}", **values) if note else ""
+        return DoubtSettled(call_id=call_id, happened=happened, by=PROBE, note=text)
+
     call_id, began = call.requested.call_id, clock.tick()
-    going_on = is_still_running(context.idempotency_key)  # before the probe: afterwards it may just have happened
+    was_running = is_still_running(context.idempotency_key)  # before the probe: afterwards it may just have happened
     try:
         tool = toolbox.get(call.requested.tool)
         if tool.probe is None:
-            return _settled(call_id, None, "the tool has no probe any more"), None
+            return settled(None, "gone"), None
         if args == call.args and contains_redaction(args):
-            return _settled(call_id, None, "its arguments were redacted, so the probe cannot be asked"), None
+            return settled(None, "redacted"), None
         timeout_s = min(tool.card.timeout_s, PROBE_S)
         values = tool.prepare(args).values
         with capture_output() as printed:
-            answer = await within(timeout_s, _ask_probe(tool.probe, values, context), _late)
-    except BaseException as error:  # whatever a probe does, it has found nothing out
+            report = await within(timeout_s, _ask_probe(tool.probe, values, context), _timeout_error)
+    except BaseException as error:  # whatever a probe does, it has settled nothing
         if is_own_cancellation(error):
             raise
-        return _settled(call_id, None, f"the probe failed: {fault_of(error, clean).message}"), None
-    if answer is None:
-        return _settled(call_id, None, "the probe could not tell"), None
-    if answer is False:
-        if going_on:
-            return _settled(call_id, None, "it had not happened yet, but the call was still running"), None
-        return _settled(call_id, False), None
-    if answer is True:
-        return _settled(call_id, True), None
-    if _is_nothing(answer):
-        return _settled(call_id, None, "the probe gave something empty, which may mean either"), None
-    return _with_output(
-        tool, call_id, answer, partial(outcome_of, latency_s=clock.tick() - began, printed=printed, clean=clean)
-    )
+        return settled(None, "failed", why=fault_of(error, clean).message), None
+    if report is None:
+        return settled(None, "unsure"), None
+    if report is False:
+        return (settled(None, "running") if was_running else settled(False)), None
+    if report is True:
+        return settled(True), None
+    if _is_empty(report):
+        return settled(None, "empty"), None
+    try:
+        output = tool.render(report)
+    except TaoError as error:
+        return settled(True, "no_output", why=error.message), None
+    return settled(True), outcome_of(tool, call_id, output, clock.tick() - began, printed, clean)
 
 
 async def ask_person(approver: Approver, trace: Trace, call: CallView) -> DoubtSettled | None:
-    """What a person says of a call in doubt; None if there is no answer now.
+    """What a person says about a call in doubt; None if there is no answer now.
 
-    Running it again is never taken from a plain yes: that means that it happened. A plain no leaves it open.
+    A plain yes means that it happened, and never that it is to run again. A plain no leaves it open.
     """
     requested = call.requested
     question = ApprovalRequest(
@@ -100,34 +98,26 @@ async def ask_person(approver: Approver, trace: Trace, call: CallView) -> DoubtS
         card=trace.card(requested.tool),
         doubt=describe_doubt(trace, call),
     )
-    try:
-        answer: object = approver(question)
-        if inspect.isawaitable(answer):
-            answer = await answer
-    except Exception:  # noqa: BLE001  # whatever an approver raises is no answer
-        _LOG.exception("the approver of run %s failed at %s", trace.run_id, requested.call_id)
+    answer = await ask(approver, question)
+    if answer is None:
         return None
-    given = normalise_answer(answer, trace.run_id)
-    if given is None:
-        return None
-    said: Settling = given.settle or ("happened" if given.approved is True else "leave")
-    return doubt_settled_by(requested.call_id, said, given.by, given.note)
+    how: Settling = answer.settle or ("happened" if answer.approved is True else "leave")
+    return _settled_by(requested.call_id, how, answer.by, answer.note)
 
 
-def doubt_settled_by(call_id: str, how: Settling, by: str = "user", note: str = "") -> DoubtSettled:
-    """A person's word on a call in doubt, as a fact."""
+def _settled_by(call_id: str, how: Settling, by: str, note: str) -> DoubtSettled:
     by = "user" if by in ("", PROBE) else by  # nobody may pass for the probe
     return DoubtSettled(call_id=call_id, happened=_HAPPENED[how], by=by, note=note)
 
 
 def describe_doubt(trace: Trace, call: CallView) -> str:
-    """What is known of a call in doubt, for a person, in the run's language."""
-    texts = _TEXTS.get(trace.agent.language, _TEXTS["en"])
+    """What is known about a call in doubt, for a person, in the run's language."""
+    language = trace.agent.language
     at = datetime.fromtimestamp(call.started_at or 0.0, UTC)
-    timed_out = call.doubt is not None and call.doubt.reason == TIMED_OUT
-    text = texts["timed_out" if timed_out else "no_outcome"].format(at=f"{at:%Y-%m-%d %H:%M:%S} UTC", n=call.attempts)
+    name = "doubt_timed_out" if call.doubt is not None and call.doubt.reason == TIMED_OUT else "doubt_no_outcome"
+    text = TEXTS.text(language, name, at=f"{at:%Y-%m-%d %H:%M:%S} UTC", n=call.attempts)
     if call.settled is not None and call.settled.note:
-        text = texts["probed"].format(text=text, note=call.settled.note)
+        text = TEXTS.text(language, "doubt_probed", text=text, note=call.settled.note)
     return text
 
 
@@ -142,29 +132,30 @@ async def settle_doubt(
     clock: Clock | None = None,
     redactor: Redactor | None = None,
 ) -> Trace:
-    """Write down what a person says of a call in doubt; the run goes on from there when it is resumed.
+    """Record what a person says about a call in doubt; the run continues from there when it is resumed.
 
-    Takes the run: no process may be at work on it. Gives its trace as it is then.
+    The run is acquired, so no process may be at work on it. Returns its trace as it is then. `clock` is by default the
+    machine's, `redactor` that of this process's environment.
 
     Raises:
         RunNotFound: the journal has no such run.
-        ConfigError: no call of this id is in doubt, a call to be repeated may be under way, or `how` is no answer.
-        FenceLost: a process went on with the run at this moment.
+        ConfigError: no call of this id is in doubt, a call to be repeated may be under way, or `how` is unknown.
+        FenceLost: a process resumed the run at this moment.
     """
     if how not in SETTLINGS:
-        raise ConfigError(f"{how!r} says nothing of a call in doubt.", hint=f"Say one of: {', '.join(SETTLINGS)}.")
-    seen = Trace(run_id, await journal.load(run_id))
-    _require_over(seen, _require_doubt(seen, call_id), how, (clock or SystemClock()).now())
-    lease = await journal.acquire(run_id, at=len(seen))
+        raise ConfigError(f"{how!r} does not settle a call in doubt.", hint=f"Give one of: {', '.join(SETTLINGS)}.")
+    clock, redactor = clock or SystemClock(), redactor if redactor is not None else redactor_for(None, ())
+    before = Trace(run_id, await journal.load(run_id))
+    _require_ended(before, _require_doubt(before, call_id), how, clock.now())
+    lease = await journal.acquire(run_id, at=len(before))
     trace = Trace(run_id, await journal.load(run_id))
     call = _require_doubt(trace, call_id)
-    facts: list[Fact] = [doubt_settled_by(call_id, how, by, note)]
-    if call.doubt is None:  # its process died, and nobody has written that down yet
+    facts: list[Fact] = [_settled_by(call_id, how, by, note)]
+    if call.doubt is None:  # its process died, and nobody has recorded that yet
         facts.insert(0, InDoubt(call_id=call_id, reason=NO_OUTCOME))
     events: list[Event] = []
-    clean = redactor if redactor is not None else redactor_for(None, ())
     for fact in facts:
-        event = Event(len(trace), (clock or SystemClock()).now(), clean.fact(fact))
+        event = Event(len(trace), clock.now(), redactor.fact(fact))
         trace.append(event)
         events.append(event)
     await journal.append(lease, events)
@@ -180,13 +171,13 @@ def _require_doubt(trace: Trace, call_id: str) -> CallView:
     if trace.finished is not None:
         hint = "The run is over; a run that was stopped asks when it is resumed."
     else:
-        open_calls = [one for one, view in trace.pending.items() if view.attempts]
+        open_calls = [open_id for open_id, view in trace.pending.items() if view.attempts]
         hint = f"Calls in doubt: {', '.join(open_calls) or 'none'}."
     raise ConfigError(f"Run {trace.run_id}: {call_id} is not in doubt.", hint=hint)
 
 
-def _require_over(trace: Trace, call: CallView, how: Settling, now: float) -> None:
-    """Refuse to repeat a call that a living process may still be at: nobody wrote down that it is in doubt."""
+def _require_ended(trace: Trace, call: CallView, how: Settling, now: float) -> None:
+    """Refuse to repeat a call that a live process may still be running: nobody recorded that it is in doubt."""
     card = trace.card(call.requested.tool)
     left_s = (call.started_at or 0.0) + (card.timeout_s if card is not None else 0.0) - now
     if how == "repeat" and call.doubt is None and trace.paused is None and left_s > 0:
@@ -196,58 +187,27 @@ def _require_over(trace: Trace, call: CallView, how: Settling, now: float) -> No
         )
 
 
-def _late(timeout_s: float | None) -> ToolTimeout:
-    return ToolTimeout(f"the probe gave no answer within {timeout_s:g} s")
+def _timeout_error(timeout_s: float | None) -> ToolTimeout:
+    return ToolTimeout(TEXTS.run_text("probe_late", s=timeout_s))
 
 
 async def _ask_probe(probe: Probe, values: Mapping[str, Any], context: ToolContext) -> Any:
     if probe.is_async:
         return await probe.invoke(values, context)
-    answer = await POOL.run(partial(_in_thread, probe, values, context))
-    return await answer if inspect.iscoroutine(answer) else answer
+    report = await POOL.run(partial(_invoke_in_thread, probe, values, context))
+    return await report if inspect.iscoroutine(report) else report
 
 
-def _in_thread(probe: Probe, values: Mapping[str, Any], context: ToolContext) -> Any:
+def _invoke_in_thread(probe: Probe, values: Mapping[str, Any], context: ToolContext) -> Any:
     try:
         return probe.invoke(values, context)
     except (KeyboardInterrupt, GeneratorExit, StopIteration) as error:
         raise RuntimeError(f"{type(error).__name__} was raised in the probe") from error
 
 
-def _settled(call_id: str, happened: bool | None, note: str = "") -> DoubtSettled:
-    return DoubtSettled(call_id=call_id, happened=happened, by=PROBE, note=note)
-
-
-def _is_nothing(answer: Any) -> bool:
-    """An empty list of findings, a count of 0, a False of another library: no output by which a call has happened."""
+def _is_empty(report: Any) -> bool:
+    """An empty list, a count of 0, a False of another library: no output that shows that a call has happened."""
     try:
-        return not answer
-    except Exception:  # noqa: BLE001  # a value may refuse to be asked; whether it is an output is told next
+        return not report
+    except Exception:  # noqa: BLE001  # a value may refuse its truth; whether it is an output is checked next
         return False
-
-
-def _with_output(
-    tool: Tool, call_id: str, answer: Any, outcome: Callable[[Tool, str, ToolOutput], Outcome]
-) -> tuple[DoubtSettled, Outcome | None]:
-    """A call that happened, with the output that its probe has found."""
-    try:
-        output = tool.render(answer)
-    except TaoError as error:
-        return _settled(call_id, True, f"what the probe gave is no output of it: {error.message}"), None
-    return _settled(call_id, True), outcome(tool, call_id, output)
-
-
-_TEXTS: dict[str, dict[str, str]] = {
-    "en": {
-        "no_outcome": "It was started at {at} (attempt {n}), and the process stopped before its outcome was kept: "
-        "it may have happened or not.",
-        "timed_out": "It was started at {at} (attempt {n}) and gave no result in time: it may have happened or not, or "
-        "may still happen.",
-        "probed": "{text} The tool's own check found nothing out: {note}.",
-    },
-    "zh": {
-        "no_outcome": "它于 {at} 开始（第 {n} 次），结果保存之前进程停止：可能已生效，也可能没有。",
-        "timed_out": "它于 {at} 开始（第 {n} 次），没有按时返回结果：可能已生效，可能没有，也可能稍后才生效。",
-        "probed": "{text}工具自身的检查没有查明：{note}。",
-    },
-}

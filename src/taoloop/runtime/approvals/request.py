@@ -1,93 +1,42 @@
-"""A question to a person about calls of one kind, and the answer to it."""
+"""Questions to a person about calls of a run, and the answers to them.
+
+A run asks as few questions as there are kinds of calls: those that one rule asks about are one question. A call that is
+high-risk is always a question of its own.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import copy
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from taoloop.core.cards.tool_card import ToolCard
-from taoloop.core.decision import call_digest
-from taoloop.core.events import ApprovalGiven, ApprovalRefused, ApprovalScope, Source
+from taoloop.core.decision import Call, call_digest
+from taoloop.core.events import ActionRequested, ApprovalGiven, ApprovalRefused, ApprovalScope, Paused, Source
+from taoloop.core.policy import Policy
+from taoloop.core.trace import Trace
 from taoloop.core.views.steps import TIMEOUT, CallView
+from taoloop.policy import CodeRule, is_high_risk, judge, tainted
+from taoloop.policy.rules import Budgets, rule_matches
+from taoloop.runtime.engine.clock import Clock
+from taoloop.runtime.texts import TEXTS
 
+Settling = Literal["happened", "repeat", "leave"]
+"""What a person says about a call in doubt: it happened; it did not, run it again; it stays open."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApprovalRequest:
-    """The question: may this exact call run? `reasons` say why it is asked, `rule` which rule of the policy asks.
-
-    `sources` tell for each argument where its value came from. `grave`: the call is hard to undo and nobody named its
-    target, so nothing may be allowed by default, and nothing beyond this call. `digest` names tool and arguments
-    exactly, `policy` the version of the policy. `since` is when the question was first left open (None: it is put for
-    the first time), `expires_at` when it is refused for want of an answer (None: never).
-    `batch` are the other calls of the same decision that the same rule asks about: an answer may be for them too.
-    With a `doubt` it is another question: did this call, of which no outcome is known, happen? The text says what is
-    known; `ApprovalAnswer.settle` answers it.
-    """
-
-    run_id: str
-    call_id: str
-    tool: str
-    args: Mapping[str, Any]
-    reasons: tuple[str, ...]
-    card: ToolCard | None
-    sources: tuple[Source, ...] = ()
-    rule: str = ""
-    grave: bool = False
-    policy: str = ""
-    digest: str = ""
-    since: float | None = None
-    expires_at: float | None = None
-    batch: tuple[ApprovalRequest, ...] = ()
-    doubt: str = ""
-    reason_codes: tuple[str, ...] = ()
-    """A stable code for each of the reasons; "" for one in the operator's own words."""
-
-    @property
-    def has_always(self) -> bool:
-        """Whether an answer may allow further calls: not of a grave one, nor of a tool that needs a yes each time."""
-        return not self.grave and not (self.card is not None and self.card.requires_approval)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApprovalAnswer:
-    """A person's answer. `note` goes to the model with a refusal; `args` replace the model's arguments.
-
-    `batch`: the answer is for the other calls of the question too. Without it, it is for this call alone, and the
-    others are asked about next; so who looks at one call only can never allow another one.
-    `scope` says what else is allowed: `rule`, this tool whenever the same rule would ask in this run, from the other
-    calls of this question on; `values`, the values of this call as if they stood in the task.
-    `settle` answers a doubt: the call happened, is to be repeated, or stays open. Without it a yes means that it
-    happened, a no that it stays open: nothing is repeated unless that is said.
-    `digits`: decimals in `args` as the person wrote them, by JSON pointer (`{"/amount": "1.10"}`), where a float has
-    other digits; tools that send numbers on send these. None: numbers that were not changed stay as the model wrote
-    them.
-    """
-
-    approved: bool
-    by: str = "user"
-    note: str = ""
-    args: Mapping[str, Any] | None = None
-    scope: ApprovalScope = "call"
-    batch: bool = False
-    settle: Literal["happened", "repeat", "leave"] | None = None
-    digits: Mapping[str, str] | None = None
-
-
-_SETTLINGS = ("happened", "repeat", "leave")
+SETTLINGS: tuple[Settling, ...] = get_args(Settling)
 
 RESERVED_NAMES = frozenset({"guard", "probe", TIMEOUT})
-"""Who speaks where no person does: no answer may be signed like that."""
-
-_LOG = logging.getLogger("taoloop")
+"""The names of those that answer and are not persons: no answer may be in one of them."""
 
 EXPLICIT_YES_WORDS = frozenset(
     {"yes", "approve", "approved", "confirm", "confirmed", "是", "同意", "批准", "确认", "允许"}
 )
-"""The replies that approve a high-risk call, at a terminal and to the gateway: an explicit word, no `ok` in passing."""
+"""The replies that approve a high-risk call, at a terminal and to the gateway: an explicit word, not a passing `ok`."""
 
 _YES_EN = {"y", "allow", "ok", "okay", "go", "go_ahead", "do_it", "sure"}
 YES_WORDS = EXPLICIT_YES_WORDS | _YES_EN | {"是的", "好", "好的", "可以", "行"}
@@ -97,19 +46,119 @@ _NO_EN = {"no", "n", "deny", "denied", "refuse", "reject", "rejected", "cancel",
 NO_WORDS = _NO_EN | {"不", "否", "不要", "不行", "拒绝", "取消", "不同意", "不可以"}
 """The replies that deny a call."""
 
+_LOG = logging.getLogger("taoloop")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalRequest:
+    """A question to a person: may this exact call run? With a `doubt`: did this call happen?"""
+
+    run_id: str
+    """The run that asks."""
+
+    call_id: str
+    """The call that the question is about."""
+
+    tool: str
+    """The tool that would be called."""
+
+    args: Mapping[str, Any]
+    """The arguments of the call."""
+
+    reasons: tuple[str, ...]
+    """Why the question is asked, in the run's language."""
+
+    card: ToolCard | None
+    """The card of the tool; None where the run has no such tool."""
+
+    sources: tuple[Source, ...] = ()
+    """For each argument, where its value came from."""
+
+    rule: str = ""
+    """The rule of the policy that asks."""
+
+    grave: bool = False
+    """Whether the call is hard to undo and nobody named its target: then nothing may be allowed by default, and
+    nothing beyond this call."""
+
+    policy: str = ""
+    """The version of the policy that asks."""
+
+    digest: str = ""
+    """The digest of the tool and its arguments, which names exactly this call."""
+
+    since: float | None = None
+    """When the question was first left open, in seconds since the epoch; None while it is asked for the first time."""
+
+    expires_at: float | None = None
+    """When the question counts as refused because nobody answered, in seconds since the epoch; None for never."""
+
+    batch: tuple[ApprovalRequest, ...] = ()
+    """The other calls of the same decision that the same rule asks about; an answer may be for them too."""
+
+    doubt: str = ""
+    """What is known about a call whose outcome is unknown. It makes this another question: did the call happen?
+    `ApprovalAnswer.settle` answers it."""
+
+    reason_codes: tuple[str, ...] = ()
+    """A stable code for each of the reasons; "" for one in the operator's own words."""
+
+    @property
+    def has_always(self) -> bool:
+        """Whether an answer may allow further calls: not if it is high-risk or its tool needs one each time."""
+        return not self.grave and not (self.card is not None and self.card.requires_approval)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalAnswer:
+    """A person's answer to a question."""
+
+    approved: bool
+    """Whether the call may run. For a call in doubt without `settle`: True says that it happened, False leaves it open.
+    """
+
+    by: str = "user"
+    """Who answers."""
+
+    note: str = ""
+    """What the person says about it; with a refusal the model reads it."""
+
+    args: Mapping[str, Any] | None = None
+    """The arguments that replace the model's; None leaves them."""
+
+    scope: ApprovalScope = "call"
+    """What else is allowed: `rule`, this tool whenever the same rule would ask in this run, from the other calls of
+    this question on; `values`, the values of this call as if they were in the task."""
+
+    batch: bool = False
+    """Whether the answer is for the other calls of the question too. Otherwise they are asked about next, so a person
+    who looks at one call only can never allow another one."""
+
+    settle: Settling | None = None
+    """What a call in doubt is: it happened, is to be repeated, or stays open. Nothing is repeated unless this says so.
+    """
+
+    digits: Mapping[str, str] | None = None
+    """Decimals in `args` as the person wrote them, by JSON pointer (`{"/amount": "1.10"}`), where a float has other
+    digits; tools that pass numbers on use these. None leaves unchanged numbers as the model wrote them."""
+
+
 Approver = Callable[[ApprovalRequest], ApprovalAnswer | bool | Awaitable[ApprovalAnswer | bool | None] | None]
 """Answers a question; None means "not now": the run then waits."""
 
+CallAnswers = list[tuple[CallView, ApprovalAnswer]]
+"""Calls, each with the answer about it."""
+
 
 class SerializedApprover:
-    """An approver that is asked only while nobody else who shares the lock is: a person gets one question at a time."""
+    """An approver that answers one question at a time, among all that share the lock."""
 
-    def __init__(self, approver: Approver, asking: asyncio.Lock) -> None:
-        self.approver, self.asking = approver, asking
+    def __init__(self, approver: Approver, lock: asyncio.Lock) -> None:
+        self.approver, self.lock = approver, lock
 
     async def __call__(self, request: ApprovalRequest) -> ApprovalAnswer | bool | None:
-        """The answer of the approver, once those before it have theirs."""
-        async with self.asking:
+        """The answer of the approver, once the earlier questions have theirs."""
+        async with self.lock:
             answer = self.approver(request)
             return await answer if inspect.isawaitable(answer) else answer
 
@@ -120,47 +169,47 @@ async def ask(approver: Approver, request: ApprovalRequest, timeout_s: float | N
     An approver that raises or answers something else has not answered: that is logged, and the run waits.
 
     Raises:
-        TimeoutError: there was no answer in time. Waiting for somebody else's question to be answered does not count.
+        TimeoutError: there was no answer in time. Waiting for another question to be answered does not count.
     """
     if isinstance(approver, SerializedApprover):
-        async with approver.asking:
+        async with approver.lock:
             return await ask(approver.approver, request, timeout_s)
     loop = asyncio.get_running_loop()
     began = loop.time()
     try:
-        async with asyncio.timeout(timeout_s) as bound:
+        async with asyncio.timeout(timeout_s) as time_limit:
             answer = approver(request)
             if inspect.isawaitable(answer):
                 answer = await answer
     except Exception as error:  # whatever an approver raises is no answer
-        if isinstance(error, TimeoutError) and bound.expired():
+        if isinstance(error, TimeoutError) and time_limit.expired():
             raise
         _LOG.exception("the approver of run %s failed at %s", request.run_id, request.call_id)
         return None
     if timeout_s is not None and loop.time() - began > timeout_s:  # it blocked, so nothing could end it
         raise TimeoutError
-    return normalise_answer(answer, request.run_id)
+    return _normalise_answer(answer, request.run_id)
 
 
-def normalise_answer(answer: object, run_id: str) -> ApprovalAnswer | None:
-    """What an approver gave, if it is an answer; anything else is logged, for it could not be kept."""
+def _normalise_answer(answer: object, run_id: str) -> ApprovalAnswer | None:
+    """What an approver returned, if it is an answer; anything else is logged, for it could not be stored."""
     if isinstance(answer, bool):
         return ApprovalAnswer(approved=answer)
-    if answer is None or (isinstance(answer, ApprovalAnswer) and _is_on_offer(answer)):
+    if answer is None or (isinstance(answer, ApprovalAnswer) and _is_valid(answer)):
         return answer
     _LOG.error("the approver of run %s answered %r: no bool, None or ApprovalAnswer", run_id, answer)
     return None
 
 
-def _is_on_offer(answer: ApprovalAnswer) -> bool:
-    """Whether the fields are of their types: a fact with others could be written, and never read again."""
+def _is_valid(answer: ApprovalAnswer) -> bool:
+    """Whether the fields are of their types: a fact with others could be written, and never parsed again."""
     by, note, scope, settle = (getattr(answer, name) for name in ("by", "note", "scope", "settle"))
     return (
         isinstance(by, str)
         and by not in RESERVED_NAMES
         and isinstance(note, str)
         and scope in get_args(ApprovalScope)
-        and (settle is None or settle in _SETTLINGS)
+        and (settle is None or settle in SETTLINGS)
     )
 
 
@@ -179,3 +228,180 @@ def answer_fact(call: CallView, answer: ApprovalAnswer) -> ApprovalGiven | Appro
         scope=answer.scope,
         digits=answer.digits if edited else None,
     )
+
+
+def unanswered_calls(trace: Trace) -> list[CallView]:
+    """The calls of a run that have been asked about and have no answer."""
+    return [call for call in trace.pending.values() if call.needs_person]
+
+
+def approval_request(trace: Trace, call: CallView) -> ApprovalRequest:
+    """The question about one call."""
+    requested = call.requested
+    card = trace.card(requested.tool)
+    since, timeout_s = open_since(trace, requested.call_id), trace.agent.policy.approval_timeout_s
+    return ApprovalRequest(
+        run_id=trace.run_id,
+        call_id=requested.call_id,
+        tool=requested.tool,
+        args=copy.deepcopy(requested.args),  # what the approver does to it must not change what was asked
+        reasons=requested.reasons,
+        reason_codes=requested.reason_codes,
+        card=card,
+        sources=requested.sources,
+        rule=requested.rule,
+        grave=is_high_risk(card, requested.sources),
+        policy=requested.policy,
+        digest=requested.digest,
+        since=since,
+        expires_at=None if since is None or timeout_s is None else since + timeout_s,
+    )
+
+
+def open_since(trace: Trace, call_id: str) -> float | None:
+    """When a question was first left open: the first pause after the request, in seconds since the epoch.
+
+    The time is the journal's. A clock that went back between the request and the pause counts from the request.
+    """
+    since = None
+    for event in reversed(trace.events):  # the call is pending, so it was requested by the last decision
+        if isinstance(event.fact, Paused):
+            since = event.at
+        elif isinstance(event.fact, ActionRequested) and event.fact.call_id == call_id:
+            return None if since is None else max(since, event.at)
+    return since
+
+
+def seconds_left(trace: Trace, call_id: str, now: float) -> float | None:
+    """The seconds that a question may still stay open; None for ever, 0 or less where its time is over.
+
+    A clock that is behind the pause has measured nothing, so all the time is left.
+    """
+    timeout_s, since = trace.agent.policy.approval_timeout_s, open_since(trace, call_id)
+    if timeout_s is None or since is None:
+        return timeout_s
+    return timeout_s - max(0.0, now - since)
+
+
+def apply_answer(answer: ApprovalAnswer, call: CallView, batch: Iterable[CallView]) -> CallAnswers:
+    """The calls that an answer is for. Edited arguments are one call's; `rule` allows the others of its tool too."""
+    answers = [(call, answer)]
+    if answer.args is not None:
+        return answers
+    scope = "call" if answer.scope == "rule" else answer.scope
+    for other in batch:
+        same_tool = other.requested.tool == call.requested.tool
+        if answer.batch or (answer.approved and answer.scope == "rule" and same_tool):
+            answers.append((other, replace(answer, scope=scope)))
+    return answers
+
+
+def denying_rule(trace: Trace, call: CallView, answer: ApprovalAnswer, rules: tuple[CodeRule, ...] = ()) -> str | None:
+    """Why the operator's rules, which bind people too, deny the edited arguments of an answer; None if they do not."""
+    card = trace.card(call.requested.tool)
+    if answer.args is None or card is None:
+        return None
+    edited = Call(tool=call.requested.tool, args=answer.args)
+    title = None
+    for rule in rules:
+        verdict = judge(trace, edited, card, Policy(profile="autonomous"), rules=(rule,))
+        if verdict.kind == "deny" and verdict.rule != "foreign_destructive":
+            title = getattr(rule, "__name__", type(rule).__name__)
+            break
+    if title is None:
+        title = _denying_policy_rule(trace, call, edited, card)
+    return None if title is None else TEXTS.text(trace.agent.language, "edit_denied", title=title)
+
+
+def _denying_policy_rule(trace: Trace, call: CallView, edited: Call, card: ToolCard) -> str | None:
+    """The title of the rule that denies the edited call, judged at the point of the trace where the call was."""
+    policy = trace.agent.policy
+    if not policy.rules:
+        return None
+    budgets = Budgets(policy, {card.name: card for card in trace.agent.tools})
+    for event in trace.events:
+        if not (isinstance(event.fact, ActionRequested) and event.fact.call_id == call.requested.call_id):
+            budgets.fold(event)
+    is_tainted = tainted(trace) or call.requested.written is not None
+    for rule in policy.rules:
+        counts = rule.calls_over is not None or rule.total_over
+        matches = rule_matches(rule, card, edited.args, tainted=is_tainted)
+        if matches and not (counts and not budgets.exceeded(rule, edited.args)):
+            return rule.title if rule.verdict == "deny" else None
+    return None
+
+
+class Questions:
+    """Puts the questions of one run to one approver, each once; what nobody answers now is postponed."""
+
+    def __init__(self, trace: Trace, approver: Approver | None, clock: Clock) -> None:
+        self._trace, self._approver, self._clock = trace, approver, clock
+        self._postponed: set[str] = set()
+        self._asked_at: dict[str, float] = {}  # by call id, on the clock that never goes back
+
+    async def ask_next(self, calls: Iterable[CallView]) -> CallAnswers:
+        """The answers to the next question, so that what they allow runs before anything else is asked.
+
+        None at all if no question has an answer now.
+        """
+        waiting = {call.requested.call_id: call for call in calls if call.needs_person}
+        expired = [call for call_id, call in waiting.items() if self._seconds_left(call_id) <= 0]
+        if expired:
+            return self._time_out(expired)
+        while self._approver is not None:
+            requests = [
+                approval_request(self._trace, call)
+                for call_id, call in waiting.items()
+                if call_id not in self._postponed
+            ]
+            if not requests:
+                break
+            request = _first_of_kind(requests)
+            batch = [waiting[each.call_id] for each in (request, *request.batch)]
+            if answers := await self._ask(self._approver, request, batch):
+                return answers
+            self._postponed |= {each.call_id for each in (request, *request.batch) if each.tool == request.tool}
+        return []
+
+    def _seconds_left(self, call_id: str) -> float:
+        left_s = seconds_left(self._trace, call_id, self._clock.now())
+        if left_s is None:
+            return float("inf")
+        timeout_s = self._trace.agent.policy.approval_timeout_s or 0.0
+        if call_id in self._asked_at:
+            left_s = min(left_s, timeout_s - (self._clock.tick() - self._asked_at[call_id]))
+        return left_s
+
+    async def _ask(self, approver: Approver, request: ApprovalRequest, calls: list[CallView]) -> CallAnswers:
+        call_ids = [call.requested.call_id for call in calls]
+        for call_id in call_ids:
+            self._asked_at.setdefault(call_id, self._clock.tick())
+        left_s = min(self._seconds_left(call_id) for call_id in call_ids)
+        bounded = left_s != float("inf")
+        if bounded and request.expires_at is None:
+            request = replace(request, expires_at=self._clock.now() + left_s)
+        try:
+            answer = await ask(approver, request, left_s if bounded else None)
+        except TimeoutError:
+            return self._time_out(calls)
+        if answer is None:
+            return []
+        if not request.has_always and answer.scope == "rule":
+            why = "is high-risk" if request.grave else "needs approval for each call"
+            _LOG.warning("run %s: %s %s, so only this call is allowed", request.run_id, request.call_id, why)
+            answer = replace(answer, scope="call")
+        return apply_answer(answer, calls[0], calls[1:])
+
+    def _time_out(self, calls: Iterable[CallView]) -> CallAnswers:
+        """The answer to questions that nobody answered in time: no."""
+        agent = self._trace.agent
+        note = TEXTS.text(agent.language, "approval_timeout", s=agent.policy.approval_timeout_s or 0.0)
+        return [(call, ApprovalAnswer(approved=False, by=TIMEOUT, note=note)) for call in calls]
+
+
+def _first_of_kind(requests: list[ApprovalRequest]) -> ApprovalRequest:
+    """The first question, with the others of its kind as its batch: those that the same rule asks about."""
+    first = requests[0]
+    if first.grave:
+        return first
+    return replace(first, batch=tuple(each for each in requests[1:] if each.rule == first.rule and not each.grave))

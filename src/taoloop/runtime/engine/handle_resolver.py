@@ -1,4 +1,8 @@
-"""The handles of one run (`Policy(observations="handles")`): filled in before tools are called and in the answer."""
+"""The handles of one run (`Policy(observations="handles")`): replaced by values in tool calls and in the answer.
+
+The planning model sees handles in place of observations. It may ask a question about them, which a model without tools
+answers.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,8 @@ from typing import Any
 import pydantic_core
 
 from taoloop.core.decision import Answer, AnswerCheck, Problem, excerpt
-from taoloop.core.events import Fault, Finished
+from taoloop.core.effects import CallModel, ModelRequest
+from taoloop.core.events import Fact, Fault, Finished, Observed
 from taoloop.core.handles import (
     MAX_FILLED_CHARS,
     READER,
@@ -23,70 +28,117 @@ from taoloop.core.handles import (
     substitute_handles,
     value_of,
 )
+from taoloop.core.preview import preview
 from taoloop.core.trace import Trace
 from taoloop.dialects.parsing.strict_json import answer_values, dumps
+from taoloop.dialects.prompt.side_questions import answer_schema, parse_reader_answer, question_prompt
+from taoloop.dialects.reply_events import reply_to_events
+from taoloop.errors import ModelError, ToolError
 from taoloop.journals.base import Journal
 from taoloop.models.base import Model
-from taoloop.runtime.engine.observation_reader import ObservationReader
 from taoloop.runtime.output_type import BAD_ANSWER
+from taoloop.runtime.texts import TEXTS
 
-_TEXTS: dict[str, dict[str, str]] = {
-    "en": {
-        UNKNOWN_HANDLE: "{handle} names nothing that there is.",
-        "hint": "$obs3 is what came back for call_3, from the next step on; a path such as $obs3.items[0].name must"
-        " exist in it. Within a text write ${obs3.name}.",
-        TOO_LONG: "What the handles stand for is longer than {most:,} characters together.",
-        "misfit": "The final answer does not fit the output schema once its handles are filled in.",
-    },
-    "zh": {
-        UNKNOWN_HANDLE: "{handle} 没有对应的内容。",
-        "hint": "$obs3 是 call_3 的返回，从下一步起可用；路径（如 $obs3.items[0].name）必须存在。"
-        "在文本中写 ${obs3.name}。",
-        TOO_LONG: "这些名称所代表的内容合计超过 {most:,} 个字符。",
-        "misfit": "填入名称所代表的值之后，最终答案不符合输出 schema。",
-    },
-}
+_MAX_CHARS, _CHARS_PER_TOKEN = 200_000, 2
+
+
+class ObservationReader:
+    """Answers a question about observations, for a call of `ask_about`: the counterpart of `ParentRun` for an agent.
+
+    Its model call is a fact of the run (`purpose` read), recorded before the observation of the call.
+    """
+
+    def __init__(
+        self, resolver: HandleResolver, step: int, note: Callable[[Fact], None], tick: Callable[[], float]
+    ) -> None:
+        self._resolver, self._step, self._note, self._tick = resolver, step, note, tick
+
+    async def answer(self, handles: list[str], question: str, answer_form: Any) -> Any:
+        """The answer to a question about the values of handles, in the form `answer_form`.
+
+        Raises:
+            ToolError: there is none, or the model failed. The planning model sees only the code.
+        """
+        resolver, trace, agent = self._resolver, self._resolver.trace, self._resolver.trace.agent
+        await resolver.load(handles)  # after a resume nothing is loaded yet
+        tokens = agent.context_tokens
+        chars = _MAX_CHARS if tokens is None else min(_MAX_CHARS, tokens * _CHARS_PER_TOKEN)
+        contents = {handle: _preview_of(resolver.value_of(handle), chars // len(handles)) for handle in handles}
+        nonce = trace.started.nonce if trace.started is not None else ""
+        request = ModelRequest(
+            task="",
+            trace=trace,
+            messages=question_prompt(agent.prompts, nonce, question, answer_form, contents),
+            dialect=agent.dialect,
+            purpose="read",
+            turn=trace.model_calls,
+            temperature=0.0,
+            max_output_tokens=agent.max_output_tokens,
+            timeout_s=agent.model_timeout_s,
+            reply_schema=answer_schema(answer_form),
+        )
+        began = self._tick()
+        try:
+            reply = await resolver.model.complete(request)
+            facts = reply_to_events(CallModel(request=request, step=self._step), reply, self._tick() - began)
+        except ModelError as error:
+            raise ToolError(str(error), code="reader_failed") from error
+        for fact in facts:
+            self._note(fact)
+        answer = parse_reader_answer(reply.text, answer_form)
+        if answer is None:
+            raise ToolError(TEXTS.text(agent.language, "reader_no_answer"), code="no_answer")
+        return answer
+
+    def settled(self, observed: Observed) -> Observed:
+        """The observation as it is: the reply before it has the tokens that were used."""
+        return observed
+
+
+def _preview_of(value: Any, chars: int) -> str:
+    return preview(inline_text(value), "text" if isinstance(value, str) else "json", chars).text
 
 
 class HandleResolver:
-    """What the observations of one run hold, for the executor alone.
+    """The values behind the handles of one run, for the executor alone.
 
-    `load` must have been called for a value before anything is filled into it: long outputs lie in the journal.
-    `check_answer` is the judge of the run's answers where they must fit a schema.
+    `load` must have been called for a value before its handles are replaced: long outputs are in the journal.
+    `check_answer` checks the run's answers if they must fit a schema.
     """
 
     def __init__(self, trace: Trace, journal: Journal, model: Model, check_answer: AnswerCheck | None = None) -> None:
-        self._trace, self._journal, self._model, self._check_answer = trace, journal, model, check_answer
+        self.trace, self.model = trace, model
+        self._journal, self._check_answer = journal, check_answer
         self._values: dict[int, Any] = {}
         self._filled: set[str] = set()
 
     async def load(self, value: Any) -> None:
-        """Fetch the whole outputs that the handles in a value are of."""
+        """Fetch the complete outputs that the handles in a value refer to."""
         for number in numbers_in(value) - self._values.keys():
-            call = self._trace.calls.get(f"call_{number}")
+            call = self.trace.calls.get(f"call_{number}")
             observed = call.observed if call is not None else None
             if observed is None or not observed.ok:
                 continue
             text = observed.output
             if observed.artifact is not None:
-                artifact = await self._journal.artifact(self._trace.run_id, observed.artifact)
+                artifact = await self._journal.artifact(self.trace.run_id, observed.artifact)
                 if artifact is None:
                     continue  # a preview is not the value
                 text = artifact.body
-            with suppress(ValueError):  # what is called JSON and is none has no value
+            with suppress(ValueError):  # output that is marked as JSON and cannot be parsed has no value
                 self._values[number] = pydantic_core.from_json(text) if observed.form == "json" else text
 
-    def takes_values(self, call_id: str) -> bool:
-        """Whether something was filled into the arguments of a call."""
+    def has_filled(self, call_id: str) -> bool:
+        """Whether handles in the arguments of a call were replaced."""
         return call_id in self._filled
 
-    def filled(self, call_id: str, tool: str, args: Any) -> Any:
-        """The arguments with their values, the same object where there is no handle; or the fault that names one."""
+    def fill(self, call_id: str, tool: str, args: Any) -> Any:
+        """The arguments with values for handles, the same object if there are none; or the fault of an unknown one."""
         try:
             if tool == READER:  # it takes handles as they are
                 for handle in args.get("handles", ()) if isinstance(args, Mapping) else ():
                     if isinstance(handle, str):
-                        self._value_of(handle)
+                        self.value_of(handle)
                 return args
             filled = substitute_handles(args, self._find)
         except BadHandleError as error:
@@ -98,7 +150,7 @@ class HandleResolver:
         return filled
 
     def check(self, answer: Answer) -> Answer | Problem:
-        """The answer as the model wrote it, or what is wrong with it; no word of what its handles stand for."""
+        """The answer as the model wrote it, or what is wrong with it; never the values of its handles."""
         try:
             filled = self._filled_answer(answer)
         except BadHandleError as error:
@@ -107,22 +159,22 @@ class HandleResolver:
             return self._problem(answer, TOO_LONG)
         if not numbers_in(answer.text):
             return filled
-        return self._problem(answer, "misfit") if isinstance(filled, Problem) else answer
+        return self._problem(answer, "handle_misfit") if isinstance(filled, Problem) else answer
 
-    async def finished(self, fact: Finished) -> Finished:
-        """The end of the run with the values in its answer: for the person, and not for the model."""
+    async def fill_answer(self, fact: Finished) -> Finished:
+        """The end of the run with the values in its answer, for the person and not for the model."""
         if fact.answer is None or not numbers_in(fact.answer):
             return fact
         await self.load(fact.answer)
         try:
             filled = self._filled_answer(Answer(text=fact.answer))
-        except (BadHandleError, TooLongError):  # of a run that was begun in another mode, or an artifact that is gone
+        except (BadHandleError, TooLongError):  # the run began in another mode, or an artifact is gone
             return fact
         return fact if isinstance(filled, Problem) else replace(fact, answer=filled.text)
 
-    def reading(self, step: int, note: Callable[[Any], None], tick: Callable[[], float]) -> ObservationReader:
-        """What a call of the reader is lent: this run's model, and the values."""
-        return ObservationReader(self._trace, self._model, step, note, tick, self.load, self._value_of)
+    def reader(self, step: int, note: Callable[[Any], None], tick: Callable[[], float]) -> ObservationReader:
+        """What answers the question of one call."""
+        return ObservationReader(self, step, note, tick)
 
     def _filled_answer(self, answer: Answer) -> Answer | Problem:
         if self._check_answer is None:
@@ -137,16 +189,19 @@ class HandleResolver:
     def _find(self, number: int) -> Any:
         return self._values[number]
 
-    def _value_of(self, handle: str) -> Any:
+    def value_of(self, handle: str) -> Any:
+        """The value of a handle, such as `$obs3.items[0]`.
+
+        Raises:
+            BadHandleError: it refers to nothing.
+        """
         return value_of(handle, self._find)
 
     def _text(self, name: str, **values: object) -> str:
-        texts = _TEXTS.get(self._trace.agent.language, _TEXTS["en"])
-        return texts[name].format(most=MAX_FILLED_CHARS, **values)
+        return TEXTS.text(self.trace.agent.language, name, most=MAX_FILLED_CHARS, **values)
 
     def _fault(self, code: str, **values: object) -> Fault:
-        texts = _TEXTS.get(self._trace.agent.language, _TEXTS["en"])
-        return Fault(code=code, message=self._text(code, **values), hint=texts["hint"] if values else "")
+        return Fault(code=code, message=self._text(code, **values), hint=self._text("handle_hint") if values else "")
 
     def _problem(self, answer: Answer, name: str, **values: object) -> Problem:
         return Problem(code=BAD_ANSWER, message=self._text(name, **values), excerpt=excerpt(answer.text))

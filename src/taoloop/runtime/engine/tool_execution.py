@@ -19,7 +19,7 @@ from taoloop.journals.base import Artifact
 from taoloop.runtime.engine.clock import Clock
 from taoloop.runtime.engine.stdout_capture import CapturedOutput, capture_output
 from taoloop.runtime.engine.time_limit import within
-from taoloop.runtime.engine.worker_threads import POOL
+from taoloop.runtime.threads import POOL
 from taoloop.tools.tool import Tool, ToolContext, ToolOutput
 
 MAX_MESSAGE_CHARS = 2_000

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from taoloop.core.trace import Trace
 from taoloop.errors import Refused, TaoError
-from taoloop.runtime.approvals.questions import unanswered_calls
+from taoloop.runtime.approvals.request import unanswered_calls
 from taoloop.serve.gateway.client_tools import open_client_calls
 from taoloop.serve.gateway.run_request import RunRequest
 

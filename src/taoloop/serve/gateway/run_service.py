@@ -24,9 +24,8 @@ from taoloop.errors import (
     RunNotResumable,
     UnknownName,
 )
-from taoloop.runtime.agent_setup import FINDERS, PAGING_TOOL
 from taoloop.runtime.approvals.inbox import pending_approvals
-from taoloop.runtime.bound_agent import bind
+from taoloop.runtime.bound_agent import FINDERS, PAGING_TOOL, bind
 from taoloop.runtime.chat import has_untrusted_turns, load_history
 from taoloop.runtime.engine.clock import new_nonce, new_run_id
 from taoloop.runtime.output_type import OutputValidator

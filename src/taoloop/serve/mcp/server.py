@@ -29,8 +29,8 @@ from taoloop.runtime.agent import Agent
 from taoloop.runtime.approvals.request import ApprovalAnswer, ApprovalRequest, Approver
 from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.engine.clock import new_nonce
+from taoloop.runtime.journal_access import require_resumable
 from taoloop.runtime.result import Result
-from taoloop.runtime.run_lock import require_resumable
 from taoloop.runtime.runner import Listener
 from taoloop.runtime.subagent import egress_without_approval, tier_of
 from taoloop.runtime.tool_call_run import ToolCallRuns

@@ -20,7 +20,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.server.lowlevel import Server
 from mcp.shared.message import SessionMessage
 
-from taoloop.runtime.engine.worker_threads import WorkerThreads
+from taoloop.runtime.threads import WorkerThreads
 
 MAX_LINE_BYTES = 4 * 1024 * 1024
 """The longest message; a longer one is dropped and answered with an error."""

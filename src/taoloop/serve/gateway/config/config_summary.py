@@ -16,8 +16,7 @@ from taoloop.models.registry import is_provider
 from taoloop.models.wrappers.build import split_specs
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.agent_settings import AUTO
-from taoloop.runtime.agent_setup import FINDERS, PAGING_TOOL
-from taoloop.runtime.bound_agent import bind
+from taoloop.runtime.bound_agent import FINDERS, PAGING_TOOL, bind
 from taoloop.runtime.tool_source import sources_in
 from taoloop.serve.gateway.config.model import ApiKey, GatewayConfig, ServedAgent
 from taoloop.serve.gateway.higress.file import FixedUrlModel

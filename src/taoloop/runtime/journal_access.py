@@ -1,0 +1,178 @@
+"""How a run gets its journal: opened once per file and process, acquired under a lease, and locked while it is driven.
+
+A lease decides which worker may write to a run; it carries a fence, which the journal checks at each append (how and
+why: `taoloop.journals.base`). A lock shows that the lease's process is alive, so that no other worker acquires the run
+by mistake.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from taoloop.core.cards.tool_card import Tier
+from taoloop.core.trace import Trace
+from taoloop.errors import ConfigError, RunHeld, RunNotResumable
+from taoloop.journals.base import Journal, Lease, locks_of
+from taoloop.runtime.threads import require_asyncio
+from taoloop.tools.toolbox import Toolbox
+
+if TYPE_CHECKING:
+    from taoloop.journals.sqlite.journal import SqliteJournal
+
+_RANK: dict[Tier | None, int] = {"read": 0, "draft": 1, "write": 2, None: 3, "destructive": 3}
+
+
+def require_resumable(trace: Trace, toolbox: Toolbox) -> None:
+    """Refuse a run that this agent cannot resume, before it is acquired.
+
+    Raises:
+        RunNotResumable: it never began, or is completed.
+        ConfigError: a tool of the run has a stricter tier now, needs approval now, or can no longer be repeated.
+        UnknownName: a tool of the run is missing.
+    """
+    if trace.started is None:
+        raise RunNotResumable(f"Run {trace.run_id} never began.", hint="Start a new run.")
+    if trace.status == "completed":
+        raise RunNotResumable(f"Run {trace.run_id} is completed.", hint="Start a new run.")
+    for card in trace.agent.tools:
+        known = toolbox.get(card.name).card
+        if _RANK[known.tier] > _RANK[card.tier]:
+            raise ConfigError(
+                f"The tool {card.name!r} had the tier {card.tier!r} when the run began and has {known.tier!r} now.",
+                hint="A call that was judged for the milder tier must not run under the stricter one: start a new run.",
+            )
+        if known.requires_approval and not card.requires_approval:
+            raise ConfigError(
+                f"The tool {card.name!r} needs a person's approval for each call now, and did not when the run began.",
+                hint="A call that was judged without it must not run: start a new run.",
+            )
+        if (card.idempotent and not known.idempotent) or (card.transactional and not known.transactional):
+            raise ConfigError(
+                f"The tool {card.name!r} could be repeated when the run began, and cannot be any more.",
+                hint="An interrupted call would be repeated by its old card: start a new run.",
+            )
+
+
+async def acquire_run(journal: Journal, run_id: str, *, at: int | None, take_over: bool) -> Lease:
+    """Acquire an existing run (`Journal.acquire`), with `take_over` even from a process that is at work on it.
+
+    Raises:
+        RunHeld: another process is at work on it.
+        FenceLost: the run has other than `at` events: another worker acquired it at this moment.
+    """
+    if not take_over:
+        await require_unlocked(journal, run_id)
+    return await journal.acquire(run_id, at=at)
+
+
+async def require_unlocked(journal: Journal, run_id: str) -> None:
+    """Refuse a run that a process is at work on, if the journal can tell.
+
+    Raises:
+        RunHeld: names the process.
+    """
+    run_locks = locks_of(journal)
+    if run_locks is not None and (holder := await run_locks.holder(run_id)) is not None:
+        raise RunHeld(
+            f"Run {run_id} is under way: {holder} is at work on it.",
+            hint="Wait for it, stop it there, or take the run over: --take-over, in code take_over=True.",
+        )
+
+
+@contextmanager
+def run_lock(journal: Journal, lease: Lease) -> Iterator[None]:
+    """Lock a lease that was just acquired, as long as the block runs and the process lives."""
+    run_locks = locks_of(journal)
+    if run_locks is None:
+        yield
+        return
+    run_locks.lock(lease)
+    try:
+        yield
+    finally:
+        run_locks.release(lease)
+
+
+class SharedJournals:
+    """The journals in use, by resolved path, however many runs use each. May be used from any thread and event loop.
+
+    Several journals on one file would compete for its lock, and each would have a thread and two connections.
+    """
+
+    def __init__(self) -> None:
+        self._before_forks: list[dict[Path, _SharedJournal]] = []
+        self._open: dict[Path, _SharedJournal] = {}
+        self._lock = threading.Lock()
+
+    @asynccontextmanager
+    async def use(self, path: str | Path) -> AsyncIterator[SqliteJournal]:
+        """The journal in the file `path`; opened by its first user, closed by the last.
+
+        Raises:
+            JournalError: it cannot be opened; the text says why.
+        """
+        shared = self._enter(path)
+        try:
+            await shared.journal.open()
+            yield shared.journal
+        finally:
+            if self._leave(shared):
+                await shared.journal.close()
+
+    def forget(self) -> None:
+        """Drop all journals: for a forked child, which may not even close those of its parent."""
+        self._before_forks.append(self._open)
+        self._open, self._lock = {}, threading.Lock()
+
+    def _enter(self, path: str | Path) -> _SharedJournal:
+        from taoloop.journals.sqlite.journal import SqliteJournal  # noqa: PLC0415  # only where a file is named
+
+        path = Path(os.path.realpath(path))  # unlike Path.resolve it never raises: opening the file will
+        with self._lock:
+            shared = self._open.get(path)
+            if shared is None:
+                shared = self._open[path] = _SharedJournal(SqliteJournal(path))
+            shared.users += 1
+        return shared
+
+    def _leave(self, shared: _SharedJournal) -> bool:
+        """Whether that was the last user."""
+        with self._lock:
+            shared.users -= 1
+            is_last = shared.users == 0
+            if is_last and self._open.get(shared.journal.path) is shared:  # else this is a forked child
+                del self._open[shared.journal.path]
+        return is_last
+
+
+class _SharedJournal:
+    def __init__(self, journal: SqliteJournal) -> None:
+        self.journal, self.users = journal, 0
+
+
+JOURNALS = SharedJournals()
+"""The journals of this process that agents with a path have open."""
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
+    os.register_at_fork(after_in_child=JOURNALS.forget)
+
+
+@asynccontextmanager
+async def open_journal(journal: Journal | str | Path) -> AsyncIterator[Journal]:
+    """A journal, or the one in a file, open as long as the block runs.
+
+    Raises:
+        ConfigError: no asyncio event loop is running.
+        JournalError: the file cannot be opened.
+    """
+    require_asyncio()
+    if isinstance(journal, str | Path):
+        async with JOURNALS.use(journal) as opened:
+            yield opened
+    else:
+        yield journal
