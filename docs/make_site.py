@@ -33,9 +33,6 @@ SECTIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 )
 """The sections of the navigation, by reader: English title, Chinese title, pages in order."""
 
-API_MODULES = ("taoloop", "taoloop.policy", "taoloop.dialects", "taoloop.models", "taoloop.journals", "taoloop.testing")
-"""What the API reference shows: the names that these modules export."""
-
 
 def build(target: Path) -> None:
     """Build both sites: English in `target`, Chinese in `target/zh`.
@@ -84,9 +81,13 @@ def page_text(page: str, language: str) -> str:
             text = (path if path.exists() else path.with_name(f"{page.upper()}.md")).read_text(encoding="utf-8")
             text = text.replace("](docs/", "](")
         case "modules":
-            text = _module_list()
+            text = _load_script("make_modules").page()
         case "api":
-            text = "# API\n\n" + "\n\n".join(f"::: {module}" for module in API_MODULES) + "\n"
+            text = (
+                "# API\n\n"
+                + "\n\n".join(f"::: {module}" for module in _load_script("make_api").public_modules())
+                + "\n"
+            )
         case _:
             path = DOCS / f"{page}{suffix}"
             text = (path if path.exists() else DOCS / f"{page}.md").read_text(encoding="utf-8")
@@ -114,14 +115,14 @@ def site_links(text: str) -> str:
     )
 
 
-def _module_list() -> str:
-    spec = importlib.util.spec_from_file_location("make_modules", DOCS / "make_modules.py")
+def _load_script(name: str) -> Any:
+    """A script of this folder as a module."""
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
     if spec is None or spec.loader is None:
-        raise ImportError("docs/make_modules.py cannot be loaded")
+        raise ImportError(f"docs/{name}.py cannot be loaded")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    text: str = module.page()
-    return text
+    return module
 
 
 def config_text(language: str) -> str:

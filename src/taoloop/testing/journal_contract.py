@@ -33,10 +33,13 @@ from taoloop.core.stored_events import head_of
 from taoloop.errors import FenceLost, IllegalEvent, JournalError, RunExists, RunNotFound, TaoError
 from taoloop.journals.base import Artifact, Journal, Lease, RunRow
 
+__all__ = ["STARTED", "JournalContract", "events", "note", "refused"]
+
 Body = Callable[[Any, Journal], Coroutine[Any, Any, None]]
 E = TypeVar("E", bound=TaoError)
 
 STARTED = RunStarted(task="How many posts?", agent=AgentSpec(name="counter"), nonce="n0")
+"""The first event of the runs in these tests."""
 
 
 def note(number: int) -> Noted:
@@ -76,7 +79,7 @@ def contract(body: Body) -> Callable[[Any], None]:
 
 
 class JournalContract:
-    """Derive, and override `make_journal`."""
+    """The tests that every journal has to pass: derive a test class, and override `make_journal`."""
 
     async def make_journal(self) -> Journal:
         """A new, empty journal."""
