@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
@@ -65,29 +64,23 @@ class AutoResumer:
 
     async def scan(self) -> None:
         """Search the journal once."""
-        if (
-            snapshot := self._snapshot()
-        ) is not self._last_snapshot:  # runs that could not be resumed may be with other keys or agents
+        snapshot = self._snapshot()
+        if snapshot is not self._last_snapshot:  # with other keys or agents, runs may be resumed that could not before
             self._last_snapshot = snapshot
             self._event_counts.clear()
-        rows = await snapshot.journal.runs(limit=_MAX_ROWS, status="waiting")
-        counts: Counter[str] = Counter()
-        for row in rows:
-            counts[_outer_run_id(row)] += row.events
-        self._event_counts = {run_id: count for run_id, count in self._event_counts.items() if run_id in counts}
-        for row in rows:
-            if (
-                row.run_id != _outer_run_id(row) or row.run_id in self._tasks
-            ):  # an inner run is resumed with its outer run
+        families: dict[str, list[RunRow]] = {}  # an inner run is resumed with its outer run
+        for row in await snapshot.journal.runs(limit=_MAX_ROWS, status="waiting"):
+            families.setdefault(row.run_id.partition(".")[0], []).append(row)
+        self._event_counts = {run_id: count for run_id, count in self._event_counts.items() if run_id in families}
+        for run_id, rows in families.items():
+            run_ids, count = [row.run_id for row in rows], sum(row.events for row in rows)
+            if run_id not in run_ids or run_id in self._tasks or self._event_counts.get(run_id) == count:
                 continue
-            if self._event_counts.get(row.run_id) != counts[row.run_id]:
-                self._event_counts[row.run_id] = counts[row.run_id]
-                try:
-                    await self._resume_if_answered(
-                        row.run_id, [inner.run_id for inner in rows if _outer_run_id(inner) == row.run_id]
-                    )
-                except TaoError as error:  # the others must not wait for it
-                    _LOG.warning("run %s waits and cannot be loaded: %s", row.run_id, error)
+            self._event_counts[run_id] = count
+            try:
+                await self._resume_if_answered(run_id, run_ids)
+            except TaoError as error:  # the others must not wait for it
+                _LOG.warning("run %s waits and cannot be loaded: %s", run_id, error)
 
     async def _resume_if_answered(self, run_id: str, run_ids: Iterable[str]) -> None:
         """Resume a run if nothing is open any more, in it and in its waiting inner runs."""
@@ -106,8 +99,7 @@ class AutoResumer:
         snapshot = self._snapshot()
         served = snapshot.config.agents.get(labels.get("agent", ""))
         key = next((key for key in snapshot.config.keys if key.name == labels["key"]), None)
-        may_use_agent = key is not None and (not key.agents or labels.get("agent") in key.agents)
-        if served is None or (snapshot.config.keys and not may_use_agent):
+        if served is None or (snapshot.config.keys and (key is None or not key.may_use(served.name))):
             _LOG.warning(
                 "run %s was answered; its key or agent is no longer served, so it stays waiting: tao resume", run_id
             )
@@ -130,11 +122,6 @@ class AutoResumer:
         if warning != self._last_warning:
             self._last_warning = warning
             _LOG.warning("%s", warning)
-
-
-def _outer_run_id(row: RunRow) -> str:
-    """The id of the outermost run: inner runs are named after it."""
-    return row.run_id.partition(".")[0]
 
 
 def _is_open(trace: Trace) -> bool:

@@ -189,7 +189,7 @@ class QuotaUse:
 def unenforceable_budgets(config: GatewayConfig, language: str = "en") -> Iterator[str]:
     """A warning for each model that a key with a budget may use, and whose price is unknown: it costs nothing of it."""
     for name, served in config.agents.items():
-        keys = [key.name for key in config.keys if key.usd_per_day is not None and name in (key.agents or (name,))]
+        keys = [key.name for key in config.keys if key.usd_per_day is not None and key.may_use(name)]
         if keys:
             for spec in _unpriced_models(served.agent):
                 yield TEXTS.text(language, "unknown_price", model=spec, agent=name, keys=", ".join(keys))

@@ -108,7 +108,7 @@ class RequestContext:
             ApiErrorRaised: there is none that this key may use.
         """
         served, key = self.config.agent_for(model), self.key
-        if served is None or (key is not None and key.agents and served.name not in key.agents):
+        if served is None or (key is not None and not key.may_use(served.name)):
             message = f"The model `{model[:200]}` does not exist or you do not have access to it. See GET /v1/models."
             raise ApiErrorRaised(ApiError(status=404, message=message, param="model", code="model_not_found"))
         self.record.agent = served.name
@@ -117,7 +117,7 @@ class RequestContext:
     def permitted_agents(self) -> list[ServedAgent]:
         """The agents that this key may use."""
         agents, key = self.config.agents.values(), self.key
-        return [served for served in agents if key is None or not key.agents or served.name in key.agents]
+        return [served for served in agents if key is None or key.may_use(served.name)]
 
     def report_ignored_fields(self, names: Sequence[str]) -> None:
         """Name in a header which fields of the request have no effect."""

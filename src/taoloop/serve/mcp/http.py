@@ -89,7 +89,8 @@ class ListenAddress:
     @property
     def is_local(self) -> bool:
         """Whether only this machine can reach it."""
-        return self.host == "localhost" or (_parse_ip(self.host) is not None and _parse_ip(self.host).is_loopback)  # type: ignore[union-attr]
+        address = _parse_ip(self.host)
+        return self.host == "localhost" or (address is not None and address.is_loopback)
 
     @property
     def is_everywhere(self) -> bool:

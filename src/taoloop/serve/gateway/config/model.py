@@ -119,6 +119,10 @@ class ApiKey:
     may_approve: bool = True
     """Whether its client may answer approvals."""
 
+    def may_use(self, agent: str) -> bool:
+        """Whether its client may use the agent of this name."""
+        return not self.agents or agent in self.agents
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayConfig:
