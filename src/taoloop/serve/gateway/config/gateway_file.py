@@ -18,9 +18,8 @@ from taoloop.errors import ConfigError, MissingKey
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.tool_source import sources_in
-from taoloop.serve.gateway.agent_host_overrides import apply_host_overrides
 from taoloop.serve.gateway.config.api_keys import KeyRing, check_key, digest_of
-from taoloop.serve.gateway.config.host_overrides import HostOverrides, base_url
+from taoloop.serve.gateway.config.host_overrides import HostOverrides, apply_host_overrides, base_url
 from taoloop.serve.gateway.config.model import (
     DEFAULT_HOST,
     DEFAULT_PORT,
