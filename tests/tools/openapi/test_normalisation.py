@@ -121,3 +121,8 @@ JUNK = st.recursive(
 def test_whatever_stands_there_becomes_a_valid_schema(junk: Any) -> None:
     made = standalone_schema({"properties": {"it": junk}})
     findings(compile_schema(made, "it"), {"it": None})
+
+
+@pytest.mark.parametrize("names", [("not", "items", "contains"), ("contains", "items", "not")])
+def test_nested_keywords_keep_the_order_of_the_document(names: tuple[str, ...]) -> None:
+    assert tuple(standalone_schema({name: {"type": "string"} for name in names})) == names

@@ -125,10 +125,7 @@ def tier_of(operation: Operation, source: OpenapiSource) -> Tier:
     if (entry := best_match(operation, source.tiers)) is not None:
         return source.tiers[entry]
     declared = operation.extensions.get("x-tier")
-    for tier in TIERS:
-        if declared == tier:
-            return tier
-    return _TIERS.get(operation.method, "destructive")
+    return next((tier for tier in TIERS if tier == declared), _TIERS.get(operation.method, "destructive"))
 
 
 def needs_approval(operation: Operation, source: OpenapiSource) -> bool:
@@ -163,10 +160,9 @@ def _add_body(
 ) -> None:
     properties: dict[str, Any] = schema["properties"]
     flat = flatten_object(body.schema) if body.args else None
-    components.update(body.schema.get("$defs", {}))
+    rule = _without_components(body.schema, components)
     if flat is None:
-        schema_rule = {key: value for key, value in body.schema.items() if key != "$defs"}
-        properties[body.whole_arg] = _with_description(_note_file_format(schema_rule), body.description)
+        properties[body.whole_arg] = _with_description(_note_file_format(rule), body.description)
         if body.required:
             required.append(body.whole_arg)
         return
@@ -179,13 +175,17 @@ def _add_body(
 
 
 def _parameter_schema(parameter: Parameter, components: dict[str, Any]) -> Any:
-    components.update(parameter.schema.get("$defs", {}))
-    rule = {key: value for key, value in parameter.schema.items() if key != "$defs"}
+    rule = _without_components(parameter.schema, components)
     if parameter.deprecated:
         rule["deprecated"] = True
-    return _with_description(
-        rule, f"{parameter.description} {original_name_note(parameter.name, parameter.arg)}".strip()
-    )
+    note = original_name_note(parameter.name, parameter.arg)
+    return _with_description(rule, f"{parameter.description} {note}".strip())
+
+
+def _without_components(schema: Mapping[str, Any], components: dict[str, Any]) -> dict[str, Any]:
+    """A schema without its `$defs`, which are added to `components`."""
+    components.update(schema.get("$defs", {}))
+    return {key: value for key, value in schema.items() if key != "$defs"}
 
 
 def _with_description(rule: dict[str, Any], note: str) -> dict[str, Any]:
@@ -210,9 +210,7 @@ def _describe(operation: Operation) -> tuple[str, str, str]:
     avoid_when = " ".join(sentence for sentence in parts if _AVOID.search(sentence) and not _USE.match(sentence))
     rest = " ".join(sentence for sentence in parts if not _USE.match(sentence) and not _AVOID.search(sentence))
     if not summary and not rest:
-        rest, use_when, avoid_when = (
-            (description, "", "") if description else (f"{operation.method} {operation.path}", "", "")
-        )
+        rest, use_when, avoid_when = description or f"{operation.method} {operation.path}", "", ""
     if summary and summary[-1] not in ".!?。！？…":
         summary += "."
     purpose = shorten(f"{summary} {rest}".strip(), _MAX_PURPOSE)
@@ -228,9 +226,7 @@ def _result_signature(operation: Operation) -> str:
     for reply in operation.responses:
         if reply.status[:1] == "2" and reply.schema is not None:
             form = schema_signature(reply.schema)
-            if form in ("…", "{…}", "object", "[…]"):
-                return ""
-            return form if len(form) <= _MAX_RETURNS else ""
+            return "" if form in ("…", "{…}", "object", "[…]") or len(form) > _MAX_RETURNS else form
     return ""
 
 
@@ -242,9 +238,8 @@ def _error_cards(operation: Operation) -> tuple[ErrorCard, ...]:
             continue
         code = error_code(reply.status)
         retryable = reply.status.isdigit() and int(reply.status) in RETRYABLE_STATUSES
-        errors.setdefault(
-            code, ErrorCard(code=code, retryable=retryable, advice=shorten(reply.description, _MAX_ADVICE))
-        )
+        advice = shorten(reply.description, _MAX_ADVICE)
+        errors.setdefault(code, ErrorCard(code=code, retryable=retryable, advice=advice))
     return tuple(errors.values())[:_MAX_ERRORS]
 
 
@@ -263,9 +258,8 @@ def _example_cards(schema: Mapping[str, Any]) -> tuple[ExampleCard, ...]:
             args[name] = default
     if not any("examples" in as_mapping(rule) for rule in schema["properties"].values()):
         return ()
-    return (
-        (ExampleCard(args=args),) if args and len(str(args)) <= _MAX_EXAMPLE and _is_valid_example(args, schema) else ()
-    )
+    is_usable = args and len(str(args)) <= _MAX_EXAMPLE and _is_valid_example(args, schema)
+    return (ExampleCard(args=args),) if is_usable else ()
 
 
 def _is_valid_example(args: Mapping[str, Any], schema: Mapping[str, Any]) -> bool:

@@ -12,6 +12,7 @@ from taoloop.tools.openapi.document.operation import Operation
 from taoloop.tools.openapi.settings import OpenapiSource
 
 _MAX_LISTED = 8
+_NO_METHOD, _NO_VALUE = "No operation has the method", "No operation has a parameter or field"
 _OPERATION_SETTINGS = ("operations", "approval", "idempotency", "tiers")
 
 
@@ -38,28 +39,18 @@ def unused_settings(
         for entry in getattr(source, setting):
             if not any(matches_name(name, operation_id, (entry,)) for name, operation_id in document_names.operations):
                 yield setting, f"No operation matches {entry[:80]!r}.", _suggestion(entry, names)
-    tags = {tag.casefold() for tag in document_names.tags}
-    for entry in source.tags:
-        if entry.casefold() not in tags:
-            yield "tags", f"No operation has the tag {entry[:80]!r}.", _suggestion(entry, tuple(document_names.tags))
-    for entry in source.methods:
-        if entry.upper() not in document_names.methods:
-            yield (
-                "methods",
-                f"No operation has the method {entry[:20]!r}.",
-                _suggestion(entry, sorted(document_names.methods)),
-            )
-    known = tuple(schemes)
-    for entry in source.auth:
-        if entry not in known:
-            yield "auth", f"There is no security scheme {entry[:80]!r}.", _suggestion(entry, known)
-    for entry in source.secrets:
-        if entry not in document_names.values:
-            yield (
-                "secrets",
-                f"No operation has a parameter or field {entry[:80]!r}.",
-                _suggestion(entry, sorted(document_names.values)),
-            )
+    tags, schemes = {tag.casefold() for tag in document_names.tags}, tuple(schemes)
+    methods, values = sorted(document_names.methods), sorted(document_names.values)
+    other_tags = [entry for entry in source.tags if entry.casefold() not in tags]
+    checks: tuple[tuple[str, list[str], str, Sequence[str]], ...] = (
+        ("tags", other_tags, "No operation has the tag", tuple(document_names.tags)),
+        ("methods", [name for name in source.methods if name.upper() not in methods], _NO_METHOD, methods),
+        ("auth", [name for name in source.auth if name not in schemes], "There is no security scheme", schemes),
+        ("secrets", [name for name in source.secrets if name not in values], _NO_VALUE, values),
+    )
+    for setting, entries, problem, known in checks:
+        for entry in entries:
+            yield setting, f"{problem} {entry[:80]!r}.", _suggestion(entry, known)
 
 
 def _suggestion(entry: str, known: Sequence[str]) -> str:

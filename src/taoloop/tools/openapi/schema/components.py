@@ -6,7 +6,8 @@ A component is converted once, however many operations use it. Cycles remain ref
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,8 +18,8 @@ from taoloop.tools.openapi.schema.normalisation import make_nullable, normalise
 
 _INVALID_CHARS = re.compile(r"[^A-Za-z0-9_.-]+")
 _MAX_DEPTH = 80  # levels of one schema, which are read recursively
-_RECURSIVE = ("$recursiveRef", "$dynamicRef")
-_SIBLING_KEYS = ("description", "default", "deprecated", "readOnly", "writeOnly")
+_RECURSIVE = frozenset({"$recursiveRef", "$dynamicRef"})
+_SIBLING_KEYS = frozenset({"description", "default", "deprecated", "readOnly", "writeOnly"})
 
 ReportProblem = Callable[[str], None]
 """Reports a problem with a schema, as a sentence."""
@@ -44,29 +45,22 @@ class Components:
         self._pending: list[tuple[str, ResolvedNode, bool]] = []
 
     def read(self, node: Any, base: str) -> dict[str, Any]:
-        """A schema in the file `base`, with its components under `$defs`."""
+        """A schema in the file `base`, with all components that it needs, directly or indirectly, under `$defs`."""
         needs: set[str] = set()
         schema = _SchemaWalk(self, base, "", node, needs).schema(node)
-        return self.with_components(schema if isinstance(schema, dict) else _schema_of_bool(schema), needs)
-
-    def part(self, node: Any, base: str, needs: set[str]) -> Any:
-        """A schema whose components are added later; their names are added to `needs`."""
-        return _SchemaWalk(self, base, "", node, needs).schema(node)
-
-    def with_components(self, schema: dict[str, Any], needs: set[str]) -> dict[str, Any]:
-        """The schema with all components that it needs, directly or indirectly."""
+        if isinstance(schema, bool):
+            schema = {} if schema else {"not": {}}
         components: dict[str, Any] = {}
         pending = sorted(needs, reverse=True)
         while pending:
             name = pending.pop()
             if name not in components:
-                component = self.component(name)
+                component = self._component(name)
                 components[name] = component.schema
                 pending += sorted(component.needs - components.keys(), reverse=True)
         return {**schema, "$defs": components} if components else schema
 
-    def component(self, name: str) -> _Component:
-        """The component with this name."""
+    def _component(self, name: str) -> _Component:
         while self._pending:
             key, target, is_open = self._pending.pop()
             component = self._components[key]
@@ -101,13 +95,8 @@ class _SchemaWalk:
     """Converts one schema of one file; `component` is its name if it is a component, else empty."""
 
     def __init__(self, components: Components, base: str, component: str, root: Any, needs: set[str]) -> None:
-        self._components, self._base, self._component, self._root, self._needs = (
-            components,
-            base,
-            component,
-            root,
-            needs,
-        )
+        self._components, self._base, self._component = components, base, component
+        self._root, self._needs = root, needs
         self._depth = 0
 
     def schema(self, node: Any, *, is_open: bool = False) -> Any:
@@ -124,7 +113,7 @@ class _SchemaWalk:
         try:
             if isinstance(node.get("$ref"), str):
                 return self._read_reference(node)
-            if any(name in node for name in _RECURSIVE):
+            if _RECURSIVE & node.keys():
                 return self._read_self_reference(node)
             part_reader = self.read_open if is_open or _combines_several(node) else self.schema
             return normalise(node, self.schema, request=self._components._request, part_reader=part_reader)
@@ -164,13 +153,11 @@ class _SchemaWalk:
             target = self._find(node["$ref"])
         except BrokenReferenceError as error:
             components._report(f"{error} Any value is accepted there.")
-            return normalise({key: node[key] for key in _SIBLING_KEYS if key in node}, self.schema, request=False)
+            return normalise({key: node[key] for key in node if key in _SIBLING_KEYS}, self.schema, request=False)
         name = components.name_of(target, is_open=is_open and self._is_closed(target.value, target.uri))
         self._needs.add(name)
-        sibling_node = node if components._siblings_count else {key: node[key] for key in _SIBLING_KEYS if key in node}
-        siblings = {key: value for key, value in sibling_node.items() if key not in ("$ref", "nullable", "x-nullable")}
-        sibling_schema = normalise(siblings, self.schema, request=components._request) if siblings else {}
-        schema = {"$ref": f"#/$defs/{name}", **sibling_schema}
+        counted = node.keys() if components._siblings_count else _SIBLING_KEYS
+        schema = {"$ref": f"#/$defs/{name}", **self._siblings(node, counted - {"$ref", "nullable", "x-nullable"})}
         return make_nullable(schema) if node.get("nullable") is True or node.get("x-nullable") is True else schema
 
     def _find(self, reference: str) -> ResolvedNode:
@@ -180,32 +167,29 @@ class _SchemaWalk:
         except BrokenReferenceError:
             if not reference.startswith(("#/$defs/", "#/definitions/")):
                 raise
-            try:  # some generators write pointers relative to the schema
-                return ResolvedNode(
-                    resolve_json_pointer(self._root, reference[1:]), self._base, f"{self._component}{reference[1:]}"
-                )
-            except PointerError:
-                pass
+            with suppress(PointerError):  # some generators write pointers relative to the schema
+                value = resolve_json_pointer(self._root, reference[1:])
+                return ResolvedNode(value, self._base, f"{self._component}{reference[1:]}")
             raise
 
     def _read_self_reference(self, node: Mapping[str, Any]) -> Any:
         """A recursive reference to the component itself, as in 2019-09 and 2020-12."""
-        siblings = {key: value for key, value in node.items() if key not in _RECURSIVE}
-        sibling_schema = normalise(siblings, self.schema, request=self._components._request) if siblings else {}
+        siblings = self._siblings(node, node.keys() - _RECURSIVE)
         if not self._component:
-            return sibling_schema
+            return siblings
         self._needs.add(self._component)
-        return {"$ref": f"#/$defs/{self._component}", **sibling_schema}
+        return {"$ref": f"#/$defs/{self._component}", **siblings}
+
+    def _siblings(self, node: Mapping[str, Any], keys: Collection[str]) -> dict[str, Any]:
+        """The schema of the keywords beside a reference that count."""
+        siblings = {key: value for key, value in node.items() if key in keys}
+        return normalise(siblings, self.schema, request=self._components._request) if siblings else {}
 
 
 def _combines_several(node: Mapping[str, Any]) -> bool:
     """Whether a schema combines several parts that must all hold."""
     parts = node.get("allOf")
     return isinstance(parts, list) and (len(parts) > 1 or "properties" in node)
-
-
-def _schema_of_bool(schema: Any) -> dict[str, Any]:
-    return {} if schema is not False else {"not": {}}
 
 
 def standalone_schema(schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,10 +18,10 @@ TYPE_SPELLINGS: Mapping[str, str] = {
     **{kind: kind for kind in ("object", "array", "string", "boolean", "integer", "number", "null")},
     **dict.fromkeys(("dict", "hashmap", "hashtable", "map", "struct", "json"), "object"),
     **dict.fromkeys(("list", "tuple", "arraylist", "queue", "stack", "set"), "array"),
-    **dict.fromkeys(
-        ("str", "char", "text", "file", "date", "datetime", "date-time", "uuid", "binary", "byte"), "string"
-    ),
-    **dict.fromkeys(("bool",), "boolean"),
+    **dict.fromkeys(("str", "char", "text", "file", "date", "datetime", "date-time", "uuid"), "string"),
+    "binary": "string",
+    "byte": "string",
+    "bool": "boolean",
     **dict.fromkeys(("int", "int32", "int64", "long", "short", "bigint", "int8", "int16"), "integer"),
     **dict.fromkeys(("float", "double", "decimal", "numeric"), "number"),
 }
@@ -49,6 +49,15 @@ _MAX_CHOICES = 20
 
 SchemaReader = Callable[[Any], Any]
 """Normalises a nested schema."""
+
+
+def convert_nested(key: str, value: Any, convert: Callable[[Any], Any]) -> Any:
+    """The value of a keyword of a schema, with each schema in it converted."""
+    if key in MAPS or key == "$defs":
+        return {name: convert(inner) for name, inner in value.items()}
+    if key in LISTS:
+        return [convert(inner) for inner in value]
+    return convert(value) if key in INNER else value
 
 
 def normalise(
@@ -251,14 +260,13 @@ def _discriminator_property(node: Mapping[str, Any]) -> str:
 def _copy_parts(
     node: Mapping[str, Any], schema: dict[str, Any], inner: SchemaReader, part_reader: SchemaReader
 ) -> None:
-    for name in LISTS:
-        if isinstance(parts := node.get(name), list) and parts:
+    for name, parts in node.items():
+        if name in LISTS and isinstance(parts, list) and parts:
             schema[name] = [(part_reader if name == "allOf" else inner)(part) for part in parts]
     if "oneOf" in schema and "anyOf" not in schema and _discriminator_property(node):
         schema["anyOf"] = schema.pop("oneOf")  # the property decides, so a value may satisfy two of the forms
-    for name in INNER:
-        part = node.get(name)
-        if isinstance(part, Mapping | bool) and not (name == "items" and isinstance(part, bool) and part):
+    for name, part in node.items():
+        if name in INNER and isinstance(part, Mapping | bool) and not (name == "items" and part is True):
             schema[name] = inner(part)
     if schema.get("additionalProperties") is False and "allOf" in schema:
         del schema["additionalProperties"]  # it would refuse what the parts of `allOf` require
@@ -269,9 +277,8 @@ def _copy_parts(
 
 
 def _copy_properties(node: Mapping[str, Any], schema: dict[str, Any], inner: SchemaReader, *, request: bool) -> None:
-    for name in MAPS:
-        parts = node.get(name)
-        if isinstance(parts, Mapping) and parts:
+    for name, parts in node.items():
+        if name in MAPS and isinstance(parts, Mapping) and parts:
             schema[name] = {
                 str(key): inner(part)
                 for key, part in parts.items()
@@ -280,12 +287,8 @@ def _copy_properties(node: Mapping[str, Any], schema: dict[str, Any], inner: Sch
             }
     required = node.get("required")
     if isinstance(required, list):
-        properties = node.get("properties")
-        hidden = {
-            str(key)
-            for key, part in (properties.items() if request and isinstance(properties, Mapping) else ())
-            if _is_read_only(part)
-        }
+        properties = as_mapping(node.get("properties")) if request else {}
+        hidden = {str(key) for key, part in properties.items() if _is_read_only(part)}
         names = without_duplicates(name for name in required if isinstance(name, str) and name not in hidden)
         if names:
             schema["required"] = names

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from taoloop.tools.openapi.names import argument_name, is_argument_name, original_name_note
-from taoloop.tools.openapi.schema.normalisation import INNER, LISTS, MAPS
+from taoloop.tools.openapi.schema.normalisation import INNER, LISTS, MAPS, convert_nested
 
 _OBJECT_KEYS = frozenset(
     {"type", "properties", "required", "additionalProperties", "description", "allOf", "$ref", "$defs"}
@@ -126,16 +126,8 @@ def _rename_in(rule: Any, new_names: Mapping[str, str]) -> Any:
         elif key == "required":
             result[key] = [new_names.get(name, name) for name in value]
         elif key == "dependentRequired":
-            result[key] = {
-                new_names.get(n, n): [new_names.get(required_name, required_name) for required_name in names]
-                for n, names in value.items()
-            }
-        elif key in MAPS or key == "$defs":
-            result[key] = {name: _rename_in(inner, new_names) for name, inner in value.items()}
-        elif key in LISTS:
-            result[key] = [_rename_in(inner, new_names) for inner in value]
-        elif key in INNER:
-            result[key] = _rename_in(value, new_names)
+            renamed = {name: [new_names.get(item, item) for item in names] for name, names in value.items()}
+            result[key] = {new_names.get(name, name): names for name, names in renamed.items()}
         else:
-            result[key] = value
+            result[key] = convert_nested(key, value, lambda inner: _rename_in(inner, new_names))
     return result

@@ -7,28 +7,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from taoloop.tools.openapi.document.plain_data import shorten
-from taoloop.tools.openapi.schema.normalisation import INNER, LISTS, MAPS
+from taoloop.tools.openapi.schema.normalisation import INNER, LISTS, MAPS, convert_nested
 
 _MAX_DEPTH = 12
 _MAX_CHAIN = 30  # components within each other, without a level of arguments between them
 _MAX_OPTIONS = 40  # of an enum, if the size is limited
 _TRUNCATION_NOTE = "(more fields; only part is shown)"
-_DROPPED_KEYS = frozenset(
-    {
-        *(
-            "not",
-            "if",
-            "then",
-            "else",
-            "unevaluatedProperties",
-            "unevaluatedItems",
-        ),  # a truncated one could refuse more
-        *("maxContains", "examples", "pattern"),
-    }
-)
+_REFUSING_KEYS = ("not", "if", "then", "else", "unevaluatedProperties", "unevaluatedItems", "maxContains")
+"""Keywords that could refuse more once a part of the schema is truncated."""
+
+_DROPPED_KEYS = frozenset((*_REFUSING_KEYS, "examples", "pattern"))
 _TOP_KEYS = frozenset({"type", "properties", "required", "additionalProperties"})
 _DESCRIPTION_CHARS = (400, 160, 60, 0)  # the maximum length of descriptions, in attempts that become smaller
 
@@ -105,24 +97,16 @@ class _Truncator:
             return self._charge({**_unconstrained(shallow), "description": _truncated_description(shallow)})
         self._charge(shallow)
         for key, value in inner.items():
-            truncated = self._inner(key, value, depth, enclosing)
+            inner_depth = depth if key in LISTS and len(value) == 1 else depth - 1
+            truncated = convert_nested(key, value, partial(self.part, depth=inner_depth, enclosing=enclosing))
             if key == "oneOf" and "anyOf" in inner:
-                shallow.setdefault("allOf", [])
-                shallow["allOf"] = [*shallow["allOf"], {"anyOf": truncated}]
+                shallow["allOf"] = [*shallow.get("allOf", ()), {"anyOf": truncated}]
             elif key == "allOf":
                 shallow["allOf"] = [*truncated, *shallow.get("allOf", ())]
             else:
-                shallow["anyOf" if key == "oneOf" else key] = (
-                    truncated  # a value may satisfy two alternatives once they are truncated
-                )
+                # a value may satisfy two alternatives once they are truncated
+                shallow["anyOf" if key == "oneOf" else key] = truncated
         return shallow
-
-    def _inner(self, key: str, value: Any, depth: int, enclosing: frozenset[str]) -> Any:
-        if key in MAPS:
-            return {name: self.part(part, depth - 1, enclosing) for name, part in value.items()}
-        if key in LISTS:
-            return [self.part(part, depth if len(value) == 1 else depth - 1, enclosing) for part in value]
-        return self.part(value, depth - 1, enclosing)
 
     def _inline(
         self, rule: Mapping[str, Any], enclosing: frozenset[str]
@@ -143,10 +127,8 @@ class _Truncator:
 
     def _shorten(self, shallow: dict[str, Any]) -> None:
         if "description" in shallow:
-            description = shorten(shallow["description"], self._max_text) if self._max_text else ""
-            if description:
-                shallow["description"] = description
-            else:
+            shallow["description"] = shorten(shallow["description"], self._max_text) if self._max_text else ""
+            if not shallow["description"]:
                 del shallow["description"]
         options = shallow.get("enum")
         if isinstance(options, list) and len(options) > _MAX_OPTIONS and self._remaining is not None:
