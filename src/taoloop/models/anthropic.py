@@ -170,7 +170,7 @@ _OPENING = "(The conversation begins.)"
 def turns(messages: Sequence[Message], names: ToolNameMap) -> tuple[str, list[dict[str, Any]]]:
     """The system prompt, and the other messages as turns of user and assistant, the last block marked for caching.
 
-    A system message further down stands in a user turn, so that what was sent before stays as it was.
+    A system message further down becomes part of a user turn, so that what was sent before stays as it was.
     """
     system: list[str] = []
     converted: list[dict[str, Any]] = []
@@ -217,7 +217,7 @@ def _id(call_id: str | None) -> str:
 
 
 def _input(call: ToolCallText) -> dict[str, Any]:
-    """The arguments as an object; what was no object stands under a name of its own."""
+    """The arguments as an object; a value of another kind is put into the field `arguments`."""
     try:
         value = from_json(call.arguments or "{}")
     except ValueError:

@@ -14,12 +14,12 @@ from taoloop.core.message import Delta, ModelReply
 
 
 class Model(Protocol):
-    """Answers requests. One model may serve many runs at once, so it keeps nothing about a run.
+    """Answers requests. One model may serve many runs at once, so it stores nothing about a run.
 
     `spec` is the text that names it in traces and on the command line (`openai:NAME`). `dialect` is the dialect
     that suits it when an agent chooses none.
 
-    `is_language_model`, where a model has it and it is True, says that a language model answers which can be asked what
+    A model may have an attribute `is_language_model`. If it is True, a language model answers, which can be asked what
     a task calls for (`Policy(pin="auto")`); a script cannot.
     """
 
@@ -45,14 +45,14 @@ class Model(Protocol):
         ...
 
     async def close(self) -> None:
-        """Let go of connections. Closing twice is harmless."""
+        """Release connections. Closing twice is harmless."""
         ...
 
 
 DeltaListener = Callable[[Delta], None]
 """Called with each piece of a reply, in the event loop, as soon as the model hands it over.
 
-One that raises is logged, gets no more of that reply, and the run continues.
+A listener that raises is logged and gets no more of that reply; the run continues.
 """
 
 _LOG = logging.getLogger("taoloop")
@@ -61,7 +61,7 @@ _LOG = logging.getLogger("taoloop")
 class DeltaFanout:
     """Passes the pieces of one reply on to its listeners, without a queue.
 
-    `close` is for a reply that is complete or given up: its model may go on sending.
+    `close` is for a reply that is complete or given up: its model may still send pieces.
     """
 
     __slots__ = ("_listeners",)
@@ -129,5 +129,5 @@ class WrappedModel:
 
 
 def is_language_model(model: object) -> bool:
-    """Whether a model says of itself that it is a language model. One that says nothing of it is taken for none."""
+    """Whether a model declares itself a language model; by default it is none."""
     return getattr(model, "is_language_model", False) is True

@@ -111,7 +111,9 @@ class OpenAIStream(ReplyStream):
     def _take_call(self, call: Mapping[str, Any]) -> None:
         function = call.get("function") or {}
         name, call_id, key = text_or_empty(function.get("name")), text_or_empty(call.get("id")), call.get("index")
-        if key is None:  # some servers number no calls: an id or a name begins one, and without them the last goes on
+        if (
+            key is None
+        ):  # some servers number no calls: an id or a name begins one, and without them the last one continues
             key = call_id or (name and ("unnumbered", len(self._numbers))) or next(reversed(self._numbers), 0)
         number = self._numbers.get(key)
         known_id = self._ids.get(number, "")

@@ -10,7 +10,7 @@ from threading import Lock
 from taoloop.core.effects import ModelRequest
 from taoloop.core.message import ModelReply
 from taoloop.errors import RealCallsForbidden
-from taoloop.models.base import Model, is_language_model
+from taoloop.models.base import WrappedModel
 
 VARIABLE = "TAOLOOP_NO_REAL_CALLS"
 """Set to anything but 0 or false: no model of a provider is called, whatever the code says."""
@@ -43,12 +43,8 @@ def is_set(env: Mapping[str, str]) -> bool:
     return env.get(VARIABLE, "").strip().lower() not in _OFF
 
 
-class ForbiddenModel:
+class ForbiddenModel(WrappedModel):
     """Takes the place of a provider's model in an agent whose own environment forbids real calls."""
-
-    def __init__(self, model: Model) -> None:
-        self.spec, self.dialect = model.spec, model.dialect
-        self.is_language_model = is_language_model(model)
 
     async def complete(self, request: ModelRequest) -> ModelReply:  # noqa: ARG002  # it goes nowhere
         """Never a reply.
@@ -57,12 +53,6 @@ class ForbiddenModel:
             RealCallsForbidden: always.
         """
         raise _refusal(self.spec, f"the variable {VARIABLE}")
-
-    def check_used(self, replies: int) -> None:
-        """Nothing was used."""
-
-    async def close(self) -> None:
-        """Nothing was opened."""
 
 
 def _refusal(spec: str, by: str) -> RealCallsForbidden:

@@ -3,14 +3,43 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from taoloop.core.effects import ModelRequest
 from taoloop.core.events import Fact, ModelErred, ModelReplied, RunStarted
 from taoloop.core.message import ModelReply
 from taoloop.core.stored_events import fact_of_record
 from taoloop.errors import ConfigError, JournalCorrupt, ModelContextOverflow, ModelError, ReplayDiverged
+
+_HINT = "Record one with: tao show RUN_ID --json > FILE"
+
+
+def read_records(path: Path | str) -> Iterator[tuple[int, Mapping[str, Any], Fact]]:
+    """The events in a file of JSON lines, as `tao show RUN --json` prints them: line number, record and fact of each.
+
+    Raises:
+        ConfigError: the file cannot be read, or a line of it is no event.
+    """
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = "it is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else error.strerror or error
+        raise ConfigError(f"The recorded run {str(path)!r} cannot be read: {reason}.", hint=_HINT) from error
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+            yield number, record, fact_of_record(record)
+        except (ValueError, KeyError, TypeError, AttributeError, JournalCorrupt) as error:
+            raise not_an_event(path, number, error) from error
+
+
+def not_an_event(path: Path | str, number: int, error: Exception) -> ConfigError:
+    """The error for a line that is no event."""
+    return ConfigError(f"{path}:{number}: this line is no event of a run: {error}.", hint=_HINT)
 
 
 class ReplayModel:
@@ -36,30 +65,7 @@ class ReplayModel:
         Raises:
             ConfigError: the file cannot be read, or a line of it is no event.
         """
-        facts: list[Fact] = []
-        try:
-            lines = Path(path).read_text(encoding="utf-8").splitlines()
-        except OSError as error:
-            why = error.strerror or error
-            raise ConfigError(
-                f"The recorded run {str(path)!r} cannot be read: {why}.",
-                hint="Check the path, or record one with: tao show RUN_ID --json > FILE",
-            ) from error
-        except UnicodeDecodeError as error:
-            raise ConfigError(
-                f"The recorded run {str(path)!r} is not UTF-8 text.",
-                hint="Record one with: tao show RUN_ID --json > FILE",
-            ) from error
-        for number, line in enumerate(lines, 1):
-            if not line.strip():
-                continue
-            try:
-                facts.append(fact_of_record(json.loads(line)))
-            except (ValueError, KeyError, TypeError, JournalCorrupt) as error:
-                raise ConfigError(
-                    f"{path}:{number}: this line is no event of a run: {error}.",
-                    hint="Record one with: tao show RUN_ID --json > FILE",
-                ) from error
+        facts = [fact for _, _, fact in read_records(path)]
         return cls(facts, spec=f"replay:{path}")
 
     @property
@@ -110,4 +116,4 @@ class ReplayModel:
             raise ReplayDiverged(f"The run completed after {replies} of {recorded} recorded replies.")
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Nothing to close."""

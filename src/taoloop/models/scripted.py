@@ -29,7 +29,7 @@ class ScriptedModel:
     Asking for more replies than the script has is an error (the run ends as `model_failed`), and so is a run that
     completes with replies left over. A run that a limit ended may leave replies.
 
-    Where somebody listens to the pieces of a reply, it is handed over in pieces first, at once.
+    Where a listener waits for the pieces of a reply, it gets them first, all at once.
     """
 
     def __init__(self, replies: Sequence[Reply], *, spec: str = "scripted", strict: bool = True) -> None:
@@ -99,7 +99,7 @@ class ScriptedModel:
             )
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Nothing to close."""
 
 
 def pieces(reply: ModelReply) -> Iterator[Delta]:
@@ -159,7 +159,7 @@ def _tool_call(call: Any, index: int, where: str) -> ToolCallText:
 
 
 def _kind(value: object) -> str:
-    """What stands where something else was expected, in plain words."""
+    """A value that is not what was expected, in plain words."""
     if value is None:
         return "empty"
     if isinstance(value, bool):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from taoloop.runtime.after.undo_plan import PlannedUndo, UndoPlan
     from taoloop.runtime.agent import Agent
     from taoloop.runtime.agent_settings import AgentSettings
-    from taoloop.runtime.approvals.in_doubt import Settling, settle_doubt
+    from taoloop.runtime.approvals.in_doubt import settle_doubt
     from taoloop.runtime.approvals.inbox import (
         AnswerRecorded,
         PendingApproval,
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         answer_approval,
         pending_approvals,
     )
-    from taoloop.runtime.approvals.request import ApprovalAnswer, ApprovalRequest, Approver
+    from taoloop.runtime.approvals.request import ApprovalAnswer, ApprovalRequest, Approver, Settling
     from taoloop.runtime.chat import Chat
     from taoloop.runtime.engine.clock import Clock
     from taoloop.runtime.result import Result
@@ -77,9 +77,9 @@ __getattr__, __dir__ = lazy_exports(
         "taoloop.runtime.after.undo_plan": "PlannedUndo UndoPlan",
         "taoloop.runtime.agent": "Agent",
         "taoloop.runtime.agent_settings": "AgentSettings",
-        "taoloop.runtime.approvals.in_doubt": "Settling settle_doubt",
+        "taoloop.runtime.approvals.in_doubt": "settle_doubt",
         "taoloop.runtime.approvals.inbox": "AnswerRecorded PendingApproval add_note answer_approval pending_approvals",
-        "taoloop.runtime.approvals.request": "ApprovalAnswer ApprovalRequest Approver",
+        "taoloop.runtime.approvals.request": "ApprovalAnswer ApprovalRequest Approver Settling",
         "taoloop.runtime.chat": "Chat",
         "taoloop.runtime.engine.clock": "Clock",
         "taoloop.runtime.result": "Result",

@@ -1,4 +1,4 @@
-"""Doubles and contract suites for tests of agents, tools and plug-ins: shipped, so that nobody has to patch."""
+"""Doubles and contract suites for tests of agents, tools and plug-ins: shipped, so that no test has to patch."""
 
 from __future__ import annotations
 

@@ -23,12 +23,19 @@ no answer may be believed; the reply is refused, or the call in it is."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntendedReply:
-    """A reply as the model meant it: its decision, the dialect, the tools on offer, and the reply in canonical form."""
+    """A reply as the model meant it."""
 
     decision: Decision
+    """Its decision."""
+
     dialect: str
+    """The name of the dialect."""
+
     cards: Sequence[ToolCard]
+    """The tools on offer."""
+
     reply: ModelReply
+    """The reply in canonical form."""
 
     @property
     def call(self) -> Call | None:
@@ -61,11 +68,16 @@ Corrupt = Callable[[IntendedReply], ModelReply | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drift:
-    """One class of drift. `corrupt` gives the reply as it would arrive, None where the class does not apply."""
+    """One class of drift."""
 
     name: str
+    """Its name in `DRIFT`."""
+
     outcome: Outcome
+    """What has to become of such a reply."""
+
     corrupt: Corrupt
+    """Returns the reply as it would arrive; None where the class does not apply."""
 
 
 _PROSE = ("text", "json", "fenced")
@@ -87,7 +99,7 @@ def _object_at(text: str) -> tuple[int, int, Any] | None:
 
 
 def _syntax(write: Writer, finish_reason: str | None = None, *, open_end: bool = False) -> Corrupt:
-    """The object of the reply, written by `write`; with `open_end` nothing stands behind it."""
+    """The object of the reply, written by `write`; with `open_end` nothing follows it."""
 
     def corrupt(sent: IntendedReply) -> ModelReply | None:
         if sent.dialect == "native":
@@ -314,7 +326,7 @@ _CLASSES: tuple[tuple[str, Outcome, Corrupt], ...] = (
     ("duplicate_keys", "reject", _syntax(syntax.duplicate_key)),
     ("nan_inf", "reject", _syntax(syntax.not_a_number)),
     ("cut_inside_text", "reject", _syntax(syntax.cut_inside, "stop", open_end=True)),
-    # what stands around it
+    # what surrounds it
     ("prose_around", "recoverable", _text(lambda text: f"Sure, here is my next step.\n\n{text}")),
     ("fence_in_text", "recoverable", _fence),
     ("fence_missing", "recoverable", _unfenced),

@@ -1,4 +1,4 @@
-"""JSON as models write it: the same value in a syntax that is nearly right, or no longer says what was meant."""
+"""JSON as models write it: the same value in a syntax that is nearly right, or that has lost its meaning."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 Writer = Callable[[Any], str | None]
-"""Writes a value that JSON can hold; None where the drift has nothing to get hold of."""
+"""Writes a value that JSON can hold; None where the drift does not apply."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,10 +16,19 @@ class Spelling:
     """How the parts of a value are written; the defaults are JSON's own."""
 
     quotes: tuple[str, str] = ('"', '"')
+    """The opening and the closing quote of a text."""
+
     words: tuple[str, str, str] = ("true", "false", "null")
+    """The words for these three values."""
+
     comma: str = ", "
+    """What separates entries."""
+
     colon: str = ": "
+    """What separates a key from its value."""
+
     bare_keys: bool = False
+    """Whether keys are written without quotes."""
 
     def write(self, value: Any) -> str:
         """The value in this spelling."""
@@ -72,14 +81,14 @@ def texts_in(value: Any) -> Iterator[str]:
 
 
 def has_words(value: Any) -> bool:
-    """Whether true, false or null stands somewhere in a value."""
+    """Whether true, false or null is anywhere in a value."""
     if isinstance(value, dict | list):
         return any(has_words(inner) for inner in (value.values() if isinstance(value, dict) else value))
     return value is None or isinstance(value, bool)
 
 
 def has_plain_keys(value: Any) -> bool:
-    """Whether a value is an object whose keys, its inner ones too, could stand without quotes."""
+    """Whether a value is an object whose keys, inner ones included, could be written without quotes."""
     if isinstance(value, dict):
         return bool(value) and all(
             key.isascii() and key.isidentifier() and (not isinstance(inner, dict) or not inner or has_plain_keys(inner))

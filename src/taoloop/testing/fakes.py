@@ -1,4 +1,7 @@
-"""A small HTTP server that answers as it is told, over a real socket on this machine."""
+"""Fakes of the world outside, for tests: a clock, pauses, host names, an embedding model, and an HTTP server.
+
+They are repeatable and need no network; only the HTTP server opens a socket, on this machine.
+"""
 
 from __future__ import annotations
 
@@ -101,13 +104,13 @@ def _handler(double: HttpDouble) -> type[BaseHTTPRequestHandler]:
 
 
 _TURNS = 20
-"""How many turns of the event loop everybody else gets before time goes on."""
+"""How many turns of the event loop all other tasks get before time moves."""
 
 
 class FakePace:
     """A `Pace` for `Retrying`, `Fallback` and `RateLimited`: time jumps to the next end of a pause.
 
-    Several tasks may pause at once; the one whose pause ends first goes on first. `slept` holds the pauses in
+    Several tasks may pause at once; the one whose pause ends first continues first. `slept` holds the pauses in
     seconds in the order in which they began; `part` is what `random` gives, from 0 up to and not including 1.
     """
 
@@ -124,7 +127,7 @@ class FakePace:
         return self._part
 
     async def sleep(self, seconds: float) -> None:
-        """Pause until the clock says so; if nobody's pause ends before, it is set forward."""
+        """Pause until the clock reaches the end of the pause. If no other pause ends before, the clock is advanced."""
         self.slept.append(seconds)
         end = self.tick() + seconds
         self._ends.append(end)
@@ -160,7 +163,7 @@ class FakeNames:
         """The addresses of a host.
 
         Raises:
-            OSError: nobody has told of it.
+            OSError: the mapping does not have it.
         """
         self.asked.append(host)
         answers = self._answers.get(host)

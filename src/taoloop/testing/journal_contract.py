@@ -43,7 +43,7 @@ STARTED = RunStarted(task="How many posts?", agent=AgentSpec(name="counter"), no
 
 
 def note(number: int) -> Noted:
-    """A small fact that can be told from others."""
+    """A small fact with a number of its own."""
     return Noted(by="contract", text=f"note {number}")
 
 

@@ -1,4 +1,4 @@
-"""Record and replay: real replies once, and from then on the same ones without a network."""
+"""Record and replay: real replies once, and the same replies without a network from then on."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ Mode = Literal["auto", "record", "replay"]
 
 
 class Recorder:
-    """A model that keeps what another one answers in a file, and answers from that file.
+    """A model that records what another one answers in a file, and answers from that file.
 
-    `model` is a model or a spec such as `openai:NAME`; by a spec it is made (and needs its key) only when it is really
-    asked. `path` ends with .yaml, .yml or .json. Modes: `auto` answers what is recorded, and asks and records the rest,
-    unless real calls are forbidden; `replay` never asks; `record` always asks, and puts what comes in the place of
-    what was recorded for the same request.
+    `model` is a model or a spec such as `openai:NAME`; from a spec it is made (and needs its key) only when it is
+    called. `path` ends with .yaml, .yml or .json. Modes: `auto` answers what is recorded, and asks and records the
+    rest, unless real calls are forbidden; `replay` never asks; `record` always asks, and replaces what was recorded
+    for the same request.
 
     A request is known by everything that the model sees: messages, tools, sampling, purpose, model. What differs from
     run to run (the nonce, ids of runs) does not count, nor do time limits, nor texts that fit a regular expression in
     `ignore`, such as a date. Values of environment variables that are named like a secret (KEY, TOKEN, PASSWORD …) are
-    not written; look at the file before you share it all the same. The order of requests does not matter, and runs may
+    not written; look at the file before you share it nevertheless. The order of requests does not matter, and runs may
     overlap; a request that was recorded several times gets its replies in their order, then the last one again.
     """
 
@@ -57,7 +57,7 @@ class Recorder:
 
     @property
     def spec(self) -> str:
-        """That of the model behind it; without one, that of the first recorded request."""
+        """That of the model; without one, that of the first recorded request."""
         if isinstance(self._model, str):
             return self._model
         if self._model is not None:
@@ -67,13 +67,13 @@ class Recorder:
 
     @property
     def dialect(self) -> str:
-        """That of the first recorded request; without any, that of the model behind it."""
+        """That of the first recorded request; without any, that of the model."""
         first = self._recording.first
         return str(first.about["dialect"]) if first is not None else self._real().dialect
 
     @property
     def is_language_model(self) -> bool:
-        """Whether the model behind it is one, as far as that is known: a recording alone has asked what was asked."""
+        """Whether the model is one, as far as that is known; without a model, whether the recording shows it."""
         if isinstance(self._model, str):
             return is_provider(self._model)
         if self._model is not None:
@@ -107,17 +107,17 @@ class Recorder:
         return reply
 
     def check_used(self, replies: int) -> None:
-        """Left to the model behind it, if that answers."""
+        """Passed on to the model, if it answers."""
         if self._mode != "replay" and not isinstance(self._model, str | None):
             self._model.check_used(replies)
 
     async def close(self) -> None:
-        """Close the model behind it, if there is one."""
+        """Close the model, if there is one."""
         if not isinstance(self._model, str | None):
             await self._model.close()
 
     def _not_asked(self) -> str:
-        """Why the model behind is not asked; an empty text if it is."""
+        """Why the model is not asked; an empty text if it is."""
         if self._mode == "replay":
             return "mode='replay' never asks"
         if self._model is None:
@@ -144,7 +144,7 @@ def _patterns(ignore: Sequence[str]) -> tuple[re.Pattern[str], ...]:
 
 
 def _tell(reply: ModelReply, request: ModelRequest) -> None:
-    """Show a recorded reply to whoever watches, each part in one piece."""
+    """Pass a recorded reply to the listener, each part in one piece."""
     if request.on_delta is None:
         return
     if reply.text:

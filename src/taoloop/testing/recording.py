@@ -1,4 +1,4 @@
-"""The file of a recording: what was asked of models and what they answered, in YAML or JSON that people can read."""
+"""The file of a recording: requests to models and their replies, in YAML or JSON that people can read and edit."""
 
 from __future__ import annotations
 
@@ -29,11 +29,16 @@ _KEY_CHARS = 16
 
 @dataclass(frozen=True, slots=True)
 class RequestMasks:
-    """Texts that differ from run to run or must not be kept, each with what stands in its place."""
+    """Texts that differ from run to run or must not be recorded, each with its placeholder."""
 
     pairs: tuple[tuple[str, str], ...]
+    """The ids of the run; a recorded reply gets those of its own run."""
+
     secrets: tuple[tuple[str, str], ...]
+    """The values of variables that are named like secrets, the longest first."""
+
     ignored: tuple[re.Pattern[str], ...]
+    """What does not count in a request."""
 
     @classmethod
     def of(
@@ -55,7 +60,7 @@ class RequestMasks:
         return cls(long_enough, tuple(longest_first), tuple(ignore))
 
     def hide(self, text: str) -> str:
-        """The text as it may be kept."""
+        """The text as it may be recorded."""
         text = replace_surrogates(text)
         for value, mask in (*self.secrets, *self.pairs):
             text = text.replace(value, mask)
@@ -64,30 +69,37 @@ class RequestMasks:
         return text
 
     def show(self, text: str) -> str:
-        """A kept text as it would stand in this run; secrets stay hidden."""
+        """A recorded text with the ids of this run; secrets stay hidden."""
         for value, mask in self.pairs:
             text = text.replace(mask, value)
         return text
 
     def hidden(self, reply: ModelReply) -> ModelReply:
-        """The reply as it may be kept; a separate thinking is not."""
+        """The reply as it may be recorded, without separate thinking."""
         calls = tuple(replace(call, arguments=self.hide(call.arguments)) for call in reply.tool_calls)
         return replace(reply, text=self.hide(reply.text), tool_calls=calls, thinking="")
 
     def mask_reply(self, reply: ModelReply) -> ModelReply:
-        """A kept reply as it would stand in this run."""
+        """A recorded reply with the ids of this run."""
         calls = tuple(replace(call, arguments=self.show(call.arguments)) for call in reply.tool_calls)
         return replace(reply, text=self.show(reply.text), tool_calls=calls)
 
 
 @dataclass(frozen=True, slots=True)
 class RequestKey:
-    """One request: `about` is everything beside its messages and tools; `key` names the whole."""
+    """One request as plain data that is the same in every run of the same test."""
 
     key: str
+    """The digest of everything else, under which replies are recorded."""
+
     about: Mapping[str, Any]
+    """Everything except messages and tools."""
+
     tools: Sequence[Mapping[str, Any]]
+    """The tools, where the API gets them apart from the prompt."""
+
     messages: Sequence[Mapping[str, Any]]
+    """The messages."""
 
     @classmethod
     def of(cls, request: ModelRequest, spec: str, masks: RequestMasks) -> RequestKey:
@@ -161,10 +173,13 @@ _IN_THIS_PROCESS = Lock()
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One request and the replies to it, in the order in which they came."""
+    """One request and the replies to it."""
 
     request: RequestKey
+    """The request."""
+
     replies: tuple[ModelReply, ...]
+    """The replies in the order in which they came."""
 
 
 class Recording:
@@ -190,7 +205,7 @@ class Recording:
         return exchange.replies if exchange is not None else ()
 
     def add(self, request: RequestKey, reply: ModelReply, *, replace: bool) -> None:
-        """Keep a reply behind the others to the same request, or in their place (`anew`), and write the file."""
+        """Add a reply to those to the same request, or `replace` them, and write the file."""
         with _IN_THIS_PROCESS, _alone(self.path):
             self._load()
             before = () if replace else self.replies(request.key)
@@ -243,7 +258,7 @@ def _likeness(candidate: RequestKey, other: RequestKey) -> tuple[int, int, int]:
 
 
 def _document(exchanges: Sequence[Exchange]) -> dict[str, Any]:
-    """The content of the file. What a request shares with an earlier one stands there once."""
+    """The content of the file. What a request shares with an earlier one is written once."""
     toolsets = {
         digest(list(exchange.request.tools)): list(exchange.request.tools)
         for exchange in exchanges
@@ -315,7 +330,7 @@ def _parsed(path: Path, text: str) -> Any:
 def _text_of(path: Path, content: Mapping[str, Any]) -> str:
     if path.suffix.lower() == ".json":
         return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
-    import yaml  # noqa: PLC0415  # likewise
+    import yaml  # noqa: PLC0415  # as above
 
     class Dumper(yaml.SafeDumper):
         """Texts of several lines as blocks, and nothing by reference."""
@@ -335,7 +350,7 @@ def _text_of(path: Path, content: Mapping[str, Any]) -> str:
 
 
 def _write(path: Path, content: Mapping[str, Any]) -> None:
-    """Put the file in its place whole, or leave the old one."""
+    """Replace the file as a whole, or leave the old one."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:

@@ -26,17 +26,16 @@ from taoloop.core.events import (
     ReplyRejected,
     RunStarted,
 )
-from taoloop.core.stored_events import event_record, fact_of_record
+from taoloop.core.stored_events import event_record
 from taoloop.core.trace import TOOL_CALL_LIMIT, Trace
 from taoloop.errors import (
     ConfigError,
     IllegalEvent,
     InvalidArguments,
-    JournalCorrupt,
     ReplayDiverged,
     TaoError,
 )
-from taoloop.models.replay import ReplayModel
+from taoloop.models.replay import ReplayModel, not_an_event, read_records
 from taoloop.policy import judge
 from taoloop.runtime.after.replay import replay
 from taoloop.runtime.result import Result
@@ -60,24 +59,14 @@ def recorded_run(path: Path | str, run_id: str | None = None) -> Trace:
     """
     if run_id is not None:
         return asyncio.run(_stored(Path(path), run_id))
-    try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"The recorded run {str(path)!r} cannot be read: {error}.") from error
     events: list[Event] = []
     recorded_id = ""
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
+    for number, record, fact in read_records(path):
         try:
-            record = json.loads(line)
-            events.append(Event(len(events), float(record["at"]), fact_of_record(record)))
+            events.append(Event(len(events), float(record["at"]), fact))
             recorded_id = recorded_id or str(record["run_id"])
-        except (ValueError, KeyError, TypeError, AttributeError, JournalCorrupt) as error:
-            raise ConfigError(
-                f"{path}:{number}: this line is no event of a run: {error}.",
-                hint="Record one with: tao show RUN_ID --json > FILE",
-            ) from error
+        except (ValueError, KeyError, TypeError) as error:
+            raise not_an_event(path, number, error) from error
     try:
         return Trace(recorded_id, events)
     except IllegalEvent as error:
@@ -148,7 +137,7 @@ class _Judging:
         return None if verdict.kind == fact.verdict else {**_essence(fact), "verdict": verdict.kind}
 
     def _requested_call(self, fact: ActionRequested) -> Call | None:
-        """The call as the model wrote it; None where that is not what was judged (handles stood in it)."""
+        """The call as the model wrote it; None where that is not what was judged (it had handles)."""
         step = next((step_view for step_view in self.recorded.steps if step_view.number == fact.step), None)
         if step is None or not isinstance(step.decision, Act) or fact.written is not None:
             return None

@@ -82,7 +82,7 @@ class OpenedFile(NamedTuple):
 
     @classmethod
     def at(cls, path: Path) -> OpenedFile | None:
-        """The file that is at the path now; None where that cannot be told."""
+        """The file that is at the path now; None where that is not known."""
         absolute = os.path.abspath(path)  # noqa: PTH100  # the folder may be another one later
         try:
             status = os.stat(absolute)  # noqa: PTH116  # three times as fast as `Path.stat`, and done for every commit

@@ -211,7 +211,7 @@ class SqliteJournal:
             self._process = process
         elif self._process != process:
             raise JournalError(
-                f"{self.path}: the journal was opened by another process, of which this one is a fork.",
+                f"{self.path}: the journal was opened by another process, and this one is a fork of it.",
                 hint="Open another one in this process.",
             )
 

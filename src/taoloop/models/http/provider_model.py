@@ -29,8 +29,8 @@ class ProviderModel(ABC):
     """What all providers share; each API says how its requests look and how its replies are read.
 
     A parameter that the model refuses as unsupported (temperature, top_p, stop, max_tokens, a schema) is left out from
-    then on, and a model that only streams is streamed. Nothing is tried again after another failure: that is for
-    whoever calls.
+    then on, and a model that only streams is streamed. After any other failure nothing is
+    retried: that is up to the caller.
     """
 
     _indispensable: ClassVar[frozenset[str]] = frozenset()
@@ -70,7 +70,7 @@ class ProviderModel(ABC):
         return "native"
 
     async def complete(self, request: ModelRequest) -> ModelReply:
-        """One reply, streamed where somebody listens. A provider that reports no usage leaves it at zero.
+        """One reply, streamed where there is a listener. A provider that reports no usage leaves it at zero.
 
         Raises:
             ModelError: there is none; the class says why.
@@ -177,10 +177,10 @@ class ProviderModel(ABC):
         return None
 
     def _tools(self, request: ModelRequest, names: ToolNameMap) -> tuple[list[dict[str, Any]], bool]:
-        """The tools to tell, and whether none may be called."""
+        """The tools to send, and whether none may be called."""
         cards = request.tools if request.native else ()
         closing = request.native and not cards and any(message.tool_calls for message in request.messages)
-        if closing:  # some servers refuse messages with calls where no tools are told
+        if closing:  # some servers refuse messages with calls in a request without tools
             cards = request.trace.agent.tools
         agent, cache = request.trace.agent, self._tool_cache
         if cache[0] is not cards or cache[1] is not agent.tools or cache[2] != agent.language:

@@ -104,7 +104,7 @@ class SseDecoder:
     __slots__ = ("_begun", "_data", "pending")
 
     def __init__(self) -> None:
-        self._begun: list[bytes] = []  # a line of which the end has not come yet
+        self._begun: list[bytes] = []  # a line whose end has not come yet
         self._data: list[bytes] = []
         self.pending = 0
         """Bytes that wait for the end of their line or event."""

@@ -44,7 +44,7 @@ class _CaptureTransport:
         raise _Captured
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Nothing to close."""
 
 
 def openai_target(endpoint: Endpoint) -> HttpTarget:

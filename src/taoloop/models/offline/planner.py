@@ -243,7 +243,7 @@ class _PlanRun:
         """The next call, or the answer.
 
         Raises:
-            _Refusal: a call failed, or gave nothing to go on with.
+            _Refusal: a call failed, or gave nothing to continue with.
         """
         try:
             for node, text in steps:

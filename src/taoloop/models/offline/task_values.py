@@ -118,7 +118,7 @@ def extract_concepts(text: str) -> frozenset[str]:
 
 
 def read_table(table: str) -> dict[str, str]:
-    """The words of a table, each with what stands before the colon of its row; `_` in a word is a space."""
+    """The words of a table, each with the text before the colon of its row; `_` in a word is a space."""
     parts = (part.strip().partition(": ") for line in table.split("\n") for part in line.split(" | "))
     return {word.replace("_", " "): name for name, _, words in parts for word in words.split()}
 

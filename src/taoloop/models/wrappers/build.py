@@ -66,7 +66,7 @@ def build_model(
 
 
 def join_specs(*specs: str) -> str:
-    """The spec of several models in their order, as it stands in a trace."""
+    """The spec of several models in their order, as it is in a trace."""
     return BETWEEN.join(specs)
 
 

@@ -121,7 +121,7 @@ class RateLimited(WrappedModel):
         """The reply of the wrapped model, which is asked when there is room for the call.
 
         Raises:
-            ModelRateLimited: there will be none within the time of the request; it is told at once.
+            ModelRateLimited: there will be none within the time of the request; raised at once.
         """
         reservation, waited_s = await self._wait_for_turn(request)
         if request.timeout_s is not None and waited_s:

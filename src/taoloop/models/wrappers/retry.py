@@ -1,4 +1,4 @@
-"""A model that asks another one again when it failed for a reason that may pass."""
+"""A model that retries another one after a failure that may pass."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ async def complete_within(model: Model, request: ModelRequest, limit_s: float) -
 
 
 class RestartingStream:
-    """Tells whoever watches a reply being written when it begins anew."""
+    """Tells the listener of a streamed reply when the reply starts over."""
 
     def __init__(self, request: ModelRequest) -> None:
         self._listener, self._shown = request.on_delta, False
         self.request = request if request.on_delta is None else replace(request, on_delta=self._hear)
 
     def restart(self) -> None:
-        """What was shown is void; nothing is said if nothing was shown."""
+        """The pieces so far are void; nothing is sent if there were none."""
         if self._shown and self._listener is not None:
             self._shown = False
             DeltaFanout(self._listener)(Delta(kind="restart"))
@@ -60,10 +60,10 @@ _LOG = logging.getLogger("taoloop")
 
 
 class Retrying(WrappedModel):
-    """Tries again what failed with `retryable`; everything else goes on to the caller at once.
+    """Retries what failed with a `retryable` error; any other error is passed to the caller at once.
 
     Each attempt that failed and is followed by another is a warning of the logger `taoloop`, and the error in the end
-    says how many there were. A reply that was being streamed begins anew (`Delta(kind="restart")`).
+    says how many there were. A reply that was being streamed starts over (`Delta(kind="restart")`).
     """
 
     def __init__(self, model: Model, retry: Retry | None = None, *, pace: Pace = REAL_PACE) -> None:

@@ -104,7 +104,7 @@ def test_certificates_that_cannot_be_read_are_named(monkeypatch: pytest.MonkeyPa
 FORGETFUL = """
 import asyncio, gc, os, sys, threading
 sys.path.insert(0, sys.argv[1])
-from tests.models.test_wire import Provider, asking
+from tests.models.http.test_transport import Provider, asking
 from taoloop.models.openai import OpenAIModel
 from taoloop.models.providers import Endpoint
 
