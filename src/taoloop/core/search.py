@@ -89,8 +89,7 @@ def find_text(
             context = " ".join(text[start:end].split())
             matches.append(
                 TextMatch(
-                    start=match.start(),
-                    context=("…" if start else "") + context + ("…" if end < len(text) else ""),
+                    start=match.start(), context=("…" if start else "") + context + ("…" if end < len(text) else "")
                 )
             )
     return tuple(matches), count

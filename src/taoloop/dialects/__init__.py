@@ -70,10 +70,7 @@ register_dialect(NativeDialect())
 
 
 def read_reply(
-    dialect: str,
-    tools: Sequence[ToolCard | Mapping[str, Any]],
-    output: str,
-    finish_reason: str | None = None,
+    dialect: str, tools: Sequence[ToolCard | Mapping[str, Any]], output: str, finish_reason: str | None = None
 ) -> Reading:
     """The one decision in a reply, judged by the tools' schemas; never raises for anything in `output`.
 

@@ -239,11 +239,7 @@ def _tool_name(source: dict[str, Any], keys: list[str], cards: Sequence[ToolCard
 
 
 def _call_by_tool_key(
-    source: dict[str, Any],
-    unknown_keys: list[str],
-    roles: dict[str, list[str]],
-    reason: str,
-    cards: Sequence[ToolCard],
+    source: dict[str, Any], unknown_keys: list[str], roles: dict[str, list[str]], reason: str, cards: Sequence[ToolCard]
 ) -> list[ParsedItem]:
     """`{"tool_name": {its arguments}}`: the only other key is a known tool."""
     if len(unknown_keys) == 1 and not roles["args"] and not roles["observation"]:

@@ -223,11 +223,7 @@ def end_segment(cursor: ReplyCursor, state: ParseState, end: int) -> None:
         _check_trailing_text(state, text)
     elif cursor.segment == "action" and text.strip("`*~ \n") not in ("", "PAUSE"):
         raise ReplyParseError(
-            "stray_text",
-            "text_after_action",
-            text,
-            line=excerpt(text.split("\n", 1)[0]),
-            action=state.pending_action,
+            "stray_text", "text_after_action", text, line=excerpt(text.split("\n", 1)[0]), action=state.pending_action
         )
 
 

@@ -45,10 +45,7 @@ def question_prompt(
         nonce=nonce,
         content="\n\n".join(parts),
     )
-    return (
-        Message(role="system", content=prompts.fill("handles_read")),
-        Message(role="user", content=filled),
-    )
+    return (Message(role="system", content=prompts.fill("handles_read")), Message(role="user", content=filled))
 
 
 def answer_schema(kind: AnswerKind | Sequence[str]) -> dict[str, Any]:

@@ -41,11 +41,7 @@ def compact(value: Any) -> str:
 def _card(card: ToolCard, prompts: PromptSet) -> str:
     details = [prompts.fill(f"card_{name}", text=text) for name, text in _details(card, prompts.language)]
     filled = prompts.fill(
-        "card",
-        tool=card.name,
-        purpose=card.purpose,
-        schema=compact(card.input_schema),
-        details="\n".join(details),
+        "card", tool=card.name, purpose=card.purpose, schema=compact(card.input_schema), details="\n".join(details)
     )
     return filled.rstrip()
 
