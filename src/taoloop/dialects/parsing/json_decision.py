@@ -150,39 +150,68 @@ def plain_key(key: str) -> str:
     return _KEY_SEPARATORS.sub("", key).casefold()
 
 
+@dataclass(frozen=True, slots=True)
+class _Members:
+    """The members of an object by their role."""
+
+    source: dict[str, Any]
+    """The object."""
+    keys: dict[str, list[str]]
+    """The keys of each role."""
+    unknown: list[str]
+    """The keys without a role."""
+    kind: str
+    """What the object says that it is, if that is a call or an answer; else empty."""
+
+    @classmethod
+    def of(cls, source: dict[str, Any]) -> _Members:
+        """The members of this object."""
+        keys: dict[str, list[str]] = {role: [] for role in ROLES}
+        unknown: list[str] = []
+        kind = ""
+        for key, value in source.items():
+            plain = plain_key(key)
+            if plain == "type" and isinstance(value, str) and _is_decision_type(value):
+                kind = plain_key(value)
+            else:
+                role = None if plain in ("type", "kind") else _ROLE_OF.get(plain)
+                (unknown if role is None else keys[role]).append(key)
+        return cls(source, keys, unknown, kind)
+
+    @property
+    def reason(self) -> str:
+        """The thoughts."""
+        return "\n".join(text.strip() for text in self.values("thought") if isinstance(text, str) and text)
+
+    def values(self, role: str) -> list[Any]:
+        """The values of a role."""
+        return [self.source[key] for key in self.keys[role]]
+
+    def error(self, code: str, name: str, **values: object) -> ReplyParseError:
+        """An error about the object."""
+        return ReplyParseError(code, name, dumps(self.source), **values)
+
+
 def _parse_object(source: dict[str, Any], cards: Sequence[ToolCard], depth: int) -> list[ParsedItem]:
-    roles: dict[str, list[str]] = {role: [] for role in ROLES}
-    unknown_keys: list[str] = []
-    kind = ""
-    for key, value in source.items():
-        plain = plain_key(key)
-        if plain == "type" and isinstance(value, str) and _is_decision_type(value):
-            kind = plain_key(value)
-        elif plain in ("type", "kind"):
-            unknown_keys.append(key)
-        else:
-            role = _ROLE_OF.get(plain)
-            (unknown_keys if role is None else roles[role]).append(key)
-    reason = "\n".join(
-        str(source[key]).strip() for key in roles["thought"] if isinstance(source[key], str) and source[key]
-    )
     wrapped_items = _parse_wrapper(source, cards, depth)
     if wrapped_items is not None:
         return wrapped_items
-    name = _tool_name(source, roles["tool"], cards)
-    if name is not None and _only_data(roles, kind) and resolve_tool_name(name, cards) is None:
+    members = _Members.of(source)
+    name = _tool_name(members, cards)
+    if name is not None and _only_data(members) and resolve_tool_name(name, cards) is None:
         return []  # such as {"name": "Alice", "age": 30}
-    if name is None and not roles["final"] and not _is_final_type(kind):
-        if roles["thought"] and not unknown_keys and not roles["args"]:
-            return [ParsedThought(reason)]
-        return _call_by_tool_key(source, unknown_keys, roles, reason, cards)
-    return [_parse_decision(source, roles, unknown_keys, kind, name, reason, cards)]
+    if name is None and not members.keys["final"] and not _is_final_type(members.kind):
+        if members.keys["thought"] and not members.unknown and not members.keys["args"]:
+            return [ParsedThought(members.reason)]
+        return _call_by_tool_key(members, cards)
+    return [_parse_decision(members, name, cards)]
 
 
-def _only_data(roles: dict[str, list[str]], kind: str) -> bool:
+def _only_data(members: _Members) -> bool:
     """Whether nothing but a word that names anything hints at a call."""
-    hints = {plain_key(key) for key in roles["tool"]}
-    return hints <= {"name", "function", "名称"} and not roles["args"] and not roles["final"] and not kind
+    hints = {plain_key(key) for key in members.keys["tool"]}
+    is_bare = not members.keys["args"] and not members.keys["final"] and not members.kind
+    return is_bare and hints <= {"name", "function", "名称"}
 
 
 def _is_decision_type(value: str) -> bool:
@@ -218,15 +247,14 @@ def _is_secondary(key: str, value: Any) -> bool:
     return _ROLE_OF.get(plain) in ("thought", "meta")
 
 
-def _tool_name(source: dict[str, Any], keys: list[str], cards: Sequence[ToolCard]) -> str | None:
+def _tool_name(members: _Members, cards: Sequence[ToolCard]) -> str | None:
     """The tool that is named; None where the keys for it are missing or empty."""
     names: list[str] = []
-    for key in keys:
-        value = source[key]
+    for value in members.values("tool"):
         if value is None:
             continue
         if not isinstance(value, str):
-            raise ReplyParseError("bad_action", "tool_name_no_text", dumps(source), value=excerpt(dumps(value)))
+            raise members.error("bad_action", "tool_name_no_text", value=excerpt(dumps(value)))
         if value.strip() not in names:
             names.append(value.strip())
     if len(names) > 1:
@@ -234,102 +262,77 @@ def _tool_name(source: dict[str, Any], keys: list[str], cards: Sequence[ToolCard
         verbs = [name for name in names if plain_key(name) in _VERBS]
         names = known if len(known) == 1 and len(verbs) == len(names) - 1 else names
     if len(names) > 1:
-        raise ReplyParseError("two_decisions", "object_two_tools", dumps(source), names=excerpt(", ".join(names)))
+        raise members.error("two_decisions", "object_two_tools", names=excerpt(", ".join(names)))
     return names[0] if names else None
 
 
-def _call_by_tool_key(
-    source: dict[str, Any], unknown_keys: list[str], roles: dict[str, list[str]], reason: str, cards: Sequence[ToolCard]
-) -> list[ParsedItem]:
+def _call_by_tool_key(members: _Members, cards: Sequence[ToolCard]) -> list[ParsedItem]:
     """`{"tool_name": {its arguments}}`: the only other key is a known tool."""
-    if len(unknown_keys) == 1 and not roles["args"] and not roles["observation"]:
-        card, value = resolve_tool_name(unknown_keys[0], cards), source[unknown_keys[0]]
+    if len(members.unknown) == 1 and not members.keys["args"] and not members.keys["observation"]:
+        card, value = resolve_tool_name(members.unknown[0], cards), members.source[members.unknown[0]]
         if card is not None and isinstance(value, dict):
-            return [ParsedCall(card.name, value, reason=reason)]
+            return [ParsedCall(card.name, value, reason=members.reason)]
     return []
 
 
-def _parse_decision(
-    source: dict[str, Any],
-    roles: dict[str, list[str]],
-    unknown_keys: list[str],
-    kind: str,
-    name: str | None,
-    reason: str,
-    cards: Sequence[ToolCard],
-) -> ParsedItem:
-    finals = [source[key] for key in roles["final"] if source[key] is not None]
-    inputs = [source[key] for key in roles["args"]]
-    if (kind and not _is_final_type(kind)) or (name is not None and resolve_tool_name(name, cards) is not None):
-        finals = [value for value in finals if not _is_empty_answer(value)]  # beside a call an empty answer is none
-    is_final = _is_final_type(kind) or (
-        name is not None and is_final_name(name) and resolve_tool_name(name, cards) is None
-    )
+def _parse_decision(members: _Members, name: str | None, cards: Sequence[ToolCard]) -> ParsedItem:
+    finals = [value for value in members.values("final") if value is not None]
+    inputs = members.values("args")
+    is_known = name is not None and resolve_tool_name(name, cards) is not None
+    is_final = _is_final_type(members.kind)
+    if (members.kind and not is_final) or is_known:
+        finals = [value for value in finals if value is not False and value != ""]  # beside a call these are no answers
+    is_final = is_final or (name is not None and is_final_name(name) and not is_known)
     if name is not None and is_placeholder_name(name) and (finals or name == ""):
         name = None
     if is_final or (finals and name is None):
-        return _parse_answer(
-            source, roles, unknown_keys, finals, inputs, "" if is_final and is_final_name(name or "") else name, reason
-        )
+        names_action = bool(name) and not (is_final and is_final_name(name or ""))
+        return _parse_answer(members, finals, inputs, names_action=names_action)
     if finals:
-        raise ReplyParseError("two_decisions", "object_action_and_answer", dumps(source))
+        raise members.error("two_decisions", "object_action_and_answer")
     if name is None:
-        raise ReplyParseError("no_decision", "object_no_decision", dumps(source))
+        raise members.error("no_decision", "object_no_decision")
     if not all(json_equal(inputs[0], value) for value in inputs[1:]):
-        raise ReplyParseError("two_decisions", "object_two_inputs", dumps(source))
-    _reject_observation(source, roles)
-    if unknown_keys and not inputs:
-        return ParsedCall(name, _collect_flat_arguments(source, roles, unknown_keys, name, cards), reason=reason)
-    _reject_unknown_keys(source, unknown_keys)
-    return ParsedCall(name, inputs[0] if inputs else None, has_args=bool(inputs), reason=reason)
+        raise members.error("two_decisions", "object_two_inputs")
+    _reject_observation(members)
+    if members.unknown and not inputs:
+        return ParsedCall(name, _collect_flat_arguments(members, name, cards), reason=members.reason)
+    _reject_unknown_keys(members, members.unknown)
+    return ParsedCall(name, inputs[0] if inputs else None, has_args=bool(inputs), reason=members.reason)
 
 
-def _parse_answer(
-    source: dict[str, Any],
-    roles: dict[str, list[str]],
-    unknown_keys: list[str],
-    finals: list[Any],
-    inputs: list[Any],
-    name: str | None,
-    reason: str,
-) -> ParsedAnswer:
+def _parse_answer(members: _Members, finals: list[Any], inputs: list[Any], *, names_action: bool) -> ParsedAnswer:
     empty = next((value for value in inputs if value == {}), None)
     inputs = [value for value in inputs if value not in (None, {}, "")]
-    if name or (finals and inputs and not json_equal(finals[0], inputs[0])):
-        raise ReplyParseError("two_decisions", "object_final_and_action", dumps(source))
-    _reject_observation(source, roles, anywhere=True)
-    _reject_unknown_keys(source, [key for key in unknown_keys if plain_key(key) not in ("content", "text")])
-    values = finals + inputs + [source[key] for key in unknown_keys]
+    if names_action or (finals and inputs and not json_equal(finals[0], inputs[0])):
+        raise members.error("two_decisions", "object_final_and_action")
+    _reject_observation(members, anywhere=True)
+    _reject_unknown_keys(members, [key for key in members.unknown if plain_key(key) not in ("content", "text")])
+    values = finals + inputs + [members.source[key] for key in members.unknown]
     if not all(json_equal(values[0], value) for value in values[1:]):
-        raise ReplyParseError("two_decisions", "object_two_answers", dumps(source))
-    return ParsedAnswer(values[0] if values else empty, reason)
+        raise members.error("two_decisions", "object_two_answers")
+    return ParsedAnswer(values[0] if values else empty, members.reason)
 
 
-def _is_empty_answer(value: Any) -> bool:
-    return value is False or value == ""
-
-
-def _collect_flat_arguments(
-    source: dict[str, Any], roles: dict[str, list[str]], unknown_keys: list[str], name: str, cards: Sequence[ToolCard]
-) -> dict[str, Any]:
+def _collect_flat_arguments(members: _Members, name: str, cards: Sequence[ToolCard]) -> dict[str, Any]:
     """Arguments beside the name of the tool instead of under a key of their own."""
     card = resolve_tool_name(name, cards)
-    if card is None or any(key not in card.parameters for key in unknown_keys):
-        _reject_unknown_keys(source, unknown_keys)
-    if card is not None and any(key in card.parameters for role in roles.values() for key in role):
-        raise ReplyParseError("bad_action", "unclear_keys", dumps(source), tool=name)
-    return {key: source[key] for key in unknown_keys}
+    if card is None or any(key not in card.parameters for key in members.unknown):
+        _reject_unknown_keys(members, members.unknown)
+    if card is not None and any(key in card.parameters for keys in members.keys.values() for key in keys):
+        raise members.error("bad_action", "unclear_keys", tool=name)
+    return {key: members.source[key] for key in members.unknown}
 
 
-def _reject_observation(source: dict[str, Any], roles: dict[str, list[str]], *, anywhere: bool = False) -> None:
+def _reject_observation(members: _Members, *, anywhere: bool = False) -> None:
     """Refuse an observation in the object: with a final, or before the action; behind an action it is cut."""
-    filled = [key for key in roles["observation"] if source[key] not in (None, "", {}, [])]
-    keys = list(source)
-    last_decision = max((keys.index(key) for key in roles["tool"] + roles["args"]), default=len(keys))
-    if filled and (anywhere or keys.index(filled[0]) < last_decision or not roles["tool"]):
-        raise ReplyParseError("invented_observation", "invented_key", dumps(source), key=filled[0])
+    filled = [key for key in members.keys["observation"] if members.source[key] not in (None, "", {}, [])]
+    order, tool_keys = list(members.source), members.keys["tool"]
+    last_decision = max((order.index(key) for key in tool_keys + members.keys["args"]), default=len(order))
+    if filled and (anywhere or order.index(filled[0]) < last_decision or not tool_keys):
+        raise members.error("invented_observation", "invented_key", key=filled[0])
 
 
-def _reject_unknown_keys(source: dict[str, Any], unknown_keys: list[str]) -> None:
-    if unknown_keys:
-        raise ReplyParseError("stray_text", "unknown_keys", dumps(source), keys=excerpt(", ".join(unknown_keys)))
+def _reject_unknown_keys(members: _Members, unknown: list[str]) -> None:
+    if unknown:
+        raise members.error("stray_text", "unknown_keys", keys=excerpt(", ".join(unknown)))
