@@ -9,7 +9,6 @@ import ast
 import dataclasses
 import inspect
 import json
-import re
 import sys
 import textwrap
 from itertools import pairwise
@@ -33,8 +32,6 @@ from taoloop.tools.builtin.catalog import UNDOING, builtin_tools
 
 TARGET = Path(__file__).with_name("tool-file.schema.json")
 
-_ENTRY = re.compile(r"(?:^|(?<=[.;]\s))(?P<names>(?:`\w+`,? ?(?:and )?)+):\s", re.MULTILINE)
-
 
 class DescribedSchema(GenerateJsonSchema):
     """Schemas of settings classes whose properties are described by the docstrings at the fields."""
@@ -57,18 +54,11 @@ class DescribedSchema(GenerateJsonSchema):
 
 
 def field_docs(kind: Any) -> dict[str, str]:
-    """The docstrings at the fields of a class and of its bases; else the entries in the docstring of the class."""
+    """The docstrings at the fields of a class and of its bases."""
     docs: dict[str, str] = {}
     for base in kind.__bases__:
         if base.__module__.startswith("taoloop."):
             docs |= field_docs(base)
-    text = inspect.getdoc(kind) or ""
-    marks = list(_ENTRY.finditer(text))
-    ends = [*(mark.start() for mark in marks[1:]), len(text)]
-    for mark, end in zip(marks, ends, strict=False):
-        entry = " ".join(text[mark.end() : end].split("\n\n")[0].split())
-        docs |= {name: entry for name in re.findall(r"`(\w+)`", entry) if name not in docs}
-        docs |= dict.fromkeys(re.findall(r"`(\w+)`", mark["names"]), entry)
     body = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
     for field, below in pairwise(body.body if isinstance(body, ast.ClassDef) else []):
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(below, ast.Expr):

@@ -50,6 +50,17 @@ def test_every_ai_agent_file_fits(path: Path) -> None:
         "llm: {}\napis: []",
         "llm: {model: m}\napis: [{}]",
         "weather: Bonn",
+        "model: 5",
+        "approved_tiers: [any]",
+        "limits: {max_steps: many}",
+        "policy: {rules: [{tool: pay}]}",
+        "policy: {profil: strict}",
+        "policy: 5",
+        "fallback: [5]",
+        "output_schema: [a]",
+        "agents: {a: {file: x.yaml, tools: []}}",
+        "agents: {a: {model: offline}}\nserver: {port: [1]}",
+        "agents: {a: {model: offline}}\nkeys: [{digest: a}]",
     ],
 )
 def test_what_the_reader_refuses_the_schema_refuses(content: str, tmp_path: Path) -> None:

@@ -66,15 +66,19 @@ def refuse_recursion(path: Path, error: ConfigError) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class ConfigDocument:
-    """The content of a file and where its parts stand. Every complaint about it is made by `error`.
-
-    `base` is where `data` stands in the file, if it is only a part of it: complaints name the whole place.
-    """
+    """The content of a file and the lines of its parts. Every error about it is made by `error`."""
 
     path: Path
+    """The file."""
+
     data: dict[str, Any]
+    """The mapping in the file."""
+
     lines: dict[FieldPath, int] = field(repr=False)
+    """The line of every part, from 1."""
+
     base: FieldPath = ()
+    """Where `data` is in the file, if it is only a part of it: errors name the whole place."""
 
     def under(self, field_path: FieldPath) -> ConfigDocument:
         """The mapping at `place` as a document of its own."""

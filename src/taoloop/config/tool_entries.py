@@ -43,22 +43,31 @@ _environment: ContextVar[Mapping[str, str] | None] = ContextVar("_environment", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceKind:
-    """One kind of source: the class of its settings and the function that loads it, imported when one is named.
-
-    `short` is the field that a plain text stands for; `paths` are fields annotated as texts that may be paths. `folder`
-    is where a program of `command` starts: beside the file, unless it is given. `closer` is the function that closes
-    what the tools hold open. `has_rules`: the settings themselves
-    have the fields of `EgressRules`, and no secrets.
-    """
+    """One kind of source: the class of its settings and the function that loads it, imported when one is named."""
 
     module: str
+    """The module of the settings and the functions."""
+
     settings: str
+    """The name of the class of the settings."""
+
     loader: str
+    """The name of the function that loads the tools."""
+
     short: str = ""
+    """The field that a plain text stands for."""
+
     paths: tuple[str, ...] = ()
+    """The fields annotated as texts that may be paths."""
+
     folder: str = ""
+    """The field with the folder where the program of `command` starts: beside the file, unless it is set."""
+
     closer: str = ""
+    """The name of the function that closes what the tools hold open."""
+
     has_rules: bool = False
+    """Whether the settings themselves have the fields of `EgressRules`, and no secrets."""
 
     def settings_class(self) -> type[Any]:
         """The class of the settings."""
@@ -186,11 +195,16 @@ TOOL_FILE_FIELDS = tuple(fields_of(ToolFileFields))
 
 @dataclass(frozen=True, slots=True)
 class ToolEntry:
-    """One entry of a list of tools: where it stands, and the tool, the name of a built-in one, or the source."""
+    """One entry of a list of tools."""
 
     document: ConfigDocument
+    """The file."""
+
     field_path: FieldPath
+    """The place in the file."""
+
     item: Tool | str | ToolSource
+    """The tool, the name of a built-in one, or the source."""
 
     @property
     def where(self) -> str:

@@ -23,14 +23,14 @@ from taoloop.tools.toolbox import LoadProblem, LoadResult
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedFile(LoadResult):
-    """The tools of a tool file, in their order, and the problems.
-
-    `secrets` are the values of the environment that the file uses, by the names of the variables: for
-    `Agent(secrets=…)`, so that they reach no trace and no prompt. `close` lets go of what the tools hold open.
-    """
+    """The tools of a tool file, in their order, and the problems."""
 
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The values of the environment that the file uses, by the names of the variables: for `Agent(secrets=…)`, so that
+    they reach no trace and no prompt."""
+
     sources: tuple[ToolSource, ...] = field(default=(), repr=False)
+    """The sources of the tools."""
 
     def close(self) -> None:
         """Close connections and end processes; a tool that is called later opens them again."""

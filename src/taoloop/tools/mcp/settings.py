@@ -32,61 +32,81 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True)
 class McpSandbox:
-    """The sandbox that a server's program runs in: bubblewrap, as for commands (Linux only).
-
-    `workspace`: the folder that it may change, seen as `/workspace`; None: an empty one that is gone afterwards.
-    `readable`: further folders that it may read, each at its own path (such as the one with its program).
-    `network`: the machine's own network; without it there is none.
-    """
+    """The sandbox that a server's program runs in: bubblewrap, as for commands (Linux only)."""
 
     workspace: Path | None = None
+    """The folder that it may change, mounted as `/workspace`; None: an empty one that is deleted afterwards."""
+
     readable: tuple[Path, ...] = ()
+    """Further folders that it may read, each at its own path (such as the one with its program)."""
+
     network: bool = False
+    """Whether it has the network of the machine; by default it has none."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class McpServer:
-    """One MCP server. Exactly one of `command` (a program that is started) and `url` (streamable HTTP) is given.
-
-    `name`: goes before the name of every tool (`files` gives `files.read_file`); 1 to 32 letters, digits, `_` and `-`.
-    `command`, `args`: the program, looked for in PATH, and its arguments.
-    `env`: variables for the program. It gets these and PATH, HOME, LANG, LC_ALL, TMPDIR and TZ of this process, and no
-    other variable.
-    `folder`: the folder that the program is started in; that of this process by default.
-    `sandbox`: run the program in the sandbox; None: it may do whatever this process may.
-    `url`: the address of a server that is spoken to by HTTP. Its host may be private. `headers` go with every request.
-    `egress`: where requests may go; the address itself always may. None: there and nowhere else that is private.
-    `protocol`: the era of the protocol; `auto` takes the newest that the server speaks.
-    `tools`: names of the server's tools to offer, or patterns (`read_*`); empty: all.
-    `tiers`: the tier of a tool by its name at the server, or by a pattern; an exact name goes before patterns. Without
-    one a tool counts as destructive and as sending data out. What the server says can only raise it.
-    `sends_out`: whether a tool sends data out of the operator's reach, by name or pattern.
-    `resources`, `prompts`: offer tools that list and read what the server has of these.
-    `timeout_s`: time limit of one call in seconds. `start_timeout_s`: that of a start or a connection.
-    `max_message_bytes`: the longest message that is read from the server.
-    `pins`: the folder where approved definitions of tools are kept; None: `mcp-pins` beside the database (`TAOLOOP_DB`,
-    or in the user's data folder).
-    """
+    """One MCP server. Exactly one of `command` (a program that is started) and `url` (streamable HTTP) is set."""
 
     name: str
+    """The prefix of the names of its tools (`files` gives `files.read_file`): 1 to 32 letters, digits, `_` and `-`."""
+
     command: str = ""
+    """The program, which is looked up in PATH."""
+
     args: tuple[str, ...] = ()
+    """The arguments of the program."""
+
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Variables for the program. It gets these and PATH, HOME, LANG, LC_ALL, TMPDIR and TZ of this process, and no
+    other variable."""
+
     folder: Path | None = None
+    """The folder that the program is started in; that of this process by default."""
+
     sandbox: McpSandbox | None = None
+    """The sandbox that the program runs in; None: it may do whatever this process may."""
+
     url: str = ""
+    """The address of a server that is called by HTTP. Its host may be private."""
+
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The headers of every HTTP request."""
+
     egress: EgressRules | None = None
+    """Where requests may go; the address itself is always allowed. None: there, and to no other private host."""
+
     protocol: Protocol = "auto"
+    """The era of the protocol; `auto` takes the newest that the server speaks."""
+
     tools: tuple[str, ...] = ()
+    """The names of the server's tools to offer, or patterns (`read_*`); empty: all."""
+
     tiers: Mapping[str, Tier] = field(default_factory=dict)
+    """The tier of a tool by its name at the server, or by a pattern; an exact name takes precedence over patterns.
+    Without one a tool counts as destructive and as sending data out. What the server declares can only raise it."""
+
     sends_out: Mapping[str, bool] = field(default_factory=dict)
+    """Whether a tool sends data out of the operator's reach, by name or pattern."""
+
     resources: bool = True
+    """Whether there are tools that list and read the server's resources."""
+
     prompts: bool = True
+    """Whether there are tools that list and read the server's prompts."""
+
     timeout_s: float = 60.0
+    """The time limit of one call, in seconds."""
+
     start_timeout_s: float = 30.0
+    """The time limit of a start or a connection, in seconds."""
+
     max_message_bytes: int = 4_194_304
+    """The longest message that is read from the server, in bytes."""
+
     pins: Path | None = None
+    """The folder where approved definitions of tools are kept; None: `mcp-pins` beside the database (`TAOLOOP_DB`, or
+    in the user's data folder)."""
 
     def __post_init__(self) -> None:
         """Refuse settings that name no server.

@@ -16,46 +16,69 @@ _TABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}\Z")
 
 @dataclass(frozen=True, kw_only=True)
 class Database:
-    """One database: how to reach it, what of it is shown, and what may be done with it.
-
-    `name`: the tools are called `NAME.query`, `NAME.describe_table` and `NAME.execute`.
-    `url`: as SQLAlchemy takes it, such as `sqlite:///shop.db` or `postgresql://reader:…@host/shop`. It is never shown.
-    `description`: what the database holds, in a line for the model.
-    `tables`: only these tables and views, as names or patterns such as `order*`; none: all of them. `hidden`: these
-    not. On SQLite the others cannot be read; elsewhere the grants of the role decide what can be read.
-    `schemas`: the schemas whose tables are shown; none: the default one.
-    `read_only_role`: you answer for it that the role of the URL cannot change anything. Needed for a database or a role
-    that a read-only transaction does not hold.
-    `write`: there is also `NAME.execute`, which changes rows. `structure`: it may create, alter and drop too.
-    `read_tier`, `write_tier`: the tiers of the two; an empty `write_tier` is `write` where the database is held to rows
-    (SQLite and PostgreSQL without `structure`), else `destructive`.
-    `max_rows_changed`: rows that one call may change; a call that would change more is rolled back.
-    `calls_table`: a table of this database for the keys of calls, made at the first use; with it a call that is
-    repeated after a crash changes nothing a second time (SQLite and PostgreSQL).
-    `timeout_s`: seconds that one statement may take. `max_rows`: rows that one call may give, `page_rows` where it does
-    not say how many. `max_result_chars`: characters of all rows of a call, `max_value_chars` of one value.
-    `max_card_chars`: characters of the tables and columns that the card lists.
-    """
+    """One database: how to reach it, what of it is shown, and what may be done with it."""
 
     name: str
+    """The prefix of the names of its tools: `NAME.query`, `NAME.describe_table` and `NAME.execute`."""
+
     url: str = field(repr=False)
+    """The address as SQLAlchemy takes it, such as `sqlite:///shop.db` or `postgresql://reader:…@host/shop`. It is never
+    shown."""
+
     description: str = ""
+    """What the database holds, in a line for the model."""
+
     tables: tuple[str, ...] = ()
+    """Only these tables and views, as names or patterns such as `order*`; none: all of them."""
+
     hidden: tuple[str, ...] = ()
+    """The tables and views that are not shown. On SQLite they cannot be read; elsewhere the grants of the role decide
+    what can be read."""
+
     schemas: tuple[str, ...] = ()
+    """The schemas whose tables are shown; none: the default one."""
+
     read_only_role: bool = False
+    """You guarantee that the role of the URL cannot change anything. Required for a database or a role that a read-only
+    transaction does not restrict."""
+
     write: bool = False
+    """Whether there is also `NAME.execute`, which changes rows."""
+
     structure: bool = False
+    """Whether `NAME.execute` may also create, alter and drop tables."""
+
     read_tier: str = "read"
+    """The tier of the tools that read."""
+
     write_tier: str = ""
+    """The tier of `NAME.execute`; empty: `write` where the database is restricted to rows (SQLite and PostgreSQL
+    without `structure`), else `destructive`."""
+
     max_rows_changed: int = 100
+    """How many rows one call may change; a call that would change more is rolled back."""
+
     calls_table: str = ""
+    """A table of this database for the keys of calls, created at the first use; with it a call that is repeated after a
+    crash changes nothing a second time (SQLite and PostgreSQL)."""
+
     timeout_s: float = 10.0
+    """How long one statement may take, in seconds."""
+
     max_rows: int = 500
+    """How many rows one call may return."""
+
     page_rows: int = 50
+    """How many rows a call returns where it does not say how many."""
+
     max_result_chars: int = 100_000
+    """How many characters all rows of a call may have."""
+
     max_value_chars: int = 4_000
+    """How many characters one value may have."""
+
     max_card_chars: int = 6_000
+    """How many characters the tables and columns may have that the card lists."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be kept.
