@@ -26,15 +26,16 @@ Handler = Callable[[str, dict[str, Any]], Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionCards:
-    """Cards of function documents. `names` gives for the name of each card that of its document.
-
-    `renamed` gives for each card the names of arguments that were changed, with those of the document.
-    """
+    """Cards of function documents."""
 
     cards: tuple[ToolCard, ...]
+    """The cards, in the order of the documents."""
     names: Mapping[str, str]
+    """For the name of each card that of its document."""
     renamed: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """For each card the names of arguments that were changed, with those of the document."""
     problems: tuple[LoadProblem, ...] = ()
+    """What is wrong with documents that gave no card."""
 
 
 def cards_from_functions(

@@ -6,7 +6,6 @@ import errno
 import json
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from taoloop.core.text import RUN_LANGUAGE, TextCatalog
@@ -67,6 +66,8 @@ class CardTexts:
 @cache
 def builtin_card_texts() -> Mapping[str, str]:
     """The Chinese form of the texts on the cards of the built-in tools, by their English form."""
+    from importlib.resources import files  # noqa: PLC0415  # heavy, and only the built-in tools need it
+
     texts: dict[str, str] = json.loads(files("taoloop.tools.builtin").joinpath("chinese.json").read_text("utf-8"))
     return texts
 

@@ -1,4 +1,4 @@
-"""A set of tools by name, and the allow-list of a run."""
+"""A set of tools by name, the allow-list of a run, and what a source of tools gave."""
 
 from __future__ import annotations
 
@@ -114,16 +114,16 @@ def _to_tool(entry: Any) -> Tool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadProblem:
-    """One thing that a source of tools could not give. The rest of its tools is there all the same.
-
-    `source` is the file, address or server; `place` the spot in it (`paths./pets.get`, `line 12`), may be empty;
-    `message` says what is wrong and `hint` what to do, both as sentences.
-    """
+    """One thing that a source of tools could not give. Its other tools can be used all the same."""
 
     source: str
+    """The file, address or server."""
     place: str
+    """The spot in it, such as `paths./pets.get` or `line 12`; may be empty."""
     message: str
+    """What is wrong, as a sentence."""
     hint: str = ""
+    """What to do, as a sentence."""
 
     def __str__(self) -> str:
         """One line."""
@@ -133,10 +133,12 @@ class LoadProblem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadResult:
-    """The tools of one source or several, in their order, and the problems."""
+    """What loading gave: the tools of one source or several, and what was wrong with the others."""
 
     tools: tuple[Tool, ...] = ()
+    """The tools, in their order."""
     problems: tuple[LoadProblem, ...] = ()
+    """What could not be used."""
 
     @classmethod
     def joined(cls, parts: Iterable[LoadResult]) -> LoadResult:

@@ -1,6 +1,7 @@
 """The connection to one server, in the resident loop: opened when it is needed, anew after it broke, and shared.
 
-One task owns the SDK's client, from its opening to its end; requests come from tasks of their own.
+Pauses between tries become longer after each failure. One task owns the SDK's client, from its opening to its end;
+requests come from tasks of their own.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ class Hooks:
     """What a program may add to a connection: answers to questions of a server, and authentication for HTTP."""
 
     elicitation: Any = None
+    """Answers questions of the server; None: they are refused."""
     http_auth: Any = None
+    """Authenticates HTTP requests; None: the headers of the settings alone do."""
 
 
 async def make_transport(

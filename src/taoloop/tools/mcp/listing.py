@@ -39,11 +39,14 @@ MAX_ENTRIES = 2_000
 
 @dataclass(slots=True)
 class RateMeter:
-    """How much a server may still say unasked: `burst` at once, `per_s` in the long run."""
+    """How much a server may still send unasked."""
 
     burst: float = _BURST
+    """How many messages at once."""
     per_s: float = _PER_S
+    """How many a second in the long run."""
     clock: Callable[[], float] = time.monotonic
+    """The clock, in seconds."""
     _budget: float = 0.0
     _at: float | None = None
 
@@ -207,9 +210,10 @@ _RESULT = {
 
 @dataclass(frozen=True)
 class Definition:
-    """A tool as its server defines it, word for word."""
+    """A tool as its server defines it."""
 
     raw: Mapping[str, Any]
+    """The definition, word for word."""
 
     @property
     def name(self) -> str:
@@ -244,10 +248,12 @@ class Definition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """The tools of a server by name, and what was wrong with its list."""
+    """The tools of a server."""
 
     definitions: Mapping[str, Definition] = field(default_factory=dict)
+    """The tools by name."""
     problems: tuple[str, ...] = ()
+    """What was wrong with the list."""
 
 
 async def listed_tools(client: Client) -> Listing:

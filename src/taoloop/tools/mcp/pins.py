@@ -26,12 +26,16 @@ _VERSION = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A tool that is not as it was approved. `old` is None for a tool that is new; `new` is what to approve."""
+    """A tool that is not as it was approved."""
 
     tool: str
+    """Its name at the server."""
     kind: Literal["changed", "new"]
+    """What happened to it."""
     old: Mapping[str, Any] | None
+    """Its approved definition; None for a tool that is new."""
     new: Mapping[str, Any]
+    """Its definition now, which is what to approve."""
 
     def __str__(self) -> str:
         """What differs, the old text before the new one."""

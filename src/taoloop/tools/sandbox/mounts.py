@@ -43,20 +43,26 @@ GROUP = f"sandbox:x:{_UID}:\n".encode()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interpreter:
-    """A Python for the sandbox: its program, and what must be readable beside the system's folders."""
+    """A Python for the sandbox."""
 
     program: Path
+    """Its program."""
     readable: tuple[Path, ...] = ()
+    """What must be readable beside the system's folders."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxMounts:
-    """What the sandbox is furnished with: `workspace` None gives an empty folder that is gone afterwards."""
+    """What is mounted in the sandbox."""
 
     workspace: Path | None
+    """The folder that programs may change; None: an empty one that is gone afterwards."""
     readable: tuple[Path, ...]
+    """Further folders that may be read, each at its own path."""
     network: bool
+    """Whether there is the machine's own network."""
     scratch_bytes: int
+    """The size of each folder for temporary files."""
 
     def options(self, *, marker: str, script: tuple[int, str], passwd: int, group: int) -> list[str]:
         """Bubblewrap's options. The numbers are descriptors of files that are copied into the sandbox.

@@ -27,10 +27,12 @@ _PACKAGES = {"psycopg": "psycopg[binary]", "mysqldb": "mysqlclient", "cx_oracle"
 
 
 class Changed(NamedTuple):
-    """Rows that a statement changed by itself, and in all with those of triggers; None: nobody can tell."""
+    """How many rows a statement changed."""
 
     itself: int | None
+    """Those that it changed by itself; None: unknown."""
     in_all: int | None
+    """These and those of triggers; None: unknown."""
 
 
 class Server(ABC):

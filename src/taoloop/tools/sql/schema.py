@@ -27,20 +27,24 @@ _MAX_COMMENT_CHARS = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """A table or view: its name as a statement writes it, its schema (None: the default one), and its columns.
-
-    `columns` maps names to types, `keys` are the columns of the primary key, `references` maps a column to
-    `TABLE.COLUMN`. They are empty where the database did not say.
-    """
+    """A table or view. What the database did not say is empty."""
 
     name: str
+    """Its name as a statement writes it."""
     schema: str | None
+    """Its schema; None: the default one."""
     plain_name: str
+    """Its name without the schema."""
     is_view: bool
+    """Whether it is a view."""
     columns: Mapping[str, str]
+    """The types of its columns by their names."""
     keys: tuple[str, ...] = ()
+    """The columns of the primary key."""
     references: Mapping[str, str]
+    """For a column of a foreign key the `TABLE.COLUMN` that it refers to."""
     comment: str = ""
+    """Its comment in the database."""
 
 
 def read_schema(server: Server, stop: StatementTimeout) -> tuple[Table, ...]:
