@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from taoloop import Agent, Result, ScriptedModel
-from taoloop.tools import builtin_tools, time_now_tool
+from taoloop.tools import time_now_tool
 
 NOW = datetime(2026, 3, 2, 1, 30, tzinfo=UTC)
 
@@ -24,7 +24,7 @@ def run(model: str | None = None) -> Result:
     """The demo with its script, or with another model such as `offline`."""
     agent = Agent(
         model=ScriptedModel(SCRIPT) if model is None else model,
-        tools=[builtin_tools()["calculator"], time_now_tool(lambda: NOW)],
+        tools=["calculator", time_now_tool(lambda: NOW)],
         dialect="json",
     )
     return agent.run_sync(

@@ -6,6 +6,7 @@ from importlib import import_module, util
 
 import pytest
 
+from taoloop.core import ToolCard
 from taoloop.moved_modules import MOVED_MODULES, RENAMED
 
 
@@ -24,3 +25,9 @@ def test_names_that_changed_are_found_under_their_old_names(old_path: str) -> No
 
 def test_a_path_that_never_existed_is_not_found() -> None:
     assert util.find_spec("taoloop.runtime.nonsense") is None
+
+
+def test_an_old_path_that_hides_a_public_function_can_be_called_as_that_function() -> None:
+    lint = import_module("taoloop.core.lint")
+    card = ToolCard(name="send_mail", purpose="Sends a mail.")
+    assert lint(card) == lint.lint(card) != ()  # type: ignore[operator]  # a module in name only

@@ -11,7 +11,7 @@ from taoloop.core.agent_spec import Limits
 from taoloop.models.settings import Rate, Retry
 from taoloop.runtime.engine.clock import Clock, SystemClock
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # `typing.get_type_hints(Agent)` would need all of them at the import, which `taoloop` keeps light
     from taoloop.core.cards.tool_card import Tier
     from taoloop.core.policy import Policy, Profile
     from taoloop.journals.base import Journal

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from taoloop.core.events import Event, Fact, RunStarted
 from taoloop.core.stored_events import HEAD_KINDS, encode_fact, event_hash, genesis_hash, hashed_bytes
 from taoloop.core.text import replace_surrogates
-from taoloop.errors import FenceLost, IllegalEvent, RunExists, RunNotFound
+from taoloop.errors import FenceLost, IllegalEvent, RunExists
 from taoloop.journals.base import RUNNING, Artifact, Lease, status_after
+from taoloop.journals.sqlite.errors import not_found
 
 if TYPE_CHECKING:
     import sqlite3
@@ -256,7 +257,7 @@ class Batch:
     def _head(self, run_id: str) -> RunHead:
         head = self._heads.get(run_id)
         if head is None:
-            raise RunNotFound(f"{self._path}: there is no run {run_id!r}.", hint="`tao runs` lists those that exist.")
+            raise not_found(self._path, run_id)
         return head
 
     def _mark(self, run_id: str, at: float, fact: Fact) -> None:

@@ -8,7 +8,7 @@ import shutil
 import sqlite3
 from typing import TYPE_CHECKING
 
-from taoloop.errors import IllegalEvent, JournalCorrupt, JournalError, JournalFull, JournalLocked, TaoError
+from taoloop.errors import IllegalEvent, JournalCorrupt, JournalError, JournalFull, JournalLocked, RunNotFound, TaoError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,6 +73,11 @@ def gone(path: Path) -> JournalError:
         f"{path}: the database was removed or replaced while it was in use; nothing was written.",
         hint="Put the file back and resume the run, or begin a new one.",
     )
+
+
+def not_found(path: Path, run_id: str) -> RunNotFound:
+    """The file has no such run."""
+    return RunNotFound(f"{path}: there is no run {run_id!r}.", hint="`tao runs` lists those that exist.")
 
 
 def locked(path: Path, timeout_s: float | None = None) -> JournalLocked:

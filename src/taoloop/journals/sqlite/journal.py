@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 from taoloop.core.events import Event
 from taoloop.core.stored_events import decode_fact
-from taoloop.errors import JournalCorrupt, JournalError, RunNotFound
+from taoloop.errors import JournalCorrupt, JournalError
 from taoloop.journals.base import Artifact, Lease, RunRow
 from taoloop.journals.costs import CostRow, read_spending
 from taoloop.journals.sqlite.batch import FIRST_FENCE, Acquire, Begin, Create, Write, encode
-from taoloop.journals.sqlite.errors import explain
+from taoloop.journals.sqlite.errors import explain, not_found
 from taoloop.journals.sqlite.file import DatabaseFile, OpenedFile, Synchronous, default_path, open_database
 from taoloop.journals.sqlite.run_locks import run_locks_beside
 from taoloop.journals.sqlite.transaction import Transaction, begin
@@ -245,7 +245,7 @@ def _load(path: Path, run_id: str, connection: sqlite3.Connection) -> list[Event
         "SELECT seq, at, kind, body FROM event WHERE run_id = ? ORDER BY seq", (run_id,)
     ).fetchall()
     if not rows and connection.execute("SELECT 1 FROM run WHERE id = ?", (run_id,)).fetchone() is None:
-        raise RunNotFound(f"{path}: there is no run {run_id!r}.", hint="`tao runs` lists those that exist.")
+        raise not_found(path, run_id)
     events: list[Event] = []
     for expected, (seq, at, kind, body) in enumerate(rows):
         if seq != expected:

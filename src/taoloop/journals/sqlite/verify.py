@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, cast
 from taoloop.core.events import Observed, RunStarted
 from taoloop.core.stored_events import ChainedEvent, ChainError, ChainReport, check, decode_fact, genesis_hash
 from taoloop.core.text import replace_surrogates
-from taoloop.errors import JournalCorrupt, JournalTampered, RunNotFound
+from taoloop.errors import JournalCorrupt, JournalTampered
 from taoloop.journals.base import RUNNING, status_after
 from taoloop.journals.sqlite import schema
+from taoloop.journals.sqlite.errors import not_found
 
 if TYPE_CHECKING:
     import sqlite3
@@ -32,7 +33,7 @@ def linked_rows(path: Path, run_id: str, connection: sqlite3.Connection) -> list
     statement = f"SELECT seq, at, kind, body, {link} FROM event WHERE run_id = ? ORDER BY seq"  # noqa: S608  # no input
     rows = connection.execute(statement, (run_id,)).fetchall()
     if not rows and connection.execute("SELECT 1 FROM run WHERE id = ?", (run_id,)).fetchone() is None:
-        raise RunNotFound(f"{path}: there is no run {run_id!r}.", hint="`tao runs` lists those that exist.")
+        raise not_found(path, run_id)
     return [ChainedEvent(seq, at, str(kind), _bytes(body), _bytes(link)) for seq, at, kind, body, link in rows]
 
 
