@@ -46,8 +46,8 @@ TEXTS = TextCatalog(
         "form_allow_help": "Whether this may be done.",
         "form_note": "Note",
         "form_note_help": "If not: why, for the model to read.",
-        "refused_unasked": "nobody could be asked, for {reason}. Whoever runs `tao mcp` can allow calls of {tool!r}: "
-        "{remedy}",
+        "refused_unasked": "nobody could be asked, for {reason}. The operator of `tao mcp` can allow calls of "
+        "{tool!r}: {remedy}",
         "no_forms": "this MCP client shows no questions (elicitation)",
         "too_many": "too many other calls wait for an answer; it can be made again when some of them are answered",
         "remedy": "--approve {tier}, or a rule in --policy FILE",
@@ -141,7 +141,7 @@ TEXTS = TextCatalog(
         "form_allow_help": "是否可以执行。",
         "form_note": "说明",
         "form_note_help": "如果不批准，请写明原因，模型会读到。",
-        "refused_unasked": "无法进行人工审批：{reason}。运行 `tao mcp` 的人可以允许调用 {tool!r}：{remedy}",
+        "refused_unasked": "无法进行人工审批：{reason}。`tao mcp` 的运维人员可以允许调用 {tool!r}：{remedy}",
         "no_forms": "这个 MCP 客户端不能显示问题（elicitation）",
         "too_many": "等待答复的其他调用过多，其中一些得到答复之后可以再次调用",
         "remedy": "--approve {tier}，或在 --policy FILE 中写一条规则",

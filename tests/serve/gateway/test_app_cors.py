@@ -398,5 +398,5 @@ def test_a_changed_list_holds_at_once_and_a_first_one_says_that_it_takes_a_resta
         with serving(path, server) as served:
             write([CHAT])
             served.process.send_signal(signal.SIGHUP)
-            served.said("takes a restart")
+            served.said("requires a restart")
             assert of_cors(call(served.url, "GET", "/v1/models", Origin=CHAT)[1]) == []

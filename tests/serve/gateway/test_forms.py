@@ -218,7 +218,7 @@ def test_what_a_change_cannot_do_and_what_it_warns_of_is_said() -> None:
         with gateway(config, load=lambda: changed_to) as running:
             running.process.request_reload()
             until(lambda: len(running.said) == 2)
-            assert running.said[0].endswith("in use. Another `db` takes a restart.")
+            assert running.said[0].endswith("in use. A new `db` requires a restart.")
             assert running.said[1] == "Warning: gate.yaml:1: x: it has no effect."
 
 

@@ -68,7 +68,7 @@ def test_it_is_ready_serves_and_ends_with_a_signal(agent_file: Path) -> None:
         status, body = served.ask("Hi.")
         assert (status, body["choices"][0]["message"]["content"]) == (200, "Hello.")
         served.process.send_signal(signal.SIGTERM)
-        served.said("The server ends; active runs have 30 s to finish.")
+        served.said("The server is shutting down; active runs have 30 s to finish.")
         assert served.process.wait(10) == 0
 
 

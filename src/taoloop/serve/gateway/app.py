@@ -213,7 +213,7 @@ def openapi_document() -> dict[str, Any]:
     error = {"application/json": {"schema": {"$ref": _REF.format(model="Error")}}}
     for operations in document["paths"].values():
         for operation in operations.values():
-            operation["responses"]["default"] = {"description": "Why there is no answer", "content": error}
+            operation["responses"]["default"] = {"description": "The error", "content": error}
     models = [(model, "validation") for model in (ChatRequest, ResponsesRequest, ApprovalWire)]
     _, generated = models_json_schema(models, ref_template=_REF)  # type: ignore[arg-type]  # the mode is a literal
     schemas = document["components"]["schemas"] = {**generated["$defs"], **document["components"]["schemas"]}

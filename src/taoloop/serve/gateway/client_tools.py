@@ -127,7 +127,7 @@ def bind_client_tools(
             )
             tools.append(tool_from_card(card, hand_over))
         except (ToolError, ConfigError) as error:
-            raise invalid(f"`{param}.parameters` is of no use: {error.message}", f"{param}.parameters") from None
+            raise invalid(f"`{param}.parameters` is not usable: {error.message}", f"{param}.parameters") from None
     return tools
 
 

@@ -83,14 +83,14 @@ def invalid_field(param: str, why: str) -> ApiErrorRaised:
 
 _FAILURES: dict[str, tuple[int, str, str]] = {
     "model_timeout": (504, SERVER, "the model gave no reply in time"),
-    "model_unavailable": (502, SERVER, "the model's server is out of order or out of reach"),
-    "model_rate_limited": (429, LIMITED, "the model's server takes no more calls for now"),
+    "model_unavailable": (502, SERVER, "the model's server is down or cannot be reached"),
+    "model_rate_limited": (429, LIMITED, "the model's server accepts no more calls for now"),
     "model_auth": (502, SERVER, "the model's server does not accept the gateway's key"),
     "model_not_found": (502, SERVER, "the model's server does not know the configured model"),
     "model_request_refused": (502, SERVER, "the model's server refused the request"),
     "model_context_overflow": (400, INVALID, "the conversation is too long for the model"),
     "model_content_refused": (400, INVALID, "the model will not answer this content"),
-    "model_reply_unreadable": (502, SERVER, "the model's server sent something that is no reply"),
+    "model_reply_unreadable": (502, SERVER, "the model's server sent an invalid reply"),
     "unreadable": (502, SERVER, "the model wrote nothing that could be read as a decision"),
 }
 """Status, kind and what happened, by the error code that ended a run. What a model's server reports about the gateway's

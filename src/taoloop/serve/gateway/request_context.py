@@ -181,7 +181,7 @@ class RequestContext:
             task.uncancel()
         run_id = self.record.run_id
         resume_hint = f"; the run can be resumed (run {run_id})" if run_id else ""
-        message = f"The server ended before the answer{resume_hint}."
+        message = f"The server shut down before the answer{resume_hint}."
         return ApiError(status=503, message=message, kind=SERVER, code="run_stopped")
 
     def finish(self, status: int) -> RequestRecord:

@@ -136,13 +136,13 @@ class GatewayServer:
             except OSError as error:
                 raise ConfigError(
                     f"{config.host}:{config.port} cannot be listened on: {error.strerror or error}.",
-                    hint="Take another one with --port; 0 takes a free one.",
+                    hint="Choose another one with --port; 0 takes a free one.",
                 ) from error
             self.gateway.is_ready = True
             on_ready(_url(config.host, runner))
             await self.stop.wait()
             grace_s = self.gateway.snapshot.config.limits.shutdown_s
-            self._say(f"The server ends; active runs have {grace_s:g} s to finish.")
+            self._say(f"The server is shutting down; active runs have {grace_s:g} s to finish.")
         finally:
             self.gateway.is_ready = False
             watching.cancel()
@@ -210,16 +210,16 @@ class GatewayServer:
                 _LOG.exception("the configuration could not be read")
             self._accounts.metrics.reloaded(ok=False)
             self._files = tuple(dict.fromkeys((*old.config.files, *stamps)))  # the broken file may be a new one
-            self._say(f"The changed configuration is not used; the one before it stays in use: {error}")
+            self._say(f"The changed configuration is not used; the previous one stays in use: {error}")
             return stamps
         self._accounts.quotas.update_limits(config.limits)
         self.gateway.snapshot, self._files = new, config.files
         self._accounts.metrics.reloaded(ok=True)
         address_changed = (config.host, config.port) != (old.config.host, old.config.port)
-        notes = " Another address takes a restart." if address_changed else ""
-        notes += " Another `db` takes a restart." if config.db != old.config.db else ""
+        notes = " A new address requires a restart." if address_changed else ""
+        notes += " A new `db` requires a restart." if config.db != old.config.db else ""
         if config.allow_origins and not self.gateway.cors_enabled:
-            notes += " To let pages of other origins in where none was let in before takes a restart."
+            notes += " Allowing the first origin requires a restart."
         self._say(f"The changed configuration is in use.{notes}")
         new_warnings = [f"Warning: {warning}" for warning in config.warnings if warning not in old.config.warnings]
         for warning in (*new_warnings, *unenforceable_budgets(config)):

@@ -111,7 +111,7 @@ def unknown_outcome_result(result: Result) -> types.CallToolResult:
     return failed_result(
         "in_doubt",
         "The call was started and gave no result in time: it may have happened, or may still happen.",
-        f"Find out before you repeat it. Who runs `tao mcp` settles it: tao settle {result.run_id} call_1",
+        f"Find out before you repeat it. The operator of `tao mcp` resolves it: tao settle {result.run_id} call_1",
         run_id=result.run_id,
     )
 

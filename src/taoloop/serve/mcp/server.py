@@ -294,7 +294,7 @@ class _Run:
         if result.status == "waiting":
             message = f"The run {result.run_id} waits for a person: {result.reason}"
             return results.failed_result(
-                "waiting", message, "Who runs `tao mcp` sees it with: tao approvals", run_id=result.run_id
+                "waiting", message, "The operator of `tao mcp` finds it with: tao approvals", run_id=result.run_id
             )
         structured: dict[str, Any] = {
             "run_id": result.run_id,

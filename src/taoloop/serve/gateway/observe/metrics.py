@@ -66,25 +66,25 @@ class Metrics:
         self._request_seconds = histogram(
             "http_request_seconds", "Seconds to the end of an answer.", _REQUEST_SECONDS, "route"
         )
-        self._runs = prometheus.Gauge("taoloop_runs_under_way", "Runs at work now.", registry=registry)
+        self._runs = prometheus.Gauge("taoloop_runs_under_way", "Active runs.", registry=registry)
         self._run_seconds = histogram("run_seconds", "Seconds of a turn of a run.", _RUN_SECONDS, "agent", "status")
         self._first = histogram(
             "first_token_seconds", "Seconds to the first piece of an answer.", _FIRST_SECONDS, "agent"
         )
-        self._steps = counter("steps", "Decisions of models.", "agent")
+        self._steps = counter("steps", "Steps: decisions of models.", "agent")
         self._tools = counter("tool_calls", "Tool calls by outcome: ok, or the code of the error.", "tool", "outcome")
         self._calls = counter(
-            "model_calls", "Calls of models by outcome: ok, or the error.", "agent", "model", "outcome"
+            "model_calls", "Model calls by outcome: ok, or the code of the error.", "agent", "model", "outcome"
         )
         self._tokens = counter(
             "tokens", "Tokens: input, output, and the cached part of the input.", "agent", "model", "type"
         )
-        self._cost = counter("cost_usd", "What models cost, as far as it is known.", "agent", "model")
-        self._unpriced = counter("unpriced_calls", "Calls of models whose price is unknown.", "agent", "model")
-        self._refusals = counter("refusals", "Requests refused for want of allowance or place.", "kind")
-        self._reloads = counter("reloads", "Changes of the configuration that were picked up.", "outcome")
+        self._cost = counter("cost_usd", "Known cost of model calls, in US dollars.", "agent", "model")
+        self._unpriced = counter("unpriced_calls", "Model calls whose price is unknown.", "agent", "model")
+        self._refusals = counter("refusals", "Requests refused: a quota is used up, or the server is full.", "kind")
+        self._reloads = counter("reloads", "Reloads of the configuration by outcome.", "outcome")
         self._label_values: dict[str, dict[str, str]] = {}
-        built = prometheus.Gauge("taoloop_build_info", "The version.", ["version"], registry=registry)
+        built = prometheus.Gauge("taoloop_build_info", "The version of taoloop.", ["version"], registry=registry)
         built.labels(taoloop.__version__).set(1)
         for outcome in ("ok", "failed"):
             self._reloads(outcome)
