@@ -72,9 +72,8 @@ def load_or_build_plan(source: OpenapiSource) -> Plan:
         ToolSourceError: as for `openapi_tools`.
     """
     document = fetch_document(source)
-    cache = None
-    if source.cache and len(document.data) >= MIN_CACHED_BYTES:
-        cache = PlanCache(Path(source.cache_folder).expanduser() if source.cache_folder else None)
+    is_cached = source.cache and len(document.data) >= MIN_CACHED_BYTES
+    cache = PlanCache(source.cache_folder) if is_cached else None
     key = _cache_key(source, document.data, document.uri)
     if cache is not None and (plan := load_plan(cache.get(key), document.folder)) is not None:
         return plan
@@ -94,10 +93,15 @@ def _make_planned_tool(planned: PlannedTool, api: ApiClient) -> Tool:
 
 
 class PlanCache:
-    """A folder of stored plans by key; only the newest 64 remain."""
+    """A folder of stored plans by key; only the newest 64 remain. `folder` empty: one in the user's cache folder."""
 
-    def __init__(self, folder: Path | None = None) -> None:
-        self.folder = _user_cache_folder() / "openapi" if folder is None else folder
+    def __init__(self, folder: str | Path = "") -> None:
+        if folder:
+            self.folder = Path(folder).expanduser()
+        else:
+            import platformdirs  # noqa: PLC0415  # only if the settings name no folder
+
+            self.folder = platformdirs.user_cache_path("taoloop", appauthor=False) / "openapi"
 
     def get(self, key: str) -> bytes:
         """What is stored under this key; empty if there is nothing."""
@@ -128,13 +132,6 @@ class PlanCache:
         files = sorted(self.folder.glob("*.json"), key=lambda path: path.stat().st_mtime, reverse=True)
         for path in files[_MAX_FILES:]:
             path.unlink(missing_ok=True)
-
-
-def _user_cache_folder() -> Path:
-    """The folder of taoloop in the user's cache, as the operating system defines it."""
-    import platformdirs  # noqa: PLC0415  # only if the settings name no folder
-
-    return platformdirs.user_cache_path("taoloop", appauthor=False)
 
 
 def _cache_key(source: OpenapiSource, data: bytes, uri: str) -> str:

@@ -10,7 +10,6 @@ MAX_NAME_CHARS = 64
 RESERVED = frozenset({"read_observation", "ask_about", "find_tool", "call_tool", "describe_tool"})
 """The names of tools that the runtime itself adds."""
 
-_TOOL = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _ARGUMENT = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
@@ -29,9 +28,8 @@ def tool_name(operation_id: str, method: str, path: str, *, prefix: str, used: C
     from_id = _name_from_id(operation_id)
     base = from_id or _name_from_path(method, path)
     name = f"{prefix}_{base}" if prefix else base
-    is_unreadable = not _WORDS.search(base) or (
-        not from_id and base == method.lower()
-    )  # all of it is in another script
+    is_in_other_script = not from_id and base == method.lower()
+    is_unreadable = is_in_other_script or not _WORDS.search(base)
     if not is_unreadable and len(name) <= MAX_NAME_CHARS and name not in used and name not in RESERVED:
         return name
     digest = hashlib.sha256(f"{method.upper()} {path}".encode("utf-8", "surrogatepass")).hexdigest()
@@ -72,11 +70,6 @@ def is_header_name(name: str) -> bool:
     return bool(_HEADER.fullmatch(name))
 
 
-def is_tool_name(name: str) -> bool:
-    """Whether every provider accepts it as a tool name."""
-    return bool(_TOOL.fullmatch(name))
-
-
 def _name_from_id(operation_id: str) -> str:
     """The id with invalid characters as underscores; empty if that would lose letters of another script."""
     if any(char.isalnum() and not char.isascii() for char in operation_id):
@@ -91,9 +84,7 @@ def _name_from_path(method: str, path: str) -> str:
         variables = _TEMPLATE.findall(segment)
         literal = _NOT_IN_NAMES.sub("_", _TEMPLATE.sub(" ", segment)).strip("_-")
         parts += [literal] if literal else []
-        parts += [
-            f"by_{_NOT_IN_NAMES.sub('_', variable).strip('_')}" for variable in variables if _WORDS.search(variable)
-        ]
+        parts += [f"by_{_NOT_IN_NAMES.sub('_', name).strip('_')}" for name in variables if _WORDS.search(name)]
     if len(parts) == 1 and not path.strip("/"):
         return f"{parts[0]}_root"
     return "_".join(parts)

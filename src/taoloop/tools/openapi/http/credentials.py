@@ -28,8 +28,8 @@ Alternative = Mapping[str, tuple[str, ...]]
 
 
 @dataclass(slots=True)
-class Credentials:
-    """The credentials that go with one request."""
+class RequestParts:
+    """What a request carries outside its path and its body."""
 
     headers: dict[str, str] = field(default_factory=dict)
     """Header values by header name."""
@@ -72,9 +72,9 @@ def choose_alternative(operation: Operation, source: OpenapiSource) -> Alternati
 
 def credentials(
     operation: Operation, alternative: Alternative, source: OpenapiSource, tokens: Mapping[str, str]
-) -> Credentials:
+) -> RequestParts:
     """The credentials of a security alternative. `tokens` are the OAuth2 access tokens by scheme name."""
-    result = Credentials()
+    result = RequestParts()
     for name in alternative:
         scheme = operation.schemes[name]
         if not source.auth.get(name) or scheme.kind == "unsupported":  # a configured header replaces it

@@ -18,7 +18,7 @@ from urllib.parse import quote, unquote_to_bytes, urlsplit
 from taoloop.core.search import PointerError, resolve_json_pointer
 from taoloop.errors import InvalidArguments, ToolDefinitionError
 from taoloop.tools.openapi.document.operation import Body, Encoding, Operation, Parameter
-from taoloop.tools.openapi.http.credentials import choose_alternative, credentials
+from taoloop.tools.openapi.http.credentials import RequestParts, choose_alternative, credentials
 from taoloop.tools.openapi.http.value_encoding import (
     apply_literals,
     check_header,
@@ -243,12 +243,10 @@ def build_request(
     """
     values = _complete_arguments(operation, apply_literals(args, literals) if literals else args, source)
     secrets = credentials(operation, choose_alternative(operation, source), source, tokens or {})
-    encoded = _EncodedParameters()
-    for parameter in operation.parameters:
-        if parameter.arg in values and values[parameter.arg] is not None:
-            encoded.take(parameter, values[parameter.arg], is_secret=parameter.name in source.secrets)
+    variables, parts = _encode_parameters(operation, values)
+    safe_variables = {name: "[secret]" if name in source.secrets else text for name, text in variables.items()}
     base = server_of(operation, source)
-    path = _fill_path(operation.path, encoded.path)
+    url = base + _fill_path(operation.path, variables)
     body = encode_body(operation.body, values) if operation.body is not None else None
     headers = {name: check_header(f"headers.{name}", value) for name, value in source.headers.items()}
     client_headers = {}
@@ -256,16 +254,15 @@ def build_request(
         client_headers["Content-Type"] = check_header("body", body.content_type)
     if idempotency_key:
         client_headers["Idempotency-Key"] = check_header("idempotency_key", idempotency_key)
-    query = "&".join([*encoded.query, *secrets.query])
-    cookies = [*encoded.cookies, *secrets.cookies]
-    url = f"{base}{path}"
+    query = "&".join([*parts.query, *secrets.query])
+    cookies = [*parts.cookies, *secrets.cookies]
     return PreparedRequest(
         method=operation.method,
         url=f"{url}{'&' if '?' in url else '?'}{query}" if query else url,
-        headers=_merge_headers([headers, encoded.headers, client_headers, secrets.headers], cookies),
+        headers=_merge_headers([headers, parts.headers, client_headers, secrets.headers], cookies),
         body=None if body is None else body.data,
         timeout_s=source.timeout_s,
-        safe_url=f"{base}{_fill_path(operation.path, {**encoded.path, **encoded.secret_path})}".partition("?")[0],
+        safe_url=(base + _fill_path(operation.path, safe_variables)).partition("?")[0],
     )
 
 
@@ -296,29 +293,24 @@ def _merge_headers(layers: Iterable[Mapping[str, str]], cookies: Sequence[str]) 
     return dict(merged.values())
 
 
-class _EncodedParameters:
-    """The encoded parameters by location."""
-
-    def __init__(self) -> None:
-        self.path: dict[str, str] = {}
-        self.secret_path: dict[str, str] = {}
-        self.query: list[str] = []
-        self.headers: dict[str, str] = {}
-        self.cookies: list[str] = []
-
-    def take(self, parameter: Parameter, value: Any, *, is_secret: bool) -> None:
+def _encode_parameters(operation: Operation, values: Mapping[str, Any]) -> tuple[dict[str, str], RequestParts]:
+    """The variables of the path, and the other parts of the request, for the parameters that have a value."""
+    variables, parts = dict[str, str](), RequestParts()
+    for parameter in operation.parameters:
+        value = values.get(parameter.arg)
+        if value is None:
+            continue
         if parameter.location == "path":
-            self.path[parameter.name] = path_text(parameter, value)
-            if is_secret:
-                self.secret_path[parameter.name] = "[secret]"
+            variables[parameter.name] = path_text(parameter, value)
         elif parameter.location == "query":
-            self.query += query_pairs(parameter, value)
+            parts.query += query_pairs(parameter, value)
         elif parameter.location == "cookie":
-            self.cookies += cookie_pairs(parameter, value)
+            parts.cookies += cookie_pairs(parameter, value)
+        elif is_header_name(parameter.name):
+            parts.headers[parameter.name] = header_text(parameter, value)
         else:
-            if not is_header_name(parameter.name):
-                raise unsendable_argument(parameter.arg, "header_name", name=parameter.name)
-            self.headers[parameter.name] = header_text(parameter, value)
+            raise unsendable_argument(parameter.arg, "header_name", name=parameter.name)
+    return variables, parts
 
 
 def _complete_arguments(operation: Operation, args: Mapping[str, Any], source: OpenapiSource) -> dict[str, Any]:
