@@ -13,6 +13,7 @@ from taoloop.config.settings_reader import SettingsReader
 from taoloop.errors import AgentFileError, ConfigError
 from taoloop.serve.gateway.config.host_overrides import HostOverrides
 from taoloop.serve.gateway.higress.openapi_source import (
+    TEXT,
     ApiProvider,
     LongEntry,
     ShortEntry,
@@ -28,8 +29,7 @@ from taoloop.tools.openapi.http.operation_call import OperationCaller
 from taoloop.tools.tool import Tool
 from taoloop.tools.yaml12 import FieldPath
 
-_WHERE = re.compile(r"apis\[\d+\](?P<rest>[\w.\[\]]*): ?(?:line (?P<line>\d+): )?(?P<message>.*)", re.DOTALL)
-_PART = re.compile(r"\.(\w+)|\[(\d+)\]")
+_TEXT_LINE = re.compile(rf"{TEXT}: line (?P<line>\d+): (?P<message>.*)", re.DOTALL)
 _BLOCK_TEXT = re.compile(r":\s*[|>][0-9+-]*\s*(?:#.*)?$")
 _NAMES = "a model takes names of 1 to 64 ASCII letters, digits, _ and -"
 _USUAL = {"http": 80, "https": 443}
@@ -58,19 +58,19 @@ class ApiReader:
         return tuple(tool for number, entry in enumerate(entries) for tool in self._entry(("apis", number), entry))
 
     def _entry(self, path: FieldPath, data: Any) -> tuple[Tool, ...]:
-        is_short, where = is_short_entry(data), self.document.name_of(path)
+        is_short = is_short_entry(data)
         described = (*path, "tools" if is_short else "api")
         try:
             entry = self._short(path, data) if is_short else self._reader.read(LongEntry, path, data, mode="lenient")
             self._keep_key((*path, "apiKey") if is_short else (*path, "apiProvider", "apiKey"), entry)
-            source = api_source(entry, where=where)
+            source = api_source(entry)
             self._require_unique_ids(described, json.loads(source.document))
             source = self._with_address(path, entry.api_provider, source, is_short=is_short)
             loaded = openapi_tools(source)
         except AgentFileError:
             raise
         except ConfigError as error:
-            raise self._located_error(path, error) from error
+            raise self._located_error((*path, "url" if is_short else "api"), error) from error
         for problem in loaded.problems:
             place = f"{problem.place}: " if problem.place else ""
             self._reader.warn(described, f"{place}{problem.message} {problem.hint}".rstrip())
@@ -89,13 +89,18 @@ class ApiReader:
         entry = self._reader.read(ShortEntry, path, data, mode="lenient")
         if not entry.tools:
             raise self.document.error((*path, "tools"), "it is missing, or empty.")
-        tools = []
+        tools: list[ShortTool] = []
         for number, raw_tool in enumerate(entry.tools):
             tool_path = (*path, "tools", number)
             own = {key: value for key, value in raw_tool.items() if not key.startswith("x-")}
-            tools.append(self._reader.read(ShortTool, tool_path, own, mode="lenient"))
-            self._warn_of_schema((*tool_path, "parameter"), tools[-1])
-        return long_form(entry, tools, self.document.name_of(path))
+            tool = self._reader.read(ShortTool, tool_path, own, mode="lenient")
+            if any((tool.method.lower(), tool.path) == (other.method.lower(), other.path) for other in tools):
+                message = f"{tool.method.upper()} {tool.path} is there twice."
+                hint = "Put the second one into an entry of `apis` of its own."
+                raise self.document.error(tool_path, message, hint=hint)
+            self._warn_of_schema((*tool_path, "parameter"), tool)
+            tools.append(tool)
+        return long_form(entry, tools)
 
     def _warn_of_schema(self, path: FieldPath, tool: ShortTool) -> None:
         """Warn of a schema that is no valid JSON Schema."""
@@ -131,7 +136,7 @@ class ApiReader:
         return source
 
     def _warn_of_address(self, path: FieldPath, port: int, source: OpenapiSource) -> None:
-        address = server_url(json.loads(source.document), self.document.name_of(path))
+        address = server_url(json.loads(source.document))
         parts = urlsplit(address)
         if not parts.scheme and not address.startswith("/"):
             message = f"servers[0].url is {address[:80]!r}, which names no scheme, so it is a path: calls go to "
@@ -158,14 +163,11 @@ class ApiReader:
         self._names[name] = where
 
     def _located_error(self, path: FieldPath, error: ConfigError) -> AgentFileError:
-        """An error that begins with where it is, at that place; a line of the text becomes one of the file."""
-        match = _WHERE.fullmatch(error.message)
+        """An error about a text; a line of the text becomes one of the file."""
+        match = _TEXT_LINE.fullmatch(error.message)
         if match is None:
             return self.document.error(path, error.message, hint=error.hint)
-        inner_path = tuple(int(number) if number else name for name, number in _PART.findall(match["rest"]))
-        full_path: FieldPath = (*path, *inner_path)
-        line = self._line_in_file(full_path, int(match["line"])) if match["line"] else 0
-        return self._error(full_path, line, match["message"], error.hint)
+        return self._error(path, self._line_in_file(path, int(match["line"])), match["message"], error.hint)
 
     def _error(self, path: FieldPath, line: int, message: str, hint: str) -> AgentFileError:
         error = self.document.error(path, message, hint=hint)

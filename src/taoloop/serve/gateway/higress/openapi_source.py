@@ -18,6 +18,7 @@ from taoloop.tools.openapi.document.document import parse_values
 from taoloop.tools.openapi.settings import OpenapiSource
 
 DEFAULT_TIMEOUT_MS = 50_000
+TEXT = "the OpenAPI text"
 _KEY = "api_key"
 _VARIABLE = re.compile(r"\{([^{}]*)\}")
 _HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?|\[[0-9A-Fa-f:.]+\]")
@@ -171,8 +172,8 @@ class ShortTool:
     """Names of parameters that may be anything."""
 
 
-def api_source(entry: LongEntry, *, where: str = "apis[0]") -> OpenapiSource:
-    """The source of tools that one entry describes. Errors start with `where`.
+def api_source(entry: LongEntry) -> OpenapiSource:
+    """The source of tools that one entry describes.
 
     The time limit of the entry becomes that of each of its calls.
 
@@ -181,29 +182,27 @@ def api_source(entry: LongEntry, *, where: str = "apis[0]") -> OpenapiSource:
         ToolSourceError: the OpenAPI text cannot be parsed.
     """
     provider = entry.api_provider
-    document = parse_values(entry.api.encode(), f"{where}.api")
+    document = parse_values(entry.api.encode(), TEXT)
     if not isinstance(document, dict):
-        raise ConfigError(f"{where}.api: the OpenAPI text is no mapping.")
+        raise ConfigError(f"{TEXT} is no mapping.")
     auth = _apply_key(document, provider.api_key)
     return OpenapiSource(
         document=json.dumps(document, ensure_ascii=False),
-        base_url=_base_url(document, provider, where),
+        base_url=_base_url(document, provider),
         auth=auth,
         timeout_s=provider.max_execution_time / 1000,
         cache=False,
     )
 
 
-def _base_url(document: Mapping[str, Any], provider: ApiProvider, where: str) -> str:
-    url, port = server_url(document, where), provider.service_port
+def _base_url(document: Mapping[str, Any], provider: ApiProvider) -> str:
+    url, port = server_url(document), provider.service_port
     if not url:
-        raise ConfigError(
-            f"{where}.api: the OpenAPI text has no servers[0].url.", hint="Write `servers: [{url: https://…}]`."
-        )
+        raise ConfigError(f"{TEXT} has no servers[0].url.", hint="Write `servers: [{url: https://…}]`.")
     try:
         parts, own_port = _split_address(url)
     except ConfigError as error:
-        raise ConfigError(f"{where}.api: servers[0].url: {error.message}") from None
+        raise ConfigError(f"servers[0].url: {error.message}") from None
     if parts.scheme and parts.hostname:
         default_port, other_port = (443, 80) if parts.scheme == "https" else (80, 443)
         effective_port = own_port or (default_port if port == other_port else port)
@@ -218,7 +217,7 @@ def service_origin(domain: str, port: int) -> str:
     return f"{'https' if port == 443 else 'http'}://{domain}" + ("" if port in (80, 443) else f":{port}")
 
 
-def server_url(document: Mapping[str, Any], where: str) -> str:
+def server_url(document: Mapping[str, Any]) -> str:
     """The first server of a document, with the defaults of its variables; empty where it has none.
 
     Raises:
@@ -227,10 +226,10 @@ def server_url(document: Mapping[str, Any], where: str) -> str:
     servers = document.get("servers")
     first = servers[0] if isinstance(servers, list) and servers else None
     url = first.get("url") if isinstance(first, Mapping) else None
-    return _substitute_variables(url, first, where) if isinstance(url, str) else ""
+    return _substitute_variables(url, first) if isinstance(url, str) else ""
 
 
-def _substitute_variables(url: str, server: Any, where: str) -> str:
+def _substitute_variables(url: str, server: Any) -> str:
     variables_field = server.get("variables")
     variables = variables_field if isinstance(variables_field, Mapping) else {}
 
@@ -238,7 +237,7 @@ def _substitute_variables(url: str, server: Any, where: str) -> str:
         variable = variables.get(match[1])
         default = variable.get("default") if isinstance(variable, Mapping) else None
         if default is None:
-            message = f"{where}.api: the variable {match[1]!r} of servers[0].url has no default."
+            message = f"the variable {match[1]!r} of servers[0].url has no default."
             raise ConfigError(message, hint="Write the address without it.")
         return str(default)
 
@@ -270,30 +269,24 @@ def _apply_key(document: dict[str, Any], key: ServiceKey) -> dict[str, str]:
     return {_KEY: key.value if is_query else f"{key.name} {key.value}"}
 
 
-def long_form(entry: ShortEntry, tools: Sequence[ShortTool], where: str) -> LongEntry:
-    """Convert the short form to the form with an OpenAPI text. `tools` are those of the entry, checked.
+def long_form(entry: ShortEntry, tools: Sequence[ShortTool]) -> LongEntry:
+    """Convert the short form to the form with an OpenAPI text.
 
-    Raises:
-        ConfigError: two tools have the same method and path; starts with the place of the second one.
+    `tools` are those of the entry, checked; no two of them have the same method and path.
     """
     parts, port = _split_address(entry.url)
     host = parts.hostname or ""
     paths: dict[str, dict[str, Any]] = {}
     schemas: dict[str, Any] = {}
     for number, (tool, raw_tool) in enumerate(zip(tools, entry.tools, strict=True)):
-        name, method = f"tool{number}", tool.method.lower()
+        name = f"tool{number}"
         names = (tool.param_name,) if isinstance(tool.param_name, str) else tool.param_name
         schema: Any = tool.parameter or {"type": "object"}
         properties = {**(schema.get("properties") or {})}
         schema = {**schema, "properties": properties | {key: {} for key in names if key not in properties}}
         schemas[name] = _rebase_references(schema, f"#/components/schemas/{name}")
-        if method in paths.setdefault(tool.path, {}):
-            raise ConfigError(
-                f"{where}.tools[{number}]: {method.upper()} {tool.path} is there twice.",
-                hint="Put the second one into an entry of `apis` of its own.",
-            )
         extensions = {key: value for key, value in raw_tool.items() if key.startswith("x-")}
-        paths[tool.path][method] = _operation(tool, schemas[name]) | extensions
+        paths.setdefault(tool.path, {})[tool.method.lower()] = _operation(tool, schemas[name]) | extensions
     document = {
         "openapi": "3.1.0",
         "info": {"title": entry.url, "version": "1"},
