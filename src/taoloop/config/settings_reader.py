@@ -40,6 +40,7 @@ from taoloop.config.env_references import EnvValues, has_reference
 from taoloop.config.import_attribute import load_attribute
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.errors import AgentFileError, ConfigError
+from taoloop.tools.egress.rules import EgressRules
 from taoloop.tools.yaml12 import FieldPath, key_text
 
 T = TypeVar("T")
@@ -125,8 +126,8 @@ def checked(function: Callable[[Any, SettingsReader], Any], *, names_field: bool
 class SettingsReader:
     """Reads settings in one document, with values from the environment; collects secrets and warnings.
 
-    `plain` are classes whose fields hold no secrets; `presets` stand for the fields of their class that are not given.
-    `paths` are fields annotated as texts that may be paths beside the file.
+    `egress` are the rules for every source in the file: they hold for settings that have none of their own. `plain` are
+    classes whose fields hold no secrets. `paths` are fields annotated as texts that may be paths beside the file.
     """
 
     def __init__(
@@ -134,13 +135,12 @@ class SettingsReader:
         document: ConfigDocument,
         env: Mapping[str, str],
         *,
+        egress: EgressRules | None = None,
         plain: Sequence[type] = (),
-        presets: Sequence[Any] = (),
         paths: Sequence[str] = (),
     ) -> None:
         self.document, self.env = document, EnvValues(env)
-        self.plain, self._paths = plain, paths
-        self._presets = {type(preset): preset for preset in presets}
+        self.plain, self._paths, self._egress = (EgressRules, *plain), paths, egress
         self._secrets: dict[str, str] = {}
         self.warnings: list[str] = []
         self.broken: tuple[FieldPath, ConfigError] | None = None
@@ -186,7 +186,7 @@ class SettingsReader:
         return self.document.path.parent / Path(path).expanduser()
 
     def build(self, kind: type[T], values: dict[str, Any]) -> T:
-        """The settings class with these values, and with the presets where it has none.
+        """The settings class with these values, and with the rules for every source where it has none.
 
         Raises:
             ConfigError: the class refuses them.
@@ -194,14 +194,18 @@ class SettingsReader:
         for name in self._paths:
             if isinstance(values.get(name), str):
                 values[name] = self._path_in(values[name])
-        preset = self._presets.get(kind)
-        if preset is not None:
-            return apply_defaults(preset, kind(**values), values)
-        for name, hint in fields_of(kind).items():
-            for arm in typing.get_args(hint):
-                if name not in values and arm in self._presets:
-                    values[name] = self._presets[arm]
-        return kind(**values)
+        fields, rules = fields_of(kind), self._egress
+        if rules is None:
+            return kind(**values)
+        if not fields_of(EgressRules).keys() <= fields.keys():
+            missing = (name for name in fields if name not in values)
+            return kind(**{name: rules for name in missing if EgressRules in typing.get_args(fields[name])}, **values)
+        own: Any = kind(**values)  # rules, or settings that have their fields; lists of what is denied add up
+        changes = {name: getattr(rules, name) for name in fields_of(EgressRules) if name not in values}
+        if "deny" in values:
+            changes["deny"] = tuple(dict.fromkeys((*rules.deny, *own.deny)))
+        result: T = dataclasses.replace(own, **changes)
+        return result
 
     def _path_in(self, text: str) -> str:
         """A path beside the file, also in the address of an SQLite file; other addresses, and documents, stay."""
@@ -266,19 +270,6 @@ class SettingsReader:
         elif isinstance(inner, dict) and match["key"] in inner:
             path = (*path, match["key"])
         return self.document.error(path, message.removeprefix(f"{match['name']}{match['part'] or ''}: "), hint=hint)
-
-
-def apply_defaults(preset: Any, own: T, names: Collection[str]) -> T:
-    """`own` settings, of which `names` are in the file, with the values of `preset` in the other fields.
-
-    Lists of what is denied add up.
-    """
-    known = {field.name for field in dataclasses.fields(own)}  # type: ignore[arg-type]  # a settings class
-    common = {field.name: getattr(preset, field.name) for field in dataclasses.fields(preset) if field.name in known}
-    changes = {name: value for name, value in common.items() if name not in names}
-    if "deny" in names and "deny" in common:
-        changes["deny"] = tuple(dict.fromkeys((*common["deny"], *getattr(own, "deny"))))  # noqa: B009  # T is any class
-    return dataclasses.replace(own, **changes)  # type: ignore[type-var]  # a settings class
 
 
 def fields_of(kind: type) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from taoloop.config.document import (
     refuse_recursion,
 )
 from taoloop.config.import_attribute import load_attribute
-from taoloop.config.settings_reader import SettingsReader, apply_defaults, fields_of
+from taoloop.config.settings_reader import SettingsReader, fields_of
 from taoloop.core.search import suggest_names
 from taoloop.errors import AgentFileError, ConfigError
 from taoloop.runtime.agent import Agent
@@ -287,17 +287,14 @@ class ToolReader:
         if isinstance(value, str) and form.short:
             value = {form.short: value}
         value = {} if value is None else value
-        presets = () if self._egress is None else (self._egress,)
-        plain = (EgressRules, kind) if form.has_rules else (EgressRules,)
-        reader = SettingsReader(self.document, variables(), plain=plain, presets=presets, paths=form.paths)
+        plain = (kind,) if form.has_rules else ()
+        reader = SettingsReader(self.document, variables(), egress=self._egress, plain=plain, paths=form.paths)
         try:
             settings = reader.read(kind, field_path, value)
         except AgentFileError:
             if reader.broken is None or not self._spares_others:
                 raise
             return self._gone(*reader.broken)
-        if form.has_rules and self._egress is not None:
-            settings = apply_defaults(self._egress, settings, value)
         if form.folder and "command" in value:
             settings = self._program_beside_file(form, settings, value)
         return ToolSource(
@@ -405,7 +402,7 @@ def entries_in(path: Path, load_agent: AgentLoader) -> tuple[ToolEntry, ...]:
         for name in document.data:
             if name in _OTHER_FILES:
                 raise document.error((name,), "there is no such field in a tool file.", hint=_OTHER_FILES[name])
-        fields = SettingsReader(document, variables(), plain=(EgressRules,)).read(ToolFileFields, (), document.data)
+        fields = SettingsReader(document, variables()).read(ToolFileFields, (), document.data)
         reader = ToolReader(document, load_agent, egress=fields.get("egress"), spares_others=True)
         return _with_places(document, fields, reader.entries(("tools",), document.data["tools"]))
 
