@@ -13,6 +13,7 @@ from taoloop.core.trace import Trace
 from taoloop.errors import ConfigError, JournalTampered, RunNotAnswered
 from taoloop.policy import tainted
 from taoloop.runtime.engine.clock import new_run_id
+from taoloop.runtime.texts import TEXTS
 
 if TYPE_CHECKING:
     from taoloop.journals.base import Journal
@@ -20,32 +21,24 @@ if TYPE_CHECKING:
     from taoloop.runtime.result import Result
 
 MAX_TURNS = 20
-"""How many earlier turns (a task and its answer) a run sees at most."""
+"""The most earlier turns (a task and its answer) that a run sees."""
 
 MAX_CHARS = 32_000
-"""How many characters the earlier turns have together at most."""
+"""The most characters that the earlier turns have together."""
 
 MAX_MESSAGE_CHARS = 8_000
-"""How many characters of one earlier message are shown; the whole stands in the trace of its run."""
-
-_LEFT_OUT = {
-    "en": "[Earlier turns of this conversation were left out.]\n\n",
-    "zh": "[此前的若干轮对话已省略。]\n\n",
-}
-_UNREAD = {"en": "[An answer that is not shown here.]", "zh": "[此处不显示的回答。]"}
-_VALUE = {"en": "[a value]", "zh": "[某个值]"}
-_CUT = {"en": "\n[… {n:,} more characters]", "zh": "\n[… 还有 {n:,} 个字符]"}
+"""The most characters of one earlier message that are shown; the trace of its run has all of them."""
 
 
 async def load_history(journal: Journal, run_id: str, *, handles: bool = False) -> tuple[tuple[Message, ...], bool]:
-    """What a run that continues `run_id` sees of the conversation: what that run saw, its task and its answer.
+    """The conversation that a run after `run_id` sees: the turns that `run_id` saw, its task and its answer.
 
-    The second value says whether untrusted text had a part in it. `handles`: the run's model must read none, so it sees
-    an answer without the values that were filled in, and none that a model gave who had read observations.
+    The second value is whether untrusted text had a part in it. With `handles` the run's model must read none: it sees
+    an answer without the values of its handles, and no answer of a model that had read observations.
 
     Raises:
         RunNotFound: the journal has no such run.
-        RunNotAnswered: it has no answer to go on from.
+        RunNotAnswered: it has no answer to continue from.
     """
     if (flaw := (await journal.verify(run_id)).first) is not None:
         raise JournalTampered(f"The run {run_id} was changed after it was written: {flaw.text}.")
@@ -55,60 +48,60 @@ async def load_history(journal: Journal, run_id: str, *, handles: bool = False) 
     if trace.finished is None or trace.finished.answer is None:
         hint = "Resume it first." if trace.status != "completed" else "Start a new run."
         if trace.started.after is not None and trace.finished is not None:
-            hint = f"Resume it first, or go on after {trace.started.after}."
+            hint = f"Resume it first, or continue after {trace.started.after}."
         raise RunNotAnswered(
             f"The run {run_id} has no answer ({trace.status}), so nothing can follow it.",
             hint=hint,
         )
     language = trace.agent.language
-    hid = trace.agent.policy.observations == "handles"
+    used_handles = trace.agent.policy.observations == "handles"
     earlier, answer = trace.started.history, trace.finished.answer
     if handles:
         answer = _without_values(trace)
-        earlier = earlier if hid else tuple(_unread(message, language) for message in earlier)
+        earlier = earlier if used_handles else tuple(_hide_answer(message, language) for message in earlier)
     turn = (
         Message(role="user", content=_shortened(trace.task, language)),
         Message(role="assistant", content=_shortened(answer, language)),
     )
     inner = trace.started.parent is not None  # its task was written by a model
-    untrusted = tainted(trace) or inner or (hid and not handles)  # there may be filled-in values in the answer
+    untrusted = tainted(trace) or inner or (used_handles and not handles)  # the answer may contain values
     return truncate_history((*earlier, *turn), language), untrusted
 
 
 def has_untrusted_turns(history: Sequence[Message], *, handles: bool) -> bool:
-    """Whether a history that was given as messages holds other words than the user's.
+    """Whether a history of messages contains any that are not the user's.
 
     Raises:
-        ConfigError: it does, and the run's model must read none (`handles`).
+        ConfigError: it does, and the run's model must not read them (`handles`).
     """
     foreign = any(message.role != "user" for message in history)
     if foreign and handles:
         raise ConfigError(
-            "The history holds other messages than the user's, which this agent's model must not read.",
-            hint="Go on with `after`, or give the user's messages alone.",
+            "The history has messages that are not the user's, which this agent's model must not read.",
+            hint="Continue with `after`, or give only the user's messages.",
         )
     return foreign
 
 
 def _without_values(trace: Trace) -> str:
-    """The answer as the model of a run wrote it that read no observations, with its handles taken out."""
+    """The answer as the model wrote it, with its handles masked; a placeholder if the model had read observations."""
     language = trace.agent.language
     if trace.agent.policy.observations != "handles" or trace.answer is None:
-        return _UNREAD.get(language, _UNREAD["en"])
-    return mask_handles(trace.answer.text, _VALUE.get(language, _VALUE["en"]))
+        return TEXTS.text(language, "answer_hidden")
+    return mask_handles(trace.answer.text, TEXTS.text(language, "value_hidden"))
 
 
-def _unread(message: Message, language: str) -> Message:
+def _hide_answer(message: Message, language: str) -> Message:
     if message.role == "user":
         return message
-    return Message(role=message.role, content=_UNREAD.get(language, _UNREAD["en"]))
+    return Message(role=message.role, content=TEXTS.text(language, "answer_hidden"))
 
 
 def truncate_history(history: Sequence[Message], language: str = "en") -> tuple[Message, ...]:
-    """The latest turns that have room, and a note in the oldest of them where others were left out.
+    """The latest turns within the bounds, with a note in the oldest of them if earlier ones were left out.
 
-    What is beyond the bounds is dropped down to half of them at once, so that the next turns leave the beginning of
-    the prompt alone, and with it the provider's cache. The last turn always stays.
+    A history beyond the bounds is reduced to half of them at once: then the next turns do not change the beginning of
+    the prompt, nor invalidate the provider's cache. The last turn always stays.
     """
     turns = _turns(history)
     if _fits(turns, MAX_TURNS, MAX_CHARS):
@@ -116,14 +109,13 @@ def truncate_history(history: Sequence[Message], language: str = "en") -> tuple[
     while len(turns) > 1 and not _fits(turns, MAX_TURNS // 2, MAX_CHARS // 2):
         turns = turns[1:]
     first, *rest = [message for turn in turns for message in turn]
-    note = _LEFT_OUT.get(language, _LEFT_OUT["en"])
-    if not first.content.startswith(tuple(_LEFT_OUT.values())):
-        first = replace(first, content=note + first.content)
+    if not first.content.startswith(tuple(TEXTS.text(each, "turns_omitted") for each in ("en", "zh"))):
+        first = replace(first, content=TEXTS.text(language, "turns_omitted") + first.content)
     return (first, *rest)
 
 
 def _turns(history: Sequence[Message]) -> list[list[Message]]:
-    """The messages by turn: each begins with what the user says."""
+    """The messages by turn: each turn begins with a message of the user."""
     turns: list[list[Message]] = []
     for message in history:
         if message.role == "user" or not turns:
@@ -139,15 +131,15 @@ def _fits(turns: list[list[Message]], at_most: int, chars: int) -> bool:
 def _shortened(text: str, language: str) -> str:
     if len(text) <= MAX_MESSAGE_CHARS:
         return text
-    return text[:MAX_MESSAGE_CHARS] + _CUT.get(language, _CUT["en"]).format(n=len(text) - MAX_MESSAGE_CHARS)
+    return text[:MAX_MESSAGE_CHARS] + TEXTS.text(language, "message_cut", n=len(text) - MAX_MESSAGE_CHARS)
 
 
 class ChatAgent(Protocol):
-    """What a conversation needs of its agent; an `Agent` has it."""
+    """The methods of an agent that a conversation uses; an `Agent` has them."""
 
     @property
     def clock(self) -> Clock:
-        """The time by which the ids of runs are made."""
+        """The clock that the ids of runs are made from."""
 
     async def run(self, task: str, *args: Any, **options: Any) -> Result:
         """Run a task (`Agent.run`)."""
@@ -163,9 +155,9 @@ class ChatAgent(Protocol):
 
 
 class Chat:
-    """A conversation with one agent: each run continues the last one that gave an answer.
+    """A conversation with one agent: each run continues the last one that has an answer.
 
-    `after` is that run's id, or None before the first. A run that ended without an answer is left out of the
+    `after` is that run's id, or None before the first. A run that ended without an answer is not part of the
     conversation; one that waits or was stopped is `open`, and must be resumed before the next task.
     """
 
@@ -177,7 +169,7 @@ class Chat:
         """The next turn; `options` are those of `Agent.run`.
 
         Raises:
-            RunNotAnswered: the last run waits for a person or was stopped: `resume` goes on with it.
+            RunNotAnswered: the last run waits for a person or was stopped: `resume` continues it.
         """
         return await self.agent.run(task, after=self.after, **self._next(options))
 
@@ -186,14 +178,14 @@ class Chat:
         return self.agent.run_sync(task, after=self.after, **self._next(options))
 
     async def resume(self, **options: Any) -> Result:
-        """Go on with the run that is open; `options` are those of `Agent.resume`."""
-        run_id = self._opened()
-        return await self.agent.resume(run_id, **self._followed(run_id, options))
+        """Resume the open run; `options` are those of `Agent.resume`."""
+        run_id = self._open_run()
+        return await self.agent.resume(run_id, **self._with_listener(run_id, options))
 
     def resume_sync(self, **options: Any) -> Result:
         """`resume` for code that is not async."""
-        run_id = self._opened()
-        return self.agent.resume_sync(run_id, **self._followed(run_id, options))
+        run_id = self._open_run()
+        return self.agent.resume_sync(run_id, **self._with_listener(run_id, options))
 
     def _next(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """The options of the next turn, with the id by which it can be resumed."""
@@ -203,15 +195,15 @@ class Chat:
                 hint="Resume it first: chat.resume().",
             )
         run_id = options.get("run_id") or new_run_id(self.agent.clock.now())
-        return {**self._followed(run_id, options), "run_id": run_id}
+        return {**self._with_listener(run_id, options), "run_id": run_id}
 
-    def _opened(self) -> str:
+    def _open_run(self) -> str:
         if self.open is None:
             raise RunNotAnswered("No run of this conversation is open.", hint="Start the next one: chat.run(…).")
         return self.open
 
-    def _followed(self, run_id: str, options: Mapping[str, Any]) -> dict[str, Any]:
-        """The options, with an ear on the run: a cancellation or an error hands no result over."""
+    def _with_listener(self, run_id: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        """The options, with a listener that follows the run: a cancellation or an error returns no result."""
         listener = options.get("on_event")
 
         def follow(event: Event) -> None:
@@ -222,7 +214,7 @@ class Chat:
         return {**options, "on_event": follow}
 
     def _follow(self, run_id: str, fact: Fact) -> None:
-        """The run is open from its first event on, until it ends otherwise than by a stop."""
+        """The run is open from its first event until it ends in any other way than by a stop."""
         ended = isinstance(fact, Finished) and fact.status != "stopped"
         self.open = None if ended else run_id
         if isinstance(fact, Finished) and fact.answer is not None:

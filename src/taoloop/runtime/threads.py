@@ -1,4 +1,7 @@
-"""Async code from code that is not async, and the refusal of event loops other than asyncio's."""
+"""Async code called from blocking code, and blocking code called from async code; only asyncio's loops are supported.
+
+Threads here are daemons: none of them delays the end of the process.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from taoloop.errors import ConfigError, ToolError
 
 T = TypeVar("T")
 
-_LOOK_S = 0.05  # nothing wakes a thread that waits when a signal handler cancels its task
+_POLL_S = 0.05  # nothing wakes a waiting thread when a signal handler cancels its task
 
 
 def require_asyncio() -> None:
@@ -92,7 +95,7 @@ def _run_in_thread(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
 def _wait(ended: threading.Event, stop: Callable[[], None]) -> None:
     caller = asyncio.current_task()
     cancelled = caller.cancelling() if caller is not None else 0
-    while not ended.wait(_LOOK_S):
+    while not ended.wait(_POLL_S):
         if caller is not None and caller.cancelling() > cancelled:
             cancelled = caller.cancelling()
             stop()
@@ -140,7 +143,7 @@ class WorkerThreads:
         self._calls.put(call)
         if not must_wait:
             return await call.future
-        timer = call.loop.call_later(self._patience_s, call.refuse, f"all {self._max_threads:,} threads are busy")
+        timer = call.loop.call_later(self._patience_s, call.refuse, self._max_threads)
         try:
             return await call.future
         finally:
@@ -178,10 +181,10 @@ class _Call:
         self.future: asyncio.Future[Any] = self.loop.create_future()
         self._claim = threading.Lock()  # acquired once, by the thread that starts the call or by who refuses it
 
-    def refuse(self, reason: str) -> None:
+    def refuse(self, max_threads: int) -> None:
         """Tell the caller that the function will not be called, unless a thread has started it."""
         if not self.future.done() and self._claim.acquire(blocking=False):
-            self.future.set_exception(_no_free_thread(reason))
+            self.future.set_exception(_no_free_thread(max_threads=max_threads))
 
     def execute(self) -> tuple[Any, BaseException | None] | None:
         """Call the function; gives its result and its error, or None if the call was given up before it started."""
@@ -204,12 +207,15 @@ class _Call:
             self.future.set_exception(error)
 
 
-def _no_free_thread(reason: str) -> ToolError:
+def _no_free_thread(reason: str = "", *, max_threads: int = 0) -> ToolError:
+    from taoloop.runtime.texts import TEXTS  # noqa: PLC0415  # the facade of the agent imports this module
+
+    reason = reason or TEXTS.run_text("threads_busy", most=max_threads)
     return ToolError(
-        f"The call was not started: {reason}.",
+        TEXTS.run_text("no_free_thread", reason=reason),
         code="no_free_thread",
         retryable=True,
-        hint="Nothing happened; try again when other calls have ended.",
+        hint=TEXTS.run_text("no_free_thread_hint"),
     )
 
 

@@ -1,4 +1,4 @@
-"""What tools print, kept apart from what the program prints."""
+"""The output that tools print, separate from what the program prints."""
 
 from __future__ import annotations
 
@@ -8,35 +8,39 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-KEPT_CHARS = 2_000
+MAX_CAPTURED_CHARS = 2_000
 
 
 class CapturedOutput:
-    """The beginning of what one call printed, and how much it was."""
+    """The beginning of the output of one call, and how much it printed."""
 
     def __init__(self) -> None:
         self.parts: list[str] = []
-        self.kept = self.total = 0
+        self.captured_chars = self.total = 0
 
     def write(self, text: str) -> None:
-        """Take in a piece; only the first 2,000 characters of a call are kept."""
+        """Add a piece; only the first 2,000 characters of a call are captured."""
         self.total += len(text)
-        if self.kept < KEPT_CHARS:
-            part = text[: KEPT_CHARS - self.kept]
+        if self.captured_chars < MAX_CAPTURED_CHARS:
+            part = text[: MAX_CAPTURED_CHARS - self.captured_chars]
             self.parts.append(part)
-            self.kept += len(part)
+            self.captured_chars += len(part)
 
     def __str__(self) -> str:
-        """What is kept, with the cut told."""
+        """The captured text, with a note if more was printed."""
         text = "".join(self.parts)
-        return text if self.total <= KEPT_CHARS else f"{text}\n[… {self.total - self.kept:,} more characters printed]"
+        return (
+            text
+            if self.total <= MAX_CAPTURED_CHARS
+            else f"{text}\n[… {self.total - self.captured_chars:,} more characters printed]"
+        )
 
 
 _current: contextvars.ContextVar[CapturedOutput | None] = contextvars.ContextVar("taoloop_printed", default=None)
 
 
-class _Divider:
-    """A standard output that gives what a tool call prints to that call, and the rest to the real one."""
+class _RoutedOutput:
+    """A standard output that passes the output of a tool call to that call, and the rest to the real one."""
 
     def __init__(self, real: TextIO) -> None:
         self._real = real
@@ -62,40 +66,40 @@ class _Divider:
 
 @contextmanager
 def redirect_stdout() -> Iterator[None]:
-    """While this is entered, what tool calls print goes into their observations and not to the terminal.
+    """Put the output of tool calls into their observations, and not on the terminal, while the block runs.
 
     For programs that own their standard output, such as the command line; the library itself never touches it.
     """
     real = sys.stdout
-    sys.stdout = _Divider(real)
+    sys.stdout = _RoutedOutput(real)
     try:
         yield
     finally:
         sys.stdout = real
 
 
-class capture_output:  # noqa: N801  # used like a function: `with collecting() as printed`
-    """Collect what is printed in this context, and in threads started with a copy of it.
+class capture_output:  # noqa: N801  # used like a function: `with capture_output() as printed`
+    """Capture the output of this context, and of threads started with a copy of it.
 
-    Outside `dividing_stdout` nothing is collected, and what tools print goes where the program's output goes.
+    Outside `redirect_stdout` nothing is captured, and tools print where the program prints.
     """
 
     __slots__ = ("_token",)
 
     def __enter__(self) -> CapturedOutput:
-        """Begin; gives what will hold the text."""
+        """Begin. Returns the object that captures the text."""
         self._token: contextvars.Token[CapturedOutput | None] | None = None
-        if type(sys.stdout) is not _Divider:
+        if type(sys.stdout) is not _RoutedOutput:
             return NOTHING
         printed = CapturedOutput()
         self._token = _current.set(printed)
         return printed
 
-    def __exit__(self, *_raised: object) -> None:
-        """End; what is printed from here on belongs to the caller again."""
+    def __exit__(self, *_error: object) -> None:
+        """End: from here on the output is the caller's again."""
         if self._token is not None:
             _current.reset(self._token)
 
 
 NOTHING = CapturedOutput()
-"""What was collected where nothing is collected."""
+"""The captured output where nothing is captured."""

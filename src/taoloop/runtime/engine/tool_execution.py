@@ -19,6 +19,7 @@ from taoloop.journals.base import Artifact
 from taoloop.runtime.engine.clock import Clock
 from taoloop.runtime.engine.stdout_capture import CapturedOutput, capture_output
 from taoloop.runtime.engine.time_limit import within
+from taoloop.runtime.texts import TEXTS
 from taoloop.runtime.threads import POOL
 from taoloop.tools.tool import Tool, ToolContext, ToolOutput
 
@@ -27,23 +28,27 @@ MAX_MESSAGE_CHARS = 2_000
 Clean = Callable[[str], str]
 """Takes secrets out of a text."""
 
-_GOING_ON: list[str] = []  # the keys of calls in threads, one entry for each; append and remove are atomic
+_RUNNING_KEYS: list[str] = []  # of calls in threads, one entry for each; append and remove are atomic
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What came of a call: the observation, and the whole output where the observation holds only a preview.
-
-    `is_lost`: it gave no result in time, so that nobody can tell what it did or will still do. `is_done`: the tool came
-    to its end, though perhaps with a result that is no output of it. `handed_over`: it has no result yet, for that
-    comes from outside; the observation is none.
-    """
+    """The outcome of one call."""
 
     observed: Observed
+    """The observation."""
+
     artifact: Artifact | None = None
+    """The complete output, if the observation has only a preview."""
+
     is_lost: bool = False
+    """Whether it gave no result in time, so that nobody can tell what it did or will still do."""
+
     is_done: bool = True
+    """Whether the tool ran to its end, though perhaps with a result that is not a valid output."""
+
     handed_over: HandedOver | None = None
+    """Set if the result comes later, from outside; then the observation does not count."""
 
 
 async def execute_tool(
@@ -56,18 +61,17 @@ async def execute_tool(
     key: str = "",
     clean: Clean | None = None,
 ) -> Outcome:
-    """Run the tool; only a cancellation of the caller leaves this as an exception.
+    """Run the tool; it raises only a cancellation of the caller.
 
-    `clean` takes secrets out of a text, before anything of it is cut.
-    Under its `key` (of a call that may change something) a call in a thread is known to `is_going_on` while it lasts,
-    and an async one that gave no result in time from then on.
+    `clean` removes secrets from a text before any of it is cut. `is_still_running` reports the `key` (of a call that
+    may change something) while a call in a thread runs, and for an async call once it gave no result in time.
     """
     began, is_done = clock.tick(), False
     with capture_output() as printed:
         try:
             result = _begin(tool, values, context, key)
             if tool.is_async or inspect.iscoroutine(result):
-                result = await within(timeout_s, result, partial(_late, tool, key))
+                result = await within(timeout_s, result, partial(_timeout_error, tool, key))
             is_done = True
             output = tool.render(result)
         except BaseException as error:  # every error of a tool is an observation
@@ -91,22 +95,22 @@ async def execute_tool(
 def outcome_of(
     tool: Tool, call_id: str, output: ToolOutput, latency_s: float, printed: CapturedOutput, clean: Clean | None = None
 ) -> Outcome:
-    """The outcome of a call that gave `output`: an observation with as much of it as the model is to see."""
+    """The outcome of a call with `output`: an observation with as much of it as the model may see."""
     text = replace_surrogates(output.text)
     if clean is not None:
         text = clean(text)
     limit = tool.card.max_preview_chars
-    shown = text if len(text) <= limit else preview(text, output.form, limit).text
-    cut = shown is not text
-    ref = f"obs_{call_id}" if cut else None
+    output_text = text if len(text) <= limit else preview(text, output.form, limit).text
+    is_cut = output_text is not text
+    ref = f"obs_{call_id}" if is_cut else None
     observed = new_observed(
         call_id=call_id,
         ok=True,
-        output=shown,
+        output=output_text,
         form=output.form,
         artifact=ref,
         size_chars=len(text),
-        output_digest=hashlib.sha256(text.encode()).hexdigest() if cut else "",
+        output_digest=hashlib.sha256(text.encode()).hexdigest() if is_cut else "",
         latency_s=latency_s,
         printed=_printed(printed, clean),
     )
@@ -125,7 +129,7 @@ def fault_of(error: BaseException, clean: Clean | None = None) -> Fault:
         )
     try:
         text = str(error)
-    except Exception:  # noqa: BLE001  # a broken __str__ is no reason to lose the observation
+    except Exception:  # noqa: BLE001  # a broken __str__ must not lose the observation
         text = "(its text cannot be shown)"
     name = type(error).__name__
     return Fault(code="exception", message=_bounded(f"{name}: {text}" if text else name, clean))
@@ -139,17 +143,17 @@ def _printed(printed: CapturedOutput, clean: Clean | None) -> str:
 
 
 def is_still_running(key: str) -> bool:
-    """Whether a call with this key may be at work, though nobody waits for it.
+    """Whether a call with this key may still be running, although nobody waits for it.
 
-    It is in a thread of this process that has not come to its end, or it is async, and gave no result in time here.
+    Either its thread in this process has not ended, or it is async and gave no result in time.
     """
-    return key in _GOING_ON
+    return key in _RUNNING_KEYS
 
 
 def _begin(tool: Tool, values: Mapping[str, Any], context: ToolContext | None, key: str) -> Any:
-    """The result of an inline tool, or a coroutine of any other one's.
+    """The result of an inline tool, or a coroutine that returns the result of any other.
 
-    Context variables that a sync tool sets are its own, here as in a thread.
+    Context variables that a sync tool sets stay its own, as in a thread.
     """
     if tool.is_async:
         return tool.invoke(values, context)
@@ -172,29 +176,29 @@ def _invoke_here(tool: Tool, values: Mapping[str, Any], context: ToolContext | N
 
 
 def _invoke(tool: Tool, values: Mapping[str, Any], context: ToolContext | None, key: str) -> Any:
-    """Call a blocking tool in its thread, where what would end a program or a coroutine elsewhere has no meaning."""
+    """Call a blocking tool in its thread, in which an exception that ends a program or a coroutine has no meaning."""
     if key:
-        _GOING_ON.append(key)
+        _RUNNING_KEYS.append(key)
     try:
         return tool.invoke(values, context)
     except (KeyboardInterrupt, GeneratorExit, StopIteration) as error:
         raise RuntimeError(f"{type(error).__name__} was raised in the tool") from error
     finally:
         if key:
-            _GOING_ON.remove(key)
+            _RUNNING_KEYS.remove(key)
 
 
-def _late(tool: Tool, key: str, timeout_s: float | None) -> ToolTimeout:
+def _timeout_error(tool: Tool, key: str, timeout_s: float | None) -> ToolTimeout:
     card = tool.card
     if key and tool.is_async:
-        _GOING_ON.append(key)  # it was told to stop, but not so the thread or the request that it waited for
-    message = f"{card.name!r} gave no result within {timeout_s:g} s."
+        _RUNNING_KEYS.append(key)  # it was cancelled, but a thread or request that it waited for may go on
+    message = TEXTS.run_text("tool_late", tool=card.name, s=timeout_s)
     if card.reads_only:
         return ToolTimeout(message)
     return ToolTimeout(
-        f"{message} Its effect may or may not have happened; the call may still be running.",
+        message + TEXTS.run_text("tool_late_effect"),
         retryable=card.idempotent,
-        hint="" if card.idempotent else "Find out whether it happened before you try again.",
+        hint="" if card.idempotent else TEXTS.run_text("tool_late_hint"),
     )
 
 
@@ -209,7 +213,7 @@ def is_own_cancellation(error: BaseException) -> bool:
 def _bounded(text: str, clean: Clean | None = None) -> str:
     text = replace_surrogates(text)
     if clean is not None:
-        text = clean(text)  # before it is cut: half of a secret is not known as one
+        text = clean(text)  # before it is cut: half of a secret is not recognised
     if len(text) <= MAX_MESSAGE_CHARS:
         return text
     return f"{text[:MAX_MESSAGE_CHARS]} [… {len(text) - MAX_MESSAGE_CHARS:,} more characters]"

@@ -11,14 +11,15 @@ from taoloop.errors import ConfigError, ToolError
 from taoloop.journals.base import Journal, Lease
 from taoloop.journals.sqlite.transaction import HasTransactions, raise_if_cancelled
 from taoloop.runtime.engine.tool_execution import Outcome
+from taoloop.runtime.texts import TEXTS
 from taoloop.tools.tool import Tool
 
 TRANSACTION_S = 4.0
-"""How long such a call may take at most: other processes wait for the file, and give up after 5 seconds."""
+"""The most seconds that such a call may take: other processes wait for the file, and give up after 5 seconds."""
 
 
 def require_transactions(journal: Journal, tools: Iterable[Tool]) -> None:
-    """Refuse a journal that the tools cannot write in.
+    """Refuse a journal in which transactional tools cannot write.
 
     Raises:
         ConfigError: names the tool.
@@ -39,40 +40,40 @@ async def transact(
     timeout_s: float | None,
     run: Callable[[Mapping[str, Any], float], Awaitable[Outcome]],
     event_of: Callable[[Fact], Event],
-    take_in: Callable[[Event], None],
+    add_committed: Callable[[Event], None],
 ) -> Outcome | None:
-    """Run the call; None once the journal has its outcome, which `take_in` is told as an event.
+    """Run the call; returns None once the journal has its outcome, and passes the event to `add_committed`.
 
-    Everything noted before must have been committed. An outcome that comes back was not kept yet, and nothing of what
-    the tool wrote was: it failed, or took too long.
+    All earlier events must have been committed. An outcome that is returned is not stored, nor is anything that the
+    tool wrote: the call failed, or took too long.
     """
-    assert isinstance(journal, HasTransactions)  # noqa: S101  # seen to at the start of the run
-    assert tool.connection_parameter is not None  # noqa: S101  # else it is no such tool
+    assert isinstance(journal, HasTransactions)  # noqa: S101  # checked at the start of the run
+    assert tool.connection_parameter is not None  # noqa: S101  # all such tools have one
     transaction = await journal.transaction(lease)
     try:
         limit_s = TRANSACTION_S if timeout_s is None else min(timeout_s, TRANSACTION_S)
         outcome = await run({**values, tool.connection_parameter: transaction.connection}, limit_s)
         if outcome.is_lost:
-            return _undone(outcome, f"{tool.name!r} gave no result within {limit_s:g} s.", retryable=True)
+            return _rolled_back(outcome, TEXTS.run_text("tool_late", tool=tool.name, s=limit_s), retryable=True)
         if not outcome.is_done:  # the tool raised, whatever it called its error
             return outcome
         event = event_of(outcome.observed)
         try:
             await transaction.commit([event], () if outcome.artifact is None else (outcome.artifact,))
-        except ToolError as undone:
-            return _undone(outcome, undone.message)
-        take_in(event)  # before anything else: a cancellation must find the trace as the journal has it
+        except ToolError as error:
+            return _rolled_back(outcome, error.message)
+        add_committed(event)  # before anything else: a cancellation must find the trace as the journal has it
         raise_if_cancelled()
         return None
     finally:
         await transaction.roll_back()
 
 
-def _undone(outcome: Outcome, message: str, *, retryable: bool = False) -> Outcome:
-    """The outcome of a call that was undone: that is known, so it is in no doubt."""
+def _rolled_back(outcome: Outcome, message: str, *, retryable: bool = False) -> Outcome:
+    """The outcome of a call that was rolled back: nothing happened, so it is not in doubt."""
     fault = Fault(
         code="timeout" if retryable else "rolled_back",
-        message=f"{message} It was rolled back: nothing was changed.",
+        message=TEXTS.run_text("rolled_back", message=message),
         retryable=retryable,
     )
     observed = replace(
