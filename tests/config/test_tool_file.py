@@ -437,8 +437,8 @@ def test_what_a_loader_raises_does_not_take_the_others_with_it() -> None:
     (problem,) = source.loaded().problems
     assert "ValueError" in problem.message
     assert "s3cr3t" not in problem.message
-    assert source.untold() == (problem,)
-    assert source.untold() == ()
+    assert source.take_problems() == (problem,)
+    assert source.take_problems() == ()
 
 
 # In an agent

@@ -29,7 +29,7 @@ from taoloop.journals.sqlite.journal import SqliteJournal
 from taoloop.models.scripted import ScriptedModel
 from taoloop.runtime.approvals.inbox import add_note, answer_approval
 from taoloop.runtime.engine.redacted_stream import RedactedDeltas, RedactedStream
-from taoloop.runtime.engine.redaction import LogRedaction, redact_artifact
+from taoloop.runtime.engine.redaction import LogRedaction
 
 _RANDOM = random.Random(20_261_121)  # noqa: S311  # planted, not used
 _ALNUM = string.ascii_letters + string.digits
@@ -188,12 +188,6 @@ def test_a_redacted_run_is_whole(tmp_path: Path) -> None:
     assert whole
     assert artifact is not None
     assert "[redacted:api_key]" in artifact.body
-
-
-def test_an_artifact_is_redacted_or_stays() -> None:
-    clean = Artifact(ref="a", body="nothing here")
-    assert redact_artifact(REDACTOR, clean) is clean
-    assert leaks(redact_artifact(REDACTOR, Artifact(ref="a", body=PLANTED[3][1])).body) == []
 
 
 def test_a_log_record_is_redacted_with_its_arguments_and_traceback(log: io.StringIO) -> None:

@@ -267,7 +267,7 @@ def print_load_problems(agent: AgentSettings) -> None:
     Raises:
         ConfigError: there is no tool left.
     """
-    problems = [problem for source in sources_in(agent.tools) for problem in source.untold()]
+    problems = [problem for source in sources_in(agent.tools) for problem in source.take_problems()]
     for problem in problems:
         print_stderr(one_line(str(problem)))
     if problems and not bind(agent).toolbox.names:

@@ -302,7 +302,7 @@ class ToolReader:
             partial(form.load, settings),
             secrets=reader.secrets,
             settings=settings,
-            let_go=partial(form.let_go, settings) if form.closer else None,
+            on_close=partial(form.let_go, settings) if form.closer else None,
         )
 
     def _program_beside_file(self, form: SourceKind, settings: Any, fields: dict[str, Any]) -> Any:

@@ -1,4 +1,4 @@
-"""How an agent starts, resumes and forks runs: what the methods of `Agent` do, loaded by the first of them."""
+"""How an agent starts, resumes and forks runs: the methods of `Agent`, loaded when the first of them is called."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from taoloop.core.views.transcript import input_text, observation_text
 from taoloop.errors import ConfigError
 from taoloop.models.base import DeltaListener
 from taoloop.runtime.agent_settings import AgentSettings
-from taoloop.runtime.bound_agent import as_tuple, bind, is_text, with_limits
+from taoloop.runtime.bound_agent import as_tuple, bind, with_limits
 from taoloop.runtime.chat import has_untrusted_turns, load_history
 from taoloop.runtime.engine.clock import new_nonce, new_run_id
 from taoloop.runtime.journal_access import require_resumable
@@ -52,7 +52,8 @@ async def start_run(
     on_delta: DeltaListener | None,
 ) -> Result:
     """See `Agent.run`."""
-    if not is_text(task):
+    text: object = task  # whatever a caller without types passes
+    if not isinstance(text, str) or not text.strip():
         raise ConfigError(f"The task is {task!r}.", hint="Say in a text what the agent should do.")
     bound = bind(agent)
     spec = with_limits(bound.spec_for(task), limits, max_steps)
@@ -79,7 +80,7 @@ async def start_run(
             tainted=untrusted,
         )
         trace = Trace(run_id or new_run_id(agent.clock.now()))
-        listener = listeners(verbose, on_event)
+        listener = _combined_listener(verbose, on_event)
         return await bound.start(journal, trace, started, listener=listener, on_delta=on_delta)
 
 
@@ -106,7 +107,7 @@ async def resume_run(
             trace,
             limits=limited,
             approved_tiers=approved_tiers,
-            listener=listeners(verbose, on_event),
+            listener=_combined_listener(verbose, on_event),
             on_delta=on_delta,
             at=len(trace),
             take_over=take_over,
@@ -149,7 +150,7 @@ async def fork_run(
 
 
 def verbose_listener(stream: TextIO | None = None) -> Listener:
-    """A listener that prints step number, thought, action and action input, and what was observed."""
+    """A listener that prints step number, thought, action, action input and observation."""
     out = stream or sys.stdout
 
     def show(event: Event) -> None:
@@ -176,8 +177,8 @@ def verbose_listener(stream: TextIO | None = None) -> Listener:
     return show
 
 
-def listeners(verbose: bool, on_event: Listener | None) -> Listener | None:
-    """Who is told of each event: the printed view where it is wanted, and the listener that was given."""
+def _combined_listener(verbose: bool, on_event: Listener | None) -> Listener | None:
+    """The listener to a run: `on_event`, after the printed view if `verbose`."""
     if not verbose:
         return on_event
     show = verbose_listener()

@@ -46,11 +46,11 @@ if TYPE_CHECKING:
     from taoloop.runtime.output_type import OutputValidator
 
 MEMORY_RUNS = 256
-"""How many runs an agent without a journal remembers, so that the last ones can be resumed."""
+"""The number of runs that an agent without a journal remembers, so that the last ones can be resumed."""
 
 
 def bind(agent: AgentSettings) -> BoundAgent:
-    """The agent with what its settings name; bound once, so that all its runs share model, tools and journal."""
+    """The agent with the parts that its settings name; bound once, so that all its runs share them."""
     bound: BoundAgent | None = agent.__dict__.get("_bound")
     if bound is None:
         bound = agent.__dict__.setdefault("_bound", BoundAgent(agent))  # atomic: threads may come here at once
@@ -86,12 +86,11 @@ class BoundAgent:
     @cached_property
     def toolbox(self) -> Toolbox:
         """The tools by name, with `read_observation` beside them for long outputs, or `ask_about`."""
-        own = self.settings
-        return toolbox_of(own.tools, own.workspace, own.memory, handles=self.hides_observations)
+        return _build_toolbox(self.settings, handles=self.hides_observations)
 
     @property
     def paging_tools(self) -> tuple[str, ...]:
-        """The tools that go with every other: they read what an observation left out, or all of it, and find tools."""
+        """The tools that accompany every other: they read observations, and find tools."""
         names = (READER if self.hides_observations else PAGING_TOOL, *FINDERS)
         return tuple(name for name in names if name in self.toolbox)
 
@@ -123,13 +122,13 @@ class BoundAgent:
 
     @cached_property
     def redactor(self) -> Redactor | None:
-        """What replaces secrets; None where the agent keeps everything."""
+        """Replaces secrets; None if the agent stores everything as it is."""
         own = self.settings
         return redactor_for(own.env, own.secrets, self.toolbox) if own.redact else None
 
     @cached_property
     def output_validator(self) -> OutputValidator | None:
-        """What checks the agent's answers; None where they are texts.
+        """Checks the agent's answers; None if they are texts.
 
         Raises:
             ConfigError: the output type cannot be described as JSON, or is no valid schema.
@@ -218,12 +217,11 @@ class BoundAgent:
         )
 
     def _policy_of_runs(self) -> Policy:
-        """The policy with which a run starts: what says what the task calls for is settled here, for good."""
+        """The policy with which a run starts. How the intent of the task is determined is decided here."""
         policy = self.policy
         if policy.pin != "auto":
             return policy
-        can_say = is_language_model(self.model)
-        asks = can_say and any(needs_intent(policy, card) for card in self.toolbox.cards)
+        asks = is_language_model(self.model) and any(needs_intent(policy, card) for card in self.toolbox.cards)
         return with_pin(policy, "model" if asks else "keywords")
 
     # Its runs
@@ -242,8 +240,8 @@ class BoundAgent:
     ) -> Result:
         """Start the run of `trace` (which is empty) in an open journal, and drive it.
 
-        `decision` is the first one, where it was made beforehand: secrets in it are kept for its call alone. `redactor`
-        knows further secrets, such as those of the run around it.
+        `decision` is the first decision if it was made in advance: secrets in it are only used for its call. `redactor`
+        knows further secrets, such as those of a parent run.
 
         Raises:
             RunExists: the journal has a run of that id.
@@ -319,7 +317,7 @@ class BoundAgent:
             trace,
             lease,
             journal=journal,
-            strategy=strategy_of(self.strategy, trace),
+            strategy=self._strategy_of(trace),
             model=self.model,
             toolbox=self.toolbox,
             clock=self.settings.clock,
@@ -330,11 +328,16 @@ class BoundAgent:
             check_answer=check,
             rules=tuple(self.settings.rules),
             redactor=self.redactor if redactor is None else redactor.merged_with(self.redactor),
-            handles=handles_of(spec, trace, journal, self.model, check),
+            handles=_handle_resolver(spec, trace, journal, self.model, check),
         )
 
+    def _strategy_of(self, trace: Trace) -> Strategy:
+        """The strategy that the run began with; the agent's own may be one that is not registered."""
+        own = self.strategy
+        return own if trace.started is None or trace.agent.strategy == own.name else get_strategy(trace.agent.strategy)
+
     def _validator_of(self, spec: AgentSpec) -> OutputValidator | None:
-        """What checks a run's answers: the agent's own where the run asks for the same, else one from its schema."""
+        """Checks a run's answers: the agent's own validator if the schemas are equal, else one from the run's."""
         if spec.output_schema is None:
             return None
         from taoloop.runtime.output_type import validator_for  # noqa: PLC0415  # loads the schema machinery
@@ -342,7 +345,7 @@ class BoundAgent:
         return validator_for(spec.output_schema, self.output_validator)
 
     def _require_transactions(self, journal: Journal) -> None:
-        """Refuse a journal in which a tool that writes in its transaction could not."""
+        """Refuse a journal without transactions if a tool writes in one."""
         if any(tool.card.transactional for tool in self.toolbox):
             from taoloop.runtime.engine.transactional_tools import require_transactions  # noqa: PLC0415  # loads the database
 
@@ -350,53 +353,59 @@ class BoundAgent:
 
 
 SAMPLING = {"json": (0.2, 0.9)}
-"""Temperature and top_p of a dialect where the agent sets neither. Elsewhere the provider's own count."""
+"""Temperature and top_p of a dialect if the agent sets neither. Any other dialect has the provider's defaults."""
 
 FINDERS = (FIND_TOOL.name, DESCRIBE_TOOL.name, CALL_TOOL.name)
-"""The tools that find, describe and call those that a prompt does not tell of."""
+"""The tools that find, describe and call the tools that a prompt does not list."""
 
 PAGING_TOOL = "read_observation"
-"""The tool that goes with every other: it reads what an observation of the run had to leave out."""
+"""The tool that accompanies every other: it reads the part that an observation had to omit."""
 
 
-def toolbox_of(
-    given: Any, workspace: str | Path | None, memory: str | Path | None, *, handles: bool = False
-) -> Toolbox:
-    """The tools by name, built-in ones among them, with `read_observation` beside them for long outputs.
+def _build_toolbox(settings: AgentSettings, *, handles: bool) -> Toolbox:
+    """The tools by name, built-in ones among them, with those that accompany others.
 
-    `handles`: the model reads no observations; then `ask_about` takes its place.
+    `handles`: the model reads no observations; then `ask_about` replaces `read_observation`.
 
     Raises:
-        ConfigError: it is no list, this machine cannot serve one of them, or a source cannot be as its file says.
+        ConfigError: the tools are not a list, this machine cannot serve one, or a source does not fit its file.
         UnknownName: there is no built-in tool of a name.
     """
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise ConfigError(f"The agent's tools are {given!r}.", hint="Give a list of tools.")
+    entries: Any = settings.tools
+    if isinstance(entries, str) or not isinstance(entries, Iterable):
+        raise ConfigError(f"The agent's tools are {entries!r}.", hint="Give a list of tools.")
     builtin: Mapping[str, Tool] | None = None
     tools: list[Tool | Callable[..., Any]] = []
-    for entry in resolve_sources(given):
+    for entry in resolve_sources(entries):
         if not isinstance(entry, str):
             tools.append(entry)
             continue
         from taoloop.tools.builtin.catalog import offered_tool  # noqa: PLC0415  # only where a tool is named
 
         if builtin is None:
-            builtin = _builtin(workspace, memory)
+            builtin = _builtin_tools(settings.workspace, settings.memory)
         tools.append(offered_tool(entry, builtin))
-    box = _with_finders(Toolbox(tools))
+    toolbox = Toolbox(tools)
+    if any(not tool.card.listed or tool.whole_schema is not None for tool in toolbox):
+        from taoloop.tools.discovery import tool_search_tools  # noqa: PLC0415  # only for many or large tools
+
+        toolbox = Toolbox([*toolbox, *tool_search_tools(tuple(toolbox))])
     if handles:
-        return _with_reader(box)
-    if tools and PAGING_TOOL not in box:
+        from taoloop.tools.builtin.observations import ask_about  # noqa: PLC0415  # loads the schema machinery
+
+        others = [tool for tool in toolbox if tool.name != PAGING_TOOL]
+        return Toolbox([*others, ask_about] if others else ())
+    if tools and PAGING_TOOL not in toolbox:
         from taoloop.tools.builtin.observations import read_observation  # noqa: PLC0415  # loads the schema machinery
 
-        box = Toolbox([*box, read_observation])
-    return box
+        toolbox = Toolbox([*toolbox, read_observation])
+    return toolbox
 
 
-def handles_of(
+def _handle_resolver(
     spec: AgentSpec, trace: Trace, journal: Journal, model: Model, check: AnswerCheck | None
 ) -> HandleResolver | None:
-    """What fills in the values of a run whose model sees handles; None for any other run."""
+    """What replaces the handles of a run whose model sees no observations; None for any other run."""
     if spec.policy.observations != "handles":
         return None
     from taoloop.runtime.engine.handle_resolver import HandleResolver  # noqa: PLC0415  # only in this mode
@@ -411,40 +420,14 @@ def with_limits(spec: AgentSpec, limits: Limits | None, max_steps: int | None) -
     return spec if max_steps is None else replace(spec, limits=replace(spec.limits, max_steps=max_steps))
 
 
-def is_text(task: object) -> bool:
-    """Whether a task says anything."""
-    return isinstance(task, str) and bool(task.strip())
-
-
 def as_tuple(tiers: Any) -> Any:
-    """A list of tiers as a tuple; a bare text stays one, for the spec to refuse."""
+    """A list of tiers as a tuple; a single text stays one, for the spec to refuse."""
     return tuple(tiers) if isinstance(tiers, list | set) else tiers
 
 
-def _with_finders(box: Toolbox) -> Toolbox:
-    """The tools with those beside them that find and describe what the prompt does not tell."""
-    if all(one.card.listed and one.whole_schema is None for one in box):
-        return box
-    from taoloop.tools.discovery import tool_search_tools  # noqa: PLC0415  # only for many or large tools
-
-    return Toolbox([*box, *tool_search_tools(tuple(box))])
-
-
-def _with_reader(tools: Toolbox) -> Toolbox:
-    from taoloop.tools.builtin.observations import ask_about  # noqa: PLC0415  # loads the schema machinery
-
-    box = [one for one in tools if one.name != PAGING_TOOL]
-    return Toolbox([*box, ask_about] if box else ())
-
-
-def _builtin(workspace: str | Path | None, memory: str | Path | None) -> Mapping[str, Tool]:
+def _builtin_tools(workspace: str | Path | None, memory: str | Path | None) -> Mapping[str, Tool]:
     from taoloop.tools.builtin.catalog import builtin_tools  # noqa: PLC0415  # only where a tool is named
     from taoloop.tools.workspace.workspace import Workspace  # noqa: PLC0415  # likewise
 
     folder = Workspace(workspace, create=True).open() if workspace is not None else None
     return builtin_tools(folder, memory=memory)
-
-
-def strategy_of(own: Strategy, trace: Trace) -> Strategy:
-    """The strategy that a run began with; the agent's own may be one that is not registered."""
-    return own if trace.started is None or trace.agent.strategy == own.name else get_strategy(trace.agent.strategy)

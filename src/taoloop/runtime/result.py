@@ -1,4 +1,4 @@
-"""What a run gives back."""
+"""The result of a run."""
 
 from __future__ import annotations
 
@@ -14,18 +14,25 @@ from taoloop.errors import IllegalEvent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """How a run ended, or that it waits for a person.
-
-    `answer` is None unless the model gave one; `reason` says exactly why the run ended, in words for people. With an
-    output type `answer` is JSON, and `output` the value of that type (plain JSON where a schema was given).
-    """
+    """How a run ended, or that it waits for a person."""
 
     run_id: str
+    """The id of the run."""
+
     status: Status
+    """How it ended, or `waiting`."""
+
     answer: str | None
+    """The model's answer, as JSON if the agent has an output type; None if there is none."""
+
     reason: str
+    """Why the run ended or waits, in words for people."""
+
     trace: Trace
+    """Everything that happened."""
+
     output: Any = None
+    """The answer as a value of the agent's output type; plain JSON if that is a schema."""
 
     @classmethod
     def of(cls, trace: Trace) -> Result:

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Lock, Thread
@@ -37,19 +38,22 @@ class SourceLocation:
     """The field, such as `tools[2].mcp`; empty for the whole file."""
 
     def error(self, message: str, *, hint: str) -> AgentFileError:
-        """A complaint about this field."""
+        """An error about this field."""
         text = f"{self.field}: {message}" if self.field else message
         return AgentFileError(text, path=str(self.path), line=self.line, field=self.field, hint=hint)
 
 
 class ToolSource:
-    """One source of tools; it stands among an agent's tools in their place. It is loaded once, at its first use.
+    """One source of tools, in its place among an agent's tools. It is loaded once, when it is first used.
 
-    `where` says where it is named (`tools.yaml:7: tools[2].mcp`), `secrets` which values of the environment it uses.
-    `given_as` is the tool file, or the module:attribute, that a command line named, so that a run can be resumed
-    without naming it again.
-    `settings` are what it is loaded by. `let_go` ends what its tools hold open in this process; they open it again
-    where they are called again.
+    Args:
+        location: Where a file names it.
+        load: Loads its tools.
+        secrets: The values of the environment that it uses, by name.
+        given_as: The tool file or `module:attribute` that a command line named, so that a run can be resumed without
+            naming it again.
+        settings: The settings that it is loaded with.
+        on_close: Ends connections and processes of its tools; they open them again when they are called again.
     """
 
     def __init__(
@@ -60,13 +64,13 @@ class ToolSource:
         secrets: Mapping[str, str],
         given_as: str = "",
         settings: Any = None,
-        let_go: Callable[[], None] | None = None,
+        on_close: Callable[[], None] | None = None,
     ) -> None:
         self.location, self.secrets, self.given_as = location, secrets, given_as
         self.settings = settings
-        self._load, self._let_go, self._lock = load, let_go, Lock()
+        self._load, self._on_close, self._lock = load, on_close, Lock()
         self._loaded: LoadResult | None = None
-        self._untold: tuple[LoadProblem, ...] = ()
+        self._unreported: tuple[LoadProblem, ...] = ()
         self._clean = Redactor(secrets, patterns=False).text
 
     @property
@@ -79,15 +83,15 @@ class ToolSource:
         return f"{self.location.path.name}:{self.location.line}"
 
     def loaded(self) -> LoadResult:
-        """The tools, and what was wrong with the others. A source that cannot be loaded at all is one problem.
+        """The tools, and the problems of those that cannot be used. A source that cannot be loaded is one problem.
 
         Raises:
-            AgentFileError: what the file says of it cannot be; names file, line and field.
+            AgentFileError: its entry in the file is invalid; names file, line and field.
         """
         with self._lock:
             if self._loaded is None:
                 self._loaded = self._cleaned(self._try())
-                self._untold = self._loaded.problems
+                self._unreported = self._loaded.problems
             return self._loaded
 
     @property
@@ -95,30 +99,28 @@ class ToolSource:
         """Whether its tools are known already."""
         return self._loaded is not None
 
-    def untold(self) -> tuple[LoadProblem, ...]:
-        """The problems that nobody asked for yet; each is given once."""
+    def take_problems(self) -> tuple[LoadProblem, ...]:
+        """The problems that were not taken yet; each is returned once."""
         self.loaded()
         with self._lock:
-            told, self._untold = self._untold, ()
-            return told
+            problems, self._unreported = self._unreported, ()
+            return problems
 
     def close(self) -> None:
-        """Let go of connections and processes, whoever uses them. Harmless where there are none, and again."""
-        if self._loaded is not None and self._let_go is not None:
-            self._let_go()
+        """End connections and processes, whoever uses them. Harmless if there are none, or twice."""
+        if self._loaded is not None and self._on_close is not None:
+            self._on_close()
 
     def _try(self) -> LoadResult:
         try:
-            return _apart(self._load)
+            return _load_in_thread(self._load)
         except AgentFileError:
             raise
-        except (ToolSourceError, MissingExtra) as error:
-            return self._failed(error.message, error.hint)
-        except ConfigError as error:
-            raise self.location.error(self._clean(error.message), hint=self._clean(error.hint)) from None
         except TaoError as error:
+            if isinstance(error, ConfigError) and not isinstance(error, ToolSourceError | MissingExtra):
+                raise self.location.error(self._clean(error.message), hint=self._clean(error.hint)) from None
             return self._failed(error.message, error.hint)
-        except Exception as error:  # noqa: BLE001  # one source must not take the others with it
+        except Exception as error:  # noqa: BLE001  # one source must not fail the others
             _LOG.debug("%s", self.where, exc_info=True)
             return self._failed(f"it cannot be loaded: {type(error).__name__}: {error}", "")
 
@@ -128,40 +130,34 @@ class ToolSource:
         )
 
     def _cleaned(self, loaded: LoadResult) -> LoadResult:
-        """Without secrets in what is told, and with the line of the file that names the source.
+        """The result without secrets in its problems, which get the line of the file that names the source.
 
         The tools know the secrets of their source, so that their runs do.
         """
-        return LoadResult(
-            tools=tuple(
-                replace(one, secrets={**self.secrets, **one.secrets}) if self.secrets else one for one in loaded.tools
-            ),
-            problems=tuple(
-                LoadProblem(
-                    source=self._clean(one.source if one.source == self._line else f"{self._line}: {one.source}"),
-                    place=self._clean(one.place),
-                    message=self._clean(one.message),
-                    hint=self._clean(one.hint),
-                )
-                for one in loaded.problems
-            ),
-        )
+        tools, problems = loaded.tools, []
+        if self.secrets:
+            tools = tuple(replace(tool, secrets={**self.secrets, **tool.secrets}) for tool in tools)
+        for problem in loaded.problems:
+            source = problem.source if problem.source == self._line else f"{self._line}: {problem.source}"
+            texts = {"source": source, "place": problem.place, "message": problem.message, "hint": problem.hint}
+            problems.append(LoadProblem(**{name: self._clean(text) for name, text in texts.items()}))
+        return LoadResult(tools=tools, problems=tuple(problems))
 
 
 def sources_in(tools: Any) -> tuple[ToolSource, ...]:
-    """The sources among an agent's tools; none in what is no list of tools."""
-    return tuple(one for one in tools if isinstance(one, ToolSource)) if isinstance(tools, Iterable) else ()
+    """The sources among an agent's tools; none if `tools` is not a list."""
+    return tuple(tool for tool in tools if isinstance(tool, ToolSource)) if isinstance(tools, Iterable) else ()
 
 
 def load_concurrently(sources: Iterable[ToolSource]) -> None:
-    """Load sources that are not loaded yet, several at a time, for most of them wait for somebody else.
+    """Load the sources that are not loaded yet, several at a time, because most of them wait for a server.
 
     Raises:
-        AgentFileError: one of them cannot be as the file says; of several, the first in their order.
+        AgentFileError: the entry of one of them is invalid; of several, the first in their order.
     """
-    waiting = deque(enumerate(one for one in dict.fromkeys(sources) if not one.is_loaded))
+    waiting = deque(enumerate(source for source in dict.fromkeys(sources) if not source.is_loaded))
     awaited = len(waiting)
-    if awaited < 2:  # whoever needs the one loads it
+    if awaited < 2:  # its user loads it
         return
     done: SimpleQueue[tuple[int, BaseException | None]] = SimpleQueue()
 
@@ -181,7 +177,7 @@ def load_concurrently(sources: Iterable[ToolSource]) -> None:
     for _ in range(min(awaited, _AT_ONCE)):  # daemons: Ctrl-C does not wait for a server that does not answer
         Thread(target=contextvars.copy_context().run, args=(work,), name="taoloop-tools", daemon=True).start()
     try:
-        outcomes = sorted((done.get() for _ in range(awaited)), key=lambda one: one[0])
+        outcomes = sorted((done.get() for _ in range(awaited)), key=itemgetter(0))
     finally:
         waiting.clear()
     for _, error in outcomes:
@@ -190,10 +186,10 @@ def load_concurrently(sources: Iterable[ToolSource]) -> None:
 
 
 def resolve_sources(entries: Iterable[Any]) -> list[Any]:
-    """An agent's tools with the tools of each source in its place; its problems go into the log.
+    """An agent's tools, with the tools of each source in its place; its problems are logged.
 
     Raises:
-        AgentFileError: a source cannot be as the file says.
+        AgentFileError: the entry of a source is invalid.
         ToolDefinitionError: two tools have the same name and one comes from a source; names both.
     """
     entries = list(entries)
@@ -204,31 +200,31 @@ def resolve_sources(entries: Iterable[Any]) -> list[Any]:
             out.append(entry)
             continue
         out += entry.loaded().tools
-        for problem in entry.untold():
+        for problem in entry.take_problems():
             _LOG.warning("%s", problem)
     if any(isinstance(entry, ToolSource) for entry in entries):
-        merge_origins({}, _named(entries))
+        merge_origins({}, _names_with_origins(entries))
     return out
 
 
-def merge_origins(places: Mapping[str, str], named: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Where each tool comes from, with more of them, given as pairs of a name and a place.
+def merge_origins(origins: Mapping[str, str], additions: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """The origin of each tool by name, with more of them, given as pairs of name and origin.
 
     Raises:
-        ToolDefinitionError: two have the same name; names both places.
+        ToolDefinitionError: two tools have the same name; names both origins.
     """
-    seen = dict(places)
-    for name, where in named:
-        if name in seen:
+    merged = dict(origins)
+    for name, origin in additions:
+        if name in merged:
             raise ToolDefinitionError(
-                f"Two tools are called {name!r}: that of {seen[name]}, and that of {where}.",
-                hint="Take one of the two out, or give its source another `name`, which goes before its tools' names.",
+                f"Two tools are called {name!r}: that of {merged[name]}, and that of {origin}.",
+                hint="Remove one of the two, or give its source another `name`, the prefix of its tools' names.",
             )
-        seen[name] = where
-    return seen
+        merged[name] = origin
+    return merged
 
 
-def _named(entries: Iterable[Any]) -> Iterable[tuple[str, str]]:
+def _names_with_origins(entries: Iterable[Any]) -> Iterable[tuple[str, str]]:
     for entry in entries:
         if isinstance(entry, ToolSource):
             yield from ((tool.name, entry.where) for tool in entry.loaded().tools)
@@ -238,8 +234,8 @@ def _named(entries: Iterable[Any]) -> Iterable[tuple[str, str]]:
             yield entry.name, "this agent's own tools"
 
 
-def _apart(load: Callable[[], LoadResult]) -> LoadResult:
-    """Load in a thread of its own where this one runs a loop: a loader waits, and may run a loop itself."""
+def _load_in_thread(load: Callable[[], LoadResult]) -> LoadResult:
+    """Load in another thread if this one runs a loop: a loader blocks, and may run a loop itself."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -120,7 +120,7 @@ def _load_tools(names: Sequence[str], agent: str | None, env: Mapping[str, str])
     problems: list[LoadProblem] = []
     if agent is not None:
         loaded_agent = load_agent(agent, env=env)
-        problems += [problem for source in sources_in(loaded_agent.tools) for problem in source.untold()]
+        problems += [problem for source in sources_in(loaded_agent.tools) for problem in source.take_problems()]
         tools += loaded_agent.toolbox
         asyncio.run(loaded_agent.close())
     for file in files:

@@ -6,7 +6,6 @@ import logging
 import os
 import traceback
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -15,36 +14,35 @@ from taoloop.core.decision import Act
 from taoloop.core.events import ActionRequested, ApprovalGiven, Fact, ModelReplied
 from taoloop.core.redaction.redactor import Redactor, secrets_of
 from taoloop.core.views.steps import CallView
-from taoloop.journals.base import Artifact
 from taoloop.tools.tool import Tool
 
 _PLAIN = frozenset(vars(logging.makeLogRecord({})))
 
 
 def redactor_for(
-    env: Mapping[str, str] | None, given: Mapping[str, str] | Sequence[str], tools: Iterable[Tool] = ()
+    env: Mapping[str, str] | None, secrets: Mapping[str, str] | Sequence[str], tools: Iterable[Tool] = ()
 ) -> Redactor:
-    """The redactor of an agent: what the environment and its tools hold, what was given, what looks like a secret.
+    """The redactor of an agent: it knows the secrets of the environment and the tools, `secrets`, and typical forms.
 
     From here on the log of taoloop is redacted too.
     """
-    known = _own_secrets() if env is None else secrets_of(env)
-    own = given if isinstance(given, Mapping) else {f"secret_{n}": value for n, value in enumerate(given, 1)}
-    return _redactor(tuple({**known, **_of_tools(tools), **own}.items()))
+    known = _environment_secrets() if env is None else secrets_of(env)
+    own = secrets if isinstance(secrets, Mapping) else {f"secret_{n}": value for n, value in enumerate(secrets, 1)}
+    return _redactor(tuple({**known, **_tool_secrets(tools), **own}.items()))
 
 
-def _of_tools(tools: Iterable[Tool]) -> dict[str, str]:
-    """The secrets that tools send, each under a name of its own: those of two APIs may be called the same."""
-    found: dict[str, str] = {}
+def _tool_secrets(tools: Iterable[Tool]) -> dict[str, str]:
+    """The secrets that tools send, each under a name of its own: those of two APIs may have the same name."""
+    secrets: dict[str, str] = {}
     for tool in tools:
         for name, value in tool.secrets.items():
-            if value not in found.values():
-                found[name if name not in found else f"{name}_{len(found)}"] = value
-    return found
+            if value not in secrets.values():
+                secrets[name if name not in secrets else f"{name}_{len(secrets)}"] = value
+    return secrets
 
 
-def _own_secrets() -> dict[str, str]:
-    """The secrets of this process's environment, looked for again only once it has changed."""
+def _environment_secrets() -> dict[str, str]:
+    """The secrets of this process's environment, searched again only after a change."""
     global _environment  # noqa: PLW0603  # a cache of one
     now = getattr(os.environ, "_data", None)  # as the system gives it; to decode it all costs as much as half a step
     if now is None or _environment is None or _environment[0] != now:
@@ -57,37 +55,32 @@ _environment: tuple[dict[Any, Any], dict[str, str]] | None = None
 
 @lru_cache(maxsize=64)
 def _redactor(secrets: tuple[tuple[str, str], ...]) -> Redactor:
-    """One for all agents that hold the same secrets."""
+    """One redactor for all agents with the same secrets."""
     redactor = Redactor(dict(secrets))
     guard_logs(redactor)
     return redactor
 
 
-def redact_artifact(redactor: Redactor, artifact: Artifact) -> Artifact:
-    """The artifact without secrets. Its digest in the event must be that of what comes back."""
-    body = redactor.text(artifact.body)
-    return artifact if body is artifact.body else replace(artifact, body=body)
-
-
 class RealArguments:
     """The arguments that a model or a person really gave, for calls whose record was redacted.
 
-    They live as long as the process that got them and are kept nowhere. A run that is resumed has only the record:
-    such a call cannot be made any more (`core.redact.holds_label`).
+    They live as long as the process that received them and are never stored. A run that is resumed has only the record:
+    such a call cannot be made any more (`contains_redaction`).
     """
 
     def __init__(self) -> None:
-        self._kept: dict[int, tuple[Any, Any]] = {}  # by identity: what the trace has, and what was meant
-        self.is_empty = True  # as in most runs: no secret in any argument
+        self._pairs: dict[int, tuple[Any, Any]] = {}  # by identity: the arguments in the trace, and the real ones
+        self.is_empty = True  # as in most runs: no argument contains a secret
 
-    def keep(self, real: Fact, shown: Fact) -> None:
-        """Remember what stands behind the arguments of a fact that was redacted."""
-        match real, shown:
+    def keep(self, real: Fact, redacted: Fact) -> None:
+        """Remember the real arguments of a fact that was redacted."""
+        match real, redacted:
             case ModelReplied(decision=Act(calls=before)), ModelReplied(decision=Act(calls=after)):
-                for one, other in zip(before, after, strict=True):
-                    self._pair(other.args, one.args)
-                    if one.tool == CALL_TOOL.name and isinstance(one.args, Mapping) and isinstance(other.args, Mapping):
-                        self._pair(other.args.get("args"), one.args.get("args"))  # it stands for the call in it
+                for call, stored in zip(before, after, strict=True):
+                    self._pair(stored.args, call.args)
+                    is_wrapped = call.tool == CALL_TOOL.name and isinstance(call.args, Mapping)
+                    if is_wrapped and isinstance(stored.args, Mapping):  # the call in its arguments is made instead
+                        self._pair(stored.args.get("args"), call.args.get("args"))
             case ActionRequested(args=before_args), ActionRequested(args=after_args):
                 self._pair(after_args, before_args)
             case ApprovalGiven(args=before_args), ApprovalGiven(args=after_args):
@@ -97,17 +90,17 @@ class RealArguments:
 
     def of(self, args: Any) -> Any:
         """The real arguments behind those of the trace; the same object where nothing was redacted."""
-        _, real = self._kept.get(id(args), (None, args))
+        _, real = self._pairs.get(id(args), (None, args))
         return real
 
     def of_call(self, call: CallView) -> Any:
-        """The real arguments of a call: the model's, or those that a person put in their place."""
+        """The real arguments of a call: the model's, or those of a person who edited them."""
         edited = call.approval.args if isinstance(call.approval, ApprovalGiven) else None
         return self.of(call.requested.args if edited is None else edited)
 
-    def _pair(self, shown: Any, real: Any) -> None:
-        if shown is not real:
-            self._kept[id(shown)] = (shown, real)
+    def _pair(self, redacted: Any, real: Any) -> None:
+        if redacted is not real:
+            self._pairs[id(redacted)] = (redacted, real)
             self.is_empty = False
 
 
@@ -122,15 +115,15 @@ class LogRedaction(logging.Filter):
         self._redactors: tuple[Redactor, ...] = ()
 
     def add(self, redactor: Redactor) -> None:
-        """Redact with this one too. Again is harmless."""
+        """Redact with this redactor too; adding it twice is harmless."""
         if redactor and redactor not in self._redactors:
             self._redactors = (*self._redactors, redactor)
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Change the record in place; it is always let through."""
+        """Redact the record in place; it always passes."""
         try:
             message = record.getMessage()
-        except Exception:  # noqa: BLE001  # arguments that do not fit: logging itself would say so, with the arguments
+        except Exception:  # noqa: BLE001  # arguments that do not fit: logging would print them in its own message
             message = f"{record.msg} (with arguments that do not fit)"
         record.msg, record.args = self._text(message), None
         if record.exc_info:
@@ -159,7 +152,7 @@ LOGS = LogRedaction()
 
 
 def guard_logs(redactor: Redactor) -> None:
-    """Let nothing that `redactor` knows into the log of taoloop."""
+    """Redact the log of taoloop with `redactor` too."""
     LOGS.add(redactor)
     logger = logging.getLogger("taoloop")
     if LOGS not in logger.filters:

@@ -148,7 +148,7 @@ def _server(tool: Tool, text: Text) -> str:
 def _problems(config: GatewayConfig, text: Text) -> Iterator[str]:
     for served in config.agents.values():
         for source in sources_in(served.agent.tools):
-            source.untold()  # they are reported here, and not in the log too
+            source.take_problems()  # they are reported here, and not in the log too
             for problem in source.loaded().problems:
                 yield text("problem", agent=served.name, problem=problem)
 

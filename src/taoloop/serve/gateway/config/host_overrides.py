@@ -151,7 +151,7 @@ def _redirect_entry(entry: Any, overrides: HostOverrides) -> Any:
         secrets=entry.secrets,
         given_as=entry.given_as,
         settings=entry.settings,
-        let_go=entry.close,
+        on_close=entry.close,
     )
 
 
