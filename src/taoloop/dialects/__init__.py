@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import Any
 
+from taoloop.core.cards.tool_card import ToolCard
 from taoloop.dialects.base import Dialect
 from taoloop.dialects.json_dialect import FencedDialect, JsonDialect
 from taoloop.dialects.native_dialect import NativeDialect
@@ -12,12 +14,6 @@ from taoloop.dialects.prompt.system_prompt import describe, output_format_prompt
 from taoloop.dialects.standalone_reader import Reading, read_and_validate
 from taoloop.dialects.text_dialect import TextDialect
 from taoloop.errors import UnknownName
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any
-
-    from taoloop.core.cards.tool_card import ToolCard
 
 __all__ = [
     "DIALECTS",

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from taoloop.core.decision import Act
+from taoloop.core.cards.tool_card import ToolCard
+from taoloop.core.decision import Act, Decision
 from taoloop.core.message import ModelReply
 from taoloop.core.text import lazy_pattern
+from taoloop.dialects.base import Dialect
 from taoloop.dialects.parsing.call_arguments import canonical_act, canonical_answer
 from taoloop.dialects.parsing.strict_json import NotJsonError, decode_at, dumps
 from taoloop.dialects.text_dialect import TextReplyDialect, only_call, plain_reason
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from taoloop.core.cards.tool_card import ToolCard
-    from taoloop.core.decision import Decision
-    from taoloop.dialects.base import Dialect
 
 _KEYS = frozenset({"thought", "action", "action_input"})
 

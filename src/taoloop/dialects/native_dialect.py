@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from taoloop.core.cards.coercion import schema_types
+from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Answer, Call, Decision, Problem, new_act, new_call
+from taoloop.core.events import ActionRequested, ModelReplied, Observed, ReplyRejected
 from taoloop.core.message import Message, ModelReply, ToolCallText, new_message, new_tool_call_text
+from taoloop.core.prompts import PromptSet
 from taoloop.core.text import lazy_pattern
 from taoloop.dialects.parsing.call_arguments import build_call, canonical_args, is_program, parse_bare_input
 from taoloop.dialects.parsing.cleanup import clean_reply, reject_truncated, strip_end_tokens
@@ -24,14 +28,6 @@ from taoloop.dialects.parsing.tool_names import resolve_tool_name
 from taoloop.dialects.prompt.observations import observation_text, with_written_args
 from taoloop.dialects.text_dialect import correction_message, displayed_reply
 from taoloop.dialects.texts import ReplyParseError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from taoloop.core.cards.tool_card import ToolCard
-    from taoloop.core.events import ActionRequested, ModelReplied, Observed, ReplyRejected
-    from taoloop.core.prompts import PromptSet
-
 
 _LEAK = lazy_pattern(f"{BEGINS}(?:{OPENER}|{FOREIGN_TURN})", re.IGNORECASE)
 _STRING_MEMBER = lazy_pattern(r"[\"'“]([^\"'“”\n]{1,40})[\"'”]\s{0,4}[:：]\s{0,4}[\"'“]([^\"'“”\n]{1,140})[\"'”]")

@@ -11,18 +11,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from taoloop.core.cards.coercion import coerce_args, resolve_reference
 from taoloop.core.cards.tool_card import TIERS, ToolCard
 from taoloop.core.decision import Answer, Call, Problem
 from taoloop.core.message import ModelReply, ToolCallText
+from taoloop.dialects.base import Dialect
 from taoloop.dialects.parsing.json_decision import ROLES, plain_key
 from taoloop.dialects.parsing.tool_names import resolve_tool_name
 from taoloop.dialects.texts import ReplyParseError
-
-if TYPE_CHECKING:
-    from taoloop.dialects.base import Dialect
 
 _MAX_DEPTH = 40
 _TYPES: dict[str, type | tuple[type, ...]] = {

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from taoloop.core.decision import Act, Answer, Decision
+from taoloop.core.cards.tool_card import ToolCard
+from taoloop.core.decision import Act, Answer, Call, Decision, Problem
+from taoloop.core.events import ActionRequested, ModelReplied, Observed, ReplyRejected
 from taoloop.core.message import Message, ModelReply
+from taoloop.core.prompts import PromptSet
 from taoloop.core.text import lazy_pattern
 from taoloop.dialects.parsing.call_arguments import canonical_answer, canonical_call
 from taoloop.dialects.parsing.cleanup import clean_reply, reject_truncated
@@ -17,14 +20,6 @@ from taoloop.dialects.prompt.observations import defuse_markers, observation_tex
 from taoloop.dialects.prompt.system_prompt import output_format_prompt
 from taoloop.dialects.texts import TEXTS, ReplyParseError
 from taoloop.errors import ConfigError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from taoloop.core.cards.tool_card import ToolCard
-    from taoloop.core.decision import Act, Call, Decision, Problem
-    from taoloop.core.events import ActionRequested, ModelReplied, Observed, ReplyRejected
-    from taoloop.core.prompts import PromptSet
 
 MAX_ECHO_CHARS = 4_000
 EMPTY_REPLY = TEXTS.text("en", "empty_reply")

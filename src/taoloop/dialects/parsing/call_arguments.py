@@ -8,9 +8,11 @@ are: they may return only what the tolerant parser would return, and None for ev
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from taoloop.core.cards.coercion import schema_types
+from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Act, Answer, Call, excerpt
 from taoloop.core.text import lazy_pattern
 from taoloop.dialects.parsing.json_decision import ROLES, plain_key
@@ -19,11 +21,6 @@ from taoloop.dialects.parsing.placeholders import is_placeholder, reject_placeho
 from taoloop.dialects.parsing.strict_json import NotJsonError, decode_at, dumps, json_equal
 from taoloop.dialects.parsing.tool_names import MAX_NAME_CHARS, bare_name, is_placeholder_name, resolve_tool_name
 from taoloop.dialects.texts import ReplyParseError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from taoloop.core.cards.tool_card import ToolCard
 
 _KEY = lazy_pattern(r"\s*([^\W\d]\w*)\s*(?:=(?!=)|[:：](?![:/]))\s*")
 _MEMBER = lazy_pattern(r"[\"'“][\w -]{1,60}[\"'”]\s*[:：]")

@@ -7,15 +7,12 @@ whose thinking never ended, are refused here.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
+from taoloop.core.message import ModelReply
 from taoloop.core.text import lazy_pattern
 from taoloop.dialects.parsing.json_repair import INVISIBLE
 from taoloop.dialects.parsing.labels import LABEL
 from taoloop.dialects.texts import ReplyParseError
-
-if TYPE_CHECKING:
-    from taoloop.core.message import ModelReply
 
 EDGE_CHARS = " \t\r\n\f\v\u3000\xa0\ufeff\u200b\u200c\u200d\u200e\u200f\u2060\u00ad"
 

@@ -6,20 +6,17 @@ two decisions, or one with two readings is refused: what is not understood is no
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import excerpt
 from taoloop.core.text import lazy_pattern
 from taoloop.dialects.parsing.json_repair import parse_whole
 from taoloop.dialects.parsing.strict_json import NotJsonError, dumps, json_equal
 from taoloop.dialects.parsing.tool_names import is_final_name, is_placeholder_name, resolve_tool_name
 from taoloop.dialects.texts import ReplyParseError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from taoloop.core.cards.tool_card import ToolCard
 
 _KEY_SEPARATORS = lazy_pattern(r"[\s_\-.:\\*`]+")
 

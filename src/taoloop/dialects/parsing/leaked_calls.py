@@ -16,9 +16,11 @@ is between them is a name in a tag with parameters, a name followed by JSON, JSO
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from taoloop.core.cards.coercion import schema_types
+from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.text import lazy_pattern
 from taoloop.dialects.parsing.call_arguments import parse_call_arguments, skip_blanks
 from taoloop.dialects.parsing.json_decision import ParsedCall, ParsedItem, parse_decision_object
@@ -26,11 +28,6 @@ from taoloop.dialects.parsing.json_repair import looks_like_json, parse_value, p
 from taoloop.dialects.parsing.strict_json import NotJsonError, dumps
 from taoloop.dialects.parsing.tool_names import resolve_tool_name
 from taoloop.dialects.texts import ReplyParseError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from taoloop.core.cards.tool_card import ToolCard
 
 _NS = r"(?:[|｜]?DSML[|｜]|[a-z]{2,12}[:_])?"
 _TOOL = r"(?:tool|function|action|plugin|python)"

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
+from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.text import lazy_pattern
 from taoloop.dialects.parsing.json_repair import INVISIBLE
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from taoloop.core.cards.tool_card import ToolCard
 
 MAX_NAME_CHARS = 128
 

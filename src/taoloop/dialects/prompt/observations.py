@@ -9,19 +9,15 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING
 
-from taoloop.core.events import Fault, Observed
+from taoloop.core.agent_spec import AgentSpec
+from taoloop.core.events import ActionRequested, ApprovalRefused, Fault, Observed
 from taoloop.core.handles import render_opaque
 from taoloop.core.prompts import PromptSet
 from taoloop.core.text import lazy_pattern
 from taoloop.core.views.transcript import outcome_word
 from taoloop.dialects.parsing.labels import LABEL
 from taoloop.dialects.texts import TEXTS
-
-if TYPE_CHECKING:
-    from taoloop.core.agent_spec import AgentSpec
-    from taoloop.core.events import ActionRequested, ApprovalRefused
 
 READ_OBSERVATION = "read_observation"
 

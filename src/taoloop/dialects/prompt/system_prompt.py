@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
+from taoloop.core.cards.tool_card import ErrorCard, ExampleCard, ToolCard
+from taoloop.core.prompts import PromptSet
+from taoloop.dialects.base import Dialect
 from taoloop.dialects.parsing.strict_json import dumps
 from taoloop.dialects.texts import TEXTS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from typing import Any
-
-    from taoloop.core.cards.tool_card import ErrorCard, ExampleCard, ToolCard
-    from taoloop.core.prompts import PromptSet
-    from taoloop.dialects.base import Dialect
 
 
 def tool_block(cards: Sequence[ToolCard], prompts: PromptSet) -> str:
