@@ -433,7 +433,7 @@ class Compacted:
 
     kind: ClassVar[Literal["compacted"]] = "compacted"
     through_step: int
-    """The last step that the summary stands for."""
+    """The last step that the summary covers."""
     summary: str
     """The text; if it is empty the steps stay and only their observations are shortened to previews."""
     tokens_before: int = 0

@@ -50,8 +50,8 @@ def fast_constructor(cls: type[T]) -> type[T]:
 def json_writer(encoder: json.JSONEncoder) -> Callable[[Any], str]:
     """What `encoder.encode` does, but with its C part made once.
 
-    To make it anew for each value costs more than to write a small one: the loop writes several in every step, which
-    would cost 7 % more without this (`benchmarks/overhead.py`).
+    Making it for each value costs more than writing a small one. The loop writes several in every step; without this
+    a step costs 7 % more (`benchmarks/overhead.py`).
     """
     try:
         write = json.encoder.c_make_encoder(  # type: ignore[attr-defined]  # undocumented

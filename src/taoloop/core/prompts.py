@@ -63,7 +63,7 @@ def _compile_template(text: str) -> tuple[str, Callable[[Mapping[str, object]], 
     """A text as a `%` pattern, which is quick to fill, and a function that takes its values in order.
 
     Raises:
-        ValueError: a dollar sign in it begins no place.
+        ValueError: a dollar sign in it begins no placeholder.
     """
     Template(text).substitute(defaultdict(str))  # says what is wrong with it, and where
     fields = [match["named"] or match["braced"] for match in Template.pattern.finditer(text) if not match["escaped"]]

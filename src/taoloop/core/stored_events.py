@@ -132,7 +132,7 @@ class ChainReport:
     """What is not as it was written."""
     sealed_later: int = 0
     """How many events, from the first, got their link only when an older database was upgraded: whether they were
-    changed before that cannot be told."""
+    changed before that cannot be detected."""
 
     @property
     def whole(self) -> bool:

@@ -192,7 +192,7 @@ class Trace:
             for event in self.events[count:]:
                 view.fold(event)
             self._views[name] = (view, len(self.events))
-        return view  # type: ignore[return-value]  # the name stands for the type
+        return view  # type: ignore[return-value]  # the name determines the type
 
     # Folding: one method per kind of fact that changes what the loop needs to know.
 

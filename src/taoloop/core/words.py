@@ -88,7 +88,7 @@ TOKENIZER = "porter unicode61 remove_diacritics 2"
 _MOST_WORDS = 200  # of a query: enough for any question, and a bound for the search
 
 _MARKS = "\u0300-\u036f"  # accents that belong to no character of their own, which FTS5 takes off
-_UNSEEN = lazy_pattern("[\u00ad\u2060\ufeff]")  # soft hyphens and their like, which may stand in the middle of a word
+_UNSEEN = lazy_pattern("[\u00ad\u2060\ufeff]")  # soft hyphens and their like, which may be in the middle of a word
 _PIECE = lazy_pattern(rf"(?P<cjk>[{CJK}]+)|(?P<word>(?:[^\W{CJK}_]|[{_MARKS}])+)")
 
 
@@ -104,7 +104,7 @@ def index_terms(text: str) -> list[str]:
 
 
 def query_terms(text: str) -> list[str]:
-    """The words to look for, each once: like `index_words`, but single CJK characters only where they stand alone."""
+    """The words to look for, each once: like `index_terms`, but single CJK characters only where they are alone."""
     words: dict[str, None] = {}
     for piece in _PIECE.finditer(_folded(text)):
         run = piece["cjk"]

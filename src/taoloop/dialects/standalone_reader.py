@@ -208,7 +208,7 @@ def parse_api_choice(output: str) -> ModelReply | Problem:
     except ReplyParseError as refused:
         return refused.problem
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        return Problem(code="bad_json", message=f"This is no choice of the API ({type(error).__name__}).")
+        return Problem(code="bad_json", message=f"This is not a choice of the API ({type(error).__name__}).")
     return ModelReply(
         text=text, tool_calls=calls, finish_reason=finish_reason if isinstance(finish_reason, str) else None
     )

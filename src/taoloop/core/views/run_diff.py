@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, fields
+from functools import partial
 from itertools import zip_longest
 from typing import Any, Literal
 
@@ -90,19 +91,20 @@ def compare(a: Trace, b: Trace, *, decisions_only: bool = False, thoughts: bool 
         differing = list(_step_differences(number, first, second, decisions_only, thoughts))
         differences += differing
         pairs.append(StepPair(number=number, a=_line(first), b=_line(second), same=not differing))
-    differences += _end_differences(a, b)
+    differences += _differ(None, "end", "end", _end(a), _end(b))
     return Comparison(
         differences=tuple(differences), steps=tuple(pairs), settings=tuple(_setting_differences(a.agent, b.agent))
     )
 
 
+def _differ(step: int | None, part: Part, what: str, first: Any, second: Any) -> Iterator[Difference]:
+    if first != second:
+        yield Difference(step=step, part=part, what=what, a=first, b=second)
+
+
 def _prompt_differences(a: Trace, b: Trace) -> Iterator[Difference]:
     """What the models were given before the first step."""
-
-    def differ(what: str, first: Any, second: Any) -> Iterator[Difference]:
-        if first != second:
-            yield Difference(step=0, part="prompt", what=what, a=first, b=second)
-
+    differ = partial(_differ, 0, "prompt")
     yield from differ("task", a.task, b.task)
     for name in _PROMPT_FIELDS:
         yield from differ(name, getattr(a.agent, name), getattr(b.agent, name))
@@ -120,18 +122,13 @@ def _prompt_differences(a: Trace, b: Trace) -> Iterator[Difference]:
 
 def _setting_differences(a: AgentSpec, b: AgentSpec) -> Iterator[Difference]:
     for name in (field.name for field in fields(AgentSpec) if field.name not in _COMPARED_APART):
-        first, second = getattr(a, name), getattr(b, name)
-        if first != second:
-            yield Difference(step=0, part="prompt", what=name, a=first, b=second)
+        yield from _differ(0, "prompt", name, getattr(a, name), getattr(b, name))
 
 
 def _step_differences(
     number: int, a: Step | None, b: Step | None, decisions_only: bool, thoughts: bool
 ) -> Iterator[Difference]:
-    def differ(part: Part, what: str, first: Any, second: Any) -> Iterator[Difference]:
-        if first != second:
-            yield Difference(step=number, part=part, what=what, a=first, b=second)
-
+    differ = partial(_differ, number)
     if a is None or b is None:
         yield Difference(step=number, part="step", what="step", a=_decision_data(a), b=_decision_data(b))
         return
@@ -164,12 +161,6 @@ def _call_differences(number: int, calls: list[tuple[CallView, CallView]]) -> It
             values = view(first), view(second)
             if values[0] != values[1] or (view is _observation and _digest(first) != _digest(second)):
                 yield Difference(step=number, part=part, what=f"{what} {name}", a=values[0], b=values[1])
-
-
-def _end_differences(a: Trace, b: Trace) -> Iterator[Difference]:
-    first, second = _end(a), _end(b)
-    if first != second:
-        yield Difference(step=None, part="end", what="end", a=first, b=second)
 
 
 def _end(trace: Trace) -> dict[str, Any]:

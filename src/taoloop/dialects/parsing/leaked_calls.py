@@ -78,7 +78,6 @@ _NAMED = lazy_pattern(
 _CALLED = lazy_pattern(r"\s*\[?\s*(?:print\()?(?P<name>[^\W\d][\w.]{0,200})(?P<dot>\.call)?\(")
 _ESCAPED = lazy_pattern(r"call:(?P<name>[\w.:-]{1,200}?)\s*(?=\{)")
 _ESCAPES = lazy_pattern(r"(?P<mark><escape>|<\|\"\|>)|[{}\[\]]")
-_AT_END = lazy_pattern(r"\s*</(?:arg_value|parameter)>|\s*</")
 
 
 FUNCTION_CALL = _CALLED

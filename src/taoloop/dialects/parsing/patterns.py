@@ -52,16 +52,13 @@ LANGUAGE = lazy_pattern(rf"(?P<word>json\w?)[ \t]*+:?[ \t]*+\n[\s{INVISIBLE}]*+(
 """The language of a code fence on a line of its own, where the fence got lost."""
 CLOSING = lazy_pattern(rf"[\s{INVISIBLE}`~*;；。.]*+")
 QUESTION_LABELS = frozenset(
-    {
+    (
         "question",
-        "next question",
-        "new question",
-        "follow up question",
-        "follow-up question",
+        *(f"{word} question" for word in ("next", "new", "follow up", "follow-up")),
         "问题",
         "新问题",
         "下一个问题",
-    }
+    )
 )
 PLAIN_ASKED = lazy_pattern(r"^\W*(?:question|问题|問題)\W*$", re.IGNORECASE)
 """The label of the task, as a model may repeat it at the beginning."""

@@ -19,8 +19,6 @@ from taoloop.core.views.transcript import outcome_word
 from taoloop.dialects.parsing.labels import LABEL
 from taoloop.dialects.texts import TEXTS
 
-READ_OBSERVATION = "read_observation"
-
 _INVISIBLE = lazy_pattern(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
     "\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
