@@ -49,7 +49,7 @@ def build(target: Path) -> None:
         config = folder / "zensical.toml"
         config.write_text(config_text(language), encoding="utf-8")
         subprocess.run(  # noqa: S603  # our own command line
-            [sys.executable, "-m", "zensical", "build", "--clean", "-f", config],
+            [sys.executable, "-m", "zensical", "build", "--clean", "--strict", "-f", config],
             cwd=folder,
             check=True,
         )
