@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol
@@ -106,9 +106,13 @@ class CallDispatcher:
         try:
             async with _Progress(ctx, call.language) as progress:
                 if params.request_state is None:
-                    return await self._start(ctx, call, progress.listener)
-                run_id, answers = self._parse_state(params, call.language)
-                return await self._continue(ctx, call, run_id, answers, progress.listener)
+                    elicitor = ElicitationApprover()
+                    result = await self._start(ctx, call, elicitor, progress.listener)
+                else:
+                    run_id, answers = self._parse_state(params, call.language)
+                    elicitor = ElicitationApprover(answers)
+                    result = await self._resume(call, run_id, elicitor, progress.listener)
+                return await self._result_or_questions(ctx, call, result, elicitor, progress.listener)
         except TaoError as error:
             return results.error_result(error)
         except MCPError:
@@ -117,23 +121,14 @@ class CallDispatcher:
             _LOG.exception("a call of %r could not be served", params.name)
             return results.failed_result("internal", _INTERNAL_ERROR.format(type(error).__name__), "")
 
-    async def _start(self, ctx: Ctx, call: CallTask, listener: Listener) -> Answer:
+    async def _start(self, ctx: Ctx, call: CallTask, elicitor: ElicitationApprover, listener: Listener) -> Result:
         run_id = new_run_id(self._clock.now())
-        elicitor = ElicitationApprover()
         approver: Approver = elicitor
         if not can_ask(ctx):
             approver = partial(refuse, language=call.language)
         elif len(self._open) + self._open_elicitations >= MAX_OPEN:
             approver = partial(refuse, reason="too_many", language=call.language)
-        result = await self._drive(lambda: call.start(run_id, approver, listener))
-        return await self._result_or_questions(ctx, call, result, elicitor, listener)
-
-    async def _continue(
-        self, ctx: Ctx, call: CallTask, run_id: str, answers: Mapping[str, ApprovalAnswer], listener: Listener
-    ) -> Answer:
-        elicitor = ElicitationApprover(answers)
-        result = await self._resume(call, run_id, elicitor, listener)
-        return await self._result_or_questions(ctx, call, result, elicitor, listener)
+        return await self._drive(lambda: call.start(run_id, approver, listener))
 
     async def _result_or_questions(
         self, ctx: Ctx, call: CallTask, result: Result, elicitor: ElicitationApprover, listener: Listener
@@ -237,7 +232,8 @@ class CallDispatcher:
             why = "The server is shutting down." if self._closed else f"{self._waiting:,} calls are waiting already."
             raise ToolError(why, code="busy", retryable=True, hint="Try again later.")
         task = asyncio.create_task(self._with_slot(make))
-        self._track(task)
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
@@ -256,10 +252,6 @@ class CallDispatcher:
             return await make()
         finally:
             self._slots.release()
-
-    def _track(self, task: asyncio.Task[Any]) -> None:
-        self._running.add(task)
-        task.add_done_callback(self._running.discard)
 
     async def close(self) -> None:
         """Stop active runs, and abandon those that wait for an answer; returns when that is recorded."""
