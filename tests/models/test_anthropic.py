@@ -11,7 +11,7 @@ from tests.models.provider_double import Act, ProviderDouble, ask, ask_streaming
 from taoloop import Agent, Limits, tool
 from taoloop.core.message import Delta, Message, ToolCallText
 from taoloop.errors import ModelContentRefused, ModelUnavailable
-from taoloop.models.anthropic import AnthropicModel, turns
+from taoloop.models.anthropic import AnthropicModel, convert_messages
 from taoloop.models.http.reply_builder import ToolNameMap
 from taoloop.models.http.sdk_request import anthropic_target
 from taoloop.models.providers import Endpoint
@@ -303,7 +303,7 @@ def test_messages_keep_to_the_rules_of_the_api() -> None:
         Message(role="system", content="later"),
         Message(role="assistant", content=""),
     ]
-    system, found = turns(given, ToolNameMap(["math.add", "add"]))
+    system, found = convert_messages(given, ToolNameMap(["math.add", "add"]))
     assert system == "one\n\ntwo"
     assert unmarked(found) == [
         {"role": "user", "content": [said("(The conversation begins.)")]},
@@ -325,4 +325,4 @@ def test_messages_keep_to_the_rules_of_the_api() -> None:
             ],
         },
     ]
-    assert turns(asking().messages, ToolNameMap(()))[1][-1]["content"][-1]["cache_control"]
+    assert convert_messages(asking().messages, ToolNameMap(()))[1][-1]["content"][-1]["cache_control"]

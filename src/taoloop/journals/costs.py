@@ -67,7 +67,7 @@ class _SumsCosts(Protocol):
     async def spending(self, since: float | None = None) -> list[CostRow]: ...
 
 
-class _Began(NamedTuple):
+class _RunStart(NamedTuple):
     """How a run began. `at` is when it became a run of its own: a fork did so long after its first event."""
 
     agent: str
@@ -76,7 +76,7 @@ class _Began(NamedTuple):
     parent: str | None
 
 
-class _Used(NamedTuple):
+class _DayUsage(NamedTuple):
     """What the model calls of one run used on one day."""
 
     run_id: str
@@ -101,8 +101,8 @@ async def cost_rows(journal: Journal, since: float | None = None) -> list[CostRo
     """
     if callable(getattr(journal, "spending", None)):
         return await cast("_SumsCosts", journal).spending(since)
-    began: dict[str, _Began] = {}
-    used: list[_Used] = []
+    began: dict[str, _RunStart] = {}
+    used: list[_DayUsage] = []
     for row in await journal.runs(limit=_ALL):
         if since is not None and row.updated_at < since:
             continue
@@ -114,7 +114,7 @@ async def cost_rows(journal: Journal, since: float | None = None) -> list[CostRo
     return _summed(began, used, since)
 
 
-async def _add_outer(journal: Journal, began: dict[str, _Began], run_id: str) -> None:
+async def _add_outer(journal: Journal, began: dict[str, _RunStart], run_id: str) -> None:
     """The runs around a run, where nothing happened in them since."""
     outer = began[run_id].parent
     while outer is not None and outer not in began:
@@ -122,23 +122,23 @@ async def _add_outer(journal: Journal, began: dict[str, _Began], run_id: str) ->
         outer = began[outer].parent
 
 
-def _own_events(events: list[Event]) -> tuple[_Began, list[Event]]:
+def _own_events(events: list[Event]) -> tuple[_RunStart, list[Event]]:
     """How a run began, and those of its events that were not copied from another run."""
     first, at = events[0].fact, events[0].at
     if not isinstance(first, RunStarted):
-        return _Began("", at, "", None), events
+        return _RunStart("", at, "", None), events
     if first.forked_from is not None:
         for number in range(len(events) - 1, 0, -1):
             fact = events[number].fact
             if isinstance(fact, Resumed) and fact.reason.startswith(_FORKED):
                 at, events = events[number].at, events[number:]
                 break
-    return _Began(first.agent.name, at, first.labels.get(KEY, ""), first.parent), events
+    return _RunStart(first.agent.name, at, first.labels.get(KEY, ""), first.parent), events
 
 
-def _used(run_id: str, events: Iterable[Event], since: float | None) -> list[_Used]:
+def _used(run_id: str, events: Iterable[Event], since: float | None) -> list[_DayUsage]:
     return [
-        _Used(
+        _DayUsage(
             run_id,
             _day(event.at),
             1,
@@ -203,7 +203,7 @@ def read_spending(path: Path, since: float | None, connection: sqlite3.Connectio
                 began |= outer_runs
                 outer = began[outer].parent
         replies = _REPLIES.format(own=_OWN, where=where, after=after)
-        used = [_Used(*row) for row in connection.execute(replies, {"since": since})]
+        used = [_DayUsage(*row) for row in connection.execute(replies, {"since": since})]
     except sqlite3.OperationalError as error:
         if "malformed JSON" not in str(error):
             raise
@@ -213,12 +213,12 @@ def read_spending(path: Path, since: float | None, connection: sqlite3.Connectio
     return _summed(began, used, since)
 
 
-def _rows_began(connection: sqlite3.Connection, query: str, values: Mapping[str, Any]) -> dict[str, _Began]:
+def _rows_began(connection: sqlite3.Connection, query: str, values: Mapping[str, Any]) -> dict[str, _RunStart]:
     rows = connection.execute(query, values)
-    return {row[0]: _Began(row[1], row[2], row[3] or "", row[4]) for row in rows}
+    return {row[0]: _RunStart(row[1], row[2], row[3] or "", row[4]) for row in rows}
 
 
-def _summed(began: Mapping[str, _Began], used: Iterable[_Used], since: float | None) -> list[CostRow]:
+def _summed(began: Mapping[str, _RunStart], used: Iterable[_DayUsage], since: float | None) -> list[CostRow]:
     def row(run_id: str, day: str, **counts: Any) -> CostRow:
         return CostRow(day=day, key=_key(began, run_id), agent=began[run_id].agent, **counts)
 
@@ -227,7 +227,7 @@ def _summed(began: Mapping[str, _Began], used: Iterable[_Used], since: float | N
     return totals(rows, lambda row: (row.day, row.key, row.agent))
 
 
-def _key(began: Mapping[str, _Began], run_id: str) -> str:
+def _key(began: Mapping[str, _RunStart], run_id: str) -> str:
     """The key of the outermost run around it, as far as that is known."""
     run = began[run_id]
     for _ in began:  # bounded, in case somebody made the runs of a file each other's parents

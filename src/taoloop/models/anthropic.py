@@ -13,7 +13,7 @@ from taoloop.core.effects import ModelRequest
 from taoloop.core.message import Delta, Message, ModelReply, ToolCallText, Usage
 from taoloop.dialects.prompt.system_prompt import describe
 from taoloop.errors import ModelContentRefused
-from taoloop.models.http.errors import error_of, refusal_in
+from taoloop.models.http.errors import make_error, read_error
 from taoloop.models.http.provider_model import ProviderModel, ReplyStream
 from taoloop.models.http.reply_builder import ToolNameMap, parse_json, text_or_empty, token_count
 from taoloop.models.http.transport import HttpTarget
@@ -82,24 +82,24 @@ class AnthropicStream(ReplyStream):
         match event["type"]:
             case "message_start":
                 self._answered_by = text_or_empty(event["message"].get("model"))
-                self._count(event["message"].get("usage"))
+                self._add_usage(event["message"].get("usage"))
             case "content_block_start":
-                self._begin(event["index"], event["content_block"])
+                self._begin_block(event["index"], event["content_block"])
             case "content_block_delta":
-                self._go_on(event["index"], event["delta"])
+                self._add_delta(event["index"], event["delta"])
             case "content_block_stop":
-                self._end(event["index"])
+                self._end_block(event["index"])
             case "message_delta":
                 self._stop = event["delta"]
-                self._count(event.get("usage"))
+                self._add_usage(event.get("usage"))
             case "message_stop":
                 self._done = True
             case "error":
-                raise error_of(refusal_in(event, 200), self._model.endpoint)
+                raise make_error(read_error(event, 200), self._model.endpoint)
             case _:  # ping, and what later versions add
                 pass
 
-    def _begin(self, index: int, block: Mapping[str, Any]) -> None:
+    def _begin_block(self, index: int, block: Mapping[str, Any]) -> None:
         if block["type"] == "tool_use":
             self._blocks[index] = (
                 self._assembly.begin_call(text_or_empty(block["name"]), text_or_empty(block.get("id")) or None),
@@ -108,7 +108,7 @@ class AnthropicStream(ReplyStream):
         elif block["type"] == "text" and block.get("text"):
             self._assembly.text(block["text"])
 
-    def _go_on(self, index: int, delta: Mapping[str, Any]) -> None:
+    def _add_delta(self, index: int, delta: Mapping[str, Any]) -> None:
         match delta["type"]:
             case "text_delta":
                 self._assembly.text(delta["text"])
@@ -119,7 +119,7 @@ class AnthropicStream(ReplyStream):
             case _:  # signatures, citations
                 pass
 
-    def _end(self, index: int) -> None:
+    def _end_block(self, index: int) -> None:
         if index not in self._blocks:
             return
         number, block = self._blocks[index]
@@ -127,7 +127,7 @@ class AnthropicStream(ReplyStream):
             self._assembly.arguments(number, _arguments(block))
         self._assembly.end_call(number)
 
-    def _count(self, usage: object) -> None:
+    def _add_usage(self, usage: object) -> None:
         if isinstance(usage, Mapping):  # the counts of later events are totals and replace the earlier ones
             self._usage |= {name: value for name, value in usage.items() if value is not None}
 
@@ -163,11 +163,11 @@ def _arguments(block: Mapping[str, Any]) -> str:
 CACHE = {"type": "ephemeral"}
 """Marks the end of a part of the prompt that the next request will begin with again."""
 
-_NOT_OF_IDS = re.compile(r"[^a-zA-Z0-9_-]")
+_INVALID_ID_CHARS = re.compile(r"[^a-zA-Z0-9_-]")
 _OPENING = "(The conversation begins.)"
 
 
-def turns(messages: Sequence[Message], names: ToolNameMap) -> tuple[str, list[dict[str, Any]]]:
+def convert_messages(messages: Sequence[Message], names: ToolNameMap) -> tuple[str, list[dict[str, Any]]]:
     """The system prompt, and the other messages as turns of user and assistant, the last block marked for caching.
 
     A system message further down becomes part of a user turn, so that what was sent before stays as it was.
@@ -213,7 +213,7 @@ def _text(text: str) -> dict[str, Any]:
 
 
 def _id(call_id: str | None) -> str:
-    return _NOT_OF_IDS.sub("_", call_id or "") or "none"
+    return _INVALID_ID_CHARS.sub("_", call_id or "") or "none"
 
 
 def _input(call: ToolCallText) -> dict[str, Any]:
@@ -250,8 +250,8 @@ class AnthropicModel(ProviderModel):
 
     def _body(self, request: ModelRequest, names: ToolNameMap, *, streamed: bool) -> dict[str, Any]:
         tools, closing = self._tools(request, names)
-        untaken = self._untaken.parameters
-        system, messages = turns(request.messages, names)
+        untaken = self._unsupported.parameters
+        system, messages = convert_messages(request.messages, names)
         optional = {
             "system": [{"type": "text", "text": system, "cache_control": CACHE}] if system.strip() else None,
             "temperature": request.temperature,
@@ -282,7 +282,7 @@ class AnthropicModel(ProviderModel):
         }
 
     def _output_config(self, request: ModelRequest) -> dict[str, Any] | None:
-        schema = self._wanted_schema(request)
+        schema = self._reply_schema(request)
         if schema is None:
             return None
         from anthropic import transform_schema  # noqa: PLC0415  # loaded by now: it has prepared the target

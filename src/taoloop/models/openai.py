@@ -12,14 +12,14 @@ from taoloop.core.effects import ModelRequest
 from taoloop.core.message import Delta, Message, ModelReply, ToolCallText, Usage
 from taoloop.dialects.prompt.system_prompt import describe
 from taoloop.errors import ModelContentRefused
-from taoloop.models.http.errors import error_of, refusal_in
+from taoloop.models.http.errors import make_error, read_error
 from taoloop.models.http.provider_model import ProviderModel, ReplyStream
 from taoloop.models.http.reply_builder import ToolNameMap, parse_json, text_or_empty, token_count
 from taoloop.models.http.transport import HttpTarget
 
 _THINKING = ("reasoning_content", "reasoning")  # DeepSeek, Qwen, llama.cpp · vLLM, Ollama, OpenRouter
 _DONE = b"[DONE]"
-_LONGEST_REFUSAL = 500  # characters of the model's own words
+_MAX_REFUSAL_CHARS = 500  # characters of the model's own words
 
 
 def read_completion(value: Mapping[str, Any], names: ToolNameMap, model: ProviderModel) -> ModelReply:
@@ -89,7 +89,7 @@ class OpenAIStream(ReplyStream):
             return
         chunk = parse_json(data)
         if chunk.get("error") or (chunk.get("object") == "error"):
-            raise error_of(refusal_in(chunk, 200), self._model.endpoint)
+            raise make_error(read_error(chunk, 200), self._model.endpoint)
         self._answered_by = text_or_empty(chunk.get("model")) or self._answered_by
         self._usage = read_usage(chunk.get("usage")) or self._usage
         for choice in chunk.get("choices") or ():
@@ -104,7 +104,7 @@ class OpenAIStream(ReplyStream):
             self._assembly.thinking(thinking)
         if text:
             self._assembly.text(text)
-        self._refusal += text_or_empty(delta.get("refusal"))[: _LONGEST_REFUSAL - len(self._refusal)]
+        self._refusal += text_or_empty(delta.get("refusal"))[: _MAX_REFUSAL_CHARS - len(self._refusal)]
         for call in delta.get("tool_calls") or ():
             self._take_call(call)
 
@@ -135,7 +135,7 @@ def refuse(refusal: object, model: ProviderModel) -> None:
         ModelContentRefused: there is one; holds the model's own words.
     """
     if isinstance(refusal, str) and refusal.strip():
-        raise ModelContentRefused(f"{model.spec} refused to answer: {refusal.strip()[:_LONGEST_REFUSAL]}")
+        raise ModelContentRefused(f"{model.spec} refused to answer: {refusal.strip()[:_MAX_REFUSAL_CHARS]}")
 
 
 def read_usage(usage: object) -> Usage | None:
@@ -192,7 +192,7 @@ class OpenAIModel(ProviderModel):
 
     def _body(self, request: ModelRequest, names: ToolNameMap, *, streamed: bool) -> dict[str, Any]:
         tools, closing = self._tools(request, names)
-        untaken = self._untaken.parameters
+        untaken = self._unsupported.parameters
         optional = {
             "temperature": request.temperature,
             "top_p": request.top_p,
@@ -200,7 +200,7 @@ class OpenAIModel(ProviderModel):
             "stop": list(request.stop) or None,
             "tools": tools or None,
             "tool_choice": "none" if closing and tools else None,
-            "response_format": _response_format(self._wanted_schema(request)),
+            "response_format": _response_format(self._reply_schema(request)),
         }
         if streamed:
             optional |= {"stream": True, "stream_options": {"include_usage": True}}

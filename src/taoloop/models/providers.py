@@ -171,7 +171,7 @@ def find_provider(name: str) -> Provider:
     Raises:
         UnknownName: there is none.
     """
-    provider = PROVIDERS.get(_own_name(name))
+    provider = PROVIDERS.get(_canonical_name(name))
     if provider is None:
         raise UnknownName("provider", name, tuple(PROVIDERS))
     return provider
@@ -179,7 +179,7 @@ def find_provider(name: str) -> Provider:
 
 def missing_packages(spec: str) -> tuple[str, ...]:
     """What is not installed that a model of this spec needs; none for a spec of another kind."""
-    provider = PROVIDERS.get(_own_name(spec.partition(":")[0]))
+    provider = PROVIDERS.get(_canonical_name(spec.partition(":")[0]))
     needed = (provider.api, "aiohttp") if provider is not None else ()
     return tuple(package for package in needed if find_spec(package) is None)
 
@@ -236,7 +236,7 @@ def configured(env: Mapping[str, str]) -> list[str]:
     names = [chosen] if chosen else [p.name for p in PROVIDERS.values() if _is_configured(p, env)]
     specs = []
     for name in names:
-        provider = PROVIDERS.get(_own_name(name))
+        provider = PROVIDERS.get(_canonical_name(name))
         specs.append(f"{name}:{_model(provider, env) if provider else ''}".rstrip(":"))
     return specs
 
@@ -300,7 +300,7 @@ def _key(provider: Provider, env: Mapping[str, str]) -> tuple[str, str]:
     if own or not provider.needs_key:
         return own, provider.key_var
     chosen = _value(env, GENERAL_PROVIDER_VAR)
-    general = _value(env, GENERAL_KEY_VAR) if _own_name(chosen) in ("", provider.name) else ""
+    general = _value(env, GENERAL_KEY_VAR) if _canonical_name(chosen) in ("", provider.name) else ""
     return general, GENERAL_KEY_VAR if general else provider.key_var
 
 
@@ -311,7 +311,7 @@ def _model(provider: Provider, env: Mapping[str, str]) -> str:
     return model or provider.default_model
 
 
-def _own_name(name: str) -> str:
+def _canonical_name(name: str) -> str:
     """The name in the table for any of a provider's names."""
     return ALIASES.get(name, name)
 
@@ -325,8 +325,8 @@ def cost_usd(base_url: str, model: str, usage: Usage, *, cache_write_tokens: int
 
     `cache_write_tokens` is the part of the input that was written to a cache, which some providers price apart.
     """
-    prices = _list()
-    if prices is None or not usage.total_tokens or not _is_known(base_url, model):
+    prices = _price_list()
+    if prices is None or not usage.total_tokens or not _has_price(base_url, model):
         return None
     used = prices.Usage(
         input_tokens=usage.input_tokens,
@@ -342,13 +342,13 @@ def cost_usd(base_url: str, model: str, usage: Usage, *, cache_write_tokens: int
 
 def is_priced(base_url: str, model: str) -> bool:
     """Whether calls of `model` at `base_url` have a known price."""
-    return _list() is not None and _is_known(base_url, model)
+    return _price_list() is not None and _has_price(base_url, model)
 
 
 @lru_cache(maxsize=1024)
-def _is_known(base_url: str, model: str) -> bool:
+def _has_price(base_url: str, model: str) -> bool:
     """Whether the list has the model; looking in vain costs more than a price."""
-    prices = _list()
+    prices = _price_list()
     try:
         prices.calc_price(prices.Usage(input_tokens=1), model, provider_api_url=base_url)
     except (LookupError, ValueError):
@@ -357,7 +357,7 @@ def _is_known(base_url: str, model: str) -> bool:
 
 
 @cache
-def _list() -> Any:
+def _price_list() -> Any:
     try:
         import genai_prices  # noqa: PLC0415  # optional, and 0.1 s of CPU
     except ImportError:

@@ -19,7 +19,7 @@ LANGUAGES = ("en", "zh")
 
 MAX_FILE_BYTES = 256 * 1024
 
-_PLACES: dict[str, tuple[str, ...]] = {
+_PLACEHOLDERS: dict[str, tuple[str, ...]] = {
     "system": ("role", "rules", "tools", "names", "form", "instructions"),
     "system_plain": ("role", "rules", "form", "instructions"),
     "role": (),
@@ -49,7 +49,7 @@ _PLACES: dict[str, tuple[str, ...]] = {
     "handles_question": ("question", "answer", "nonce", "content"),
 }
 _FAMILIES: dict[str, tuple[str, ...]] = {"rules_": (), "form_": ("thought",), "thought_": (), "reminder_": ()}
-_NEEDED: dict[str, tuple[str, ...]] = {
+_REQUIRED: dict[str, tuple[str, ...]] = {
     "system": ("rules", "tools", "form"),
     "system_plain": ("rules", "form"),
     "card": ("tool", "schema"),
@@ -79,10 +79,10 @@ def load_prompts(language: str, own: Path | Mapping[str, str] | None = None) -> 
         PromptError: a file is missing, cannot be read, has an unknown name or placeholder, or lacks a
             placeholder that must be there.
     """
-    packaged = _packaged(language)
+    packaged = _load_packaged(language)
     if own is None:
         return packaged
-    texts = _given_texts(own) if isinstance(own, Mapping) else _own_texts(own, language)
+    texts = _check_texts(own) if isinstance(own, Mapping) else _read_folder(own, language)
     return PromptSet(language=language, texts={**packaged.texts, **texts})
 
 
@@ -98,27 +98,27 @@ def prompts_for(
 ) -> PromptSet:
     """`load_prompts`, narrowed to what a run can use; the packaged ones are narrowed once."""
     if own is None:
-        return _narrowed(language, dialect, strategy, output, pin, handles)
+        return _narrow_packaged(language, dialect, strategy, output, pin, handles)
     return load_prompts(language, own).narrowed(dialect, strategy, output=output, pin=pin, handles=handles)
 
 
 @cache
-def _narrowed(  # keys of the cache
+def _narrow_packaged(  # keys of the cache
     language: str, dialect: str, strategy: str, output: bool, pin: bool, handles: bool
 ) -> PromptSet:
-    return _packaged(language).narrowed(dialect, strategy, output=output, pin=pin, handles=handles)
+    return _load_packaged(language).narrowed(dialect, strategy, output=output, pin=pin, handles=handles)
 
 
 @cache
-def _packaged(language: str) -> PromptSet:
+def _load_packaged(language: str) -> PromptSet:
     if language not in LANGUAGES:
         raise UnknownName("prompt language", language, LANGUAGES)
     texts: dict[str, str] = {}
     for entry in files("taoloop.prompts").joinpath(language).iterdir():
         if entry.name.endswith(".txt"):
             name = entry.name.removesuffix(".txt")
-            texts[name] = _checked(name, entry.read_bytes(), entry.name)
-    for name in _PLACES:
+            texts[name] = _check_text(name, entry.read_bytes(), entry.name)
+    for name in _PLACEHOLDERS:
         if name not in texts:
             raise PromptError(
                 f"The packaged prompt text {language}/{name}.txt is missing.", hint="Install taoloop again."
@@ -126,11 +126,11 @@ def _packaged(language: str) -> PromptSet:
     return PromptSet(language=language, texts=texts)
 
 
-def _given_texts(texts: Mapping[str, str]) -> dict[str, str]:
-    return {name: _checked(name, text.encode(), f"the prompt text {name!r}") for name, text in texts.items()}
+def _check_texts(texts: Mapping[str, str]) -> dict[str, str]:
+    return {name: _check_text(name, text.encode(), f"the prompt text {name!r}") for name, text in texts.items()}
 
 
-def _own_texts(folder: Path, language: str) -> dict[str, str]:
+def _read_folder(folder: Path, language: str) -> dict[str, str]:
     try:
         root = folder / language if (folder / language).is_dir() else folder
         files = sorted(path for path in root.iterdir() if path.suffix == ".txt")
@@ -139,10 +139,10 @@ def _own_texts(folder: Path, language: str) -> dict[str, str]:
             f"The prompt folder {str(folder)!r} cannot be read: {error.strerror or error}.",
             hint="Give a folder with .txt files; copy the packaged ones to begin with.",
         ) from error
-    return {path.stem: _checked(path.stem, _bytes(path), str(path)) for path in files}
+    return {path.stem: _check_text(path.stem, _read_bytes(path), str(path)) for path in files}
 
 
-def _bytes(path: Path) -> bytes:
+def _read_bytes(path: Path) -> bytes:
     try:
         if not path.is_file():
             raise PromptError(f"{path} is no regular file.", hint="A prompt text is a UTF-8 text file.")
@@ -158,11 +158,11 @@ def _bytes(path: Path) -> bytes:
     return content
 
 
-def _checked(name: str, content: bytes, where: str) -> str:
+def _check_text(name: str, content: bytes, where: str) -> str:
     """The text of a file, once its name and its placeholders are known to be right."""
-    placeholders = _places_of(name)
+    placeholders = _placeholders_of(name)
     if placeholders is None:
-        known = ", ".join([*_PLACES, *(f"{family}NAME" for family in _FAMILIES)])
+        known = ", ".join([*_PLACEHOLDERS, *(f"{family}NAME" for family in _FAMILIES)])
         raise PromptError(f"{where}: there is no prompt text called {name!r}.", hint=f"Known: {known}.")
     try:
         text = content.decode("utf-8-sig")
@@ -181,7 +181,7 @@ def _checked(name: str, content: bytes, where: str) -> str:
                 f"{where}: unknown placeholder ${placeholder}.",
                 hint=f"Placeholders of this text: {listed}; a dollar sign itself is written $$.",
             )
-    for placeholder in _NEEDED.get(name, ()):
+    for placeholder in _REQUIRED.get(name, ()):
         if placeholder not in used:
             raise PromptError(
                 f"{where}: the placeholder ${placeholder} is missing.", hint=f"It must have ${placeholder}."
@@ -189,7 +189,7 @@ def _checked(name: str, content: bytes, where: str) -> str:
     return text.replace("\r\n", "\n").rstrip("\n")
 
 
-def _places_of(name: str) -> tuple[str, ...] | None:
-    if name in _PLACES:
-        return _PLACES[name]
+def _placeholders_of(name: str) -> tuple[str, ...] | None:
+    if name in _PLACEHOLDERS:
+        return _PLACEHOLDERS[name]
     return next((placeholders for family, placeholders in _FAMILIES.items() if name.startswith(family)), None)

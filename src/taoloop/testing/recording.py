@@ -168,7 +168,7 @@ def _mapping(value: object) -> object:
 VERSION = 1
 _DIFF_LINES = 14
 _DIFF_CHARS = 160
-_IN_THIS_PROCESS = Lock()
+_PROCESS_LOCK = Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,11 +206,11 @@ class Recording:
 
     def add(self, request: RequestKey, reply: ModelReply, *, replace: bool) -> None:
         """Add a reply to those to the same request, or `replace` them, and write the file."""
-        with _IN_THIS_PROCESS, _alone(self.path):
+        with _PROCESS_LOCK, _lock_folder(self.path):
             self._load()
             before = () if replace else self.replies(request.key)
             self._exchanges[request.key] = Exchange(request, (*before, reply))
-            _write(self.path, _document(list(self._exchanges.values())))
+            _write(self.path, _to_document(list(self._exchanges.values())))
 
     def difference(self, request: RequestKey) -> str:
         """How a request differs from the one recorded that is most like it, in a few lines."""
@@ -218,7 +218,7 @@ class Recording:
             return "Nothing is recorded there."
         nearest = max(
             (exchange.request for exchange in self._exchanges.values()),
-            key=lambda candidate: _likeness(candidate, request),
+            key=lambda candidate: _similarity(candidate, request),
         )
         lines = list(unified_diff(nearest.lines(), request.lines(), "recorded", "asked", n=0, lineterm=""))[2:]
         lines = [
@@ -237,7 +237,7 @@ class Recording:
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"The recording {str(self.path)!r} cannot be read: {error}.") from error
         try:
-            self._exchanges = _exchanges(_parsed(self.path, text))
+            self._exchanges = _exchanges(_parse_file(self.path, text))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             why = " ".join(str(error).split()) if isinstance(error, ValueError) else f"it has another form ({error})"
             raise ConfigError(
@@ -246,7 +246,7 @@ class Recording:
             ) from error
 
 
-def _likeness(candidate: RequestKey, other: RequestKey) -> tuple[int, int, int]:
+def _similarity(candidate: RequestKey, other: RequestKey) -> tuple[int, int, int]:
     """How many messages in a row are the same from the beginning, and what else is."""
     same = 0
     for mine, theirs in zip(candidate.messages, other.messages, strict=False):
@@ -257,7 +257,7 @@ def _likeness(candidate: RequestKey, other: RequestKey) -> tuple[int, int, int]:
     return same, about + (candidate.tools == other.tools), -abs(len(candidate.messages) - len(other.messages))
 
 
-def _document(exchanges: Sequence[Exchange]) -> dict[str, Any]:
+def _to_document(exchanges: Sequence[Exchange]) -> dict[str, Any]:
     """The content of the file. What a request shares with an earlier one is written once."""
     toolsets = {
         digest(list(exchange.request.tools)): list(exchange.request.tools)
@@ -316,7 +316,7 @@ def _reply(row: Mapping[str, Any]) -> ModelReply:
     return ModelReply(**{**row, "tool_calls": calls, "usage": Usage(**row.get("usage", {}))})
 
 
-def _parsed(path: Path, text: str) -> Any:
+def _parse_file(path: Path, text: str) -> Any:
     if path.suffix.lower() == ".json":
         return json.loads(text)
     import yaml  # noqa: PLC0415  # only recordings in YAML need it
@@ -327,7 +327,7 @@ def _parsed(path: Path, text: str) -> Any:
         raise ValueError(str(error)) from error
 
 
-def _text_of(path: Path, content: Mapping[str, Any]) -> str:
+def _format_file(path: Path, content: Mapping[str, Any]) -> str:
     if path.suffix.lower() == ".json":
         return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
     import yaml  # noqa: PLC0415  # as above
@@ -354,7 +354,7 @@ def _write(path: Path, content: Mapping[str, Any]) -> None:
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(_text_of(path, content))
+            file.write(_format_file(path, content))
         Path(name).replace(path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
@@ -362,7 +362,7 @@ def _write(path: Path, content: Mapping[str, Any]) -> None:
 
 
 @contextlib.contextmanager
-def _alone(path: Path) -> Iterator[None]:
+def _lock_folder(path: Path) -> Iterator[None]:
     """Keep other processes from changing files in the folder of `path`, where the system has such locks."""
     path.parent.mkdir(parents=True, exist_ok=True)
     try:

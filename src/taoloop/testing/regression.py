@@ -43,7 +43,7 @@ from taoloop.runtime.result import Result
 if TYPE_CHECKING:
     from taoloop.runtime.agent import Agent
 
-_OF_THE_RUN = (
+_RUN_FIELDS = (
     *("model", "dialect", "limits", "approved_tiers", "language", "context_tokens"),
     *("source", "workspace", "memory", "tools_from"),
 )
@@ -87,7 +87,7 @@ def assert_same_decisions(recorded: Result | Trace | Path | str, agent: Agent | 
     trace = recorded_run(recorded) if isinstance(recorded, Path | str) else _trace(recorded)
     if trace.started is None:
         raise AssertionError(f"The run {trace.run_id} never began.")
-    now = trace if agent is None else _under(trace, trace.started, agent)
+    now = trace if agent is None else _with_agent(trace, trace.started, agent)
     judging = None if agent is None else _Judging(trace, agent, Trace(trace.run_id))
     where = f"Run {trace.run_id}"
     try:
@@ -156,12 +156,12 @@ def _trace(recorded: Result | Trace) -> Trace:
     return recorded.trace if isinstance(recorded, Result) else recorded
 
 
-def _under(trace: Trace, started: RunStarted, agent: Agent) -> Trace:
+def _with_agent(trace: Trace, started: RunStarted, agent: Agent) -> Trace:
     """The record with the description of the agent of now, as far as a run is not given it for itself."""
     own = started.agent
     unbound = replace(agent, model=ReplayModel(()), fallback=(), dialect=own.dialect, language=own.language)  # no key
     spec = unbound.spec_for(trace.task)
-    limits: dict[str, Any] = {name: getattr(own, name) for name in _OF_THE_RUN}
+    limits: dict[str, Any] = {name: getattr(own, name) for name in _RUN_FIELDS}
     allowed = {card.name for card in own.tools}  # a run may have had only some of the tools
     tools = tuple(card for card in spec.tools if card.name in allowed)
     fact = replace(started, agent=replace(spec, tools=tools, **limits))

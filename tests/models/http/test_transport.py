@@ -120,7 +120,7 @@ async def calls():
 for _ in range(2):
     asyncio.run(calls())
 gc.collect()
-print(len(model._wire._held), Provider.connections, flush=True)
+print(len(model._transport._sessions), Provider.connections, flush=True)
 os._exit(0)  # the server's own side stays open until the end
 """
 

@@ -26,7 +26,7 @@ from taoloop.errors import (
 )
 from taoloop.models.providers import Endpoint, shown_address
 
-_LONGEST = 500  # characters of a provider's own words in a message
+_MAX_DETAIL_CHARS = 500  # characters of a provider's own words in a message
 _KEY = re.compile(r"\b(?:sk|pk|rk|gsk|key|xai)-[\w*.\-]{6,}")
 
 _OVERFLOW = re.compile(
@@ -113,10 +113,10 @@ def parse_provider_error(status: int, body: bytes, headers: Mapping[str, str]) -
         title = re.search(r"<title>(.*?)</title>", text, re.IGNORECASE | re.DOTALL)
         summary = title[1].strip() if title else text if not text.startswith("<") else ""
         return ProviderError(status=status, message=summary, retry_after_s=retry_after_s, location=location)
-    return refusal_in(value, status, retry_after_s, location)
+    return read_error(value, status, retry_after_s, location)
 
 
-def refusal_in(value: Any, status: int, retry_after_s: float | None = None, location: str = "") -> ProviderError:
+def read_error(value: Any, status: int, retry_after_s: float | None = None, location: str = "") -> ProviderError:
     """The refusal in a JSON value. In an answer of status 200, as in a stream, the value tells the true status."""
     error = value.get("error", value) if isinstance(value, dict) else value
     if not isinstance(error, dict):
@@ -139,10 +139,10 @@ def refusal_in(value: Any, status: int, retry_after_s: float | None = None, loca
     )
 
 
-def error_of(refusal: ProviderError, endpoint: Endpoint) -> ModelError:
+def make_error(refusal: ProviderError, endpoint: Endpoint) -> ModelError:
     """The error to raise. It names the variable of a key that is not accepted, and never shows a key."""
     spec = f"{endpoint.provider}:{endpoint.model}"
-    message = clean(refusal.message, endpoint)
+    message = clean_message(refusal.message, endpoint)
     message = f"{spec} answered {refusal.status}{': ' if message else ''}{message}"
     if not message.endswith((".", "!", "?", "…", "。")):
         message += "."
@@ -150,12 +150,12 @@ def error_of(refusal: ProviderError, endpoint: Endpoint) -> ModelError:
     return kind(message, hint=hint, retryable=retryable, retry_after_s=refusal.retry_after_s)
 
 
-def clean(text: str, endpoint: Endpoint) -> str:
+def clean_message(text: str, endpoint: Endpoint) -> str:
     """A provider's own words, on one line, shortened, without the key or anything that looks like one."""
     if len(endpoint.api_key) > 4:
         text = text.replace(endpoint.api_key, "[key]")
     text = " ".join(_KEY.sub("[key]", text).split())
-    return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
+    return text if len(text) <= _MAX_DETAIL_CHARS else text[:_MAX_DETAIL_CHARS] + "…"
 
 
 def _kind(refusal: ProviderError, endpoint: Endpoint) -> tuple[type[ModelError], str, bool | None]:
@@ -197,7 +197,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     A date is held against the provider's own `date`, where it sends one, so that no clock needs to be right.
     """
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        seconds = _number(headers.get(name, ""))
+        seconds = _parse_seconds(headers.get(name, ""))
         if seconds is not None:
             return seconds * unit
     header = headers.get("retry-after", "")
@@ -212,7 +212,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     return max(0.0, then - now)
 
 
-def _number(text: str) -> float | None:
+def _parse_seconds(text: str) -> float | None:
     try:
         value = float(text)
     except ValueError:
@@ -222,7 +222,7 @@ def _number(text: str) -> float | None:
 
 _DROPPABLE = ("temperature", "top_p", "stop", "stop_sequences", "max_tokens", "stream_options")
 _SCHEMAS = ("response_format", "output_config")
-_NAMED = {
+_PATTERNS = {
     name: re.compile(rf"[\"'`]{name}[\"'`]" if name == "stop" else rf"\b{name}\b")  # a bare `stop` is a word of prose
     for name in (*_DROPPABLE, *_SCHEMAS)
 }
@@ -277,8 +277,8 @@ def _parameters(refusal: ProviderError) -> frozenset[str]:
     if not _UNSUPPORTED.search(f"{refusal.code} {refusal.message}"):
         return frozenset()
     if refusal.param:
-        return frozenset(name for name in _NAMED if refusal.param == name)
-    return frozenset(name for name, pattern in _NAMED.items() if pattern.search(refusal.message))
+        return frozenset(name for name in _PATTERNS if refusal.param == name)
+    return frozenset(name for name, pattern in _PATTERNS.items() if pattern.search(refusal.message))
 
 
 def _blames_schema(refusal: ProviderError) -> bool:

@@ -15,13 +15,13 @@ from taoloop.core.effects import ModelRequest
 from taoloop.core.message import Delta, ModelReply, Usage
 from taoloop.errors import ModelReplyUnreadable, ModelUnavailable
 from taoloop.models.base import DeltaFanout
-from taoloop.models.http.errors import UnsupportedParameters, error_of, parse_provider_error, refusal_in
+from taoloop.models.http.errors import UnsupportedParameters, make_error, parse_provider_error, read_error
 from taoloop.models.http.reply_builder import Assembly, SseDecoder, ToolNameMap, parse_json
 from taoloop.models.http.transport import HttpResponse, HttpTarget, HttpTransport
 from taoloop.models.providers import Endpoint, cost_usd, endpoint, shown_address
 from taoloop.models.real_call_switch import require_allowed
 
-_MOST_LESSONS = 10
+_MAX_LESSONS = 10
 """How often one call is made, at most, because the model does not take what the calls before had."""
 
 
@@ -40,8 +40,8 @@ class ProviderModel(ABC):
 
     def __init__(self, target: Endpoint) -> None:
         self.endpoint = target
-        self._untaken = UnsupportedParameters(self._indispensable)
-        self._wire: HttpTransport | None = None
+        self._unsupported = UnsupportedParameters(self._indispensable)
+        self._transport: HttpTransport | None = None
         self._tool_cache: tuple[Any, Any, str, list[dict[str, Any]]] = ((), (), "", [])
         self._schema: tuple[Mapping[str, Any], str] | None = None
 
@@ -78,14 +78,14 @@ class ProviderModel(ABC):
         """
         require_allowed(self.spec)
         names = ToolNameMap(card.name for card in (*request.trace.agent.tools, *request.tools))
-        wire = self._connected()
-        for lessons_left in reversed(range(_MOST_LESSONS)):
-            streamed = request.on_delta is not None or self._untaken.whole_replies
+        wire = self._connect()
+        for lessons_left in reversed(range(_MAX_LESSONS)):
+            streamed = request.on_delta is not None or self._unsupported.whole_replies
             body = self._body(request, names, streamed=streamed)
             reader = self._reader(names, request) if streamed else None
             try:
                 answer = await wire.post(
-                    _encoded(body),
+                    _encode(body),
                     timeout_s=request.timeout_s,
                     headers=self._headers(body),
                     reader=reader,
@@ -97,10 +97,10 @@ class ProviderModel(ABC):
             if reader is not None and answer.streamed:
                 return reader.reply()
             if answer.ok:
-                return self._whole(answer, names, request)
+                return self._read_whole(answer, names, request)
             refusal = parse_provider_error(answer.status, answer.body, answer.headers)
-            if not lessons_left or not self._untaken.learn(refusal, body, self._schema_text(request)):
-                raise error_of(refusal, self.endpoint)
+            if not lessons_left or not self._unsupported.learn(refusal, body, self._schema_text(request)):
+                raise make_error(refusal, self.endpoint)
         raise AssertionError("the last round returns or raises")
 
     def check_used(self, replies: int) -> None:  # noqa: B027  # there is nothing to implement
@@ -108,8 +108,8 @@ class ProviderModel(ABC):
 
     async def close(self) -> None:
         """Close the connections of the running loop."""
-        if self._wire is not None:
-            await self._wire.close()
+        if self._transport is not None:
+            await self._transport.close()
 
     @abstractmethod
     def _target(self) -> HttpTarget:
@@ -135,24 +135,24 @@ class ProviderModel(ABC):
         """Headers of this one request, over those of the SDK."""
         return None
 
-    def _connected(self) -> HttpTransport:
-        if self._wire is None:
-            self._wire = HttpTransport(self._target())
-        return self._wire
+    def _connect(self) -> HttpTransport:
+        if self._transport is None:
+            self._transport = HttpTransport(self._target())
+        return self._transport
 
-    def _whole(self, answer: HttpResponse, names: ToolNameMap, request: ModelRequest) -> ModelReply:
+    def _read_whole(self, answer: HttpResponse, names: ToolNameMap, request: ModelRequest) -> ModelReply:
         try:
             value = parse_json(answer.body)
         except ValueError as error:
-            raise self.unreadable(_what_else(answer)) from error
+            raise self.unreadable(_describe_answer(answer)) from error
         if isinstance(value, dict) and value.get("error"):
-            raise error_of(refusal_in(value, 200), self.endpoint)
+            raise make_error(read_error(value, 200), self.endpoint)
         try:
             reply = self._parse_reply(value, names)
         except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
             raise self.unreadable("JSON of another form") from error
         if request.on_delta is not None:  # a server that does not stream: all of it at once
-            _tell_whole(reply, request)
+            _send_whole_reply(reply, request)
         return reply
 
     def unreadable(self, what: str) -> ModelReplyUnreadable:
@@ -188,14 +188,14 @@ class ProviderModel(ABC):
             self._tool_cache = cache = (cards, agent.tools, agent.language, tools)  # the same for all turns of a run
         return cache[3], closing
 
-    def _wanted_schema(self, request: ModelRequest) -> Mapping[str, Any] | None:
+    def _reply_schema(self, request: ModelRequest) -> Mapping[str, Any] | None:
         """The schema to hold the reply to, where the provider can and has not refused it."""
         when = self.endpoint.kind.structured
         if request.reply_schema is None or when == "never":
             return None
         if when == "without_tools" and request.native and request.tools:
             return None
-        return None if self._schema_text(request) in self._untaken.schemas else request.reply_schema
+        return None if self._schema_text(request) in self._unsupported.schemas else request.reply_schema
 
     def _schema_text(self, request: ModelRequest) -> str | None:
         schema = request.reply_schema
@@ -269,14 +269,14 @@ class ReplyStream(ABC):
         )
 
 
-def _encoded(body: Mapping[str, Any]) -> bytes:
+def _encode(body: Mapping[str, Any]) -> bytes:
     try:
         return to_json(body)
     except PydanticSerializationError:  # a text with half of a surrogate pair: escaped, as JSON allows
         return json.dumps(body, default=str).encode()
 
 
-def _what_else(answer: HttpResponse) -> str:
+def _describe_answer(answer: HttpResponse) -> str:
     """What an answer is that is no JSON, in a few words."""
     start = answer.body[:200].lstrip().lower()
     kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -291,7 +291,7 @@ def _what_else(answer: HttpResponse) -> str:
     return "broken JSON" if kind.endswith("json") else f"no JSON ({kind or 'of no stated type'})"
 
 
-def _tell_whole(reply: ModelReply, request: ModelRequest) -> None:
+def _send_whole_reply(reply: ModelReply, request: ModelRequest) -> None:
     listening = DeltaFanout(request.on_delta)
     if reply.thinking:
         listening(Delta(kind="thinking", text=reply.thinking))

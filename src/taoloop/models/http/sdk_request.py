@@ -20,10 +20,10 @@ from taoloop.errors import MissingExtra, ModelAuthError, ModelError
 from taoloop.models.http.transport import HttpTarget
 from taoloop.models.providers import AZURE_DEPLOYMENTS_VERSION, PROVIDERS, Endpoint, shown_address
 
-_CARRIED = re.compile(r"accept|accept-encoding|connection|content-length|host|transfer-encoding|x-stainless-.*")
+_SDK_HEADERS = re.compile(r"accept|accept-encoding|connection|content-length|host|transfer-encoding|x-stainless-.*")
 """Headers that say how a request is carried, and what the SDK is doing: it carries nothing."""
 
-_OF_OTHERS = ("authorization", "content-type", "user-agent")
+_PORTABLE_HEADERS = ("authorization", "content-type", "user-agent")
 """The headers for a provider that only speaks OpenAI's API. Others that the SDK finds in the environment
 (OPENAI_ORG_ID, OPENAI_CUSTOM_HEADERS …) are meant for OpenAI."""
 
@@ -70,7 +70,7 @@ def openai_target(endpoint: Endpoint) -> HttpTarget:
     target = _target(endpoint, sdk, lambda http_client: client(**options, http_client=http_client), "/chat/completions")
     if endpoint.provider in ("openai", "azure"):
         return target
-    return replace(target, headers={name: value for name, value in target.headers.items() if name in _OF_OTHERS})
+    return replace(target, headers={name: value for name, value in target.headers.items() if name in _PORTABLE_HEADERS})
 
 
 def anthropic_target(endpoint: Endpoint) -> HttpTarget:
@@ -101,7 +101,7 @@ def _target(endpoint: Endpoint, sdk: Any, client_on: Callable[[Any], Any], path:
             ) from error
     request = looking.request
     url = str(request.url)
-    headers = {name: value for name, value in request.headers.items() if not _CARRIED.fullmatch(name)}
+    headers = {name: value for name, value in request.headers.items() if not _SDK_HEADERS.fullmatch(name)}
     http = import_module(type(request).__module__.partition(".")[0])  # httpx2, or httpx with older SDKs
     tls = http.create_ssl_context if url.startswith("https:") else None
     return HttpTarget(name=spec, address=address, url=url, headers=headers, proxy=_proxy(spec, url), tls=tls)

@@ -28,7 +28,7 @@ LAST_WORDS_S = 2.0
 
 _MAX_CONNECTIONS = 1000
 _DRAIN_S = 0.1  # how long the end of a finished stream is waited for, so that its connection can be used again
-_LONGEST_HEADER = 64 * 1024
+_MAX_HEADER_BYTES = 64 * 1024
 _STREAM_BEGINS = (b"data:", b"event:", b":")  # some servers do not say in their headers that they stream
 
 
@@ -99,7 +99,7 @@ class HttpTransport:
 
     def __init__(self, target: HttpTarget, *, last_words_s: float = LAST_WORDS_S) -> None:
         self._target, self._last_words_s = target, last_words_s
-        self._held: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[Any, AsyncGenerator[Any, None]]] = (
+        self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[Any, AsyncGenerator[Any, None]]] = (
             WeakKeyDictionary()
         )
 
@@ -144,19 +144,19 @@ class HttpTransport:
 
     async def close(self) -> None:
         """Close the connections of the running loop."""
-        entry = self._held.pop(asyncio.get_running_loop(), None)
+        entry = self._sessions.pop(asyncio.get_running_loop(), None)
         if entry is not None:
             await entry[1].aclose()
 
     async def _session(self, aiohttp: Any) -> Any:
         loop = asyncio.get_running_loop()
-        entry = self._held.get(loop)
+        entry = self._sessions.get(loop)
         if entry is None:
-            generator = self._hold(aiohttp, loop)
-            entry = self._held[loop] = (await anext(generator), generator)
+            generator = self._keep_session(aiohttp, loop)
+            entry = self._sessions[loop] = (await anext(generator), generator)
         return entry[0]
 
-    async def _hold(self, aiohttp: Any, loop: asyncio.AbstractEventLoop) -> AsyncGenerator[Any, None]:
+    async def _keep_session(self, aiohttp: Any, loop: asyncio.AbstractEventLoop) -> AsyncGenerator[Any, None]:
         """The session of a loop, closed when it is no longer needed or the loop shuts its generators down."""
         try:
             tls = self._target.tls() if self._target.tls is not None else True
@@ -169,13 +169,13 @@ class HttpTransport:
         session = aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
-            max_line_size=_LONGEST_HEADER,
-            max_field_size=_LONGEST_HEADER,
+            max_line_size=_MAX_HEADER_BYTES,
+            max_field_size=_MAX_HEADER_BYTES,
         )
         try:
             yield session
         finally:
-            self._held.pop(loop, None)
+            self._sessions.pop(loop, None)
             await session.close()
 
     async def _send(

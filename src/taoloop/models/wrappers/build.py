@@ -12,17 +12,17 @@ from taoloop.models.real_call_switch import ForbiddenModel, is_set
 from taoloop.models.registry import is_provider, resolve_model
 from taoloop.models.scripted import Reply, ScriptedModel
 from taoloop.models.settings import Rate, Retry
-from taoloop.models.wrappers.fallback import BETWEEN, Fallback
+from taoloop.models.wrappers.fallback import SPEC_SEPARATOR, Fallback
 from taoloop.models.wrappers.rate_limit import RateLimited
 from taoloop.models.wrappers.retry import Retrying
 
-Given = str | Model | Sequence[Reply] | None
+ModelSource = str | Model | Sequence[Reply] | None
 """A spec (or several, as in `openai:a | deepseek:b`), a model, a list of scripted replies; None: the environment's."""
 
-Others = str | Model | Sequence[str | Model]
+FallbackModels = str | Model | Sequence[str | Model]
 """The models to fall back on: one, or several in their order."""
 
-_LEFT_ALONE = (ScriptedModel, Retrying, Fallback)
+_NOT_WRAPPED = (ScriptedModel, Retrying, Fallback)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,12 @@ class BuiltModel:
 
 
 def build_model(
-    model: Given, fallback: Others = (), *, retry: Retry, rate: Rate | None, env: Mapping[str, str] | None = None
+    model: ModelSource,
+    fallback: FallbackModels = (),
+    *,
+    retry: Retry,
+    rate: Rate | None,
+    env: Mapping[str, str] | None = None,
 ) -> BuiltModel:
     """The model that answers for `model`, with those of `fallback` after it.
 
@@ -59,7 +64,7 @@ def build_model(
         link = _base_model(entry, env)
         if link is not entry:
             owned.append(link)
-        if is_provider(link.spec) if link is not entry else not isinstance(link, _LEFT_ALONE):
+        if is_provider(link.spec) if link is not entry else not isinstance(link, _NOT_WRAPPED):
             link = Retrying(link if rate is None else RateLimited(link, rate), retry)
         chain.append(link)
     return BuiltModel(model=chain[0] if len(chain) == 1 else Fallback(chain), owned=tuple(owned))
@@ -67,22 +72,22 @@ def build_model(
 
 def join_specs(*specs: str) -> str:
     """The spec of several models in their order, as it is in a trace."""
-    return BETWEEN.join(specs)
+    return SPEC_SEPARATOR.join(specs)
 
 
 def split_specs(spec: str) -> tuple[str, ...]:
     """The specs in a spec that may name several models."""
-    return tuple(part.strip() for part in spec.split(BETWEEN) if part.strip()) or (spec,)
+    return tuple(part.strip() for part in spec.split(SPEC_SEPARATOR) if part.strip()) or (spec,)
 
 
-def _entries(model: Given) -> Iterator[Given]:
+def _entries(model: ModelSource) -> Iterator[ModelSource]:
     if isinstance(model, str):
         yield from split_specs(model)
     else:
         yield model
 
 
-def _fallback_models(fallback: Others) -> Iterator[str | Model]:
+def _fallback_models(fallback: FallbackModels) -> Iterator[str | Model]:
     entries = fallback if isinstance(fallback, list | tuple) else (fallback,)
     for entry in entries:
         if isinstance(entry, str) and entry.strip():
@@ -93,7 +98,7 @@ def _fallback_models(fallback: Others) -> Iterator[str | Model]:
             raise ConfigError(f"The fallback {entry!r} is no model.", hint="Give a spec such as 'offline', or a Model.")
 
 
-def _base_model(entry: Given, env: Mapping[str, str] | None) -> Model:
+def _base_model(entry: ModelSource, env: Mapping[str, str] | None) -> Model:
     if entry is None or isinstance(entry, str):
         model = resolve_model(entry, env)
         return ForbiddenModel(model) if env is not None and is_set(env) and is_provider(model.spec) else model

@@ -25,10 +25,10 @@ from taoloop.models.wrappers.retry import RestartingStream, complete_within, wit
 
 _LOG = logging.getLogger("taoloop")
 
-BETWEEN = " | "
+SPEC_SEPARATOR = " | "
 """Stands between the specs of the models in the spec of a `Fallback`: `openai:a | deepseek:b`."""
 
-_STANDS = (ModelContentRefused, ModelContextOverflow, RealCallsForbidden, ReplayDiverged, ScriptExhausted)
+_FINAL_ERRORS = (ModelContentRefused, ModelContextOverflow, RealCallsForbidden, ReplayDiverged, ScriptExhausted)
 """After these no other model is asked: a refusal of the content is an answer, a prompt that is too long is shortened
 by the run, and the others say that a test is wrong."""
 
@@ -53,7 +53,7 @@ class Fallback:
     @property
     def spec(self) -> str:
         """The specs of all models in their order: `openai:a | deepseek:b`."""
-        return BETWEEN.join(model.spec for model in self._models)
+        return SPEC_SEPARATOR.join(model.spec for model in self._models)
 
     @property
     def dialect(self) -> str:
@@ -83,14 +83,14 @@ class Fallback:
                 if left_s is not None and waiting > 1:
                     return await complete_within(model, streamed.request, left_s / waiting)
                 return await model.complete(replace(streamed.request, timeout_s=left_s))
-            except _STANDS:
+            except _FINAL_ERRORS:
                 raise
             except ModelError as error:
                 failures.append((model.spec, error))
                 if waiting > 1:
                     _LOG.warning("%s failed: %s The next model is asked.", model.spec, error.message)
                     streamed.restart()
-        raise _failed(failures)
+        raise _combine_errors(failures)
 
     def check_used(self, replies: int) -> None:
         """Nothing: which model gave how many of the replies is not known here."""
@@ -101,10 +101,10 @@ class Fallback:
             await model.close()
 
 
-def _failed(failures: list[tuple[str, ModelError]]) -> ModelError:
+def _combine_errors(failures: list[tuple[str, ModelError]]) -> ModelError:
     if len(failures) == 1:
         return failures[0][1]
-    summary = " ".join(_about(spec, error) for spec, error in failures)
+    summary = " ".join(_describe_failure(spec, error) for spec, error in failures)
     message = f"None of {len(failures)} models answered. {summary}"
     last = failures[-1][1]
     if all(type(error) is type(last) for _, error in failures):
@@ -113,5 +113,5 @@ def _failed(failures: list[tuple[str, ModelError]]) -> ModelError:
     return ModelUnavailable(message, hint=last.hint, retryable=retryable)
 
 
-def _about(spec: str, error: ModelError) -> str:
+def _describe_failure(spec: str, error: ModelError) -> str:
     return error.message if spec in error.message else f"{spec}: {error.message}"

@@ -34,7 +34,7 @@ class RestartingStream:
 
     def __init__(self, request: ModelRequest) -> None:
         self._listener, self._shown = request.on_delta, False
-        self.request = request if request.on_delta is None else replace(request, on_delta=self._hear)
+        self.request = request if request.on_delta is None else replace(request, on_delta=self._forward)
 
     def restart(self) -> None:
         """The pieces so far are void; nothing is sent if there were none."""
@@ -42,7 +42,7 @@ class RestartingStream:
             self._shown = False
             DeltaFanout(self._listener)(Delta(kind="restart"))
 
-    def _hear(self, delta: Delta) -> None:
+    def _forward(self, delta: Delta) -> None:
         self._shown = True
         if self._listener is not None:
             self._listener(delta)
@@ -87,7 +87,7 @@ class Retrying(WrappedModel):
             except ModelError as error:
                 left_s = None if ends is None else ends - self._pace.tick()
                 wait_s = self._wait_s(error, window_s)
-                if (last := self._last(error, attempt, wait_s, left_s)) is not None:
+                if (last := self._final_error(error, attempt, wait_s, left_s)) is not None:
                     raise last from error.__cause__
                 text = "%s failed (attempt %d of %d): %s Trying again in %.1f s."
                 _LOG.warning(text, self.spec, attempt, self._retry.attempts, error.message, wait_s)
@@ -111,7 +111,7 @@ class Retrying(WrappedModel):
         asked_s = error.retry_after_s
         return part * window_s if asked_s is None else asked_s + part * self._retry.first_wait_s
 
-    def _last(self, error: ModelError, attempt: int, wait_s: float, left_s: float | None) -> ModelError | None:
+    def _final_error(self, error: ModelError, attempt: int, wait_s: float, left_s: float | None) -> ModelError | None:
         """The error to give up with; None if there is another attempt."""
         counted = f"After {attempt} attempts: {error.message}" if attempt > 1 else error.message
         if not error.retryable or attempt >= self._retry.attempts or (left_s is not None and left_s <= 0):
