@@ -85,12 +85,12 @@ def _database(path: Path, _reader: SettingsReader) -> Path:
 
 
 def _output_schema(value: dict[str, Any] | Path, _reader: SettingsReader) -> dict[str, Any]:
-    """A JSON Schema in the file itself or in one of its own."""
+    """A JSON Schema, in the agent file itself or in a separate one."""
     return read_schema(value) if isinstance(value, Path) else OutputValidator(value).schema
 
 
 def _named_policy(value: Any, reader: SettingsReader) -> Policy:
-    """The policy in a file of its own, or that of a profile."""
+    """The policy in a separate file, or that of a profile."""
     if isinstance(value, str) and is_config_file(value):
         return load_policy(reader.resolve_path(value))
     if value not in PROFILES:
@@ -196,7 +196,7 @@ def load_agent(source: str, **overrides: Any) -> Agent:
     """The agent that `source` names: `FILE.yaml` (`.yml`, `.json`), or `module:attribute`.
 
     A module is looked for in the current folder too; its attribute is an `Agent`, or a function without arguments
-    that gives one. In a file, paths (workspace, prompts, db, tables, scripts of a model) are relative to the file.
+    that returns one. In a file, paths (workspace, prompts, db, tables, scripts of a model) are relative to the file.
     `overrides` replace fields of the `Agent`; `env` among them fills in `${NAME}` in the settings of tools. The agent's
     `source` says how to load it again.
 

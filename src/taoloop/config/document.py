@@ -1,4 +1,4 @@
-"""A YAML or JSON file as plain data that knows on which line everything stands."""
+"""A YAML or JSON file as plain data, with the line of every part."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from taoloop.tools.yaml12 import DuplicateKeyError, FieldPath, YamlError, YamlSi
 _MAX_BYTES = 1024 * 1024
 
 Stamp = tuple[int, int] | None
-"""When a file was last changed, and its size; None where there is none."""
+"""When a file was last changed, and its size; None if there is no such file."""
 
 _open_files: ContextVar[tuple[Path, ...]] = ContextVar("_open_files", default=())
 _tracked: ContextVar[dict[Path, Stamp] | None] = ContextVar("_read", default=None)
@@ -30,7 +30,7 @@ def is_config_file(name: str) -> bool:
 
 
 def file_stamp(path: Path) -> Stamp:
-    """What tells whether a file was changed since."""
+    """The stamp of a file: it differs once the file has changed."""
     try:
         stat = path.stat()
     except (OSError, ValueError):  # a path that none can be
@@ -40,7 +40,7 @@ def file_stamp(path: Path) -> Stamp:
 
 @contextmanager
 def track_files() -> Iterator[dict[Path, Stamp]]:
-    """The files that are read as documents meanwhile, as they were before; those that cannot be read among them."""
+    """Collect the files that are read as documents in the block, with their stamps, even those that cannot be read."""
     outer, tracked = _tracked.get(), dict[Path, Stamp]()
     token = _tracked.set(tracked)
     try:
@@ -53,7 +53,7 @@ def track_files() -> Iterator[dict[Path, Stamp]]:
 
 @contextmanager
 def refuse_recursion(path: Path, error: ConfigError) -> Iterator[None]:
-    """Meanwhile the file at `path` is being read: reading it again raises `error`."""
+    """Refuse, in the block, to read the file at `path` again: that raises `error`."""
     real, outer = path.resolve(), _open_files.get()
     if real in outer:
         raise error
@@ -81,7 +81,7 @@ class ConfigDocument:
     """Where `data` is in the file, if it is only a part of it: errors name the whole place."""
 
     def under(self, field_path: FieldPath) -> ConfigDocument:
-        """The mapping at `place` as a document of its own."""
+        """The mapping at `field_path` as a separate document."""
         data: Any = self.data
         for part in field_path:
             data = data[part]
@@ -132,7 +132,7 @@ def kind_name(value: object) -> str:
 
 
 def describe_value(value: Any) -> str:
-    """A value of a document in a complaint about it: itself where it is short, else its kind."""
+    """A value of a document in an error message: the value if it is short, else its kind."""
     if value is None:
         return "nothing"
     text = repr(value)

@@ -14,7 +14,7 @@ _PLAIN_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[A-Za-z0-9.\[\]:-]+(?:/[a-z0-9
 
 
 class EnvValues:
-    """Fills in references to variables, and keeps in mind which secrets were used.
+    """Fills in references to variables, and records which secrets were used.
 
     `$${` stands for `${` itself. A variable that is empty counts as missing, unless a default is given.
     """
@@ -24,7 +24,7 @@ class EnvValues:
         self.secrets: dict[str, str] = {}
 
     def text(self, value: str, *, is_plain: bool = False) -> str:
-        """`value` with its references filled in. `is_plain`: nothing that stands here is a secret, such as a path.
+        """`value` with its references filled in. `is_plain`: no value here is a secret; it is a path, for example.
 
         Everything else that comes from a variable counts as one, but for the path of something that is there, and an
         address without credentials.
@@ -59,7 +59,7 @@ class EnvValues:
 
 
 def _is_plain(value: str) -> bool:
-    """Whether a value is no secret wherever it stands."""
+    """Whether a value is no secret, whatever its field."""
     if _PLAIN_ADDRESS.fullmatch(value):
         return True
     try:

@@ -62,7 +62,7 @@ def error_context(source: str) -> Iterator[None]:
         raise AgentFileError(
             f"there is no module {error.name!r}.",
             path=source,
-            hint=_instead(source) or f"Run this where the module lies (here: {Path.cwd()}), or install it.",
+            hint=_instead(source) or f"Run this in the folder of the module (here: {Path.cwd()}), or install it.",
         ) from error
     except (Exception, SystemExit) as error:
         raise _raised(source, error) from error

@@ -1,7 +1,7 @@
 """Settings classes from the plain data of a file, by pydantic: every mistake with its file, line and field.
 
-A settings class is a dataclass or a TypedDict. What a field may hold is told by its annotation alone, so a new field of
-a settings class can be written in a file at once, and is in the published schema. `_file_type` turns an annotation into
+A settings class is a dataclass or a TypedDict. Its annotations alone define what a field accepts, so a new field of a
+settings class can be written in a file at once, and is in the published schema. `_file_type` turns an annotation into
 the type that pydantic reads from a file: texts and numbers strictly, paths beside the file, code by `module:attribute`,
 and `${NAME}` filled in from the environment. A location in pydantic's errors is a key of the document's lines.
 """
@@ -46,19 +46,19 @@ from taoloop.tools.yaml12 import FieldPath, key_text
 T = TypeVar("T")
 
 Mode = Literal["written", "filled", "lenient"]
-"""written: `${` stands for itself. filled: `${NAME}` comes from the environment. lenient: that too, and null, an empty
-text, and 0 where there is a default count as not given; fields have names in camel case, and unknown ones are warned
-of."""
+"""written: `${` has no meaning. filled: `${NAME}` comes from the environment. lenient: as filled, and null, an empty
+text, and 0 where there is a default count as absent; the keys are the names of the fields in camel case, and an unknown
+key is a warning."""
 
 _ErrorType = Literal["invalid", "refused", "plugin"]
 """invalid: a single value. refused: a mapping, because of the field that the message names. plugin: code that cannot be
 loaded."""
 
 LITERAL = "literal"
-"""In an `Annotated` text: `${` stands for itself."""
+"""In an `Annotated` text: `${` has no meaning."""
 
 SECRET = "secret"  # noqa: S105  # a mark, no secret
-"""In an `Annotated` text: what the environment gives is a secret, though nothing else of the class is."""
+"""In an `Annotated` text: a value from the environment is a secret, even if the class has no other secrets."""
 
 _LISTS = (list, tuple, set, frozenset, Sequence, Collection, Iterable)
 _MAPPINGS = (dict, Mapping)
@@ -111,7 +111,7 @@ def invalid(error: ConfigError) -> PydanticCustomError:
 
 
 def checked(function: Callable[[Any, SettingsReader], Any], *, names_field: bool = False) -> AfterValidator:
-    """A validator that gives what `function` makes of a value; its ConfigError gets the place of the value.
+    """A validator that returns what `function` makes of a value; its ConfigError gets the place of the value.
 
     `names_field`: the message names a field of the value, which is the place then.
     """
@@ -273,7 +273,7 @@ class SettingsReader:
 
 
 def fields_of(kind: type) -> dict[str, Any]:
-    """The fields of a settings class that a file can give, with their types."""
+    """The fields of a settings class that a file may have, with their types."""
     hints = typing.get_type_hints(kind, include_extras=True)
     if typing.is_typeddict(kind):
         return hints
@@ -385,7 +385,7 @@ def _apply(function: Callable[[], Any], error_type: _ErrorType) -> Any:
 
 
 def _known_fields(kind: type, mode: Mode, value: Any) -> Any:
-    """A mapping without unknown fields; leniently, without those that count as not given."""
+    """A mapping without unknown fields; leniently, without those that count as absent."""
     if not isinstance(value, dict):
         needed = ", ".join(f"{name}: …" for name in required_fields(kind))
         raise expected("a mapping", f"Write its fields: `{{{needed}}}`." if needed else "")
@@ -410,7 +410,7 @@ def _build(kind: type, model: BaseModel, info: ValidationInfo) -> Any:
 
 
 def _fill(kind: type, value: Any, info: ValidationInfo, *, is_plain: bool, owner: type) -> Any:
-    """A text with its references filled in, as the number or the switch that is wanted; itself where it is none."""
+    """A text with its references filled in, converted to the number or the boolean of its field where it is one."""
     if not isinstance(value, str) or not has_reference(value):
         return value
     is_plain = is_plain or owner in _reader(info).plain

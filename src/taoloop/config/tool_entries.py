@@ -55,7 +55,7 @@ class SourceKind:
     """The name of the function that loads the tools."""
 
     short: str = ""
-    """The field that a plain text stands for."""
+    """The field that a plain text sets."""
 
     paths: tuple[str, ...] = ()
     """The fields annotated as texts that may be paths."""
@@ -115,7 +115,7 @@ _OTHER_FILES = {
     "mcpServers": "Name each server under `tools`, as `mcp: {name: …, command: …}`.",
     "model": "It is one of an agent file, which is given by --agent.",
 }
-"""Fields by which another kind of file gives itself away."""
+"""Fields of other kinds of files."""
 
 
 class LookupOptions(TypedDict):
@@ -236,7 +236,7 @@ class ToolReader:
         """Every entry, checked, nothing loaded yet but code.
 
         Raises:
-            AgentFileError: an entry is none; names the file, the line and the field.
+            AgentFileError: an entry is invalid; names the file, the line and the field.
         """
         items = self._settings.read(tuple[Any, ...], field_path, value)
         return tuple(entry for n, item in enumerate(items) for entry in self._read_entry((*field_path, n), item))
@@ -259,7 +259,7 @@ class ToolReader:
         allowed = ("function", "card") if form in ("function", "card") else (form,)
         for name in value:
             if name not in allowed:
-                raise self._astray((*field_path, str(name)), form)
+                raise self._misplaced_key((*field_path, str(name)), form)
         if not form:
             raise self.document.error(field_path, "this names no tool.", hint=_FORMS_HINT)
         if form in SOURCE_KINDS:
@@ -270,8 +270,8 @@ class ToolReader:
                 return lookup_tool(table)
         return self._function(field_path, value)
 
-    def _astray(self, field_path: FieldPath, form: str) -> AgentFileError:
-        """The error for a key beside the one that names the `form`, which may belong beneath it or to another entry."""
+    def _misplaced_key(self, field_path: FieldPath, form: str) -> AgentFileError:
+        """The error for a key beside the one that names the `form`, which may belong below it or to another entry."""
         name = str(field_path[-1])
         if form in SOURCE_KINDS and name in fields_of(SOURCE_KINDS[form].settings_class()):
             hint = f"It is a setting of `{form}`: put `{form}:` on a line of its own, and its settings indented below."
@@ -294,7 +294,7 @@ class ToolReader:
         except AgentFileError:
             if reader.broken is None or not self._spares_others:
                 raise
-            return self._gone(*reader.broken)
+            return self._broken_source(*reader.broken)
         if form.folder and "command" in value:
             settings = self._program_beside_file(form, settings, value)
         return ToolSource(
@@ -338,10 +338,10 @@ class ToolReader:
             except ConfigError as error:
                 if not self._spares_others:
                     raise
-                return self._gone(field_path, error)
+                return self._broken_source(field_path, error)
 
-    def _gone(self, field_path: FieldPath, error: ConfigError) -> ToolSource:
-        """A source whose code cannot be loaded, so that it has no tools and one problem."""
+    def _broken_source(self, field_path: FieldPath, error: ConfigError) -> ToolSource:
+        """A source whose code cannot be loaded: it has no tools and one problem."""
         location = self.document.location(field_path)
         source = f"{self.document.path.name}:{location.line}"
         problem = LoadProblem(source=source, place=location.field, message=error.message, hint=error.hint)
@@ -375,7 +375,7 @@ class ToolReader:
 
 @contextmanager
 def use_environment(env: Mapping[str, str] | None) -> Iterator[None]:
-    """Meanwhile `env`, if there is any, holds the variables that references in a file are filled in from."""
+    """Fill in references, in the block, from the variables in `env`; None: as before."""
     token = _environment.set(_environment.get() if env is None else env)
     try:
         yield

@@ -126,7 +126,7 @@ def test_what_a_tool_cannot_keep_is_said(change: dict[str, Any], said: str, tmp_
 
 def test_one_address_twice_is_refused_with_a_way_out(tmp_path: Path) -> None:
     data = changed(FLAT, {"apis.0.tools": [TOOL, {**TOOL, "toolName": "look_again"}]})
-    with pytest.raises(AgentFileError, match=r"is there twice\. Put the second one into an entry of `apis`"):
+    with pytest.raises(AgentFileError, match=r"is there twice\. Put the second one into a separate entry of `apis`"):
         load(tmp_path, data)
     entry = data["apis"][0]
     data["apis"] = [{**entry, "tools": [tool]} for tool in entry["tools"]]

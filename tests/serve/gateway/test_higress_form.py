@@ -166,7 +166,7 @@ def test_an_operation_that_cannot_be_sent_is_left_out_with_a_warning(tmp_path: P
     config = load(tmp_path, text.replace("search_nearby\n", "search_nearby\n            requestBody: {$ref: '#/no'}\n"))
     assert any("apis[0].api" in warning for warning in config.warnings)
     api = "openapi: 3.1.0\nservers: [{url: 'https://h.example.com'}]\npaths: {}"
-    with pytest.raises(AgentFileError, match=r"apis\[0\]\.api: it gives no tool"):
+    with pytest.raises(AgentFileError, match=r"apis\[0\]\.api: it has no usable operation"):
         load(tmp_path, changed("01_weather.yaml", {"apis.0.api": api}))
 
 

@@ -73,10 +73,10 @@ class ServerEntry(ServerLimits):
 
 
 def _only_reference(value: Any) -> Any:
-    """A key that the environment gives: one that is written in a file is no secret any more."""
+    """A key from the environment: a key that is written in a file is no longer a secret."""
     if isinstance(value, str) and not has_reference(value):
         hint = "Write its SHA-256 as `digest: sha256:…`, or `key: ${NAME}` for one from the environment."
-        raise invalid(ConfigError("a key itself does not stand in a file.", hint=hint))
+        raise invalid(ConfigError("a key must not be written in a file.", hint=hint))
     return value
 
 
@@ -110,7 +110,7 @@ class KeyEntry(ApiKey):
 
 
 class AgentByFile(TypedDict, total=False):
-    """An agent that a file of its own describes."""
+    """An agent in a separate file."""
 
     file: Required[Annotated[str, LITERAL]]
     """An agent file, beside this one."""
@@ -144,7 +144,7 @@ def read_gateway_file(
     """Everything that such a file says.
 
     Raises:
-        AgentFileError: a field is unknown, missing, or of no use; names the file, the line and the field.
+        AgentFileError: a field is unknown, missing, or invalid; names the file, the line and the field.
     """
     reader = SettingsReader(document, os.environ if env is None else env, plain=(ServerEntry, GatewayFields))
     data = {name: value for name, value in document.data.items() if value or name not in _MAY_BE_EMPTY}
@@ -265,7 +265,7 @@ def _read_agent(
             served = _in_file(reader, reader.resolve_path(by_file["file"]), env, services)
         return replace(served, description=by_file.get("description", ""))
     if "name" in entry:
-        raise document.error((*path, "name"), "an agent has the name under which it stands here.")
+        raise document.error((*path, "name"), "an agent has the name that is its key here.")
     known = ("file", "description", *fields_of(AgentFields))
     for name in entry:
         if name not in known:

@@ -1,4 +1,4 @@
-"""From a file to what a gateway serves: which of its forms a file has is told by its fields."""
+"""From a file to what a gateway serves: the fields of a file show which form it has."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _FORMS_HINT = (
 _OTHERS = {
     "openapi": "This is an OpenAPI document: name it under `tools` of an agent, as `- openapi: FILE`.",
     "swagger": "This is a Swagger document: name it under `tools` of an agent, as `- openapi: FILE`.",
-    "spec": "This is a resource of Kubernetes: serve what stands under `defaultConfig` in it, in a file of its own.",
+    "spec": "This is a resource of Kubernetes: serve the mapping under `defaultConfig` in it, as a separate file.",
     "mcpServers": "Name each server under `tools` of an agent, as `- mcp: {name: …, command: …}`.",
 }
-"""Fields by which another kind of file gives itself away."""
+"""Fields of other kinds of files."""
 
 _OPEN = (
     "allow_origins is '*' and there are no keys: every page that somebody opens in a browser on this machine may use "
@@ -54,11 +54,11 @@ def load_config(
 
     Raises:
         AgentFileError: the file cannot be used; names the path, the line and the field.
-        ConfigError: an address in `resolve` is none, or one of `allow_origins` no origin.
+        ConfigError: an address in `resolve`, or an origin in `allow_origins`, is invalid.
     """
     path = Path(path).expanduser().absolute()
     services = resolve or {}
-    HostOverrides.of(services)  # a bad address is told before anything of the file is
+    HostOverrides.of(services)  # an invalid address is reported before anything in the file
     with track_files() as files:
         document = read_document(path, "a gateway's configuration", "agents: {assistant: agent.yaml}")
         config = _READERS[form_of(document)](document, env, services)

@@ -76,7 +76,7 @@ class ApiReader:
             self._reader.warn(described, f"{place}{problem.message} {problem.hint}".rstrip())
         if not loaded.tools:
             why = str(loaded.problems[0].message) if loaded.problems else ""
-            raise self.document.error(described, "it gives no tool.", hint=why)
+            raise self.document.error(described, "it has no usable operation.", hint=why)
         for tool in loaded.tools:
             self._claim_name(tool.name, described)
             operation_id = tool.handler.operation.operation_id if isinstance(tool.handler, OperationCaller) else ""
@@ -96,7 +96,7 @@ class ApiReader:
             tool = self._reader.read(ShortTool, tool_path, own, mode="lenient")
             if any((tool.method.lower(), tool.path) == (other.method.lower(), other.path) for other in tools):
                 message = f"{tool.method.upper()} {tool.path} is there twice."
-                hint = "Put the second one into an entry of `apis` of its own."
+                hint = "Put the second one into a separate entry of `apis`."
                 raise self.document.error(tool_path, message, hint=hint)
             self._warn_of_schema((*tool_path, "parameter"), tool)
             tools.append(tool)
@@ -117,7 +117,7 @@ class ApiReader:
         if key.value and key.in_ != "none" and not key.name:
             self._reader.warn((*path, "name"), "it is missing, so no key is sent.")
         if key.value and key.in_ == "none":
-            self._reader.warn((*path, "in"), "it is none, so no key is sent.")
+            self._reader.warn((*path, "in"), "it is `none`, so no key is sent.")
 
     def _with_address(
         self, path: FieldPath, provider: ApiProvider, source: OpenapiSource, *, is_short: bool
@@ -147,7 +147,7 @@ class ApiReader:
             self._reader.warn((*path, "apiProvider", "servicePort"), message)
 
     def _require_unique_ids(self, described: FieldPath, api: Mapping[str, Any]) -> None:
-        """Refuse an operation id that stands in the text a second time: one of the two would be lost."""
+        """Refuse an operation id that is in the text twice: one of the two would be lost."""
         names: set[str] = set()
         for name in _operation_ids(api):
             if name in names:
@@ -178,13 +178,13 @@ class ApiReader:
         )
 
     def _line_in_file(self, path: FieldPath, line: int) -> int:
-        """The line of the file for one of the text at `place`; 0 where the text does not stand there as a block."""
+        """The line of the file for a line of the text at `path`; 0 where the text is not a block."""
         begin = self.document.lines.get(path, 0)
         lines = self._lines()
         return begin + line if 0 < begin <= len(lines) and _BLOCK_TEXT.search(lines[begin - 1]) else 0
 
     def _line_of(self, path: FieldPath, text: str, nth: int) -> int:
-        """The line of the file on which `text` stands for the `nth` time in the block at `place`, 0 if not found."""
+        """The line of the file with the `nth` occurrence of `text` in the block at `path`; 0 if there is none."""
         begin = self.document.lines.get(path, 0)
         numbers = [n for n, line in enumerate(self._lines(), 1) if n > begin and line.strip(" -'\"").endswith(text)]
         return numbers[nth - 1] if len(numbers) >= nth and self._line_in_file(path, 1) else 0

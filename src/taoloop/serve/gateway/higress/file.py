@@ -44,14 +44,14 @@ DEFAULTS: dict[Language, dict[str, str]] = {
         "thought2": "我知道该回应什么",
     },
 }
-"""What stands behind `Question:`, the first `Thought:`, `Observation:` and the last `Thought:` of the form example."""
+"""The texts after `Question:`, the first `Thought:`, `Observation:` and the last `Thought:` in the form example."""
 
 _NAMES = ("role", "system", "form_fenced", "form_fenced_answer", "observation")
 _FILLED = ("form_fenced", "form_fenced_answer")
 
 
 def agent_prompts(language: Language, replaced: Mapping[str, str]) -> dict[str, str]:
-    """The prompt texts of an agent by name, for `Agent(prompts=…)`. `replaced` are the texts of its own."""
+    """The prompt texts of an agent by name, for `Agent(prompts=…)`. `replaced` are the texts of the file."""
     folder = files("taoloop.serve.gateway.higress").joinpath("texts", language)
     texts = {name: folder.joinpath(f"{name}.txt").read_text(encoding="utf-8") for name in _NAMES}
     own = {name: text.replace("$", "$$") for name, text in {**DEFAULTS[language], **replaced}.items()}
@@ -115,16 +115,16 @@ class FormExample:
     """The texts of the form example in the prompt of one language; one that is absent has its default."""
 
     question: Annotated[str, LITERAL] = ""
-    """Behind `Question:`."""
+    """After `Question:`."""
 
     thought1: Annotated[str, LITERAL] = ""
-    """Behind the first `Thought:`."""
+    """After the first `Thought:`."""
 
     observation: Annotated[str, LITERAL] = ""
-    """Behind `Observation:`."""
+    """After `Observation:`."""
 
     thought2: Annotated[str, LITERAL] = ""
-    """Behind the last `Thought:`."""
+    """After the last `Thought:`."""
 
     action_input: Any = None
     """Accepted; has no effect."""
