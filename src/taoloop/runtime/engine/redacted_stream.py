@@ -16,7 +16,7 @@ wherever it was cut. `_line[:_released]` is clean and stays in the buffer only a
 memory are bounded: at most 16,384 characters are held, and a long line is examined again only after it has grown by a
 quarter, so that the total time is linear.
 
-Tested in tests/runtime/test_redacted_stream.py (every way of cutting a text, and the cost of long lines) and
+Tested in tests/runtime/engine/test_redacted_stream.py (every way of cutting a text, and the cost of long lines) and
 test_redaction.py.
 """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tests.runtime.test_undo import _fresh, agent, call, undone  # noqa: F401  # a fixture
+from tests.runtime.after.test_undo import _fresh, agent, call, undone  # noqa: F401  # a fixture
 
 from taoloop import Agent, MemoryJournal, ScriptedModel
 

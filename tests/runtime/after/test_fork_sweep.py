@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.runtime.test_fork import _fresh, agent, both, call, count, forked, pay, sound, tell  # noqa: F401  # a fixture
+from tests.runtime.after.test_fork import _fresh, agent, both, call, count, forked, pay, sound, tell  # noqa: F401  # a fixture
 
 from taoloop import Limits, ScriptedModel
 from taoloop.errors import ConfigError
