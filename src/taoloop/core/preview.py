@@ -15,11 +15,47 @@ from typing import Any
 
 import pydantic_core
 
-from taoloop.core.text import lazy_pattern
+from taoloop.core.text import TextCatalog, lazy_pattern
 
 NOTE = "…"
 """The key of a note about what was left out of an object or a list."""
 
+_TEXTS = TextCatalog(  # what is left out, and how much of it
+    en={
+        "deeper": f"{NOTE} deeper values",
+        "bits": f"{NOTE} a number of {{count:,}} bits",
+        "number": "a number",
+        "long text": f"{{start}}{NOTE} ({{count:,}} more characters)",
+        "rest": f"\n[{NOTE} {{count:,}} more characters; {{lines}}]",
+        "more line": "{count:,} more line",
+        "more lines": "{count:,} more lines",
+        "key": "{count:,} key",
+        "keys": "{count:,} keys",
+        "more key": "{count:,} more key",
+        "more keys": "{count:,} more keys",
+        "item": "{count:,} item",
+        "items": "{count:,} items",
+        "more item": "{count:,} more item",
+        "more items": "{count:,} more items",
+    },
+    zh={
+        "deeper": f"{NOTE} 更深的值",
+        "bits": f"{NOTE} 一个 {{count:,}} 位（bit）的数",
+        "number": "一个数",
+        "long text": f"{{start}}{NOTE}（还有 {{count:,}} 个字符）",
+        "rest": f"\n[{NOTE} 还有 {{count:,}} 个字符；{{lines}}]",
+        "more line": "还有 {count:,} 行",
+        "more lines": "还有 {count:,} 行",
+        "key": "{count:,} 个键",
+        "keys": "{count:,} 个键",
+        "more key": "还有 {count:,} 个键",
+        "more keys": "还有 {count:,} 个键",
+        "item": "{count:,} 项",
+        "items": "{count:,} 项",
+        "more item": "还有 {count:,} 项",
+        "more items": "还有 {count:,} 项",
+    },
+)
 _MAX_DEPTH = 40
 _UNBOUNDED = 1 << 30
 _MAX_INTEGER_BITS = 4_096
@@ -49,7 +85,7 @@ class _Bounds:
 
 
 def preview(text: str, form: str, max_chars: int) -> Preview:
-    """At most `max_chars` characters of `text`, whose `form` is `json` or `text`.
+    """At most `max_chars` characters of `text`, whose `form` is `json` or `text`; notes are in the run's language.
 
     Invalid JSON is treated as text. JSON has at least 2 characters; with less room the view is empty.
     """
@@ -85,7 +121,7 @@ def _flatten(text: str) -> str:
         mark, length = text[token.start()], token.end() - token.start()
         if mark in "[{":
             if depth <= _MAX_DEPTH < depth + length:
-                parts += [text[start : token.start() + _MAX_DEPTH - depth], f'"{NOTE} deeper values"']
+                parts += [text[start : token.start() + _MAX_DEPTH - depth], f'"{_TEXTS.run_text("deeper")}"']
             depth += length
         elif mark in "]}":
             if depth - length <= _MAX_DEPTH < depth:
@@ -165,7 +201,7 @@ class _Builder:
         if isinstance(value, list) and value:
             return self._list(value, depth)
         if isinstance(value, int) and value.bit_length() > _MAX_INTEGER_BITS:
-            return f"{NOTE} a number of {value.bit_length():,} bits"
+            return _TEXTS.run_text("bits", count=value.bit_length())
         return value
 
     def _take(self, chars: int) -> None:
@@ -177,7 +213,7 @@ class _Builder:
         chars = self.bounds.chars
         text = value
         if len(value) > chars + 32:  # the note itself takes about that
-            text = f"{value[:chars]}{NOTE} ({len(value) - chars:,} more characters)"
+            text = _TEXTS.run_text("long text", start=value[:chars], count=len(value) - chars)
         self._take(len(text) + 1)
         return text
 
@@ -207,8 +243,8 @@ class _Builder:
         return items
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what[:-1] if number == 1 else what}"
+def _count(number: int, plural: str) -> str:
+    return _TEXTS.run_text(plural.removesuffix("s") if number == 1 else plural, count=number)
 
 
 def _smallest(document: Any, max_chars: int) -> str:
@@ -219,7 +255,7 @@ def _smallest(document: Any, max_chars: int) -> str:
     elif isinstance(document, list):
         candidates = [[{NOTE: _count(len(document), "items")}], []]
     else:
-        whole = document if isinstance(document, str) else "a number"
+        whole = document if isinstance(document, str) else _TEXTS.run_text("number")
         candidates = [whole[: max_chars // 8] + NOTE, NOTE, ""]
     for candidate in candidates:
         text = pydantic_core.to_json(candidate).decode()
@@ -243,4 +279,4 @@ def _cut_text(text: str, max_chars: int) -> str:
 
 def _note(text: str, end: int) -> str:
     lines = text.count("\n", end) + 1
-    return f"\n[{NOTE} {len(text) - end:,} more characters; {_count(lines, 'more lines')}]"
+    return _TEXTS.run_text("rest", count=len(text) - end, lines=_count(lines, "more lines"))

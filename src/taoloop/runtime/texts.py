@@ -76,6 +76,7 @@ TEXTS = TextCatalog(
         "answer_hidden": "[An answer that is not shown here.]",
         "value_hidden": "[a value]",
         "message_cut": "\n[… {n:,} more characters]",
+        "printed_cut": "\n[… {n:,} more characters printed]",
         # undo
         "undo_all": "Undo run {run_id}.",
         "undo_to_step": "Undo run {run_id} back to the end of step {step}.",
@@ -155,6 +156,7 @@ TEXTS = TextCatalog(
         "answer_hidden": "[此处不显示的回答。]",
         "value_hidden": "[某个值]",
         "message_cut": "\n[… 还有 {n:,} 个字符]",
+        "printed_cut": "\n[… 还输出了 {n:,} 个字符]",
         "undo_all": "撤销运行 {run_id}。",
         "undo_to_step": "撤销运行 {run_id}，回到第 {step} 步结束时。",
         "undo_replanned": "没有正在执行的调用；其余部分重新计划。",

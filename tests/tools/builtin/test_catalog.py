@@ -160,6 +160,8 @@ def test_the_model_reads_no_english_sentence_in_a_chinese_run(tmp_path: Path) ->
     (tmp_path / "workspace").mkdir()
     sent = sent_in("请依次试用每个工具，最后说“完成”。", tmp_path / "workspace")
     assert [line for line in sent.splitlines() if english_in(line)] == []
+    assert "more characters" not in sent
+    assert "个字符；还有 1 行]" in sent
 
 
 def test_the_model_reads_no_chinese_in_an_english_run(tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
+from taoloop.runtime.texts import TEXTS
+
 MAX_CAPTURED_CHARS = 2_000
 
 
@@ -29,11 +31,9 @@ class CapturedOutput:
     def __str__(self) -> str:
         """The captured text, with a note if more was printed."""
         text = "".join(self.parts)
-        return (
-            text
-            if self.total <= MAX_CAPTURED_CHARS
-            else f"{text}\n[… {self.total - self.captured_chars:,} more characters printed]"
-        )
+        if self.total <= MAX_CAPTURED_CHARS:
+            return text
+        return text + TEXTS.run_text("printed_cut", n=self.total - self.captured_chars)
 
 
 _current: contextvars.ContextVar[CapturedOutput | None] = contextvars.ContextVar("taoloop_printed", default=None)

@@ -216,4 +216,5 @@ def _bounded(text: str, clean: Clean | None = None) -> str:
         text = clean(text)  # before it is cut: half of a secret is not recognised
     if len(text) <= MAX_MESSAGE_CHARS:
         return text
-    return f"{text[:MAX_MESSAGE_CHARS]} [… {len(text) - MAX_MESSAGE_CHARS:,} more characters]"
+    note = TEXTS.run_text("message_cut", n=len(text) - MAX_MESSAGE_CHARS).strip()
+    return f"{text[:MAX_MESSAGE_CHARS]} {note}"
