@@ -51,7 +51,7 @@ class Lease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Artifact:
-    """The whole of an output of which an event has only a preview.
+    """A complete output of which an event holds only a preview.
 
     The event names `ref` and the digest of `body`: an artifact that no event names counts as added by somebody else.
     """
@@ -94,7 +94,7 @@ class RunRow:
 
 
 class Journal(Protocol):
-    """Keeps traces. Every method may be called from any task; one run has one writer at a time.
+    """Stores traces. Every method may be called from any task; one run has one writer at a time.
 
     What was appended survives the death of the process once `append` has returned, except in a journal that promises
     less, as the one in memory does. Implementations pass `taoloop.testing.journal_contract`.

@@ -50,7 +50,7 @@ class Model(Protocol):
 
 
 DeltaListener = Callable[[Delta], None]
-"""Called with each piece of a reply, in the event loop, as soon as the model hands it over.
+"""Called with each piece of a reply, in the event loop, as soon as the model delivers it.
 
 A listener that raises is logged and gets no more of that reply; the run continues.
 """

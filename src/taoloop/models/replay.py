@@ -43,7 +43,7 @@ def not_an_event(path: Path | str, number: int, error: Exception) -> ConfigError
 
 
 class ReplayModel:
-    """Gives the recorded replies, and the errors between them, in their order; the tools are called for real.
+    """Answers with the replies and errors of a recorded run in their order; the tools are called for real.
 
     For a replay that touches nothing, see `taoloop.runtime.after.replay`.
     """

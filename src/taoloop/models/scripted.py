@@ -20,7 +20,7 @@ _PIECE_CHARS = 8
 
 
 class ScriptedModel:
-    """Gives the replies of a script in order: reply n to the n-th request of each run.
+    """Answers with the replies of a script in order: reply n to the n-th request of each run.
 
     The position follows from the run and not from the model, so one script serves any number of runs, at once or
     after a resume. A reply is a text, or a mapping with `text` and `tool_calls` (each with `name` and `args`; a

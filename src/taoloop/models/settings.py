@@ -87,7 +87,7 @@ def _is_number(value: object) -> bool:
 
 
 class Pace(Protocol):
-    """What a model that waits between calls needs of the world."""
+    """A clock, pauses and random numbers, for a model that waits between calls."""
 
     def tick(self) -> float:
         """Seconds of a clock that never goes back."""

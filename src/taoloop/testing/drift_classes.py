@@ -371,4 +371,4 @@ _CLASSES: tuple[tuple[str, Outcome, Corrupt], ...] = (
 DRIFT = MappingProxyType(
     {name: Drift(name=name, outcome=outcome, corrupt=corrupt) for name, outcome, corrupt in _CLASSES}
 )
-"""Every class by its name."""
+"""Every class of drift by its name."""

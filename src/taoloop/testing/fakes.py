@@ -179,7 +179,7 @@ class FakeNames:
 
 
 class FakeEmbedder:
-    """Texts that share words are near each other; `synonyms` makes words count as one.
+    """An embedding model: texts that share words are near each other; `synonyms` makes words count as one.
 
     Each word (of Chinese each character and pair) points into a direction that its digest gives, and a text into the
     sum of its words' directions. `calls` holds the texts of every call.

@@ -1,4 +1,4 @@
-"""What every journal must do. Derive from `JournalContract` in a test file and say how one is made:
+"""The tests that every journal must pass. Derive from `JournalContract` in a test file and say how one is made:
 
     class TestMyJournal(JournalContract):
         async def make_journal(self) -> Journal:

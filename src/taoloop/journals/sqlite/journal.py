@@ -44,7 +44,7 @@ class _UnwrittenLease(Lease):
 
 
 class SqliteJournal:
-    """Keeps traces in the SQLite file `path` (by default `taoloop.journals.sqlite.file.default_path()`).
+    """Keeps traces in the SQLite file `path` (by default `taoloop.journals.default_path()`).
 
     Nothing is opened before the first use (`async with` opens at once, so that errors come early). Any number of
     tasks, threads and event loops may share one journal; several processes may share one file. A journal that was

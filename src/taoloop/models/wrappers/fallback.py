@@ -26,20 +26,20 @@ from taoloop.models.wrappers.retry import RestartingStream, complete_within, wit
 _LOG = logging.getLogger("taoloop")
 
 SPEC_SEPARATOR = " | "
-"""Stands between the specs of the models in the spec of a `Fallback`: `openai:a | deepseek:b`."""
+"""Separates the specs of the models in the spec of a `Fallback`: `openai:a | deepseek:b`."""
 
 _FINAL_ERRORS = (ModelContentRefused, ModelContextOverflow, RealCallsForbidden, ReplayDiverged, ScriptExhausted)
 """After these no other model is asked: a refusal of the content is an answer, a prompt that is too long is shortened
-by the run, and the others say that a test is wrong."""
+by the run, and the others show a mistake in a test."""
 
 
 class Fallback:
-    """Asks the first model, and where it fails the next one. Every request begins with the first again.
+    """Asks the first model, and the next one if it fails. Every request starts with the first one again.
 
-    A failure is a `ModelError` of any kind, but for a refusal of the content (which is not to be got round), a prompt
-    that is too long (which the run shortens) and errors that say that a test is wrong. A reply without a readable
+    A failure is any `ModelError` except a refusal of the content (which must not be circumvented), a prompt that is too
+    long (which the run shortens) and errors that show a mistake in a test. A reply without a readable
     decision is no failure either: its repair is the loop's business. Where time is limited each model gets an equal
-    share of what is left of it, so that one that hangs leaves time for the next; what it does not use is theirs.
+    share of what is left of it, so that a model that hangs leaves time for the next ones; unused time is theirs.
 
     `dialect` is the one that all models suggest, or else the first one that is written in plain text, which every
     model can do. The reply's `model` says who answered.
