@@ -177,7 +177,7 @@ def test_the_strategy_refuses_a_task_that_is_no_call() -> None:
     started = result.trace.events[0]
     object.__setattr__(started.fact, "task", "look at Ada")
     trace.append(started)
-    with pytest.raises(IllegalEvent, match="its task is no call"):
+    with pytest.raises(IllegalEvent, match="its task is not a call"):
         get_strategy("given").next(trace.agent, trace)
 
 

@@ -1,7 +1,7 @@
-"""One call of one tool as a run of its own, for callers that are no agent of ours: the host of an MCP server.
+"""Runs whose calls are decided in advance, so that no model is asked: single calls for other hosts, and undos.
 
-So a call from outside is judged by the operator's policy, written down before it touches the world, and can be looked
-at, settled and undone like any other (`tao runs`, `tao show`, `tao settle`).
+A call that the host of an MCP server makes is a run of its own: the operator's policy judges it, it is recorded before
+it has an effect, and it can be inspected, settled and undone like any other (`tao runs`, `tao show`, `tao settle`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from taoloop.core.agent_spec import AgentSpec, Limits
 from taoloop.core.cards.tool_card import Tier, ToolCard
-from taoloop.core.decision import Call
 from taoloop.core.events import ActionRequested, ApprovalRefused, Event, RunStarted, Verdict
 from taoloop.core.policy import Policy, Rule, VerdictKind, with_pin
 from taoloop.core.prompts import PromptSet
@@ -47,7 +46,7 @@ NO_LIMITS = Limits(
 
 
 class NoModel:
-    """The model of a run that has none. `spec` is what the run's description names as its model."""
+    """The model of a run that asks none. `spec` is the name of the model in the run's description."""
 
     dialect = "native"
 
@@ -60,7 +59,7 @@ class NoModel:
         Raises:
             ModelError: always.
         """
-        raise ModelError("A run whose calls are decided beforehand has no model.")
+        raise ModelError("A run whose calls are decided in advance has no model.")
 
     def check_used(self, replies: int) -> None:
         """Nothing was scripted."""
@@ -72,7 +71,7 @@ class NoModel:
 def bind_without_model(
     agent: AgentSettings, spec: str, strategy: Strategy, tools: Sequence[Tool], rules: Sequence[CodeRule]
 ) -> BoundAgent:
-    """The agent as it drives a planned run: with these tools and rules alone, and no tier approved in advance."""
+    """The agent that drives such a run: with only these tools and rules, and no tier approved in advance."""
     return BoundAgent(
         replace(
             agent,
@@ -88,7 +87,7 @@ def bind_without_model(
 
 
 def with_rule(policy: Policy, rule: Rule) -> Policy:
-    """The policy with one more rule at its end; unchanged where an earlier rule decides the same calls."""
+    """The policy with another rule at its end; unchanged if an earlier rule decides the same calls."""
     try:
         return replace(policy, rules=(*policy.rules, rule))
     except PolicyError:
@@ -96,39 +95,58 @@ def with_rule(policy: Policy, rule: Rule) -> Policy:
 
 
 _NO_TEXT = ("",)
-"""What a person wrote in such a run: nothing that a value could be quoted from."""
+"""The texts of people in a single call: none from which a value could be quoted."""
 
 _MODEL = "offline"
-"""What the description of such a run names as its model: one that always exists. It is never called."""
+"""The model in the description of a single call: one that always exists. It is never called."""
 
 
 @dataclass(kw_only=True)
 class ToolCallRuns:
-    """Makes calls that others decided on, each as a run in `journal`, by one policy for all of them.
+    """Runs calls that others decided on, each as a run of its own, under one policy.
 
-    Who decided is not known to be a person, and may have read anything: each run is tainted from its beginning, and
-    nothing in it is pinned or endorsed. There is no task that could have named the target of a destructive call, which
-    `supervised` and `strict` would deny for that alone: it is put before a person instead, and `approved_tiers` with
-    `destructive` allows it. The budgets of the policy's rules count all calls of this object together, for which
-    `cards` names all their tools. `workspace` and `memory` say for a later resume what built-in tools see, `origins`
-    which tool file or `module:attribute` a tool came from.
+    The caller may not be a person, and may have read anything: each run is tainted from its beginning, and nothing in
+    it is pinned or endorsed. No task could have named the target of a destructive call, for which `supervised` and
+    `strict` would deny it: it is put before a person instead, or allowed by `approved_tiers` with `destructive`.
     """
 
     journal: Journal
+    """The journal of all the runs."""
+
     policy: Policy = Policy()
+    """The policy of every call. The budgets of its rules count all calls of this object together."""
+
     approved_tiers: tuple[Tier, ...] = ()
+    """The tiers whose calls the operator approves in advance."""
+
     name: str = "served"
+    """The name of the agent in the runs."""
+
     language: str = "en"
+    """The language of texts for people."""
+
     redactor: Redactor | None = None
+    """Replaces secrets; None stores everything as it is."""
+
     clock: Clock = field(default_factory=SystemClock)
+    """The time of events and durations."""
+
     workspace: str | None = None
+    """The folder of the file tools, recorded for a later resume."""
+
     memory: str | None = None
+    """The file of the memory tools, recorded for a later resume."""
+
     cards: Sequence[ToolCard] = ()
+    """The cards of all tools, for the budgets."""
+
     origins: Mapping[str, str] = field(default_factory=dict)
+    """The tool file or `module:attribute` of a tool, by its name, recorded for a later resume."""
+
     _budgets: _SharedBudgets | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        """Take up counting, where a rule counts."""
+        """Start counting if a rule has a budget."""
         if any(rule.calls_over is not None or rule.total_over for rule in self.policy.rules):
             self._budgets = _SharedBudgets(self.policy, {card.name: card for card in self.cards})
 
@@ -141,7 +159,7 @@ class ToolCallRuns:
         approver: Approver | None = None,
         listener: Listener | None = None,
     ) -> Result:
-        """Make one call, until it has an outcome or waits for a person.
+        """Make one call. Returns when it has an outcome or waits for a person.
 
         Raises:
             RunExists: the journal has a run of that id.
@@ -221,7 +239,7 @@ class ToolCallRuns:
 
 
 def policy_for(policy: Policy, card: ToolCard, approved_tiers: Sequence[Tier]) -> Policy:
-    """The policy of a run that is one call of `card`: the operator's, with a last rule for what is hard to undo."""
+    """The policy of a single call of `card`: the operator's, with a last rule for calls that are hard to undo."""
     policy = with_pin(policy, "keywords")
     if policy.observations != "shown":
         policy = replace(policy, observations="shown")  # no model looks at them here
@@ -235,35 +253,32 @@ def policy_for(policy: Policy, card: ToolCard, approved_tiers: Sequence[Tier]) -
 
 
 class _SharedBudgets:
-    """What all calls together have used of the rules that count. Each call is counted as it is judged."""
+    """What all calls together have used of the rules' budgets. Each call is counted when it is judged."""
 
     def __init__(self, policy: Policy, cards: Mapping[str, ToolCard]) -> None:
         self._policy, self._used = policy, Budgets(policy, cards)
         self._open: set[str] = set()
 
     def rule(self, trace: Trace, action: Action, card: ToolCard) -> Verdict | None:
-        """The verdict of a rule whose budget this call goes beyond; None leaves the call to the policy."""
+        """The verdict of a rule whose budget this call exceeds; None leaves the call to the policy."""
         for rule in self._policy.rules:
             if not rule_matches(rule, card, action.args, tainted=True):
                 continue
             if rule.calls_over is None and not rule.total_over:
                 break
             if self._used.exceeded(rule, action.args):
-                found = argument_sources(trace, action.args, card.role)
+                sources = argument_sources(trace, action.args, card.role)
                 why = rule.reason or f"the rule {rule.title!r} says so of all calls together"
-                return Verdict(kind=rule.verdict, reasons=(why,), rule=f"rule:{rule.title}", sources=found)
-        self._count(trace, Call(tool=action.tool, args=action.args))
-        return None
-
-    def _count(self, trace: Trace, call: Call) -> None:
-        asked = ActionRequested(
-            step=1, call_id=trace.run_id, tool=call.tool, args=call.args, tier=None, verdict="allow", digest=""
+                return Verdict(kind=rule.verdict, reasons=(why,), rule=f"rule:{rule.title}", sources=sources)
+        requested = ActionRequested(
+            step=1, call_id=trace.run_id, tool=action.tool, args=action.args, tier=None, verdict="allow", digest=""
         )
         self._open.add(trace.run_id)
-        self._used.fold(Event(0, 0.0, asked))
+        self._used.fold(Event(0, 0.0, requested))
+        return None
 
     def settle(self, trace: Trace) -> None:
-        """Give back what a call took that was not made."""
+        """Give back the budget of a call that was not made."""
         if trace.run_id not in self._open or trace.paused is not None:
             return
         self._open.discard(trace.run_id)

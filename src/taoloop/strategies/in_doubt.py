@@ -19,34 +19,36 @@ from taoloop.strategies.termination import remaining_s
 from taoloop.strategies.texts import TEXTS
 
 MAX_ATTEMPTS = 5
-"""How often one call is begun without a person: a call that takes its process down with it must come to an end."""
+"""The most attempts at one call without a person: a call that kills its process must come to an end."""
 
 MAX_TOTAL_ATTEMPTS = 10
-"""How often it is begun at all, a person's word for a repeat included."""
+"""The most attempts at all, with those that a person asks for."""
 
 MAX_TIMEOUTS = 2
-"""How often an idempotent call may give no outcome in time: the first time it is repeated."""
+"""The most timeouts of an idempotent call: after the first one it is repeated."""
 
 UNATTENDED_PROFILES = frozenset({"headless", "autonomous", "read-only", "locked"})
-"""Profiles in which no person is asked, so none is asked what happened either."""
+"""Profiles in which no person is asked, not even whether a call happened."""
 
 _MIN_TIME_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Unresolved:
-    """What is to be done about calls without an outcome."""
+    """What to do about calls without an outcome."""
 
     facts: tuple[Fact, ...] = ()
     """What to record."""
+
     probe: tuple[CallView, ...] = ()
     """Calls whose tools are asked whether they happened."""
+
     ask: tuple[CallView, ...] = ()
     """Calls about which a person is asked."""
 
 
 def plan_unresolved_calls(trace: Trace, pending: Sequence[CallView]) -> Unresolved:
-    """What each of the started calls needs; those that are in none of the lists are to run (again)."""
+    """What each started call needs; those in none of the lists are to run, for the first time or once more."""
     facts: list[Fact] = []
     probe: list[CallView] = []
     ask: list[CallView] = []

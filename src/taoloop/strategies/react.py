@@ -59,10 +59,12 @@ class LoopStrategy:
 
     name: str
     """The name that agents choose it by."""
+
     acts: bool
-    """Tools are on offer."""
+    """Whether tools are offered."""
+
     reasons: bool
-    """The prompt asks for a thought before each decision."""
+    """Whether the prompt asks for a thought before each decision."""
 
     def next(self, agent: AgentSpec, trace: Trace) -> Effect:
         """The next effect. Every branch is decided by the trace's phase alone."""
@@ -215,7 +217,7 @@ def _needs_intent_question(trace: Trace, act: Act) -> bool:
 
 
 def _is_preapproved(trace: Trace, call: CallView) -> bool:
-    """True for a call that waits for an answer which the operator has given for its tier, as at a resume.
+    """Whether a call waits for an answer that the operator has given for its whole tier, such as at a resume.
 
     Calls that a rule of the operator asks about are not among them, because a rule is more specific than a tier; nor
     are calls of a tool that requires a person's approval each time.

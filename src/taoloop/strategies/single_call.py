@@ -1,7 +1,7 @@
-"""The strategy of a run that is one call, decided by somebody else: a host that taoloop's tools are served to.
+"""The strategy of a run that is one call, decided by a host that taoloop's tools are served to.
 
-No model is asked. The decision is in the task, as JSON, and the call takes the way of every call: judged, put before a
-person, written down before it runs, settled after a crash.
+No model is asked. The decision is in the task, as JSON, and the call is treated like any other: judged, put before a
+person, recorded before it runs, settled after a crash.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from taoloop.strategies.react import LoopStrategy
 from taoloop.strategies.texts import TEXTS
 
 CALLER = "caller"
-"""Stands as who wrote the decision of such a run."""
+"""The `model` of the reply that has the decision of such a run."""
 
 _CALLS = LoopStrategy(name="given", acts=True, reasons=False)
 
@@ -62,12 +62,12 @@ class SingleCallStrategy:
 
 
 def _decision_in(trace: Trace) -> ModelReplied:
-    """The decision in the task, without the secrets that were removed from it: for a replay."""
+    """The decision in the task, for a replay: without the secrets that were removed from it."""
     try:
         call = json.loads(trace.task)
         return decision_of(call["tool"], call["args"])
     except (ValueError, TypeError, KeyError) as error:
-        raise IllegalEvent(f"Run {trace.run_id} has the strategy 'given', and its task is no call.") from error
+        raise IllegalEvent(f"Run {trace.run_id} has the strategy 'given', and its task is not a call.") from error
 
 
 SINGLE_CALL = SingleCallStrategy()

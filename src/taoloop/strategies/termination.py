@@ -1,4 +1,4 @@
-"""Which limit a run has reached, if any. Pure: everything is counted by the trace."""
+"""When a run must stop, and how it ends then: its limits, and the failures of its model. Pure: the trace counts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from taoloop.core.texts import end_message, limit_text
 from taoloop.core.trace import Trace
 from taoloop.errors import ModelContextOverflow, ModelError, ModelTimeout
 
-_MIN_CALL_S = 0.001  # what a call gets where no time is left: it is begun, and is late at once
+_MIN_CALL_S = 0.001  # of a call when no time is left: it starts, and times out at once
 
 
 def exceeded_limit(trace: Trace) -> LimitReached | None:
@@ -19,7 +19,7 @@ def exceeded_limit(trace: Trace) -> LimitReached | None:
 
     A budget in money is used up as soon as one call has no known price: what cannot be counted cannot be enforced.
     """
-    limits = trace.limits  # asked before every reply, so it is written out: a table would cost five times as much
+    limits = trace.limits  # called before every reply, so it is written out: a table would cost five times as much
     if (limit := limits.max_consecutive_errors) is not None and (used := trace.consecutive_errors) >= limit:
         unreadable = trace.consecutive_unreadable == used  # errors of this one kind have a name of their own
         return _reached("max_consecutive_errors", limit, used, "unreadable" if unreadable else "too_many_errors")

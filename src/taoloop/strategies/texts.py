@@ -11,7 +11,7 @@ TEXTS = TextCatalog(
         "timed_out_approval": "Nobody answered in time: {note}.",
         "no_reason": "no reason was given",
         "refused_hint": "Do not ask for it again.",
-        "preapproved": "tier {tier} was allowed ahead of time",
+        "preapproved": "tier {tier} was approved in advance",
         # calls without an outcome
         "happened_by_probe": "This call happened: the tool's own check found so afterwards. Its output was lost.",
         "happened_by_person": "This call happened: {by} says so. Its output was lost.",

@@ -1,7 +1,7 @@
 """The strategy of a run that undoes another one: its plan, one call after another, until one of them fails.
 
-No model decides here. Each step is written down as a decision that follows from the plan in `run_started`, and its call
-takes the way of every call: judged, put before a person, written down before it runs, settled after a crash.
+No model decides here. Each step is recorded as a decision that follows from the plan in `run_started`, and its call is
+treated like any other: judged, put before a person, recorded before it runs, settled after a crash.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from taoloop.strategies.react import LoopStrategy
 from taoloop.strategies.texts import TEXTS
 
 PLAN = "plan"
-"""Stands as the model of such a run, and as who wrote its decisions."""
+"""The model in the description of such a run, and of the replies that have its decisions."""
 
 _CALLS = LoopStrategy(name="undo", acts=True, reasons=False)
 
@@ -61,7 +61,7 @@ def call_of(number: int) -> str:
 
 
 def number_of(call_id: str) -> int:
-    """Which entry of the plan a call carries out."""
+    """The number of the plan's entry that a call carries out."""
     return int(call_id.removeprefix("call_")) - 1
 
 
