@@ -7,9 +7,8 @@ nothing is left open.
 from __future__ import annotations
 
 import sqlite3
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -35,48 +34,59 @@ class Changed(NamedTuple):
     """These and those of triggers; None: unknown."""
 
 
-class Server(ABC):
+class Server:
     """One database. Its methods may be called from several threads at once.
 
-    `bounds_writes`: it can tell what a statement did, so that a change of more than rows is rolled back.
+    As it is here, the role of the connection alone keeps statements from changing anything, and the operator guarantees
+    that; a subclass for a kind of database restricts the statements itself.
     """
 
     bounds_writes = False
+    """It can tell what a statement did, so that a change of more than rows is rolled back."""
 
-    def __init__(self, database: Database, url: sa.URL) -> None:
-        self.database, self.url = database, url
+    def __init__(self, database: Database, url: sa.URL, engine: sa.Engine) -> None:
+        self.database, self.url, self._engine = database, url, engine
 
-    @abstractmethod
-    def reading(self, stop: StatementTimeout) -> AbstractContextManager[sa.Connection]:
-        """A connection that cannot change anything."""
-
-    @abstractmethod
-    def looking(self, stop: StatementTimeout) -> AbstractContextManager[sa.Connection]:
+    @contextmanager
+    def looking(self, stop: StatementTimeout) -> Iterator[sa.Connection]:
         """A connection for what the code itself asks of the schema; no statement of a model goes there."""
+        with self._opened(self._engine, stop) as connection:
+            yield connection
 
-    @abstractmethod
-    def writing(self, stop: StatementTimeout) -> AbstractContextManager[sa.Connection]:
+    @contextmanager
+    def reading(self, stop: StatementTimeout) -> Iterator[sa.Connection]:
+        """A connection that cannot change anything, with rows as they come."""
+        with self.looking(stop) as connection:
+            yield connection.execution_options(stream_results=True, max_row_buffer=50)
+
+    @contextmanager
+    def writing(self, stop: StatementTimeout) -> Iterator[sa.Connection]:
         """A connection in a transaction, which the caller commits; otherwise it is rolled back."""
+        with self._opened(self._engine, stop) as connection:
+            connection.begin()
+            yield connection
 
     def parts(self, _connection: sa.Connection, /) -> Callable[[str], bool]:
         """Whether a table of this name is only a part of another one, and no table to anybody else."""
         return lambda _table: False
 
-    @abstractmethod
-    def may_run(self, connection: sa.Connection, /) -> None:
+    def may_run(self, _connection: sa.Connection, /) -> None:
         """The statement of the model comes next on a writing connection."""
 
-    @abstractmethod
-    def has_run(self, connection: sa.Connection, /) -> None:
+    def has_run(self, _connection: sa.Connection, /) -> None:
         """The statement of the model is through; refuses what it may not have done.
 
         Raises:
             ToolError: `structure_change` or `not_allowed`; nothing is kept.
         """
 
-    @abstractmethod
-    def changed(self, connection: sa.Connection, rowcount: int, /) -> Changed:
-        """How many rows the statement changed; `rowcount` is what the driver says, -1 where it does not know."""
+    def changed(self, _connection: sa.Connection, rowcount: int, /) -> Changed:
+        """How many rows the statement changed; `rowcount` is what the driver says, -1 where it does not know.
+
+        The driver's count does not have the rows that triggers changed.
+        """
+        count = rowcount if rowcount >= 0 else None
+        return Changed(count, count)
 
     def commit(self, connection: sa.Connection, /) -> None:
         """Keep what was changed."""
@@ -190,42 +200,3 @@ def held_by_role(database: Database, url: sa.URL) -> None:
         if kind not in DRIVERS
         else f"Use {other}.",
     )
-
-
-class GenericDialect(Server):
-    """A database whose role alone keeps statements from changing anything: the operator answers for it."""
-
-    def __init__(self, database: Database, url: sa.URL, **options: Any) -> None:
-        super().__init__(database, url)
-        held_by_role(database, url)
-        self._engine = make_engine(url, **options)
-
-    @contextmanager
-    def looking(self, stop: StatementTimeout) -> Iterator[sa.Connection]:
-        """A connection in a transaction that is never committed."""
-        with self._opened(self._engine, stop) as connection:
-            yield connection
-
-    @contextmanager
-    def reading(self, stop: StatementTimeout) -> Iterator[sa.Connection]:
-        """The same, with rows as they come."""
-        with self.looking(stop) as connection:
-            yield connection.execution_options(stream_results=True, max_row_buffer=50)
-
-    @contextmanager
-    def writing(self, stop: StatementTimeout) -> Iterator[sa.Connection]:
-        """In a transaction."""
-        with self._opened(self._engine, stop) as connection:
-            connection.begin()
-            yield connection
-
-    def may_run(self, _connection: sa.Connection, /) -> None:
-        """Nothing holds the statement but the role."""
-
-    def has_run(self, _connection: sa.Connection, /) -> None:
-        """Nothing is known of what it did but the number of rows."""
-
-    def changed(self, _connection: sa.Connection, rowcount: int, /) -> Changed:
-        """By the driver's count, which does not have the rows that triggers changed."""
-        count = rowcount if rowcount >= 0 else None
-        return Changed(count, count)

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from taoloop.core.cards.tool_card import ErrorCard, ExampleCard, Tier, ToolCard
 from taoloop.errors import TaoError
 from taoloop.tools.from_card import tool_from_card
-from taoloop.tools.sql.engines import GenericDialect, Server, url_of
+from taoloop.tools.sql.engines import Server, held_by_role, make_engine, url_of
 from taoloop.tools.sql.errors import display_url, error_cards, is_database_error
 from taoloop.tools.sql.mysql import Mysql
 from taoloop.tools.sql.postgres import Postgres
@@ -224,7 +224,8 @@ def server_of(database: Database, url: sa.URL) -> Server:
         return Sqlite(database, url)
     if kind == "postgresql" and driver == "psycopg":
         return Postgres(database, url)
-    return Mysql(database, url) if kind in ("mysql", "mariadb") else GenericDialect(database, url)
+    held_by_role(database, url)
+    return Mysql(database, url) if kind in ("mysql", "mariadb") else Server(database, url, make_engine(url))
 
 
 def _query(server: Server, tables: Sequence[Table]) -> Tool:

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
 from taoloop.errors import ToolError
-from taoloop.tools.sql.engines import Changed, GenericDialect, make_engine
+from taoloop.tools.sql.engines import Changed, Server, make_engine
 from taoloop.tools.sql.errors import fault_of
 from taoloop.tools.sql.settings import Database
 from taoloop.tools.sql.statement_timeout import StatementTimeout
@@ -32,7 +32,7 @@ _COUNTS = (
 _UNKNOWN = 2**63  # what a driver says of rows that it has not read is above
 
 
-class Mysql(GenericDialect):
+class Mysql(Server):
     """A server of MySQL or MariaDB; one statement per text."""
 
     def __init__(self, database: Database, url: sa.URL) -> None:
@@ -43,7 +43,7 @@ class Mysql(GenericDialect):
             patience = max(int(database.timeout_s) + 5, 1)
             options = {"connect_timeout": seconds, "read_timeout": patience, "write_timeout": patience}
             options["local_infile"] = False  # the server may ask for any file of this machine
-        super().__init__(database, url, connect_args=options)
+        super().__init__(database, url, make_engine(url, connect_args=options))
         self._streaming = self._engine
         if self._is_pymysql:
             self._streaming = make_engine(url, connect_args={**options, "cursorclass": _cursor()})

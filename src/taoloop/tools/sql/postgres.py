@@ -36,7 +36,6 @@ class Postgres(Server):
     bounds_writes = True
 
     def __init__(self, database: Database, url: sa.URL) -> None:
-        super().__init__(database, url)
         limit_ms = max(int(database.timeout_s * 1_000), 1)
         own = url.query.get("options", "")
         options = (
@@ -44,14 +43,13 @@ class Postgres(Server):
             " -c datestyle=ISO -c intervalstyle=iso_8601"
             f" -c lock_timeout={min(limit_ms, 2_000)} -c idle_in_transaction_session_timeout={limit_ms + 30_000}"
         )
-        self._engine = make_engine(
-            url.difference_update_query(["options"]),
-            connect_args={
-                "options": options.strip(),
-                "prepare_threshold": 0,  # the extended protocol from the first time on: one statement per text
-                "connect_timeout": max(int(min(database.timeout_s, 10)), 2),
-            },
-        )
+        arguments = {
+            "options": options.strip(),
+            "prepare_threshold": 0,  # the extended protocol from the first time on: one statement per text
+            "connect_timeout": max(int(min(database.timeout_s, 10)), 2),
+        }
+        engine = make_engine(url.difference_update_query(["options"]), connect_args=arguments)
+        super().__init__(database, url, engine)
         sa.event.listen(self._engine, "connect", _exact_values)
         sa.event.listen(self._engine, "after_cursor_execute", _keep_tag)
         self._role_is_fine = database.read_only_role

@@ -53,7 +53,6 @@ class Sqlite(Server):
     bounds_writes = True
 
     def __init__(self, database: Database, url: sa.URL) -> None:
-        super().__init__(database, url)
         name = url.database or ""
         if name in ("", ":memory:") or name.startswith("file:") or url.query:
             raise ToolError(
@@ -63,12 +62,12 @@ class Sqlite(Server):
             )
         self.path = Path(name).absolute()
         self._shown = TableFilter(database)
-        self._engines = {mode: self._engine(mode) for mode in ("ro", "rw")}
+        super().__init__(database, url, self._make_engine("ro", database.timeout_s))
+        self._writing_engine = self._make_engine("rw", database.timeout_s)
 
-    def _engine(self, mode: str) -> sa.Engine:
+    def _make_engine(self, mode: str, timeout_s: float) -> sa.Engine:
         uri = f"{self.path.as_uri()}?mode={mode}"  # as_uri escapes what has a meaning in a URI
-
-        patience_s = min(_BUSY_S, self.database.timeout_s)
+        patience_s = min(_BUSY_S, timeout_s)
 
         def connect() -> sqlite3.Connection:
             if not self.path.is_file():
@@ -93,7 +92,7 @@ class Sqlite(Server):
     @contextmanager
     def looking(self, stop: StatementTimeout) -> Iterator[sa.Connection]:
         """Read-only, and free to ask for the schema."""
-        with self._opened(self._engines["ro"], stop) as connection:
+        with self._opened(self._engine, stop) as connection:
             raw = _raw(connection)
             raw.set_progress_handler(lambda: stop.is_due, _STEPS)
             stop.arm(raw.interrupt)  # one instruction may take long: looked at sooner than the clock
@@ -110,7 +109,7 @@ class Sqlite(Server):
     @contextmanager
     def writing(self, stop: StatementTimeout) -> Iterator[sa.Connection]:
         """In a transaction that holds the file for writing from its beginning."""
-        with self._opened(self._engines["rw"], stop) as connection:
+        with self._opened(self._writing_engine, stop) as connection:
             raw = _raw(connection)
             raw.set_progress_handler(lambda: stop.is_due, _STEPS)
             stop.arm(raw.interrupt)
