@@ -76,17 +76,8 @@ class _RunStart(NamedTuple):
     parent: str | None
 
 
-class _DayUsage(NamedTuple):
-    """What the model calls of one run used on one day."""
-
-    run_id: str
-    day: str
-    calls: int
-    input_tokens: int
-    cached_tokens: int
-    output_tokens: int
-    cost_usd: float
-    unpriced: int
+_DayUsage = tuple[str, str, int, int, int, int, float, int]
+"""What the model calls of one run used on one day: the run, the day, and the `_CALL_COUNTS`."""
 
 
 async def cost_rows(journal: Journal, since: float | None = None) -> list[CostRow]:
@@ -101,25 +92,25 @@ async def cost_rows(journal: Journal, since: float | None = None) -> list[CostRo
     """
     if callable(getattr(journal, "spending", None)):
         return await cast("_SumsCosts", journal).spending(since)
-    began: dict[str, _RunStart] = {}
-    used: list[_DayUsage] = []
+    starts: dict[str, _RunStart] = {}
+    usages: list[_DayUsage] = []
     for row in await journal.runs(limit=_ALL):
         if since is not None and row.updated_at < since:
             continue
         events = await journal.load(row.run_id)
-        began[row.run_id], own = _own_events(events)
-        used += _used(row.run_id, own, since)
-    for run_id in list(began):
-        await _add_outer(journal, began, run_id)
-    return _summed(began, used, since)
+        starts[row.run_id], own = _own_events(events)
+        usages += _day_usages(row.run_id, own, since)
+    for run_id in list(starts):
+        await _add_outer(journal, starts, run_id)
+    return _sum_rows(starts, usages, since)
 
 
-async def _add_outer(journal: Journal, began: dict[str, _RunStart], run_id: str) -> None:
+async def _add_outer(journal: Journal, starts: dict[str, _RunStart], run_id: str) -> None:
     """The runs around a run, where nothing happened in them since."""
-    outer = began[run_id].parent
-    while outer is not None and outer not in began:
-        began[outer], _ = _own_events(await journal.load(outer))
-        outer = began[outer].parent
+    outer = starts[run_id].parent
+    while outer is not None and outer not in starts:
+        starts[outer], _ = _own_events(await journal.load(outer))
+        outer = starts[outer].parent
 
 
 def _own_events(events: list[Event]) -> tuple[_RunStart, list[Event]]:
@@ -136,9 +127,9 @@ def _own_events(events: list[Event]) -> tuple[_RunStart, list[Event]]:
     return _RunStart(first.agent.name, at, first.labels.get(KEY, ""), first.parent), events
 
 
-def _used(run_id: str, events: Iterable[Event], since: float | None) -> list[_DayUsage]:
+def _day_usages(run_id: str, events: Iterable[Event], since: float | None) -> list[_DayUsage]:
     return [
-        _DayUsage(
+        (
             run_id,
             _day(event.at),
             1,
@@ -193,47 +184,47 @@ def read_spending(path: Path, since: float | None, connection: sqlite3.Connectio
     if since is not None:
         where, after = _RECENT, "AND event.at >= :since"
     try:
-        began = _rows_began(connection, first + where, {"since": since})
-        for run_id in list(began):
-            outer = began[run_id].parent
-            while outer is not None and outer not in began:
-                outer_runs = _rows_began(connection, first + _BY_ID, {"run_id": outer})
+        starts = _read_starts(connection, first + where, {"since": since})
+        for run_id in list(starts):
+            outer = starts[run_id].parent
+            while outer is not None and outer not in starts:
+                outer_runs = _read_starts(connection, first + _BY_ID, {"run_id": outer})
                 if not outer_runs:
                     break  # it is not in this file
-                began |= outer_runs
-                outer = began[outer].parent
+                starts |= outer_runs
+                outer = starts[outer].parent
         replies = _REPLIES.format(own=_OWN, where=where, after=after)
-        used = [_DayUsage(*row) for row in connection.execute(replies, {"since": since})]
+        usages = [cast("_DayUsage", row) for row in connection.execute(replies, {"since": since})]
     except sqlite3.OperationalError as error:
         if "malformed JSON" not in str(error):
             raise
         raise JournalCorrupt(
             f"{path}: an event that the costs are summed from is no JSON.", hint="`tao verify` finds the run."
         ) from error
-    return _summed(began, used, since)
+    return _sum_rows(starts, usages, since)
 
 
-def _rows_began(connection: sqlite3.Connection, query: str, values: Mapping[str, Any]) -> dict[str, _RunStart]:
+def _read_starts(connection: sqlite3.Connection, query: str, values: Mapping[str, Any]) -> dict[str, _RunStart]:
     rows = connection.execute(query, values)
     return {row[0]: _RunStart(row[1], row[2], row[3] or "", row[4]) for row in rows}
 
 
-def _summed(began: Mapping[str, _RunStart], used: Iterable[_DayUsage], since: float | None) -> list[CostRow]:
+def _sum_rows(starts: Mapping[str, _RunStart], usages: Iterable[_DayUsage], since: float | None) -> list[CostRow]:
     def row(run_id: str, day: str, **counts: Any) -> CostRow:
-        return CostRow(day=day, key=_key(began, run_id), agent=began[run_id].agent, **counts)
+        return CostRow(day=day, key=_key(starts, run_id), agent=starts[run_id].agent, **counts)
 
-    rows = [row(run_id, _day(run.at), runs=1) for run_id, run in began.items() if since is None or run.at >= since]
-    rows += [row(run_id, day, **dict(zip(_CALL_COUNTS, counts, strict=True))) for run_id, day, *counts in used]
+    rows = [row(run_id, _day(run.at), runs=1) for run_id, run in starts.items() if since is None or run.at >= since]
+    rows += [row(run_id, day, **dict(zip(_CALL_COUNTS, counts, strict=True))) for run_id, day, *counts in usages]
     return totals(rows, lambda row: (row.day, row.key, row.agent))
 
 
-def _key(began: Mapping[str, _RunStart], run_id: str) -> str:
+def _key(starts: Mapping[str, _RunStart], run_id: str) -> str:
     """The key of the outermost run around it, as far as that is known."""
-    run = began[run_id]
-    for _ in began:  # bounded, in case somebody made the runs of a file each other's parents
-        if run.parent is None or run.parent not in began:
+    run = starts[run_id]
+    for _ in starts:  # bounded, in case somebody made the runs of a file each other's parents
+        if run.parent is None or run.parent not in starts:
             break
-        run = began[run.parent]
+        run = starts[run.parent]
     return run.key
 
 
