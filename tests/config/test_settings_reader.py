@@ -92,6 +92,7 @@ def test_values_come_in_the_types_of_the_fields(tmp_path: Path) -> None:
         ("name: 5", 1, "name", "a text is expected, not 5. Put it in quotes."),
         ("share: x", 1, "share", "a number is expected, not 'x'."),
         ("share: .inf", 1, "share", "a number is expected"),
+        ("5: x", 1, "5", "there is no such field."),
         ("active: 1", 1, "active", "true or false is expected, not 1."),
         ("kind: huge", 1, "kind", "one of small, large is expected, not 'huge'."),
         ("folder: ' '", 1, "folder", "a path is expected, not ' '."),
@@ -129,7 +130,7 @@ def test_written_references_stay_and_numbers_keep_their_form(tmp_path: Path) -> 
 
 
 def test_leniently_null_empty_and_zero_count_as_absent_and_unknown_fields_are_warned_of(tmp_path: Path) -> None:
-    text = "name: ' '\nkeyValue: ${KEY}\ntemplate: null\nparts:\n- {word: a, port: 0, extra: 1}\nmore: 2\n"
+    text = "name: ' '\nkeyValue: ${KEY}\ntemplate: null\nparts:\n- {word: a, port: 0, extra: 1}\nmore: 2\n5: x\n"
     found = document(tmp_path, text)
     reader = SettingsReader(found, {"KEY": "s3cr3t-value"})
     assert reader.read(Whole, (), found.data, mode="lenient") == Whole(
@@ -138,6 +139,7 @@ def test_leniently_null_empty_and_zero_count_as_absent_and_unknown_fields_are_wa
     assert sorted(reader.warnings) == [
         "settings.yaml:5: parts[0].extra: nothing reads this field.",
         "settings.yaml:6: more: nothing reads this field.",
+        "settings.yaml:7: 5: nothing reads this field.",
     ]
     assert reader.secrets == {"KEY": "s3cr3t-value"}
     assert "extra" in found.data["parts"][0]

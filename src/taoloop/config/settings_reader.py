@@ -75,7 +75,7 @@ _EXPECTED = {
     "string_type": "a text",
     "int_type": "a whole number",
     "float_type": "a number",
-    "finite_number": "a number",
+    "finite_number": "a finite number",
     "bool_type": "true or false",
     "tuple_type": "a list",
     "dict_type": "a mapping",
@@ -177,7 +177,7 @@ class SettingsReader:
             for location in unknown:
                 inner, mapping = _follow(location[:-1], value)
                 self.warn((*path, *inner, location[-1]), "nothing reads this field.")
-                del mapping[location[-1]]
+                del mapping[next(key for key in mapping if key_text(key) == location[-1])]
             return self.read(hint, path, value, mode=mode)
         return result
 
@@ -243,7 +243,9 @@ class SettingsReader:
             if mode == "lenient":
                 return self.document.error((*path, name), "it is missing, or empty.")
             return self.document.error(path, f"the field `{name}` is missing.", hint=f"Add `{name}: …`.")
-        arms = dict.fromkeys(item.get("ctx", {}).get("what") or _EXPECTED[item["type"]] for item in details)
+        arms = dict.fromkeys(
+            item.get("ctx", {}).get("what") or _EXPECTED.get(item["type"], "another value") for item in details
+        )
         is_secret = mode == "lenient" and not isinstance(value, str)  # it may be a key that is no text
         actual = kind_name(value) if is_secret else describe_value(value)  # as the file has it, with nothing filled in
         what, hint = " or ".join(arms), context.get("hint", "")
@@ -391,7 +393,8 @@ def _known_fields(kind: type, mode: Mode, value: Any) -> Any:
         raise expected("a mapping", f"Write its fields: `{{{needed}}}`." if needed else "")
     if mode == "lenient":
         counts = {_key_of(name) for name in fields_of(kind) if name not in required_fields(kind)}
-        return {name: item for name, item in value.items() if not _is_absent(item, has_default=name in counts)}
+        items = ((key_text(name), item) for name, item in value.items())
+        return {name: item for name, item in items if not _is_absent(item, has_default=name in counts)}
     known = tuple(fields_of(kind))
     for name in value:
         if name not in known:
