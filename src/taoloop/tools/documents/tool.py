@@ -137,17 +137,24 @@ class Passage(TypedDict):
     """One passage as the model sees it: how to cite it, where it is, and its text."""
 
     cite: str
+    """The citation, such as `[doc:4k7m2pq9x0ab]`."""
     file: str
+    """The path of its file in the folder."""
     page: NotRequired[int]
+    """The page of a PDF, from 1."""
     line: NotRequired[int]
+    """The line of the file, from 1; missing if it is unknown."""
     heading: NotRequired[str]
+    """The headings above it, the outermost first."""
     text: str
+    """Its text."""
 
 
 class FoundPassage(Passage):
-    """A passage from a search; `score` is comparable within one search."""
+    """A passage from a search."""
 
     score: float
+    """How well it matches; only comparable within one search."""
 
 
 class DocumentSearch:

@@ -163,14 +163,23 @@ class Fetched(TypedDict):
     """The result of `fetch`, with one of `text`, `json` and `base64`."""
 
     status: int
+    """The HTTP status."""
     url: str
+    """The final URL, after redirects."""
     type: str
+    """The media type; empty if the server names none."""
     title: NotRequired[str]
+    """The title of a page."""
     text: NotRequired[str]
+    """The text of a page or of a text resource."""
     json: NotRequired[Any]
+    """The value of a JSON resource."""
     base64: NotRequired[str]
+    """Any other content."""
     bytes: NotRequired[int]
+    """The size of content in base64, in bytes."""
     note: NotRequired[str]
+    """What the model must know about the content, such as that it was cut."""
 
 
 def fetch_tools(
