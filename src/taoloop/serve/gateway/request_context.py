@@ -8,7 +8,7 @@ import logging
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from aiohttp import web
@@ -138,14 +138,13 @@ class RequestContext:
         """
         run_id = run_request.run or new_run_id(time.time())
         accounts, headers = self.snapshot.accounts, self.request.headers
-        with ExitStack() as stack:
-            try:
-                self._recorder = stack.enter_context(accounts.record_run(run_request.served, self.key, run_id, headers))
-            except Refused as error:
-                accounts.metrics.refused(error.why)
-                raise ApiErrorRaised(error_for_exceeded_quota(error)) from None
-            self.record.run_id = self.response_headers["x-taoloop-run-id"] = run_id
-            yield run_id
+        try:
+            with accounts.record_run(run_request.served, self.key, run_id, headers) as self._recorder:
+                self.record.run_id = self.response_headers["x-taoloop-run-id"] = run_id
+                yield run_id
+        except Refused as error:  # by the quotas, before the run; a run itself raises no such error
+            accounts.metrics.refused(error.why)
+            raise ApiErrorRaised(error_for_exceeded_quota(error)) from None
 
     def on_event(self, event: Event) -> None:
         """Book what happens in the run."""
