@@ -92,6 +92,7 @@ def record(folder: Path) -> str:
             "COLUMNS": str(WIDTH),
             "TERM": "xterm-256color",
             "LANG": "C.UTF-8",
+            "TAOLOOP_LANG": "en",
             "LOGNAME": "ann",
             "USER": "ann",
         }

@@ -187,12 +187,21 @@ def test_whoever_says_nothing_in_time_has_refused(tao: Shell, terminals: list[Te
     assert paid(tao) == ""
 
 
-def test_a_question_in_chinese(tao: Shell, terminals: list[Terminal]) -> None:
+@pytest.mark.parametrize("answer", ["是", "同意", "批准"])
+def test_a_question_in_chinese(tao: Shell, terminals: list[Terminal], answer: str) -> None:
     terminal = asked(tao, terminals, call("drop", table="customers"), task="清理一下")
-    screen = plain(terminal.until("以后再说："))
-    assert "请完整输入“是”" in screen
-    assert answered(terminal, ("以后再说：", "是")) == 0
+    screen = plain(terminal.until("稍后再定："))
+    assert "请完整输入“批准”" in screen
+    assert answered(terminal, ("稍后再定：", "可以"), ("请完整输入“批准”。", answer)) == 0
     assert paid(tao) == "dropped customers\n"
+
+
+@pytest.mark.parametrize("answer", ["拒绝", "不同意"])
+def test_a_refusal_in_chinese(tao: Shell, terminals: list[Terminal], answer: str) -> None:
+    terminal = asked(tao, terminals, call("pay", amount=5, to="ann"), task="清理一下")
+    assert answered(terminal, ("稍后再定：", answer), ("模型会看到", "先不付")) == 0
+    assert "审批：先不付" in "".join(plain(terminal.seen).split())
+    assert paid(tao) == ""
 
 
 @pytest.mark.parametrize(("key", "told"), [("h", "table 4"), ("l", "may or may not")])
@@ -202,7 +211,7 @@ def test_of_a_call_without_an_outcome_it_is_asked_whether_it_happened(
     terminal = asked(tao, terminals, call("hang", place="x"))
     lines = [(KEYS, "y"), (KEYS, "y"), ("Type one of these letters", key)]
     if key == "h":
-        lines.append(("What came of it?", "table 4"))
+        lines.append(("What was the result?", "table 4"))
     assert answered(terminal, *lines) == 0
     assert told in " ".join(plain(terminal.seen).split())
     assert paid(tao) == "booked x\n"

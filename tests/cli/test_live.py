@@ -203,7 +203,7 @@ def test_ctrl_c_at_a_question_stops_the_run_and_the_question_comes_again(tao: Sh
 
 def test_the_question_of_a_chinese_run_is_chinese(tao: Shell, terminals: list[Terminal]) -> None:
     terminal = started(terminals, tao, call("book", place="小南国"), "好", task="订一张桌子")
-    terminal.until("以后再说：")
+    terminal.until("稍后再定：")
     terminal.type("y")
     assert terminal.end() == 0
     screen = plain(terminal.seen)
@@ -232,7 +232,7 @@ def test_a_run_that_a_live_process_drives_is_taken_over_only_when_a_person_says_
     first.until("slow…")
     run_id = tao("runs", "--json", code=0).events[0]["run_id"]
     terminals.append(Terminal(tao, "run", "--resume", run_id))
-    terminals[-1].until("Take the run over?")
+    terminals[-1].until("Take over the run?")
     assert str(first.process.pid) in plain(terminals[-1].seen)
     terminals[-1].type(typed)
     if code == 0:

@@ -11,6 +11,6 @@ def main() -> None:
         from taoloop.cli.app import execute  # noqa: PLC0415  # importing taoloop.cli loads nothing
 
         code = execute(sys.argv[1:])
-    except KeyboardInterrupt:  # while it was being loaded; later ones are told by `execute`
+    except KeyboardInterrupt:  # while it was being loaded; `execute` reports later ones
         code = 130
     sys.exit(code)

@@ -41,22 +41,39 @@ class AgentOptions:
     """What the command line says about the agent; None if an option is absent."""
 
     agent: str | None = None
+    """`--agent`: a file, or module:attribute."""
     model: str | None = None
+    """`--model`: the spec of the model."""
     fallback: tuple[str, ...] | None = None
+    """`--fallback`: the specs of the models to use when the first one fails."""
     dialect: str | None = None
+    """`--dialect`: how the model writes decisions."""
     strategy: str | None = None
+    """`--strategy`: the strategy of reasoning."""
     language: str | None = None
+    """`--lang`: the language of the prompts."""
     tools: tuple[str, ...] | None = None
+    """`--tools`: built-in names, module:attribute, or tool files."""
     workspace: str | None = None
+    """`--workspace`: the folder of the file tools."""
     memory: str | None = None
+    """`--memory`: the file of notes."""
     output_schema: str | None = None
+    """`--output-schema`: the file with the JSON Schema of the answer."""
     prompts: str | None = None
+    """`--prompts`: the folder of edited prompts."""
     closing_turn: bool | None = None
+    """False for `--no-closing-turn`."""
     context_tokens: int | None = None
+    """`--context-tokens`: the context window of the model."""
     approve: str | None = None
+    """`--approve`: the highest tier that is approved in advance."""
     profile: str | None = None
+    """`--profile`: what the agent may do without asking."""
     policy: str | None = None
+    """`--policy`: the file with rules."""
     limits: Mapping[str, float] = field(default_factory=dict)
+    """The limits that the command line sets, by name."""
 
     @classmethod
     def from_arguments(cls, arguments: Mapping[str, Any]) -> AgentOptions:

@@ -59,7 +59,7 @@ def view_language(run_language: str, stream: TextIO) -> Language:
 def translate(text: str, language: str | None = None, /, **values: object) -> str:
     """The text in `language` (None: that of the interface), with its values filled in as by `str.format`.
 
-    A text `one|many` is a singular and a plural, of which the value `n` chooses. A text without a translation is
+    A text `one|many` is a singular and a plural; the value `n` chooses. A text without a translation is
     given as it is; the tests see to it that the command line has none.
     """
     if (language or interface_language()) == "zh":
@@ -87,7 +87,7 @@ def _chinese_texts() -> dict[str, str]:
 
 
 def stream_encoding(stream: TextIO) -> str:
-    """The encoding of a stream, also while rich stands before it to keep a live view in order."""
+    """The encoding of a stream, also while rich wraps it to keep a live view in order."""
     encoding: str | None = getattr(stream, "rich_proxied_file", stream).encoding
     return encoding or "utf-8"
 

@@ -1,4 +1,4 @@
-"""What a person tells a waiting run: `tao approve`, `tao deny`, `tao note` and `tao settle`."""
+"""The answers of a person to a waiting run: `tao approve`, `tao deny`, `tao note` and `tao settle`."""
 
 from __future__ import annotations
 

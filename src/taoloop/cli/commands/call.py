@@ -100,7 +100,7 @@ def _with_one(agent: Agent, name: str | None) -> tuple[Agent, Tool]:
     """The agent with the tool of this name alone (None: its first one). Only what may have it is loaded.
 
     Raises:
-        UnknownName: there is none; what is wrong with the sources is told before.
+        UnknownName: there is none; what is wrong with the sources is reported before.
     """
     entries: list[Any] = list(agent.tools)
     sources = sorted(sources_in(entries), key=lambda source: _distance(source, name or ""))
@@ -206,7 +206,7 @@ async def _report_doubt(journal: SqliteJournal, run_id: str, db_path: Path) -> N
 
 
 def _approver(name: str) -> Any:
-    """Says yes in the name of the person, who has seen the call; what became of a lost one nobody here knows yet."""
+    """Approves in the name of the person, who has seen the call; the outcome of a lost call is left open."""
 
     def approve(request: ApprovalRequest) -> ApprovalAnswer | None:
         return None if request.doubt else ApprovalAnswer(approved=True, by=name, note="called by hand")

@@ -46,12 +46,16 @@ _STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """What was looked at, how it is, and what to do about it."""
+    """One check of `tao doctor`."""
 
     name: str
+    """What was checked."""
     state: Literal["ok", "warn", "fail"]
+    """The outcome."""
     text: str
+    """What was found."""
     hint: str = ""
+    """What to do about it; empty if there is nothing to do."""
 
 
 @click.command("doctor")
@@ -236,12 +240,16 @@ _CHECKS: tuple[Callable[[], Iterator[Check]], ...] = (_python, _packages, _zones
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelState:
-    """One kind of model: `spec` to write, whether it can be used, and what is missing or worth knowing."""
+    """One kind of model."""
 
     spec: str
+    """What `--model` takes, with NAME or FILE to fill in."""
     ready: bool
+    """Whether it can be used now."""
     note: str
+    """What is missing, or worth knowing."""
     default: bool = False
+    """Whether it is the model of a run without `--model`."""
 
 
 @click.command("models")

@@ -236,14 +236,16 @@ def _check(agent: Agent) -> None:
 
 async def _serve(plan: _Plan, address: ListenAddress | None, stream: TextIO) -> int:
     from taoloop.serve.mcp.dispatcher import CallDispatcher  # noqa: PLC0415  # loads the SDK
-    from taoloop.serve.mcp.server import make_server  # noqa: PLC0415  # likewise
+    from taoloop.serve.mcp.server import make_server  # noqa: PLC0415  # as above
 
-    desk = CallDispatcher(at_once=plan.at_once)
+    dispatcher = CallDispatcher(at_once=plan.at_once)
     stop = _Stop()
     async with AsyncExitStack() as stack:
         stack.enter_context(stop.on_signals())
-        server = make_server(await _offers(plan, desk, stack))
-        closing = asyncio.create_task(_close_on(stop.event, desk))  # what is under way ends before its host is let go
+        server = make_server(await _offers(plan, dispatcher, stack))
+        closing = asyncio.create_task(
+            _close_on(stop.event, dispatcher)
+        )  # running calls end before their host is disconnected
         try:
             if address is None:
                 await _over_stdio(server, stop.event, stream)
@@ -258,18 +260,18 @@ async def _serve(plan: _Plan, address: ListenAddress | None, stream: TextIO) -> 
                 )
         finally:
             closing.cancel()
-            await desk.close()
+            await dispatcher.close()
             for agent in plan.agents:
                 await agent.close()
     return stop.code
 
 
-async def _close_on(stop: asyncio.Event, desk: CallDispatcher) -> None:
+async def _close_on(stop: asyncio.Event, dispatcher: CallDispatcher) -> None:
     await stop.wait()
-    await desk.close()
+    await dispatcher.close()
 
 
-async def _offers(plan: _Plan, desk: CallDispatcher, stack: AsyncExitStack) -> list[ExposedTool]:
+async def _offers(plan: _Plan, dispatcher: CallDispatcher, stack: AsyncExitStack) -> list[ExposedTool]:
     """The tools and agents with what they need: their journals stay open as long as the server."""
     from taoloop.serve.mcp.server import AgentAsTool, CardTool  # noqa: PLC0415  # loads the SDK
 
@@ -298,9 +300,11 @@ async def _offers(plan: _Plan, desk: CallDispatcher, stack: AsyncExitStack) -> l
             origins=plan.origins,
             cards=[tool.card for tool in plan.tools],
         )
-        offers += [CardTool(tool=tool, calls=calls, desk=desk) for tool in plan.tools]
+        offers += [CardTool(tool=tool, calls=calls, desk=dispatcher) for tool in plan.tools]
     for agent in plan.agents:
-        offers.append(AgentAsTool(agent=agent, journal=await opened(agent.journal), desk=desk, purpose=plan.purpose))
+        offers.append(
+            AgentAsTool(agent=agent, journal=await opened(agent.journal), desk=dispatcher, purpose=plan.purpose)
+        )
     return offers
 
 

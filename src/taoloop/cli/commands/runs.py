@@ -69,7 +69,7 @@ def runs_command(db: str | None, status: str | None, limit: int, as_json: bool) 
 
 
 async def _load_rows(journal: Journal, limit: int, status: str | None) -> tuple[list[RunRow], dict[str, str]]:
-    """The rows, and what to say of those that are `running` with nobody at work on them."""
+    """The rows, and the state of those that are `running` without a process: lost or forked."""
     rows = await journal.runs(limit=limit, status=status)
     holds = locks_of(journal)
     if holds is None:

@@ -6,12 +6,13 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import click
+from rich.cells import cell_len
 
 from taoloop.cli.options import current_user
 from taoloop.cli.translation import mark, translate
@@ -130,7 +131,7 @@ class TerminalApprover:
         show_question(pen, request, inner=request.run_id != self._view.run_id)
         discard_typeahead()
         on_offer = ("happened", "repeat", "leave", "later")
-        self._prompt("   ".join(pen.text(_OFFERS[key]) for key in on_offer))
+        self._prompt(self._menu([pen.text(_OFFERS[key]) for key in on_offer]))
         while (line := await _read_line()) is not None:
             answer = _parse_answer(line, on_offer, in_full=False)
             if answer == "later":
@@ -155,12 +156,22 @@ class TerminalApprover:
         return (await _read_line() or "").strip().lower() in EXPLICIT_YES_WORDS
 
     def _keys(self, request: ApprovalRequest, on_offer: tuple[str, ...]) -> str:
-        """What the person can type. A grave call shows no letter that would allow it."""
+        """What the person can type. A high-risk call shows no letter that approves it."""
         pen, calls = self._view.pen, 1 + len(request.batch)
         keys = ["yes_all" if key == "yes" and calls > 1 else key for key in on_offer]
         parts = [pen.text(_OFFERS[key], n=calls) for key in keys if not (request.grave and key == "yes")]
         head = pen.text(_IN_FULL) + "\n" if request.grave else ""
-        return head + "   ".join(parts)
+        return head + self._menu(parts)
+
+    def _menu(self, parts: Sequence[str]) -> str:
+        """The answers on offer side by side; no line is longer than the terminal is wide."""
+        width, lines = self._view.pen.console.width, [parts[0]]
+        for part in parts[1:]:
+            if cell_len(f"{lines[-1]}   {part}") < width:
+                lines[-1] += f"   {part}"
+            else:
+                lines.append(part)
+        return "\n".join(lines)
 
     async def _edited(self, request: ApprovalRequest) -> tuple[Mapping[str, Any], Mapping[str, str]] | None:
         """Arguments that fit the tool, with their decimals as typed; None where the person left them as they are."""

@@ -44,7 +44,7 @@ STATUS_STYLES = {"completed": "green", "running": "cyan", "waiting": "bold yello
 """How a status looks in lists."""
 
 _PREVIEW_CELLS, _PREVIEW_LINES = 480, 8
-_LEAST_CELLS = 20  # for a text beside other columns; where there is less room it stands below them
+_LEAST_CELLS = 20  # for a text beside other columns; where there is less room it goes below them
 _LABEL_CELLS = {"zh": 9, "en": 11}
 
 DECIDE = mark("Decide: {command}")
@@ -88,7 +88,7 @@ def console_for(stream: TextIO) -> Console:
 def write_rows(console: Console, rows: Sequence[tuple[str, ...]], styles: Sequence[str]) -> None:
     """Rows in columns, one style per row. The last column is folded on a terminal and left whole elsewhere.
 
-    Where a terminal is too narrow for columns it stands below the others.
+    On a terminal too narrow for columns it goes below the others.
     """
     widths = [max(cell_len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
     if console.is_terminal and console.width < sum(width + 2 for width in widths) + _LEAST_CELLS:
@@ -115,14 +115,16 @@ class RowWriter:
     """Writes labelled rows. Texts are cleaned here, so nothing untrusted reaches the terminal as it came."""
 
     console: Console
+    """Where the rows go."""
     language: str = "en"
+    """The language of the labels."""
 
     def text(self, text: str, /, **values: object) -> str:
         """The text in the language of the writer."""
         return translate(text, self.language, **values)
 
     def row(self, label: str, text: str, *, style: str = "", body: str = "", mark: str = "") -> None:
-        """A label (in English) and a text beside it; `mark` stands before the label: the number of the step."""
+        """A label (in English) and a text beside it; `mark` precedes the label: the number of the step."""
         label = self.text(label)
         content = strip_control_codes(text).rstrip("\n")
         if not self.console.is_terminal:
@@ -156,12 +158,16 @@ class RowWriter:
 
 @dataclass(slots=True)
 class EventWriter:
-    """Writes the events of one run as they come. `raw` shows model outputs as they were, `whole` cuts nothing."""
+    """Writes the events of one run as they come."""
 
     pen: RowWriter
+    """What writes the rows."""
     trace: Trace
+    """The run; it has an event before the event is written."""
     raw: bool = False
+    """Show the raw output of the model."""
     whole: bool = False
+    """Cut nothing."""
 
     def write(self, event: Event) -> None:
         """Show one event, which the trace has already."""
@@ -282,7 +288,7 @@ class EventWriter:
 
 
 def write_links(pen: RowWriter, fact: RunStarted) -> None:
-    """The run that this one is part of, the one that it goes on after, and the one that it was branched off."""
+    """The run that this one is part of, the one that it continues, and the one that it was forked from."""
     if fact.parent is not None:
         pen.line(pen.text("part of run {run_id}", run_id=fact.parent), "dim")
     if fact.after is not None:
@@ -325,7 +331,7 @@ def write_end(pen: RowWriter, fact: Finished) -> None:
 
 
 def summary(trace: Trace, pen: RowWriter) -> str:
-    """How the run stands and what it took, in one line."""
+    """The status of the run and what it used, in one line."""
     parts = [
         trace.status,
         pen.text("{n} step|{n} steps", n=trace.step_count),
@@ -343,7 +349,7 @@ def summary(trace: Trace, pen: RowWriter) -> str:
 
 
 def resume_line(trace: Trace, db: str | None) -> str | None:
-    """The command that goes on with the run; None where nothing is left to do."""
+    """The command that resumes the run; None if it is completed."""
     if trace.status == "completed":
         return None
     if trace.started is not None and (undoes := trace.started.undoes) is not None:

@@ -1,4 +1,4 @@
-"""The live view of a run: events as they come and, while one waits, what is under way and for how long."""
+"""The live view of a run: events as they come and, in between, what is running and for how long."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class JsonView:
 
 
 class LiveView:
-    """Rows for people; on a terminal a spinner below them while a model or a tool is at work."""
+    """Rows for people; on a terminal a spinner below them while a model or a tool is running."""
 
     def __init__(self, stream: TextIO, trace: Trace, *, language: str, raw: bool = False) -> None:
         self._trace = trace
@@ -141,7 +141,7 @@ class _Busy:
         self._call = (0, "")
 
     def turn(self) -> None:
-        """Something happened: the seconds begin again, and what the model had written stands in the event."""
+        """Something happened: the seconds start again, and the event contains what the model had written."""
         self._since = time.monotonic()
         self._text = ""
 
@@ -170,7 +170,7 @@ class _Busy:
         yield self._spinner.render(console.get_time())
 
     def _doing(self) -> str:
-        """From the trace: running tools by name, else the model; nothing once the run stands."""
+        """From the trace: running tools by name, else the model; nothing once the run has stopped."""
         trace = self._trace
         if trace.status != "running" or not trace.events:
             return ""

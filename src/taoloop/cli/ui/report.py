@@ -34,33 +34,46 @@ _VERDICTS = mark({"allow": "allowed", "ask": "a person decides", "deny": "denied
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """One event: its head line, short facts beside it, and texts. `look` names its colour.
-
-    A text is `(name, text, form)`; `form` is `text`, `code` or `folded` (code that is shown on demand).
-    """
+    """One event of a run as a report shows it."""
 
     seq: int
+    """The number of the event in the run."""
     at: str
+    """When it was written, in UTC."""
     look: str
+    """The colour of the event, as a class of the page."""
     title: str
+    """The head line."""
     facts: list[tuple[str, str]]
+    """Short facts beside the head line: name and text."""
     texts: list[tuple[str, str, str]]
+    """Texts: name, text, and form, which is `text`, `code` or `folded` (code that is shown on demand)."""
     link: str
+    """The hash of the event, in hexadecimal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """A run: what it is, what came of it, whether it is whole, and its parts in order."""
+    """A run for people to read: what it is, its outcome, whether it is intact, and its events."""
 
     run_id: str
+    """The run."""
     language: str
+    """The language of the report: that of the run."""
     title: str
+    """The heading of the report."""
     task: str
+    """The task of the run."""
     answer: str
+    """The answer, or why there is none; empty while the run is going on."""
     whole: bool
+    """Whether the run is as it was written."""
     verdict: str
+    """The same, in words."""
     facts: list[tuple[str, str]]
+    """What the summary lists: name and text."""
     parts: list[Part]
+    """The events in order."""
 
     def fact(self, name: str, text: str) -> str:
         """A short fact on one line."""

@@ -30,7 +30,7 @@ class OutputError(TaoError):
 
 
 class _Output(io.TextIOWrapper):
-    """Standard output; what goes wrong in writing it is told apart from every other error of the system."""
+    """Standard output; an error of writing it is distinct from every other error of the system."""
 
     def write(self, text: str, /) -> int:
         with _telling():
@@ -91,7 +91,7 @@ def capture_stdout() -> Iterator[TextIO]:
     except (
         OSError,
         io.UnsupportedOperation,
-    ):  # a stand-in, as in a test or a notebook: there is nothing to divide
+    ):  # no real stream, as in a test or a notebook: there is nothing to separate
         yield sys.stdout
         return
     saved_fd = os.dup(number)
@@ -110,7 +110,7 @@ def capture_stdout() -> Iterator[TextIO]:
         os.dup2(saved_fd, number)
         try:
             with suppress(OutputError) if is_reported else nullcontext():
-                ours.close()  # flushes; a pipe that nobody reads is told to the caller
+                ours.close()  # flushes; a pipe that nobody reads is an error for the caller
         finally:
             os.close(saved_fd)
 
