@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from taoloop.core.effects import ModelRequest
@@ -81,6 +81,16 @@ class DeltaFanout:
     def close(self) -> None:
         """Pass nothing on any more."""
         self._listeners.clear()
+
+
+def reply_deltas(reply: ModelReply) -> Iterator[Delta]:
+    """A whole reply as pieces for a listener: one for the thinking, one for the text, and one for each call."""
+    if reply.thinking:
+        yield Delta(kind="thinking", text=reply.thinking)
+    if reply.text:
+        yield Delta(kind="text", text=reply.text)
+    for index, call in enumerate(reply.tool_calls):
+        yield Delta(kind="call", text=call.arguments, index=index, name=call.name, done=True)
 
 
 class WrappedModel:

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Literal
 
 from taoloop.core.effects import ModelRequest
-from taoloop.core.message import Delta, ModelReply
+from taoloop.core.message import ModelReply
 from taoloop.errors import ConfigError, ReplayDiverged
-from taoloop.models.base import Model, is_language_model
+from taoloop.models.base import Model, is_language_model, reply_deltas
 from taoloop.models.real_call_switch import forbidden_by
 from taoloop.models.registry import is_provider, resolve_model
 from taoloop.testing.recording import Recording, RequestKey, RequestMasks
@@ -94,7 +94,9 @@ class Recorder:
         recorded = self._recording.replies(key.key)
         if recorded and self._mode != "record":
             reply = masks.mask_reply(recorded[min(times, len(recorded) - 1)])
-            _tell(reply, request)
+            if request.on_delta is not None:
+                for delta in reply_deltas(reply):
+                    request.on_delta(delta)
             return reply
         if why := self._not_asked():
             raise ReplayDiverged(
@@ -141,13 +143,3 @@ def _patterns(ignore: Sequence[str]) -> tuple[re.Pattern[str], ...]:
         return tuple(re.compile(pattern) for pattern in patterns)
     except re.error as error:
         raise ConfigError(f"ignore={ignore!r} holds no regular expressions: {error}.") from error
-
-
-def _tell(reply: ModelReply, request: ModelRequest) -> None:
-    """Pass a recorded reply to the listener, each part in one piece."""
-    if request.on_delta is None:
-        return
-    if reply.text:
-        request.on_delta(Delta(kind="text", text=reply.text))
-    for index, call in enumerate(reply.tool_calls):
-        request.on_delta(Delta(kind="call", text=call.arguments, index=index, name=call.name, done=True))

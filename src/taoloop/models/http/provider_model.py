@@ -14,7 +14,7 @@ from taoloop.core.cards.tool_search import listed_cards
 from taoloop.core.effects import ModelRequest
 from taoloop.core.message import Delta, ModelReply, Usage
 from taoloop.errors import ModelReplyUnreadable, ModelUnavailable
-from taoloop.models.base import DeltaFanout
+from taoloop.models.base import DeltaFanout, reply_deltas
 from taoloop.models.http.errors import UnsupportedParameters, make_error, parse_provider_error, read_error
 from taoloop.models.http.reply_builder import Assembly, SseDecoder, ToolNameMap, parse_json
 from taoloop.models.http.transport import HttpResponse, HttpTarget, HttpTransport
@@ -152,7 +152,9 @@ class ProviderModel(ABC):
         except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
             raise self.unreadable("JSON of another form") from error
         if request.on_delta is not None:  # a server that does not stream: all of it at once
-            _send_whole_reply(reply, request)
+            send = DeltaFanout(request.on_delta)
+            for delta in reply_deltas(reply):
+                send(delta)
         return reply
 
     def unreadable(self, what: str) -> ModelReplyUnreadable:
@@ -289,13 +291,3 @@ def _describe_answer(answer: HttpResponse) -> str:
     except UnicodeDecodeError as error:
         return f"bytes that are not UTF-8 (byte {error.start})"
     return "broken JSON" if kind.endswith("json") else f"no JSON ({kind or 'of no stated type'})"
-
-
-def _send_whole_reply(reply: ModelReply, request: ModelRequest) -> None:
-    listening = DeltaFanout(request.on_delta)
-    if reply.thinking:
-        listening(Delta(kind="thinking", text=reply.thinking))
-    if reply.text:
-        listening(Delta(kind="text", text=reply.text))
-    for index, call in enumerate(reply.tool_calls):
-        listening(Delta(kind="call", text=call.arguments, index=index, name=call.name, done=True))
