@@ -30,8 +30,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import taoloop.journals.sqlite.transaction
-import taoloop.runtime.engine.transactional_tools  # noqa: F401  # everything is loaded before the forks
+import taoloop.journals.sqlite.transaction  # noqa: F401  # everything is loaded before the forks
 from taoloop import (
     Agent,
     ApprovalAnswer,

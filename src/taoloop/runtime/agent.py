@@ -61,8 +61,8 @@ class Agent(AgentSettings):
 
         `max_steps` and `limits` replace the agent's own; `allow` names the only tools that this run may call (all
         of the agent's by default); `verbose` prints each step; `on_event` is called with every event once the
-        journal has it, `on_delta` with each piece of a reply while the model writes it (models that cannot stream give
-        none). A cancellation ends the run as `stopped` and goes on to the caller.
+        journal has it, `on_delta` with each piece of a reply while the model writes it (if the model can stream). A
+        cancellation ends the run as `stopped`, and is raised again.
 
         `after` is the id of a run of this journal that this one continues: the model sees the tasks and answers of
         that conversation (see `taoloop.runtime.chat` for the bounds). `history` gives such turns as messages instead.
@@ -148,7 +148,7 @@ class Agent(AgentSettings):
         on_event: Listener | None = None,
         on_delta: DeltaListener | None = None,
     ) -> Result:
-        """Make a new run that is `run_id` up to step `at`, and decide that step anew or as `edit` says.
+        """Make a new run that is `run_id` up to step `at`, and decide that step again, or as `edit` says.
 
         What was done in the copied steps is neither repeated nor undone; `taoloop.runtime.after.fork` lists the edits.
 
@@ -229,7 +229,8 @@ class Agent(AgentSettings):
         A call is a run of its own in the caller's journal, named after the call and linked both ways. Its limits are
         the stricter of this agent's and what is left of the caller's tokens, money and time, and what it uses counts
         for the caller. What its tools may do is asked where they are called: of this agent's approver, else of the
-        caller's. `tier` auto is what it can do unasked. At most three runs may stand around one.
+        caller's. `tier` auto is the highest tier of what it can do without asking. A run may be inside at most three
+        others.
 
         Raises:
             ToolDefinitionError: the name cannot be a tool's.

@@ -28,6 +28,7 @@ from taoloop.prompts import prompts_for
 from taoloop.runtime.agent_settings import AUTO, AgentSettings
 from taoloop.runtime.approvals.request import Approver
 from taoloop.runtime.engine.redaction import redactor_for
+from taoloop.runtime.engine.tool_execution import require_transactions
 from taoloop.runtime.journal_access import acquire_run, open_journal, run_lock
 from taoloop.runtime.result import Result
 from taoloop.runtime.runner import Listener, Runner
@@ -131,7 +132,7 @@ class BoundAgent:
         """Checks the agent's answers; None if they are texts.
 
         Raises:
-            ConfigError: the output type cannot be described as JSON, or is no valid schema.
+            ConfigError: the output type cannot be described as JSON, or is not a valid schema.
         """
         output_type = self.settings.output_type
         if output_type is None or output_type is str:
@@ -246,7 +247,7 @@ class BoundAgent:
         Raises:
             RunExists: the journal has a run of that id.
         """
-        self._require_transactions(journal)
+        require_transactions(journal, self.toolbox)
         lease = await getattr(journal, "begin", journal.create)(trace.run_id)  # one with the first append, if it can
         with run_lock(journal, lease):
             runner = self._runner(trace, lease, journal, listener, on_delta, started.agent, approver, redactor)
@@ -276,7 +277,7 @@ class BoundAgent:
             RunHeld: a process is at work on it, and `take_over` is False.
             RunNotResumable: it is completed.
         """
-        self._require_transactions(journal)
+        require_transactions(journal, self.toolbox)
         lease = await acquire_run(journal, trace.run_id, at=at, take_over=take_over)  # no other worker can write now
         with run_lock(journal, lease):
             for event in (await journal.load(trace.run_id))[len(trace) :]:
@@ -343,13 +344,6 @@ class BoundAgent:
         from taoloop.runtime.output_type import validator_for  # noqa: PLC0415  # loads the schema machinery
 
         return validator_for(spec.output_schema, self.output_validator)
-
-    def _require_transactions(self, journal: Journal) -> None:
-        """Refuse a journal without transactions if a tool writes in one."""
-        if any(tool.card.transactional for tool in self.toolbox):
-            from taoloop.runtime.engine.transactional_tools import require_transactions  # noqa: PLC0415  # loads the database
-
-            require_transactions(journal, self.toolbox)
 
 
 SAMPLING = {"json": (0.2, 0.9)}
@@ -427,7 +421,7 @@ def as_tuple(tiers: Any) -> Any:
 
 def _builtin_tools(workspace: str | Path | None, memory: str | Path | None) -> Mapping[str, Tool]:
     from taoloop.tools.builtin.catalog import builtin_tools  # noqa: PLC0415  # only where a tool is named
-    from taoloop.tools.workspace.workspace import Workspace  # noqa: PLC0415  # likewise
+    from taoloop.tools.workspace.workspace import Workspace  # noqa: PLC0415  # the same
 
     folder = Workspace(workspace, create=True).open() if workspace is not None else None
     return builtin_tools(folder, memory=memory)

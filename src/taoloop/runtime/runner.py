@@ -36,7 +36,7 @@ from taoloop.runtime.engine.early_reads import EarlyReads
 from taoloop.runtime.engine.redacted_stream import RedactedDeltas
 from taoloop.runtime.engine.redaction import RealArguments
 from taoloop.runtime.engine.time_limit import WaitTimer, within
-from taoloop.runtime.engine.tool_execution import Outcome, execute_tool, fault_of, is_own_cancellation
+from taoloop.runtime.engine.tool_execution import Outcome, execute_tool, fault_of, is_own_cancellation, transact
 from taoloop.runtime.texts import TEXTS
 from taoloop.strategies import Strategy
 from taoloop.strategies.termination import on_model_error, remaining_s
@@ -447,8 +447,6 @@ class Runner:
         self, call: CallView, tool: Tool, prepared: ValidatedArgs, context: ToolContext | None, timeout_s: float | None
     ) -> None:
         """Run a call whose effect and outcome the journal stores in one transaction. Nothing else runs meanwhile."""
-        from taoloop.runtime.engine.transactional_tools import transact  # noqa: PLC0415  # loads the database
-
         call_id = call.requested.call_id
 
         def run(values: Mapping[str, Any], limit_s: float) -> Coroutine[Any, Any, Outcome]:

@@ -38,7 +38,7 @@ def require_asyncio() -> None:
 
 
 def run_sync(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """The result of the coroutine that `make` gives, waited for by this thread.
+    """The result of the coroutine that `make` returns, for which this thread waits.
 
     Where this thread already runs a loop (a notebook, an async handler), the coroutine runs in a loop of its own in
     another thread, with the caller's context variables. Ctrl-C, or a cancellation of the calling task by a signal
@@ -179,7 +179,7 @@ class _Call:
         self._function, self._context = function, contextvars.copy_context()
         self.loop = asyncio.get_running_loop()
         self.future: asyncio.Future[Any] = self.loop.create_future()
-        self._claim = threading.Lock()  # acquired once, by the thread that starts the call or by who refuses it
+        self._claim = threading.Lock()  # acquired once, by the thread that starts the call or by `refuse`
 
     def refuse(self, max_threads: int) -> None:
         """Tell the caller that the function will not be called, unless a thread has started it."""
@@ -187,7 +187,7 @@ class _Call:
             self.future.set_exception(_no_free_thread(max_threads=max_threads))
 
     def execute(self) -> tuple[Any, BaseException | None] | None:
-        """Call the function; gives its result and its error, or None if the call was given up before it started."""
+        """Call the function. Returns its result and its error, or None if the call was abandoned before it started."""
         if self.future.done() or self.loop.is_closed() or not self._claim.acquire(blocking=False):
             return None
         try:

@@ -107,7 +107,7 @@ class ToolSource:
             return problems
 
     def close(self) -> None:
-        """End connections and processes, whoever uses them. Harmless if there are none, or twice."""
+        """End connections and processes, even those in use. Harmless if there are none, or twice."""
         if self._loaded is not None and self._on_close is not None:
             self._on_close()
 

@@ -443,7 +443,7 @@ class _OutcomeListener:
 
 
 def _only_denials(rule: CodeRule) -> CodeRule:
-    """A rule in Python of which only the denials count: what it allows is asked about all the same."""
+    """A rule in Python reduced to its denials: calls that it allows are put before a person nevertheless."""
 
     def denying(trace: Trace, action: Any, card: Any) -> Verdict | None:
         verdict = rule(trace, action, card)

@@ -47,7 +47,7 @@ class RunNode(NamedTuple):
     """The agent whose run it is; None where it is no longer among the tools of the outer one."""
 
     prefix: str
-    """What stands before the names of its tools in the plan."""
+    """The prefix of the names of its tools in the plan."""
 
     step: int | None
     """The step of the outermost run that it belongs to; None for that run itself."""

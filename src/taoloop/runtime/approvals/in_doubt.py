@@ -1,4 +1,4 @@
-"""Calls in doubt, of which nobody knows whether they happened: the tool's probe is asked, and then a person."""
+"""Calls in doubt, which may or may not have happened: the tool's probe is asked, and then a person."""
 
 from __future__ import annotations
 

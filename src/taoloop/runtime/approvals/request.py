@@ -131,8 +131,8 @@ class ApprovalAnswer:
     this question on; `values`, the values of this call as if they were in the task."""
 
     batch: bool = False
-    """Whether the answer is for the other calls of the question too. Otherwise they are asked about next, so a person
-    who looks at one call only can never allow another one."""
+    """Whether the answer is for the other calls of the question too. Otherwise they are asked about next, so
+    that a person who looks at only one call can never allow another."""
 
     settle: Settling | None = None
     """What a call in doubt is: it happened, is to be repeated, or stays open. Nothing is repeated unless this says so.
