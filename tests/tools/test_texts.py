@@ -6,17 +6,25 @@ import asyncio
 import re
 import string
 from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import pytest
+from pydantic import Field
+from tests.chinese import english_in
 
 from taoloop.core.text import TextCatalog
-from taoloop.errors import ToolError
+from taoloop.errors import InvalidArguments, ToolError
 from taoloop.tools.documents import DocumentFolder, locate
 from taoloop.tools.documents.texts import TEXTS as DOCUMENT_TEXTS
 from taoloop.tools.egress import EgressClient
 from taoloop.tools.egress.texts import TEXTS as EGRESS_TEXTS
+from taoloop.tools.function import tool
+from taoloop.tools.json_schema import compile_schema, findings
+from taoloop.tools.mcp.texts import TEXTS as MCP_TEXTS
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
 from taoloop.tools.openapi.texts import TEXTS as OPENAPI_TEXTS
+from taoloop.tools.sql.texts import TEXTS as SQL_TEXTS
+from taoloop.tools.texts import TEXTS as TOOL_TEXTS
 
 CATALOGUES = {"documents": DOCUMENT_TEXTS, "egress": EGRESS_TEXTS, "openapi": OPENAPI_TEXTS}
 
@@ -61,3 +69,62 @@ def test_an_unknown_citation_is_reported_in_chinese(tmp_path: Path) -> None:
     with pytest.raises(ToolError) as error:
         locate(DocumentFolder(path=tmp_path, index=tmp_path / "index.db"), "[doc:000000000000]")
     assert error.value.message == "没有 ID 为 '[doc:000000000000]' 的段落。"
+
+
+@pytest.mark.parametrize("catalogue", [TOOL_TEXTS, SQL_TEXTS, MCP_TEXTS], ids=["tools", "sql", "mcp"])
+def test_a_chinese_text_takes_no_value_that_the_english_one_does_not(catalogue: TextCatalog) -> None:
+    texts = vars(catalogue)["_texts"]
+    own = {name: placeholders(text) - placeholders(texts["en"][name]) for name, text in texts["zh"].items()}
+    assert {name: values for name, values in own.items() if values} in ({}, {"bad_pointer": {"pointer"}})
+    assert {name for name, text in texts["zh"].items() if english_in(text)} == set()
+
+
+@tool(tier="read", purpose="Book.")
+def book(
+    name: Annotated[str, Field(min_length=2)],
+    seats: Annotated[int, Field(ge=1, le=8)],
+    kind: Literal["window", "aisle"] = "aisle",
+    *,
+    days: Annotated[list[str], Field(max_length=1)] | None = None,
+) -> str:
+    return f"{name} {seats} {kind} {days}"
+
+
+@pytest.mark.usefixtures("chinese_run")
+@pytest.mark.parametrize(
+    ("args", "problem"),
+    [
+        ({"name": "张三"}, "缺少 'seats'"),
+        ({"name": "张三", "seats": 2, "row": 3}, "未知的参数 'row'"),
+        ({"name": "张", "seats": 2}, "'name'：至少要有 2 个字符"),
+        ({"name": "张三", "seats": 9}, "'seats'：不能大于 8"),
+        ({"name": "张三", "seats": 0}, "'seats'：不能小于 1"),
+        ({"name": "张三", "seats": "many"}, "'seats'：应为整数"),
+        ({"name": "张三", "seats": 2, "kind": "door"}, "'kind'：应为其中之一：'window'、'aisle'"),
+        ({"name": "张三", "seats": 2, "days": ["a", "b"]}, "'days'：最多 1 项"),
+    ],
+)
+def test_arguments_of_a_function_that_do_not_fit_are_reported_in_chinese(args: dict[str, Any], problem: str) -> None:
+    with pytest.raises(InvalidArguments) as error:
+        book.prepare(args)
+    assert error.value.message == f"'book' 的参数不符合要求：{problem}。"
+    assert error.value.hint == (
+        '应为：{"name": string, "seats": integer, "kind": string（可选）, "days": array（可选）}'
+    )
+
+
+@pytest.mark.usefixtures("chinese_run")
+@pytest.mark.parametrize(
+    ("rule", "value", "problem"),
+    [
+        ({"type": "integer"}, "x", "应为 integer 类型"),
+        ({"enum": ["a", "b"]}, "c", "应为其中之一：a、b"),
+        ({"type": "string", "maxLength": 1}, "ab", "最多 1 个字符"),
+        ({"type": "array", "minItems": 2}, [], "至少要有 2 项"),
+        ({"type": "string", "format": "date"}, "x", "不是有效的 date"),
+        ({"not": {"type": "string"}}, "x", "不符合 Schema 的 not 要求"),
+    ],
+)
+def test_values_that_a_schema_refuses_are_reported_in_chinese(rule: dict[str, Any], value: Any, problem: str) -> None:
+    schema = {"type": "object", "properties": {"a": rule}}
+    assert findings(compile_schema(schema, "the schema"), {"a": value}) == [f"'a'：{problem}"]

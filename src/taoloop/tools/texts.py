@@ -97,7 +97,8 @@ def argument_problem(kind: str, context: Mapping[str, Any], message: str) -> str
     if RUN_LANGUAGE.get() != "zh":
         return message[:1].lower() + message[1:]
     text = next((text for start, text in _PYDANTIC_ZH.items() if kind.startswith(start)), "不符合要求（{kind}）")
-    return text.format_map({"kind": kind, **context})
+    expected = str(context.get("expected", "")).replace(", ", "、").replace(" or ", "、")
+    return text.format_map({"kind": kind, **context, "expected": expected})
 
 
 def system_reason(error: OSError) -> str:
