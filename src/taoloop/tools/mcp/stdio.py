@@ -267,7 +267,7 @@ def sandboxed_command(
 ) -> tuple[list[str], list[int], dict[str, str]]:
     """The command line that runs `argv` in the sandbox, the descriptors that it takes, and its environment.
 
-    The descriptors are closed with `given`. Variables go through one of them, so that no list of processes shows them.
+    The descriptors are closed with `stack`. Variables go through one of them, so that no list of processes shows them.
 
     Raises:
         ConfigError: there is no sandbox on this machine, or a folder cannot be shown.

@@ -170,7 +170,7 @@ class SandboxProcess:
 
     @contextmanager
     def _started(self, argv: list[str], descriptors: list[int]) -> Iterator[subprocess.Popen[bytes]]:
-        """Bubblewrap with nothing of this process but the descriptors that it was `given`; gone at the end."""
+        """Bubblewrap with nothing of this process but these `descriptors`; it is gone at the end."""
         try:
             process = subprocess.Popen(  # noqa: S603  # the program's own text goes through a file, never through these
                 argv,

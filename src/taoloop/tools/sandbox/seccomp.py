@@ -156,7 +156,7 @@ def _block(number: int, rule: _Rule) -> list[bytes]:
 
 
 def _tested(test: _Test, offset: int) -> Iterator[bytes]:
-    """The steps of one test: go on if it holds, else jump over the `behind` steps that follow."""
+    """The steps of one test: continue if it holds, else skip the `offset` steps that follow."""
     yield _step(_LOAD, _ARGUMENTS + 8 * test.argument)
     for remaining, value in zip(reversed(range(len(test.values))), test.values, strict=True):
         if test.kind == "not_in":
