@@ -39,6 +39,34 @@ _SUPERSETS |= {"hz": "gb18030", "iso8859-1": "cp1252", "ascii": "cp1252", "big5"
 _BIG5_COMMON = re.compile(rb"[\xa4-\xc6][\x40-\xfe]|\xa1[\x40-\xbf]")
 _GB_COMMON = re.compile(rb"[\xb0-\xd7][\xa1-\xfe]|[\xa1-\xa3][\xa1-\xfe]")
 
+READER_VERSION = 2
+"""Increases when the same file would give other passages: an index of another version is built again."""
+
+MAX_CHARS = 20_000_000
+"""How much of one file is read."""
+
+DocumentKind = Literal["text", "markdown", "html", "pdf"]
+_KINDS: dict[str, DocumentKind] = {
+    **dict.fromkeys(("txt", "text", "log", "rst"), "text"),
+    **dict.fromkeys(("md", "markdown"), "markdown"),
+    **dict.fromkeys(("html", "htm", "xhtml"), "html"),
+    "pdf": "pdf",
+}
+SUFFIXES = tuple(f".{suffix}" for suffix in _KINDS)
+_ID_CHARS = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's: no i, l, o, u
+ID_LENGTH = 12
+_SAVE_AS_TEXT = "Save it as UTF-8, or set `encoding`."
+_INVISIBLE = re.compile(
+    r"<!--.*?(?:-->|\Z)|<(script|style|template|head)\b.*?(?:</\1\s*>|\Z)|<[^<>]{0,5000}>|&#?\w{1,32};?",
+    re.DOTALL | re.IGNORECASE,
+)
+_WORD = re.compile(r"\w+")
+_PASSAGE_CHARS = 200  # of a passage
+_PHRASE_WORDS = (6, 3, 1)  # lengths of the phrases that are searched, two of each
+_WINDOW_CHARS = 200_000  # how far after the previous passage
+_MAX_MISSES = 100  # passages in a row without a match: then the source defeats the search
+_MIN_WORD_CHARS = 4  # for a phrase of one word
+
 
 class DecodedText(NamedTuple):
     """A decoded text."""
@@ -142,37 +170,6 @@ def _double_bytes(sample: bytes, pattern: re.Pattern[bytes]) -> list[bytes]:
             pairs.append(pair)
         index += 2
     return pairs
-
-
-READER_VERSION = 2
-"""Increases when the same file would give other passages: an index of another version is built again."""
-
-MAX_CHARS = 20_000_000
-"""How much of one file is read."""
-
-DocumentKind = Literal["text", "markdown", "html", "pdf"]
-
-_KINDS: dict[str, DocumentKind] = {
-    **dict.fromkeys(("txt", "text", "log", "rst"), "text"),
-    **dict.fromkeys(("md", "markdown"), "markdown"),
-    **dict.fromkeys(("html", "htm", "xhtml"), "html"),
-    "pdf": "pdf",
-}
-SUFFIXES = tuple(f".{suffix}" for suffix in _KINDS)
-_ID_CHARS = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's: no i, l, o, u
-ID_LENGTH = 12
-_SAVE_AS_TEXT = "Save it as UTF-8, or set `encoding`."
-
-_INVISIBLE = re.compile(
-    r"<!--.*?(?:-->|\Z)|<(script|style|template|head)\b.*?(?:</\1\s*>|\Z)|<[^<>]{0,5000}>|&#?\w{1,32};?",
-    re.DOTALL | re.IGNORECASE,
-)
-_WORD = re.compile(r"\w+")
-_PASSAGE_CHARS = 200  # of a passage
-_PHRASE_WORDS = (6, 3, 1)  # lengths of the phrases that are searched, two of each
-_WINDOW_CHARS = 200_000  # how far after the previous passage
-_MAX_MISSES = 100  # passages in a row without a match: then the source defeats the search
-_MIN_WORD_CHARS = 4  # for a phrase of one word
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

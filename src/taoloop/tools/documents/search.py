@@ -33,6 +33,24 @@ CANDIDATES = 200
 _RANK_OFFSET = 60  # the constant of reciprocal rank fusion, as in Cormack, Clarke and Büttcher (2009)
 _MAX_DIMENSIONS = 16_384  # of a vector
 
+_MAX_MATCHES = 3_000  # passages that the words of one search may cover together
+_MAX_WORD_SHARE = 0.25  # a word in more of the passages is hardly informative
+_SMALL_INDEX = 50  # passages: in such a small index every word counts
+_SHORT_QUERY_WORDS = 8  # of a query so short that a passage may contain all of them
+_MAX_MERGED = 50  # how many passages of each ranking are merged
+_MIN_PREFIX_CHARS = 3  # shorter prefixes match too much
+_MAX_QUERY_WORDS = 64  # of a query that are looked up
+_MAX_SEARCHED_WORDS = 24  # of them that are searched
+_MAX_PREFIXES = 4
+_QUESTION_WORDS = frozenset(
+    re.findall(
+        r"\w+",
+        "a an and are as at be by can could did do does for from has have how i if in is it its me my of on or should "
+        "tell that the there this to was we were what when where which who why will with would you your "
+        "什么 怎么 怎样 如何 为什 是否 哪些 哪个 多少 请问 可以 是什 么是 的是 是谁 吗 呢",
+    )
+)  # words of any question, which may be rare in documents but are not informative
+
 
 def embed_texts(embedder: Embedder, texts: Sequence[str]) -> list[array[float]]:
     """The unit vectors of some texts.
@@ -116,25 +134,6 @@ def _embedding_error(embedder: Embedder, reason: str) -> ToolError:
         retryable=True,
         hint="Search by words still works.",
     )
-
-
-_MAX_MATCHES = 3_000  # passages that the words of one search may cover together
-_MAX_WORD_SHARE = 0.25  # a word in more of the passages is hardly informative
-_SMALL_INDEX = 50  # passages: in such a small index every word counts
-_SHORT_QUERY_WORDS = 8  # of a query so short that a passage may contain all of them
-_MAX_MERGED = 50  # how many passages of each ranking are merged
-_MIN_PREFIX_CHARS = 3  # shorter prefixes match too much
-_MAX_QUERY_WORDS = 64  # of a query that are looked up
-_MAX_SEARCHED_WORDS = 24  # of them that are searched
-_MAX_PREFIXES = 4
-_QUESTION_WORDS = frozenset(
-    re.findall(
-        r"\w+",
-        "a an and are as at be by can could did do does for from has have how i if in is it its me my of on or should "
-        "tell that the there this to was we were what when where which who why will with would you your "
-        "什么 怎么 怎样 如何 为什 是否 哪些 哪个 多少 请问 可以 是什 么是 的是 是谁 吗 呢",
-    )
-)  # words of any question, which may be rare in documents but are not informative
 
 
 @dataclass(frozen=True, slots=True)

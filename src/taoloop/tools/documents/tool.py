@@ -31,6 +31,13 @@ from taoloop.tools.workspace.confined_dir import ConfinedDirectory
 
 _CITATION = re.compile(rf"\s*[\[【(（]?\s*(?:doc\s*[:：]\s*)?([0-9a-z]{{{ID_LENGTH}}})\s*[\]】)）]?\s*", re.IGNORECASE)
 
+MAX_FOUND = 20
+MAX_NEIGHBOURS = 5
+_PREVIEW_CHARS = 30_000
+_WAIT_S = 2.0  # for an update of the index before a search; a longer one continues in the background
+_UNUSABLE_ERROR = ErrorCard(code="documents_unusable", retryable=True, advice="Tell the user what the error says.")
+_EXAMPLE_ID = "4k7m2pq9x0ab"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CitedPassage:
@@ -123,14 +130,6 @@ def indexed_passage(index: Index, citation: str) -> IndexedPassage:
 
 def _citation_error(problem: str, code: str, **values: str) -> ToolError:
     return TEXTS.run_error(ToolError, problem, values, code=code)
-
-
-MAX_FOUND = 20
-MAX_NEIGHBOURS = 5
-_PREVIEW_CHARS = 30_000
-_WAIT_S = 2.0  # for an update of the index before a search; a longer one continues in the background
-_UNUSABLE_ERROR = ErrorCard(code="documents_unusable", retryable=True, advice="Tell the user what the error says.")
-_EXAMPLE_ID = "4k7m2pq9x0ab"
 
 
 class Passage(TypedDict):

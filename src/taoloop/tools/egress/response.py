@@ -22,6 +22,14 @@ if TYPE_CHECKING:
 _BYTE_ORDER_MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 _CHARSET = re.compile(r"charset\s*=\s*[\"']?([\w.:-]+)", re.IGNORECASE)
 
+ENCODINGS = "gzip, deflate"
+"""The accepted compressions; others are refused, because their size could not be bounded."""
+
+_GZIP_CODINGS = frozenset(("gzip", "x-gzip"))
+_KNOWN_CODINGS = _GZIP_CODINGS | {"deflate"}
+_MAX_CODINGS = 2
+_MAX_PIECE_BYTES = 1 << 20
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EgressResponse:
@@ -68,15 +76,6 @@ def media_type_of(headers: Mapping[str, str]) -> str:
     """The media type that headers name, in lower case without parameters; empty if none."""
     value = headers.get("content-type", "")
     return value.partition(";")[0].partition(",")[0].strip().lower()  # a repeated header is joined by commas
-
-
-ENCODINGS = "gzip, deflate"
-"""The accepted compressions; others are refused, because their size could not be bounded."""
-
-_GZIP_CODINGS = frozenset(("gzip", "x-gzip"))
-_KNOWN_CODINGS = _GZIP_CODINGS | {"deflate"}
-_MAX_CODINGS = 2
-_MAX_PIECE_BYTES = 1 << 20
 
 
 def require_known_coding(headers: httpx2.Headers, server: str) -> list[str]:

@@ -22,6 +22,18 @@ Network = IPv4Network | IPv6Network
 Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
 """Returns all addresses of a host for a port, as texts; raises OSError if there are none."""
 
+_GLOBAL_UNICAST_6 = IPv6Network("2000::/3")
+"""All public addresses of IPv6; NAT64, mapped, local and multicast addresses are outside."""
+
+_METADATA = frozenset(
+    map(ip_address, ("169.254.169.254", "168.63.129.16", "100.100.100.200", "192.0.0.192", "fd00:ec2::254"))
+)
+_SIXTOFOUR, _TEREDO = IPv6Network("2002::/16"), IPv6Network("2001::/32")
+_EMBEDDED_IN_LAST_32 = tuple(map(IPv6Network, ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96")))
+_HOST_NAME = re.compile(r"(?=.{1,253}\Z)[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*")
+DEFAULT_PORTS = {"http": 80, "https": 443}
+_HOST_AND_PORT = re.compile(r"(?P<target>\[[^\]]*\](?:/[0-9]+)?|[^:\[\]]*):(?P<port>[0-9]{1,5})")
+
 
 def _parse_networks(text: str) -> tuple[Network, ...]:
     return tuple(ip_network(item) for item in text.split())
@@ -33,15 +45,7 @@ _NON_PUBLIC = _parse_networks(
     "192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4 240.0.0.0/4 "
     "2001::/23 2001:db8::/32 2002::/16 3fff::/20"
 )
-_GLOBAL_UNICAST_6 = IPv6Network("2000::/3")
-"""All public addresses of IPv6; NAT64, mapped, local and multicast addresses are outside."""
 _PRIVATE = _parse_networks("10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 172.16.0.0/12 192.168.0.0/16 ::1/128 fc00::/7")
-_METADATA = frozenset(
-    map(ip_address, ("169.254.169.254", "168.63.129.16", "100.100.100.200", "192.0.0.192", "fd00:ec2::254"))
-)
-_SIXTOFOUR, _TEREDO = IPv6Network("2002::/16"), IPv6Network("2001::/32")
-_EMBEDDED_IN_LAST_32 = tuple(map(IPv6Network, ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96")))
-_HOST_NAME = re.compile(r"(?=.{1,253}\Z)[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*")
 
 
 def parse_address(text: str) -> Address | None:
@@ -103,11 +107,6 @@ async def resolve_host(host: str, port: int) -> Sequence[str]:
     """
     entries = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(address[0]) for *_, address in entries))
-
-
-DEFAULT_PORTS = {"http": 80, "https": 443}
-
-_HOST_AND_PORT = re.compile(r"(?P<target>\[[^\]]*\](?:/[0-9]+)?|[^:\[\]]*):(?P<port>[0-9]{1,5})")
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,16 @@ from taoloop.tools.egress.texts import TEXTS
 _HEADER_NAME = re.compile(rb"[-!#$%&'*+.^_`|~0-9A-Za-z]+")
 _HEADER_VALUE = re.compile(rb"(?:[^\x00\s]+(?:[ \t]+[^\x00\s]+)*)?")
 
+CONNECT_TIMEOUT_S = 10.0
+"""The time limit for one address of a host; then the next one is tried."""
+
+_CORE_ERRORS = (
+    httpcore2.TimeoutException,
+    httpcore2.NetworkError,
+    httpcore2.ProtocolError,
+    httpcore2.UnsupportedProtocol,
+)
+
 
 def parse_url(text: str) -> httpx2.URL:
     """An http(s) URL as requests use it: without fragment, its host as it is looked up.
@@ -107,10 +117,6 @@ def root_reason(error: BaseException) -> str:
         reason = (getattr(inner, "strerror", None) or str(inner) or reason)[:200]
         inner = inner.__cause__
     return reason.rstrip(".") or type(error).__name__
-
-
-CONNECT_TIMEOUT_S = 10.0
-"""The time limit for one address of a host; then the next one is tried."""
 
 
 class CheckedBackend(httpcore2.AsyncNetworkBackend):
@@ -284,14 +290,6 @@ def _is_stream(request: httpx2.Request, response: httpx2.Response) -> bool:
     """Whether a response is a requested event stream, whose reader limits the size of each event."""
     kind, accepted = "text/event-stream", request.headers.get("accept", "")
     return response.status_code == 200 and media_type_of(response.headers) == kind and kind in accepted
-
-
-_CORE_ERRORS = (
-    httpcore2.TimeoutException,
-    httpcore2.NetworkError,
-    httpcore2.ProtocolError,
-    httpcore2.UnsupportedProtocol,
-)
 
 
 def _to_httpx_error(error: Exception) -> httpx2.TransportError:

@@ -27,6 +27,24 @@ from taoloop.tools.toolbox import LoadProblem
 
 _CORRECT = "Correct the schemas of its parameters and body in the document."
 
+_TIERS: Mapping[str, Tier] = {
+    **dict.fromkeys(("GET", "HEAD", "OPTIONS", "TRACE", "QUERY"), "read"),
+    **dict.fromkeys(("POST", "PUT", "PATCH"), "write"),
+    "DELETE": "destructive",
+}
+_MAX_PURPOSE, _MAX_WHEN, _MAX_ADVICE, _MAX_RETURNS = 600, 300, 120, 240
+_MAX_ERRORS, _MAX_EXAMPLE = 8, 600
+MAX_TOOL_DESCRIPTION = 1_024
+"""The length of a tool description that every provider accepts."""
+
+_USE = re.compile(r"(?:use (?:this|it|when|for)|call this|useful (?:for|when|if))\b", re.IGNORECASE)
+_AVOID = re.compile(
+    r"(?:do not|don't|never|avoid|not (?:for|to be)|please do not|this (?:endpoint|method|operation|api) "
+    r"(?:is deprecated|does not|cannot|will be removed|must not|should not))\b|deprecated|不要|不用于|请勿|仅限",
+    re.IGNORECASE,
+)
+_FILE_NOTE = "A file: its text, or a data: URL with its bytes in base64."
+
 
 def build_plan(source: OpenapiSource, document: SourceBytes) -> Plan:
     """The plan of a source for the bytes of its document.
@@ -62,24 +80,6 @@ def _plan_tool(operation: Operation, source: OpenapiSource, *, listed: bool) -> 
         whole_schema=whole_schema if shown_schema is not whole_schema else None,
         original_names=original_names,
     )
-
-
-_TIERS: Mapping[str, Tier] = {
-    **dict.fromkeys(("GET", "HEAD", "OPTIONS", "TRACE", "QUERY"), "read"),
-    **dict.fromkeys(("POST", "PUT", "PATCH"), "write"),
-    "DELETE": "destructive",
-}
-_MAX_PURPOSE, _MAX_WHEN, _MAX_ADVICE, _MAX_RETURNS = 600, 300, 120, 240
-_MAX_ERRORS, _MAX_EXAMPLE = 8, 600
-MAX_TOOL_DESCRIPTION = 1_024
-"""The length of a tool description that every provider accepts."""
-_USE = re.compile(r"(?:use (?:this|it|when|for)|call this|useful (?:for|when|if))\b", re.IGNORECASE)
-_AVOID = re.compile(
-    r"(?:do not|don't|never|avoid|not (?:for|to be)|please do not|this (?:endpoint|method|operation|api) "
-    r"(?:is deprecated|does not|cannot|will be removed|must not|should not))\b|deprecated|不要|不用于|请勿|仅限",
-    re.IGNORECASE,
-)
-_FILE_NOTE = "A file: its text, or a data: URL with its bytes in base64."
 
 
 def card_of(operation: Operation, source: OpenapiSource) -> ToolCard:

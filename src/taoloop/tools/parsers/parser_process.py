@@ -20,6 +20,16 @@ from taoloop.tools.parsers.isolated_parser import ParserKind, UnreadableFileErro
 
 _EXTRA = {"html": "web", "text": "web", "pdf": "documents"}
 
+_MAX_LISTED = 10
+_HIDING_STYLE = re.compile(
+    r"display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)|opacity\s*:\s*0*\.?0+\s*(?:[;%!]|$)"
+    r"|font-size\s*:\s*0*\.?0+\s*(?:[a-z%;!]|$)",
+    re.IGNORECASE,
+)
+_CSS_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_MAX_LINK_CHARS = 2_000
+_ELEMENT_NODE = 1  # the type of a node that is an element
+
 
 def serve(requests: BinaryIO, replies: BinaryIO, max_memory_bytes: int) -> None:
     """Parse the file of each request until the parent closes the pipe."""
@@ -93,9 +103,6 @@ def _set_limit(kind: int, value: int, *, keeps_hard: bool = False) -> None:
         resource.setrlimit(kind, (soft, hard if keeps_hard else soft))
 
 
-_MAX_LISTED = 10
-
-
 def read_pdf(data: bytes, *, max_pages: int, max_chars: int) -> Iterator[dict[str, Any]]:
     """Each page as `{"page": number, "text": …}`, then `{"notes": …}` about what could not be read.
 
@@ -141,16 +148,6 @@ def read_pdf(data: bytes, *, max_pages: int, max_chars: int) -> Iterator[dict[st
         listed = ", ".join(map(str, failed[:_MAX_LISTED])) + (" …" if len(failed) > _MAX_LISTED else "")
         notes.append(f"{len(failed)} of its {count} pages cannot be read: {listed}")
     yield {"notes": notes}
-
-
-_HIDING_STYLE = re.compile(
-    r"display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)|opacity\s*:\s*0*\.?0+\s*(?:[;%!]|$)"
-    r"|font-size\s*:\s*0*\.?0+\s*(?:[a-z%;!]|$)",
-    re.IGNORECASE,
-)
-_CSS_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
-_MAX_LINK_CHARS = 2_000
-_ELEMENT_NODE = 1  # the type of a node that is an element
 
 
 def read_page(body: bytes, *, charset: str, url: str, links: bool, max_chars: int) -> dict[str, Any]:

@@ -32,6 +32,57 @@ from taoloop.tools.toolbox import LoadProblem, LoadResult
 if TYPE_CHECKING:
     import ssl
 
+_ACCEPT = "text/html,application/xhtml+xml,application/json;q=0.9,text/*;q=0.9,*/*;q=0.5"
+_HTML_TYPES = ("text/html", "application/xhtml+xml")
+_JSON_TYPE = re.compile(r"(?:application|text)/(?:[\w.+-]+\+)?json")
+_TEXT_TYPE = re.compile(
+    r"text/.*|.*\+(?:xml|yaml)|application/(?:xml|(?:x-)?javascript|ecmascript|(?:x-)?yaml|toml|sql|graphql|x-sh"
+    r"|(?:x-)?ndjson|json-seq|jsonl|x-www-form-urlencoded|rtf|x-tex)"
+)
+_UNKNOWN_TYPES = ("", "application/octet-stream", "application/x-unknown")
+_LOOKS_LIKE_HTML = re.compile(rb"<(?:!doctype\s+html|html|head|body)[\s>]", re.IGNORECASE)
+_BLOCKING_BYTES = 100_000  # a larger JSON body is parsed in a thread, so that it does not block the event loop
+_PARSE_S = 10.0  # time limit for parsing a page; pages of 5 MB take 1 to 5 s
+_PARSE_MEMORY = 1 << 30
+_PARSER_THREADS = ThreadPoolExecutor(4, "taoloop-pages")  # separate: the threads of the loop resolve host names
+_TEXTS = TextCatalog(
+    en={
+        "data": "data",
+        "binary": "{media_type}, not text: {size:,} bytes, in base64.",
+        "cut": "Only the first {max_bytes:,} bytes were read; there is more.",
+        "too_large": "{url} is {media_type} of more than {max_bytes:,} bytes.",
+        "too_large_hint": "Use the URL of a smaller part.",
+        "unreadable": "The response cannot be read as text: {reason}.",
+        "unreadable_timeout": "The response cannot be read as text: parsing it takes more than {seconds:g} s.",
+        "unreadable_hint": "Use another URL; the same one will fail again.",
+        "unreadable_timeout_hint": "Use another URL; the same one will fail again.",
+    },
+    zh={
+        "data": "数据",
+        "binary": "{media_type}，不是文本：{size:,} 字节，以 base64 表示。",
+        "cut": "只读取了前 {max_bytes:,} 字节，后面还有内容。",
+        "too_large": "{url} 的内容（{media_type}）超过 {max_bytes:,} 字节。",
+        "too_large_hint": "请使用只含一部分内容的 URL。",
+        "unreadable": "无法将响应解析为文本：{reason}。",
+        "unreadable_timeout": "无法将响应解析为文本：解析时间超过 {seconds:g} 秒。",
+        "unreadable_hint": "请使用其他 URL；同一个 URL 会再次失败。",
+        "unreadable_timeout_hint": "请使用其他 URL；同一个 URL 会再次失败。",
+    },
+)
+_ERRORS = (
+    ErrorCard(code="bad_url", advice="Give a complete URL such as https://example.com/page."),
+    ErrorCard(code="egress_refused", advice="Use another URL; this one may not be reached from here."),
+    ErrorCard(code="name_not_found", retryable=True, advice="Check the spelling of the host."),
+    ErrorCard(code="connection_failed", retryable=True, advice="Check the URL, or try again later."),
+    ErrorCard(code="tls_failed", advice="Use another URL; this server cannot be trusted."),
+    ErrorCard(code="http_timeout", retryable=True, advice="Try again later, or use another URL."),
+    ErrorCard(code="http_broken", retryable=True, advice="Try again once, or use another URL."),
+    ErrorCard(code="too_large", advice="Use the URL of a smaller part."),
+    ErrorCard(code="wrong_type", advice="Use the URL of another representation."),
+    ErrorCard(code="too_many_redirects", advice="Use the final URL of the page."),
+    ErrorCard(code="unreadable", advice="Use another URL."),
+)
+
 
 @dataclass(frozen=True, kw_only=True)
 class FetchSettings:
@@ -104,59 +155,6 @@ class FetchSettings:
         return EgressRules(
             allow=self.allow, deny=self.deny, only_allowed=self.only_allowed, schemes=self.schemes, ports=self.ports
         )
-
-
-_ACCEPT = "text/html,application/xhtml+xml,application/json;q=0.9,text/*;q=0.9,*/*;q=0.5"
-_HTML_TYPES = ("text/html", "application/xhtml+xml")
-_JSON_TYPE = re.compile(r"(?:application|text)/(?:[\w.+-]+\+)?json")
-_TEXT_TYPE = re.compile(
-    r"text/.*|.*\+(?:xml|yaml)|application/(?:xml|(?:x-)?javascript|ecmascript|(?:x-)?yaml|toml|sql|graphql|x-sh"
-    r"|(?:x-)?ndjson|json-seq|jsonl|x-www-form-urlencoded|rtf|x-tex)"
-)
-_UNKNOWN_TYPES = ("", "application/octet-stream", "application/x-unknown")
-_LOOKS_LIKE_HTML = re.compile(rb"<(?:!doctype\s+html|html|head|body)[\s>]", re.IGNORECASE)
-_BLOCKING_BYTES = 100_000  # a larger JSON body is parsed in a thread, so that it does not block the event loop
-_PARSE_S = 10.0  # time limit for parsing a page; pages of 5 MB take 1 to 5 s
-_PARSE_MEMORY = 1 << 30
-_PARSER_THREADS = ThreadPoolExecutor(4, "taoloop-pages")  # separate: the threads of the loop resolve host names
-
-_TEXTS = TextCatalog(
-    en={
-        "data": "data",
-        "binary": "{media_type}, not text: {size:,} bytes, in base64.",
-        "cut": "Only the first {max_bytes:,} bytes were read; there is more.",
-        "too_large": "{url} is {media_type} of more than {max_bytes:,} bytes.",
-        "too_large_hint": "Use the URL of a smaller part.",
-        "unreadable": "The response cannot be read as text: {reason}.",
-        "unreadable_timeout": "The response cannot be read as text: parsing it takes more than {seconds:g} s.",
-        "unreadable_hint": "Use another URL; the same one will fail again.",
-        "unreadable_timeout_hint": "Use another URL; the same one will fail again.",
-    },
-    zh={
-        "data": "数据",
-        "binary": "{media_type}，不是文本：{size:,} 字节，以 base64 表示。",
-        "cut": "只读取了前 {max_bytes:,} 字节，后面还有内容。",
-        "too_large": "{url} 的内容（{media_type}）超过 {max_bytes:,} 字节。",
-        "too_large_hint": "请使用只含一部分内容的 URL。",
-        "unreadable": "无法将响应解析为文本：{reason}。",
-        "unreadable_timeout": "无法将响应解析为文本：解析时间超过 {seconds:g} 秒。",
-        "unreadable_hint": "请使用其他 URL；同一个 URL 会再次失败。",
-        "unreadable_timeout_hint": "请使用其他 URL；同一个 URL 会再次失败。",
-    },
-)
-_ERRORS = (
-    ErrorCard(code="bad_url", advice="Give a complete URL such as https://example.com/page."),
-    ErrorCard(code="egress_refused", advice="Use another URL; this one may not be reached from here."),
-    ErrorCard(code="name_not_found", retryable=True, advice="Check the spelling of the host."),
-    ErrorCard(code="connection_failed", retryable=True, advice="Check the URL, or try again later."),
-    ErrorCard(code="tls_failed", advice="Use another URL; this server cannot be trusted."),
-    ErrorCard(code="http_timeout", retryable=True, advice="Try again later, or use another URL."),
-    ErrorCard(code="http_broken", retryable=True, advice="Try again once, or use another URL."),
-    ErrorCard(code="too_large", advice="Use the URL of a smaller part."),
-    ErrorCard(code="wrong_type", advice="Use the URL of another representation."),
-    ErrorCard(code="too_many_redirects", advice="Use the final URL of the page."),
-    ErrorCard(code="unreadable", advice="Use another URL."),
-)
 
 
 class Fetched(TypedDict):

@@ -25,6 +25,15 @@ _STYLES: Mapping[str, tuple[str, ...]] = {
 _CLIENT_HEADERS = frozenset({"accept", "content-type", "authorization"})  # the specification ignores these parameters
 _TEMPLATE = re.compile(r"\{([^{}/]*)\}")
 
+_KIND_ORDER: tuple[BodyKind, ...] = ("json", "form", "multipart", "text", "binary")
+_TEXT_TYPES = frozenset(
+    {"application/sdp", "application/graphql", "application/x-ndjson", "application/jsonl", "application/yaml"}
+)
+_FORM_STYLES = ("form", "spaceDelimited", "pipeDelimited", "tabDelimited", "deepObject")
+_MAX_DESCRIPTION = 600
+_SENDABLE_FORMS = "Bodies can be sent as JSON, as a form, as multipart, as text and as bytes."
+"""The hint for a body of another media type."""
+
 
 def read_parameters(
     nodes: list[ResolvedNode], path: str, components: Components, problems: ProblemLog
@@ -97,16 +106,6 @@ def _with_example(schema: Mapping[str, Any], node: Mapping[str, Any]) -> Mapping
     fits = schema.get("type") == "string" if isinstance(example, str) else isinstance(example, int | float)
     is_short = not isinstance(example, str) or 0 < len(example) <= 60
     return {**schema, "examples": [example]} if fits and is_short and not isinstance(example, bool) else schema
-
-
-_KIND_ORDER: tuple[BodyKind, ...] = ("json", "form", "multipart", "text", "binary")
-_TEXT_TYPES = frozenset(
-    {"application/sdp", "application/graphql", "application/x-ndjson", "application/jsonl", "application/yaml"}
-)
-_FORM_STYLES = ("form", "spaceDelimited", "pipeDelimited", "tabDelimited", "deepObject")
-_MAX_DESCRIPTION = 600
-_SENDABLE_FORMS = "Bodies can be sent as JSON, as a form, as multipart, as text and as bytes."
-"""The hint for a body of another media type."""
 
 
 def read_body(

@@ -24,6 +24,8 @@ from taoloop.tools.openapi.settings import OpenapiSource
 _VARIABLE = re.compile(r"\{([^{}]*)\}")
 _GIVE_BASE_URL = "Set `base_url`."
 
+Security = tuple[Mapping[str, tuple[str, ...]], ...]
+
 
 def server_addresses(
     servers: Sequence[Any], document_url: str, source: OpenapiSource, problems: ProblemLog, document_path: str
@@ -90,9 +92,6 @@ def _fill_variables(server: Mapping[str, Any], source: OpenapiSource) -> str:
             raise UnusablePartError(f"The server's variable {name!r} cannot be {value!r}.", hint)
         address = address.replace(f"{{{name}}}", str(value))
     return address
-
-
-Security = tuple[Mapping[str, tuple[str, ...]], ...]
 
 
 def read_schemes(root: Mapping[str, Any], references: References, uri: str, problems: ProblemLog) -> dict[str, Scheme]:

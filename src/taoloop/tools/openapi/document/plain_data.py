@@ -21,6 +21,10 @@ _HEADING = re.compile(r"^\s{0,3}(?:#{1,6}\s+|>\s?|[=-]{3,}\s*$|```.*$)", re.MULT
 _STRONG = re.compile(r"(\*\*|__)(?=\S)(.{1,300}?)(?<=\S)\1")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9`'\"(])|(?<=[。!?！？])")
 
+MAX_PROBLEMS = 200
+CORRECT = "Correct this part of the document."
+"""The hint for most problems."""
+
 
 def plain_text(value: Any) -> str:
     """A description as one line without Markdown and HTML; empty if it is not a string."""
@@ -49,11 +53,6 @@ def shorten(value: Any, max_chars: int) -> str:
 def sentences(text: str) -> list[str]:
     """The sentences of a plain text."""
     return [part.strip() for part in _SENTENCE.split(text) if part.strip()]
-
-
-MAX_PROBLEMS = 200
-CORRECT = "Correct this part of the document."
-"""The hint for most problems."""
 
 
 class UnusablePartError(ValueError):

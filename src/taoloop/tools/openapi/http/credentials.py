@@ -26,6 +26,16 @@ from taoloop.tools.openapi.texts import TEXTS
 
 Alternative = Mapping[str, tuple[str, ...]]
 
+RENEWAL_MARGIN_S = 30.0
+"""A token is renewed this many seconds before it expires."""
+
+DEFAULT_LIFETIME_S = 300.0
+"""The lifetime of a token whose server does not state one."""
+
+_MAX_SHOWN_CHARS = 300
+Post = Callable[[str, Mapping[str, str], bytes], Awaitable[EgressResponse]]
+"""Sends a POST to an address with headers and a body."""
+
 
 @dataclass(slots=True)
 class RequestParts:
@@ -191,18 +201,6 @@ def _describe_scheme(operation: Operation, name: str) -> str:
     scheme = operation.schemes.get(name)
     description = TEXTS.run_text("not_in_document") if scheme is None else scheme.description or scheme.kind
     return f"{name} ({description})"
-
-
-RENEWAL_MARGIN_S = 30.0
-"""A token is renewed this many seconds before it expires."""
-
-DEFAULT_LIFETIME_S = 300.0
-"""The lifetime of a token whose server does not state one."""
-
-_MAX_SHOWN_CHARS = 300
-
-Post = Callable[[str, Mapping[str, str], bytes], Awaitable[EgressResponse]]
-"""Sends a POST to an address with headers and a body."""
 
 
 class OAuthTokens:

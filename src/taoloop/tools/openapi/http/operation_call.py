@@ -39,6 +39,12 @@ from taoloop.tools.tool import Checker, Tool, ToolContext, ToolOutput, expected_
 MAX_PAUSE_S = 30.0
 """If a server asks for a longer pause, the call ends instead."""
 
+MAX_REPLY_BYTES = 4_000_000
+"""The maximum size of a response, after decompression."""
+
+_CONTEXT = "the context of the call"  # no argument has this name
+_ACCEPT = "application/json, text/*;q=0.8, */*;q=0.5"
+
 
 @dataclass(frozen=True, slots=True)
 class RetryClock:
@@ -84,13 +90,6 @@ def retry_after_s(retry_after: str, now: float) -> float | None:
         return parsedate_to_datetime(text).timestamp() - now
     except (ValueError, TypeError, OverflowError):
         return None
-
-
-MAX_REPLY_BYTES = 4_000_000
-"""The maximum size of a response, after decompression."""
-
-_CONTEXT = "the context of the call"  # no argument has this name
-_ACCEPT = "application/json, text/*;q=0.8, */*;q=0.5"
 
 
 class ApiClient:

@@ -40,6 +40,9 @@ from taoloop.tools.openapi.texts import TEXTS
 
 _DATA_PREFIX = "data:"
 
+_PLACEHOLDER = re.compile(r"\{([^{}/]*)\}")
+_PATH_SAFE = "/:@!$&'()*+,;=~%?"
+
 
 @dataclass(frozen=True, slots=True)
 class EncodedBody:
@@ -198,10 +201,6 @@ def _is_file(rule: Mapping[str, Any]) -> bool:
 def _quote_parameter(name: str) -> str:
     """A name for use between quotes in a header, escaped as browsers do it."""
     return name.replace('"', "%22").replace("\r", "%0D").replace("\n", "%0A")
-
-
-_PLACEHOLDER = re.compile(r"\{([^{}/]*)\}")
-_PATH_SAFE = "/:@!$&'()*+,;=~%?"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
