@@ -140,7 +140,7 @@ def test_of_a_change_that_is_stopped_under_way_nobody_knows(shell: Shell, name: 
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=20)
     assert process.returncode == 130
-    assert ("it may have happened or not. Look before you repeat it" in err) is told
+    assert ("it may have happened or not. Check before you repeat it" in err) is told
     if told:
         run_id = err.partition("tao show ")[2].split()[0]
         assert name in shell("show", run_id, "--db", "runs.db", code=0).out

@@ -35,7 +35,7 @@ from taoloop.cli.exit_codes import OF_STATUS, TABLE
         ),
         (
             ["run", "x", "--model", "replay:none.jsonl"],
-            "'none.jsonl' cannot be read: No such file or directory. Check the path, or record one",
+            "'none.jsonl' cannot be read: No such file or directory. Record one with: tao show RUN_ID",
         ),
         (["run", "x", "--model", "scripted:bad.yaml"], "not a list of replies"),
         (
