@@ -21,6 +21,7 @@ from taoloop.core.text import (
     message_tokens,
     truncate_to_tokens,
 )
+from taoloop.errors import ToolError
 
 
 @pytest.mark.parametrize(
@@ -123,3 +124,17 @@ def test_every_lazy_pattern_of_the_runtime_compiles() -> None:
     for pattern in patterns:
         if pattern.pattern != "(":  # that of the test above
             pattern.match("")
+
+
+def test_an_error_of_a_catalogue_has_its_text_and_its_hint() -> None:
+    en = {"gone": "{path} is gone.", "gone_hint": "Search for {path}.", "late": "Too late."}
+    texts = TextCatalog(en=en, zh={**en, "gone_hint": "请搜索 {path}。"})
+    error = texts.run_error(ToolError, "gone", {"path": "a.txt"}, code="not_found")
+    assert (error.message, error.hint, error.code) == ("a.txt is gone.", "Search for a.txt.", "not_found")
+    assert texts.run_error(ToolError, "gone", {"path": "a"}, hint="Wait.").hint == "Wait."
+    assert texts.run_error(ToolError, "late").hint == ""
+    token = RUN_LANGUAGE.set("zh")
+    try:
+        assert texts.run_error(ToolError, "gone", {"path": "a.txt"}).hint == "请搜索 a.txt。"
+    finally:
+        RUN_LANGUAGE.reset(token)
