@@ -47,13 +47,13 @@ def judge_calls(trace: Trace, effect: RequestCalls, check: Check, judge: Judge, 
                 verdict = Verdict(kind="deny", reasons=(fault.message,))
         add(_action_requested(agent.policy, effect.step, call_id, call, args, card, verdict))
         if fault is not None:
-            refusals.append(refused_observation(call_id, fault))
+            refusals.append(failed_observation(call_id, fault))
     for refused in refusals:
         add(refused)
 
 
-def refused_observation(call_id: str, fault: Fault) -> Observed:
-    """The observation of a call that was not run."""
+def failed_observation(call_id: str, fault: Fault) -> Observed:
+    """The observation of a call that gives the model no output: it was refused, or its outcome is unknown."""
     return Observed(call_id=call_id, ok=False, output="", error=fault)
 
 

@@ -1,8 +1,8 @@
-"""The verdict on one call: the operator's rules, then budgets, then the table of the profile. Pure.
+"""The verdict on one call: the operator's rules, then the table of the profile. Pure.
 
-The order is always the same: rules of the operator (the first that matches the call decides), what the operator or a
-person approved in advance, and the table of the profile, which distinguishes what the model decided before and after it
-had seen untrusted text.
+The order is always the same: rules of the operator (the first that matches the call decides); the table of the profile,
+which distinguishes what the model decided before and after it had seen untrusted text; and where the table does not
+allow a call, what was fixed or approved in advance.
 """
 
 from __future__ import annotations
@@ -161,22 +161,22 @@ def _describe(start: str, value: object, render: Callable[[object], str]) -> str
 
 
 def _judge_by_table(trace: Trace, policy: Policy, action: Action, card: ToolCard, *, filled: bool) -> Verdict:
-    args, labels = action.args, sources_of(trace, policy)
-    features = _features_of(labels, policy, card, args, tainted=labels.tainted or filled)
+    args, provenance = action.args, sources_of(trace, policy)
+    features = _features_of(provenance, policy, card, args, tainted=provenance.tainted or filled)
     row = risk_class(features)
     kind = profile_verdict(policy.profile, row)
     if kind == "allow":
         name = row if row in ("read", "draft", "wanted", "read_out_known") else "autonomous"
         return _verdict(trace, card, "allow", row, (name,))
     if policy.profile not in ("read-only", "locked"):
-        if labels.is_precommitted(call_digest(action.tool, args)):
+        if provenance.is_precommitted(call_digest(action.tool, args)):
             return _verdict(trace, card, "allow", "committed", ("committed",))
         if row != "foreign_destructive" and (card.tier or "destructive") in trace.approved_tiers:
             return _verdict(trace, card, "allow", "operator", ("operator_tier",))
     sources = argument_sources(trace, args, card.role, filled=filled)
-    if kind == "ask" and labels.is_granted(action.tool, row) and not is_high_risk(card, sources):
+    if kind == "ask" and provenance.is_granted(action.tool, row) and not is_high_risk(card, sources):
         return _verdict(trace, card, "allow", row, ("granted",))
-    codes = tuple(_reason_codes(policy, features, row, card, sources, filled=filled and not labels.tainted))
+    codes = tuple(_reason_codes(policy, features, row, card, sources, filled=filled and not provenance.tainted))
     return _verdict(trace, card, kind, row, codes, sources)
 
 
@@ -189,21 +189,21 @@ def _verdict(
     return Verdict(kind=kind, reasons=tuple(texts), rule=rule, sources=sources, reason_codes=codes)
 
 
-def _features_of(labels: Provenance, policy: Policy, card: ToolCard, args: Any, *, tainted: bool) -> CallFeatures:
+def _features_of(provenance: Provenance, policy: Policy, card: ToolCard, args: Any, *, tainted: bool) -> CallFeatures:
     out = card.sends_out(args)
     if card.tier in ("read", "draft"):
-        known_places = out and tainted and _goes_to_known_hosts(labels, policy, card, args)
+        known_places = out and tainted and _goes_to_known_hosts(provenance, policy, card, args)
         return CallFeatures(tier=card.tier, out=out, tainted=tainted, known_places=known_places)
-    pinned = labels.is_intended(card)
+    pinned = provenance.is_intended(card)
     arguments = {name: value for name, value in args.items() if value is not None} if isinstance(args, Mapping) else {}
-    unendorsed = [name for name, value in arguments.items() if not labels.is_endorsed(card, name, value)]
+    unendorsed = [name for name, value in arguments.items() if not provenance.is_endorsed(card, name, value)]
     aim_names = [name for name, value in arguments.items() if _is_aim(card.role(name)) and _names_something(value)]
     return CallFeatures(
         tier=card.tier,
         out=out,
         tainted=tainted,
         pinned=pinned,
-        fixed=labels.pinned is not None,
+        fixed=provenance.pinned is not None,
         endorsed=all(card.role(name) == "content" for name in unendorsed),
         exact=not unendorsed,
         aimed=bool(aim_names) and not any(name in unendorsed for name in aim_names),
@@ -219,24 +219,24 @@ def _names_something(value: Any) -> bool:
     return any(part is not None and part != "" for _, part in leaves(value))
 
 
-def _goes_to_known_hosts(labels: Provenance, policy: Policy, card: ToolCard, args: Any) -> bool:
+def _goes_to_known_hosts(provenance: Provenance, policy: Policy, card: ToolCard, args: Any) -> bool:
     """Whether the task names every destination of a read, or its host is allowed; and everything else that is sent."""
     arguments = args.items() if isinstance(args, Mapping) else ()
     for name, value in arguments:
         if card.role(name) == "minor" and name in card.parameters:
             continue
-        if any(not labels.words.has_phrase(key) for key in unforeseen_names(card, {name: value})):
+        if any(not provenance.words.has_phrase(key) for key in unforeseen_names(card, {name: value})):
             return False
-        if not all(_is_known_destination(labels, policy, card, name, part) for _, part in leaves(value)):
+        if not all(_is_known_destination(provenance, policy, card, name, part) for _, part in leaves(value)):
             return False
     return True
 
 
-def _is_known_destination(labels: Provenance, policy: Policy, card: ToolCard, name: str, value: Any) -> bool:
-    if value is None or value == "" or labels.has_address(value):
+def _is_known_destination(provenance: Provenance, policy: Policy, card: ToolCard, name: str, value: Any) -> bool:
+    if value is None or value == "" or provenance.has_address(value):
         return True
     takes_address = card.is_address(name)
-    if not takes_address and labels.is_trusted_value(value, card.role(name)):
+    if not takes_address and provenance.is_trusted_value(value, card.role(name)):
         return True
     sends = isinstance(card.egress, tuple) and name in card.egress
     host = host_of(value) if (takes_address or sends) and isinstance(value, str) and URL.fullmatch(value) else None

@@ -8,13 +8,15 @@ The idea: do not judge the model, judge where each value came from. The view is 
 keeps the texts that a person or the operator wrote (`words`: task, user turns, notes, instructions, values that a
 person vouched for) and the ids and outputs of tools that the operator trusts. Everything else that comes back from the
 world sets `tainted`, once and for good: summaries and notes of the model inherit what it has seen. From then on a value
-counts only if it appears in a trusted text, by typed equality (`value_match`): an address equals an address, a number
-a number, never by resemblance.
+is endorsed only if it appears in a trusted text, by typed equality (`value_match`): an address equals an address, a
+number a number, never by resemblance.
 
 The invariant: only `run_started`, notes by people, approvals and outputs of trusted tools can make a value trusted, and
-nothing that a tool, a server or the model wrote can. After the first untrusted output, every value of a call with
-effects that runs without a question was written by a person or vouched for by the operator. Whatever was not
-understood (a cut output, an unknown card, a key that no schema names) stays untrusted.
+nothing that a tool, a server or the model wrote can. What follows from that is in `profiles.risk_class`: after the
+first untrusted output, a write runs without a question only if it sends nothing out, the task calls for its tool, and
+each argument is endorsed (`content`, which others read, and `minor`, on which nothing depends, need not be), unless a
+rule, an approval in advance, or the profile `autonomous` allows it. Whatever was not understood (a cut output, an
+unknown card, a key that no schema names) stays untrusted.
 
 Tested in tests/policy/test_provenance.py (what taints, what is trusted), test_value_match.py (equality, and time
 proportional to the text), test_judge.py (the verdicts that follow), and against a model that obeys every injection in

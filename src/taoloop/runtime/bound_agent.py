@@ -39,9 +39,6 @@ from taoloop.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
     from taoloop.core.decision import AnswerCheck
-    from taoloop.core.trace import Trace
-    from taoloop.journals.base import Journal
-    from taoloop.models.base import Model
     from taoloop.models.wrappers.build import BuiltModel
     from taoloop.runtime.engine.handle_resolver import HandleResolver
     from taoloop.runtime.output_type import OutputValidator

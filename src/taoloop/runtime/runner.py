@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from taoloop.core.action_requests import judge_calls, refused_observation
+from taoloop.core.action_requests import failed_observation, judge_calls
 from taoloop.core.cards.decimals import carry_over_literals, decimal_literals
 from taoloop.core.cards.tool_card import TIERS, ToolCard
 from taoloop.core.decision import AnswerCheck, Call, call_digest
@@ -384,7 +384,7 @@ class Runner:
             if call.attempts > 1:  # this attempt did not happen; earlier ones may have
                 self.note(InDoubt(call_id=call_id, reason=NO_OUTCOME))
                 return
-            self.note(refused_observation(call_id, fault_of(error, self._clean)))
+            self.note(failed_observation(call_id, fault_of(error, self._clean)))
             return
         is_alone = share is None and self._handles is None
         parent = None if is_alone else self._parent_for(tool, share, requested.step)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from taoloop.core.action_requests import refused_observation
+from taoloop.core.action_requests import failed_observation
 from taoloop.core.events import Fact, Fault, InDoubt, Observed
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import NO_OUTCOME, PROBE, TIMED_OUT, CallView
@@ -123,11 +123,11 @@ def _unknown_outcome(trace: Trace, call: CallView) -> Observed:
     if settled is not None and settled.by != PROBE and settled.note:
         message = f"{message} {settled.by}: {settled.note}"
     fault = Fault(code="in_doubt", message=message, hint=TEXTS.text(language, "unknown_hint"))
-    return refused_observation(call.requested.call_id, fault)
+    return failed_observation(call.requested.call_id, fault)
 
 
 def _not_done_outcome(trace: Trace, call: CallView) -> Observed:
     language = trace.agent.language
     message = TEXTS.text(language, "not_done", count=call.attempts)
     fault = Fault(code="not_done", message=message, hint=TEXTS.text(language, "not_done_hint"))
-    return refused_observation(call.requested.call_id, fault)
+    return failed_observation(call.requested.call_id, fault)

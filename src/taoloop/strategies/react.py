@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import takewhile
 
-from taoloop.core.action_requests import refused_observation
+from taoloop.core.action_requests import failed_observation
 from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.cards.tool_search import unwrap_call_tool
 from taoloop.core.decision import Act, Answer, cited_ids
@@ -244,7 +244,7 @@ def _refusal(trace: Trace, call: CallView) -> Observed | None:
     note = approval.note.rstrip(".。") or TEXTS.text(language, "no_reason")
     name = "timed_out_approval" if approval.by == TIMEOUT else "refused"
     message, hint = TEXTS.text(language, name, note=note), TEXTS.text(language, "refused_hint")
-    return refused_observation(call.requested.call_id, Fault(code="refused", message=message, hint=hint))
+    return failed_observation(call.requested.call_id, Fault(code="refused", message=message, hint=hint))
 
 
 def _runs_in_parallel(trace: Trace, call: CallView) -> bool:

@@ -221,7 +221,8 @@ class RunSession:
                     stopper.drive(self._run_agent(stopper.guard(listen), view.hears))
             except TaoError as error:
                 failure = error
-        code = self._print_outcome(stopper, view, stream)
+        self._print_outcome(stopper, view, stream)
+        code = self._exit_code(stopper)
         if failure is not None:
             raise failure
         return code
@@ -264,8 +265,13 @@ class RunSession:
         """One line on standard error, in the language that shows the run."""
         print_stderr(translate(text, view_language(self.language, sys.stderr), **values))
 
-    def _print_outcome(self, stopper: SignalStopper, view: JsonView | LiveView, stream: TextIO) -> int:
-        """The last lines, and the exit code."""
+    def _print_outcome(self, stopper: SignalStopper, view: JsonView | LiveView, stream: TextIO) -> None:
+        """The last lines: a summary, and the commands that decide on what waits and resume the run.
+
+        Raises:
+            BrokenPipeError: nobody reads the output any more.
+            OutputError: the output could not be written.
+        """
         trace = self.trace
         if stopper.code == exits.BROKEN_PIPE:
             raise BrokenPipeError
@@ -285,6 +291,10 @@ class RunSession:
                 stream.flush()
             elif command is not None:
                 self.report(text, command=command)
+
+    def _exit_code(self, stopper: SignalStopper) -> int:
+        """That of the signal that stopped the run, else that of its status."""
+        status = self.trace.status
         if stopper.code is not None and status in ("stopped", "running"):
             return stopper.code
         return exits.FOUND if status == "running" else exits.OF_STATUS[status]
