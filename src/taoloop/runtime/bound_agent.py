@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -62,7 +63,7 @@ class BoundAgent:
     """
 
     def __init__(self, settings: AgentSettings) -> None:
-        self.settings = settings
+        self.settings = copy(settings)  # a reference back to the agent would leave both to the garbage collector
         self.memory_journal = MemoryJournal(keep=MEMORY_RUNS)
         self.has_recovered = False
         self._specs: dict[str, AgentSpec] = {}

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from taoloop.runtime.engine import time_limit as module
-from taoloop.runtime.engine.time_limit import within
+from taoloop.runtime.engine.time_limit import WaitTimer, within
 
 
 def timers() -> int:
@@ -237,3 +237,16 @@ def test_time_limits_inside_the_coroutine_are_its_own_affair(monkeypatch: pytest
         return 7
 
     assert asyncio.run(within(3600.0, patient(), LateError)) == 7
+
+
+def test_one_timer_serves_many_waits_and_moves_to_the_deadline_that_counts() -> None:
+    async def main() -> list[str]:
+        timer, outcomes = WaitTimer(), []
+        for limit_s, wait_s in ((0.02, 0.0), (5.0, 0.04), (0.02, 5.0), (5.0, 0.0)):
+            try:
+                outcomes.append(await within(limit_s, asyncio.sleep(wait_s, "in time"), lambda _: LateError(), timer))
+            except LateError:
+                outcomes.append("late")
+        return outcomes
+
+    assert asyncio.run(main()) == ["in time", "in time", "late", "in time"]

@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import types
+import weakref
 from collections.abc import Callable, Coroutine, Generator
+from contextvars import Context
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -92,10 +94,11 @@ class WaitTimer:
     """Cancels the task that started it after some seconds, unless it is stopped before. It can be started again.
 
     A timer of the event loop costs more than the rest of a short wait. So one that is kept is not cancelled: it stays
-    in the loop, and when its time comes it is set to the deadline that counts then (`benchmarks/many_agents.py`).
+    in the loop, and when its time comes it is set to the deadline that counts then (`benchmarks/many_agents.py`). What
+    stays there refers to nothing of the run: a weak reference, and a context without variables.
     """
 
-    __slots__ = ("_cancellations", "_deadline", "_handle", "_task", "expired")
+    __slots__ = ("__weakref__", "_cancellations", "_deadline", "_handle", "_task", "expired")
 
     def __init__(self) -> None:
         self._task: asyncio.Task[Any] | None = None
@@ -112,14 +115,18 @@ class WaitTimer:
             self._handle.cancel()
             self._handle = None
         if self._handle is None:
-            self._handle = loop.call_at(self._deadline, self._expire, loop)
+            self._schedule(loop)
 
-    def _expire(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _schedule(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._handle = loop.call_at(self._deadline, _expire, weakref.ref(self), loop, context=Context())
+
+    def expire(self, loop: asyncio.AbstractEventLoop) -> None:
+        """The timer of the loop has come to its time: cancel the task, or wait for the deadline that counts now."""
         handle, self._handle = self._handle, None
         if self._task is None or handle is None:
             return
         if handle.when() < self._deadline:
-            self._handle = loop.call_at(self._deadline, self._expire, loop)
+            self._schedule(loop)
             return
         self.expired = True
         self._task.cancel()
@@ -135,6 +142,11 @@ class WaitTimer:
             self._handle.cancel()
             self._handle = None
         return self.expired and task is not None and task.uncancel() <= self._cancellations
+
+
+def _expire(timer: weakref.ref[WaitTimer], loop: asyncio.AbstractEventLoop) -> None:
+    if (waiting := timer()) is not None:
+        waiting.expire(loop)
 
 
 def _current_task() -> asyncio.Task[Any]:
