@@ -221,8 +221,13 @@ class Attempt(NamedTuple):
     """What came of trying to take a call back: it happened, failed, may have happened, or waits to be finished."""
 
     how: Literal["done", "failed", "unclear", "open"]
+    """What came of it; `open`: the attempt was started and has no outcome yet."""
+
     by: str
+    """The call that compensates, as `RUN_ID:CALL_ID`."""
+
     why: str = ""
+    """For people: the error, or what is unclear."""
 
 
 def attempts(tree: RunTree) -> dict[tuple[str, str], Attempt]:
