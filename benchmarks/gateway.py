@@ -1,6 +1,6 @@
 """Figures of the gateway, each beside a bare server that passes requests on, in the same run and on the same model.
 
-    python benchmarks/gateway.py [--json] [--requests N] [--seconds S] [--litellm PATH/TO/litellm] [--ca …]
+    python benchmarks/gateway.py [--json] [--requests N] [--litellm PATH/TO/litellm]
 
 The model is a server on this machine. The gateway, the bare server and LiteLLM each get one CPU for themselves; the
 clients and the model share the others.

@@ -17,11 +17,11 @@ from taoloop.models.offline.task_values import extract_concepts
 
 #: Each sentence in English and in Chinese.
 _TEXTS = {
-    "act": ('For "{text}" the tool {tool} fits.', "“{text}”适合用工具 {tool}。"),
+    "act": ('For "{text}" the tool {tool} fits.', "可以用 {tool} 处理“{text}”。"),
     "again": ("{tool} spells this value otherwise; I try that.", "{tool} 中该值的写法不同；改用那种写法再试一次。"),
-    "done": ("All parts of the task are answered by observations.", "任务的各部分都已有观察结果。"),
+    "done": ("All parts of the task are answered by observations.", "所需信息已齐全。"),
     "result": ("The result is {value}.", "结果是 {value}。"),
-    "basis": ("Based on: {calls}.", "依据:{calls}。"),
+    "basis": ("Based on: {calls}.", "依据：{calls}。"),
     "cut": ("Only the first part of the output of {tool} was seen.", "{tool} 的输出只看到前一部分。"),
     "unfinished": ('Not finished: "{text}" was still open.', "尚未完成：“{text}”。"),
     "cannot": ("I cannot do this task: {why} The tools are: {names}.", "我做不了这个任务：{why}现有工具：{names}。"),
