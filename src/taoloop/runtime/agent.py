@@ -102,7 +102,7 @@ class Agent(AgentSettings):
         on_event: Listener | None = None,
         on_delta: DeltaListener | None = None,
     ) -> Result:
-        """Go on with a run that was stopped, reached a limit, waits for a person, or lost its process.
+        """Resume a run that was stopped, reached a limit, waits for a person, or lost its process.
 
         The run keeps its own description (prompts, dialect, cards); model, tool functions and approver are this
         agent's. `take_over` takes it from a process that is at work on it, which loses it at its next event.
