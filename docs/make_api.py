@@ -64,7 +64,8 @@ def _module_name(path: Path) -> str:
 
 def _path(module: str) -> Path:
     path = SOURCE.joinpath(*module.split("."))
-    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    package = path / "__init__.py"  # a folder alone may be left of a package that is a module now
+    return package if package.is_file() else path.with_suffix(".py")
 
 
 @cache
