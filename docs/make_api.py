@@ -30,6 +30,16 @@ def public_modules() -> list[str]:
     return [_module_name(path) for path in paths if "__all__" in _definitions(path)]
 
 
+def lazy_names(module: str) -> list[str]:
+    """The names that a package imports when they are first used; none for any other module."""
+    tables = [
+        node.args[1]
+        for node in ast.walk(_tree(_path(module)))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "lazy_exports"
+    ]
+    return sorted(name for table in tables for names in ast.literal_eval(table).values() for name in names.split())
+
+
 def page() -> str:
     """The whole page."""
     parts = [HEAD]
@@ -91,6 +101,8 @@ def _definitions(path: Path) -> dict[str, str | None]:
                 found[node.name] = ast.get_docstring(node)
             case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
                 found[name] = following.value.value if _is_text(following) else None
+            case ast.Assign(targets=[ast.Tuple(elts=targets)]):  # `__all__` of a package with lazy exports
+                found |= {target.id: None for target in targets if isinstance(target, ast.Name)}
     return found
 
 

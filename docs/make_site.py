@@ -83,15 +83,18 @@ def page_text(page: str, language: str) -> str:
         case "modules":
             text = _load_script("make_modules").page()
         case "api":
-            text = (
-                "# API\n\n"
-                + "\n\n".join(f"::: {module}" for module in _load_script("make_api").public_modules())
-                + "\n"
-            )
+            api = _load_script("make_api")
+            blocks = [_api_block(module, api.lazy_names(module)) for module in api.public_modules()]
+            text = "\n\n".join(["# API", *blocks]) + "\n"
         case _:
             path = DOCS / f"{page}{suffix}"
             text = (path if path.exists() else DOCS / f"{page}.md").read_text(encoding="utf-8")
     return site_links(plain_fences(text))
+
+
+def _api_block(module: str, lazy_names: list[str]) -> str:
+    """The instruction to show the public names of a module; those that it imports at their first use are listed."""
+    return f"::: {module}" + (f"\n    options:\n      members: {json.dumps(lazy_names)}" if lazy_names else "")
 
 
 def plain_fences(text: str) -> str:

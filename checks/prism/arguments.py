@@ -6,8 +6,7 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from hypothesis import HealthCheck, Phase, find, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, Phase, find, settings, strategies as st
 from hypothesis.errors import HypothesisException
 
 DEEPEST = 5

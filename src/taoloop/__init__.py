@@ -14,56 +14,30 @@ from taoloop.lazy_exports import lazy_exports
 from taoloop.moved_modules import MovedModuleFinder
 
 if TYPE_CHECKING:
-    from taoloop.core.agent_spec import Limits
-    from taoloop.core.cards.tool_card import ErrorCard, ExampleCard, ToolCard
-    from taoloop.core.events import Event
-    from taoloop.core.journal_connection import JournalConnection
-    from taoloop.core.trace import Trace
-    from taoloop.errors import TaoError, ToolError
-    from taoloop.journals.memory import MemoryJournal
-    from taoloop.journals.sqlite.journal import SqliteJournal
-    from taoloop.models.scripted import ScriptedModel
-    from taoloop.models.settings import Rate, Retry
-    from taoloop.runtime.after.recovery import recover
-    from taoloop.runtime.agent import Agent
-    from taoloop.runtime.approvals.request import ApprovalAnswer, ApprovalRequest
-    from taoloop.runtime.chat import Chat
-    from taoloop.runtime.result import Result
-    from taoloop.tools.function import tool
-    from taoloop.tools.tool import Tool, ToolContext
+    from taoloop.core.agent_spec import Limits as Limits
+    from taoloop.core.cards.tool_card import ErrorCard as ErrorCard, ExampleCard as ExampleCard, ToolCard as ToolCard
+    from taoloop.core.events import Event as Event
+    from taoloop.core.journal_connection import JournalConnection as JournalConnection
+    from taoloop.core.trace import Trace as Trace
+    from taoloop.errors import TaoError as TaoError, ToolError as ToolError
+    from taoloop.journals.memory import MemoryJournal as MemoryJournal
+    from taoloop.journals.sqlite.journal import SqliteJournal as SqliteJournal
+    from taoloop.models.scripted import ScriptedModel as ScriptedModel
+    from taoloop.models.settings import Rate as Rate, Retry as Retry
+    from taoloop.runtime.after.recovery import recover as recover
+    from taoloop.runtime.agent import Agent as Agent
+    from taoloop.runtime.approvals.request import ApprovalAnswer as ApprovalAnswer, ApprovalRequest as ApprovalRequest
+    from taoloop.runtime.chat import Chat as Chat
+    from taoloop.runtime.result import Result as Result
+    from taoloop.tools.function import tool as tool
+    from taoloop.tools.tool import Tool as Tool, ToolContext as ToolContext
 
 
 __version__ = "0.1.0"
 
 sys.meta_path.append(MovedModuleFinder())
 
-__all__ = [
-    "Agent",
-    "ApprovalAnswer",
-    "ApprovalRequest",
-    "Chat",
-    "ErrorCard",
-    "Event",
-    "ExampleCard",
-    "JournalConnection",
-    "Limits",
-    "MemoryJournal",
-    "Rate",
-    "Result",
-    "Retry",
-    "ScriptedModel",
-    "SqliteJournal",
-    "TaoError",
-    "Tool",
-    "ToolCard",
-    "ToolContext",
-    "ToolError",
-    "Trace",
-    "recover",
-    "tool",
-]
-
-__getattr__, __dir__ = lazy_exports(
+__getattr__, __dir__, __all__ = lazy_exports(
     globals(),
     {
         "taoloop.core.agent_spec": "Limits",

@@ -1,7 +1,8 @@
 """Names that a package exports and imports when they are first used, so that importing the package stays cheap.
 
-A public package is a table of its names, an `__all__`, and the same imports for type checkers. The names in the
-`__all__` of a module are public; whatever else is in the package is internal and may change at any time.
+A public package is a table of its names, and the same imports for type checkers (`import A as A`, the form that exports
+the name). The names in the `__all__` of a module are public; whatever else is in the package is internal and may change
+at any time.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
 
 def lazy_exports(
     package: dict[str, Any], exports: Mapping[str, str]
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The `__getattr__` and `__dir__` of a package (PEP 562).
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """The `__getattr__`, `__dir__` (PEP 562) and `__all__` of a package.
 
     Args:
         package: The `globals()` of the package.
@@ -32,4 +33,4 @@ def lazy_exports(
     def list_names() -> list[str]:
         return sorted({*package, *modules})
 
-    return get_attribute, list_names
+    return get_attribute, list_names, sorted(modules)

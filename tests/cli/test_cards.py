@@ -1,8 +1,7 @@
 """Cards as text: what a parameter may be stands there, whatever its schema says of it."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from taoloop.cli.commands.tools import card_text
 from taoloop.core.cards.tool_card import ToolCard

@@ -9,8 +9,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, strategies as st
 from tests.sizes import examples
 
 from taoloop.config.agent_file import load_agent

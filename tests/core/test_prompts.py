@@ -5,8 +5,7 @@ from __future__ import annotations
 from string import Template
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from taoloop.core.prompts import PromptSet
 from taoloop.errors import PromptError

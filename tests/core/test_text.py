@@ -7,8 +7,7 @@ import re
 from importlib import import_module
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from taoloop.core.message import Message, ToolCallText
 from taoloop.core.text import (

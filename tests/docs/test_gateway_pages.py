@@ -27,8 +27,7 @@ from tests.shell import ENTRY, run_in_process
 
 from taoloop.models.providers import variables
 from taoloop.runtime.approvals.request import NO_WORDS, YES_WORDS
-from taoloop.serve.gateway import chat_schema, responses_schema
-from taoloop.serve.gateway import errors as refusals
+from taoloop.serve.gateway import chat_schema, errors as refusals, responses_schema
 from taoloop.serve.gateway.app import ROUTES
 
 PAGES = ("docs/gateway.md", "docs/gateway.zh.md")

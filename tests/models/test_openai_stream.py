@@ -8,8 +8,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from tests.models.provider_double import ProviderDouble, ask, ask_streaming, events, reset, sent, silent, whole
 from tests.sizes import examples
 

@@ -10,8 +10,7 @@ import pytest
 from taoloop import Agent
 from taoloop.dialects import get_dialect, system_prompt
 from taoloop.errors import PromptError, UnknownName
-from taoloop.prompts import LANGUAGES, load_prompts
-from taoloop.prompts import load as module
+from taoloop.prompts import LANGUAGES, load as module, load_prompts
 
 
 def test_both_languages_have_the_same_texts_and_placeholders() -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from tests.sizes import examples
 
 from taoloop import Agent, Limits, MemoryJournal, ScriptedModel, ToolError, tool

@@ -7,8 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from tests.sizes import examples
 from tests.strategies.speaking import page, pairs_are_whole, save
 

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 from tests.models.asking import Told, asking
 
 from taoloop import Agent, ScriptedModel, tool

@@ -11,121 +11,70 @@ from typing import TYPE_CHECKING
 from taoloop.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from taoloop.core.agent_spec import AgentSpec, Limits
-    from taoloop.core.cards.card_lint import Finding, lint
-    from taoloop.core.cards.tool_card import ErrorCard, ExampleCard, ToolCard
-    from taoloop.core.decision import Act, Answer, Call, Problem
-    from taoloop.core.effects import ModelRequest
+    from taoloop.core.agent_spec import AgentSpec as AgentSpec, Limits as Limits
+    from taoloop.core.cards.card_lint import Finding as Finding, lint as lint
+    from taoloop.core.cards.tool_card import ErrorCard as ErrorCard, ExampleCard as ExampleCard, ToolCard as ToolCard
+    from taoloop.core.decision import Act as Act, Answer as Answer, Call as Call, Problem as Problem
+    from taoloop.core.effects import ModelRequest as ModelRequest
     from taoloop.core.events import (
-        ActionRequested,
-        ActionStarted,
-        ApprovalGiven,
-        ApprovalRefused,
-        Compacted,
-        Compensated,
-        DoubtSettled,
-        Event,
-        Fact,
-        Fault,
-        Finished,
-        InDoubt,
-        LimitReached,
-        ModelErred,
-        ModelReplied,
-        Noted,
-        Observed,
-        Paused,
-        Pinned,
-        ReadDropped,
-        ReplyRejected,
-        Resumed,
-        RunStarted,
-        Source,
-        Status,
-        Undo,
-        Undoing,
-        Verdict,
+        ActionRequested as ActionRequested,
+        ActionStarted as ActionStarted,
+        ApprovalGiven as ApprovalGiven,
+        ApprovalRefused as ApprovalRefused,
+        Compacted as Compacted,
+        Compensated as Compensated,
+        DoubtSettled as DoubtSettled,
+        Event as Event,
+        Fact as Fact,
+        Fault as Fault,
+        Finished as Finished,
+        InDoubt as InDoubt,
+        LimitReached as LimitReached,
+        ModelErred as ModelErred,
+        ModelReplied as ModelReplied,
+        Noted as Noted,
+        Observed as Observed,
+        Paused as Paused,
+        Pinned as Pinned,
+        ReadDropped as ReadDropped,
+        ReplyRejected as ReplyRejected,
+        Resumed as Resumed,
+        RunStarted as RunStarted,
+        Source as Source,
+        Status as Status,
+        Undo as Undo,
+        Undoing as Undoing,
+        Verdict as Verdict,
     )
-    from taoloop.core.journal_connection import JournalConnection
-    from taoloop.core.message import Delta, Message, ModelReply, ToolCallText, Usage
-    from taoloop.core.policy import Policy, Rule
-    from taoloop.core.prompts import PromptSet
-    from taoloop.core.redaction.redactor import Redactor
-    from taoloop.core.stored_events import ChainReport, event_line, event_record, fact_of_record, head_of
-    from taoloop.core.trace import Trace
-    from taoloop.core.views.run_diff import Comparison, Difference, compare
-    from taoloop.core.views.steps import CallView, Step
-    from taoloop.core.views.transcript import Entry, step_summaries, transcript, transcript_text
+    from taoloop.core.journal_connection import JournalConnection as JournalConnection
+    from taoloop.core.message import (
+        Delta as Delta,
+        Message as Message,
+        ModelReply as ModelReply,
+        ToolCallText as ToolCallText,
+        Usage as Usage,
+    )
+    from taoloop.core.policy import Policy as Policy, Rule as Rule
+    from taoloop.core.prompts import PromptSet as PromptSet
+    from taoloop.core.redaction.redactor import Redactor as Redactor
+    from taoloop.core.stored_events import (
+        ChainReport as ChainReport,
+        event_line as event_line,
+        event_record as event_record,
+        fact_of_record as fact_of_record,
+        head_of as head_of,
+    )
+    from taoloop.core.trace import Trace as Trace
+    from taoloop.core.views.run_diff import Comparison as Comparison, Difference as Difference, compare as compare
+    from taoloop.core.views.steps import CallView as CallView, Step as Step
+    from taoloop.core.views.transcript import (
+        Entry as Entry,
+        step_summaries as step_summaries,
+        transcript as transcript,
+        transcript_text as transcript_text,
+    )
 
-__all__ = [
-    "Act",
-    "ActionRequested",
-    "ActionStarted",
-    "AgentSpec",
-    "Answer",
-    "ApprovalGiven",
-    "ApprovalRefused",
-    "Call",
-    "CallView",
-    "ChainReport",
-    "Compacted",
-    "Comparison",
-    "Compensated",
-    "Delta",
-    "Difference",
-    "DoubtSettled",
-    "Entry",
-    "ErrorCard",
-    "Event",
-    "ExampleCard",
-    "Fact",
-    "Fault",
-    "Finding",
-    "Finished",
-    "InDoubt",
-    "JournalConnection",
-    "LimitReached",
-    "Limits",
-    "Message",
-    "ModelErred",
-    "ModelReplied",
-    "ModelReply",
-    "ModelRequest",
-    "Noted",
-    "Observed",
-    "Paused",
-    "Pinned",
-    "Policy",
-    "Problem",
-    "PromptSet",
-    "ReadDropped",
-    "Redactor",
-    "ReplyRejected",
-    "Resumed",
-    "Rule",
-    "RunStarted",
-    "Source",
-    "Status",
-    "Step",
-    "ToolCallText",
-    "ToolCard",
-    "Trace",
-    "Undo",
-    "Undoing",
-    "Usage",
-    "Verdict",
-    "compare",
-    "event_line",
-    "event_record",
-    "fact_of_record",
-    "head_of",
-    "lint",
-    "step_summaries",
-    "transcript",
-    "transcript_text",
-]
-
-__getattr__, __dir__ = lazy_exports(
+__getattr__, __dir__, __all__ = lazy_exports(
     globals(),
     {
         "taoloop.core.agent_spec": "AgentSpec Limits",

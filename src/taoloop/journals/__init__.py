@@ -7,28 +7,20 @@ from typing import TYPE_CHECKING
 from taoloop.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from taoloop.journals.base import Artifact, Journal, Lease, LockHolder, RunLocks, RunRow
-    from taoloop.journals.costs import CostRow, cost_rows
-    from taoloop.journals.memory import MemoryJournal
-    from taoloop.journals.sqlite.file import default_path
-    from taoloop.journals.sqlite.journal import SqliteJournal
+    from taoloop.journals.base import (
+        Artifact as Artifact,
+        Journal as Journal,
+        Lease as Lease,
+        LockHolder as LockHolder,
+        RunLocks as RunLocks,
+        RunRow as RunRow,
+    )
+    from taoloop.journals.costs import CostRow as CostRow, cost_rows as cost_rows
+    from taoloop.journals.memory import MemoryJournal as MemoryJournal
+    from taoloop.journals.sqlite.file import default_path as default_path
+    from taoloop.journals.sqlite.journal import SqliteJournal as SqliteJournal
 
-
-__all__ = [
-    "Artifact",
-    "CostRow",
-    "Journal",
-    "Lease",
-    "LockHolder",
-    "MemoryJournal",
-    "RunLocks",
-    "RunRow",
-    "SqliteJournal",
-    "cost_rows",
-    "default_path",
-]
-
-__getattr__, __dir__ = lazy_exports(
+__getattr__, __dir__, __all__ = lazy_exports(
     globals(),
     {
         "taoloop.journals.base": "Artifact Journal Lease LockHolder RunLocks RunRow",

@@ -10,51 +10,33 @@ from typing import TYPE_CHECKING
 from taoloop.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from taoloop.core.effects import ModelRequest
-    from taoloop.core.message import Delta, Message, ModelReply, ToolCallText, Usage
-    from taoloop.models.anthropic import AnthropicModel
-    from taoloop.models.base import DeltaFanout, DeltaListener, Model, WrappedModel
-    from taoloop.models.offline.planner import OfflineModel
-    from taoloop.models.openai import OpenAIModel
-    from taoloop.models.providers import Endpoint
-    from taoloop.models.registry import model_kinds, resolve_model
-    from taoloop.models.replay import ReplayModel
-    from taoloop.models.scripted import Reply, ScriptedModel
-    from taoloop.models.settings import Pace, Rate, Retry
-    from taoloop.models.wrappers.fallback import Fallback
-    from taoloop.models.wrappers.rate_limit import RateLimited
-    from taoloop.models.wrappers.retry import Retrying
+    from taoloop.core.effects import ModelRequest as ModelRequest
+    from taoloop.core.message import (
+        Delta as Delta,
+        Message as Message,
+        ModelReply as ModelReply,
+        ToolCallText as ToolCallText,
+        Usage as Usage,
+    )
+    from taoloop.models.anthropic import AnthropicModel as AnthropicModel
+    from taoloop.models.base import (
+        DeltaFanout as DeltaFanout,
+        DeltaListener as DeltaListener,
+        Model as Model,
+        WrappedModel as WrappedModel,
+    )
+    from taoloop.models.offline.planner import OfflineModel as OfflineModel
+    from taoloop.models.openai import OpenAIModel as OpenAIModel
+    from taoloop.models.providers import Endpoint as Endpoint
+    from taoloop.models.registry import model_kinds as model_kinds, resolve_model as resolve_model
+    from taoloop.models.replay import ReplayModel as ReplayModel
+    from taoloop.models.scripted import Reply as Reply, ScriptedModel as ScriptedModel
+    from taoloop.models.settings import Pace as Pace, Rate as Rate, Retry as Retry
+    from taoloop.models.wrappers.fallback import Fallback as Fallback
+    from taoloop.models.wrappers.rate_limit import RateLimited as RateLimited
+    from taoloop.models.wrappers.retry import Retrying as Retrying
 
-
-__all__ = [
-    "AnthropicModel",
-    "Delta",
-    "DeltaFanout",
-    "DeltaListener",
-    "Endpoint",
-    "Fallback",
-    "Message",
-    "Model",
-    "ModelReply",
-    "ModelRequest",
-    "OfflineModel",
-    "OpenAIModel",
-    "Pace",
-    "Rate",
-    "RateLimited",
-    "ReplayModel",
-    "Reply",
-    "Retry",
-    "Retrying",
-    "ScriptedModel",
-    "ToolCallText",
-    "Usage",
-    "WrappedModel",
-    "model_kinds",
-    "resolve_model",
-]
-
-__getattr__, __dir__ = lazy_exports(
+__getattr__, __dir__, __all__ = lazy_exports(
     globals(),
     {
         "taoloop.core.effects": "ModelRequest",

@@ -7,66 +7,36 @@ from typing import TYPE_CHECKING
 from taoloop.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from taoloop.runtime.after.fork import Fork, make_fork
-    from taoloop.runtime.after.fork_edits import EditedObservation, Edits
-    from taoloop.runtime.after.recovery import Recovered, orphans, recover
-    from taoloop.runtime.after.replay import ReplayedEvent, replay
-    from taoloop.runtime.after.undo import UndoResult, plan_undo
-    from taoloop.runtime.after.undo_plan import PlannedUndo, UndoPlan
-    from taoloop.runtime.agent import Agent
-    from taoloop.runtime.agent_settings import AgentSettings
-    from taoloop.runtime.approvals.in_doubt import settle_doubt
+    from taoloop.runtime.after.fork import Fork as Fork, make_fork as make_fork
+    from taoloop.runtime.after.fork_edits import EditedObservation as EditedObservation, Edits as Edits
+    from taoloop.runtime.after.recovery import Recovered as Recovered, orphans as orphans, recover as recover
+    from taoloop.runtime.after.replay import ReplayedEvent as ReplayedEvent, replay as replay
+    from taoloop.runtime.after.undo import UndoResult as UndoResult, plan_undo as plan_undo
+    from taoloop.runtime.after.undo_plan import PlannedUndo as PlannedUndo, UndoPlan as UndoPlan
+    from taoloop.runtime.agent import Agent as Agent
+    from taoloop.runtime.agent_settings import AgentSettings as AgentSettings
+    from taoloop.runtime.approvals.in_doubt import settle_doubt as settle_doubt
     from taoloop.runtime.approvals.inbox import (
-        AnswerRecorded,
-        PendingApproval,
-        add_note,
-        answer_approval,
-        pending_approvals,
+        AnswerRecorded as AnswerRecorded,
+        PendingApproval as PendingApproval,
+        add_note as add_note,
+        answer_approval as answer_approval,
+        pending_approvals as pending_approvals,
     )
-    from taoloop.runtime.approvals.request import ApprovalAnswer, ApprovalRequest, Approver, Settling
-    from taoloop.runtime.chat import Chat
-    from taoloop.runtime.engine.clock import Clock
-    from taoloop.runtime.result import Result
-    from taoloop.runtime.runner import Listener
-    from taoloop.runtime.subagent import AgentTool, agent_tool
-    from taoloop.runtime.tool_call_run import ToolCallRuns
+    from taoloop.runtime.approvals.request import (
+        ApprovalAnswer as ApprovalAnswer,
+        ApprovalRequest as ApprovalRequest,
+        Approver as Approver,
+        Settling as Settling,
+    )
+    from taoloop.runtime.chat import Chat as Chat
+    from taoloop.runtime.engine.clock import Clock as Clock
+    from taoloop.runtime.result import Result as Result
+    from taoloop.runtime.runner import Listener as Listener
+    from taoloop.runtime.subagent import AgentTool as AgentTool, agent_tool as agent_tool
+    from taoloop.runtime.tool_call_run import ToolCallRuns as ToolCallRuns
 
-__all__ = [
-    "Agent",
-    "AgentSettings",
-    "AgentTool",
-    "AnswerRecorded",
-    "ApprovalAnswer",
-    "ApprovalRequest",
-    "Approver",
-    "Chat",
-    "Clock",
-    "EditedObservation",
-    "Edits",
-    "Fork",
-    "Listener",
-    "PendingApproval",
-    "PlannedUndo",
-    "Recovered",
-    "ReplayedEvent",
-    "Result",
-    "Settling",
-    "ToolCallRuns",
-    "UndoPlan",
-    "UndoResult",
-    "add_note",
-    "agent_tool",
-    "answer_approval",
-    "make_fork",
-    "orphans",
-    "pending_approvals",
-    "plan_undo",
-    "recover",
-    "replay",
-    "settle_doubt",
-]
-
-__getattr__, __dir__ = lazy_exports(
+__getattr__, __dir__, __all__ = lazy_exports(
     globals(),
     {
         "taoloop.runtime.after.fork": "Fork make_fork",

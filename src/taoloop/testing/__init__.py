@@ -7,49 +7,34 @@ from typing import TYPE_CHECKING
 from taoloop.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from taoloop.models.real_call_switch import allow_real_calls, forbid_real_calls
-    from taoloop.models.scripted import ScriptedModel
-    from taoloop.testing.drift import DriftInjector
-    from taoloop.testing.drift_classes import DRIFT
-    from taoloop.testing.fakes import FakeClock, FakeEmbedder, FakeNames, FakePace, HttpDouble
-    from taoloop.testing.recorder import Recorder
-    from taoloop.testing.regression import assert_same_decisions, recorded_run
+    from taoloop.models.real_call_switch import (
+        allow_real_calls as allow_real_calls,
+        forbid_real_calls as forbid_real_calls,
+    )
+    from taoloop.models.scripted import ScriptedModel as ScriptedModel
+    from taoloop.testing.drift import DriftInjector as DriftInjector
+    from taoloop.testing.drift_classes import DRIFT as DRIFT
+    from taoloop.testing.fakes import (
+        FakeClock as FakeClock,
+        FakeEmbedder as FakeEmbedder,
+        FakeNames as FakeNames,
+        FakePace as FakePace,
+        HttpDouble as HttpDouble,
+    )
+    from taoloop.testing.recorder import Recorder as Recorder
+    from taoloop.testing.regression import assert_same_decisions as assert_same_decisions, recorded_run as recorded_run
     from taoloop.testing.trace_asserts import (
-        calls,
-        calls_above,
-        explained,
-        in_order,
-        observations,
-        requested,
-        story,
-        violations,
+        calls as calls,
+        calls_above as calls_above,
+        explained as explained,
+        in_order as in_order,
+        observations as observations,
+        requested as requested,
+        story as story,
+        violations as violations,
     )
 
-__all__ = [
-    "DRIFT",
-    "DriftInjector",
-    "FakeClock",
-    "FakeEmbedder",
-    "FakeNames",
-    "FakePace",
-    "HttpDouble",
-    "Recorder",
-    "ScriptedModel",
-    "allow_real_calls",
-    "assert_same_decisions",
-    "calls",
-    "calls_above",
-    "explained",
-    "forbid_real_calls",
-    "in_order",
-    "observations",
-    "recorded_run",
-    "requested",
-    "story",
-    "violations",
-]
-
-__getattr__, __dir__ = lazy_exports(
+__getattr__, __dir__, __all__ = lazy_exports(
     globals(),
     {
         "taoloop.models.real_call_switch": "allow_real_calls forbid_real_calls",

@@ -10,37 +10,21 @@ from typing import TYPE_CHECKING
 from taoloop.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from taoloop.tools.builtin.catalog import builtin_tools
-    from taoloop.tools.builtin.commands import sandbox_tools
-    from taoloop.tools.builtin.lookup import lookup_tool
-    from taoloop.tools.builtin.time_now import time_now_tool
-    from taoloop.tools.from_card import tool_from_card
-    from taoloop.tools.from_functions_json import FunctionCards, cards_from_functions, tools_from_functions
-    from taoloop.tools.sandbox.limits import SandboxLimits
-    from taoloop.tools.tool import Probe, Tool, ToolContext, ToolOutput
-    from taoloop.tools.toolbox import LoadProblem, LoadResult, Toolbox
+    from taoloop.tools.builtin.catalog import builtin_tools as builtin_tools
+    from taoloop.tools.builtin.commands import sandbox_tools as sandbox_tools
+    from taoloop.tools.builtin.lookup import lookup_tool as lookup_tool
+    from taoloop.tools.builtin.time_now import time_now_tool as time_now_tool
+    from taoloop.tools.from_card import tool_from_card as tool_from_card
+    from taoloop.tools.from_functions_json import (
+        FunctionCards as FunctionCards,
+        cards_from_functions as cards_from_functions,
+        tools_from_functions as tools_from_functions,
+    )
+    from taoloop.tools.sandbox.limits import SandboxLimits as SandboxLimits
+    from taoloop.tools.tool import Probe as Probe, Tool as Tool, ToolContext as ToolContext, ToolOutput as ToolOutput
+    from taoloop.tools.toolbox import LoadProblem as LoadProblem, LoadResult as LoadResult, Toolbox as Toolbox
 
-
-__all__ = [
-    "FunctionCards",
-    "LoadProblem",
-    "LoadResult",
-    "Probe",
-    "SandboxLimits",
-    "Tool",
-    "ToolContext",
-    "ToolOutput",
-    "Toolbox",
-    "builtin_tools",
-    "cards_from_functions",
-    "lookup_tool",
-    "sandbox_tools",
-    "time_now_tool",
-    "tool_from_card",
-    "tools_from_functions",
-]
-
-__getattr__, __dir__ = lazy_exports(
+__getattr__, __dir__, __all__ = lazy_exports(
     globals(),
     {
         "taoloop.tools.builtin.catalog": "builtin_tools",

@@ -4,8 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from taoloop.core.cards.decimals import carry_over_literals, decimal_literals, has_float
 

@@ -11,8 +11,7 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 from tests.growth import assert_linear
 from tests.sizes import examples
 

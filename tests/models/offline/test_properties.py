@@ -6,8 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from tests.models.offline.test_battery import RIGHT
 from tests.models.offline.toolset import card, recorded, run
 from tests.sizes import examples

@@ -7,8 +7,7 @@ import threading
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from tests.models.asking import HANG, Told, asking, used
 
 from taoloop.core.effects import ModelRequest

@@ -8,8 +8,7 @@ import pickle
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from tests.models.asking import HANG, Told, asking, kinds
 
 from taoloop.core.message import Delta, ModelReply

@@ -12,8 +12,7 @@ from typing import Any
 
 import openai
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from tests.serve.gateway.conftest import AGENT, config_of, gateway, model_env, until, upstream
 from tests.serve.gateway.server_process import run, serving
 

@@ -13,8 +13,7 @@ from typing import Any
 
 import jsonschema_rs
 import pytest
-from hypothesis import HealthCheck, given
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, strategies as st
 from tests.serve.gateway.clients import CHAT, RESPONSES, post
 from tests.serve.gateway.conftest import LIMITS, Running, agent, config_of, gateway, upstream
 from tests.sizes import examples

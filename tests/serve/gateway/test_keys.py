@@ -7,8 +7,7 @@ from hashlib import sha256
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from taoloop.errors import ConfigError
 from taoloop.serve.gateway.config.api_keys import KeyRing, check_key, digest_of, new_key, presented_key

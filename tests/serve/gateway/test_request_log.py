@@ -9,8 +9,7 @@ import logging
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.serve.gateway.observe.request_log import LogFormat, RequestLog, request_log

@@ -14,8 +14,7 @@ from urllib.parse import urlsplit
 import openai
 import pytest
 from aiohttp import web
-from hypothesis import HealthCheck, given
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, strategies as st
 from tests.serve.gateway.clients import CHAT, CLIENT_TOOL, RESPONSES, ask, ended, post, records
 from tests.serve.gateway.conftest import Running, Upstream, agent, client, config_of, gateway, in_thread, upstream
 from tests.sizes import examples

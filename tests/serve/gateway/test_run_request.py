@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from taoloop.core.message import Message
 from taoloop.serve.gateway.chat_schema import ChatMessage, read_chat

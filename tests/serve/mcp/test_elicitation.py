@@ -14,8 +14,7 @@ from taoloop import Agent, tool
 from taoloop.core.cards.tool_card import TIERS
 from taoloop.core.policy import Policy, Rule
 from taoloop.runtime.approvals.request import ApprovalRequest
-from taoloop.serve.mcp import call_results as results
-from taoloop.serve.mcp import dispatcher as desk
+from taoloop.serve.mcp import call_results as results, dispatcher as desk
 from taoloop.serve.mcp.elicitation import can_ask, form_schema, parse_answer, question_text
 
 from .conftest import CANCELLED, DECLINED, NO, YES, Served, said, serve, until_statuses

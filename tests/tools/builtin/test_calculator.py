@@ -4,8 +4,7 @@ import math
 import warnings
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from taoloop.errors import InvalidArguments, ToolError
 from taoloop.tools.builtin.calculator import calculator

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, strategies as st
 from pypdf import PdfReader
 from tests.sizes import examples
 from tests.tools.documents.conftest import folder_of

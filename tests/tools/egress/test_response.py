@@ -9,8 +9,7 @@ from collections.abc import AsyncIterator
 
 import httpx2
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from tests.sizes import examples
 
 from taoloop.errors import EgressFailed

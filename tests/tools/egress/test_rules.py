@@ -9,8 +9,7 @@ from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_netw
 from typing import Any
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from taoloop.errors import ConfigError, EgressRefused
 from taoloop.tools.egress import EgressRules

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from taoloop.errors import ToolTimeout
-from taoloop.tools.mcp import McpSandbox, close_all, close_server, mcp_tools
-from taoloop.tools.mcp import loop_thread as module
+from taoloop.tools.mcp import McpSandbox, close_all, close_server, loop_thread as module, mcp_tools
 from taoloop.tools.mcp.listing import RateMeter
 from taoloop.tools.sandbox.sandbox import probe_sandbox
 

@@ -10,8 +10,7 @@ from typing import Any
 from urllib.parse import parse_qs, parse_qsl, quote
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from tests.sizes import examples
 from tests.tools.egress.site import Got, Reply, Site, redirect
 

@@ -5,8 +5,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from taoloop.errors import InvalidArguments
 from taoloop.tools.openapi.document.operation import Parameter, ParameterLocation

@@ -8,8 +8,7 @@ import resource
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from pypdf import PdfReader, PdfWriter
 from tests.sizes import examples
 from tests.tools.documents.conftest import pdf

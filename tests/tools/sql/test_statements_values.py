@@ -10,8 +10,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from taoloop.errors import ToolError
 from taoloop.tools.sql.statements import bound, plain

@@ -6,8 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from taoloop.tools.builtin.files import file_tools
 from taoloop.tools.workspace.walk import BLOCK_BYTES, FileMatches, scan_file

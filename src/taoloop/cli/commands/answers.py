@@ -10,8 +10,7 @@ from typing import Any, TextIO, get_args
 
 import click
 
-from taoloop.cli import exit_codes as exits
-from taoloop.cli import options
+from taoloop.cli import exit_codes as exits, options
 from taoloop.cli.commands.approvals import doubt_questions
 from taoloop.cli.database import database, load_run
 from taoloop.cli.dotenv import load_environment

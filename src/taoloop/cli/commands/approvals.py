@@ -10,8 +10,7 @@ from typing import Any, TextIO
 
 import click
 
-from taoloop.cli import exit_codes as exits
-from taoloop.cli import options
+from taoloop.cli import exit_codes as exits, options
 from taoloop.cli.database import ALL_RUNS, database, load_run, query_database
 from taoloop.cli.dotenv import load_environment
 from taoloop.cli.translation import translate, view_language

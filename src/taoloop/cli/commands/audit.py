@@ -11,8 +11,7 @@ from typing import cast
 import click
 from rich.cells import cell_len
 
-from taoloop.cli import exit_codes as exits
-from taoloop.cli import options
+from taoloop.cli import exit_codes as exits, options
 from taoloop.cli.database import database, find_run, query_database
 from taoloop.cli.dotenv import load_environment
 from taoloop.cli.translation import mark, translate

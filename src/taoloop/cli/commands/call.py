@@ -11,8 +11,7 @@ from typing import Any, TextIO
 
 import click
 
-from taoloop.cli import exit_codes as exits
-from taoloop.cli import options
+from taoloop.cli import exit_codes as exits, options
 from taoloop.cli.agent_loading import AgentOptions, agent_from_options_unloaded, print_load_problems
 from taoloop.cli.database import database, make_private, warn_if_workspace_is_new
 from taoloop.cli.dotenv import load_environment

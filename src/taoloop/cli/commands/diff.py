@@ -10,8 +10,7 @@ from typing import Any
 import click
 import pydantic_core
 
-from taoloop.cli import exit_codes as exits
-from taoloop.cli import options
+from taoloop.cli import exit_codes as exits, options
 from taoloop.cli.database import database, load_run
 from taoloop.cli.dotenv import load_environment
 from taoloop.cli.translation import mark, view_language

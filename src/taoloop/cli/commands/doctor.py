@@ -18,8 +18,7 @@ from typing import Literal
 import click
 
 import taoloop
-from taoloop.cli import exit_codes as exits
-from taoloop.cli import options
+from taoloop.cli import exit_codes as exits, options
 from taoloop.cli.database import database, query_database
 from taoloop.cli.dotenv import ENV_FILE, load_environment
 from taoloop.cli.translation import mark, stable_texts, translate

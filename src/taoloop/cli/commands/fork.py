@@ -11,8 +11,7 @@ from typing import Any
 
 import click
 
-from taoloop.cli import exit_codes as exits
-from taoloop.cli import options
+from taoloop.cli import exit_codes as exits, options
 from taoloop.cli.agent_loading import (
     AgentOptions,
     agent_of_run,

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from taoloop.cli import exit_codes as exits
-from taoloop.cli import options
+from taoloop.cli import exit_codes as exits, options
 from taoloop.cli.agent_loading import (
     DEFAULT_TOOLS,
     MEMORY_TOOLS,

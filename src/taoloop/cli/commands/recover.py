@@ -11,8 +11,7 @@ from typing import TextIO
 
 import click
 
-from taoloop.cli import exit_codes as exits
-from taoloop.cli import options
+from taoloop.cli import exit_codes as exits, options
 from taoloop.cli.agent_loading import AgentOptions, agent_of_run, with_mock_model
 from taoloop.cli.database import database, query_database
 from taoloop.cli.dotenv import load_environment

@@ -15,8 +15,7 @@ from typing import Any, TextIO
 
 import click
 
-from taoloop.cli import exit_codes as exits
-from taoloop.cli import options
+from taoloop.cli import exit_codes as exits, options
 from taoloop.cli.agent_loading import (
     AgentOptions,
     agent_from_options,

@@ -17,8 +17,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from taoloop.cli import exit_codes as exits
-from taoloop.cli import options
+from taoloop.cli import exit_codes as exits, options
 from taoloop.cli.database import database, query_database
 from taoloop.cli.dotenv import load_environment
 from taoloop.cli.translation import mark, translate

@@ -11,8 +11,7 @@ from typing import Any
 import click
 import pydantic_core
 
-from taoloop.cli import exit_codes as exits
-from taoloop.cli import options
+from taoloop.cli import exit_codes as exits, options
 from taoloop.cli.database import database, load_run, query_database
 from taoloop.cli.dotenv import load_environment
 from taoloop.cli.translation import mark, translate, view_language

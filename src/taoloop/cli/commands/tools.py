@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 from rich.cells import cell_len
 
-from taoloop.cli import exit_codes as exits
-from taoloop.cli import options
+from taoloop.cli import exit_codes as exits, options
 from taoloop.cli.agent_loading import named_tools, no_tool_left
 from taoloop.cli.dotenv import load_environment
 from taoloop.cli.translation import interface_language, mark, translate

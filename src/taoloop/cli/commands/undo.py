@@ -13,8 +13,7 @@ from typing import Any, TextIO
 import click
 from rich.text import Text
 
-from taoloop.cli import exit_codes as exits
-from taoloop.cli import options
+from taoloop.cli import exit_codes as exits, options
 from taoloop.cli.agent_loading import AgentOptions, agent_of_run, database_of, named_tools
 from taoloop.cli.database import load_run, query_database, require_whole
 from taoloop.cli.dotenv import load_environment

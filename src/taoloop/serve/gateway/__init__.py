@@ -7,20 +7,12 @@ from typing import TYPE_CHECKING
 from taoloop.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from taoloop.serve.gateway.config.config_summary import config_summary
-    from taoloop.serve.gateway.config.load_config import load_config
-    from taoloop.serve.gateway.config.model import GatewayConfig
-    from taoloop.serve.gateway.server import GatewayServer
+    from taoloop.serve.gateway.config.config_summary import config_summary as config_summary
+    from taoloop.serve.gateway.config.load_config import load_config as load_config
+    from taoloop.serve.gateway.config.model import GatewayConfig as GatewayConfig
+    from taoloop.serve.gateway.server import GatewayServer as GatewayServer
 
-
-__all__ = [
-    "GatewayConfig",
-    "GatewayServer",
-    "config_summary",
-    "load_config",
-]
-
-__getattr__, __dir__ = lazy_exports(
+__getattr__, __dir__, __all__ = lazy_exports(
     globals(),
     {
         "taoloop.serve.gateway.config.config_summary": "config_summary",

@@ -11,24 +11,16 @@ from typing import TYPE_CHECKING
 from taoloop.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from taoloop.serve.mcp.dispatcher import CallDispatcher
-    from taoloop.serve.mcp.http import ListenAddress, parse_address, serve_http
-    from taoloop.serve.mcp.server import AgentAsTool, CardTool, make_server
-    from taoloop.serve.mcp.stdio import serve_stdio
+    from taoloop.serve.mcp.dispatcher import CallDispatcher as CallDispatcher
+    from taoloop.serve.mcp.http import (
+        ListenAddress as ListenAddress,
+        parse_address as parse_address,
+        serve_http as serve_http,
+    )
+    from taoloop.serve.mcp.server import AgentAsTool as AgentAsTool, CardTool as CardTool, make_server as make_server
+    from taoloop.serve.mcp.stdio import serve_stdio as serve_stdio
 
-
-__all__ = [
-    "AgentAsTool",
-    "CallDispatcher",
-    "CardTool",
-    "ListenAddress",
-    "make_server",
-    "parse_address",
-    "serve_http",
-    "serve_stdio",
-]
-
-__getattr__, __dir__ = lazy_exports(
+__getattr__, __dir__, __all__ = lazy_exports(
     globals(),
     {
         "taoloop.serve.mcp.dispatcher": "CallDispatcher",

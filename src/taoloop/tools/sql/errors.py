@@ -8,8 +8,7 @@ from typing import Any
 from urllib.parse import quote, quote_plus
 
 from sqlalchemy import URL
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
-from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError, TimeoutError as PoolTimeout
 
 from taoloop.core.cards.tool_card import ErrorCard
 from taoloop.errors import TaoError, ToolError
