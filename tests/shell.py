@@ -25,6 +25,8 @@ from taoloop.cli.app import execute
 from taoloop.tools.mcp.loop_thread import close_all
 
 ENTRY = (sys.executable, "-c", "from taoloop.cli import main; main()")
+WAIT_S = 60.0
+"""How long a test waits for a process: longer than any takes on a busy machine."""
 _KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "SYSTEMROOT", "XDG_CACHE_HOME", "XDG_DATA_HOME")
 _SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGPIPE") if hasattr(signal, name))
 
@@ -110,15 +112,58 @@ def call(name: str, /, **args: Any) -> dict[str, Any]:
     return {"text": f"I use {name}.", "tool_calls": [{"name": name, "args": args}]}
 
 
+@contextmanager
+def waiting(
+    process: subprocess.Popen[Any], what: str, shown: Callable[[], str] = str, limit_s: float = WAIT_S
+) -> Iterator[None]:
+    """Wait for `what` from a process in the block, however that is done; killing a process that is too slow ends it.
+
+    Raises:
+        AssertionError: it has not come in time; says what was waited for, and what the process has `shown`.
+    """
+    is_late = threading.Event()
+
+    def give_up() -> None:
+        is_late.set()
+        process.kill()
+
+    timer = threading.Timer(limit_s, give_up)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        if is_late.is_set():
+            raise AssertionError(f"{what} did not come within {limit_s:g} s: {shown()}")
+
+
 def until(process: subprocess.Popen[str], kind: str) -> list[dict[str, Any]]:
     """The events that a process prints, up to the first of this kind."""
-    assert process.stdout is not None
-    events = []
-    for line in process.stdout:
-        events.append(json.loads(line))
-        if events[-1]["kind"] == kind:
-            return events
-    raise AssertionError(f"it ended without {kind}: {process.stderr.read() if process.stderr else ''}")
+    events: list[dict[str, Any]] = []
+    until_line(process, process.stdout, f'"kind":"{kind}"', lambda line: events.append(json.loads(line)))
+    return events
+
+
+def until_line(
+    process: subprocess.Popen[str], stream: IO[str] | None, text: str, each: Callable[[str], object] = str
+) -> str:
+    """The next line with this text that a process writes to one of its streams; `each` gets every line up to it."""
+    assert stream is not None
+    with waiting(process, f"a line with {text!r}"):
+        for line in stream:
+            each(line)
+            if text in line:
+                return line
+        errors = process.stderr.read() if process.stderr else ""
+        raise AssertionError(f"the process ended before a line with {text!r}: {errors}")
+
+
+def until_true(process: subprocess.Popen[Any], what: str, holds: Callable[[], object]) -> None:
+    """Wait for what a process does elsewhere, in a file for example."""
+    with waiting(process, what):
+        while not holds():
+            assert process.poll() is None, f"the process ended before {what}"
+            os.sched_yield()
 
 
 Call = Callable[..., dict[str, Any]]

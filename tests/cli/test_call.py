@@ -3,11 +3,10 @@
 import json
 import signal
 import sqlite3
-import time
 from contextlib import closing
 
 import pytest
-from tests.shell import Shell
+from tests.shell import Shell, until_true
 
 CODE = '''
 import asyncio
@@ -134,9 +133,7 @@ def test_a_tool_that_no_file_was_named_for_is_told_how(shell: Shell) -> None:
 @pytest.mark.parametrize(("name", "told"), [("linger", True), ("wait", False)])
 def test_of_a_change_that_is_stopped_under_way_nobody_knows(shell: Shell, name: str, told: bool) -> None:
     process = shell.start("call", f"callcode:{name}", "--args", "{}", "--db", "runs.db")
-    deadline = time.monotonic() + 20
-    while not (shell.folder / "begun").exists() and time.monotonic() < deadline:
-        time.sleep(0.02)
+    until_true(process, "the call", (shell.folder / "begun").exists)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=20)
     assert process.returncode == 130

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 from rich.cells import cell_len
-from tests.shell import ENTRY, Shell, call
+from tests.shell import ENTRY, Shell, call, waiting
 
 from taoloop.cli.options import current_user
 
@@ -45,23 +45,27 @@ class Terminal:
 
     def until(self, text: str) -> str:
         """Read on until `text` stands there; gives all that was read."""
-        while text not in self.seen:
-            if not self._read():
-                raise AssertionError(f"{text!r} never came: {self.seen}")
+        with waiting(self.process, repr(text), self._screen):
+            while text not in self.seen:
+                assert self._read(), f"the process ended before {text!r}: {self._screen()}"
         return self.seen
 
     def type(self, line: str) -> None:
         os.write(self._main, line.encode() + b"\n")
 
     def end(self) -> int:
-        while self._read():
-            pass
+        with waiting(self.process, "the end of the command", self._screen):
+            while self._read():
+                pass
         return self.process.wait(timeout=30)
 
     def close(self) -> None:
         self.process.kill()
         self.process.wait()
         os.close(self._main)
+
+    def _screen(self) -> str:
+        return plain(self.seen)
 
     def _read(self) -> bool:
         try:

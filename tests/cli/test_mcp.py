@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import signal
 import subprocess
 from collections.abc import AsyncIterator, Callable
@@ -16,7 +15,7 @@ import mcp_types as types
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
-from tests.shell import ENTRY, Shell
+from tests.shell import ENTRY, Shell, until_line, until_true
 
 Here = Callable[..., str]
 
@@ -202,8 +201,7 @@ def test_a_signal_ends_the_server_and_what_was_under_way_is_written_down(
     tao.write("mytools.py", TOOLS)
     with serving(tao, "mytools:hold", "--approve", "write") as process:
         lines_of(process, *GREETING, HOLDING)
-        while not (tao.folder / "begun").exists():
-            os.sched_yield()
+        until_true(process, "the call", (tao.folder / "begun").exists)
         process.send_signal(number)
         assert process.wait(timeout=20) == code
     ((run_id, status),) = statuses(here)
@@ -216,8 +214,7 @@ def test_a_call_whose_server_was_killed_is_told_and_recovered_like_any_run(tao: 
     tao.write("mytools.py", TOOLS)
     with serving(tao, "mytools:hold", "--approve", "write") as process:
         lines_of(process, *GREETING, HOLDING)
-        while not (tao.folder / "begun").exists():
-            os.sched_yield()
+        until_true(process, "the call", (tao.folder / "begun").exists)
         process.kill()
     assert "1 run lost its process" in tao("mcp", code=0).one_line  # and nothing is repeated
     recovered = json.loads(here("recover", "--json"))
@@ -237,10 +234,8 @@ def test_a_question_that_is_open_when_the_server_ends_is_a_no(tao: Shell, here: 
         ]
         lines_of(process, asking, GREETING[1], *putting)
         assert process.stdin is not None
-        assert process.stdout is not None
-        for _ in range(3):
-            line = process.stdout.readline()
-        assert "elicitation/create" in line
+        for _ in putting:
+            until_line(process, process.stdout, "elicitation/create")
         if leaves:
             process.stdin.close()
         else:
@@ -261,8 +256,7 @@ def test_over_http_a_token_lets_in(tao: Shell) -> None:
     )
     with process:
         try:
-            assert process.stderr is not None
-            url = process.stderr.readline().rpartition(" ")[2].strip()
+            url = until_line(process, process.stderr, "http").rpartition(" ")[2].strip()
             assert httpx2.post(url, json={}, trust_env=False).status_code == 401
             let_in = httpx2.post(url, json={}, headers={"authorization": f"Bearer {token}"}, trust_env=False)
             assert let_in.status_code in (400, 406)

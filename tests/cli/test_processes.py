@@ -3,11 +3,13 @@
 Everything else about the commands is tested in this process (`tests/shell.py`).
 """
 
+import subprocess
+import sys
 from pathlib import Path
 
 import click
 import pytest
-from tests.shell import Shell, call
+from tests.shell import Shell, call, until_line, waiting
 
 from taoloop.cli.app import cli
 
@@ -61,3 +63,15 @@ def copy_of(prepared: Shell, folder: Path) -> Path:
     for file in prepared.folder.glob("runs.db*"):
         (folder / file.name).write_bytes(file.read_bytes())
     return folder / "runs.db"
+
+
+def test_a_text_that_never_comes_ends_the_wait_of_a_test_with_what_there_was() -> None:
+    command = [sys.executable, "-c", "input('Your name? ')"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8") as process:
+        with (
+            pytest.raises(AssertionError, match=r"'May it run\?' did not come within 0.2 s: nothing"),
+            waiting(process, "'May it run?'", lambda: "nothing", 0.2),
+        ):
+            process.wait()
+        with pytest.raises(AssertionError, match="ended before a line with 'May it run"):
+            until_line(process, process.stdout, "May it run?")

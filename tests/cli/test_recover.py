@@ -5,9 +5,7 @@ A tool that waits for a file holds a run.
 
 from __future__ import annotations
 
-import os
-
-from tests.shell import Shell, call, until
+from tests.shell import Shell, call, until, until_true
 
 from .test_stopping import held
 
@@ -140,9 +138,7 @@ def test_a_child_of_a_dead_process_does_not_keep_its_runs(tao: Shell) -> None:
     process = tao.start("run", "x", "--model", "scripted:script.yaml", "--tools", "breeding:breed", "--json")
     run_id = until(process, "action_requested")[0]["run_id"]
     try:
-        while not (tao.folder / "bred").exists():
-            assert process.poll() is None
-            os.sched_yield()
+        until_true(process, "the child", (tao.folder / "bred").exists)
         assert tao("recover", "--dry-run", code=0).out == ""
         process.kill()
         process.wait(timeout=30)  # not for its output, which the child has open

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeVarTuple
 
 import pytest
+from tests.shell import until_line
 
 from taoloop.cli.signals import signal_callbacks
 
@@ -76,8 +77,7 @@ def test_a_server_ends_with_a_signal_where_loops_watch_none(tmp_path: Path, comm
     (tmp_path / "agent.yaml").write_text("model: offline\n")
     started = [sys.executable, "-c", AS_ON_WINDOWS, *command, "--db", "runs.db"]
     with subprocess.Popen(started, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        assert any("erving" in line for line in process.stderr)
+        until_line(process, process.stderr, "erving")
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=20)
     assert process.returncode == code

@@ -4,13 +4,12 @@ A tool that waits for a file holds the run.
 """
 
 import json
-import os
 import signal
 import subprocess
 from pathlib import Path
 
 import pytest
-from tests.shell import ENTRY, Shell, call, until
+from tests.shell import ENTRY, Shell, call, until, until_line, until_true
 
 TOOLS = '''
 import asyncio, pathlib, time
@@ -82,8 +81,7 @@ def test_a_second_ctrl_c_ends_the_process_at_once(tao: Shell) -> None:
     process = tao.start(*held(tao, "stubborn"))
     until(process, "action_started")
     process.send_signal(signal.SIGINT)
-    assert process.stderr is not None
-    assert "stopping" in process.stderr.readline()
+    until_line(process, process.stderr, "stopping")
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=30)
     assert process.returncode == 130
@@ -103,8 +101,7 @@ def test_a_killed_run_goes_on_without_a_second_effect(tao: Shell) -> None:
     process = tao.start(*held(tao, "write_once"))
     run_id = until(process, "action_started")[0]["run_id"]
     effects = tao.folder / "effects.txt"
-    while not (effects.exists() and effects.read_text()):
-        os.sched_yield()
+    until_true(process, "the effect", lambda: effects.exists() and effects.read_text())
     process.kill()
     process.communicate(timeout=30)
     assert tao("runs", "--status", "running").out.startswith(run_id)
@@ -172,8 +169,7 @@ def test_a_reader_of_the_plain_view_that_leaves_stops_the_run_too(tao: Shell) ->
     process = tao.start(*args[:-1])
     assert process.stdout is not None
     assert process.stderr is not None
-    while "Action" not in process.stdout.readline():
-        pass
+    until_line(process, process.stdout, "Action")
     process.stdout.close()
     (tao.folder / "go").touch()
     assert process.wait(timeout=30) == 141

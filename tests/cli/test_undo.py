@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import sqlite3
 from contextlib import closing
 from typing import Any
 
 import pytest
-from tests.shell import Shell, call, until
+from tests.shell import Shell, call, until, until_true
 
 TOOLS = '''
 import os, time
@@ -146,10 +145,9 @@ def test_an_undo_that_is_killed_is_gone_on_with(tao: Shell, name: str) -> None:
     (tao.folder / "hang").touch()
     process = tao.start("undo", run_id, *tools, "--yes", "--json")
     until(process, "action_started")
-    while log(tao)[2:] != ["cancel id-b"]:
-        os.sched_yield()
+    until_true(process, "the call that undoes", lambda: log(tao)[2:] == ["cancel id-b"])
     process.send_signal(signal.SIGKILL)
-    process.communicate()
+    process.communicate(timeout=30)
     (tao.folder / "hang").unlink()
     if name == "again":  # idempotent: the same call under the same key
         tao("undo", run_id, *tools, "--yes", code=0)

@@ -23,7 +23,7 @@ from typing import Any
 
 import pytest
 from tests.docs.fenced import ROOT, Block, blocks, without_digits
-from tests.shell import ENTRY, run_in_process
+from tests.shell import ENTRY, run_in_process, until_line
 
 from taoloop.models.providers import variables
 from taoloop.runtime.approvals.request import NO_WORDS, YES_WORDS
@@ -78,8 +78,7 @@ class Walk:
         )
         self._servers[" ".join(line.split()[:3])] = server
         self._stack.callback(end, server)
-        assert server.stdout is not None
-        return server.stdout.readline()
+        return until_line(server, server.stdout, "")
 
     def ask(self, block: Block) -> str:
         """Run a block; gives what it printed."""

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tests.serve.gateway.conftest import Upstream, model_env
-from tests.shell import ENTRY, Ended, run_in_process
+from tests.shell import ENTRY, Ended, run_in_process, until_line
 
 TAO = list(ENTRY)
 
@@ -37,11 +37,7 @@ class Served:
 
     def line(self, text: str) -> str:
         """The next line of the log with this text."""
-        assert self.process.stderr is not None
-        for line in self.process.stderr:
-            if text in line:
-                return line
-        raise AssertionError(f"it never said {text!r}")
+        return until_line(self.process, self.process.stderr, text)
 
 
 def fetch(url: str, body: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None) -> tuple[int, Any]:
@@ -69,13 +65,8 @@ def serving(file: Path, server: Upstream, *options: str, env: Mapping[str, str] 
     command = [*TAO, "serve", str(file), "--port", "0", "--db", str(file.parent / "runs.db")]
     process = subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True, env=everything)
     try:
-        assert process.stderr is not None
-        for line in process.stderr:
-            if "Serving" in line:
-                yield Served(process, line.split(" on ")[1].strip().removesuffix("/v1"))
-                break
-        else:
-            raise AssertionError("it ended before it was ready")
+        line = until_line(process, process.stderr, "Serving")
+        yield Served(process, line.split(" on ")[1].strip().removesuffix("/v1"))
     finally:
         process.kill()
         process.wait(10)

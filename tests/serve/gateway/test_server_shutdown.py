@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from tests.serve.gateway.conftest import config_of, gateway, model_env, until, upstream
 from tests.serve.gateway.server_process import TAO, _takes_connections, fetch, fetch_text, serving
-from tests.shell import run_in_process
+from tests.shell import run_in_process, waiting
 
 from taoloop import Agent
 from taoloop.serve.gateway.config.model import ServerLimits
@@ -122,8 +122,9 @@ def test_ctrl_c_at_a_terminal_ends_it(agent_file: Path) -> None:
         )
         os.close(theirs)
         said = b""
-        while b"Serving" not in said or b"/v1" not in said:
-            said += os.read(ours, 1_000)
+        with waiting(process, "the address", lambda: said.decode()):
+            while b"Serving" not in said or b"/v1" not in said:
+                said += os.read(ours, 1_000)
         url = said.decode().split(" on ")[1].split("/v1")[0].strip()
         assert fetch(f"{url}/readyz")[0] == 200
         os.write(ours, b"\x03")
