@@ -23,11 +23,11 @@ from checks.prism.arguments import NoValueError, arguments
 from taoloop.errors import TaoError
 from taoloop.tools.egress import EgressClient, EgressResponse
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
-from taoloop.tools.openapi.document.document import fetch_document, parse_document
-from taoloop.tools.openapi.document.operation import Scheme
-from taoloop.tools.openapi.document.operation_reader import OperationReader
-from taoloop.tools.openapi.http.operation_call import ApiClient, OperationCaller
-from taoloop.tools.openapi.http.request import build_request
+from taoloop.tools.openapi.document import fetch_document, parse_document
+from taoloop.tools.openapi.operation import Scheme
+from taoloop.tools.openapi.operation_call import ApiClient, OperationCaller
+from taoloop.tools.openapi.operation_reader import OperationReader
+from taoloop.tools.openapi.request import build_request
 from taoloop.tools.tool import Tool
 
 DOCUMENTS = Path(__file__).resolve().parents[3] / "shared" / "openapi"

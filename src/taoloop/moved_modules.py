@@ -59,7 +59,7 @@ MOVED_MODULES = {
     "taoloop.tools.functions_json": "taoloop.tools.from_functions_json",
     "taoloop.tools.loaded": "taoloop.tools.toolbox",
     "taoloop.tools.memory": "taoloop.tools.builtin.memory",
-    "taoloop.tools.openapi.meta": "taoloop.tools.openapi.document.document",
+    "taoloop.tools.openapi.meta": "taoloop.tools.openapi.document",
     "taoloop.tools.openapi.source": "taoloop.tools.openapi.settings",
     "taoloop.tools.registry": "taoloop.tools.toolbox",
     "taoloop.tools.sandbox_limits": "taoloop.tools.sandbox.limits",

@@ -17,7 +17,7 @@ from taoloop.runtime.bound_agent import bind
 from taoloop.serve.gateway.config.gateway_file import GatewayFields
 from taoloop.serve.gateway.config.load_config import load_config
 from taoloop.serve.gateway.config.model import GatewayConfig
-from taoloop.tools.openapi.http.operation_call import OperationCaller
+from taoloop.tools.openapi.operation_call import OperationCaller
 
 DIGEST = f"sha256:{sha256(b'tao-a-key-of-the-tests').hexdigest()}"
 API = {

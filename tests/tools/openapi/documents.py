@@ -8,10 +8,10 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
-from taoloop.tools.openapi.document.document import fetch_document, parse_document
-from taoloop.tools.openapi.document.operation import Operation
-from taoloop.tools.openapi.document.operation_reader import OperationReader
-from taoloop.tools.openapi.http.request import PreparedRequest
+from taoloop.tools.openapi.document import fetch_document, parse_document
+from taoloop.tools.openapi.operation import Operation
+from taoloop.tools.openapi.operation_reader import OperationReader
+from taoloop.tools.openapi.request import PreparedRequest
 from taoloop.tools.tool import Tool
 from taoloop.tools.toolbox import LoadProblem
 

@@ -7,8 +7,8 @@ import pytest
 
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.errors import InvalidArguments, MissingKey, ToolError
-from taoloop.tools.openapi.document.operation import Operation, Scheme
-from taoloop.tools.openapi.http.credentials import choose_alternative, credentials, secrets_of, variable_name
+from taoloop.tools.openapi.credentials import choose_alternative, credentials, secrets_of, variable_name
+from taoloop.tools.openapi.operation import Operation, Scheme
 from taoloop.tools.openapi.settings import OpenapiSource
 
 SCHEMES = {

@@ -11,7 +11,7 @@ from tests.tools.openapi.documents import body, document, one, query, query_of, 
 
 from taoloop.errors import ConfigError, InvalidArguments
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
-from taoloop.tools.openapi.http.request import PreparedRequest, build_request
+from taoloop.tools.openapi.request import PreparedRequest, build_request
 
 
 def sent(text: str, args: dict[str, Any], name: str = "do_it", **settings: Any) -> PreparedRequest:

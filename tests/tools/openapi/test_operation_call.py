@@ -23,7 +23,7 @@ from taoloop.runtime.engine.tool_execution import execute_tool
 from taoloop.testing.fakes import FakeClock
 from taoloop.tools.egress import EgressRules
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
-from taoloop.tools.openapi.http.operation_call import (
+from taoloop.tools.openapi.operation_call import (
     MAX_PAUSE_S,
     ApiClient,
     OperationCaller,

@@ -12,7 +12,7 @@ import pytest
 from tests.tools.openapi.documents import query_of
 
 from taoloop.errors import InvalidArguments, ToolDefinitionError
-from taoloop.tools.openapi.document.operation import (
+from taoloop.tools.openapi.operation import (
     Body,
     Encoding,
     Operation,
@@ -21,7 +21,7 @@ from taoloop.tools.openapi.document.operation import (
     Scheme,
     Style,
 )
-from taoloop.tools.openapi.http.request import EncodedBody, PreparedRequest, build_request, decode_file, encode_body
+from taoloop.tools.openapi.request import EncodedBody, PreparedRequest, build_request, decode_file, encode_body
 from taoloop.tools.openapi.settings import OpenapiSource
 
 

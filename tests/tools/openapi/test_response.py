@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from taoloop.tools.egress import EgressResponse
-from taoloop.tools.openapi.document.operation import DocumentedResponse, Operation
-from taoloop.tools.openapi.http.request import PreparedRequest
-from taoloop.tools.openapi.http.response import error_code, error_output, success_output
+from taoloop.tools.openapi.operation import DocumentedResponse, Operation
+from taoloop.tools.openapi.request import PreparedRequest
+from taoloop.tools.openapi.response import error_code, error_output, success_output
 
 PLAN = Operation(
     name="get_x",

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.tools.openapi.documents import only, read, tools
 
-from taoloop.tools.openapi.document.operation import Operation
+from taoloop.tools.openapi.operation import Operation
 
 
 def swagger(operation: dict[str, Any], *, method: str = "post", **more: Any) -> str:

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 from tests.sizes import examples
 
 from taoloop.tools.json_schema import compile_schema, findings
-from taoloop.tools.openapi.schema.truncation import truncate_schema
+from taoloop.tools.openapi.truncation import truncate_schema
 
 NAMES = st.sampled_from(["a", "b", "c"])
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-2, 2), st.sampled_from(["", "x", "yy"]))

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from taoloop.errors import InvalidArguments
-from taoloop.tools.openapi.document.operation import Parameter, ParameterLocation
-from taoloop.tools.openapi.http.value_encoding import (
+from taoloop.tools.openapi.operation import Parameter, ParameterLocation
+from taoloop.tools.openapi.value_encoding import (
     cookie_pairs,
     header_text,
     path_text,

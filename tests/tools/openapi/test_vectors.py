@@ -16,8 +16,8 @@ from taoloop.errors import ConfigError, InvalidArguments
 from taoloop.serve.gateway.config.host_overrides import HostOverrides
 from taoloop.serve.gateway.higress.apis import ApiReader
 from taoloop.tools.openapi import OpenapiSource
-from taoloop.tools.openapi.http.operation_call import OperationCaller
-from taoloop.tools.openapi.http.request import PreparedRequest, build_request
+from taoloop.tools.openapi.operation_call import OperationCaller
+from taoloop.tools.openapi.request import PreparedRequest, build_request
 from taoloop.tools.tool import Tool
 
 SHARED = Path(__file__).parents[2] / "data" / "higress"

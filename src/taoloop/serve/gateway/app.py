@@ -25,7 +25,7 @@ from taoloop.serve.gateway.responses_schema import ResponsesRequest
 from taoloop.serve.gateway.routes.chat import chat_completions
 from taoloop.serve.gateway.routes.responses import responses
 from taoloop.serve.gateway.routes.runs import ApprovalWire, answer_run, get_run
-from taoloop.tools.openapi.document.document import parse_values
+from taoloop.tools.openapi.document import parse_values
 
 if TYPE_CHECKING:
     from taoloop.serve.gateway.observe.request_log import RequestRecord

@@ -23,8 +23,8 @@ import pydantic_core
 
 from taoloop.core.cards.tool_card import ErrorCard, ExampleCard, ToolCard
 from taoloop.errors import TaoError
-from taoloop.tools.openapi.document.document import fetch_document
-from taoloop.tools.openapi.document.operation import (
+from taoloop.tools.openapi.document import fetch_document
+from taoloop.tools.openapi.operation import (
     Body,
     DocumentedResponse,
     Encoding,
@@ -34,7 +34,7 @@ from taoloop.tools.openapi.document.operation import (
     PlannedTool,
     Scheme,
 )
-from taoloop.tools.openapi.http.operation_call import ApiClient, make_tool
+from taoloop.tools.openapi.operation_call import ApiClient, make_tool
 from taoloop.tools.openapi.settings import OpenapiSource
 from taoloop.tools.tool import Tool
 from taoloop.tools.toolbox import LoadProblem, LoadResult

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from taoloop.core.search import suggest_names
-from taoloop.tools.openapi.document.operation import Operation
+from taoloop.tools.openapi.operation import Operation
 from taoloop.tools.openapi.settings import OpenapiSource
 
 _MAX_LISTED = 8

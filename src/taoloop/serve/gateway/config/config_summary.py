@@ -22,8 +22,8 @@ from taoloop.serve.gateway.config.model import ApiKey, GatewayConfig, ServedAgen
 from taoloop.serve.gateway.higress.file import FixedUrlModel
 from taoloop.serve.gateway.quotas import unenforceable_budgets
 from taoloop.serve.texts import TEXTS
-from taoloop.tools.openapi.http.operation_call import OperationCaller
-from taoloop.tools.openapi.http.request import server_of
+from taoloop.tools.openapi.operation_call import OperationCaller
+from taoloop.tools.openapi.request import server_of
 from taoloop.tools.tool import Tool
 
 _ADDED = (PAGING_TOOL, *FINDERS)

@@ -13,8 +13,8 @@ from taoloop.models.providers import PROVIDERS
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.tool_source import ToolSource
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
-from taoloop.tools.openapi.http.operation_call import ApiClient, OperationCaller
-from taoloop.tools.openapi.http.request import server_of
+from taoloop.tools.openapi.operation_call import ApiClient, OperationCaller
+from taoloop.tools.openapi.request import server_of
 from taoloop.tools.tool import Tool
 from taoloop.tools.toolbox import LoadResult
 

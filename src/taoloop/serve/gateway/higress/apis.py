@@ -24,8 +24,8 @@ from taoloop.serve.gateway.higress.openapi_source import (
 )
 from taoloop.tools.json_schema import compile_schema
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
-from taoloop.tools.openapi.document.operation_reader import METHODS
-from taoloop.tools.openapi.http.operation_call import OperationCaller
+from taoloop.tools.openapi.operation_call import OperationCaller
+from taoloop.tools.openapi.operation_reader import METHODS
 from taoloop.tools.tool import Tool
 from taoloop.tools.yaml12 import FieldPath
 

@@ -17,7 +17,7 @@ from taoloop.runtime.engine.clock import new_nonce
 from taoloop.runtime.output_type import OutputValidator
 from taoloop.runtime.result import Result
 from taoloop.serve.texts import TEXTS
-from taoloop.tools.openapi.document.document import parse_values
+from taoloop.tools.openapi.document import parse_values
 
 if TYPE_CHECKING:
     from taoloop.journals.base import Journal

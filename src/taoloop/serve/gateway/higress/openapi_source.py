@@ -14,7 +14,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from taoloop.config.settings_reader import LITERAL, SECRET, SettingsReader, Span, checked, expected
 from taoloop.errors import ConfigError
-from taoloop.tools.openapi.document.document import parse_values
+from taoloop.tools.openapi.document import parse_values
 from taoloop.tools.openapi.settings import OpenapiSource
 
 DEFAULT_TIMEOUT_MS = 50_000

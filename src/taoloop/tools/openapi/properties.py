@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from taoloop.tools.openapi.names import argument_name, is_argument_name, original_name_note
-from taoloop.tools.openapi.schema.normalisation import INNER, LISTS, MAPS, convert_nested
+from taoloop.tools.openapi.normalisation import INNER, LISTS, MAPS, convert_nested
 
 _OBJECT_KEYS = frozenset(
     {"type", "properties", "required", "additionalProperties", "description", "allOf", "$ref", "$defs"}

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 from urllib.parse import urljoin, urlsplit
 
-from taoloop.tools.openapi.document.operation import ParameterLocation, Scheme, SchemeKind
-from taoloop.tools.openapi.document.plain_data import (
+from taoloop.tools.openapi.names import is_header_name
+from taoloop.tools.openapi.operation import ParameterLocation, Scheme, SchemeKind
+from taoloop.tools.openapi.plain_data import (
     ProblemLog,
     UnusablePartError,
     as_list,
@@ -16,10 +17,9 @@ from taoloop.tools.openapi.document.plain_data import (
     as_text,
     as_texts,
 )
-from taoloop.tools.openapi.document.refs import References
-from taoloop.tools.openapi.document.swagger2 import convert_security_scheme
-from taoloop.tools.openapi.names import is_header_name
+from taoloop.tools.openapi.refs import References
 from taoloop.tools.openapi.settings import OpenapiSource
+from taoloop.tools.openapi.swagger2 import convert_security_scheme
 
 _VARIABLE = re.compile(r"\{([^{}]*)\}")
 _GIVE_BASE_URL = "Set `base_url`."

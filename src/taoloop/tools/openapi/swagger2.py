@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from taoloop.tools.openapi.document.plain_data import as_mapping, as_text, as_texts
-from taoloop.tools.openapi.document.refs import ResolvedNode
+from taoloop.tools.openapi.plain_data import as_mapping, as_text, as_texts
+from taoloop.tools.openapi.refs import ResolvedNode
 
 FORM, MULTIPART, JSON = "application/x-www-form-urlencoded", "multipart/form-data", "application/json"
 

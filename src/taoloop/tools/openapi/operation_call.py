@@ -20,18 +20,18 @@ from taoloop.errors import EgressFailed, InvalidArguments, ToolError, ToolTimeou
 from taoloop.tools.egress import EgressClient, EgressResponse, EgressRules
 from taoloop.tools.egress.rules import parse_address
 from taoloop.tools.json_schema import compile_schema, findings, listed
-from taoloop.tools.openapi.document.operation import Operation
-from taoloop.tools.openapi.document.plain_data import as_mapping
-from taoloop.tools.openapi.http.credentials import (
+from taoloop.tools.openapi.credentials import (
     Alternative,
     OAuthTokens,
     choose_alternative,
     oauth_schemes,
     secrets_of,
 )
-from taoloop.tools.openapi.http.request import PreparedRequest, build_request, server_of
-from taoloop.tools.openapi.http.response import RETRYABLE_STATUSES, error_output, success_output
-from taoloop.tools.openapi.schema.properties import restore_names
+from taoloop.tools.openapi.operation import Operation
+from taoloop.tools.openapi.plain_data import as_mapping
+from taoloop.tools.openapi.properties import restore_names
+from taoloop.tools.openapi.request import PreparedRequest, build_request, server_of
+from taoloop.tools.openapi.response import RETRYABLE_STATUSES, error_output, success_output
 from taoloop.tools.openapi.settings import OpenapiSource
 from taoloop.tools.openapi.texts import TEXTS
 from taoloop.tools.tool import Checker, Tool, ToolContext, ToolOutput, expected_form, require_name

@@ -6,13 +6,13 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any, cast
 
-from taoloop.tools.openapi.document.operation import Body, BodyKind, Encoding, Parameter, ParameterLocation, Style
-from taoloop.tools.openapi.document.plain_data import ProblemLog, UnusablePartError, as_mapping, as_text, shorten
-from taoloop.tools.openapi.document.refs import ResolvedNode
-from taoloop.tools.openapi.document.swagger2 import convert_parameter
+from taoloop.tools.openapi.components import Components
 from taoloop.tools.openapi.names import argument_name, is_header_name
-from taoloop.tools.openapi.schema.components import Components
-from taoloop.tools.openapi.schema.properties import flatten_object
+from taoloop.tools.openapi.operation import Body, BodyKind, Encoding, Parameter, ParameterLocation, Style
+from taoloop.tools.openapi.plain_data import ProblemLog, UnusablePartError, as_mapping, as_text, shorten
+from taoloop.tools.openapi.properties import flatten_object
+from taoloop.tools.openapi.refs import ResolvedNode
+from taoloop.tools.openapi.swagger2 import convert_parameter
 
 _LOCATIONS = ("path", "query", "header", "cookie")
 _SEPARATED = ("spaceDelimited", "pipeDelimited", "tabDelimited")  # Swagger 2.0 allows them outside the query, too

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from taoloop.core.search import PointerError, resolve_json_pointer
-from taoloop.tools.openapi.document.document import OpenapiDocument, SourceBytes
-from taoloop.tools.openapi.document.refs import BrokenReferenceError, References, ResolvedNode
-from taoloop.tools.openapi.schema.normalisation import make_nullable, normalise
+from taoloop.tools.openapi.document import OpenapiDocument, SourceBytes
+from taoloop.tools.openapi.normalisation import make_nullable, normalise
+from taoloop.tools.openapi.refs import BrokenReferenceError, References, ResolvedNode
 
 _INVALID_CHARS = re.compile(r"[^A-Za-z0-9_.-]+")
 _MAX_DEPTH = 80  # levels of one schema, which are read recursively

@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from taoloop.errors import InvalidArguments
-from taoloop.tools.openapi.document.operation import Parameter, Style
+from taoloop.tools.openapi.operation import Parameter, Style
 from taoloop.tools.openapi.texts import TEXTS
 
 _RESERVED = ":/?@!$'()*,;="

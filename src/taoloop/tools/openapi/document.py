@@ -1,7 +1,7 @@
 """An OpenAPI document: fetched from a file, a URL or a text, and parsed into plain values with its version.
 
 Reading is lenient: real documents break their specification, and most of their operations are usable nevertheless.
-`document_findings` reports violations by the official meta schemas, which are in the folder `meta`, unchanged
+`document_findings` reports violations by the official meta schemas, which are in the folder `meta_schemas`, unchanged
 (https://spec.openapis.org, Apache License 2.0, OpenAPI Initiative).
 """
 
@@ -265,5 +265,5 @@ def _validator(version: Version) -> Any:
 
     import jsonschema_rs  # noqa: PLC0415  # as above
 
-    text = files("taoloop.tools.openapi.document").joinpath("meta", f"v{version}.json").read_text(encoding="utf-8")
+    text = files("taoloop.tools.openapi").joinpath("meta_schemas", f"v{version}.json").read_text(encoding="utf-8")
     return jsonschema_rs.validator_for(json.loads(text))

@@ -16,10 +16,10 @@ import pydantic_core
 from taoloop.core.preview import preview
 from taoloop.errors import ToolError
 from taoloop.tools.egress import EgressResponse
-from taoloop.tools.openapi.document.operation import Operation
-from taoloop.tools.openapi.http.request import PreparedRequest
-from taoloop.tools.openapi.http.value_encoding import to_json
+from taoloop.tools.openapi.operation import Operation
+from taoloop.tools.openapi.request import PreparedRequest
 from taoloop.tools.openapi.texts import TEXTS
+from taoloop.tools.openapi.value_encoding import to_json
 from taoloop.tools.tool import ToolOutput
 
 MAX_ERROR_BODY_CHARS = 1_400

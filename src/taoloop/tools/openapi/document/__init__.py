@@ -1,1 +1,0 @@
-"""An OpenAPI document as plain data and operations."""

@@ -1,1 +1,0 @@
-"""Schemas of OpenAPI documents as JSON Schema."""
