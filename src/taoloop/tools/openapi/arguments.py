@@ -7,9 +7,9 @@ from collections.abc import Collection, Mapping
 from typing import Any, cast
 
 from taoloop.tools.openapi.components import Components
+from taoloop.tools.openapi.document import ProblemLog, UnusablePartError, as_mapping, as_text, shorten
 from taoloop.tools.openapi.names import argument_name, is_header_name
 from taoloop.tools.openapi.operation import Body, BodyKind, Encoding, Parameter, ParameterLocation, Style
-from taoloop.tools.openapi.plain_data import ProblemLog, UnusablePartError, as_mapping, as_text, shorten
 from taoloop.tools.openapi.properties import flatten_object
 from taoloop.tools.openapi.refs import ResolvedNode
 from taoloop.tools.openapi.swagger2 import convert_parameter

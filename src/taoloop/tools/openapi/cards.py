@@ -12,11 +12,19 @@ from taoloop.core.handles import schema_signature
 from taoloop.dialects.prompt.system_prompt import describe
 from taoloop.errors import ToolDefinitionError
 from taoloop.tools.json_schema import compile_schema
-from taoloop.tools.openapi.document import SourceBytes, parse_document
+from taoloop.tools.openapi.document import (
+    SourceBytes,
+    as_list,
+    as_mapping,
+    as_text,
+    parse_document,
+    plain_text,
+    sentences,
+    shorten,
+)
 from taoloop.tools.openapi.names import original_name_note
 from taoloop.tools.openapi.operation import Body, Operation, Parameter, Plan, PlannedTool
 from taoloop.tools.openapi.operation_reader import OperationReader, accepts_idempotency_key
-from taoloop.tools.openapi.plain_data import as_list, as_mapping, as_text, plain_text, sentences, shorten
 from taoloop.tools.openapi.properties import append_note, flatten_object, rename_properties
 from taoloop.tools.openapi.request import is_operator_supplied
 from taoloop.tools.openapi.response import RETRYABLE_STATUSES, error_code

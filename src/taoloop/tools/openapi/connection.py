@@ -7,9 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 from urllib.parse import urljoin, urlsplit
 
-from taoloop.tools.openapi.names import is_header_name
-from taoloop.tools.openapi.operation import ParameterLocation, Scheme, SchemeKind
-from taoloop.tools.openapi.plain_data import (
+from taoloop.tools.openapi.document import (
     ProblemLog,
     UnusablePartError,
     as_list,
@@ -17,6 +15,8 @@ from taoloop.tools.openapi.plain_data import (
     as_text,
     as_texts,
 )
+from taoloop.tools.openapi.names import is_header_name
+from taoloop.tools.openapi.operation import ParameterLocation, Scheme, SchemeKind
 from taoloop.tools.openapi.refs import References
 from taoloop.tools.openapi.settings import OpenapiSource
 from taoloop.tools.openapi.swagger2 import convert_security_scheme

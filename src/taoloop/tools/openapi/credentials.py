@@ -18,8 +18,8 @@ import pydantic_core
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.errors import MissingKey, ToolError
 from taoloop.tools.egress import EgressResponse
+from taoloop.tools.openapi.document import as_mapping, as_text
 from taoloop.tools.openapi.operation import Operation, Scheme
-from taoloop.tools.openapi.plain_data import as_mapping, as_text
 from taoloop.tools.openapi.settings import OpenapiSource
 from taoloop.tools.openapi.texts import TEXTS
 from taoloop.tools.openapi.value_encoding import check_header, percent_encode

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from taoloop.tools.openapi.plain_data import as_mapping, as_text, shorten
+from taoloop.tools.openapi.document import as_mapping, as_text, shorten
 
 TYPE_SPELLINGS: Mapping[str, str] = {
     **{kind: kind for kind in ("object", "array", "string", "boolean", "integer", "number", "null")},

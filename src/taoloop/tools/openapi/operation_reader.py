@@ -11,11 +11,9 @@ from taoloop.tools.openapi import swagger2
 from taoloop.tools.openapi.arguments import body_kind, read_body, read_parameters
 from taoloop.tools.openapi.components import Components
 from taoloop.tools.openapi.connection import listed_servers, read_schemes, read_security, server_addresses
-from taoloop.tools.openapi.document import OpenapiDocument
-from taoloop.tools.openapi.names import tool_name
-from taoloop.tools.openapi.operation import Body, DocumentedResponse, Operation, Parameter, Scheme
-from taoloop.tools.openapi.plain_data import (
+from taoloop.tools.openapi.document import (
     CORRECT,
+    OpenapiDocument,
     ProblemLog,
     UnusablePartError,
     as_list,
@@ -23,6 +21,8 @@ from taoloop.tools.openapi.plain_data import (
     as_texts,
     shorten,
 )
+from taoloop.tools.openapi.names import tool_name
+from taoloop.tools.openapi.operation import Body, DocumentedResponse, Operation, Parameter, Scheme
 from taoloop.tools.openapi.refs import References, ResolvedNode
 from taoloop.tools.openapi.selection import SeenNames, is_selected, matches, unused_settings
 from taoloop.tools.openapi.settings import OpenapiSource

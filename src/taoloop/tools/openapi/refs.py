@@ -13,8 +13,7 @@ from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
 from taoloop.core.search import PointerError, resolve_json_pointer
 from taoloop.errors import TaoError
-from taoloop.tools.openapi.document import MAX_BYTES, OpenapiDocument, parse_values
-from taoloop.tools.openapi.plain_data import UnusablePartError
+from taoloop.tools.openapi.document import MAX_BYTES, OpenapiDocument, UnusablePartError, parse_values
 
 MAX_FILES = 500
 _MAX_CHAIN = 30  # references to references

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from taoloop.tools.openapi.document import shorten
 from taoloop.tools.openapi.normalisation import INNER, LISTS, MAPS, convert_nested
-from taoloop.tools.openapi.plain_data import shorten
 
 _MAX_DEPTH = 12
 _MAX_CHAIN = 30  # components within each other, without a level of arguments between them
