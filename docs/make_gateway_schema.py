@@ -13,8 +13,8 @@ from typing import Any
 
 from taoloop.config.agent_file import AgentFields
 from taoloop.serve.gateway.config.gateway_file import AgentByFile, GatewayFields
+from taoloop.serve.gateway.higress.apis import LongEntry, ShortEntry, ShortTool
 from taoloop.serve.gateway.higress.file import AiAgentFields
-from taoloop.serve.gateway.higress.openapi_source import LongEntry, ShortEntry, ShortTool
 
 TARGET = Path(__file__).with_name("gateway.schema.json")
 

@@ -12,9 +12,8 @@ from taoloop.errors import ToolDefinitionError
 from taoloop.tools.from_card import tool_from_card
 from taoloop.tools.openapi.components import standalone_schema
 from taoloop.tools.openapi.document import shorten
-from taoloop.tools.openapi.names import RESERVED, tool_name
+from taoloop.tools.openapi.names import RESERVED, rename_properties, restore_names, tool_name
 from taoloop.tools.openapi.normalisation import json_types
-from taoloop.tools.openapi.properties import rename_properties, restore_names
 from taoloop.tools.tool import Tool
 from taoloop.tools.toolbox import LoadProblem, LoadResult
 

@@ -90,7 +90,7 @@ class EgressClient:
             MissingExtra: the HTTP client is not installed.
         """
         transport = await self._transport()
-        from taoloop.tools.egress.redirects import RedirectingRequest  # noqa: PLC0415  # needs httpx2, which is installed by now
+        from taoloop.tools.egress.transport import RedirectingRequest  # noqa: PLC0415  # needs httpx2, which is installed by now
 
         limit_s = self._timeout_s if timeout_s is None else timeout_s
         request_chain = RedirectingRequest(

@@ -8,9 +8,8 @@ from typing import Any, cast
 
 from taoloop.tools.openapi.components import Components
 from taoloop.tools.openapi.document import ProblemLog, UnusablePartError, as_mapping, as_text, shorten
-from taoloop.tools.openapi.names import argument_name, is_header_name
+from taoloop.tools.openapi.names import argument_name, flatten_object, is_header_name
 from taoloop.tools.openapi.operation import Body, BodyKind, Encoding, Parameter, ParameterLocation, Style
-from taoloop.tools.openapi.properties import flatten_object
 from taoloop.tools.openapi.refs import ResolvedNode
 from taoloop.tools.openapi.swagger2 import convert_parameter
 

@@ -22,14 +22,12 @@ from taoloop.tools.openapi.document import (
     sentences,
     shorten,
 )
-from taoloop.tools.openapi.names import original_name_note
+from taoloop.tools.openapi.names import append_note, flatten_object, original_name_note, rename_properties
 from taoloop.tools.openapi.operation import Body, Operation, Parameter, Plan, PlannedTool
 from taoloop.tools.openapi.operation_reader import OperationReader, accepts_idempotency_key
-from taoloop.tools.openapi.properties import append_note, flatten_object, rename_properties
 from taoloop.tools.openapi.request import is_operator_supplied
 from taoloop.tools.openapi.response import RETRYABLE_STATUSES, error_code
-from taoloop.tools.openapi.selection import best_match, matches
-from taoloop.tools.openapi.settings import OpenapiSource
+from taoloop.tools.openapi.settings import OpenapiSource, best_match, matches
 from taoloop.tools.openapi.truncation import truncate_schema
 from taoloop.tools.toolbox import LoadProblem
 

@@ -28,8 +28,8 @@ from taoloop.tools.openapi.credentials import (
     secrets_of,
 )
 from taoloop.tools.openapi.document import as_mapping
+from taoloop.tools.openapi.names import restore_names
 from taoloop.tools.openapi.operation import Operation
-from taoloop.tools.openapi.properties import restore_names
 from taoloop.tools.openapi.request import PreparedRequest, build_request, server_of
 from taoloop.tools.openapi.response import RETRYABLE_STATUSES, error_output, success_output
 from taoloop.tools.openapi.settings import OpenapiSource

@@ -24,8 +24,7 @@ from taoloop.tools.openapi.document import (
 from taoloop.tools.openapi.names import tool_name
 from taoloop.tools.openapi.operation import Body, DocumentedResponse, Operation, Parameter, Scheme
 from taoloop.tools.openapi.refs import References, ResolvedNode
-from taoloop.tools.openapi.selection import SeenNames, is_selected, matches, unused_settings
-from taoloop.tools.openapi.settings import OpenapiSource
+from taoloop.tools.openapi.settings import OpenapiSource, SeenNames, is_selected, matches, unused_settings
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
 IDEMPOTENCY_HEADER = "idempotency-key"

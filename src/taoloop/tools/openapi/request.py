@@ -18,9 +18,8 @@ from urllib.parse import quote, unquote_to_bytes, urlsplit
 from taoloop.core.search import PointerError, resolve_json_pointer
 from taoloop.errors import InvalidArguments, ToolDefinitionError
 from taoloop.tools.openapi.credentials import RequestParts, choose_alternative, credentials
-from taoloop.tools.openapi.names import is_header_name
+from taoloop.tools.openapi.names import FlatObject, flatten_object, is_header_name
 from taoloop.tools.openapi.operation import Body, Encoding, Operation, Parameter
-from taoloop.tools.openapi.properties import FlatObject, flatten_object
 from taoloop.tools.openapi.settings import OpenapiSource
 from taoloop.tools.openapi.texts import TEXTS
 from taoloop.tools.openapi.value_encoding import (

@@ -5,29 +5,342 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
-from urllib.parse import urlsplit
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, Literal
+from urllib.parse import SplitResult, urlsplit
 
-from taoloop.config.settings_reader import SettingsReader
+from taoloop.config.settings_reader import LITERAL, SECRET, SettingsReader, Span, checked, expected
 from taoloop.errors import AgentFileError, ConfigError
 from taoloop.serve.gateway.config.host_overrides import HostOverrides
-from taoloop.serve.gateway.higress.openapi_source import (
-    TEXT,
-    ApiProvider,
-    LongEntry,
-    ShortEntry,
-    ShortTool,
-    api_source,
-    long_form,
-    server_url,
-)
 from taoloop.tools.json_schema import compile_schema
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
+from taoloop.tools.openapi.document import parse_values
 from taoloop.tools.openapi.operation_call import OperationCaller
 from taoloop.tools.openapi.operation_reader import METHODS
 from taoloop.tools.tool import Tool
 from taoloop.tools.yaml12 import FieldPath
+
+DEFAULT_TIMEOUT_MS = 50_000
+TEXT = "the OpenAPI text"
+_KEY = "api_key"
+_VARIABLE = re.compile(r"\{([^{}]*)\}")
+_HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?|\[[0-9A-Fa-f:.]+\]")
+_METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
+
+
+def require_host(value: str, _reader: SettingsReader) -> str:
+    """The name or address of a host."""
+    if not _HOST.fullmatch(value):
+        raise expected("a host such as api.example.com")
+    return value
+
+
+def _split_address(address: str) -> tuple[SplitResult, int | None]:
+    """Split an address; returns its parts and its port.
+
+    Raises:
+        ConfigError: its brackets or its port are invalid.
+    """
+    try:
+        parts = urlsplit(address)
+        return parts, parts.port
+    except ValueError:
+        raise ConfigError(f"{address[:80]!r} is no http(s) address.") from None
+
+
+def _service_address(address: str, _reader: SettingsReader) -> str:
+    parts, _ = _split_address(address)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConfigError(f"{address[:80]!r} is no http(s) address.")
+    return address
+
+
+def _method(value: str, _reader: SettingsReader) -> str:
+    if value.lower() not in _METHODS:
+        raise expected("a method of HTTP")
+    return value
+
+
+def _path(value: str, _reader: SettingsReader) -> str:
+    if "://" in value:
+        raise expected("a path such as /weather")
+    return value if value.startswith("/") else f"/{value}"
+
+
+def _parameter_schema(value: Any, _reader: SettingsReader) -> dict[str, Any]:
+    """The JSON Schema of a tool in short form, from a mapping or a text in JSON."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value, parse_constant=_reject_constant)
+        except ValueError as error:
+            raise ConfigError(f"the JSON Schema cannot be parsed: {error}.") from None
+    if not isinstance(value, dict):
+        raise expected("a text with a mapping in JSON")
+    if not isinstance(value.get("properties") or {}, dict):
+        raise ConfigError("properties: a mapping is expected.")
+    required = value.get("required") or []
+    if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
+        raise ConfigError(f"required: a list of names is expected, not {str(required)[:40]!r}.")
+    return value
+
+
+def _reject_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceKey:
+    """`apiKey` of an entry: the key of the service, and where it goes in a request."""
+
+    in_: Literal["query", "header", "none"] = "none"
+    """Where the key goes; `none` sends none."""
+
+    name: str = ""
+    """The parameter of the query, or the word before the key in the header."""
+
+    value: Annotated[str, SECRET] = field(default="", repr=False)
+    """The key."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiProvider:
+    """`apiProvider` of an entry: where its calls go."""
+
+    service_name: str
+    """The name of the service; --resolve can send it elsewhere."""
+
+    service_port: Annotated[int, Span(1, 65535)]
+    """The port of the service."""
+
+    domain: Annotated[str, checked(require_host)]
+    """The host."""
+
+    max_execution_time: Annotated[int, Span(0)] = DEFAULT_TIMEOUT_MS
+    """How long one call may take, in ms."""
+
+    api_key: ServiceKey = ServiceKey()
+    """The key of the service."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LongEntry:
+    """An entry of `apis` with an OpenAPI text."""
+
+    api_provider: ApiProvider
+    """Where its calls go."""
+
+    api: Annotated[str, LITERAL]
+    """One OpenAPI document, YAML or JSON, as a block of text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShortEntry:
+    """An entry of `apis` whose tools are written out."""
+
+    url: Annotated[str, checked(_service_address)]
+    """The address of the service."""
+
+    tools: tuple[dict[str, Any], ...]
+    """The tools; each has the fields of `ShortTool`, and those of an operation that begin with `x-`."""
+
+    max_execution_time: Annotated[int, Span(0)] = DEFAULT_TIMEOUT_MS
+    """How long one call may take, in ms."""
+
+    api_key: ServiceKey = ServiceKey()
+    """The key of the service."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShortTool:
+    """A tool that is written out."""
+
+    tool_name: Annotated[str, LITERAL]
+    """The name of the tool."""
+
+    path: Annotated[str, LITERAL, checked(_path)]
+    """The path of its calls; `{name}` in it is a parameter."""
+
+    description: Annotated[str, LITERAL] = ""
+    """What the tool does, for the model."""
+
+    method: Annotated[str, LITERAL, checked(_method)] = "GET"
+    """The method of HTTP."""
+
+    parameter: Annotated[dict[str, Any] | Annotated[str, LITERAL], checked(_parameter_schema, names_field=True)] = (
+        field(default_factory=dict)
+    )
+    """The JSON Schema of the arguments: a mapping, or a text in JSON."""
+
+    param_name: tuple[Annotated[str, LITERAL], ...] | Annotated[str, LITERAL] = ()
+    """Names of parameters that may be anything."""
+
+
+def api_source(entry: LongEntry) -> OpenapiSource:
+    """The source of tools that one entry describes.
+
+    The time limit of the entry becomes that of each of its calls.
+
+    Raises:
+        ConfigError: the document has no usable server.
+        ToolSourceError: the OpenAPI text cannot be parsed.
+    """
+    provider = entry.api_provider
+    document = parse_values(entry.api.encode(), TEXT)
+    if not isinstance(document, dict):
+        raise ConfigError(f"{TEXT} is no mapping.")
+    auth = _apply_key(document, provider.api_key)
+    return OpenapiSource(
+        document=json.dumps(document, ensure_ascii=False),
+        base_url=_base_url(document, provider),
+        auth=auth,
+        timeout_s=provider.max_execution_time / 1000,
+        cache=False,
+    )
+
+
+def _base_url(document: Mapping[str, Any], provider: ApiProvider) -> str:
+    url, port = server_url(document), provider.service_port
+    if not url:
+        raise ConfigError(f"{TEXT} has no servers[0].url.", hint="Write `servers: [{url: https://…}]`.")
+    try:
+        parts, own_port = _split_address(url)
+    except ConfigError as error:
+        raise ConfigError(f"servers[0].url: {error.message}") from None
+    if parts.scheme and parts.hostname:
+        default_port, other_port = (443, 80) if parts.scheme == "https" else (80, 443)
+        effective_port = own_port or (default_port if port == other_port else port)
+        host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+        suffix = "" if effective_port == default_port else f":{effective_port}"
+        return f"{parts.scheme}://{host}{suffix}{parts.path}".rstrip("/")
+    return f"{service_origin(provider.domain, port)}/{parts.path.strip('/')}".rstrip("/")
+
+
+def service_origin(domain: str, port: int) -> str:
+    """Scheme, host and port by which a service is called: port 443 is https, any other http."""
+    return f"{'https' if port == 443 else 'http'}://{domain}" + ("" if port in (80, 443) else f":{port}")
+
+
+def server_url(document: Mapping[str, Any]) -> str:
+    """The first server of a document, with the defaults of its variables; empty where it has none.
+
+    Raises:
+        ConfigError: a variable has no default.
+    """
+    servers = document.get("servers")
+    first = servers[0] if isinstance(servers, list) and servers else None
+    url = first.get("url") if isinstance(first, Mapping) else None
+    return _substitute_variables(url, first) if isinstance(url, str) else ""
+
+
+def _substitute_variables(url: str, server: Any) -> str:
+    variables_field = server.get("variables")
+    variables = variables_field if isinstance(variables_field, Mapping) else {}
+
+    def value(match: re.Match[str]) -> str:
+        variable = variables.get(match[1])
+        default = variable.get("default") if isinstance(variable, Mapping) else None
+        if default is None:
+            message = f"the variable {match[1]!r} of servers[0].url has no default."
+            raise ConfigError(message, hint="Write the address without it.")
+        return str(default)
+
+    return _VARIABLE.sub(value, url)
+
+
+def _apply_key(document: dict[str, Any], key: ServiceKey) -> dict[str, str]:
+    """Replace all security in a document by the key of its entry; returns the secret.
+
+    A GET with a description loses its summary, as in the plugin.
+    """
+    document.pop("security", None)
+    paths = document.get("paths")
+    for item in paths.values() if isinstance(paths, Mapping) else ():
+        for method, operation in item.items() if isinstance(item, Mapping) else ():
+            if isinstance(operation, dict) and str(method).lower() in _METHODS:
+                operation.pop("security", None)
+                if str(method).lower() == "get" and str(operation.get("description") or "").strip():
+                    operation.pop("summary", None)
+    if key.in_ == "none" or not key.name or not key.value:
+        return {}
+    components = document.get("components")
+    if not isinstance(components, dict):
+        components = document["components"] = {}
+    is_query = key.in_ == "query"
+    scheme = {"type": "apiKey", "in": key.in_, "name": key.name if is_query else "Authorization"}
+    components["securitySchemes"] = {_KEY: scheme}
+    document["security"] = [{_KEY: []}]
+    return {_KEY: key.value if is_query else f"{key.name} {key.value}"}
+
+
+def long_form(entry: ShortEntry, tools: Sequence[ShortTool]) -> LongEntry:
+    """Convert the short form to the form with an OpenAPI text.
+
+    `tools` are those of the entry, checked; no two of them have the same method and path.
+    """
+    parts, port = _split_address(entry.url)
+    host = parts.hostname or ""
+    paths: dict[str, dict[str, Any]] = {}
+    schemas: dict[str, Any] = {}
+    for number, (tool, raw_tool) in enumerate(zip(tools, entry.tools, strict=True)):
+        name = f"tool{number}"
+        names = (tool.param_name,) if isinstance(tool.param_name, str) else tool.param_name
+        schema: Any = tool.parameter or {"type": "object"}
+        properties = {**(schema.get("properties") or {})}
+        schema = {**schema, "properties": properties | {key: {} for key in names if key not in properties}}
+        schemas[name] = _rebase_references(schema, f"#/components/schemas/{name}")
+        extensions = {key: value for key, value in raw_tool.items() if key.startswith("x-")}
+        paths.setdefault(tool.path, {})[tool.method.lower()] = _operation(tool, schemas[name]) | extensions
+    document = {
+        "openapi": "3.1.0",
+        "info": {"title": entry.url, "version": "1"},
+        "servers": [{"url": entry.url}],
+        "paths": paths,
+        "components": {"schemas": schemas},
+    }
+    provider = ApiProvider(
+        service_name=host,
+        service_port=port or (443 if parts.scheme == "https" else 80),
+        domain=host,
+        max_execution_time=entry.max_execution_time,
+        api_key=entry.api_key,
+    )
+    return LongEntry(api_provider=provider, api=json.dumps(document))
+
+
+def _rebase_references(value: Any, root: str) -> Any:
+    """A schema whose references, relative to itself, are relative to `root` instead."""
+    if isinstance(value, list):
+        return [_rebase_references(item, root) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    schema = {name: _rebase_references(item, root) for name, item in value.items()}
+    if isinstance(ref := schema.get("$ref"), str) and (ref == "#" or ref.startswith("#/")):
+        schema["$ref"] = root + ref[1:]
+    return schema
+
+
+def _operation(tool: ShortTool, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The operation of a tool in short form: arguments not in its path go into query or body."""
+    properties, required = schema["properties"], schema.get("required") or []
+    operation: dict[str, Any] = {"operationId": tool.tool_name, "description": tool.description}
+    in_path = [name for name in properties if f"{{{name}}}" in tool.path]
+    rest = [name for name in properties if name not in in_path]
+    has_body = tool.method.lower() in ("post", "put", "patch")
+    operation["parameters"] = [
+        {
+            "name": name,
+            "in": "path" if name in in_path else "query",
+            "required": name in in_path or name in required,
+            "schema": properties[name],
+        }
+        for name in (in_path if has_body else [*in_path, *rest])
+    ]
+    if has_body and rest:
+        body = {**schema, "properties": {name: properties[name] for name in rest}}
+        body["required"] = [name for name in required if name in rest]
+        operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": body}}}
+    return operation
+
 
 _TEXT_LINE = re.compile(rf"{TEXT}: line (?P<line>\d+): (?P<message>.*)", re.DOTALL)
 _BLOCK_TEXT = re.compile(r":\s*[|>][0-9+-]*\s*(?:#.*)?$")

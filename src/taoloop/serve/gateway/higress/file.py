@@ -24,9 +24,8 @@ from taoloop.models.providers import Endpoint
 from taoloop.runtime.agent import Agent
 from taoloop.serve.gateway.config.host_overrides import HostOverrides
 from taoloop.serve.gateway.config.model import Reshape, ServedAgent
-from taoloop.serve.gateway.higress.apis import ApiReader, is_short_entry
+from taoloop.serve.gateway.higress.apis import ApiReader, is_short_entry, require_host, service_origin
 from taoloop.serve.gateway.higress.json_response import response_schema
-from taoloop.serve.gateway.higress.openapi_source import require_host, service_origin
 
 Language = Literal["en", "zh"]
 
