@@ -6,7 +6,6 @@ Run: python docs/make_tool_schema.py
 from __future__ import annotations
 
 import ast
-import dataclasses
 import inspect
 import json
 import sys
@@ -27,7 +26,6 @@ from taoloop.config.tool_entries import (
     LookupForm,
     ToolFileFields,
 )
-from taoloop.core.cards.tool_card import ToolCard
 from taoloop.tools.builtin.catalog import UNDOING, builtin_tools
 
 TARGET = Path(__file__).with_name("tool-file.schema.json")
@@ -89,8 +87,6 @@ def define_tools(definitions: dict[str, Any]) -> dict[str, Any]:
             for key in SOURCE_KINDS
         ),
     ]
-    card = {"type": "object", "properties": {field.name: {} for field in dataclasses.fields(ToolCard)}}
-    definitions["FunctionForm"]["properties"]["card"] |= card
     definitions["ToolEntry"] = {"anyOf": forms}
     return {"type": "array", "items": {"$ref": "#/$defs/ToolEntry"}, "description": "The tools, in their order."}
 

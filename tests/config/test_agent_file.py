@@ -164,7 +164,7 @@ def test_a_module_gives_an_agent_or_a_function_that_makes_one(source: str, name:
         ("tools:\n- lookup: {table: none.yaml}\n", 2, "tools[0].lookup.table", "none.yaml"),
         ("tools:\n- lookup: {}\n", 2, "tools[0].lookup", "`table` is missing"),
         ("tools:\n- card: {name: x}\n", 2, "tools[0]", "the code is not named"),
-        ("tools:\n- function: agentcode:plain\n  card: {nam: x}\n", 3, "tools[0].card", "Did you mean 'name'?"),
+        ("tools:\n- function: agentcode:plain\n  card: {nam: x}\n", 3, "tools[0].card.nam", "Did you mean 'name'?"),
         (
             "tools:\n- function: agentcode:plain\n  card:\n    {name: x, purpose: p, roles: {town: target}}\n",
             3,

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, strategies as st
@@ -18,6 +19,7 @@ from taoloop.config.env_references import EnvValues
 from taoloop.config.settings_reader import fields_of
 from taoloop.config.tool_entries import SOURCE_KINDS
 from taoloop.config.tool_file import LoadedFile, load_tools, read_tools, tools_named
+from taoloop.core.cards.tool_card import ToolCard
 from taoloop.errors import AgentFileError, ConfigError, ToolDefinitionError
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.tool_source import ToolSource, sources_in
@@ -53,7 +55,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     path = list(sys.path)
     yield
     sys.path[:] = path
-    sys.modules.pop("toolcode", None)
+    for name in ("toolcode", "cardcode"):
+        sys.modules.pop(name, None)
 
 
 def written(content: str, name: str = "tools.yaml") -> Path:
@@ -389,6 +392,99 @@ def test_texts_without_references_stay_and_others_are_filled_or_refused(plain: s
         with suppress(ConfigError):
             assert isinstance(values.text(mixed), str)
     assert values.text("$${X} ${X} ${Y:-d} ${Y:-}") == "${X} value d "
+
+
+# Cards
+
+
+CARD: dict[str, Any] = {
+    "name": "get_weather",
+    "purpose": "Read the weather of one city, today only.",
+    "use_when": "The weather is asked for.",
+    "avoid_when": "The climate is asked for.",
+    "input_schema": {
+        "type": "object",
+        "properties": {"city": {"type": "string", "minLength": 2}, "day": {"type": "string", "format": "date"}},
+        "required": ["city"],
+    },
+    "output_schema": {"type": "string"},
+    "errors": [{"code": "no_city", "retryable": False, "advice": "Name another city."}],
+    "examples": [{"args": {"city": "上海"}, "output": {"degrees": 30}}],
+    "tier": "read",
+    "approval": "required",
+    "timeout_s": 5,
+    "max_input_bytes": 1024,
+    "max_preview_chars": 500,
+    "idempotent": True,
+    "parallel": True,
+    "compensation": "forget_weather",
+    "compensation_args": {"city": "args.city"},
+    "egress": ["city"],
+    "roles": {"city": "target", "day": "minor"},
+    "ids": {"id": "report"},
+    "reversible": True,
+    "probes": False,
+    "transactional": False,
+    "listed": False,
+}
+
+
+def with_card(card: dict[str, Any]) -> str:
+    written("def weather(city: str, day: str = '') -> str:\n    return city + day\n", "cardcode.py")
+    return json.dumps({"tools": [{"function": "cardcode:weather", "card": card}]}, indent=1)
+
+
+def test_a_card_is_read_with_every_field() -> None:
+    """S2-19 to S2-25."""
+    card = loaded(with_card({**CARD, "compensation": None})).tools[0].card
+    other = ("errors", "examples", "egress", "compensation")
+    assert {name: getattr(card, name) for name in CARD if name not in other} == {
+        name: value for name, value in CARD.items() if name not in other
+    }
+    assert (card.errors[0].code, card.examples[0].output) == ("no_city", {"degrees": 30})
+    assert (card.egress, card.compensation) == (("city",), None)
+    assert set(CARD) == set(ToolCard.__dataclass_fields__) - {"performed_by"}  # which no file may say
+
+
+def test_a_missing_tier_stays_unknown() -> None:
+    schema = CARD["input_schema"]
+    assert loaded(with_card({"name": "x1", "purpose": "p", "input_schema": schema})).tools[0].card.tier is None
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"purpos": "x"}, "card.purpos: there is no such field. Did you mean 'purpose'?"),
+        ({"performed_by": "caller"}, "card.performed_by: there is no such field."),
+        ({"tier": "reed"}, "card.tier: one of read, draft, write, destructive is expected, not 'reed'"),
+        ({"approval": "always"}, "card.approval: one of required is expected, not 'always'"),
+        ({"max_input_bytes": -1}, "card.max_input_bytes: The tool 'get_weather' has max_input_bytes = -1. It must be"),
+        ({"timeout_s": "5"}, "card.timeout_s: a number is expected, not '5'"),
+        ({"timeout_s": True}, "card.timeout_s: a number is expected, not true"),
+        ({"max_input_bytes": 0}, "card.max_input_bytes: The tool 'get_weather' has max_input_bytes = 0. It must be"),
+        ({"errors": [{"advice": "x"}]}, "card.errors[0]: the field `code` is missing"),
+        ({"examples": ["x"]}, "card.examples[0]: a mapping is expected"),
+        ({"errors": "x"}, "card.errors: a list is expected, not 'x'"),
+        ({"name": "天气"}, "card: A tool cannot be called '天气'"),
+        ({"input_schema": None}, "card.input_schema: a mapping is expected, not nothing"),
+        ({"egress": "city"}, "card.egress: true or false or a list is expected, not 'city'"),
+        ({"egress": ["town"]}, "'get_weather' has egress = ('town',)"),
+        ({"egress": [["city"]]}, "card.egress[0]: a text is expected"),
+        ({"roles": ["city"]}, "card.roles: a mapping is expected"),
+        ({"roles": {"town": "target"}}, "gives a role to 'town', which is not one of its arguments"),
+        ({"roles": {"city": "goal"}}, "the role 'goal'"),
+        ({"roles": {"city": ["target"]}}, "card.roles.city: a text is expected"),
+        ({"ids": ["id"]}, "card.ids: a mapping is expected"),
+        ({"ids": {"id": 5}}, "card.ids.id: a text is expected, not 5"),
+        ({"ids": {"id": "ref:file"}}, "has ids = {'id': 'ref:file'}"),
+        ({"reversible": "no"}, "card.reversible: true or false is expected, not 'no'"),
+        ({"compensation_args": "city"}, "card.compensation_args: a mapping is expected, not 'city'"),
+    ],
+)
+def test_a_wrong_field_of_a_card_is_named(change: dict[str, Any], message: str) -> None:
+    error = refused(with_card({**CARD, **change}))
+    assert error.line > 1
+    assert message in str(error)
 
 
 # A part that fails

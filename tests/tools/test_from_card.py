@@ -9,7 +9,7 @@ import pytest
 
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.errors import InvalidArguments, InvalidOutput, ToolDefinitionError
-from taoloop.tools.from_card import card_from_mapping, tool_from_card
+from taoloop.tools.from_card import tool_from_card
 from taoloop.tools.tool import ToolContext
 
 CITY = {
@@ -17,95 +17,22 @@ CITY = {
     "properties": {"city": {"type": "string", "minLength": 2}, "day": {"type": "string", "format": "date"}},
     "required": ["city"],
 }
-MAPPING: dict[str, Any] = {
-    "name": "get_weather",
-    "purpose": "Read the weather of one city, today only.",
-    "use_when": "The weather is asked for.",
-    "avoid_when": "The climate is asked for.",
-    "input_schema": CITY,
-    "output_schema": {"type": "object", "required": ["degrees"]},
-    "errors": [{"code": "no_city", "retryable": False, "advice": "Name another city."}],
-    "examples": [{"args": {"city": "上海"}, "output": {"degrees": 30}}],
-    "tier": "read",
-    "approval": "required",
-    "timeout_s": 5,
-    "max_input_bytes": 1024,
-    "max_preview_chars": 500,
-    "idempotent": True,
-    "parallel": True,
-    "compensation": "forget_weather",
-    "compensation_args": {"city": "args.city"},
-    "egress": ["city"],
-    "roles": {"city": "target", "day": "minor"},
-    "ids": {"id": "report"},
-    "reversible": True,
-    "probes": False,
-    "transactional": False,
-    "listed": False,
-}
+CARD = ToolCard(
+    name="get_weather",
+    purpose="Read the weather of one city, today only.",
+    input_schema=CITY,
+    output_schema={"type": "object", "required": ["degrees"]},
+    tier="read",
+)
 
 
 def weather(city: str, day: str = "", *, context: ToolContext) -> dict[str, Any]:
     return {"degrees": len(city + day), "call": context.call_id}
 
 
-def test_a_card_is_read_from_plain_data_with_every_field() -> None:
-    """S2-19 to S2-25."""
-    card = card_from_mapping(MAPPING, "tools.yaml")
-    other = ("errors", "examples", "egress")
-    assert {name: getattr(card, name) for name in MAPPING if name not in other} == {
-        name: value for name, value in MAPPING.items() if name not in other
-    }
-    assert (card.errors[0].code, card.examples[0].output) == ("no_city", {"degrees": 30})
-    assert card.egress == ("city",)
-    assert set(MAPPING) == set(ToolCard.__dataclass_fields__) - {"performed_by"}  # which no file may say
-    with pytest.raises(ToolDefinitionError, match="performed_by"):
-        card_from_mapping({**MAPPING, "performed_by": "caller"}, "tools.yaml")
-
-
-def test_a_missing_tier_stays_unknown() -> None:
-    assert card_from_mapping({"name": "x1", "purpose": "p"}, "here").tier is None
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"purpos": "x"}, "no field 'purpos'. Did you mean 'purpose'?"),
-        ({"tier": "reed"}, "'tier' must be one of read, draft, write, destructive, not 'reed'"),
-        ({"approval": "always"}, "'approval' must be required, not 'always'"),
-        ({"timeout_s": "5"}, "'timeout_s' must be a number of seconds, not '5'"),
-        ({"max_input_bytes": -1}, "'max_input_bytes' must be more than 0, not -1"),
-        ({"timeout_s": "5"}, "'timeout_s' must be a number of seconds"),
-        ({"timeout_s": True}, "'timeout_s' must be a number"),
-        ({"max_input_bytes": 0}, "'max_input_bytes' must be more than 0"),
-        ({"errors": [{"advice": "x"}]}, "errors[0]: the field 'code' is missing"),
-        ({"examples": ["x"]}, "examples[0]: a mapping is expected"),
-        ({"errors": "x"}, "'errors' must be a list"),
-        ({"name": "天气"}, "cannot be called"),
-        ({"input_schema": None}, "'input_schema' must be a mapping"),
-        ({"egress": "city"}, "'egress' must be true, false, or a list of arguments"),
-        ({"egress": ["town"]}, "'get_weather' has egress = ('town',)"),
-        ({"egress": [["city"]]}, "'egress' must be true, false, or a list"),
-        ({"roles": ["city"]}, "'roles' must be a mapping from arguments to roles"),
-        ({"roles": {"town": "target"}}, "gives a role to 'town', which is not one of its arguments"),
-        ({"roles": {"city": "goal"}}, "the role 'goal'"),
-        ({"roles": {"city": ["target"]}}, "the role ['target']"),
-        ({"ids": ["id"]}, "'ids' must be a mapping from fields of the output to kinds of ids"),
-        ({"ids": {"id": 5}}, "has ids = {'id': 5}"),
-        ({"ids": {"id": "ref:file"}}, "has ids = {'id': 'ref:file'}"),
-        ({"reversible": "no"}, "'reversible' must be true or false"),
-        ({"compensation_args": "city"}, "'compensation_args' must be a mapping"),
-    ],
-)
-def test_a_wrong_field_is_named(change: dict[str, Any], message: str) -> None:
-    with pytest.raises(ToolDefinitionError) as caught:
-        card_from_mapping({**MAPPING, **change}, "tools.yaml")
-    assert message in str(caught.value)
-
-
 def test_the_schema_judges_arguments_and_results() -> None:
     """S3-61: the schema is enforced."""
-    made = tool_from_card(card_from_mapping(MAPPING, "here"), weather)
+    made = tool_from_card(CARD, weather)
     values = made.prepare({"city": "上海", "day": "2025-06-01"}).values
     assert made.render(made.invoke(values, ToolContext(call_id="c1"))).text == '{"degrees":12,"call":"c1"}'
     with pytest.raises(InvalidOutput, match="degrees"):
@@ -123,7 +50,7 @@ def test_the_schema_judges_arguments_and_results() -> None:
     ],
 )
 def test_arguments_that_do_not_fit_are_told(args: dict[str, Any], message: str) -> None:
-    made = tool_from_card(card_from_mapping(MAPPING, "here"), weather)
+    made = tool_from_card(CARD, weather)
     with pytest.raises(InvalidArguments) as caught:
         made.prepare(args)
     assert message in str(caught.value)
@@ -156,7 +83,7 @@ def test_an_invalid_schema_is_refused_when_the_tool_is_made(schema: dict[str, An
 def test_a_handler_that_does_not_fit_is_refused() -> None:
     for handler in (lambda: None, lambda city, day, more: None):  # noqa: ARG005
         with pytest.raises(ToolDefinitionError, match="does not fit its input schema"):
-            tool_from_card(card_from_mapping(MAPPING, "here"), handler)
+            tool_from_card(CARD, handler)
 
 
 def test_a_pattern_that_would_take_forever_ends() -> None:

@@ -275,11 +275,12 @@ class SettingsReader:
 
 
 def fields_of(kind: type) -> dict[str, Any]:
-    """The fields of a settings class that a file may have, with their types."""
+    """The fields of a settings class that a file may have, with their types: all but those marked `in_files` False."""
     hints = typing.get_type_hints(kind, include_extras=True)
     if typing.is_typeddict(kind):
         return hints
-    return {field.name: hints[field.name] for field in dataclasses.fields(kind) if field.init}
+    fields = (field for field in dataclasses.fields(kind) if field.init and field.metadata.get("in_files", True))
+    return {field.name: hints[field.name] for field in fields}
 
 
 def required_fields(kind: type) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from taoloop.config.document import (
 )
 from taoloop.config.import_attribute import load_attribute
 from taoloop.config.settings_reader import SettingsReader, fields_of
+from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.search import suggest_names
 from taoloop.errors import AgentFileError, ConfigError
 from taoloop.runtime.agent import Agent
@@ -29,7 +30,7 @@ from taoloop.runtime.tool_source import ToolSource
 from taoloop.tools.builtin.catalog import UNDOING, builtin_tools, offered_tool
 from taoloop.tools.builtin.lookup import lookup_tool
 from taoloop.tools.egress.rules import EgressRules
-from taoloop.tools.from_card import card_from_mapping, tool_from_card
+from taoloop.tools.from_card import tool_from_card
 from taoloop.tools.tool import Tool
 from taoloop.tools.toolbox import LoadProblem, LoadResult, Toolbox
 from taoloop.tools.yaml12 import FieldPath
@@ -138,7 +139,7 @@ class FunctionForm(TypedDict, total=False):
     function: Required[str]
     """The code, as `module:attribute`."""
 
-    card: dict[str, Any]
+    card: ToolCard
     """The card that describes the function; without it, its signature and docstring do."""
 
 
@@ -356,7 +357,7 @@ class ToolReader:
         if "card" not in form or isinstance(function, ToolSource):
             return function
         with error_location(self.document, (*field_path, "card")):
-            return tool_from_card(card_from_mapping(form["card"], "the card"), function.handler)
+            return tool_from_card(form["card"], function.handler)
 
     def _agent(self, field_path: FieldPath, value: dict[str, Any]) -> Tool:
         """Another agent as a tool: of a file beside this one, or of a module."""

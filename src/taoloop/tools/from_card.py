@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, fields, replace
+from dataclasses import replace
 from typing import Any
 
 import pydantic_core
 
-from taoloop.core.cards.tool_card import TIERS, ErrorCard, ExampleCard, ToolCard
-from taoloop.core.search import suggest_names
+from taoloop.core.cards.tool_card import ToolCard
 from taoloop.errors import ToolDefinitionError
 from taoloop.tools.function import is_context, parameters, probe_of
 from taoloop.tools.json_schema import compile_schema, findings, listed
@@ -125,92 +124,3 @@ def _output_checker(name: str, schema: Mapping[str, Any]) -> OutputChecker:
             raise misfit_result(name, listed(problems))
 
     return check_output
-
-
-def card_from_mapping(mapping: Mapping[str, Any], where: str) -> ToolCard:
-    """The card that plain data (of YAML or JSON) describes by the fields of `ToolCard`; errors name `where`.
-
-    A missing tier stays None.
-
-    Raises:
-        ToolDefinitionError: a field is unknown, missing or of the wrong type; names it.
-    """
-    fields = _record(ToolCard, mapping, where)
-    for name, shape in (("errors", ErrorCard), ("examples", ExampleCard)):
-        if name in fields:
-            fields[name] = tuple(
-                shape(**_record(shape, item, f"{where}: {name}[{index}]")) for index, item in enumerate(fields[name])
-            )
-    if fields.get("tier") is not None and fields["tier"] not in TIERS:
-        raise _wrong(where, "tier", f"one of {', '.join(TIERS)}", fields["tier"])
-    if fields.get("approval") not in (None, "required"):
-        raise _wrong(where, "approval", "required", fields["approval"])
-    for name in ("timeout_s", "max_input_bytes", "max_preview_chars"):
-        if name in fields and not fields[name] > 0:
-            raise _wrong(where, name, "more than 0", fields[name])
-    if isinstance(fields.get("egress"), list | tuple):
-        if not all(isinstance(name, str) for name in fields["egress"]):
-            raise _wrong(where, "egress", _KINDS["egress"][1], fields["egress"])
-        fields["egress"] = tuple(fields["egress"])
-    require_name(fields["name"])
-    return ToolCard(**fields)
-
-
-_NOT_DECLARED = ("performed_by",)  # whoever asks for a run says it of tools of their own
-
-_KINDS: dict[str, tuple[type[Any] | tuple[type[Any], ...], str]] = {
-    "name": (str, "a text"),
-    "purpose": (str, "a text"),
-    "use_when": (str, "a text"),
-    "avoid_when": (str, "a text"),
-    "input_schema": (Mapping, "a mapping"),
-    "output_schema": ((Mapping, type(None)), "a mapping"),
-    "errors": ((list, tuple), "a list"),
-    "examples": ((list, tuple), "a list"),
-    "tier": ((str, type(None)), "a text"),
-    "approval": ((str, type(None)), "required"),
-    "timeout_s": ((int, float), "a number of seconds"),
-    "max_input_bytes": (int, "a whole number"),
-    "max_preview_chars": (int, "a whole number"),
-    "idempotent": (bool, "true or false"),
-    "probes": (bool, "true or false"),
-    "transactional": (bool, "true or false"),
-    "listed": (bool, "true or false"),
-    "parallel": ((bool, type(None)), "true or false"),
-    "compensation": ((str, type(None)), "a text"),
-    "compensation_args": (Mapping, "a mapping"),
-    "egress": ((bool, list, tuple, type(None)), "true, false, or a list of arguments"),
-    "roles": (Mapping, "a mapping from arguments to roles"),
-    "ids": (Mapping, "a mapping from fields of the output to kinds of ids"),
-    "reversible": ((bool, type(None)), "true or false"),
-    "code": (str, "a text"),
-    "retryable": (bool, "true or false"),
-    "advice": (str, "a text"),
-    "args": (Mapping, "a mapping"),
-    "note": (str, "a text"),
-}
-
-
-def _record(shape: type[Any], record: Any, where: str) -> dict[str, Any]:
-    """The fields of a dataclass from plain data, each known and of its kind."""
-    if not isinstance(record, Mapping):
-        raise ToolDefinitionError(f"{where}: a mapping is expected, not {type(record).__name__}.")
-    known = {field.name: field for field in fields(shape) if field.name not in _NOT_DECLARED}
-    for name, value in record.items():
-        if name not in known:
-            near = suggest_names(str(name), known, at_most=1)
-            raise ToolDefinitionError(
-                f"{where}: there is no field {str(name)!r}.",
-                hint=f"Did you mean {near[0]!r}?" if near else f"The fields are {', '.join(known)}.",
-            )
-        kind, expected = _KINDS.get(name, (object, ""))
-        if not isinstance(value, kind) or (isinstance(value, bool) and "number" in expected):
-            raise _wrong(where, name, expected, value)
-    for name, field in known.items():
-        if field.default is MISSING and field.default_factory is MISSING and name not in record:
-            raise ToolDefinitionError(f"{where}: the field {name!r} is missing.")
-    return dict(record)
-
-
-def _wrong(where: str, name: str, expected: str, value: Any) -> ToolDefinitionError:
-    return ToolDefinitionError(f"{where}: the field {name!r} must be {expected}, not {repr(value)[:60]}.")

@@ -119,8 +119,9 @@ class ToolCard:
     approval: Approval | None = None
     """`required`: no call runs without a person's approval, whatever the tier and the policy's profile; only a rule of
     the operator that allows exactly this tool lifts that."""
-    performed_by: Performer = "agent"
-    """`caller`: the client that started the run carries out the calls, and the run waits for the results."""
+    performed_by: Performer = field(default="agent", metadata={"in_files": False})
+    """`caller`: the client that started the run carries out the calls, and the run waits for the results. No file says
+    so: it is for the tools that come with a request."""
 
     def __post_init__(self) -> None:
         """Reject a card that no executor could hold a tool to.
