@@ -26,7 +26,7 @@ from taoloop.tools.documents import DocumentFolder, document_tools
 from taoloop.tools.documents.index import Index, find_passages
 from taoloop.tools.documents.readers import read_document
 from taoloop.tools.documents.tool import DocumentSearch, load_document_tools, locate
-from taoloop.tools.parsers.isolated_parser import IsolatedParser, UnreadableFileError
+from taoloop.tools.isolated_parser import IsolatedParser, UnreadableFileError
 from taoloop.tools.tool import Tool, ToolContext
 
 

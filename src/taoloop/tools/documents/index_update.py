@@ -28,7 +28,7 @@ from taoloop.tools.documents.index import (
 from taoloop.tools.documents.readers import kind_of, read_document
 from taoloop.tools.documents.search import embed_texts, to_blobs
 from taoloop.tools.documents.settings import DocumentFolder, Embedder, printable_path
-from taoloop.tools.parsers.isolated_parser import IsolatedParser, UnreadableFileError
+from taoloop.tools.isolated_parser import IsolatedParser, UnreadableFileError
 from taoloop.tools.toolbox import LoadProblem
 from taoloop.tools.workspace.confined_dir import ConfinedDirectory, Parts, check_regular
 

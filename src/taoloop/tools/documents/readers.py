@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 
 from taoloop.tools.documents.chunking import Chunk, line_starts, split_text
 from taoloop.tools.documents.settings import DocumentFolder
-from taoloop.tools.parsers.isolated_parser import IsolatedParser, ParserTimeoutError, UnreadableFileError
+from taoloop.tools.isolated_parser import IsolatedParser, ParserTimeoutError, UnreadableFileError
 
 _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),

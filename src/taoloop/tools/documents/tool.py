@@ -24,7 +24,7 @@ from taoloop.tools.documents.search import PassageSearch
 from taoloop.tools.documents.settings import DocumentFolder, printable_path
 from taoloop.tools.documents.texts import TEXTS
 from taoloop.tools.function import tool
-from taoloop.tools.parsers.isolated_parser import IsolatedParser, UnreadableFileError
+from taoloop.tools.isolated_parser import IsolatedParser, UnreadableFileError
 from taoloop.tools.tool import Tool
 from taoloop.tools.toolbox import LoadProblem, LoadResult
 from taoloop.tools.workspace.confined_dir import ConfinedDirectory

@@ -1,4 +1,4 @@
-"""The tool `fetch`: gets a URL and returns the content as text, JSON or bytes."""
+"""The tool `fetch`: reads a page or a resource of the web, under egress rules."""
 
 from __future__ import annotations
 
@@ -25,12 +25,14 @@ from taoloop.tools.egress.client import EgressClient
 from taoloop.tools.egress.response import EgressResponse
 from taoloop.tools.egress.rules import EgressRules, Resolver, resolve_host
 from taoloop.tools.function import function_tool
-from taoloop.tools.parsers.isolated_parser import IsolatedParser, ParserKind, ParserTimeoutError, UnreadableFileError
+from taoloop.tools.isolated_parser import IsolatedParser, ParserKind, ParserTimeoutError, UnreadableFileError
 from taoloop.tools.tool import Tool, require_name
 from taoloop.tools.toolbox import LoadProblem, LoadResult
 
 if TYPE_CHECKING:
     import ssl
+
+__all__ = ["FetchSettings", "fetch_tools"]
 
 _ACCEPT = "text/html,application/xhtml+xml,application/json;q=0.9,text/*;q=0.9,*/*;q=0.5"
 _HTML_TYPES = ("text/html", "application/xhtml+xml")
