@@ -57,7 +57,7 @@ def test_the_runtime_compiles_no_pattern_at_its_import() -> None:
         "    compiled.append(sys._getframe(1).f_globals['__name__'])\n"
         "    return compile_now(pattern, flags)\n"
         "re.compile = counted\n"
-        "import taoloop.runtime.agent_runs\n"
+        "import taoloop.runtime.bound_agent\n"
         "assert [name for name in compiled if name.startswith('taoloop')] == []"
     )
     assert "taoloop.policy.intent.vocabulary" in loaded_by(code)
@@ -65,7 +65,7 @@ def test_the_runtime_compiles_no_pattern_at_its_import() -> None:
 
 def test_importing_does_nothing_but_import() -> None:
     """No thread, no file, no environment is touched."""
-    code = "import threading, taoloop.runtime.agent_runs\nassert threading.active_count() == 1"
+    code = "import threading, taoloop.runtime.bound_agent\nassert threading.active_count() == 1"
     assert "taoloop.runtime.runner" in loaded_by(code)
 
 

@@ -7,7 +7,7 @@ at any time.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ForwardRef
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -34,3 +34,19 @@ def lazy_exports(
         return sorted({*package, *modules})
 
     return get_attribute, list_names, sorted(modules)
+
+
+def lazy_types(types: Mapping[str, str]) -> dict[str, ForwardRef]:
+    """Names for the annotations of a module that is too light to import what they mean.
+
+    Type checkers have the real imports; `typing.get_type_hints` imports what it finds here, as it evaluates any other
+    forward reference.
+
+    Args:
+        types: The names, separated by blanks, by the full name of the module that has them.
+    """
+    return {
+        name: ForwardRef(f"__import__({module!r}, fromlist=('',)).{name}")
+        for module, names in types.items()
+        for name in names.split()
+    }

@@ -7,16 +7,12 @@ Who may write to a run is decided by the fence of a lease; who is at work on it 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
-from taoloop.core.events import Fact, Finished, Paused, Resumed, RunStarted
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from taoloop.core.events import Event
-    from taoloop.core.stored_events import ChainReport
+from taoloop.core.events import Event, Fact, Finished, Paused, Resumed, RunStarted
+from taoloop.core.stored_events import ChainReport
 
 RUNNING: Final = "running"
 WAITING: Final = "waiting"

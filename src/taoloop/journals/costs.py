@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
-from taoloop.core.events import ModelReplied, Resumed, RunStarted
+from taoloop.core.events import Event, ModelReplied, Resumed, RunStarted
 from taoloop.errors import JournalCorrupt
+from taoloop.journals.base import Journal
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Iterable, Mapping
-    from pathlib import Path
-
-    from taoloop.core.events import Event
-    from taoloop.journals.base import Journal
 
 KEY = "key"
 """The label of a run that names the API key whose client asked for it."""

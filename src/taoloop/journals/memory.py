@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from taoloop.core.events import Event, RunStarted
 from taoloop.core.stored_events import ChainReport, head_of
@@ -20,9 +20,6 @@ from taoloop.journals.base import (
     starts_as_fork,
     status_after,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 
 class _Run:

@@ -12,12 +12,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from taoloop.runtime.agent_settings import AgentSettings
+from taoloop.core.agent_spec import AgentSpec, Limits
+from taoloop.core.cards.tool_card import Tier
+from taoloop.errors import ConfigError
+from taoloop.lazy_exports import lazy_types
+from taoloop.runtime.agent_settings import AgentSettings, as_tuple
+from taoloop.runtime.engine.clock import new_run_id
 from taoloop.runtime.threads import require_asyncio, run_sync
 
 if TYPE_CHECKING:
-    from taoloop.core.agent_spec import AgentSpec, Limits
-    from taoloop.core.cards.tool_card import Tier
     from taoloop.core.events import Event
     from taoloop.core.message import Delta, Message
     from taoloop.models.base import DeltaListener
@@ -30,9 +33,25 @@ if TYPE_CHECKING:
     from taoloop.runtime.runner import Listener
     from taoloop.tools.tool import Tool
     from taoloop.tools.toolbox import Toolbox
+else:
+    _TYPES = {
+        "taoloop.core.events": "Event",
+        "taoloop.core.message": "Delta Message",
+        "taoloop.models.base": "DeltaListener",
+        "taoloop.runtime.after.recovery": "Recovered",
+        "taoloop.runtime.after.undo": "UndoResult",
+        "taoloop.runtime.approvals.request": "Approver",
+        "taoloop.runtime.bound_agent": "BoundAgent",
+        "taoloop.runtime.chat": "Chat",
+        "taoloop.runtime.result": "Result",
+        "taoloop.runtime.runner": "Listener",
+        "taoloop.tools.tool": "Tool",
+        "taoloop.tools.toolbox": "Toolbox",
+    }
+    globals().update(lazy_types(_TYPES))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False)  # that of the settings, whose module knows their types
 class Agent(AgentSettings):
     """An agent: its settings (see `AgentSettings`), and the runs that it makes.
 
@@ -73,22 +92,22 @@ class Agent(AgentSettings):
             JournalError: the journal cannot keep the trace.
             ScriptUnused: the run completed, but its scripted model has replies left.
         """
-        from taoloop.runtime.agent_runs import start_run  # noqa: PLC0415  # loads the runtime
+        from taoloop.core.trace import Trace  # noqa: PLC0415  # loads the runtime
+        from taoloop.runtime.bound_agent import verbose_listener  # noqa: PLC0415  # the same
 
-        return await start_run(
-            self,
-            task,
-            max_steps=max_steps,
-            limits=limits,
-            allow=allow,
-            history=history,
-            after=after,
-            run_id=run_id,
-            parent=parent,
-            verbose=verbose,
-            on_event=on_event,
-            on_delta=on_delta,
-        )
+        bound = self._bound_agent
+        spec = bound.new_spec(task, limits, max_steps, allow)
+        if after is not None and history:
+            raise ConfigError("A run was given `after` and `history`.", hint="Give one: `after` brings its history.")
+        async with bound.open_journal() as journal:
+            if self.recover_on_start:
+                from taoloop.runtime.after.recovery import recover_on_start  # noqa: PLC0415  # few programs need it
+
+                await recover_on_start(self, journal)
+            started = await bound.first_event(journal, task, spec, history=history, after=after, parent=parent)
+            trace = Trace(run_id or new_run_id(self.clock.now()))
+            listener = verbose_listener(on_event) if verbose else on_event
+            return await bound.start(journal, trace, started, listener=listener, on_delta=on_delta)
 
     async def resume(
         self,
@@ -114,19 +133,21 @@ class Agent(AgentSettings):
             UnknownName: this agent lacks a tool of the run.
             ConfigError: a tool of the run has a stricter tier now.
         """
-        from taoloop.runtime.agent_runs import resume_run  # noqa: PLC0415  # loads the runtime
+        from taoloop.runtime.bound_agent import changed_limits, verbose_listener  # noqa: PLC0415  # loads the runtime
 
-        return await resume_run(
-            self,
-            run_id,
-            max_steps=max_steps,
-            limits=limits,
-            approved_tiers=approved_tiers,
-            take_over=take_over,
-            verbose=verbose,
-            on_event=on_event,
-            on_delta=on_delta,
-        )
+        bound = self._bound_agent
+        async with bound.open_journal() as journal:
+            trace = await bound.load_resumable(journal, run_id)
+            return await bound.continue_run(
+                journal,
+                trace,
+                limits=changed_limits(trace.limits, limits, max_steps),
+                approved_tiers=approved_tiers,
+                listener=verbose_listener(on_event) if verbose else on_event,
+                on_delta=on_delta,
+                at=len(trace),
+                take_over=take_over,
+            )
 
     async def recover(self, *, on_recovered: Callable[[Recovered], None] | None = None) -> list[Recovered]:
         """Resume the runs of this agent that dead processes left in its journal (`taoloop.recover`)."""
@@ -156,20 +177,25 @@ class Agent(AgentSettings):
             RunNotFound: the journal has no such run.
             ConfigError: there is no such step, or the edit does not fit.
         """
-        from taoloop.runtime.agent_runs import fork_run  # noqa: PLC0415  # loads the runtime
+        from taoloop.core.redaction.redactor import Redactor  # noqa: PLC0415  # loads the runtime
+        from taoloop.runtime.after.fork import store_fork  # noqa: PLC0415  # loads the schema machinery
 
-        return await fork_run(
-            self,
-            run_id,
-            at=at,
-            edit=edit,
-            max_steps=max_steps,
-            limits=limits,
-            approved_tiers=approved_tiers,
-            verbose=verbose,
-            on_event=on_event,
-            on_delta=on_delta,
-        )
+        bound = self._bound_agent
+        async with bound.open_journal() as journal:
+            trace = await store_fork(
+                journal,
+                run_id,
+                at=at,
+                edit=edit,
+                now=self.clock.now(),
+                limits=limits,
+                max_steps=max_steps,
+                approved_tiers=as_tuple(self.approved_tiers) if approved_tiers is None else approved_tiers,
+                strategy=bound.strategy,
+                check=bound.require_resumable,
+                redactor=bound.redactor or Redactor(patterns=False),
+            )
+            return await self.resume(trace.run_id, verbose=verbose, on_event=on_event, on_delta=on_delta)
 
     async def undo(
         self,

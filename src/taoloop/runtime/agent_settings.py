@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from taoloop.core.agent_spec import Limits
+from taoloop.core.cards.tool_card import Tier
+from taoloop.core.policy import Policy, Profile
+from taoloop.lazy_exports import lazy_types
 from taoloop.models.settings import Rate, Retry
 from taoloop.runtime.engine.clock import Clock, SystemClock
 
-if TYPE_CHECKING:  # `typing.get_type_hints(Agent)` would need all of them at the import, which `taoloop` keeps light
-    from taoloop.core.cards.tool_card import Tier
-    from taoloop.core.policy import Policy, Profile
+if TYPE_CHECKING:
     from taoloop.journals.base import Journal
     from taoloop.models.base import Model
     from taoloop.models.scripted import Reply
@@ -21,6 +22,17 @@ if TYPE_CHECKING:  # `typing.get_type_hints(Agent)` would need all of them at th
     from taoloop.runtime.approvals.request import Approver
     from taoloop.strategies import Strategy
     from taoloop.tools.tool import Tool
+else:
+    _TYPES = {
+        "taoloop.journals.base": "Journal",
+        "taoloop.models.base": "Model",
+        "taoloop.models.scripted": "Reply",
+        "taoloop.policy": "CodeRule",
+        "taoloop.runtime.approvals.request": "Approver",
+        "taoloop.strategies": "Strategy",
+        "taoloop.tools.tool": "Tool",
+    }
+    globals().update(lazy_types(_TYPES))
 
 AUTO = "auto"
 """The value of `language` that follows the task."""
@@ -148,3 +160,8 @@ class AgentSettings:
 
     redact: bool = True
     """Whether secrets are replaced. False keeps everything as it is."""
+
+
+def as_tuple(tiers: Any) -> Any:
+    """A list of tiers as a tuple; a single text stays one, for the spec to refuse."""
+    return tuple(tiers) if isinstance(tiers, list | set) else tiers

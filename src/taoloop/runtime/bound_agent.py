@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from copy import copy
 from dataclasses import replace
@@ -13,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 from taoloop.core.agent_spec import AgentSpec, Limits
 from taoloop.core.cards.tool_card import Tier
 from taoloop.core.cards.tool_search import CALL_TOOL, DESCRIBE_TOOL, FIND_TOOL
-from taoloop.core.events import ModelReplied, Resumed, RunStarted
+from taoloop.core.events import Event, ModelReplied, Resumed, RunStarted
 from taoloop.core.handles import READER
+from taoloop.core.message import Message
 from taoloop.core.policy import Policy, plain_policy, with_pin
 from taoloop.core.redaction.redactor import Redactor
-from taoloop.core.text import language_of
+from taoloop.core.text import language_of, replace_surrogates
 from taoloop.core.trace import Trace
+from taoloop.core.views.transcript import event_text
 from taoloop.dialects import get_dialect
 from taoloop.errors import ConfigError, RunNotResumable
 from taoloop.journals.base import Journal, Lease
@@ -26,8 +29,10 @@ from taoloop.journals.memory import MemoryJournal
 from taoloop.models.base import DeltaListener, Model, is_language_model
 from taoloop.policy import needs_intent, reject_unmatchable_rules
 from taoloop.prompts import prompts_for
-from taoloop.runtime.agent_settings import AUTO, AgentSettings
+from taoloop.runtime.agent_settings import AUTO, AgentSettings, as_tuple
 from taoloop.runtime.approvals.request import Approver
+from taoloop.runtime.chat import has_untrusted_turns, load_history
+from taoloop.runtime.engine.clock import new_nonce
 from taoloop.runtime.engine.redaction import redactor_for
 from taoloop.runtime.engine.tool_execution import require_transactions
 from taoloop.runtime.journal_access import acquire_run, open_journal, run_lock
@@ -46,6 +51,8 @@ if TYPE_CHECKING:
 
 MEMORY_RUNS = 256
 """The number of runs that an agent without a journal remembers, so that the last ones can be resumed."""
+
+_RANK: dict[Tier | None, int] = {"read": 0, "draft": 1, "write": 2, None: 3, "destructive": 3}
 
 
 def bind(agent: AgentSettings) -> BoundAgent:
@@ -224,6 +231,97 @@ class BoundAgent:
         return with_pin(policy, "model" if asks else "keywords")
 
     # Its runs
+
+    def new_spec(
+        self, task: str, limits: Limits | None, max_steps: int | None, allow: Sequence[str] | None
+    ) -> AgentSpec:
+        """The agent as plain data for one run, with its limits and with only the tools of `allow`.
+
+        Raises:
+            ConfigError: the task is no text, or as `spec_for`.
+            UnknownName: the agent lacks a tool of `allow`.
+        """
+        text: object = task  # whatever a caller without types passes
+        if not isinstance(text, str) or not text.strip():
+            raise ConfigError(f"The task is {task!r}.", hint="Say in a text what the agent should do.")
+        spec = self.spec_for(task)
+        if limits is not None or max_steps is not None:
+            spec = replace(spec, limits=changed_limits(spec.limits, limits, max_steps))
+        if allow is None:
+            return spec
+        allowed = self.toolbox.allow([*allow, *self.paging_tools])
+        return replace(spec, tools=allowed.cards_in(spec.language))
+
+    async def first_event(
+        self,
+        journal: Journal,
+        task: str,
+        spec: AgentSpec,
+        *,
+        history: Sequence[Message],
+        after: str | None,
+        parent: str | None,
+    ) -> RunStarted:
+        """The first event of a run, with the conversation that it continues.
+
+        Raises:
+            RunNotFound, RunNotAnswered: `after` names no run, or one without an answer.
+            ConfigError: the history has messages that the model must not read.
+        """
+        untrusted = has_untrusted_turns(history, handles=self.hides_observations)
+        if after is not None:
+            history, untrusted = await load_history(journal, after, handles=self.hides_observations)
+        return RunStarted(
+            task=replace_surrogates(task),
+            agent=spec,
+            nonce=new_nonce(),
+            history=tuple(history),
+            parent=parent,
+            after=after,
+            tainted=untrusted,
+        )
+
+    async def load_resumable(self, journal: Journal, run_id: str) -> Trace:
+        """A run that this agent can resume (`require_resumable`).
+
+        Raises:
+            RunNotFound: the journal has no such run.
+        """
+        trace = Trace(run_id, await journal.load(run_id))
+        self.require_resumable(trace)
+        return trace
+
+    def require_resumable(self, trace: Trace) -> None:
+        """Refuse a run that this agent cannot resume, before it is acquired.
+
+        Raises:
+            RunNotResumable: it never began, or is completed.
+            ConfigError: a tool of the run has a stricter tier now, needs approval now, or can no longer be repeated.
+            UnknownName: a tool of the run is missing.
+        """
+        if trace.started is None:
+            raise RunNotResumable(f"Run {trace.run_id} never began.", hint="Start a new run.")
+        if trace.status == "completed":
+            raise RunNotResumable(f"Run {trace.run_id} is completed.", hint="Start a new run.")
+        for card in trace.agent.tools:
+            known = self.toolbox.get(card.name).card
+            if _RANK[known.tier] > _RANK[card.tier]:
+                raise ConfigError(
+                    f"The tool {card.name!r} had the tier {card.tier!r} when the run began and has {known.tier!r} now.",
+                    hint="A call that was judged for the milder tier must not run under the stricter one: start a new"
+                    " run.",
+                )
+            if known.requires_approval and not card.requires_approval:
+                raise ConfigError(
+                    f"The tool {card.name!r} needs a person's approval for each call now, and did not when the run"
+                    " began.",
+                    hint="A call that was judged without it must not run: start a new run.",
+                )
+            if (card.idempotent and not known.idempotent) or (card.transactional and not known.transactional):
+                raise ConfigError(
+                    f"The tool {card.name!r} could be repeated when the run began, and cannot be any more.",
+                    hint="An interrupted call would be repeated by its old card: start a new run.",
+                )
 
     async def start(
         self,
@@ -405,16 +503,22 @@ def _handle_resolver(
     return HandleResolver(trace, journal, model, check)
 
 
-def with_limits(spec: AgentSpec, limits: Limits | None, max_steps: int | None) -> AgentSpec:
-    """The spec with other limits for one run."""
-    if limits is not None:
-        spec = replace(spec, limits=limits)
-    return spec if max_steps is None else replace(spec, limits=replace(spec.limits, max_steps=max_steps))
+def changed_limits(own: Limits, limits: Limits | None, max_steps: int | None) -> Limits:
+    """The limits of one run: `limits` in place of its own, with another limit of steps."""
+    limits = own if limits is None else limits
+    return limits if max_steps is None else replace(limits, max_steps=max_steps)
 
 
-def as_tuple(tiers: Any) -> Any:
-    """A list of tiers as a tuple; a single text stays one, for the spec to refuse."""
-    return tuple(tiers) if isinstance(tiers, list | set) else tiers
+def verbose_listener(on_event: Listener | None) -> Listener:
+    """A listener that prints the run as it goes, and passes each event on to `on_event`."""
+    write = sys.stdout.write
+
+    def print_event(event: Event) -> None:
+        write(event_text(event))
+        if on_event is not None:
+            on_event(event)
+
+    return print_event
 
 
 def _builtin_tools(workspace: str | Path | None, memory: str | Path | None) -> Mapping[str, Tool]:

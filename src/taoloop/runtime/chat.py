@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from taoloop.core.events import Event, Fact, Finished
 from taoloop.core.handles import mask_handles
 from taoloop.core.message import Message
 from taoloop.core.trace import Trace
 from taoloop.errors import ConfigError, JournalTampered, RunNotAnswered
+from taoloop.journals.base import Journal
 from taoloop.policy import tainted
-from taoloop.runtime.engine.clock import new_run_id
+from taoloop.runtime.engine.clock import Clock, new_run_id
+from taoloop.runtime.result import Result
 from taoloop.runtime.texts import TEXTS
-
-if TYPE_CHECKING:
-    from taoloop.journals.base import Journal
-    from taoloop.runtime.engine.clock import Clock
-    from taoloop.runtime.result import Result
 
 MAX_TURNS = 20
 """The most earlier turns (a task and its answer) that a run sees."""

@@ -14,48 +14,12 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from taoloop.core.cards.tool_card import Tier
-from taoloop.core.trace import Trace
-from taoloop.errors import ConfigError, RunHeld, RunNotResumable
+from taoloop.errors import RunHeld
 from taoloop.journals.base import Journal, Lease, locks_of
 from taoloop.runtime.threads import require_asyncio
-from taoloop.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
     from taoloop.journals.sqlite.journal import SqliteJournal
-
-_RANK: dict[Tier | None, int] = {"read": 0, "draft": 1, "write": 2, None: 3, "destructive": 3}
-
-
-def require_resumable(trace: Trace, toolbox: Toolbox) -> None:
-    """Refuse a run that this agent cannot resume, before it is acquired.
-
-    Raises:
-        RunNotResumable: it never began, or is completed.
-        ConfigError: a tool of the run has a stricter tier now, needs approval now, or can no longer be repeated.
-        UnknownName: a tool of the run is missing.
-    """
-    if trace.started is None:
-        raise RunNotResumable(f"Run {trace.run_id} never began.", hint="Start a new run.")
-    if trace.status == "completed":
-        raise RunNotResumable(f"Run {trace.run_id} is completed.", hint="Start a new run.")
-    for card in trace.agent.tools:
-        known = toolbox.get(card.name).card
-        if _RANK[known.tier] > _RANK[card.tier]:
-            raise ConfigError(
-                f"The tool {card.name!r} had the tier {card.tier!r} when the run began and has {known.tier!r} now.",
-                hint="A call that was judged for the milder tier must not run under the stricter one: start a new run.",
-            )
-        if known.requires_approval and not card.requires_approval:
-            raise ConfigError(
-                f"The tool {card.name!r} needs a person's approval for each call now, and did not when the run began.",
-                hint="A call that was judged without it must not run: start a new run.",
-            )
-        if (card.idempotent and not known.idempotent) or (card.transactional and not known.transactional):
-            raise ConfigError(
-                f"The tool {card.name!r} could be repeated when the run began, and cannot be any more.",
-                hint="An interrupted call would be repeated by its old card: start a new run.",
-            )
 
 
 async def acquire_run(journal: Journal, run_id: str, *, at: int | None, take_over: bool) -> Lease:

@@ -18,7 +18,6 @@ from taoloop.runtime.agent_settings import AgentSettings
 from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.child_run import ParentRun
 from taoloop.runtime.engine.clock import new_nonce, new_run_id
-from taoloop.runtime.journal_access import require_resumable
 from taoloop.runtime.result import Result
 from taoloop.runtime.texts import TEXTS
 from taoloop.tools.from_card import tool_from_card
@@ -116,7 +115,7 @@ class AgentTool:
         if trace.finished is not None and trace.finished.status != "stopped":
             return bound.result_of(trace)
         try:
-            require_resumable(trace, bound.toolbox)  # its tools may have changed since it began
+            bound.require_resumable(trace)  # its tools may have changed since it began
         except TaoError:
             parent_run.child = None
             raise

@@ -28,7 +28,6 @@ from taoloop.runtime.agent_settings import AgentSettings
 from taoloop.runtime.approvals.request import Approver
 from taoloop.runtime.bound_agent import BoundAgent
 from taoloop.runtime.engine.clock import Clock, SystemClock, new_nonce
-from taoloop.runtime.journal_access import require_resumable
 from taoloop.runtime.result import Result
 from taoloop.runtime.runner import Listener
 from taoloop.strategies import Strategy
@@ -194,8 +193,7 @@ class ToolCallRuns:
             JournalError: the journal cannot keep the trace.
         """
         bound = self._bound(tool)
-        trace = Trace(run_id, await self.journal.load(run_id))
-        require_resumable(trace, bound.toolbox)
+        trace = await bound.load_resumable(self.journal, run_id)
         with self._counted(trace):
             return await bound.continue_run(
                 self.journal,

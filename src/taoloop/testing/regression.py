@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from difflib import unified_diff
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pydantic_core
 
@@ -38,10 +38,8 @@ from taoloop.errors import (
 from taoloop.models.replay import ReplayModel, not_an_event, read_records
 from taoloop.policy import judge
 from taoloop.runtime.after.replay import replay
+from taoloop.runtime.agent import Agent
 from taoloop.runtime.result import Result
-
-if TYPE_CHECKING:
-    from taoloop.runtime.agent import Agent
 
 _RUN_FIELDS = (
     *("model", "dialect", "limits", "approved_tiers", "language", "context_tokens"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import sys
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +33,6 @@ from taoloop.runtime.after.fork import store_fork
 from taoloop.runtime.after.fork_edits import Edits
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.bound_agent import bind
-from taoloop.runtime.journal_access import require_resumable
 
 
 @click.command("fork")
@@ -126,7 +124,7 @@ def _forked(path: Path, original: Trace, at: int, edits: Edits, agent: Agent, ch
                 limits=merge_limits(original.limits, chosen.limits),
                 approved_tiers=agent.approved_tiers,
                 strategy=bind(agent).strategy,
-                check=partial(require_resumable, toolbox=agent.toolbox),
+                check=bind(agent).require_resumable,
                 redactor=bind(agent).redactor,
             )
 

@@ -15,6 +15,7 @@ from taoloop.core.events import (
     ActionRequested,
     ApprovalGiven,
     ApprovalRefused,
+    Compacted,
     Event,
     Finished,
     ModelReplied,
@@ -88,6 +89,29 @@ def transcript_text(trace: Trace) -> str:
             case _:
                 lines.append(f"{entry.kind}: {entry.content}")
     return "\n".join(lines)
+
+
+def event_text(event: Event) -> str:
+    """An event as it is printed while the run goes on, with a line break at the end; empty for most kinds of events."""
+    match event.fact:
+        case ModelReplied(purpose="close"):
+            return "[last turn]\n"
+        case ModelReplied(purpose="compact" | "pin" | "read"):
+            return ""
+        case Compacted(through_step=step):
+            return f"[the prompt is shorter now, up to step {step}]\n"
+        case ModelReplied(step=step, decision=decision):
+            return f"[step {step}] Thought: {decision.reason if decision else '(unreadable)'}\n"
+        case ActionRequested(tool=tool, args=args):
+            return f"  Action: {tool}\n  Action Input: {input_text(args)}\n"
+        case Observed() as fact:
+            return f"  Observation: {observation_text(fact)}\n"
+        case ReplyRejected(message=message):
+            return f"  Not readable: {message}\n"
+        case Finished(status=status, answer=answer, reason=reason):
+            return f"[{status}] {reason if answer is None else answer}\n"
+        case _:
+            return ""
 
 
 def step_summaries(trace: Trace) -> list[dict[str, Any]]:

@@ -8,8 +8,11 @@ busy event loop may keep it for 5 ms (`sys.getswitchinterval`).
 from __future__ import annotations
 
 import json
+import sqlite3
+from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from taoloop.core.events import Event, Fact, RunStarted
 from taoloop.core.stored_events import HEAD_KINDS, encode_fact, event_hash, genesis_hash, hashed_bytes
@@ -17,11 +20,6 @@ from taoloop.core.text import replace_surrogates
 from taoloop.errors import FenceLost, IllegalEvent, RunExists
 from taoloop.journals.base import RUNNING, Artifact, Lease, status_after
 from taoloop.journals.sqlite.errors import not_found
-
-if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Sequence
-    from pathlib import Path
 
 _COLUMNS = 7  # of the table event
 _ROWS_AT_ONCE = 32  # 224 parameters; the least limit of any SQLite is 999

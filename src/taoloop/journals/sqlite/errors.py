@@ -6,12 +6,9 @@ import copy
 import errno
 import shutil
 import sqlite3
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from taoloop.errors import IllegalEvent, JournalCorrupt, JournalError, JournalFull, JournalLocked, RunNotFound, TaoError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _UNWRITABLE = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}

@@ -5,19 +5,15 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from taoloop.errors import JournalError, JournalTooNew
 from taoloop.journals.sqlite import schema
 from taoloop.journals.sqlite.errors import corrupt, explain, primary_code
 from taoloop.journals.sqlite.schema import MIGRATIONS, Migration
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
 
 ENV_VARIABLE = "TAOLOOP_DB"
 

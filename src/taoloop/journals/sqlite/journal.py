@@ -6,12 +6,14 @@ import asyncio
 import os
 import sqlite3
 import threading
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeVar
+from types import TracebackType
+from typing import Self, TypeVar
 
 from taoloop.core.events import Event
-from taoloop.core.stored_events import decode_fact
+from taoloop.core.stored_events import ChainedEvent, ChainReport, decode_fact
 from taoloop.errors import JournalCorrupt, JournalError
 from taoloop.journals.base import Artifact, Lease, RunRow
 from taoloop.journals.costs import CostRow, read_spending
@@ -22,12 +24,6 @@ from taoloop.journals.sqlite.run_locks import run_locks_beside
 from taoloop.journals.sqlite.transaction import Transaction, begin
 from taoloop.journals.sqlite.verify import linked_rows, require_whole, verify
 from taoloop.journals.sqlite.writer import Writer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from types import TracebackType
-
-    from taoloop.core.stored_events import ChainedEvent, ChainReport
 
 T = TypeVar("T")
 

@@ -22,12 +22,15 @@ suite: `test_a_zombie_writes_nothing`, `test_taking_a_run_raises_its_fence_and_k
 from __future__ import annotations
 
 import os
+import sqlite3
 import struct
 import sys
 import threading
 import time
+from collections.abc import Awaitable, Callable
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from pathlib import Path
+from typing import Protocol, TypeVar
 
 from taoloop.journals.base import Lease, LockHolder, is_unresumed_fork
 from taoloop.journals.sqlite.errors import explain
@@ -39,10 +42,6 @@ try:
 except ImportError:  # Windows: there are no such locks
     _HAS_FCNTL = False
 
-if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Awaitable, Callable
-    from pathlib import Path
 
 T = TypeVar("T")
 

@@ -6,13 +6,10 @@ migration that was released is never changed; a new one is added at the end.
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from taoloop.core.stored_events import event_hash, genesis_hash, hashed_bytes
-
-if TYPE_CHECKING:
-    import sqlite3
 
 APPLICATION_ID = 0x54414F4C  # "TAOL"
 

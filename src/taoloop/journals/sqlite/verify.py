@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sqlite3
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from taoloop.core.events import Observed, RunStarted
 from taoloop.core.stored_events import ChainedEvent, ChainError, ChainReport, check, decode_fact, genesis_hash
@@ -14,10 +16,6 @@ from taoloop.errors import JournalCorrupt, JournalTampered
 from taoloop.journals.base import RUNNING, status_after
 from taoloop.journals.sqlite import schema
 from taoloop.journals.sqlite.errors import not_found
-
-if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Iterator, Sequence
 
 _STATUS_KINDS = frozenset({"run_started", "paused", "resumed", "finished"})
 """The kinds of events that the row of a run is made from."""

@@ -25,19 +25,15 @@ import math
 import sqlite3
 import threading
 import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from queue import SimpleQueue
-from typing import TYPE_CHECKING
 
 from taoloop.errors import JournalError, TaoError
+from taoloop.journals.base import Lease
 from taoloop.journals.sqlite.batch import Batch, RunHeads, Write
 from taoloop.journals.sqlite.errors import explain, gone, locked, primary_code
 from taoloop.journals.sqlite.file import OpenedFile, execute_patiently
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
-    from taoloop.journals.base import Lease
 
 QUICK_S = 0.001
 """Commits may hold up an event loop for this long, if no other run waits for its turn."""

@@ -45,6 +45,7 @@ from taoloop.errors import ConfigError, IllegalEvent, JournalTampered, ReplayDiv
 from taoloop.journals.base import Artifact, Journal
 from taoloop.runtime.after.fork_edits import ONLY_CALL, EditedObservation, Edits
 from taoloop.runtime.after.replay import replay
+from taoloop.runtime.bound_agent import changed_limits
 from taoloop.runtime.engine.clock import new_run_id
 from taoloop.runtime.engine.redaction import redactor_for
 from taoloop.runtime.output_type import validator_for
@@ -96,15 +97,13 @@ async def store_fork(
     if (flaw := (await journal.verify(run_id)).first) is not None:
         raise JournalTampered(f"The run {run_id} was changed after it was written: {flaw.text}.")
     original = Trace(run_id, await journal.load(run_id))
-    if max_steps is not None:
-        limits = replace(limits or original.limits, max_steps=max_steps)
     fork = make_fork(
         original,
         at,
         _redact_edits(Edits.of(edit), redactor if redactor is not None else redactor_for(None, ())),
         run_id=new_id or new_run_id(now),
         now=now,
-        limits=limits,
+        limits=changed_limits(original.limits, limits, max_steps),
         approved_tiers=approved_tiers,
         strategy=strategy,
     )

@@ -15,7 +15,7 @@ from taoloop.errors import FenceLost, RunHeld, RunNotResumable, TaoError
 from taoloop.journals.base import Journal, RunRow, locks_of, starts_as_fork
 from taoloop.runtime.agent_settings import AgentSettings
 from taoloop.runtime.bound_agent import bind
-from taoloop.runtime.journal_access import open_journal, require_resumable
+from taoloop.runtime.journal_access import open_journal
 from taoloop.runtime.result import Result
 
 MARGIN_S = 60.0
@@ -126,7 +126,7 @@ async def recover(
                     return None
                 require_alive(trace)
                 bound = bind(agent)
-                require_resumable(trace, bound.toolbox)
+                bound.require_resumable(trace)
                 result = await bound.continue_run(opened, trace, limits=trace.limits, at=len(trace), take_over=False)
                 recovered = Recovered(run_id=trace.run_id, result=result)
             except TaoError as error:

@@ -12,7 +12,7 @@ import inspect
 from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.events import Compensated, Event, Finished, Observed, RunStarted, Undo, Undoing, Verdict
@@ -39,13 +39,11 @@ from taoloop.runtime.bound_agent import BoundAgent
 from taoloop.runtime.engine.clock import new_nonce
 from taoloop.runtime.journal_access import acquire_run, require_unlocked, run_lock
 from taoloop.runtime.result import Result
+from taoloop.runtime.runner import Listener
 from taoloop.runtime.texts import TEXTS
 from taoloop.runtime.tool_call_run import NO_LIMITS, bind_without_model, with_rule
 from taoloop.strategies.undo import PLAN, UNDO, call_of, number_of
 from taoloop.tools.tool import Tool
-
-if TYPE_CHECKING:
-    from taoloop.runtime.runner import Listener
 
 UndoListener = Callable[[str, Undo | None, Event], None]
 """Called with the id of a run that undoes, the entry of its plan that an event is about, and the event."""

@@ -29,7 +29,6 @@ from taoloop.runtime.agent import Agent
 from taoloop.runtime.approvals.request import ApprovalAnswer, ApprovalRequest, Approver
 from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.engine.clock import new_nonce
-from taoloop.runtime.journal_access import require_resumable
 from taoloop.runtime.result import Result
 from taoloop.runtime.runner import Listener
 from taoloop.runtime.subagent import egress_without_approval, tier_of
@@ -278,9 +277,9 @@ class _Run:
         return await bind(self.agent).start(self.journal, Trace(run_id), started, listener=listener, approver=approver)
 
     async def resume(self, run_id: str, approver: Approver, listener: Listener | None) -> Result:
-        trace = Trace(run_id, await self.journal.load(run_id))
-        require_resumable(trace, self.agent.toolbox)
-        return await bind(self.agent).continue_run(
+        bound = bind(self.agent)
+        trace = await bound.load_resumable(self.journal, run_id)
+        return await bound.continue_run(
             self.journal,
             trace,
             limits=trace.limits,

@@ -1,0 +1,68 @@
+"""The types in the signatures of public names can be evaluated, although the modules import them late."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from fractions import Fraction
+from importlib import import_module
+from typing import Any, get_type_hints
+
+import pytest
+
+import taoloop
+from taoloop.core.agent_spec import Limits
+from taoloop.journals import Journal
+from taoloop.lazy_exports import lazy_types
+from taoloop.runtime import Result
+
+PACKAGES = (
+    "taoloop",
+    "taoloop.config",
+    "taoloop.core",
+    "taoloop.journals",
+    "taoloop.models",
+    "taoloop.policy",
+    "taoloop.runtime",
+    "taoloop.strategies",
+    "taoloop.testing",
+    "taoloop.tools",
+)
+
+
+def _annotated(public: Any) -> Iterator[Any]:
+    """A public function; or a class with its public methods and properties."""
+    if inspect.isfunction(public):
+        yield public
+    if not inspect.isclass(public):
+        return
+    yield public
+    for name, member in vars(public).items():
+        function = member.fget if isinstance(member, property) else getattr(member, "__func__", member)
+        if inspect.isfunction(function) and (name == "__init__" or not name.startswith("_")):
+            yield function
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_the_type_hints_of_public_names_resolve(package: str) -> None:
+    module = import_module(package)
+    for name in module.__all__:
+        for annotated in _annotated(getattr(module, name)):
+            get_type_hints(annotated)
+
+
+def test_the_hints_of_an_agent_are_the_types_themselves() -> None:
+    hints = get_type_hints(taoloop.Agent.run)
+    assert (hints["return"], hints["limits"]) == (Result, Limits | None)
+    assert Journal in get_type_hints(taoloop.Agent)["journal"].__args__
+    assert get_type_hints(taoloop.Agent.__init__)["journal"] == get_type_hints(taoloop.Agent)["journal"]
+
+
+def test_a_lazy_type_takes_part_in_unions_and_generics() -> None:
+    namespace = lazy_types({"fractions": "Fraction"})
+
+    def halve(number: int) -> int:
+        return number
+
+    halve.__annotations__ = {"number": "list[Fraction] | None"}
+    assert get_type_hints(halve, {**namespace}) == {"number": list[Fraction] | None}
