@@ -45,7 +45,7 @@ MOVED_MODULES = {
     "taoloop.runtime.tool_file": "taoloop.config.tool_file",
     "taoloop.runtime.undo": "taoloop.runtime.after.undo",
     "taoloop.serve.gateway.described": "taoloop.serve.gateway.config.config_summary",
-    "taoloop.serve.gateway.load": "taoloop.serve.gateway.config.load_config",
+    "taoloop.serve.gateway.load": "taoloop.serve.gateway.config.gateway_file",
     "taoloop.serve.gateway.process": "taoloop.serve.gateway.server",
     "taoloop.serve.mcp.desk": "taoloop.serve.mcp.dispatcher",
     "taoloop.serve.mcp.offers": "taoloop.serve.mcp.server",

@@ -27,7 +27,7 @@ from tests.shell import ENTRY, run_in_process, until_line
 
 from taoloop.models.providers import variables
 from taoloop.runtime.approvals.request import NO_WORDS, YES_WORDS
-from taoloop.serve.gateway import chat_schema, errors as refusals, responses_schema
+from taoloop.serve.gateway import errors as refusals, request_schema
 from taoloop.serve.gateway.app import ROUTES
 
 PAGES = ("docs/gateway.md", "docs/gateway.zh.md")
@@ -133,11 +133,11 @@ def test_the_page_of_the_api_names_every_route_field_word_and_code(page: str) ->
     text = (ROOT / page).read_text(encoding="utf-8")
     for method, path, _ in ROUTES:
         assert f"`{method} {path.replace(':.+', '')}`" in text
-    fields = {*chat_schema.ChatRequest.model_fields, *responses_schema.ResponsesRequest.model_fields}
+    fields = {*request_schema.ChatRequest.model_fields, *request_schema.ResponsesRequest.model_fields}
     fields |= {
-        *chat_schema.UNSUPPORTED_FIELDS,
-        *responses_schema.UNSUPPORTED_FIELDS,
-        *chat_schema.StreamOptions.model_fields,
+        *request_schema.UNSUPPORTED_IN_CHAT,
+        *request_schema.UNSUPPORTED_IN_RESPONSES,
+        *request_schema.StreamOptions.model_fields,
     }
     words = {word.replace("_", " ") for word in (*YES_WORDS, *NO_WORDS)} - {"dont"}
     for name in fields | {word for word in words if word.isascii()}:

@@ -11,7 +11,7 @@ from tests.docs.published import Published
 from taoloop.config.settings_reader import fields_of
 from taoloop.errors import AgentFileError
 from taoloop.serve.gateway.config import gateway_file as own_form
-from taoloop.serve.gateway.config.load_config import load_config
+from taoloop.serve.gateway.config.gateway_file import load_config
 
 PUBLISHED = Published("gateway.schema.json", "make_gateway_schema.py")
 PAGES = ("docs/gateway-config.md", "docs/gateway-config.zh.md")

@@ -18,7 +18,7 @@ import yaml
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.result import Result
-from taoloop.serve.gateway.config.load_config import load_config
+from taoloop.serve.gateway.config.gateway_file import load_config
 from taoloop.serve.gateway.config.model import GatewayConfig, ServedAgent
 from taoloop.tools.tool import Tool
 

@@ -19,8 +19,7 @@ from taoloop.core.policy import Policy
 from taoloop.runtime.approvals.inbox import answer_approval
 from taoloop.runtime.approvals.request import ApprovalAnswer
 from taoloop.serve.gateway.auto_resume import AutoResumer
-from taoloop.serve.gateway.config.api_keys import new_key
-from taoloop.serve.gateway.config.model import Reshape, ServedAgent
+from taoloop.serve.gateway.config.model import Reshape, ServedAgent, new_key
 
 WORSE = {"tool_calls": [{"name": "send_note", "args": {"to": "Eve", "text": "everything"}}]}
 SECRETARY = {"tool_calls": [{"name": "secretary", "args": {"task": "Say hello."}}]}

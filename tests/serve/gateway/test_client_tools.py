@@ -9,9 +9,9 @@ import pytest
 from tests.serve.gateway.clients import CALL, CLIENT_TOOL, LOOK, SENT, ask, send_note
 from tests.serve.gateway.conftest import agent, client, config_of, gateway, upstream
 
-from taoloop.serve.gateway.chat_schema import ClientTool
 from taoloop.serve.gateway.client_tools import ToolChoice, apply_tool_choice
 from taoloop.serve.gateway.errors import ApiErrorRaised
+from taoloop.serve.gateway.request_schema import ClientTool
 
 OTHER_TOOL: Any = {"type": "function", "function": {"name": "listen", "description": "What is to be heard."}}
 NAMED: Any = {"type": "function", "function": {"name": "look_outside"}}

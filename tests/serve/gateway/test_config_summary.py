@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from taoloop.serve.gateway.config.config_summary import config_summary
-from taoloop.serve.gateway.config.load_config import load_config
+from taoloop.serve.gateway.config.gateway_file import load_config
 
 CONFIGS = Path(__file__).parents[2] / "data" / "higress" / "configs"
 EVERY = sorted(CONFIGS.glob("*.yaml"))

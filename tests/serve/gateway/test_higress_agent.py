@@ -12,7 +12,7 @@ from tests.serve.gateway.ai_agent import CONFIGS, DATA, FINAL, asks, changed, da
 
 from taoloop.core.decision import Act, Answer
 from taoloop.core.events import LimitReached, ModelReplied
-from taoloop.serve.gateway.config.load_config import load_config
+from taoloop.serve.gateway.config.gateway_file import load_config
 
 REPLIES = json.loads((DATA / "vectors" / "model_replies.json").read_text(encoding="utf-8"))
 PROBLEMS = {

@@ -10,7 +10,7 @@ from tests.serve.gateway.ai_agent import CONFIGS, FINAL, asks, changed, data_of,
 
 from taoloop.errors import AgentFileError, ConfigError
 from taoloop.models.providers import Endpoint
-from taoloop.serve.gateway.config.load_config import load_config
+from taoloop.serve.gateway.config.gateway_file import load_config
 from taoloop.serve.gateway.higress.file import FixedUrlModel
 
 # llm

@@ -17,7 +17,7 @@ from tests.serve.gateway.clients import ask, post
 from tests.serve.gateway.conftest import Running, gateway, upstream
 from tests.serve.gateway.test_run_answer import streamed
 
-from taoloop.serve.gateway.config.load_config import load_config
+from taoloop.serve.gateway.config.gateway_file import load_config
 
 REQUESTS = json.loads((DATA / "vectors" / "requests.json").read_text(encoding="utf-8"))
 HISTORIES = json.loads((DATA / "vectors" / "histories.json").read_text(encoding="utf-8"))

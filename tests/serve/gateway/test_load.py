@@ -10,8 +10,8 @@ import yaml
 from hypothesis import given, strategies as st
 
 from taoloop.errors import AgentFileError, ConfigError
+from taoloop.serve.gateway.config.gateway_file import load_config
 from taoloop.serve.gateway.config.host_overrides import HostOverrides, base_url, read_resolve
-from taoloop.serve.gateway.config.load_config import load_config
 from taoloop.serve.gateway.config.model import ServerLimits
 
 CONFIGS = Path(__file__).parents[2] / "data" / "higress" / "configs"

@@ -18,7 +18,7 @@ from taoloop import Agent, MemoryJournal
 from taoloop.core.events import Event, Fact, Observed
 from taoloop.core.message import Usage
 from taoloop.core.trace import Trace
-from taoloop.serve.gateway.observe.metrics import Metrics
+from taoloop.serve.gateway.metrics import Metrics
 
 OWN = ("calculator", "clock")
 
@@ -187,7 +187,7 @@ _BARE = """
 import sys
 sys.modules["prometheus_client"] = None  # as where the extra is not installed
 from taoloop.errors import MissingExtra
-from taoloop.serve.gateway.observe.metrics import Metrics
+from taoloop.serve.gateway.metrics import Metrics
 try:
     Metrics()
 except MissingExtra as error:

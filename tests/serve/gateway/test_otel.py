@@ -26,7 +26,7 @@ from taoloop import Agent, MemoryJournal
 from taoloop.core.events import ActionRequested, Observed
 from taoloop.errors import ConfigError
 from taoloop.runtime.result import Result
-from taoloop.serve.gateway.observe.otel import Telemetry, model_attributes, provider_name
+from taoloop.serve.gateway.otel import Telemetry, model_attributes, provider_name
 
 PARENT = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}
 SCRIPT = [
@@ -274,7 +274,7 @@ _BARE = """
 import sys
 sys.modules["opentelemetry.sdk"] = None  # as where the extra is not installed
 from taoloop.errors import MissingExtra
-from taoloop.serve.gateway.observe.otel import Telemetry
+from taoloop.serve.gateway.otel import Telemetry
 assert Telemetry.from_env({}) is None
 try:
     Telemetry.from_env({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"})

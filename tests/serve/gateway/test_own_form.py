@@ -14,8 +14,7 @@ from tests.serve.gateway.conftest import upstream
 from taoloop.config.settings_reader import fields_of
 from taoloop.errors import AgentFileError
 from taoloop.runtime.bound_agent import bind
-from taoloop.serve.gateway.config.gateway_file import GatewayFields
-from taoloop.serve.gateway.config.load_config import load_config
+from taoloop.serve.gateway.config.gateway_file import GatewayFields, load_config
 from taoloop.serve.gateway.config.model import GatewayConfig
 from taoloop.tools.openapi.operation_call import OperationCaller
 

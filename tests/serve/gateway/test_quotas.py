@@ -20,9 +20,8 @@ from taoloop.core.message import Usage
 from taoloop.errors import Refused
 from taoloop.journals.costs import CostRow, cost_rows
 from taoloop.journals.sqlite.journal import SqliteJournal
-from taoloop.serve.gateway.config.api_keys import new_key
 from taoloop.serve.gateway.config.config_summary import config_summary
-from taoloop.serve.gateway.config.model import ApiKey, ServerLimits
+from taoloop.serve.gateway.config.model import ApiKey, ServerLimits, new_key
 from taoloop.serve.gateway.quotas import Quotas, unenforceable_budgets
 from taoloop.testing import FakeClock
 

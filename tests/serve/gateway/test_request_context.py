@@ -19,8 +19,7 @@ from tests.serve.gateway.conftest import Running, config_of, gateway, model_env,
 from tests.serve.gateway.server_process import fetch, fetch_text
 
 from taoloop import Agent, tool
-from taoloop.serve.gateway.config.api_keys import new_key
-from taoloop.serve.gateway.config.model import ApiKey, ServerLimits
+from taoloop.serve.gateway.config.model import ApiKey, ServerLimits, new_key
 
 MEGABYTE = 1024 * 1024
 

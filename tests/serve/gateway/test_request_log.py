@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from taoloop.core.redaction.redactor import Redactor
-from taoloop.serve.gateway.observe.request_log import LogFormat, RequestLog, request_log
+from taoloop.serve.gateway.request_log import LogFormat, RequestLog, request_log
 from taoloop.testing import FakeClock
 
 SECRET = "hunter2-is-my-secret"

@@ -11,8 +11,7 @@ from tests.serve.gateway.clients import CALL, CLIENT_TOOL, LOOK, NOTE, SENT, ask
 from tests.serve.gateway.conftest import agent, client, config_of, gateway, upstream
 from tests.serve.gateway.test_chat import Weather
 
-from taoloop.serve.gateway.config.api_keys import digest_of
-from taoloop.serve.gateway.config.model import ApiKey, Reshape, ServedAgent
+from taoloop.serve.gateway.config.model import ApiKey, Reshape, ServedAgent, digest_of
 
 
 def test_a_question_is_answered_and_tokens_are_summed() -> None:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from taoloop.core.message import Message
-from taoloop.serve.gateway.chat_schema import ChatMessage, read_chat
 from taoloop.serve.gateway.errors import ApiErrorRaised
+from taoloop.serve.gateway.request_schema import ChatMessage, read_chat
 from taoloop.serve.gateway.run_request import ParsedMessages, parse_messages
 
 VECTORS = Path(__file__).parents[2] / "data" / "higress" / "vectors" / "histories.json"

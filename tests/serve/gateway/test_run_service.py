@@ -13,8 +13,7 @@ from tests.serve.gateway.clients import CLIENT_TOOL, LOOK, NOTE, SENT, ask, post
 from tests.serve.gateway.conftest import Running, Upstream, agent, client, config_of, gateway, model_env, upstream
 
 from taoloop import Agent
-from taoloop.serve.gateway.config.api_keys import new_key
-from taoloop.serve.gateway.config.model import ApiKey
+from taoloop.serve.gateway.config.model import ApiKey, new_key
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
 
 ANN, BOB = new_key("ann"), new_key("bob")

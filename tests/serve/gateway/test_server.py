@@ -18,7 +18,7 @@ from tests.serve.gateway.conftest import AGENT, Running, agent, config_of, gatew
 from tests.serve.gateway.judging import openai_schema
 from tests.serve.gateway.server_process import TAO, _takes_connections, fetch, run, serving
 
-from taoloop.serve.gateway.config.api_keys import digest_of
+from taoloop.serve.gateway.config.model import digest_of
 from taoloop.serve.gateway.server import _connection_error
 
 

@@ -25,7 +25,7 @@ from taoloop.runtime.journal_access import JOURNALS
 
 if TYPE_CHECKING:
     from taoloop.serve.gateway.config.model import GatewayConfig
-    from taoloop.serve.gateway.observe.request_log import LogFormat
+    from taoloop.serve.gateway.request_log import LogFormat
 
 
 @click.command("serve")
@@ -78,7 +78,7 @@ def serve_command(file: str | None, **arguments: Any) -> int:
     if file is None:
         raise click.UsageError(translate("Name a FILE to serve, such as agent.yaml."))
     env = load_environment()
-    from taoloop.serve.gateway.config.load_config import load_config  # noqa: PLC0415  # the extra is there now
+    from taoloop.serve.gateway.config.gateway_file import load_config  # noqa: PLC0415  # the extra is there now
 
     load = partial(
         load_config,
@@ -110,9 +110,9 @@ async def _serve(
     config: GatewayConfig, path: Path, load: Callable[[], GatewayConfig], log_format: LogFormat, env: Mapping[str, str]
 ) -> int:
     from taoloop.journals.costs import cost_rows  # noqa: PLC0415  # as above
-    from taoloop.serve.gateway.observe.otel import Telemetry  # noqa: PLC0415  # as above
-    from taoloop.serve.gateway.observe.request_log import request_log  # noqa: PLC0415  # as above
+    from taoloop.serve.gateway.otel import Telemetry  # noqa: PLC0415  # as above
     from taoloop.serve.gateway.quotas import Quotas  # noqa: PLC0415  # as above
+    from taoloop.serve.gateway.request_log import request_log  # noqa: PLC0415  # as above
     from taoloop.serve.gateway.server import GatewayServer, require_keys_off_localhost  # noqa: PLC0415  # as above
 
     require_keys_off_localhost(config)
@@ -199,7 +199,7 @@ def _allowed(origins: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _show_new_key(name: str) -> int:
-    from taoloop.serve.gateway.config.api_keys import new_key  # noqa: PLC0415  # the extra is there
+    from taoloop.serve.gateway.config.model import new_key  # noqa: PLC0415  # the extra is there
 
     secret, key = new_key(name)
     print_stderr(translate("This is the key; it is shown once and stored nowhere:"))

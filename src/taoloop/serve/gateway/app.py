@@ -15,21 +15,24 @@ from aiohttp import hdrs, web
 from pydantic.json_schema import models_json_schema
 
 import taoloop
-from taoloop.serve.gateway import chat_schema, responses_schema
-from taoloop.serve.gateway.chat_schema import ChatRequest
+from taoloop.serve.gateway.chat import chat_completions
 from taoloop.serve.gateway.config.origins import ANY, origin_refused
 from taoloop.serve.gateway.errors import ApiError, ApiErrorRaised, error_for_exception
-from taoloop.serve.gateway.observe.metrics import OTHER_LABEL
+from taoloop.serve.gateway.metrics import OTHER_LABEL
 from taoloop.serve.gateway.request_context import RequestContext, json_response
-from taoloop.serve.gateway.responses_schema import ResponsesRequest
-from taoloop.serve.gateway.routes.chat import chat_completions
-from taoloop.serve.gateway.routes.responses import responses
-from taoloop.serve.gateway.routes.runs import ApprovalWire, answer_run, get_run
+from taoloop.serve.gateway.request_schema import (
+    UNSUPPORTED_IN_CHAT,
+    UNSUPPORTED_IN_RESPONSES,
+    ChatRequest,
+    ResponsesRequest,
+)
+from taoloop.serve.gateway.responses import responses
+from taoloop.serve.gateway.runs import ApprovalWire, answer_run, get_run
 from taoloop.tools.openapi.document import parse_values
 
 if TYPE_CHECKING:
-    from taoloop.serve.gateway.observe.request_log import RequestRecord
-    from taoloop.serve.gateway.snapshot import ConfigSnapshot
+    from taoloop.serve.gateway.request_log import RequestRecord
+    from taoloop.serve.gateway.run_service import ConfigSnapshot
 
 _REF = "#/components/schemas/{model}"
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
@@ -226,11 +229,11 @@ def openapi_document() -> dict[str, Any]:
 def _unsupported_fields() -> dict[str, dict[str, Any]]:
     """Unsupported fields, which a request may only have with a value without effect, by the type of the request."""
     nothing: dict[str, Any] = {"enum": [None, False, 0, []]}
-    chat = dict.fromkeys(chat_schema.UNSUPPORTED_FIELDS, nothing) | {
+    chat = dict.fromkeys(UNSUPPORTED_IN_CHAT, nothing) | {
         "logprobs": {"enum": [None, False]},
         "n": {"enum": [None, 1]},
     }
-    responses: dict[str, Any] = {name: {"type": "null"} for name in responses_schema.UNSUPPORTED_FIELDS}
+    responses: dict[str, Any] = {name: {"type": "null"} for name in UNSUPPORTED_IN_RESPONSES}
     return {"ChatRequest": chat, "ResponsesRequest": {**responses, "background": {"enum": [None, False]}}}
 
 

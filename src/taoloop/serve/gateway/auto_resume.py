@@ -15,7 +15,7 @@ from taoloop.serve.gateway.run_request import RunRequest
 
 if TYPE_CHECKING:
     from taoloop.journals.base import RunRow
-    from taoloop.serve.gateway.snapshot import ConfigSnapshot
+    from taoloop.serve.gateway.run_service import ConfigSnapshot
 
 _LOG = logging.getLogger("taoloop.gateway")
 

@@ -16,8 +16,8 @@ from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import CallView
 from taoloop.errors import ConfigError, HandedOver, ToolError
-from taoloop.serve.gateway.chat_schema import ClientTool, OfferedFunction
 from taoloop.serve.gateway.errors import invalid, invalid_field
+from taoloop.serve.gateway.request_schema import ClientTool, OfferedFunction
 from taoloop.serve.texts import TEXTS
 from taoloop.tools.from_card import tool_from_card
 from taoloop.tools.tool import Tool, ToolContext

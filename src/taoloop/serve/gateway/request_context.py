@@ -17,18 +17,17 @@ from aiohttp.http_exceptions import HttpProcessingError
 from taoloop.core.events import Event
 from taoloop.errors import Refused
 from taoloop.runtime.engine.clock import new_run_id
-from taoloop.serve.gateway.config.api_keys import presented_key
+from taoloop.serve.gateway.config.model import presented_key
 from taoloop.serve.gateway.config.origins import is_foreign, origin_refused
 from taoloop.serve.gateway.errors import SERVER, UNKNOWN_KEY, ApiError, ApiErrorRaised, error_for_exceeded_quota
-from taoloop.serve.gateway.observe.request_log import RequestRecord
+from taoloop.serve.gateway.request_log import RequestRecord
 
 if TYPE_CHECKING:
     from taoloop.serve.gateway.config.model import ApiKey, GatewayConfig, ServedAgent, ServerLimits
-    from taoloop.serve.gateway.observe.run_recorder import RunRecorder
+    from taoloop.serve.gateway.quotas import RunRecorder
     from taoloop.serve.gateway.run_request import RunRequest
     from taoloop.serve.gateway.run_response import RunResponse
-    from taoloop.serve.gateway.run_service import Service
-    from taoloop.serve.gateway.snapshot import ConfigSnapshot
+    from taoloop.serve.gateway.run_service import ConfigSnapshot, Service
 
 _LOG = logging.getLogger("taoloop.gateway")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -24,6 +25,8 @@ from taoloop.errors import (
     RunNotResumable,
     UnknownName,
 )
+from taoloop.models.http.sdk_request import load_sdk
+from taoloop.models.wrappers.build import split_specs
 from taoloop.runtime.approvals.inbox import pending_approvals
 from taoloop.runtime.bound_agent import FINDERS, PAGING_TOOL, bind
 from taoloop.runtime.chat import has_untrusted_turns, load_history
@@ -32,6 +35,7 @@ from taoloop.runtime.output_type import OutputValidator
 from taoloop.runtime.result import Result
 from taoloop.serve.gateway.chat_approval import answer_all, matches_question
 from taoloop.serve.gateway.client_tools import bind_client_tools, client_tools_of, open_client_calls
+from taoloop.serve.gateway.config.model import KeyRing
 from taoloop.serve.gateway.errors import SERVER, ApiError, ApiErrorRaised, invalid
 from taoloop.serve.gateway.higress.json_response import rewrite_as_json
 from taoloop.serve.gateway.run_response import LIMIT_STATUSES, RunResponse, build_response
@@ -43,6 +47,8 @@ if TYPE_CHECKING:
     from taoloop.models.base import DeltaListener
     from taoloop.runtime.agent import Agent
     from taoloop.runtime.runner import Listener
+    from taoloop.serve.gateway.config.model import GatewayConfig
+    from taoloop.serve.gateway.quotas import RunAccounts
     from taoloop.serve.gateway.run_request import RunRequest
     from taoloop.tools.tool import Tool
 
@@ -323,3 +329,67 @@ def _needs_new_run(request: RunRequest, trace: Trace) -> bool:
         return False
     called = [event.fact.tool for event in trace.events if isinstance(event.fact, ActionRequested)]
     return all(name in tools and tools[name].reads_only for name in called)
+
+
+_LOG = logging.getLogger("taoloop.gateway")
+
+
+class ConfigSnapshot:
+    """One configuration with its agents, bound to the journal. The accounts are shared by all snapshots.
+
+    A request keeps the snapshot that it began with. When a snapshot is replaced, its agents are closed after its last
+    request.
+    """
+
+    def __init__(
+        self,
+        config: GatewayConfig,
+        journal: Journal,
+        accounts: RunAccounts,
+    ) -> None:
+        bound_agents = {
+            name: replace(served, agent=replace(served.agent, journal=journal))
+            for name, served in config.agents.items()
+        }
+        self.config = replace(config, agents=bound_agents)
+        self.keys = KeyRing(config.keys)
+        self.service = Service(journal, run_timeout_s=config.limits.run_timeout_s)
+        self.journal, self.accounts = journal, accounts
+        self._active = 0
+        self._is_replaced = False
+
+    def warm_up(self) -> None:
+        """Load what the first request would have to wait for: tools, prompts and model clients.
+
+        Raises:
+            ConfigError: the configuration of an agent is wrong.
+            MissingExtra: a model needs a package that is not installed.
+        """
+        for served in self.config.agents.values():
+            for language in ("", "你好"):
+                served.agent.spec_for(language)
+            for spec in split_specs(bind(served.agent).model.spec):
+                load_sdk(spec.partition(":")[0])
+            _ = served.agent.toolbox
+
+    def enter(self) -> None:
+        """A request has begun."""
+        self._active += 1
+
+    async def leave(self) -> None:
+        """A request has ended."""
+        self._active -= 1
+        await self._close_when_idle()
+
+    async def retire(self) -> None:
+        """Another snapshot replaces this one, or the server ends."""
+        self._is_replaced = True
+        await self._close_when_idle()
+
+    async def _close_when_idle(self) -> None:
+        if self._is_replaced and self._active == 0:
+            for served in self.config.agents.values():
+                try:
+                    await served.agent.close()
+                except Exception:  # noqa: BLE001  # it must not cost the last request its answer
+                    _LOG.exception("the connections of %s could not be closed", served.name)

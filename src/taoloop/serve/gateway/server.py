@@ -22,17 +22,16 @@ from taoloop.errors import ConfigError, TaoError
 from taoloop.serve.gateway.app import Gateway
 from taoloop.serve.gateway.auto_resume import AutoResumer
 from taoloop.serve.gateway.errors import SERVER, ApiError
-from taoloop.serve.gateway.observe.metrics import Metrics
-from taoloop.serve.gateway.observe.run_recorder import RunAccounts
-from taoloop.serve.gateway.quotas import Quotas, unenforceable_budgets
+from taoloop.serve.gateway.metrics import Metrics
+from taoloop.serve.gateway.quotas import Quotas, RunAccounts, unenforceable_budgets
 from taoloop.serve.gateway.request_context import json_response
-from taoloop.serve.gateway.snapshot import ConfigSnapshot
+from taoloop.serve.gateway.run_service import ConfigSnapshot
 
 if TYPE_CHECKING:
     from taoloop.journals.base import Journal
     from taoloop.serve.gateway.config.model import GatewayConfig
-    from taoloop.serve.gateway.observe.otel import Telemetry
-    from taoloop.serve.gateway.observe.request_log import RequestRecord
+    from taoloop.serve.gateway.otel import Telemetry
+    from taoloop.serve.gateway.request_log import RequestRecord
 
 _LOG = logging.getLogger("taoloop.gateway")
 

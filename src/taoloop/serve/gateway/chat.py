@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from taoloop.core.stored_events import event_record
-from taoloop.serve.gateway.chat_schema import ChatRequest, read_chat
+from taoloop.serve.gateway.request_schema import ChatRequest, read_chat
 from taoloop.serve.gateway.run_answer import answer_request, sse
 from taoloop.serve.gateway.run_request import chat_run_request
 

@@ -11,8 +11,8 @@ from taoloop.errors import ApprovalStale, NotWaiting
 from taoloop.runtime.approvals.inbox import answer_approval, pending_approvals
 from taoloop.runtime.approvals.request import ApprovalAnswer
 from taoloop.runtime.result import Result
-from taoloop.serve.gateway.chat_schema import ApiModel, parse_body
 from taoloop.serve.gateway.errors import ApiError, ApiErrorRaised
+from taoloop.serve.gateway.request_schema import ApiModel, parse_body
 from taoloop.serve.gateway.run_request import require_may_approve
 
 if TYPE_CHECKING:

@@ -13,10 +13,9 @@ from taoloop.core.events import ActionRequested
 from taoloop.core.message import Message
 from taoloop.runtime.result import Result
 from taoloop.serve.gateway.chat_approval import parse_approval_reply, resume_count
-from taoloop.serve.gateway.chat_schema import ChatMessage
 from taoloop.serve.gateway.client_tools import client_call_id, open_client_calls, parse_call_id
 from taoloop.serve.gateway.errors import ApiErrorRaised, invalid, invalid_field
-from taoloop.serve.gateway.responses_schema import ResponsesRequest, call_message, read_responses
+from taoloop.serve.gateway.request_schema import ChatMessage, ResponsesRequest, call_message, read_responses
 from taoloop.serve.gateway.run_answer import answer_request, sse
 from taoloop.serve.gateway.run_request import RunRequest, new_run_request, require_may_approve
 

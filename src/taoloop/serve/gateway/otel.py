@@ -24,7 +24,7 @@ from taoloop.core.events import (
 )
 from taoloop.core.message import ToolCallText, Usage
 from taoloop.errors import ConfigError, MissingExtra
-from taoloop.serve.gateway.observe.metrics import tools_by_call_id
+from taoloop.serve.gateway.metrics import tools_by_call_id
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context

@@ -1,1 +1,0 @@
-"""The HTTP routes of the gateway."""
