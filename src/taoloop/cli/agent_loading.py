@@ -20,9 +20,9 @@ from taoloop.core.agent_spec import AgentSpec, Limits
 from taoloop.core.cards.tool_card import TIERS, Tier
 from taoloop.core.policy import Policy
 from taoloop.errors import ConfigError, MissingExtra
+from taoloop.models.model_builder import join_specs, split_specs
 from taoloop.models.providers import extra_of, missing_packages
 from taoloop.models.registry import OFFLINE, default_spec, is_provider, mock_is_set
-from taoloop.models.wrappers.build import join_specs, split_specs
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.agent_settings import AgentSettings
 from taoloop.runtime.bound_agent import PAGING_TOOL, bind

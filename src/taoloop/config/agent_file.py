@@ -18,9 +18,9 @@ from taoloop.core.cards.tool_card import Tier
 from taoloop.core.policy import PROFILES, Policy
 from taoloop.dialects import get_dialect
 from taoloop.errors import AgentFileError, ConfigError, UnknownName
+from taoloop.models.model_builder import join_specs, split_specs
 from taoloop.models.registry import model_kinds
 from taoloop.models.settings import Rate, Retry
-from taoloop.models.wrappers.build import join_specs, split_specs
 from taoloop.prompts.load import LANGUAGES
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.agent_settings import AUTO

@@ -35,9 +35,10 @@ from taoloop.core.text import estimate_tokens, message_tokens
 from taoloop.core.texts import limit_text
 from taoloop.dialects import get_dialect
 from taoloop.dialects.base import Dialect
-from taoloop.dialects.prompt.observations import OpaqueObservations, defuse_markers
-from taoloop.dialects.prompt.system_prompt import (
+from taoloop.dialects.prompt import (
+    OpaqueObservations,
     compact,
+    defuse_markers,
     describe,
     output_format_prompt,
     output_schema_prompt,

@@ -14,18 +14,22 @@ from taoloop.core.events import ActionRequested, ModelReplied, Observed, ReplyRe
 from taoloop.core.message import Message, ModelReply, ToolCallText, new_message, new_tool_call_text
 from taoloop.core.prompts import PromptSet
 from taoloop.core.text import lazy_pattern
-from taoloop.dialects.parsing.call_arguments import build_call, canonical_args, is_program, parse_bare_input
+from taoloop.dialects.parsing.call_arguments import (
+    HTML_TAG,
+    answer_text,
+    build_call,
+    canonical_args,
+    is_program,
+    parse_bare_input,
+)
 from taoloop.dialects.parsing.cleanup import clean_reply, reject_truncated, strip_end_tokens
 from taoloop.dialects.parsing.json_decision import ROLES, plain_key
 from taoloop.dialects.parsing.json_repair import parse_value, skip_extra_closers, unescape_quotes
-from taoloop.dialects.parsing.labels import INLINE_LABEL, LABEL, label_kind
-from taoloop.dialects.parsing.leaked_calls import OPENER
-from taoloop.dialects.parsing.patterns import BEGINS, FOREIGN_TURN
-from taoloop.dialects.parsing.placeholders import HTML_TAG, answer_text
+from taoloop.dialects.parsing.patterns import BEGINS, FOREIGN_TURN, INLINE_LABEL, LABEL, OPENER, label_kind
 from taoloop.dialects.parsing.reply_parser import parse_reply
 from taoloop.dialects.parsing.strict_json import NotJsonError, canonical_json, dumps, json_equal
 from taoloop.dialects.parsing.tool_names import resolve_tool_name
-from taoloop.dialects.prompt.observations import observation_text, with_written_args
+from taoloop.dialects.prompt import observation_text, with_written_args
 from taoloop.dialects.text_dialect import correction_message, displayed_reply
 from taoloop.dialects.texts import ReplyParseError
 

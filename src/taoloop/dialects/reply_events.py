@@ -13,7 +13,7 @@ from taoloop.core.message import ModelReply, Usage
 from taoloop.core.text import replace_surrogates
 from taoloop.dialects import get_dialect
 from taoloop.dialects.parsing.cleanup import is_truncated
-from taoloop.dialects.prompt.side_questions import parse_intent
+from taoloop.dialects.side_questions import parse_intent
 from taoloop.dialects.texts import problem_message
 from taoloop.errors import ModelError
 
@@ -76,7 +76,7 @@ def _truncated_answer(reply: ModelReply, request: ModelRequest) -> Answer | None
     """The answer in a reply that was cut; None where it was not, or was not cut in its answer."""
     if not is_truncated(reply) or reply.tool_calls:
         return None
-    from taoloop.dialects.streaming.answer_stream import truncated_answer  # noqa: PLC0415  # few replies are cut
+    from taoloop.dialects.answer_stream import truncated_answer  # noqa: PLC0415  # few replies are cut
 
     text = truncated_answer(reply.text, request.dialect, tools_offered=bool(request.tools))
     return Answer(text=text) if text.strip() else None

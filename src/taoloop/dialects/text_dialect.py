@@ -16,8 +16,7 @@ from taoloop.dialects.parsing.call_arguments import canonical_answer, canonical_
 from taoloop.dialects.parsing.cleanup import clean_reply, reject_truncated
 from taoloop.dialects.parsing.reply_parser import parse_reply
 from taoloop.dialects.parsing.strict_json import dumps
-from taoloop.dialects.prompt.observations import defuse_markers, observation_text, quote_labels
-from taoloop.dialects.prompt.system_prompt import output_format_prompt
+from taoloop.dialects.prompt import defuse_markers, observation_text, output_format_prompt, quote_labels
 from taoloop.dialects.texts import TEXTS, ReplyParseError
 from taoloop.errors import ConfigError
 

@@ -11,7 +11,7 @@ from pydantic_core import from_json, to_json
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.effects import ModelRequest
 from taoloop.core.message import Delta, Message, ModelReply, ToolCallText, Usage
-from taoloop.dialects.prompt.system_prompt import describe
+from taoloop.dialects.prompt import describe
 from taoloop.errors import ModelContentRefused
 from taoloop.models.http.errors import make_error, read_error
 from taoloop.models.http.provider_model import ProviderModel, ReplyStream

@@ -47,7 +47,7 @@ from taoloop.core.events import (
 from taoloop.core.handles import is_trusted_output, reader_answer
 from taoloop.core.policy import Policy
 from taoloop.core.trace import Trace
-from taoloop.policy.intent.tool_match import TaskIntent
+from taoloop.policy.task_intent import TaskIntent
 from taoloop.policy.value_match import TrustedText
 
 GUARD = "guard"

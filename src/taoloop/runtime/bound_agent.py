@@ -45,7 +45,7 @@ from taoloop.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
     from taoloop.core.decision import AnswerCheck
-    from taoloop.models.wrappers.build import BuiltModel
+    from taoloop.models.model_builder import BuiltModel
     from taoloop.runtime.engine.handle_resolver import HandleResolver
     from taoloop.runtime.output_type import OutputValidator
 
@@ -84,7 +84,7 @@ class BoundAgent:
 
     @cached_property
     def _built_model(self) -> BuiltModel:
-        from taoloop.models.wrappers.build import build_model  # noqa: PLC0415  # a run needs it, an idle agent does not
+        from taoloop.models.model_builder import build_model  # noqa: PLC0415  # a run needs it, an idle agent does not
 
         own = self.settings
         return build_model(own.model, own.fallback, retry=own.retry, rate=own.rate, env=own.env)

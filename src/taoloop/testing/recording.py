@@ -19,7 +19,7 @@ from taoloop.core.cards.tool_search import listed_cards
 from taoloop.core.effects import ModelRequest
 from taoloop.core.message import Message, ModelReply, Purpose, ToolCallText, Usage
 from taoloop.core.text import replace_surrogates
-from taoloop.dialects.prompt.system_prompt import describe
+from taoloop.dialects.prompt import describe
 from taoloop.errors import ConfigError
 
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL", re.IGNORECASE)

@@ -18,7 +18,7 @@ from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.cards.tool_search import CALL_TOOL, CHINESE, DESCRIBE_TOOL, FIND_TOOL
 from taoloop.core.effects import ModelRequest
 from taoloop.core.message import ModelReply
-from taoloop.dialects.prompt.system_prompt import describe
+from taoloop.dialects.prompt import describe
 from taoloop.errors import ToolError
 from taoloop.models.scripted import ScriptedModel
 from taoloop.tools.builtin.catalog import UNDOING, builtin_tools

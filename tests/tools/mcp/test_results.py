@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.chinese import english_in
 
-from taoloop.dialects.prompt.system_prompt import describe
+from taoloop.dialects.prompt import describe
 from taoloop.errors import McpFailed, ToolError
 from taoloop.tools.mcp import mcp_tools
 

@@ -8,7 +8,7 @@ import pytest
 from tests.tools.openapi.documents import body, document, one, query, tool, tools
 
 from taoloop.core.cards.card_lint import lint
-from taoloop.dialects.prompt.system_prompt import describe
+from taoloop.dialects.prompt import describe
 from taoloop.errors import InvalidArguments
 
 

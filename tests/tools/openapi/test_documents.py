@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from taoloop.dialects.prompt.system_prompt import describe
+from taoloop.dialects.prompt import describe
 from taoloop.models.http.reply_builder import ToolNameMap
 from taoloop.tools.json_schema import compile_schema
 from taoloop.tools.openapi import OpenapiSource, openapi_tools

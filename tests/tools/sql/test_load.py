@@ -13,7 +13,7 @@ from tests.chinese import english_in
 from tests.tools.sql.conftest import Open, Tools
 
 from taoloop.core.cards.card_lint import lint
-from taoloop.dialects.prompt.system_prompt import describe
+from taoloop.dialects.prompt import describe
 from taoloop.errors import ConfigError, ToolError, ToolSourceError
 from taoloop.tools.sql import Database, sql_tools
 from taoloop.tools.sql.statements import CallsTable

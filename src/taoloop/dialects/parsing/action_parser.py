@@ -12,19 +12,28 @@ from taoloop.core.text import lazy_pattern
 from taoloop.dialects.parsing.answer_parser import parse_answer, parse_answer_input, parse_finish
 from taoloop.dialects.parsing.call_arguments import (
     build_call,
+    is_placeholder,
     is_program,
     parse_bare_input,
     parse_call_arguments,
     parse_key_lines,
     parse_keyword_arguments,
 )
-from taoloop.dialects.parsing.cleanup import END_TOKEN
 from taoloop.dialects.parsing.json_decision import ParsedThought, parse_decision_object
 from taoloop.dialects.parsing.json_repair import looks_like_json, match_end, parse_value, skip_extra_closers
-from taoloop.dialects.parsing.labels import INLINE_INPUT, INLINE_LABEL, LABEL
 from taoloop.dialects.parsing.parse_state import ParseState, ReplyCursor, end_decision, read_json
-from taoloop.dialects.parsing.patterns import ANNOUNCED, EVENT, FENCE_LINE, LINE_HEAD, OBJECT, WRAPPED_JSON
-from taoloop.dialects.parsing.placeholders import is_placeholder
+from taoloop.dialects.parsing.patterns import (
+    ANNOUNCED,
+    END_TOKEN,
+    EVENT,
+    FENCE_LINE,
+    INLINE_INPUT,
+    INLINE_LABEL,
+    LABEL,
+    LINE_HEAD,
+    OBJECT,
+    WRAPPED_JSON,
+)
 from taoloop.dialects.parsing.strict_json import NotJsonError
 from taoloop.dialects.parsing.tool_names import is_final_name, is_placeholder_name, resolve_tool_name
 from taoloop.dialects.texts import ReplyParseError

@@ -12,9 +12,17 @@ from taoloop.core.text import lazy_pattern
 from taoloop.dialects.parsing.call_arguments import parse_call_arguments
 from taoloop.dialects.parsing.json_decision import ParsedCall, parse_decision_object
 from taoloop.dialects.parsing.json_repair import parse_value
-from taoloop.dialects.parsing.labels import LABEL, label_kind
 from taoloop.dialects.parsing.parse_state import ParseState, ReplyCursor, end_decision
-from taoloop.dialects.parsing.patterns import EVENT, FENCE_LINE, LINE_BRACE, LINE_HEAD, MAX_OBJECTS, QUESTION_LABELS
+from taoloop.dialects.parsing.patterns import (
+    EVENT,
+    FENCE_LINE,
+    LABEL,
+    LINE_BRACE,
+    LINE_HEAD,
+    MAX_OBJECTS,
+    QUESTION_LABELS,
+    label_kind,
+)
 from taoloop.dialects.parsing.strict_json import NotJsonError
 from taoloop.dialects.parsing.tool_names import resolve_tool_name
 from taoloop.dialects.texts import ReplyParseError

@@ -11,7 +11,7 @@ import re
 from taoloop.core.message import ModelReply
 from taoloop.core.text import lazy_pattern
 from taoloop.dialects.parsing.json_repair import INVISIBLE
-from taoloop.dialects.parsing.labels import LABEL
+from taoloop.dialects.parsing.patterns import END_TOKENS, LABEL
 from taoloop.dialects.texts import ReplyParseError
 
 EDGE_CHARS = " \t\r\n\f\v\u3000\xa0\ufeff\u200b\u200c\u200d\u200e\u200f\u2060\u00ad"
@@ -31,17 +31,12 @@ _TAG = lazy_pattern(
 _LINE_ENDS = lazy_pattern(r"[ \t]*+(?:[\r\n]|\Z)")
 _DELIMITER = lazy_pattern(r"[\"“”'{}\[\]｛]")
 _DECISION_START = lazy_pattern(r"[ \t]*+[{<`\[]")
-_END_TOKENS = (
-    r"<[|｜](?:im_end|eot_id|eom_id|end|return|endoftext|end_of_text|end▁of▁sentence|end_of_sentence|end_of_turn|eot|eos"
-    r"|endofturn|END_OF_TURN_TOKEN|END_RESPONSE|im_sep|call)[|｜]>"
-    r"|</s>|<eos>|<end_of_turn>|<eot_id>|<eod>|<turn\|>|\[EOS\]|<end_of_utterance>|<pad>|<end_(?:code|action)>"
-)
 _TAIL = lazy_pattern(
-    rf"(?:\s*+(?:{_END_TOKENS}|<[|｜][^<>|｜\s]{{1,40}}[|｜]>"
+    rf"(?:\s*+(?:{END_TOKENS}|<[|｜][^<>|｜\s]{{1,40}}[|｜]>"
     r"|</(?:response|(?:final[ _]?)?answer|final|output|assistant|reply)>))++\s*+\Z",
     re.IGNORECASE,
 )
-_TOKEN_TAIL = lazy_pattern(rf"(?:\s*+(?:{_END_TOKENS}|<[|｜][^<>|｜\s]{{1,40}}[|｜]>))++\s*+\Z", re.IGNORECASE)
+_TOKEN_TAIL = lazy_pattern(rf"(?:\s*+(?:{END_TOKENS}|<[|｜][^<>|｜\s]{{1,40}}[|｜]>))++\s*+\Z", re.IGNORECASE)
 _ANSWER_OPENS = lazy_pattern(r"<(?:(?:final[ _]?)?answer|final|output)>", re.IGNORECASE)
 _ANSWER_CLOSES = lazy_pattern(r"</(?:(?:final[ _]?)?answer|final|output)>", re.IGNORECASE)
 _ROLE = lazy_pattern(
@@ -63,9 +58,6 @@ _STRIP_INVISIBLE = str.maketrans(
     "\u00ad\u061c\u180e\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff"
     "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069",
 )
-
-END_TOKEN = lazy_pattern(rf"(?:{_END_TOKENS})(?=\s*+(?:\Z|\n|<))")
-"""A token that ends a turn: what follows it is another turn."""
 
 
 def is_truncated(reply: ModelReply) -> bool:

@@ -25,38 +25,27 @@ from taoloop.core.text import lazy_pattern
 from taoloop.dialects.parsing.call_arguments import parse_call_arguments, skip_blanks
 from taoloop.dialects.parsing.json_decision import ParsedCall, ParsedItem, parse_decision_object
 from taoloop.dialects.parsing.json_repair import looks_like_json, parse_value, parse_whole, skip_extra_closers
+from taoloop.dialects.parsing.patterns import CALL_NAMESPACE, TOOL_WORD
 from taoloop.dialects.parsing.strict_json import NotJsonError, dumps
 from taoloop.dialects.parsing.tool_names import resolve_tool_name
 from taoloop.dialects.texts import ReplyParseError
 
-_NS = r"(?:[|｜]?DSML[|｜]|[a-z]{2,12}[:_])?"
-_TOOL = r"(?:tool|function|action|plugin|python)"
-OPENER = (
-    rf"<{_NS}(?:tool_?calls?|function_?calls?|tools|tool_use|start_function_call|action_call)>"
-    rf"|<{_NS}(?:function|invoke|tool_call|function_call|tool|call)(?:=|\s+(?:name|tool)\s*=)"
-    rf"|<[|｜][/]?(?:START_)?{_TOOL}[\w▁ ]{{0,30}}[|｜]?>|<{_TOOL}[\w▁]{{0,30}}[|｜]>"
-    r"|\[/?TOOL_CALLS?\]|\[/?tool_calls?\]|\bfunctools(?=\[)"
-    r"|(?:<\|start\|>(?:assistant)?\s{0,3})?<\|channel\|>\s{0,3}commentary\s{1,3}to="
-    r"|<\|start\|>(?:assistant)?\s{0,3}to=|<\|tools_prefix\|>|>>>(?=[\w.]{1,100}\s{0,2}\n\s{0,4}\{)"
-)
-"""What begins a call that leaked; without groups, for use in other patterns. Ignores case."""
-
 _MARK = lazy_pattern(
-    rf"\s++|<[|｜](?:/?(?:START_|END_)?{_TOOL}s?[\w▁ ]{{0,30}}|constrain|call|tools_prefix|tools_suffix"
-    rf"|plugin|action_end|end|interpreter)[|｜]?>|</?{_TOOL}s?[\w▁]{{0,30}}[|｜]>|>>>"
-    rf"|</?{_NS}(?:tool_?calls?|function_?calls?|tools|tool_use|start_function_call|end_function_call|action_call)>"
-    rf"|</{_NS}(?:function|invoke|tool_call|function_call|tool|call)>|</(?:arguments|args|parameters|params|input)>"
+    rf"\s++|<[|｜](?:/?(?:START_|END_)?{TOOL_WORD}s?[\w▁ ]{{0,30}}|constrain|call|tools_prefix|tools_suffix"
+    rf"|plugin|action_end|end|interpreter)[|｜]?>|</?{TOOL_WORD}s?[\w▁]{{0,30}}[|｜]>|>>>"
+    rf"|</?{CALL_NAMESPACE}(?:tool_?calls?|function_?calls?|tools|tool_use|start_function_call|end_function_call|action_call)>"
+    rf"|</{CALL_NAMESPACE}(?:function|invoke|tool_call|function_call|tool|call)>|</(?:arguments|args|parameters|params|input)>"
     r"|\[/?TOOL_CALLS?\]|functools(?=\[)|```[\w-]{0,12}|(?:tool_code|function|json)\s*(?=[<{`\n])",
     re.IGNORECASE,
 )
 _SEPARATOR = lazy_pattern(r"function<[|｜]?tool[▁_]sep[|｜]?>", re.IGNORECASE)
 _TAGGED = lazy_pattern(
-    rf"<{_NS}(?:function|invoke|tool_call|function_call|tool|call)(?:=|\s+(?:name|tool)\s*=)\s*(?P<quote>[\"']?)"
+    rf"<{CALL_NAMESPACE}(?:function|invoke|tool_call|function_call|tool|call)(?:=|\s+(?:name|tool)\s*=)\s*(?P<quote>[\"']?)"
     rf"(?P<name>[^\"'<>=\n]{{1,200}})(?P=quote)[^<>\n]{{0,80}}>",
     re.IGNORECASE,
 )
 _PARAMETER = lazy_pattern(
-    rf"<(?P<ns>{_NS})(?P<tag>parameter|param|arg|argument)(?:=|\s+name\s*=)\s*(?P<quote>[\"']?)"
+    rf"<(?P<ns>{CALL_NAMESPACE})(?P<tag>parameter|param|arg|argument)(?:=|\s+name\s*=)\s*(?P<quote>[\"']?)"
     rf"(?P<key>[^\"'<>=\n]{{1,200}})(?P=quote)[^<>\n]{{0,80}}>",
     re.IGNORECASE,
 )

@@ -12,12 +12,23 @@ from typing import Literal
 
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Call, excerpt
-from taoloop.dialects.parsing.call_arguments import build_call
+from taoloop.dialects.parsing.call_arguments import answer_text, build_call
 from taoloop.dialects.parsing.json_decision import ParsedCall, ParsedItem, ParsedThought
 from taoloop.dialects.parsing.json_repair import RepairedJson, match_end, parse_value
-from taoloop.dialects.parsing.labels import BARE_RESULT, INLINE_LABEL, LABEL, RESULT, SPOKEN, label_kind
-from taoloop.dialects.parsing.patterns import CALL, LANGUAGE, MAX_PROSE, OWN_OUTPUT, SECOND_THOUGHT, WHITESPACE
-from taoloop.dialects.parsing.placeholders import answer_text
+from taoloop.dialects.parsing.patterns import (
+    BARE_RESULT,
+    CALL,
+    INLINE_LABEL,
+    LABEL,
+    LANGUAGE,
+    MAX_PROSE,
+    OWN_OUTPUT,
+    RESULT,
+    SECOND_THOUGHT,
+    SPOKEN,
+    WHITESPACE,
+    label_kind,
+)
 from taoloop.dialects.parsing.strict_json import NotJsonError, json_equal
 from taoloop.dialects.parsing.tool_names import is_final_name, resolve_tool_name
 from taoloop.dialects.texts import LocalizedText, ReplyParseError

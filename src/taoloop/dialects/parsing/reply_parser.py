@@ -48,7 +48,6 @@ from taoloop.dialects.parsing.json_repair import (
     skip_extra_closers,
     unescape_quotes,
 )
-from taoloop.dialects.parsing.labels import FINAL_AHEAD, LABEL, label_kind, strip_partial_label
 from taoloop.dialects.parsing.leaked_calls import FUNCTION_CALL, LeakedCall, parse_leaked_calls
 from taoloop.dialects.parsing.parse_state import (
     END_OF_REPLY,
@@ -63,11 +62,15 @@ from taoloop.dialects.parsing.patterns import (
     CLOSING,
     EVENT,
     FENCE_LINE,
+    FINAL_AHEAD,
+    LABEL,
     LINE_HEAD,
     MAX_OBJECTS,
     MAX_PARTS,
     PLAIN_ASKED,
     TOOL_ROLE,
+    label_kind,
+    strip_partial_label,
 )
 from taoloop.dialects.parsing.strict_json import NotJsonError, json_equal
 from taoloop.dialects.parsing.tool_names import is_final_name, resolve_tool_name

@@ -31,8 +31,8 @@ from taoloop.core.handles import (
 from taoloop.core.preview import preview
 from taoloop.core.trace import Trace
 from taoloop.dialects.parsing.strict_json import answer_values, dumps
-from taoloop.dialects.prompt.side_questions import answer_schema, parse_reader_answer, question_prompt
 from taoloop.dialects.reply_events import reply_to_events
+from taoloop.dialects.side_questions import answer_schema, parse_reader_answer, question_prompt
 from taoloop.errors import ModelError, ToolError
 from taoloop.journals.base import Journal
 from taoloop.models.base import Model

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 from taoloop.core.events import ModelReplied, Observed
 from taoloop.core.message import Usage
 from taoloop.errors import ConfigError, Refused, RefusedFor
+from taoloop.models.model_builder import split_specs
 from taoloop.models.providers import PROVIDERS, endpoint, is_priced
+from taoloop.models.rate_limit import SlidingWindow
 from taoloop.models.registry import is_provider
-from taoloop.models.wrappers.build import split_specs
-from taoloop.models.wrappers.sliding_window import SlidingWindow
 from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.engine.clock import Clock, SystemClock
 from taoloop.serve.gateway.config.model import ApiKey, GatewayConfig, ServerLimits

@@ -17,8 +17,8 @@ from aiohttp import web
 
 from taoloop.core.events import Event, ModelReplied
 from taoloop.core.message import Delta
-from taoloop.dialects.streaming.answer_stream import AnswerStream, unsent_suffix
-from taoloop.dialects.streaming.stop_sequences import StopCutter, cut_at
+from taoloop.dialects.answer_stream import AnswerStream, unsent_suffix
+from taoloop.dialects.pending_text import StopCutter, cut_at
 from taoloop.serve.gateway.errors import ApiError, ApiErrorRaised, error_for_exception
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any
 
 from taoloop.core.message import Message
 from taoloop.core.text import language_of, replace_surrogates
-from taoloop.dialects.prompt.observations import defuse_markers
+from taoloop.dialects.prompt import defuse_markers
 from taoloop.serve.gateway.chat_approval import ApprovalReply, parse_approval_reply, parse_waiting_run
 from taoloop.serve.gateway.client_tools import apply_tool_choice, parse_call_id
 from taoloop.serve.gateway.config.model import ApiKey, ServedAgent

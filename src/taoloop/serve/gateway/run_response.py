@@ -10,7 +10,7 @@ from taoloop.core.events import ModelReplied
 from taoloop.core.message import Usage
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import CallView
-from taoloop.dialects.streaming.answer_stream import truncated_answer
+from taoloop.dialects.answer_stream import truncated_answer
 from taoloop.runtime.approvals.inbox import pending_approvals
 from taoloop.serve.gateway.chat_approval import waiting_text
 from taoloop.serve.gateway.client_tools import open_client_calls, tool_call_parts

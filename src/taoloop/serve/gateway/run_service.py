@@ -26,7 +26,7 @@ from taoloop.errors import (
     UnknownName,
 )
 from taoloop.models.http.sdk_request import load_sdk
-from taoloop.models.wrappers.build import split_specs
+from taoloop.models.model_builder import split_specs
 from taoloop.runtime.approvals.inbox import pending_approvals
 from taoloop.runtime.bound_agent import FINDERS, PAGING_TOOL, bind
 from taoloop.runtime.chat import has_untrusted_turns, load_history

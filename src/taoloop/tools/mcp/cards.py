@@ -11,7 +11,7 @@ from itertools import count
 from typing import Any
 
 from taoloop.core.cards.tool_card import TIERS, ErrorCard, Tier, ToolCard
-from taoloop.dialects.prompt.observations import defuse_markers
+from taoloop.dialects.prompt import defuse_markers
 from taoloop.tools.mcp.listing import Definition
 from taoloop.tools.mcp.settings import McpServer
 from taoloop.tools.texts import CardTexts

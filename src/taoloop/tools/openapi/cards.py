@@ -9,7 +9,7 @@ from typing import Any
 
 from taoloop.core.cards.tool_card import TIERS, ErrorCard, ExampleCard, Tier, ToolCard
 from taoloop.core.handles import schema_signature
-from taoloop.dialects.prompt.system_prompt import describe
+from taoloop.dialects.prompt import describe
 from taoloop.errors import ToolDefinitionError
 from taoloop.tools.json_schema import compile_schema
 from taoloop.tools.openapi.document import (

@@ -11,9 +11,9 @@ from typing import Any
 from taoloop.core.cards.tool_search import listed_cards
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.errors import ConfigError, ToolDefinitionError
+from taoloop.models.model_builder import split_specs
 from taoloop.models.providers import PROVIDERS, endpoint, shown_address
 from taoloop.models.registry import is_provider
-from taoloop.models.wrappers.build import split_specs
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.agent_settings import AUTO
 from taoloop.runtime.bound_agent import FINDERS, PAGING_TOOL, bind

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from taoloop.policy.intent.vocabulary import stem
+from taoloop.policy.vocabulary import stem
 
 from .staging import Run, card, pinned
 

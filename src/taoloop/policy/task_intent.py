@@ -14,8 +14,9 @@ from functools import lru_cache
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.text import lazy_pattern
 from taoloop.core.words import name_words
-from taoloop.policy.intent.requests import Request, chinese_requests, mentions_outright, requests_of
-from taoloop.policy.intent.vocabulary import (
+from taoloop.policy.requests import Request, chinese_requests, mentions_outright, requests_of
+from taoloop.policy.value_match import normalise_text
+from taoloop.policy.vocabulary import (
     ACTS,
     AMBIGUOUS_VERBS,
     CARRIERS,
@@ -31,7 +32,6 @@ from taoloop.policy.intent.vocabulary import (
     stem,
     words_of,
 )
-from taoloop.policy.value_match import normalise_text
 
 _ENGLISH_WORD = lazy_pattern(r"[a-z]+(?:'[a-z]+)?")
 _FUNCTION_WORDS = words_of("a an the to of for in on by with and or from my all get is new")

@@ -12,7 +12,7 @@ was read (`unsent_suffix`).
 The invariants. What was passed on is the beginning of the answer that the dialect reads in the whole reply, or
 `retracted` says that it is not. The number of probes is bounded, so the time is linear in the length of the reply.
 
-Where it is tested: `tests/dialects/streaming/test_answer_stream.py`.
+Where it is tested: `tests/dialects/test_answer_stream.py`.
 """
 
 from __future__ import annotations
@@ -25,10 +25,9 @@ from taoloop.dialects import get_dialect
 from taoloop.dialects.parsing.cleanup import EDGE_CHARS, clean_reply
 from taoloop.dialects.parsing.json_decision import ROLES, plain_key
 from taoloop.dialects.parsing.json_repair import looks_like_json
-from taoloop.dialects.parsing.labels import LABEL, label_kind
-from taoloop.dialects.parsing.patterns import EVENT
+from taoloop.dialects.parsing.patterns import EVENT, LABEL, label_kind
 from taoloop.dialects.parsing.strict_json import NotJsonError, decode_at
-from taoloop.dialects.streaming.pending_text import (
+from taoloop.dialects.pending_text import (
     MAX_TAG_CHARS,
     JsonString,
     PendingText,

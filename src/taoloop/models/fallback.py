@@ -20,8 +20,8 @@ from taoloop.errors import (
     ScriptExhausted,
 )
 from taoloop.models.base import Model, is_language_model
+from taoloop.models.retry import RestartingStream, complete_within, with_message
 from taoloop.models.settings import REAL_PACE, Pace
-from taoloop.models.wrappers.retry import RestartingStream, complete_within, with_message
 
 _LOG = logging.getLogger("taoloop")
 

@@ -8,13 +8,13 @@ from typing import cast
 
 from taoloop.errors import ConfigError
 from taoloop.models.base import Model
+from taoloop.models.fallback import SPEC_SEPARATOR, Fallback
+from taoloop.models.rate_limit import RateLimited
 from taoloop.models.real_call_switch import ForbiddenModel, is_set
 from taoloop.models.registry import is_provider, resolve_model
+from taoloop.models.retry import Retrying
 from taoloop.models.scripted import Reply, ScriptedModel
 from taoloop.models.settings import Rate, Retry
-from taoloop.models.wrappers.fallback import SPEC_SEPARATOR, Fallback
-from taoloop.models.wrappers.rate_limit import RateLimited
-from taoloop.models.wrappers.retry import Retrying
 
 ModelSource = str | Model | Sequence[Reply] | None
 """A spec (or several, as in `openai:a | deepseek:b`), a model, a list of scripted replies; None: the environment's."""

@@ -19,15 +19,14 @@ from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Act, Answer, Call
 from taoloop.core.message import Delta, ModelReply
 from taoloop.dialects import get_dialect
-from taoloop.dialects.parsing.labels import LABEL
-from taoloop.dialects.parsing.placeholders import _PLACEHOLDER, _TEMPLATE, is_placeholder
+from taoloop.dialects.answer_stream import AnswerStream, truncated_answer, unsent_suffix
+from taoloop.dialects.parsing.call_arguments import _PLACEHOLDER, _TEMPLATE, is_placeholder
+from taoloop.dialects.parsing.patterns import LABEL
+from taoloop.dialects.pending_text import StopCutter, cut_at, may_be_label, may_be_placeholder, normalise_line
 from taoloop.dialects.standalone_reader import parse_api_choice
-from taoloop.dialects.streaming.answer_stream import AnswerStream, truncated_answer, unsent_suffix
-from taoloop.dialects.streaming.pending_text import may_be_label, may_be_placeholder, normalise_line
-from taoloop.dialects.streaming.stop_sequences import StopCutter, cut_at
 
-DRIFT = Path(__file__).parents[1] / "corpus" / "drift.jsonl"
-REPLIES = Path(__file__).parents[2] / "data" / "higress" / "vectors" / "model_replies.json"
+DRIFT = Path(__file__).parent / "corpus" / "drift.jsonl"
+REPLIES = Path(__file__).parents[1] / "data" / "higress" / "vectors" / "model_replies.json"
 DIALECTS = ["fenced", "json", "native", "text"]
 PROSE = ["fenced", "json", "text"]
 HELD = 12  # signs that may be held back at the end of a plain answer
@@ -272,7 +271,7 @@ def test_thoughts_and_calls_give_nothing(dialect: str, reason: str, borders: lis
 
 
 CASES = [json.loads(line) for line in DRIFT.read_text("utf-8").splitlines()]
-SHARED = Path(__file__).parents[4] / "shared" / "drift" / "dev.jsonl"
+SHARED = Path(__file__).parents[3] / "shared" / "drift" / "dev.jsonl"
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

@@ -20,8 +20,8 @@ from taoloop.errors import (
     ModelTimeout,
     ModelUnavailable,
 )
+from taoloop.models.retry import Retrying
 from taoloop.models.settings import Retry
-from taoloop.models.wrappers.retry import Retrying
 from taoloop.testing import FakePace
 
 DOWN = ModelUnavailable("told answered 503.", hint="Wait.")

@@ -23,8 +23,7 @@ from taoloop.core.trace import Trace
 from taoloop.dialects.parsing.cleanup import strip_thinking
 from taoloop.dialects.parsing.json_repair import parse_value
 from taoloop.dialects.parsing.strict_json import NotJsonError
-from taoloop.dialects.prompt.observations import defuse_markers
-from taoloop.dialects.prompt.system_prompt import tool_block
+from taoloop.dialects.prompt import defuse_markers, tool_block
 from taoloop.dialects.texts import TEXTS, ReplyParseError
 from taoloop.policy.provenance import GUARD
 

@@ -1,1 +1,0 @@
-"""The parts of a prompt that the dialects share."""

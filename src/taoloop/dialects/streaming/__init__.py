@@ -1,1 +1,0 @@
-"""The answer in a reply that is still being written."""

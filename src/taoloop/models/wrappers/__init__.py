@@ -1,1 +1,0 @@
-"""Models around models: retries, rate limits, fallbacks."""
