@@ -184,6 +184,7 @@ TEXTS = ToolTexts(
         "result_generator_hint": "The tool itself must be changed to return a list; the same call will not do better.",
         "result_not_json": "{tool!r} ran, but its result of the type {kind!r} cannot be written as JSON: {reason}.",
         "carried_out": "The call was carried out; do not repeat it only because of this.",
+        "no_thread": "The call was not started: {reason}.",
         # find_tool, describe_tool, call_tool
         "no_tool_found": "No tool fits. There are: {names}{more}.",
         "more_names": " and {count} more",
@@ -403,6 +404,7 @@ TEXTS = ToolTexts(
         "result_generator_hint": "必须修改工具本身，使其返回列表；重复调用没有用。",
         "result_not_json": "{tool!r} 已执行，但类型为 {kind!r} 的结果无法写成 JSON：{reason}。",
         "carried_out": "调用已经执行；不要仅因为这个问题而重复调用。",
+        "no_thread": "调用没有开始：{reason}。",
         "no_tool_found": "没有合适的工具。可用的工具：{names}{more}。",
         "more_names": " 等，另有 {count} 个",
         "no_such_tool": "没有名为 {name!r} 的工具。",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextvars
 import inspect
+import threading
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import pydantic_core
 
@@ -14,6 +17,8 @@ from taoloop.core.cards.coercion import coerce_args, schema_types
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.errors import InvalidArguments, InvalidOutput, ToolDefinitionError, ToolError
 from taoloop.tools.texts import TEXTS
+
+T = TypeVar("T")
 
 
 async def _no_artifacts(_ref: str) -> str | None:
@@ -229,6 +234,51 @@ def handler_is_async(handler: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(
         getattr(handler, "__call__", None)  # noqa: B004  # a callable object's method, not a test for callability
     )
+
+
+async def run_in_thread(
+    work: Callable[[], T], stop: Callable[[], object], *, name: str, patience_s: float | None = None
+) -> T:
+    """The result of `work()`, run in a thread of its own with the caller's context variables.
+
+    The thread is called `name`. It is a daemon: one that hangs does not delay the end of the process. If the caller is
+    cancelled, `stop` is called, and the work has `patience_s` seconds to end (None: as long as it takes).
+
+    Raises:
+        ToolError: `no_free_thread`; the work was not begun.
+    """
+    import asyncio  # noqa: PLC0415  # heavy, and who only defines tools does not need it
+
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+    future.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody may be left to look at it
+
+    def settle(result: Any, error: BaseException | None) -> None:
+        if error is None:
+            future.set_result(result)
+        else:
+            future.set_exception(error if not isinstance(error, StopIteration) else RuntimeError("StopIteration"))
+
+    def perform() -> None:
+        result: Any = None
+        error: BaseException | None = None
+        try:
+            result = work()
+        except BaseException as raised:  # noqa: BLE001  # handed to the waiting task, whatever it is
+            error = raised
+        with suppress(RuntimeError):  # the loop was closed: nobody waits for this any more
+            loop.call_soon_threadsafe(settle, result, error)
+
+    try:
+        threading.Thread(target=contextvars.copy_context().run, args=(perform,), name=name, daemon=True).start()
+    except RuntimeError as error:
+        raise TEXTS.error("no_thread", "no_free_thread", retryable=True, reason=error) from error
+    try:
+        return await asyncio.shield(future)
+    except asyncio.CancelledError:
+        stop()
+        await asyncio.wait((future,), timeout=patience_s)
+        raise
 
 
 def expected_form(card: ToolCard) -> str:

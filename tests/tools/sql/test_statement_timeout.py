@@ -17,7 +17,7 @@ from taoloop import Agent, Limits
 from taoloop.core.events import Observed
 from taoloop.errors import ToolTimeout
 from taoloop.testing import ScriptedModel
-from taoloop.tools.sql.statement_timeout import StatementTimeout, run_in_thread
+from taoloop.tools.sql.statement_timeout import StatementTimeout, run_statement
 from taoloop.tools.tool import ToolContext
 
 ENDLESS_QUERY = "WITH RECURSIVE r (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r) SELECT count(*) FROM r"
@@ -74,7 +74,7 @@ def test_a_statement_that_the_database_does_not_end_is_interrupted_from_outside(
         stop.arm(interrupted.set)
         return interrupted.wait(20)
 
-    assert asyncio.run(run_in_thread(work, 0.01)) is True
+    assert asyncio.run(run_statement(work, 0.01)) is True
 
 
 def test_an_interrupt_that_comes_too_early_is_not_lost() -> None:
@@ -90,7 +90,7 @@ def test_what_the_work_raises_reaches_who_waits() -> None:
         raise ToolTimeout("late")
 
     with pytest.raises(ToolTimeout):
-        asyncio.run(run_in_thread(work, 1))
+        asyncio.run(run_statement(work, 1))
 
 
 def asking(statement: str) -> dict[str, Any]:

@@ -7,17 +7,13 @@ everything that it started ends. Where bubblewrap cannot be used there is no san
 
 from __future__ import annotations
 
-import asyncio
-import contextvars
 import shutil
 import stat
 import sys
-import threading
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 
 from taoloop.errors import ConfigError, ToolError
@@ -25,6 +21,7 @@ from taoloop.tools.sandbox.limits import MAX_SCRIPT_BYTES, SandboxLimits
 from taoloop.tools.sandbox.mounts import SCRIPTS, Interpreter, SandboxMounts, checked_readable, find_python
 from taoloop.tools.sandbox.process import ProcessResult, SandboxProcess
 from taoloop.tools.texts import TEXTS, system_reason
+from taoloop.tools.tool import run_in_thread
 from taoloop.tools.workspace.confined_dir import RESERVED
 
 INSTALL = TEXTS.text("en", "no_sandbox_hint")
@@ -132,7 +129,7 @@ class Sandbox:
         except ConfigError as error:
             raise ToolError(error.message, code="no_sandbox", hint=error.hint) from error
         house = self._house(interpreter.readable)
-        return await _waited_for(self._process(house, "code.py", code, str(interpreter.program)))
+        return await _run(self._process(house, "code.py", code, str(interpreter.program)))
 
     async def run_command(self, command: str) -> ProcessResult:
         """Run a script of the POSIX shell to its end; a cancellation ends it.
@@ -140,7 +137,7 @@ class Sandbox:
         Raises:
             ToolError: `no_sandbox`, `sandbox_failed` or `bad_script`; nothing was run.
         """
-        return await _waited_for(self._process(self._house(), "command", command, _SHELL))
+        return await _run(self._process(self._house(), "command", command, _SHELL))
 
     @cached_property
     def _interpreter(self) -> Interpreter:
@@ -208,39 +205,12 @@ def _keep_apart(workspace: Path) -> None:
         raise TEXTS.error("reserved_no_folder", "sandbox_failed", name=RESERVED)
 
 
-async def _waited_for(process: SandboxProcess) -> ProcessResult:
-    """Run it in a thread of its own, where no other work can hold up the watch over it."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[ProcessResult] = loop.create_future()
+async def _run(process: SandboxProcess) -> ProcessResult:
+    """Run it in a thread of its own, where no other work can hold up the watch over it.
 
-    def work() -> None:
-        outcome: ProcessResult | BaseException
-        try:
-            outcome = process.run()
-        except BaseException as error:  # noqa: BLE001  # raised again in the coroutine
-            outcome = error
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(_settle, done, outcome)
-
-    # The thread lives as long as the process: bubblewrap ends itself when the thread that started it does.
-    work_in_context = partial(contextvars.copy_context().run, work)
-    threading.Thread(target=work_in_context, name="taoloop-sandbox", daemon=True).start()
+    The thread lives as long as the process: bubblewrap ends itself when the thread that started it does.
+    """
     try:
-        return await asyncio.shield(done)
-    except asyncio.CancelledError:
-        process.stop()
-        with suppress(ToolError):
-            await asyncio.shield(done)  # all of it is gone when the call is
-        raise
+        return await run_in_thread(process.run, process.stop, name="taoloop-sandbox")
     finally:
         process.stop()
-
-
-def _settle(done: asyncio.Future[ProcessResult], outcome: ProcessResult | BaseException) -> None:
-    if done.done():
-        return
-    if isinstance(outcome, BaseException):
-        done.set_exception(outcome)
-        done.exception()  # seen, even if the waiting coroutine was abandoned
-    else:
-        done.set_result(outcome)

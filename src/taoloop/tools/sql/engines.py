@@ -46,6 +46,7 @@ class Server:
 
     def __init__(self, database: Database, url: sa.URL, engine: sa.Engine) -> None:
         self.database, self.url, self._engine = database, url, engine
+        self._role_is_fine = database.read_only_role
 
     @contextmanager
     def looking(self, stop: StatementTimeout) -> Iterator[sa.Connection]:
@@ -65,6 +66,25 @@ class Server:
         with self._opened(self._engine, stop) as connection:
             connection.begin()
             yield connection
+
+    def _check_role(self, connection: sa.Connection) -> None:
+        """Refuse a role that no transaction restricts; asked once.
+
+        Raises:
+            ToolError: `role_too_powerful`.
+        """
+        if not self._role_is_fine and (power := self._power(connection)):
+            raise ToolError(
+                f"The role {self.url.username or 'of the connection'!r} {power}; a read-only transaction does not keep"
+                " it from that.",
+                code="role_too_powerful",
+                hint="Use a role with SELECT on these tables only, or say read_only_role: true and answer for it.",
+            )
+        self._role_is_fine = True
+
+    def _power(self, _connection: sa.Connection, /) -> str:
+        """What the role of a connection may do whatever its transaction is; empty: nothing."""
+        return ""
 
     def parts(self, _connection: sa.Connection, /) -> Callable[[str], bool]:
         """Whether a table of this name is only a part of another one, and no table to anybody else."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 import sqlalchemy as sa
@@ -17,7 +17,7 @@ from taoloop.tools.sql.postgres import Postgres
 from taoloop.tools.sql.schema import Table, describe, list_tables, one_line, read_schema
 from taoloop.tools.sql.settings import Database
 from taoloop.tools.sql.sqlite import Sqlite
-from taoloop.tools.sql.statement_timeout import StatementTimeout, run_in_thread
+from taoloop.tools.sql.statement_timeout import StatementTimeout, run_statement
 from taoloop.tools.sql.statements import CallsTable, change, read_page
 from taoloop.tools.sql.texts import TEXTS
 from taoloop.tools.texts import CardTexts
@@ -30,85 +30,82 @@ _CONNECTION = ("database_unavailable", "database_busy", "database_unusable")
 _STATEMENT = ("statement_failed", "statement_timeout", "not_allowed", "several_statements", "bad_params")
 
 
-def query_card(server: Server, tables: Sequence[Table], text: CardTexts) -> ToolCard:
+def _query_card(server: Server, tables: Sequence[Table], text: CardTexts) -> ToolCard:
     """The card of the tool that reads."""
     database = server.database
-    values = {"kind": _kind(server), "name": database.name, "rows": database.max_rows, "about": _about(server)}
     row_count = {"type": "integer", "minimum": 1, "maximum": database.max_rows, "default": database.page_rows}
-    return ToolCard(
-        name=f"{database.name}.query",
-        purpose=text("query_purpose", **values),
-        use_when=text("query_use_when"),
-        avoid_when=text("query_avoid_when"),
+    return _card(
+        server,
+        "query",
+        text,
+        purpose=text("query_purpose", rows=database.max_rows, **_names(server)),
         input_schema=_object(
             {
                 "statement": _statement(server, tables, "query_statement", text),
                 "params": _params(text),
                 "limit": {**row_count, "description": text("limit")},
                 "offset": {"type": "integer", "minimum": 0, "default": 0, "description": text("offset")},
-            }
+            },
+            "statement",
         ),
         errors=error_cards(text, *_CONNECTION, *_STATEMENT, "value_too_large", "no_rows"),
         examples=(_example(tables),) if tables else (),
         tier=cast("Tier", database.read_tier),
-        timeout_s=database.timeout_s + _MARGIN_S,
-        egress=False,
         roles={"params": "value", "limit": "minor", "offset": "minor"},
-        max_preview_chars=12_000,
         reversible=None if database.read_tier == "read" else False,
     )
 
 
-def describe_card(server: Server, text: CardTexts) -> ToolCard:
+def _describe_card(server: Server, text: CardTexts) -> ToolCard:
     """The card of the tool that shows the schema."""
-    name = server.database.name
-    table = {"type": "string", "default": "", "description": text("table")}
-    return ToolCard(
-        name=f"{name}.describe_table",
-        purpose=text("describe_purpose", name=name),
-        use_when=text("describe_use_when"),
-        avoid_when=text("describe_avoid_when"),
-        input_schema={"type": "object", "properties": {"table": table}, "required": [], "additionalProperties": False},
+    return _card(
+        server,
+        "describe_table",
+        text,
+        purpose=text("describe_table_purpose", name=server.database.name),
+        input_schema=_object({"table": {"type": "string", "default": "", "description": text("table")}}),
         errors=(
             ErrorCard(code="no_such_table", advice=text("no_such_table_advice")),
             *error_cards(text, *_CONNECTION, "statement_failed", "statement_timeout"),
         ),
         tier="read",
-        timeout_s=server.database.timeout_s + _MARGIN_S,
-        egress=False,
-        max_preview_chars=12_000,
     )
 
 
-def execute_card(server: Server, tables: Sequence[Table], text: CardTexts) -> ToolCard:
+def _execute_card(server: Server, tables: Sequence[Table], text: CardTexts) -> ToolCard:
     """The card of the tool that changes rows."""
     database = server.database
-    values = {"kind": _kind(server), "name": database.name, "rows": database.max_rows_changed, "about": _about(server)}
-    return ToolCard(
-        name=f"{database.name}.execute",
-        purpose=text("execute_purpose_structure" if database.structure else "execute_purpose", **values),
-        use_when=text("execute_use_when"),
-        avoid_when=text("execute_avoid_when"),
+    purpose = "execute_purpose_structure" if database.structure else "execute_purpose"
+    is_bounded = server.bounds_writes and not database.structure
+    return _card(
+        server,
+        "execute",
+        text,
+        purpose=text(purpose, rows=database.max_rows_changed, **_names(server)),
         input_schema=_object(
-            {"statement": _statement(server, tables, "execute_statement", text), "params": _params(text)}
+            {"statement": _statement(server, tables, "execute_statement", text), "params": _params(text)}, "statement"
         ),
         errors=error_cards(text, *_CONNECTION, *_STATEMENT, "too_many_rows", "structure_change"),
-        tier=write_tier(server),
-        timeout_s=database.timeout_s + _MARGIN_S,
-        egress=False,
+        # what the operator said, else what the database itself is held to; never the words of a statement
+        tier=cast("Tier", database.write_tier or ("write" if is_bounded else "destructive")),
         roles={"statement": "target", "params": "value"},
         reversible=False,
         idempotent=bool(database.calls_table),
         parallel=False,
-        max_preview_chars=12_000,
     )
 
 
-def write_tier(server: Server) -> Tier:
-    """What the operator said, else by what the database itself is held to; never by the words of a statement."""
-    if server.database.write_tier:
-        return cast("Tier", server.database.write_tier)
-    return "write" if server.bounds_writes and not server.database.structure else "destructive"
+def _card(server: Server, kind: str, text: CardTexts, **fields: Any) -> ToolCard:
+    """The card of the tool `NAME.KIND` with these fields, and with what all tools of a database have in common."""
+    return ToolCard(
+        name=f"{server.database.name}.{kind}",
+        use_when=text(f"{kind}_use_when"),
+        avoid_when=text(f"{kind}_avoid_when"),
+        timeout_s=server.database.timeout_s + _MARGIN_S,
+        egress=False,
+        max_preview_chars=12_000,
+        **fields,
+    )
 
 
 def schema_text(tables: Sequence[Table], max_chars: int, language: str = "en") -> str:
@@ -163,19 +160,23 @@ def _params(text: CardTexts) -> dict[str, Any]:
     }
 
 
-def _object(properties: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": ["statement"], "additionalProperties": False}
+def _object(properties: dict[str, Any], *required: str) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
+
+
+def _names(server: Server) -> dict[str, Any]:
+    """What the purpose of a tool says of the database: kind, name, and the operator's description as a sentence."""
+    description = one_line(server.database.description, 500).rstrip(".。")
+
+    def about(language: str) -> str:
+        return TEXTS.text(language, "about", text=description) if description else ""
+
+    return {"kind": _kind(server), "name": server.database.name, "about": about}
 
 
 def _kind(server: Server) -> str:
     kind = server.url.get_backend_name()
     return _KINDS.get(kind, kind)
-
-
-def _about(server: Server) -> Callable[[str], str]:
-    """The operator's own description, as a sentence of a language."""
-    description = one_line(server.database.description, 500).rstrip(".。")
-    return lambda language: TEXTS.text(language, "about", text=description) if description else ""
 
 
 def _example(tables: Sequence[Table]) -> ExampleCard:
@@ -206,7 +207,15 @@ def load(database: Database) -> LoadResult:
         if error.code not in _PASSING:
             return LoadResult(problems=tuple(problems))
     if (database.tables or database.hidden) and not isinstance(server, Sqlite):
-        problems.append(_only_shown(database, url))
+        problems.append(
+            LoadProblem(
+                source=f"database {database.name!r}",
+                place="tables" if database.tables else "hidden",
+                message=f"In {url.get_backend_name()} this only chooses what is shown; a statement can read the other"
+                " tables.",
+                hint="Take a role that has SELECT on no others.",
+            )
+        )
     tools = [_query(server, tables), _describe(server)]
     if database.write:
         tools.append(_execute(server, tables, calls))
@@ -235,9 +244,9 @@ def _query(server: Server, tables: Sequence[Table]) -> Tool:
         def work(stop: StatementTimeout) -> Any:
             return read_page(server, statement, params or {}, limit or database.page_rows, offset, stop)
 
-        return await run_in_thread(work, database.timeout_s)
+        return await run_statement(work, database.timeout_s)
 
-    return tool_from_card(query_card(server, tables, text), query, chinese=text.chinese)
+    return tool_from_card(_query_card(server, tables, text), query, chinese=text.chinese)
 
 
 def _describe(server: Server) -> Tool:
@@ -247,9 +256,9 @@ def _describe(server: Server) -> Tool:
         def work(stop: StatementTimeout) -> Any:
             return describe(server, table, stop) if table else list_tables(server, stop)
 
-        return await run_in_thread(work, server.database.timeout_s)
+        return await run_statement(work, server.database.timeout_s)
 
-    return tool_from_card(describe_card(server, text), describe_table, chinese=text.chinese)
+    return tool_from_card(_describe_card(server, text), describe_table, chinese=text.chinese)
 
 
 def _execute(server: Server, tables: Sequence[Table], calls: CallsTable | None) -> Tool:
@@ -261,9 +270,9 @@ def _execute(server: Server, tables: Sequence[Table], calls: CallsTable | None) 
         def work(stop: StatementTimeout) -> Any:
             return change(server, None if key == BY_HAND else calls, statement, params or {}, key, stop)
 
-        return await run_in_thread(work, server.database.timeout_s)
+        return await run_statement(work, server.database.timeout_s)
 
-    return tool_from_card(execute_card(server, tables, text), execute, chinese=text.chinese)
+    return tool_from_card(_execute_card(server, tables, text), execute, chinese=text.chinese)
 
 
 def _problem(database: Database, url: sa.URL, error: TaoError) -> LoadProblem:
@@ -277,12 +286,3 @@ def _problem(database: Database, url: sa.URL, error: TaoError) -> LoadProblem:
     else:
         hint = error.hint
     return LoadProblem(source=f"database {database.name!r}", place=display_url(url), message=error.message, hint=hint)
-
-
-def _only_shown(database: Database, url: sa.URL) -> LoadProblem:
-    return LoadProblem(
-        source=f"database {database.name!r}",
-        place="tables" if database.tables else "hidden",
-        message=f"In {url.get_backend_name()} this only chooses what is shown; a statement can read the other tables.",
-        hint="Take a role that has SELECT on no others.",
-    )

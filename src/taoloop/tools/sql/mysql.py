@@ -47,7 +47,6 @@ class Mysql(Server):
         self._streaming = self._engine
         if self._is_pymysql:
             self._streaming = make_engine(url, connect_args={**options, "cursorclass": _cursor()})
-        self._role_is_fine = database.read_only_role
 
     @contextmanager
     def looking(self, stop: StatementTimeout) -> Iterator[sa.Connection]:
@@ -115,7 +114,7 @@ class Mysql(Server):
         with self._opened(engine, stop) as connection:
             number = connection.exec_driver_sql("SELECT connection_id()").scalar()
             stop.arm(self._killer(int(number or 0)))
-            self._look_at_role(connection)
+            self._check_role(connection)
             if getattr(connection.dialect, "is_mariadb", False):
                 limit = f"max_statement_time={self.database.timeout_s:g}"
             else:
@@ -152,27 +151,13 @@ class Mysql(Server):
             ) from None
         connection.info["xa"] = name
 
-    def _look_at_role(self, connection: sa.Connection) -> None:
-        """Refuse a role that no transaction holds; asked once.
-
-        Raises:
-            ToolError: `role_too_powerful`.
-        """
-        if self._role_is_fine:
-            return
+    def _power(self, connection: sa.Connection, /) -> str:
+        """The first privilege on the whole server that reaches beyond the tables."""
         for line in _grants(connection):
-            if (match := _GLOBAL.match(line)) is None:
-                continue
-            for power in map(str.strip, match[1].split(",")):
+            for power in map(str.strip, match[1].split(",") if (match := _GLOBAL.match(line)) else ()):
                 if power in _POWERS or power.endswith(("_ADMIN", " ADMIN")):
-                    raise ToolError(
-                        f"The role {self.url.username or 'of the connection'!r} has, or can take, the privilege {power}"
-                        " on the whole server; a read-only transaction does not keep it from that.",
-                        code="role_too_powerful",
-                        hint="Use a role with SELECT on these tables only, or say read_only_role: true and answer"
-                        " for it.",
-                    )
-        self._role_is_fine = True
+                    return f"has, or can take, the privilege {power} on the whole server"
+        return ""
 
 
 def _grants(connection: sa.Connection) -> Iterator[str]:

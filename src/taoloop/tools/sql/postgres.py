@@ -12,7 +12,6 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from taoloop.errors import ToolError
 from taoloop.tools.sql.engines import Changed, Server, make_engine
 from taoloop.tools.sql.errors import database_error
 from taoloop.tools.sql.settings import Database
@@ -52,7 +51,6 @@ class Postgres(Server):
         super().__init__(database, url, engine)
         sa.event.listen(self._engine, "connect", _exact_values)
         sa.event.listen(self._engine, "after_cursor_execute", _keep_tag)
-        self._role_is_fine = database.read_only_role
 
     @contextmanager
     def looking(self, stop: StatementTimeout) -> Iterator[sa.Connection]:
@@ -60,7 +58,7 @@ class Postgres(Server):
         with self._opened(self._engine, stop) as connection:
             stop.arm(_canceller(connection))
             connection.execution_options(postgresql_readonly=True)
-            self._look_at_role(connection)
+            self._check_role(connection)
             yield connection
 
     @contextmanager
@@ -75,7 +73,7 @@ class Postgres(Server):
         with self._opened(self._engine, stop) as connection:
             stop.arm(_canceller(connection))
             connection.begin()
-            self._look_at_role(connection)  # a program that a superuser ran could not be rolled back
+            self._check_role(connection)  # a program that a superuser ran could not be rolled back
             yield connection
 
     def may_run(self, connection: sa.Connection, /) -> None:
@@ -101,21 +99,11 @@ class Postgres(Server):
         count = int(connection.scalar(_CHANGED) or 0) - int(connection.info["changes"] or 0)
         return Changed(rowcount if own and rowcount >= 0 else count, count)
 
-    def _look_at_role(self, connection: sa.Connection) -> None:
-        """Refuse a role that no transaction holds; asked once.
-
-        Raises:
-            ToolError: `role_too_powerful`.
-        """
-        if not self._role_is_fine and connection.scalar(_POWERS):
-            raise ToolError(
-                f"The role {self.url.username or 'of the connection'!r} is a superuser, or may become one, or may use"
-                " files, programs, replication or other sessions of the server; a read-only transaction does not keep"
-                " it from that.",
-                code="role_too_powerful",
-                hint="Use a role with SELECT on these tables only, or say read_only_role: true and answer for it.",
-            )
-        self._role_is_fine = True
+    def _power(self, connection: sa.Connection, /) -> str:
+        """Whether the role is, or may become, one that reaches beyond the tables."""
+        if not connection.scalar(_POWERS):
+            return ""
+        return "is a superuser, or may become one, or may use files, programs, replication or other sessions"
 
 
 def _canceller(connection: sa.Connection) -> Any:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.exc import CompileError, SQLAlchemyError
 
 from taoloop.core.search import suggest_names
 from taoloop.tools.sql.engines import Server
-from taoloop.tools.sql.settings import TableFilter
 from taoloop.tools.sql.statement_timeout import StatementTimeout
 from taoloop.tools.sql.texts import TEXTS
-
-T = TypeVar("T")
 
 MAX_DETAILED = 100
 """Tables whose columns are read for a card."""
@@ -31,20 +28,25 @@ class Table:
 
     name: str
     """Its name as a statement writes it."""
-    schema: str | None
-    """Its schema; None: the default one."""
-    plain_name: str
-    """Its name without the schema."""
     is_view: bool
     """Whether it is a view."""
-    columns: Mapping[str, str]
+    columns: Mapping[str, str] = field(default_factory=dict)
     """The types of its columns by their names."""
     keys: tuple[str, ...] = ()
     """The columns of the primary key."""
-    references: Mapping[str, str]
+    references: Mapping[str, str] = field(default_factory=dict)
     """For a column of a foreign key the `TABLE.COLUMN` that it refers to."""
     comment: str = ""
     """Its comment in the database."""
+
+
+class _Relation(NamedTuple):
+    """A table or view by its name as a statement writes it, its schema (None: the default one) and its name there."""
+
+    name: str
+    schema: str | None
+    plain_name: str
+    is_view: bool
 
 
 def read_schema(server: Server, stop: StatementTimeout) -> tuple[Table, ...]:
@@ -55,9 +57,11 @@ def read_schema(server: Server, stop: StatementTimeout) -> tuple[Table, ...]:
     """
     with server.looking(stop) as connection:
         inspector = sa.inspect(connection)
-        relations = list(_names(inspector, server, connection))
+        relations = list(_relations(inspector, server, connection))
         return tuple(
-            _table(inspector, connection.dialect, *relation, is_detailed=number < MAX_DETAILED and not stop.is_due)
+            _table(inspector, connection.dialect, relation)
+            if number < MAX_DETAILED and not stop.is_due
+            else Table(name=relation.name, is_view=relation.is_view)
             for number, relation in enumerate(relations[: MAX_NAMES * 10])
         )
 
@@ -70,12 +74,12 @@ def describe(server: Server, name: str, stop: StatementTimeout) -> dict[str, Any
     """
     with server.looking(stop) as connection:
         inspector = sa.inspect(connection)
-        known = {relation[0]: relation[1:] for relation in _names(inspector, server, connection)}
+        known = {relation.name: relation for relation in _relations(inspector, server, connection)}
         if name not in known:
             near = suggest_names(name, known, at_most=3)
             hint = TEXTS.run_text("did_you_mean", names=TEXTS.run_text("or").join(near)) if near else None
             raise TEXTS.error("no_such_table", "no_such_table", hint=hint, name=name[:80])
-        return _description(inspector, connection.dialect, name, *known[name])
+        return _description(inspector, connection.dialect, known[name])
 
 
 def list_tables(server: Server, stop: StatementTimeout) -> dict[str, Any]:
@@ -85,7 +89,7 @@ def list_tables(server: Server, stop: StatementTimeout) -> dict[str, Any]:
         ToolError: the database cannot be reached or read.
     """
     with server.looking(stop) as connection:
-        names = [name for name, *_ in _names(sa.inspect(connection), server, connection)]
+        names = [relation.name for relation in _relations(sa.inspect(connection), server, connection)]
     more = {"more": len(names) - MAX_NAMES} if len(names) > MAX_NAMES else {}
     return {"tables": names[:MAX_NAMES], **more}
 
@@ -96,65 +100,45 @@ def one_line(text: object, most: int = _MAX_COMMENT_CHARS) -> str:
     return line if len(line) <= most else line[:most] + "…"
 
 
-def _names(
-    inspector: sa.Inspector, server: Server, connection: sa.Connection
-) -> Iterator[tuple[str, str | None, str, bool]]:
-    """Name as shown, schema, plain name, whether it is a view; of all tables and views that are shown."""
-    table_filter, is_part = TableFilter(server.database), server.parts(connection)
+def _relations(inspector: sa.Inspector, server: Server, connection: sa.Connection) -> Iterator[_Relation]:
+    """All tables and views that are shown."""
+    is_part = server.parts(connection)
     for schema in server.database.schemas or (None,):
         views = set(inspector.get_view_names(schema=schema))
         if server.url.get_backend_name() == "postgresql":
             views |= set(inspector.get_materialized_view_names(schema=schema))
-        for plain in sorted({*inspector.get_table_names(schema=schema), *views}):
-            display = f"{schema}.{plain}" if schema else plain
-            if table_filter.has(display) and not is_part(plain):
-                yield display, schema, plain, plain in views
+        for plain_name in sorted({*inspector.get_table_names(schema=schema), *views}):
+            name = f"{schema}.{plain_name}" if schema else plain_name
+            if server.database.shows(name) and not is_part(plain_name):
+                yield _Relation(name, schema, plain_name, plain_name in views)
 
 
-def _table(
-    inspector: sa.Inspector,
-    dialect: sa.Dialect,
-    name: str,
-    schema: str | None,
-    plain: str,
-    is_view: bool,
-    *,
-    is_detailed: bool,
-) -> Table:
-    if not is_detailed:
-        return Table(name=name, schema=schema, plain_name=plain, is_view=is_view, columns={}, references={})
-    columns: list[Any] = _value_or(lambda: inspector.get_columns(plain, schema=schema), [])
-    key: dict[str, Any] = {}
-    if not is_view:
-        key = _value_or(lambda: dict(inspector.get_pk_constraint(plain, schema=schema)), {})
-    foreign: list[Any] = [] if is_view else _value_or(lambda: inspector.get_foreign_keys(plain, schema=schema), [])
+def _table(inspector: sa.Inspector, dialect: sa.Dialect, relation: _Relation) -> Table:
+    columns = _ask(inspector.get_columns, relation, [])
+    key = {} if relation.is_view else _ask(inspector.get_pk_constraint, relation, {})
     references = {}
-    for foreign_key in foreign:
+    for foreign_key in [] if relation.is_view else _ask(inspector.get_foreign_keys, relation, []):
         target = ".".join(filter(None, (foreign_key["referred_schema"], foreign_key["referred_table"])))
         for column, other in zip(foreign_key["constrained_columns"], foreign_key["referred_columns"], strict=False):
             references[column] = f"{target}.{other}"
     return Table(
-        name=name,
-        schema=schema,
-        plain_name=plain,
-        is_view=is_view,
+        name=relation.name,
+        is_view=relation.is_view,
         columns={column["name"]: _type(column["type"], dialect) for column in columns[:MAX_COLUMNS]},
         keys=tuple(key.get("constrained_columns") or ()),
         references=references,
-        comment=_comment(inspector, plain, schema),
+        comment=one_line(_ask(inspector.get_table_comment, relation, {}).get("text")),
     )
 
 
-def _description(
-    inspector: sa.Inspector, dialect: sa.Dialect, name: str, schema: str | None, plain: str, is_view: bool
-) -> dict[str, Any]:
-    columns: list[Any] = list(inspector.get_columns(plain, schema=schema))
-    table = _table(inspector, dialect, name, schema, plain, is_view, is_detailed=True)
-    indexes: list[Any] = [] if is_view else _value_or(lambda: inspector.get_indexes(plain, schema=schema), [])
-    unique: list[Any] = [] if is_view else _value_or(lambda: inspector.get_unique_constraints(plain, schema=schema), [])
+def _description(inspector: sa.Inspector, dialect: sa.Dialect, relation: _Relation) -> dict[str, Any]:
+    columns: list[Any] = list(inspector.get_columns(relation.plain_name, schema=relation.schema))
+    table = _table(inspector, dialect, relation)
+    indexes = [] if relation.is_view else _ask(inspector.get_indexes, relation, [])
+    unique = [] if relation.is_view else _ask(inspector.get_unique_constraints, relation, [])
     described: dict[str, Any] = {
-        "table": name,
-        "kind": "view" if is_view else "table",
+        "table": relation.name,
+        "kind": "view" if relation.is_view else "table",
         "columns": [_column(column, table, dialect) for column in columns[:MAX_COLUMNS]],
         "primary_key": list(table.keys),
         "unique": [constraint["column_names"] for constraint in unique],
@@ -189,16 +173,9 @@ def _type(column_type: sa.types.TypeEngine[Any], dialect: sa.Dialect) -> str:
         return "" if isinstance(column_type, sa.types.NullType) else type(column_type).__name__
 
 
-def _comment(inspector: sa.Inspector, plain: str, schema: str | None) -> str:
-    try:
-        return one_line(inspector.get_table_comment(plain, schema=schema).get("text"))
-    except (NotImplementedError, SQLAlchemyError):  # not every database has comments
-        return ""
-
-
-def _value_or(ask: Callable[[], T], otherwise: T) -> T:
+def _ask(get: Callable[..., Any], relation: _Relation, otherwise: Any) -> Any:
     """An answer of the database, or `otherwise`: a view that is broken must not hide the other tables."""
     try:
-        return ask()
-    except SQLAlchemyError:
+        return get(relation.plain_name, schema=relation.schema)
+    except (NotImplementedError, SQLAlchemyError):  # not every database has comments
         return otherwise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
@@ -109,6 +110,18 @@ class Database:
             name = "structure" if self.structure else "calls_table"
             raise self._wrong(name, getattr(self, name), "left away without write: true")
 
+    @property
+    def is_partial(self) -> bool:
+        """Whether some tables are not shown."""
+        return bool(self.tables or self.hidden)
+
+    def shows(self, table: str) -> bool:
+        """Whether a table or view is shown: by name or pattern, in any case; a name may have its schema before it."""
+        names = {table.lower(), table.lower().rpartition(".")[2]}
+        if _matches(names, self.hidden) or (self.calls_table and self.calls_table.lower() in names):
+            return False
+        return not self.tables or _matches(names, self.tables)
+
     def _names(self, name: str, names: Any) -> tuple[str, ...]:
         if isinstance(names, str) or not isinstance(names, list | tuple):
             raise self._wrong(name, names, "a list of names")
@@ -132,25 +145,5 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
-class TableFilter:
-    """The operator's choice of tables, by name or pattern, in any case; a name may have its schema before it."""
-
-    def __init__(self, database: Database) -> None:
-        self._tables = tuple(name.lower() for name in database.tables)
-        self._hidden = tuple(name.lower() for name in database.hidden)
-        self._own = database.calls_table.lower()
-
-    @property
-    def is_partial(self) -> bool:
-        """Whether some tables are left out."""
-        return bool(self._tables or self._hidden)
-
-    def has(self, table: str) -> bool:
-        """Whether a table or view of this name is shown."""
-        name = table.lower()
-        forms = {name, name.rpartition(".")[2]}
-        if self._own and self._own in forms:
-            return False
-        if any(fnmatchcase(form, pattern) for form in forms for pattern in self._hidden):
-            return False
-        return not self._tables or any(fnmatchcase(form, pattern) for form in forms for pattern in self._tables)
+def _matches(names: Iterable[str], patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, pattern.lower()) for name in names for pattern in patterns)

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from taoloop.errors import ToolError
 from taoloop.tools.sql.engines import Changed, Server, make_engine
 from taoloop.tools.sql.errors import database_error
-from taoloop.tools.sql.settings import Database, TableFilter
+from taoloop.tools.sql.settings import Database
 from taoloop.tools.sql.statement_timeout import StatementTimeout
 
 _RECURSIVE = 33  # the module has no name for it in Python 3.11
@@ -61,7 +61,6 @@ class Sqlite(Server):
                 hint="Write sqlite:///shop.db, or sqlite:////absolute/path/shop.db.",
             )
         self.path = Path(name).absolute()
-        self._shown = TableFilter(database)
         super().__init__(database, url, self._make_engine("ro", database.timeout_s))
         self._writing_engine = self._make_engine("rw", database.timeout_s)
 
@@ -152,16 +151,11 @@ class Sqlite(Server):
             names = (first,) if action in _ROWS else (first, second)
             if own and any((name or "").lower() in own for name in names):
                 return sqlite3.SQLITE_DENY
-            if action in _ROWS and not self._may_touch(_owner((first or "").lower(), virtual)):
-                return sqlite3.SQLITE_DENY
-            return sqlite3.SQLITE_OK
+            table = _owner((first or "").lower(), virtual) if action in _ROWS else ""
+            is_restricted = self.database.is_partial and action in _ROWS and table not in _TABLE_FUNCTIONS
+            return sqlite3.SQLITE_DENY if is_restricted and not self.database.shows(table) else sqlite3.SQLITE_OK
 
         return judge
-
-    def _may_touch(self, table: str) -> bool:
-        if not self._shown.is_partial or table in _TABLE_FUNCTIONS:
-            return True
-        return self._shown.has(table)
 
 
 def _waken(raw: sqlite3.Connection) -> frozenset[str]:

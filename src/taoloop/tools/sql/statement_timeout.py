@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import contextvars
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from functools import partial
+from typing import TypeVar
 
-from taoloop.tools.sql.texts import TEXTS
+from taoloop.tools.tool import run_in_thread
 
 T = TypeVar("T")
 
@@ -57,48 +57,17 @@ def _quietly(interrupt: Callable[[], object]) -> None:
         interrupt()
 
 
-async def run_in_thread(work: Callable[[StatementTimeout], T], timeout_s: float) -> T:
-    """The result of `work(stop)`, run in a thread of its own with the caller's context variables.
+async def run_statement(work: Callable[[StatementTimeout], T], timeout_s: float) -> T:
+    """The result of `work(stop)`, run in a thread of its own.
 
     If the caller is cancelled, the statement is interrupted, and has `PATIENCE_S` seconds to be undone.
 
     Raises:
         ToolError: `no_free_thread`; the work was not begun.
     """
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[T] = loop.create_future()
-    future.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody may be left to look at it
-    stop, context = StatementTimeout(timeout_s), contextvars.copy_context()
-
-    def perform() -> None:
-        result: Any = None
-        error: BaseException | None = None
-        try:
-            result = context.run(work, stop)
-        except BaseException as raised:  # noqa: BLE001  # handed to the waiting task, whatever it is
-            error = raised
-        with contextlib.suppress(RuntimeError):  # the loop was closed: nobody waits for this any more
-            loop.call_soon_threadsafe(_settle, future, result, error)
-
+    stop = StatementTimeout(timeout_s)
+    timer = asyncio.get_running_loop().call_later(timeout_s + MARGIN_S, stop.now)
     try:
-        threading.Thread(target=perform, name="taoloop-sql", daemon=True).start()
-    except RuntimeError as error:
-        raise TEXTS.error("not_started", "no_free_thread", retryable=True, reason=error) from error
-    timer = loop.call_later(timeout_s + MARGIN_S, stop.now)
-    try:
-        return await asyncio.shield(future)
-    except asyncio.CancelledError:
-        stop.now()
-        await asyncio.wait((future,), timeout=PATIENCE_S)
-        raise
+        return await run_in_thread(partial(work, stop), stop.now, name="taoloop-sql", patience_s=PATIENCE_S)
     finally:
         timer.cancel()
-
-
-def _settle(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
-    if future.done():
-        return
-    if error is None:
-        future.set_result(result)
-    else:
-        future.set_exception(error if not isinstance(error, StopIteration) else RuntimeError("StopIteration"))

@@ -17,10 +17,10 @@ TEXTS = ToolTexts(
         "limit": "How many rows to give.",
         "offset": "How many rows to leave out first: next_offset of the page before, with the same"
         " statement. Give the statement an ORDER BY.",
-        "describe_purpose": "Show the columns, keys, indexes and comments of one table of {name!r}, never its rows;"
-        " without a table, the list of tables.",
-        "describe_use_when": "The card of the query tool does not have the table or column that is needed.",
-        "describe_avoid_when": "The columns are known already.",
+        "describe_table_purpose": "Show the columns, keys, indexes and comments of one table of {name!r}, never its"
+        " rows; without a table, the list of tables.",
+        "describe_table_use_when": "The card of the query tool does not have the table or column that is needed.",
+        "describe_table_avoid_when": "The columns are known already.",
         "table": "A name of the list of tables, as it stands.",
         "no_such_table_advice": "Take a name of the list.",
         "execute_purpose": "Change rows of the {kind} database {name!r} with one SQL statement in a transaction;"
@@ -74,7 +74,6 @@ TEXTS = ToolTexts(
         "no_such_table_hint": "Leave `table` away for the list of tables.",
         "did_you_mean": "Did you mean {names}?",
         "or": " or ",
-        "not_started": "The call was not started: {reason}.",
         # notes on results
         "more_rows": "There are more rows: repeat the call with offset {offset} and the same statement."
         " Without ORDER BY, pages may overlap.",
@@ -88,9 +87,9 @@ TEXTS = ToolTexts(
         "query_statement": "一条返回数据行的语句，例如 SELECT，使用 {kind} 的 SQL；值写作 :name，取自 params。{tables}",
         "limit": "返回多少行。",
         "offset": "先跳过多少行：使用上一页的 next_offset，语句不变。语句中请写 ORDER BY。",
-        "describe_purpose": "显示 {name!r} 中一个表的列、键、索引和注释，不显示数据；不指定表时列出所有的表。",
-        "describe_use_when": "查询工具的卡片中没有所需的表或列。",
-        "describe_avoid_when": "所需的列已经知道。",
+        "describe_table_purpose": "显示 {name!r} 中一个表的列、键、索引和注释，不显示数据；不指定表时列出所有的表。",
+        "describe_table_use_when": "查询工具的卡片中没有所需的表或列。",
+        "describe_table_avoid_when": "所需的列已经知道。",
         "table": "表的列表中的一个名称，写法一致。",
         "no_such_table_advice": "请使用列表中的名称。",
         "execute_purpose": "在事务中用一条 SQL 语句修改 {kind} 数据库 {name!r} 的数据行；"
@@ -141,7 +140,6 @@ TEXTS = ToolTexts(
         "no_such_table_hint": "省略 `table` 可得到表的列表。",
         "did_you_mean": "是不是 {names}？",
         "or": " 或 ",
-        "not_started": "调用没有开始：{reason}。",
         "more_rows": "还有更多的行：请用 offset {offset} 和同一条语句再次调用。没有 ORDER BY 时，各页可能重叠。",
         "rows_cut": "语句返回的行没有全部显示；修改已全部完成。",
     },
