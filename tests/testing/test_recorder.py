@@ -19,7 +19,7 @@ from taoloop.core.effects import ModelRequest
 from taoloop.core.message import Delta, Message, ModelReply, ToolCallText, Usage
 from taoloop.errors import ConfigError, ReplayDiverged
 from taoloop.testing import Recorder, calls, forbid_real_calls
-from taoloop.testing.recording import Recording, RequestKey
+from taoloop.testing.recorder import Recording, RequestKey
 
 ACT: dict[str, Any] = {"tool_calls": [{"name": "add", "args": {"a": 1, "b": 2}}], "usage": {"input_tokens": 7}}
 

@@ -2,20 +2,385 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import json
 import os
 import re
+import tempfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from difflib import unified_diff
 from pathlib import Path
-from typing import Literal
+from threading import Lock
+from typing import Any, Literal
 
+from taoloop.core.cards.tool_search import listed_cards
 from taoloop.core.effects import ModelRequest
-from taoloop.core.message import ModelReply
+from taoloop.core.message import Message, ModelReply, Purpose, ToolCallText, Usage
+from taoloop.core.text import replace_surrogates
+from taoloop.dialects.prompt import describe
 from taoloop.errors import ConfigError, ReplayDiverged
 from taoloop.models.base import Model, is_language_model, reply_deltas
 from taoloop.models.real_call_switch import forbidden_by
 from taoloop.models.registry import is_provider, resolve_model
-from taoloop.testing.recording import Recording, RequestKey, RequestMasks
+
+_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL", re.IGNORECASE)
+_SECRET_CHARS = 8
+_KEY_CHARS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class RequestMasks:
+    """Texts that differ from run to run or must not be recorded, each with its placeholder."""
+
+    pairs: tuple[tuple[str, str], ...]
+    """The ids of the run; a recorded reply gets those of its own run."""
+
+    secrets: tuple[tuple[str, str], ...]
+    """The values of variables that are named like secrets, the longest first."""
+
+    ignored: tuple[re.Pattern[str], ...]
+    """What does not count in a request."""
+
+    @classmethod
+    def of(
+        cls, request: ModelRequest, env: Mapping[str, str] | None, ignore: Sequence[re.Pattern[str]]
+    ) -> RequestMasks:
+        """The nonce and the ids of the run, the values of variables that are named like secrets, and `ignore`."""
+        trace = request.trace
+        started = trace.started
+        pairs = [(started.nonce if started else "", "⟨nonce⟩"), (trace.run_id, "⟨run⟩")]
+        pairs.append((started.parent or "" if started else "", "⟨parent⟩"))
+        variables = os.environ if env is None else env
+        secrets = [
+            (value, f"⟨{name}⟩")
+            for name, value in variables.items()
+            if len(value) >= _SECRET_CHARS and _SECRET_NAME.search(name)
+        ]
+        longest_first = sorted(secrets, key=lambda pair: -len(pair[0]))
+        long_enough = tuple(pair for pair in pairs if len(pair[0]) >= _SECRET_CHARS)
+        return cls(long_enough, tuple(longest_first), tuple(ignore))
+
+    def hide(self, text: str) -> str:
+        """The text as it may be recorded."""
+        text = replace_surrogates(text)
+        for value, mask in (*self.secrets, *self.pairs):
+            text = text.replace(value, mask)
+        for pattern in self.ignored:
+            text = pattern.sub("⟨…⟩", text)
+        return text
+
+    def show(self, text: str) -> str:
+        """A recorded text with the ids of this run; secrets stay hidden."""
+        for value, mask in self.pairs:
+            text = text.replace(mask, value)
+        return text
+
+    def hidden(self, reply: ModelReply) -> ModelReply:
+        """The reply as it may be recorded, without separate thinking."""
+        calls = tuple(replace(call, arguments=self.hide(call.arguments)) for call in reply.tool_calls)
+        return replace(reply, text=self.hide(reply.text), tool_calls=calls, thinking="")
+
+    def mask_reply(self, reply: ModelReply) -> ModelReply:
+        """A recorded reply with the ids of this run."""
+        calls = tuple(replace(call, arguments=self.show(call.arguments)) for call in reply.tool_calls)
+        return replace(reply, text=self.show(reply.text), tool_calls=calls)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestKey:
+    """One request as plain data that is the same in every run of the same test."""
+
+    key: str
+    """The digest of everything else, under which replies are recorded."""
+
+    about: Mapping[str, Any]
+    """Everything except messages and tools."""
+
+    tools: Sequence[Mapping[str, Any]]
+    """The tools, where the API gets them apart from the prompt."""
+
+    messages: Sequence[Mapping[str, Any]]
+    """The messages."""
+
+    @classmethod
+    def of(cls, request: ModelRequest, spec: str, masks: RequestMasks) -> RequestKey:
+        """The request to the model `spec`. Time limits do not count: they do not change what is asked."""
+        sampling = {
+            "temperature": request.temperature,
+            "top_p": request.top_p,
+            "max_output_tokens": request.max_output_tokens,
+            "stop": list(request.stop) or None,
+            "reply_schema": _plain(request.reply_schema),
+        }
+        about = {"model": spec, "dialect": request.dialect, "purpose": request.purpose}
+        about |= {name: value for name, value in sampling.items() if value is not None}
+        cards = listed_cards(request.tools) if request.native else ()  # else the prompt describes them
+        tools = [
+            {"name": card.name, "description": describe(card), "parameters": _plain(card.input_schema)}
+            for card in cards
+        ]
+        return cls.build(about, tools, [_message(message, masks) for message in request.messages])
+
+    @classmethod
+    def build(
+        cls, about: Mapping[str, Any], tools: Sequence[Mapping[str, Any]], messages: Sequence[Mapping[str, Any]]
+    ) -> RequestKey:
+        """A request from its parts."""
+        return cls(digest([about, tools, messages]), about, tools, messages)
+
+    def lines(self) -> list[str]:
+        """The request as lines of text, to be compared with another."""
+        lines = [f"{name}: {value}" for name, value in self.about.items()]
+        lines += [f"tool {tool['name']}: {json.dumps(tool, ensure_ascii=False)}" for tool in self.tools]
+        for message in self.messages:
+            body = [*str(message["content"]).splitlines(), *map(str, message.get("tool_calls", ()))]
+            lines += [f"[{message['role']}] {line}" for line in body]
+        return lines
+
+
+def digest(value: Any) -> str:
+    """A short name for data: the same for the same JSON value."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:_KEY_CHARS]
+
+
+def _message(message: Message, masks: RequestMasks) -> dict[str, Any]:
+    masked: dict[str, Any] = {"role": message.role, "content": masks.hide(message.content)}
+    if message.tool_calls:
+        masked["tool_calls"] = [_call(call, masks) for call in message.tool_calls]
+    if message.tool_call_id is not None:
+        masked["tool_call_id"] = message.tool_call_id
+    return masked
+
+
+def _call(call: ToolCallText, masks: RequestMasks) -> dict[str, Any]:
+    return {"name": call.name, "arguments": masks.hide(call.arguments)} | ({} if call.id is None else {"id": call.id})
+
+
+def _plain(value: Any) -> Any:
+    """Data as JSON gives it back."""
+    return None if value is None else json.loads(json.dumps(value, default=_mapping))
+
+
+def _mapping(value: object) -> object:
+    return dict(value) if isinstance(value, Mapping) else str(value)
+
+
+VERSION = 1
+_DIFF_LINES = 14
+_DIFF_CHARS = 160
+_PROCESS_LOCK = Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One request and the replies to it."""
+
+    request: RequestKey
+    """The request."""
+
+    replies: tuple[ModelReply, ...]
+    """The replies in the order in which they came."""
+
+
+class Recording:
+    """The exchanges of one file. Several recorders, in several processes, may add to it at once."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._exchanges: dict[str, Exchange] = {}
+        self._load()
+
+    @property
+    def first(self) -> RequestKey | None:
+        """The first request, if there is any."""
+        return next((exchange.request for exchange in self._exchanges.values()), None)
+
+    def has(self, purpose: Purpose) -> bool:
+        """Whether a request of this purpose was recorded."""
+        return any(exchange.request.about["purpose"] == purpose for exchange in self._exchanges.values())
+
+    def replies(self, key: str) -> tuple[ModelReply, ...]:
+        """The replies to a request; empty if it was not recorded."""
+        exchange = self._exchanges.get(key)
+        return exchange.replies if exchange is not None else ()
+
+    def add(self, request: RequestKey, reply: ModelReply, *, replace: bool) -> None:
+        """Add a reply to those to the same request, or `replace` them, and write the file."""
+        with _PROCESS_LOCK, _lock_folder(self.path):
+            self._load()
+            before = () if replace else self.replies(request.key)
+            self._exchanges[request.key] = Exchange(request, (*before, reply))
+            _write(self.path, _to_document(list(self._exchanges.values())))
+
+    def difference(self, request: RequestKey) -> str:
+        """How a request differs from the one recorded that is most like it, in a few lines."""
+        if not self._exchanges:
+            return "Nothing is recorded there."
+        nearest = max(
+            (exchange.request for exchange in self._exchanges.values()),
+            key=lambda candidate: _similarity(candidate, request),
+        )
+        lines = list(unified_diff(nearest.lines(), request.lines(), "recorded", "asked", n=0, lineterm=""))[2:]
+        lines = [
+            line if len(line) <= _DIFF_CHARS else f"{line[: _DIFF_CHARS - 1]}…" for line in lines if line[0] in "+-"
+        ]
+        more = [f"… and {len(lines) - _DIFF_LINES} more lines"] if len(lines) > _DIFF_LINES else []
+        return "\n".join(
+            [f"It differs from the recorded request {nearest.key} (-) so (+):", *lines[:_DIFF_LINES], *more]
+        )
+
+    def _load(self) -> None:
+        try:
+            text = self.path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"The recording {str(self.path)!r} cannot be read: {error}.") from error
+        try:
+            self._exchanges = _exchanges(_parse_file(self.path, text))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            why = " ".join(str(error).split()) if isinstance(error, ValueError) else f"it has another form ({error})"
+            raise ConfigError(
+                f"The recording {str(self.path)!r} cannot be read: {why}.",
+                hint="Correct it, or delete it and record it again.",
+            ) from error
+
+
+def _similarity(candidate: RequestKey, other: RequestKey) -> tuple[int, int, int]:
+    """How many messages in a row are the same from the beginning, and what else is."""
+    same = 0
+    for mine, theirs in zip(candidate.messages, other.messages, strict=False):
+        if mine != theirs:
+            break
+        same += 1
+    about = sum(candidate.about.get(name) == value for name, value in other.about.items())
+    return same, about + (candidate.tools == other.tools), -abs(len(candidate.messages) - len(other.messages))
+
+
+def _to_document(exchanges: Sequence[Exchange]) -> dict[str, Any]:
+    """The content of the file. What a request shares with an earlier one is written once."""
+    toolsets = {
+        digest(list(exchange.request.tools)): list(exchange.request.tools)
+        for exchange in exchanges
+        if exchange.request.tools
+    }
+    prefixes: dict[str, str] = {}
+    rows: list[dict[str, Any]] = []
+    for exchange in exchanges:
+        request = exchange.request
+        ends = [digest(list(request.messages[:length])) for length in range(len(request.messages) + 1)]
+        shared = next((n for n in range(len(ends) - 1, 0, -1) if ends[n] in prefixes), 0)
+        row: dict[str, Any] = {"key": request.key, **request.about}
+        if request.tools:
+            row["tools"] = digest(list(request.tools))
+        if shared:
+            row["after"] = prefixes[ends[shared]]
+        row["messages"] = list(request.messages[shared:])
+        row["replies"] = [_reply_row(reply) for reply in exchange.replies]
+        rows.append(row)
+        prefixes.setdefault(ends[-1], request.key)
+    return {"recording": VERSION} | ({"tools": toolsets} if toolsets else {}) | {"exchanges": rows}
+
+
+def _exchanges(content: Any) -> dict[str, Exchange]:
+    if not isinstance(content, Mapping) or "recording" not in content:
+        raise ValueError("it is no recording")
+    if content["recording"] != VERSION:
+        raise ValueError(f"it has the version {content['recording']!r}, this taoloop reads {VERSION}")
+    toolsets = content.get("tools") or {}
+    by_key: dict[str, Exchange] = {}
+    for row in content["exchanges"]:
+        rest = dict(row)
+        key, replies = rest.pop("key"), tuple(_reply(reply) for reply in rest.pop("replies"))
+        before = by_key[rest.pop("after")].request.messages if "after" in rest else ()
+        messages = [*before, *rest.pop("messages")]
+        tools = toolsets[rest.pop("tools")] if "tools" in rest else []
+        request = RequestKey.build(rest, tools, messages)
+        by_key[key] = Exchange(replace(request, key=key), replies)
+    return by_key
+
+
+def _reply_row(reply: ModelReply) -> dict[str, Any]:
+    """The fields of a reply that say something."""
+    row = asdict(reply)
+    default = asdict(ModelReply())
+    return {name: _lists(value) for name, value in row.items() if value != default[name]} or {"text": ""}
+
+
+def _lists(value: Any) -> Any:
+    return [dict(entry) for entry in value] if isinstance(value, tuple) else value
+
+
+def _reply(row: Mapping[str, Any]) -> ModelReply:
+    calls = tuple(ToolCallText(**call) for call in row.get("tool_calls", ()))
+    return ModelReply(**{**row, "tool_calls": calls, "usage": Usage(**row.get("usage", {}))})
+
+
+def _parse_file(path: Path, text: str) -> Any:
+    if path.suffix.lower() == ".json":
+        return json.loads(text)
+    import yaml  # noqa: PLC0415  # only recordings in YAML need it
+
+    try:
+        return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506  # both are safe
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from error
+
+
+def _format_file(path: Path, content: Mapping[str, Any]) -> str:
+    if path.suffix.lower() == ".json":
+        return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
+    import yaml  # noqa: PLC0415  # as above
+
+    class Dumper(yaml.SafeDumper):
+        """Texts of several lines as blocks, and nothing by reference."""
+
+        def ignore_aliases(self, _data: Any) -> bool:
+            return True
+
+    def text(dumper: Any, value: str) -> Any:
+        lines = value.split("\n")
+        style = None if len(lines) == 1 else "|"
+        if not all(line.isprintable() for line in lines):  # what YAML would fold or read as a line break
+            style = '"'
+        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+    Dumper.add_representer(str, text)
+    return yaml.dump(content, Dumper=Dumper, allow_unicode=True, sort_keys=False, width=120)
+
+
+def _write(path: Path, content: Mapping[str, Any]) -> None:
+    """Replace the file as a whole, or leave the old one."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(_format_file(path, content))
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+@contextlib.contextmanager
+def _lock_folder(path: Path) -> Iterator[None]:
+    """Keep other processes from changing files in the folder of `path`, where the system has such locks."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        import fcntl  # noqa: PLC0415  # Windows has none; there, record in one process
+    except ImportError:
+        yield
+        return
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
+
 
 Mode = Literal["auto", "record", "replay"]
 
