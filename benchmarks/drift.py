@@ -27,7 +27,7 @@ from taoloop.core.message import ModelReply
 from taoloop.dialects import DIALECTS, get_dialect
 from taoloop.runtime.result import Result
 from taoloop.testing import DriftInjector
-from taoloop.testing.drift_classes import Drift
+from taoloop.testing.drift import Drift
 from taoloop.tools.tool import Tool
 
 STEPS, RATE, SEEDS = 30, 0.2, 25

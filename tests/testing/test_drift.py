@@ -6,14 +6,21 @@ import asyncio
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from taoloop import Agent, Limits, ScriptedModel, tool
+from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Act, Answer, Call, Decision
 from taoloop.core.events import ModelReplied
 from taoloop.dialects import get_dialect
-from taoloop.errors import ConfigError, UnknownName
+from taoloop.dialects.parsing.strict_json import json_equal
+from taoloop.errors import ConfigError, TaoError, UnknownName
 from taoloop.runtime.result import Result
 from taoloop.testing import DRIFT, DriftInjector, calls, explained, violations
+from taoloop.testing.drift import IntendedReply
+from taoloop.tools.tool import Tool
+from taoloop.tools.toolbox import Toolbox
 
 STEPS = 30
 DIALECTS = ("text", "json", "fenced", "native")
@@ -56,7 +63,7 @@ def replies(result: Result) -> list[ModelReplied]:
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_thirty_steps_with_drift_in_a_fifth_of_the_replies_have_the_same_effects(dialect: str, seed: int) -> None:
-    """Issue 3's figure: the run finishes, with the same side effects as without."""
+    """The run finishes, with the same side effects as without drift."""
     _, expected = run(dialect, rate=0)
     result, ledger = run(dialect, rate=0.2, seed=seed)
     with explained(result):
@@ -124,3 +131,114 @@ def test_unknown_classes_and_rates_are_refused() -> None:
         DriftInjector(script("text"), classes=["colour"])
     with pytest.raises(ConfigError, match="rate"):
         DriftInjector(script("text"), rate=20)
+
+
+# the classes: a recoverable reply holds its decision, one to be rejected holds none
+
+
+@tool(tier="write")
+def send_money(to: str, amount: int, note: str = "", urgent: bool = False) -> str:
+    """Send money to somebody."""
+    return "sent"
+
+
+@tool(tier="read")
+def look_up(key: str) -> str:
+    """Look something up."""
+    return key
+
+
+TOOLS = Toolbox([send_money, look_up])
+CARDS: tuple[ToolCard, ...] = TOOLS.cards
+
+DECISIONS: tuple[Decision, ...] = (
+    Act(calls=(Call(tool="send_money", args={"to": "Ada", "amount": 5}),), reason="She is owed money."),
+    Act(calls=(Call(tool="send_money", args={"amount": 5, "urgent": True, "to": "Bob"}),)),
+    Act(
+        calls=(Call(tool="send_money", args={"amount": 7, "note": "for the trip", "to": "Cleo"}),), reason="It is due."
+    ),
+    Act(calls=(Call(tool="look_up", args={"key": "tea"}),), reason="I need the price."),
+    Answer(text="Ada has got 5"),
+    Answer(text="Done. The price is 3.5, and Bob owes it.", reason="All is known."),
+)
+
+
+def sent(decision: Decision, dialect: str) -> IntendedReply:
+    reply = get_dialect(dialect).write(decision)
+    return IntendedReply(decision=decision, dialect=dialect, cards=CARDS, reply=reply)
+
+
+def believed(one: IntendedReply, name: str) -> Decision | None:
+    """What would come of the corrupted reply: its decision if anything would run or be answered, else None."""
+    corrupted = DRIFT[name].corrupt(one)
+    assert corrupted is not None
+    read = get_dialect(one.dialect).read(corrupted, CARDS)
+    if isinstance(read, Answer):
+        return read
+    if not isinstance(read, Act):
+        return None
+    try:
+        prepared = [Call(tool=call.tool, args=dict(of(call.tool).prepare(call.args).args)) for call in read.calls]
+    except TaoError:
+        return None
+    return Act(calls=tuple(prepared))
+
+
+def of(name: str) -> Tool:
+    return TOOLS.get(name)
+
+
+def meant(decision: Decision) -> Decision:
+    """The decision without what may differ: its reason."""
+    if isinstance(decision, Answer):
+        return Answer(text=decision.text)
+    return Act(calls=tuple(Call(tool=c.tool, args=dict(of(c.tool).prepare(c.args).args)) for c in decision.calls))
+
+
+def plain(decision: Decision | None) -> Any:
+    if isinstance(decision, Act):
+        return [(call.tool, call.args) for call in decision.calls]
+    return decision and decision.text
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("name", DRIFT)
+def test_drift_never_makes_another_decision(name: str, dialect: str) -> None:
+    """The promise behind the whole: nothing runs, and nothing is answered, but what the model meant."""
+    for decision in DECISIONS:
+        one = sent(decision, dialect)
+        if DRIFT[name].corrupt(one) is None:
+            continue
+        got = believed(one, name)
+        if DRIFT[name].outcome == "reject":
+            assert got is None, (decision, DRIFT[name].corrupt(one))
+        elif got is not None:
+            assert json_equal(plain(got), plain(meant(decision))), (decision, DRIFT[name].corrupt(one))
+
+
+@pytest.mark.parametrize("name", DRIFT)
+def test_every_class_applies_somewhere_and_changes_the_reply(name: str) -> None:
+    made = [
+        (one.reply, corrupted)
+        for dialect in DIALECTS
+        for decision in DECISIONS
+        if (corrupted := DRIFT[name].corrupt(one := sent(decision, dialect))) is not None
+    ]
+    assert made
+    assert all(before != after for before, after in made)
+
+
+values = st.one_of(
+    st.text(max_size=8), st.booleans(), st.none(), st.integers(), st.lists(st.text(max_size=4), max_size=2)
+)
+
+
+@given(
+    st.sampled_from(list(DRIFT)),
+    st.sampled_from(DIALECTS),
+    st.dictionaries(st.text(max_size=6), values, max_size=3),
+    st.text(max_size=30),
+)
+def test_no_class_fails_whatever_the_decision(name: str, dialect: str, args: dict[str, Any], text: str) -> None:
+    for decision in (Act(calls=(Call(tool="send_money", args=args),), reason=text), Answer(text=text or "x")):
+        DRIFT[name].corrupt(sent(decision, dialect))
