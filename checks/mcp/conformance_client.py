@@ -21,9 +21,9 @@ from conformance_auth import auth_of  # type: ignore[import-not-found]  # beside
 from taoloop.errors import TaoError
 from taoloop.tools.egress.rules import EgressRules
 from taoloop.tools.mcp import McpServer, close_all
-from taoloop.tools.mcp.connection import Connection, Hooks
-from taoloop.tools.mcp.loop_thread import LoopThread, run_in_loop_sync
-from taoloop.tools.mcp.results import prompt_tools, resource_tools
+from taoloop.tools.mcp.connection import Connection
+from taoloop.tools.mcp.load import prompt_tools, resource_tools
+from taoloop.tools.mcp.loop_thread import resident, use_connection_sync
 
 SCENARIO = os.environ.get("MCP_CONFORMANCE_SCENARIO", "")
 CONTEXT: dict[str, Any] = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
@@ -118,13 +118,14 @@ def main() -> None:
             timeout_s=25.0,
         )
 
-        async def run(held: LoopThread) -> None:
+        async def run(_plain: Connection) -> None:
             auth = await auth_of(SCENARIO, CONTEXT, address) if SCENARIO.startswith("auth/") else None
-            held.connections[server.key] = Connection(server, Hooks(elicitation=accept, http_auth=auth))
-            await STEPS.get(SCENARIO, each_tool)(held.connections[server.key])
+            connection = Connection(server, elicitation=accept, http_auth=auth)
+            resident().connections[server.key] = connection
+            await STEPS.get(SCENARIO, each_tool)(connection)
 
         try:
-            run_in_loop_sync(run)
+            use_connection_sync(server, run)
             if SCENARIO == "http-standard-headers":
                 first_of_each(server)
         finally:

@@ -11,8 +11,7 @@ from tests.sizes import examples
 from taoloop.core.cards.tool_card import TIERS
 from taoloop.tools.json_schema import compile_schema, findings
 from taoloop.tools.mcp import mcp_tools
-from taoloop.tools.mcp.cards import SchemaError, card_of, model_tool_names, normalised, stricter_tier
-from taoloop.tools.mcp.listing import Definition
+from taoloop.tools.mcp.cards import Definition, SchemaError, card_of, model_tool_names, normalised, stricter_tier
 from taoloop.tools.mcp.settings import McpServer
 from taoloop.tools.mcp.texts import TEXTS
 from taoloop.tools.texts import CardTexts

@@ -15,7 +15,8 @@ from taoloop import Agent, ScriptedModel
 from taoloop.core.message import Delta
 from taoloop.errors import InvalidArguments, McpFailed
 from taoloop.tools.mcp import McpServer, approve_changes, close_all, mcp_tools, pending_changes
-from taoloop.tools.mcp.loop_thread import LoopThread, run_in_loop_sync
+from taoloop.tools.mcp.connection import Connection
+from taoloop.tools.mcp.loop_thread import use_connection_sync
 from taoloop.tools.mcp.settings import PROTOCOLS, Protocol
 
 from .calling import only, until, use
@@ -126,11 +127,10 @@ def test_a_tool_that_changes_in_the_middle_of_a_run_is_not_called_any_more(good:
 def _heard(server: McpServer) -> None:
     """Wait until the notice of the change is here: it may come after the answer."""
 
-    async def wait(held: LoopThread) -> None:
-        connection = held.connection(server)
+    async def wait(connection: Connection) -> None:
         await until(lambda: connection._stale)
 
-    run_in_loop_sync(wait)
+    use_connection_sync(server, wait)
 
 
 def test_runs_of_many_event_loops_share_one_connection(good: Good, log: Path) -> None:

@@ -10,7 +10,8 @@ import pytest
 
 from taoloop.errors import McpFailed, ToolSourceError
 from taoloop.tools.mcp import approve_changes, close_all, close_server, mcp_tools, pending_changes
-from taoloop.tools.mcp.loop_thread import LoopThread, run_in_loop_sync
+from taoloop.tools.mcp.connection import Connection
+from taoloop.tools.mcp.loop_thread import use_connection_sync
 from taoloop.tools.mcp.pins import Pins, default_folder
 from taoloop.tools.mcp.settings import McpServer
 
@@ -122,10 +123,10 @@ def test_a_change_without_a_notice_is_noticed_once_the_list_is_old(fake: Make, t
     say(tools, {**ADD, "description": "New."})
     use(add)
 
-    async def grow_old(held: LoopThread) -> None:
-        held.connection(server)._listed_at -= 61.0
+    async def grow_old(connection: Connection) -> None:
+        connection._listed_at -= 61.0
 
-    run_in_loop_sync(grow_old)
+    use_connection_sync(server, grow_old)
     with pytest.raises(McpFailed, match="nothing was sent"):
         use(add)
 

@@ -7,12 +7,13 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import count
 from typing import Any
 
 from taoloop.core.cards.tool_card import TIERS, ErrorCard, Tier, ToolCard
 from taoloop.dialects.prompt import defuse_markers
-from taoloop.tools.mcp.listing import Definition
 from taoloop.tools.mcp.settings import McpServer
 from taoloop.tools.texts import CardTexts
 
@@ -23,6 +24,47 @@ _DEEPEST = 60
 _MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"})
 _DATA = frozenset({"enum", "const", "default", "example", "examples", "required", "dependentRequired"})
 _GONE = frozenset({"$schema", "$id", "id", "$comment", "title", "$vocabulary", "$recursiveAnchor"})
+
+
+_TOLD = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A tool as its server defines it."""
+
+    raw: Mapping[str, Any]
+    """The definition, word for word."""
+
+    @property
+    def name(self) -> str:
+        """Its name at the server."""
+        return str(self.raw["name"])
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """All of it that a model or a policy is told: what is pinned."""
+        return {name: self.raw[name] for name in _TOLD if self.raw.get(name) is not None}
+
+    @property
+    def needs_task(self) -> bool:
+        """Whether it can only be called as a task, which takes a client that asks for its result later."""
+        execution = self.raw.get("execution")
+        return isinstance(execution, Mapping) and execution.get("taskSupport") == "required"
+
+    @property
+    def size_bytes(self) -> int:
+        """How long the summary is, as JSON."""
+        return len(self._canonical)
+
+    @cached_property
+    def digest(self) -> str:
+        """The SHA-256 of the summary, in hexadecimal digits."""
+        return hashlib.sha256(self._canonical).hexdigest()
+
+    @cached_property
+    def _canonical(self) -> bytes:
+        return json.dumps(self.summary, sort_keys=True, ensure_ascii=True, separators=(",", ":")).encode()
 
 
 class SchemaError(ValueError):

@@ -1,6 +1,6 @@
-"""The connection to one server, in the resident loop: opened when it is needed, anew after it broke, and shared.
+"""The connection to one server, in the resident loop: opened when it is needed, reopened after it broke, and shared.
 
-Pauses between tries become longer after each failure. One task owns the SDK's client, from its opening to its end;
+Pauses between attempts become longer after each failure. One task owns the SDK's client, from its opening to its end;
 requests come from tasks of their own.
 """
 
@@ -11,145 +11,42 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-from taoloop.errors import McpFailed, McpLost, TaoError, ToolError, ToolTimeout
+import mcp_types
+from mcp import Client, MCPError
+from mcp.client.streamable_http import streamable_http_client
+from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
+from mcp.shared.dispatcher import ProgressFnT
+
+from taoloop.errors import McpFailed, McpLost, TaoError, ToolTimeout
 from taoloop.tools.egress.client import http_client
-from taoloop.tools.mcp.errors import breaks_connection, describe, is_unsent, leaf_errors, not_answered, not_reached
-from taoloop.tools.mcp.listing import Definition, FilteredTransport, Listing, list_all, listed_tools
+from taoloop.tools.mcp.cards import Definition
+from taoloop.tools.mcp.errors import (
+    breaks_connection,
+    describe,
+    is_unsent,
+    leaf_errors,
+    not_answered,
+    not_reached,
+    server_error,
+)
+from taoloop.tools.mcp.listing import Listing, filtered_transport, list_all, listed_tools
+from taoloop.tools.mcp.settings import McpServer
 from taoloop.tools.mcp.stdio import StdioTransport
 from taoloop.tools.mcp.texts import TEXTS
-
-if TYPE_CHECKING:
-    from mcp import Client
-
-    from taoloop.tools.mcp.listing import FilteredTransport
-    from taoloop.tools.mcp.settings import McpServer
-
-_HTTP_READ_S = 300.0  # streams are silent for long; requests have limits of their own
-_LISTEN_TRIES, _LISTEN_PAUSE_S = 5, 0.5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hooks:
-    """What a program may add to a connection: answers to questions of a server, and authentication for HTTP."""
-
-    elicitation: Any = None
-    """Answers questions of the server; None: they are refused."""
-    http_auth: Any = None
-    """Authenticates HTTP requests; None: the headers of the settings alone do."""
-
-
-async def make_transport(
-    server: McpServer, hooks: Hooks, stack: AsyncExitStack, on_response: Callable[[Any], Awaitable[None]]
-) -> Any:
-    """The transport to a server, not yet entered. Its HTTP client is closed with `stack`."""
-    if not server.url:
-        return StdioTransport(server)
-    from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415  # optional and heavy
-
-    client = await stack.enter_async_context(
-        http_client(
-            server.rules(),
-            headers=server.headers,
-            timeout_s=_HTTP_READ_S,
-            max_bytes=server.max_message_bytes,
-            auth=hooks.http_auth,
-            event_hooks={"response": [on_response]},
-        )
-    )
-    return streamable_http_client(server.url, http_client=client, max_sse_event_size=server.max_message_bytes)
-
-
-def make_client(server: McpServer, hooks: Hooks, transport: FilteredTransport, on_change: Callable[[], None]) -> Client:
-    """The SDK's client, not yet entered. `on_change` is called at a notice that the list of tools changed."""
-    import mcp_types  # noqa: PLC0415  # optional
-    from mcp import Client  # noqa: PLC0415  # optional and heavy
-
-    async def on_message(message: Any) -> None:
-        if isinstance(message, mcp_types.ToolListChangedNotification):
-            on_change()
-
-    return Client(
-        transport,
-        mode="legacy" if server.protocol == "2025-11-25" else "auto",
-        read_timeout_seconds=server.start_timeout_s,
-        message_handler=on_message,
-        client_info=mcp_types.Implementation(name="taoloop", version=version("taoloop")),
-        elicitation_callback=hooks.elicitation,
-        cache=None,  # a kept answer would hide that a tool changed
-    )
-
-
-def check_protocol_version(server: McpServer, client: Client) -> None:
-    """Refuse a server that does not speak the revision that was asked for.
-
-    Raises:
-        McpFailed: `server_away`.
-    """
-    expected, spoken = server.protocol, client.protocol_version
-    if expected == "2026-07-28" and spoken < expected:
-        values: dict[str, Any] = {"server": server.display_name, "spoken": spoken, "expected": expected}
-        raise TEXTS.error("other_revision", "server_away", error_type=McpFailed, **values)
-
-
-async def listen_for_changes(client: Client, on_change: Callable[[], None]) -> None:
-    """In the stateless era: wait for notices that the list of tools changed, as long as the server gives them."""
-    from mcp import MCPError  # noqa: PLC0415  # optional
-    from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost  # noqa: PLC0415  # likewise
-
-    tools = client.server_capabilities.tools
-    if tools is None or not tools.list_changed:
-        return
-    for turn in range(_LISTEN_TRIES):
-        try:
-            async with client.listen(tools_list_changed=True) as notices:
-                on_change()  # it may have changed before we listened
-                async for _ in notices:
-                    on_change()
-        except (ListenNotSupportedError, MCPError):
-            return  # the list is asked for anew once it is old
-        except (SubscriptionLost, TimeoutError):
-            on_change()
-        await asyncio.sleep(_LISTEN_PAUSE_S * 2**turn)
-
-
-_FIRST_S, _LONGEST_S = 0.2, 60.0
-_PATIENCE_S = 5.0  # a pause up to this is waited out; above it, the server counts as away
-_SETTLED_S = 30.0  # after this a connection counts as good, and the next pause is the first again
-
-
-class ReconnectBackoff:
-    """How often a server failed in a row, and when the next try is due."""
-
-    def __init__(self) -> None:
-        self._failures, self._due = 0, 0.0
-
-    def ended(self, lived_s: float) -> None:
-        """Note the end of a connection that lived so long; 0 if it did not come about."""
-        self._failures = 1 if lived_s > _SETTLED_S else self._failures + 1
-        self._due = time.monotonic() + min(_LONGEST_S, _FIRST_S * 2 ** (self._failures - 1))
-
-    async def wait(self, server: McpServer) -> None:
-        """Wait until the next try is due.
-
-        Raises:
-            McpFailed: that is too long.
-        """
-        remaining_s = self._due - time.monotonic()
-        if remaining_s > _PATIENCE_S:
-            values: dict[str, Any] = {"server": server.display_name, "count": self._failures, "seconds": remaining_s}
-            raise TEXTS.error("paused", "server_away", error_type=McpFailed, retryable=True, **values)
-        await asyncio.sleep(max(0.0, remaining_s))
-
 
 _LOG = logging.getLogger("taoloop.mcp")
 logging.getLogger("mcp").addHandler(logging.NullHandler())  # the SDK's words, else on standard error where nobody asked
 
+_HTTP_READ_S = 300.0  # streams are silent for long; requests have limits of their own
+_LISTEN_TRIES, _LISTEN_PAUSE_S = 5, 0.5
+_FIRST_S, _LONGEST_S = 0.2, 60.0
+_PATIENCE_S = 5.0  # a pause up to this is waited out; above it, the server counts as away
+_SETTLED_S = 30.0  # after this a connection counts as good, and the next pause is the first again
 _RECHECK_S = 60.0  # so old may a list of tools be where no notice of changes came
 _UNANSWERED = 3  # calls in a row without an answer, until a server is started anew
 _CAUSE_S = 1.0
@@ -160,21 +57,48 @@ _CLOSE_S = 1.0  # for a server over HTTP to hear that its session ends
 T = TypeVar("T")
 
 
-class Connection:
-    """One server. Everything here runs in the resident loop."""
+class ReconnectBackoff:
+    """How often a server failed in a row, and when the next attempt is due."""
 
-    def __init__(self, server: McpServer, hooks: Hooks | None = None) -> None:
-        self.server, self._hooks = server, hooks or Hooks()
+    def __init__(self) -> None:
+        self._failures, self._due = 0, 0.0
+
+    def ended(self, lived_s: float) -> None:
+        """Note the end of a connection that lived so long; 0 if it was never established."""
+        self._failures = 1 if lived_s > _SETTLED_S else self._failures + 1
+        self._due = time.monotonic() + min(_LONGEST_S, _FIRST_S * 2 ** (self._failures - 1))
+
+    async def wait(self, server: McpServer) -> None:
+        """Wait until the next attempt is due.
+
+        Raises:
+            McpFailed: that is too long.
+        """
+        remaining_s = self._due - time.monotonic()
+        if remaining_s > _PATIENCE_S:
+            raise server_error(server, "paused", retryable=True, count=self._failures, seconds=remaining_s)
+        await asyncio.sleep(max(0.0, remaining_s))
+
+
+class Connection:
+    """One server. Everything here runs in the resident loop.
+
+    A program may add answers to a server's questions (`elicitation`, otherwise they are refused) and an authentication
+    of HTTP requests (`http_auth`, otherwise the headers of the settings alone identify it).
+    """
+
+    def __init__(self, server: McpServer, *, elicitation: Any = None, http_auth: Any = None) -> None:
+        self.server, self._elicitation, self._http_auth = server, elicitation, http_auth
         self._client: Client | None = None
         self._starting: asyncio.Future[Client] | None = None
         self._stop: asyncio.Event | None = None
         self._owners: set[asyncio.Task[None]] = set()
         self._transport: Any = None
-        self._why = ""
+        self._reason = ""
         self._cause: BaseException | None = None
         self._status = 0
         self._spoken: str | None = None
-        self._pauses = ReconnectBackoff()
+        self._backoff = ReconnectBackoff()
         self._listing: Listing | None = None
         self._listed_at, self._stale = 0.0, True
         self._list_lock = asyncio.Lock()
@@ -196,7 +120,7 @@ class Connection:
         return await asyncio.shield(self._starting)
 
     async def listing(self, *, fresh: bool = False) -> Listing:
-        """The tools as the server has them now: asked for anew if they changed, or may have.
+        """The tools as the server has them now: requested again if they changed, or may have.
 
         Raises:
             TaoError: it gives no list.
@@ -229,14 +153,14 @@ class Connection:
             TaoError: no usable answer; `what` names the request in its message. Nothing is in doubt.
         """
 
-        async def sent(client: Client) -> T:
+        async def send_in_time(client: Client) -> T:
             async with asyncio.timeout(self.server.start_timeout_s):  # a list may have many pages
                 return await send(client)
 
         for is_last in (False, True):
             client = await self.client()
             try:
-                return await self._send_request(what, partial(sent, client), self.server.start_timeout_s)
+                return await self._send_request(what, partial(send_in_time, client), self.server.start_timeout_s)
             except McpLost as error:
                 if is_last:
                     raise _away(error) from error
@@ -265,12 +189,12 @@ class Connection:
         limit_s = self.server.timeout_s if timeout_s is None else timeout_s
         while True:
             try:
-                self._judge(definition, await self.listing())
+                self._require_unchanged(definition, await self.listing())
             except ToolTimeout as error:  # of the list: nothing of the call was sent
                 raise _away(error) from error
             client = await self.client()
+            send = partial(client.call_tool, definition.name, args, limit_s, _progress_callback(on_progress))
             try:
-                send = partial(self._send, client, definition.name, args, limit_s, on_progress)
                 return await self._send_request(what, send, limit_s)
             except McpLost as error:
                 attempt += 1
@@ -284,47 +208,26 @@ class Connection:
         if self._stop is not None:
             self._stop.set()
         self._client = None
-        if self._starting is not None and not self._starting.done():
-            for owner in self._owners:
-                owner.cancel()
-        elif self.server.url and self._owners:
+        is_starting = self._starting is not None and not self._starting.done()
+        if self.server.url and self._owners and not is_starting:
             await asyncio.wait(self._owners, timeout=_CLOSE_S)
+        if self.server.url or is_starting:
             for owner in self._owners:
                 owner.cancel()
         await asyncio.gather(*self._owners, return_exceptions=True)
         if self._starting is not None:  # it was cancelled before its first step
-            self._failed(self._starting, self._closed())
+            self._fail(self._starting, self._closed())
 
     @property
     def capabilities(self) -> Any:
         """What the server offers; None while there is no connection."""
         return None if self._client is None else self._client.server_capabilities
 
-    def _judge(self, definition: Definition, listing: Listing) -> None:
+    def _require_unchanged(self, definition: Definition, listing: Listing) -> None:
         now = listing.definitions.get(definition.name)
-        if now is not None and now.digest == definition.digest:
-            return
-        code = "tool_changed" if now else "tool_gone"
-        values: dict[str, Any] = {"server": self.server.display_name, "tool": definition.name}
-        raise TEXTS.error(code, code, error_type=McpFailed, retryable=False, **values)
-
-    async def _send(
-        self,
-        client: Client,
-        name: str,
-        args: dict[str, Any],
-        timeout_s: float,
-        on_progress: Callable[[str], None] | None,
-    ) -> Any:
-        remaining = _MOST_TOLD
-
-        async def forward(progress: float, total: float | None, message: str | None) -> None:
-            nonlocal remaining
-            remaining -= 1
-            if on_progress is not None and remaining >= 0:
-                on_progress(_progress_line(progress, total, message))
-
-        return await client.call_tool(name, args, timeout_s, forward)
+        if now is None or now.digest != definition.digest:
+            code = "tool_changed" if now else "tool_gone"
+            raise server_error(self.server, code, code, tool=definition.name)
 
     async def _send_request(self, what: str, send: Callable[[], Awaitable[T]], timeout_s: float) -> T:
         """The answer to a request; every failure as one of our errors. Counts what stays without an answer."""
@@ -339,14 +242,14 @@ class Connection:
             raise
         except Exception as error:
             is_broken = breaks_connection(error)
-            stderr_text = await self._ending(transport, is_broken=is_broken and not is_unsent(error))
+            reason = await self._ending(transport, is_broken=is_broken and not is_unsent(error))
             status = self._status if self._open_calls == 1 else 0  # else it may be that of another call
-            failure = not_answered(self.server, error, what, stderr_text, timeout_s, status)
+            failure = not_answered(self.server, error, what, reason, timeout_s, status)
             cause = self._cause if is_broken and self._cause is not None and self._open_calls == 1 else error
             if is_unsent(cause) and isinstance(failure, McpLost):
                 failure = _Unsent(failure.message, hint=failure.hint)
             if is_broken:
-                self._let_go(stderr_text)
+                self._give_up(reason)
             elif failure.code == "timeout":
                 self._count_unanswered()
             else:
@@ -361,89 +264,134 @@ class Connection:
     def _count_unanswered(self) -> None:
         self._unanswered += 1
         if self._unanswered >= _UNANSWERED and self._open_calls == 1:
-            self._let_go(TEXTS.run_text("unanswered", count=self._unanswered))
+            self._give_up(TEXTS.run_text("unanswered", count=self._unanswered))
 
-    def _let_go(self, why: str) -> None:
+    def _give_up(self, reason: str) -> None:
         """Give the present connection up; the next request opens another."""
-        self._why = self._why or why
+        self._reason = self._reason or reason
         self._unanswered = 0
         self._client = None
         if self._stop is not None:
             self._stop.set()
 
     async def _ending(self, transport: Any, *, is_broken: bool) -> str:
-        """Why the connection is no more, as far as anybody knows."""
+        """Why the connection ended, as far as anybody knows."""
         if isinstance(transport, StdioTransport):
-            return self._why or await transport.ending()
-        if is_broken and self._owners:  # the task that holds the client soon knows what broke it
+            return self._reason or await transport.ending()
+        if is_broken and self._owners:  # the task that owns the client soon knows what broke it
             await asyncio.wait(self._owners, timeout=_CAUSE_S)
-        if not self._why and self._status >= HTTPStatus.BAD_REQUEST:
+        if not self._reason and self._status >= HTTPStatus.BAD_REQUEST:
             return TEXTS.run_text("http_status", status=self._status)
-        return self._why
+        return self._reason
 
     async def _own(self, started: asyncio.Future[Client]) -> None:
         """Open the client, keep it until it is to end, and close it: all in this one task, as the SDK needs it."""
         stop = self._stop = asyncio.Event()
-        self._why, self._cause, self._status = "", None, 0
+        self._reason, self._cause, self._status = "", None, 0
         transport: Any = None
         try:
-            await self._pauses.wait(self.server)
+            await self._backoff.wait(self.server)
             async with AsyncExitStack() as stack:
-                transport = self._transport = await make_transport(self.server, self._hooks, stack, self._note_status)
-                client = self._client_of(transport, stop)
+                transport = self._transport = await self._make_transport(stack)
+                client = self._make_client(transport, stop)
                 async with asyncio.timeout(self.server.start_timeout_s):
                     await stack.enter_async_context(client)
-                check_protocol_version(self.server, client)
-                self._spoken = client.protocol_version
+                self._spoken = spoken = client.protocol_version
+                expected = self.server.protocol
+                if expected == "2026-07-28" and spoken < expected:
+                    raise server_error(self.server, "other_revision", spoken=spoken, expected=expected)
                 began = time.monotonic()
                 self._client, self._starting, self._stale = client, None, True
                 started.set_result(client)
-                listener = asyncio.create_task(listen_for_changes(client, self._mark_stale))
+                listener = asyncio.create_task(self._listen_for_changes(client))
                 try:
                     await stop.wait()
                 finally:
                     listener.cancel()
                     if self._client is client:
                         self._client = None
-                    self._pauses.ended(time.monotonic() - began)
+                    self._backoff.ended(time.monotonic() - began)
         except asyncio.CancelledError:
-            self._failed(started, self._closed())
-        except BaseException as error:  # noqa: BLE001  # also groups; told to whoever waits
+            self._fail(started, self._closed())
+        except BaseException as error:  # noqa: BLE001  # also groups; reported to whoever waits
             if started.done():
                 _LOG.debug("%s: closing", self.server.display_name, exc_info=True)
                 if self._stop is stop:
                     self._cause = error
-                    self._why = self._why or "; ".join(dict.fromkeys(map(describe, leaf_errors(error))))
+                    self._reason = self._reason or "; ".join(dict.fromkeys(map(describe, leaf_errors(error))))
                 return
-            self._pauses.ended(0.0)
-            words = transport.stderr_tail if isinstance(transport, StdioTransport) else ""
-            stderr_text = await self._ending(transport, is_broken=False)
-            self._failed(started, not_reached(self.server, error, stderr_text, words))
+            self._backoff.ended(0.0)
+            stderr_tail = transport.stderr_tail if isinstance(transport, StdioTransport) else ""
+            reason = await self._ending(transport, is_broken=False)
+            self._fail(started, not_reached(self.server, error, reason, stderr_tail))
 
-    def _client_of(self, transport: Any, stop: asyncio.Event) -> Client:
-        def ended(why: str) -> None:
+    async def _make_transport(self, stack: AsyncExitStack) -> Any:
+        """The transport to the server, not yet entered. Its HTTP client is closed with `stack`."""
+        server = self.server
+        if not server.url:
+            return StdioTransport(server)
+        client = await stack.enter_async_context(
+            http_client(
+                server.rules(),
+                headers=server.headers,
+                timeout_s=_HTTP_READ_S,
+                max_bytes=server.max_message_bytes,
+                auth=self._http_auth,
+                event_hooks={"response": [self._note_status]},
+            )
+        )
+        return streamable_http_client(server.url, http_client=client, max_sse_event_size=server.max_message_bytes)
+
+    def _make_client(self, transport: Any, stop: asyncio.Event) -> Client:
+        """The SDK's client, not yet entered."""
+
+        def on_end(reason: str) -> None:
             if self._stop is stop:
-                self._let_go(why)
+                self._give_up(reason)
 
-        sieved = FilteredTransport(transport, ended, lambda: self._spoken)
-        return make_client(self.server, self._hooks, sieved, self._mark_stale)
+        async def on_message(message: Any) -> None:
+            if isinstance(message, mcp_types.ToolListChangedNotification):
+                self._stale = True
 
-    def _closed(self) -> ToolError:
-        server = self.server.display_name
-        return TEXTS.error("closed", "server_away", error_type=McpFailed, retryable=True, server=server)
+        return Client(
+            filtered_transport(transport, on_end, lambda: self._spoken),
+            mode="legacy" if self.server.protocol == "2025-11-25" else "auto",
+            read_timeout_seconds=self.server.start_timeout_s,
+            message_handler=on_message,
+            client_info=mcp_types.Implementation(name="taoloop", version=version("taoloop")),
+            elicitation_callback=self._elicitation,
+            cache=None,  # a kept answer would hide that a tool changed
+        )
 
-    def _failed(self, started: asyncio.Future[Client], error: TaoError) -> None:
+    async def _listen_for_changes(self, client: Client) -> None:
+        """In the stateless era: wait for notices that the list of tools changed, as long as the server gives them."""
+        tools = client.server_capabilities.tools
+        if tools is None or not tools.list_changed:
+            return
+        for turn in range(_LISTEN_TRIES):
+            try:
+                async with client.listen(tools_list_changed=True) as notices:
+                    self._stale = True  # it may have changed before we listened
+                    async for _ in notices:
+                        self._stale = True
+            except (ListenNotSupportedError, MCPError):
+                return  # the list is requested again once it is old
+            except (SubscriptionLost, TimeoutError):
+                self._stale = True
+            await asyncio.sleep(_LISTEN_PAUSE_S * 2**turn)
+
+    def _closed(self) -> TaoError:
+        return server_error(self.server, "closed", retryable=True)
+
+    def _fail(self, started: asyncio.Future[Client], error: TaoError) -> None:
         if not started.done():
             self._starting = None
             started.set_exception(error)
-            started.exception()  # it counts as told, also where nobody waits any more
+            started.exception()  # it counts as retrieved, also where nobody waits any more
 
     async def _note_status(self, response: Any) -> None:
         if response.request.method == "POST":  # other requests are of the SDK's own
             self._status = response.status_code  # its errors do not tell it
-
-    def _mark_stale(self) -> None:
-        self._stale = True
 
 
 class _Unsent(McpLost):
@@ -455,7 +403,15 @@ def _away(error: ToolTimeout) -> McpFailed:
     return McpFailed(error.message, code="server_away", retryable=True, hint=error.hint)
 
 
-def _progress_line(progress: float, total: float | None, message: str | None) -> str:
-    """What a server says of its progress, as one short line."""
-    count = f"{progress:g}" if total is None else f"{progress:g}/{total:g}"
-    return " ".join(f"{count} {message or ''}".split())[:_LINE_CHARS]
+def _progress_callback(on_progress: Callable[[str], None] | None) -> ProgressFnT:
+    """Passes on what a server says of its progress, as short lines; only the first lines of many."""
+    count = 0
+
+    async def forward(progress: float, total: float | None, message: str | None) -> None:
+        nonlocal count
+        count += 1
+        if on_progress is not None and count <= _MOST_TOLD:
+            share = f"{progress:g}" if total is None else f"{progress:g}/{total:g}"
+            on_progress(" ".join(f"{share} {message or ''}".split())[:_LINE_CHARS])
+
+    return forward

@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from functools import partial
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
 
-from taoloop.errors import (
-    EgressFailed,
-    InvalidOutput,
-    McpFailed,
-    McpLost,
-    MissingExtra,
-    TaoError,
-    ToolError,
-    ToolTimeout,
-)
+import anyio
+import httpx2
+from mcp import MCPError
+from mcp_types import CONNECTION_CLOSED, INVALID_REQUEST, METHOD_NOT_FOUND, REQUEST_TIMEOUT
+from pydantic import ValidationError
+
+from taoloop.errors import EgressFailed, InvalidOutput, McpFailed, McpLost, TaoError, ToolError, ToolTimeout
+from taoloop.tools.mcp.settings import McpServer
 from taoloop.tools.mcp.texts import TEXTS
 
-if TYPE_CHECKING:
-    from taoloop.tools.mcp.settings import McpServer
-
-_CLOSED, _TIMED_OUT = -32000, -32001  # codes that the SDK gives to errors of its own, and servers to errors of theirs
-_NOT_SUPPORTED, _INVALID_REQUEST = -32601, -32600
 _SHOWN_CHARS = 500
 _NO_SESSION = re.compile(r"session (was )?(terminated|not found)|(unknown|no such|no valid) session", re.IGNORECASE)
 _ENDED = re.compile(r"connection closed|SSE stream (ended|failed)", re.IGNORECASE)
@@ -31,20 +24,23 @@ _UNREADABLE = re.compile(r"Failed to parse (JSON|SSE)|Unexpected content type|se
 _NO_WORD = "Server returned an error response"  # what the SDK says of an HTTP status without an answer of the protocol
 _WANTS_INPUT = re.compile(r"^(MCP error -?\d+: )?(Elicitation|Sampling|List roots) not supported")
 _STATUS_WHO = re.compile(r"HTTP (?:status|状态) 40[13]\b")
+_BROKEN_STREAM = (anyio.ClosedResourceError, anyio.BrokenResourceError)
 
 
-def require_sdk(server: McpServer) -> None:
-    """Say so if the SDK is not installed.
-
-    Raises:
-        MissingExtra: it is not.
-    """
-    try:
-        import mcp  # noqa: F401, PLC0415  # optional
-    except ImportError as error:
-        raise MissingExtra(
-            f"{server.display_name} needs the MCP SDK, which is not installed: pip install 'taoloop[mcp]'."
-        ) from error
+def server_error(
+    server: McpServer,
+    name: str,
+    code: str = "server_away",
+    *,
+    error_type: type[ToolError] = McpFailed,
+    retryable: bool = False,
+    hint: str | None = None,
+    **values: object,
+) -> ToolError:
+    """The error with the text `name` about a server; the arguments are those of `ToolTexts.error`."""
+    return TEXTS.error(
+        name, code, error_type=error_type, retryable=retryable, hint=hint, server=server.display_name, **values
+    )
 
 
 def not_reached(server: McpServer, error: BaseException, reason: str, words: str = "") -> TaoError:
@@ -53,17 +49,18 @@ def not_reached(server: McpServer, error: BaseException, reason: str, words: str
     `reason`: why it ended, if it did; `words`: what it wrote to its standard error, if it did not.
     """
     errors = list(leaf_errors(error))
+    address = TEXTS.run_text("address", url=server.url.partition("?")[0]) if server.url else ""
+    report = partial(server_error, server, "away", retryable=True, address=address)
     for leaf in errors:
         if isinstance(leaf, TaoError):
-            return leaf if isinstance(leaf, McpFailed) else _away(server, f"{leaf.message}", leaf.hint)
-    reasons = "; ".join(dict.fromkeys(describe(leaf) for leaf in errors))
-    if any(_is_timeout(leaf) for leaf in errors):
-        reasons = TEXTS.run_text("no_start", seconds=server.start_timeout_s, words=words)
-    reasons = reason or reasons
+            return leaf if isinstance(leaf, McpFailed) else report(reason=leaf.message, hint=leaf.hint)
+    if not reason and any(_is_timeout(leaf) for leaf in errors):
+        reason = TEXTS.run_text("no_start", seconds=server.start_timeout_s, words=words)
+    reason = reason or "; ".join(dict.fromkeys(describe(leaf) for leaf in errors))
     hint = "command_hint"
     if server.url:
-        hint = "token_hint" if _STATUS_WHO.search(reasons) else "address_hint"
-    return _away(server, TEXTS.run_text("sentence", text=reasons), TEXTS.run_text(hint))
+        hint = "token_hint" if _STATUS_WHO.search(reason) else "address_hint"
+    return report(reason=TEXTS.run_text("sentence", text=reason), hint=TEXTS.run_text(hint))
 
 
 def not_answered(
@@ -77,21 +74,21 @@ def not_answered(
     if isinstance(cause, TaoError):
         return cause
     code = _code(cause)
-    values: dict[str, Any] = {"server": server.display_name, "what": what}
+    report = partial(server_error, server, what=what)
     if _is_timeout(cause):
-        return TEXTS.error("late", error_type=ToolTimeout, retryable=False, seconds=timeout_s, **values)
+        return report("late", "", error_type=ToolTimeout, seconds=timeout_s)
     if _is_closed(cause) or _is_of_old_session(cause) or (code is None and _is_broken(cause)):
-        return TEXTS.error("lost", error_type=McpLost, reason=reason or describe(cause), **values)
-    if code is not None and (text := _unreadable(str(cause), status)):
-        return TEXTS.error("unreadable", error_type=McpLost, reason=text, **values)
-    values["reason"] = describe(cause)
-    if code is not None and _WANTS_INPUT.search(str(cause)):
-        return TEXTS.error("needs_input", "needs_input", error_type=McpFailed, retryable=False, **values)
-    if code is not None:
-        is_status, hint = str(cause) == _NO_WORD, TEXTS.run_text("no_method_hint") if code == _NOT_SUPPORTED else ""
-        values["status"] = TEXTS.run_text("status", status=status) if is_status else TEXTS.run_text("code", code=code)
-        return TEXTS.error("refused", "server_refused", error_type=McpFailed, retryable=False, hint=hint, **values)
-    return TEXTS.error("no_result", error_type=InvalidOutput, **values)
+        return report("lost", "", error_type=McpLost, reason=reason or describe(cause))
+    if code is None:
+        return report("no_result", "", error_type=InvalidOutput, reason=describe(cause))
+    if text := _unreadable(str(cause), status):
+        return report("unreadable", "", error_type=McpLost, reason=text)
+    if _WANTS_INPUT.search(str(cause)):
+        return report("needs_input", "needs_input", reason=describe(cause))
+    is_status = str(cause) == _NO_WORD
+    status_text = TEXTS.run_text("status", status=status) if is_status else TEXTS.run_text("code", code=code)
+    hint = TEXTS.run_text("no_method_hint") if code == METHOD_NOT_FOUND else ""
+    return report("refused", "server_refused", hint=hint, reason=describe(cause), status=status_text)
 
 
 def leaf_errors(error: BaseException) -> Iterator[BaseException]:
@@ -105,12 +102,10 @@ def leaf_errors(error: BaseException) -> Iterator[BaseException]:
 
 def is_unsent(error: BaseException) -> bool:
     """Whether it is certain that a request was not carried out: it never left, or met a session that is over."""
-    import anyio  # noqa: PLC0415  # comes with the SDK
-    import httpx2  # noqa: PLC0415  # likewise
-
-    closed = anyio.ClosedResourceError | anyio.BrokenResourceError | httpx2.ConnectError | httpx2.ConnectTimeout
     return all(
-        isinstance(leaf, closed) or (isinstance(leaf, EgressFailed) and not leaf.was_sent) or _is_of_old_session(leaf)
+        isinstance(leaf, (*_BROKEN_STREAM, httpx2.ConnectError, httpx2.ConnectTimeout))
+        or (isinstance(leaf, EgressFailed) and not leaf.was_sent)
+        or _is_of_old_session(leaf)
         for leaf in leaf_errors(error)
     )
 
@@ -120,17 +115,37 @@ def breaks_connection(error: BaseException) -> bool:
     return any(_is_closed(leaf) or _is_broken(leaf) or _is_of_old_session(leaf) for leaf in leaf_errors(error))
 
 
+def describe(error: BaseException) -> str:
+    """An error in one bounded line, without a full stop."""
+    if isinstance(error, ValidationError):
+        return _cut(validation_problem(error))
+    if isinstance(error, TaoError):
+        return _cut(error.message).rstrip(".")
+    text = str(error)
+    if "validation error" in text:  # the SDK shows all that its models say
+        text = text.partition(": ")[0]
+    return _cut(text).rstrip(".") or type(error).__name__
+
+
+def validation_problem(error: ValidationError, ignored: Collection[str | int] = ()) -> str:
+    """The first finding of pydantic with its place, of which the `ignored` parts are left out."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    place = ".".join(str(part) for part in first["loc"] if part not in ignored)
+    return f"{place}: {first['msg']}" if place else first["msg"]
+
+
 def _is_of_old_session(error: BaseException) -> bool:
     """What is said for a server that was started anew and knows no such session, by the SDK or by the server."""
-    return _code(error) in (_INVALID_REQUEST, _CLOSED, _TIMED_OUT) and _NO_SESSION.search(str(error)) is not None
+    codes = (INVALID_REQUEST, CONNECTION_CLOSED, REQUEST_TIMEOUT)  # the SDK's own errors, and those of servers
+    return _code(error) in codes and _NO_SESSION.search(str(error)) is not None
 
 
 def _is_closed(error: BaseException) -> bool:
-    return _code(error) == _CLOSED and _ENDED.match(str(error)) is not None
+    return _code(error) == CONNECTION_CLOSED and _ENDED.match(str(error)) is not None
 
 
 def _is_timeout(error: BaseException) -> bool:
-    return isinstance(error, TimeoutError) or (_code(error) == _TIMED_OUT and "timed out" in str(error).lower())
+    return isinstance(error, TimeoutError) or (_code(error) == REQUEST_TIMEOUT and "timed out" in str(error).lower())
 
 
 def _unreadable(text: str, status: int) -> str:
@@ -146,37 +161,12 @@ def _unreadable(text: str, status: int) -> str:
 
 
 def _code(error: BaseException) -> int | None:
-    code = getattr(getattr(error, "error", None), "code", None)
-    return code if isinstance(code, int) else None
+    return error.code if isinstance(error, MCPError) else None
 
 
 def _is_broken(error: BaseException) -> bool:
-    import anyio  # noqa: PLC0415  # comes with the SDK
-    import httpx2  # noqa: PLC0415  # likewise
-
-    broken = anyio.ClosedResourceError | anyio.BrokenResourceError | anyio.EndOfStream | httpx2.HTTPError | OSError
+    broken = (*_BROKEN_STREAM, anyio.EndOfStream, httpx2.HTTPError, OSError)
     return isinstance(error, broken) and not isinstance(error, TimeoutError)
-
-
-def _away(server: McpServer, reason: str, hint: str) -> ToolError:
-    address = TEXTS.run_text("address", url=server.url.partition("?")[0]) if server.url else ""
-    values: dict[str, Any] = {"server": server.display_name, "address": address, "reason": reason}
-    return TEXTS.error("away", "server_away", error_type=McpFailed, retryable=True, hint=hint, **values)
-
-
-def describe(error: BaseException) -> str:
-    import pydantic  # noqa: PLC0415  # heavy
-
-    if isinstance(error, pydantic.ValidationError):
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        return _cut(f"{where}: {first['msg']}" if where else first["msg"])
-    if isinstance(error, TaoError):
-        return _cut(error.message).rstrip(".")
-    text = str(error)
-    if "validation error" in text:  # the SDK shows all that its models say
-        text = text.partition(": ")[0]
-    return _cut(text).rstrip(".") or type(error).__name__
 
 
 def _cut(text: str) -> str:

@@ -1,40 +1,48 @@
-"""The lists of a server, read to their end within bounds, and what stands in them."""
+"""The lists of a server, read to their end within bounds, without their bad entries."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import anyio
+import mcp_types
+from anyio.abc import ObjectReceiveStream
+from mcp import Client, MCPError
+from mcp_types import methods
+from pydantic import BaseModel, ValidationError
+
+from taoloop.tools.mcp.cards import Definition
+from taoloop.tools.mcp.errors import validation_problem
 from taoloop.tools.mcp.texts import TEXTS
 
-if TYPE_CHECKING:
-    from mcp import Client
-
 RAW = "taoloop/raw"
-"""Where, in `_meta` of a tool, its definition as the server sent it is kept."""
+"""The field of a tool's `_meta` with its definition as the server sent it."""
 
 DROPPED = "taoloop/dropped"
-"""Where, in `_meta` of a list, the reasons stand why entries were taken out."""
+"""The field of a list's `_meta` with the reasons why entries were taken out."""
 
 NAMES = "taoloop/names"
-"""Where, in `_meta` of a list of tools, the names stand that were handed on: the SDK may take out more."""
-
-_LISTS = {
-    "tools": ("tools/list", "Tool"),
-    "resources": ("resources/list", "Resource"),
-    "resourceTemplates": ("resources/templates/list", "ResourceTemplate"),
-    "prompts": ("prompts/list", "Prompt"),
-}
-_BURST, _PER_S = 20_000, 2_000  # messages that nobody asked for
-_SHOWN_REASONS = 20
+"""The field of a tool list's `_meta` with the names that were passed on: the SDK may take out more."""
 
 MAX_ENTRIES = 2_000
 """How many entries of a list count. Those beyond are not even looked at: a message may hold a million."""
+
+MAX_PAGES = 100
+MAX_TOOL_BYTES = 200_000
+MAX_TOOLS_BYTES = 16_000_000
+
+_LISTS: dict[str, tuple[str, type[BaseModel]]] = {
+    "tools": ("tools/list", mcp_types.Tool),
+    "resources": ("resources/list", mcp_types.Resource),
+    "resourceTemplates": ("resources/templates/list", mcp_types.ResourceTemplate),
+    "prompts": ("prompts/list", mcp_types.Prompt),
+}
+_BURST, _PER_S = 20_000, 2_000  # messages that nobody asked for
+_SHOWN_REASONS = 20
 
 
 @dataclass(slots=True)
@@ -54,33 +62,24 @@ class RateMeter:
         """Count one message; False where it is one too many."""
         now = self.clock()
         gained = self.burst if self._at is None else (now - self._at) * self.per_s
-        self._budget = min(self.burst, self._budget + gained)
-        self._at = now
-        self._budget -= 1
-        if self._budget >= 0:
-            return True
-        self._budget = 0.0
-        return False
+        budget = min(self.burst, self._budget + gained) - 1
+        self._budget, self._at = max(0.0, budget), now
+        return budget >= 0
 
 
-class FilteredTransport:
-    """A transport whose messages pass through the sieve. `on_end` is called once no more will come, with a reason.
+@asynccontextmanager
+async def filtered_transport(
+    transport: AbstractAsyncContextManager[Any], on_end: Callable[[str], None], version: Callable[[], str | None]
+) -> AsyncIterator[tuple[Any, Any]]:
+    """A transport whose incoming messages are filtered. `on_end` is called once no more will come, with a reason.
 
     `version` gives the revision of the protocol once it is agreed on.
     """
-
-    def __init__(self, inner: Any, on_end: Callable[[str], None], version: Callable[[], str | None]) -> None:
-        self._inner, self._on_end, self._version = inner, on_end, version
-
-    async def __aenter__(self) -> tuple[Any, Any]:
-        receive, write = await self._inner.__aenter__()
-        return _Reading(receive, self._on_end, self._version), write
-
-    async def __aexit__(self, *error: Any) -> Any:
-        return await self._inner.__aexit__(*error)
+    async with transport as (receive, write):
+        yield _FilteredStream(receive, on_end, version), write
 
 
-class _Reading:
+class _FilteredStream(ObjectReceiveStream[Any]):
     """The stream that the SDK reads from."""
 
     def __init__(self, inner: Any, on_end: Callable[[str], None], version: Callable[[], str | None]) -> None:
@@ -89,12 +88,11 @@ class _Reading:
 
     @property
     def last_context(self) -> Any:
+        """The context of the sender, where the transport has it; the SDK asks for it."""
         return getattr(self._inner, "last_context", None)
 
     async def receive(self) -> Any:
-        import anyio  # noqa: PLC0415  # comes with the SDK, which is optional
-        import mcp_types  # noqa: PLC0415  # likewise
-
+        """The next message that is for the session."""
         while True:
             try:
                 item = await self._inner.receive()
@@ -113,44 +111,23 @@ class _Reading:
             return item
 
     async def aclose(self) -> None:
+        """Close the stream of the transport."""
         await self._inner.aclose()
-
-    def close(self) -> None:
-        self._inner.close()
-
-    def __aiter__(self) -> _Reading:
-        return self
-
-    async def __anext__(self) -> Any:
-        import anyio  # noqa: PLC0415  # comes with the SDK
-
-        try:
-            return await self.receive()
-        except anyio.EndOfStream:
-            raise StopAsyncIteration from None
-
-    async def __aenter__(self) -> _Reading:
-        return self
-
-    async def __aexit__(self, *_error: object) -> None:
-        await self.aclose()
 
 
 def filter_list(result: dict[str, Any], version: str | None) -> dict[str, Any]:
-    """A result without the entries of lists that are none; in `_meta`: why, and each tool as it came."""
+    """A result without the invalid entries of its list; in `_meta`: why, and each tool as it came."""
     list_key = next((key for key in _LISTS if isinstance(result.get(key), list)), None)
     if list_key is None or version is None or "content" in result or "contents" in result:
         return result
     rest = {key: value for key, value in result.items() if key != list_key}
     accepted, reasons = [], []
     for number, entry in enumerate(result[list_key][:MAX_ENTRIES]):
-        reason = _reason(list_key, entry, rest, version)
+        reason = _invalid_reason(list_key, entry, rest, version)
         if reason is not None:
             reasons.append(f"{list_key}[{number}] {_entry_name(entry)}: {reason}")
-            continue
-        if list_key == "tools":
-            rawless = {k: v for k, v in entry.items() if k != "outputSchema"}
-            accepted.append(rawless | {"_meta": {**_meta(entry), RAW: entry}})
+        elif list_key == "tools":
+            accepted.append({**_without_output_schema(entry), "_meta": {**_meta(entry), RAW: entry}})
         else:
             accepted.append(entry)
     if len(reasons) > _SHOWN_REASONS:
@@ -161,28 +138,26 @@ def filter_list(result: dict[str, Any], version: str | None) -> dict[str, Any]:
     return {**rest, list_key: accepted, "_meta": {**_meta(rest), DROPPED: reasons, NAMES: names}}
 
 
-def _reason(key: str, entry: Any, rest: Mapping[str, Any], version: str) -> str | None:
-    """Why an entry is none, in few words; None where it is one."""
-    import mcp_types  # noqa: PLC0415  # comes with the SDK
-    import pydantic  # noqa: PLC0415  # heavy
-    from mcp_types import methods  # noqa: PLC0415  # comes with the SDK
-
+def _invalid_reason(key: str, entry: Any, rest: Mapping[str, Any], version: str) -> str | None:
+    """Why an entry is invalid, in few words; None where it is valid."""
     method, model = _LISTS[key]
     if not isinstance(entry, dict):
         return "it is no object"
-    if key == "tools" and entry.get("outputSchema") is not None and not isinstance(entry["outputSchema"], dict):
+    if key == "tools" and not isinstance(entry.get("outputSchema"), dict | None):
         return "outputSchema: it is no object"
-    judged = {k: v for k, v in entry.items() if k != "outputSchema"}
+    judged = _without_output_schema(entry)
     try:
-        getattr(mcp_types, model).model_validate(judged, by_name=False)
+        model.model_validate(judged, by_name=False)
         methods.validate_server_result(method, version, {**rest, key: [judged]})
-    except pydantic.ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"] if part not in (key, 0))
-        return f"{where}: {first['msg']}" if where else str(first["msg"])
+    except ValidationError as error:
+        return validation_problem(error, ignored=(key, 0))
     except (KeyError, ValueError):
         return None  # a revision that has no such list: the SDK decides
     return None
+
+
+def _without_output_schema(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in entry.items() if key != "outputSchema"}
 
 
 def _meta(message: Mapping[str, Any]) -> dict[str, Any]:
@@ -193,57 +168,6 @@ def _meta(message: Mapping[str, Any]) -> dict[str, Any]:
 def _entry_name(entry: Any) -> str:
     name = entry.get("name") or entry.get("uri") if isinstance(entry, dict) else None
     return repr(name[:80]) if isinstance(name, str) else "without a name"
-
-
-MAX_PAGES = 100
-MAX_TOOL_BYTES = 200_000
-MAX_TOOLS_BYTES = 16_000_000
-
-_FIELDS = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
-_RESULT = {
-    "list_tools": "tools",
-    "list_resources": "resources",
-    "list_resource_templates": "resource_templates",
-    "list_prompts": "prompts",
-}
-
-
-@dataclass(frozen=True)
-class Definition:
-    """A tool as its server defines it."""
-
-    raw: Mapping[str, Any]
-    """The definition, word for word."""
-
-    @property
-    def name(self) -> str:
-        """Its name at the server."""
-        return str(self.raw["name"])
-
-    @cached_property
-    def summary(self) -> dict[str, Any]:
-        """All of it that a model or a policy is told: what is pinned."""
-        return {name: self.raw[name] for name in _FIELDS if self.raw.get(name) is not None}
-
-    @cached_property
-    def _canonical(self) -> bytes:
-        return json.dumps(self.summary, sort_keys=True, ensure_ascii=True, separators=(",", ":")).encode()
-
-    @property
-    def needs_task(self) -> bool:
-        """Whether it can only be called as a task, which takes a client that asks for its result later."""
-        how = self.raw.get("execution")
-        return isinstance(how, Mapping) and how.get("taskSupport") == "required"
-
-    @property
-    def size_bytes(self) -> int:
-        """How long that is, as JSON."""
-        return len(self._canonical)
-
-    @cached_property
-    def digest(self) -> str:
-        """The SHA-256 of that, in hexadecimal digits."""
-        return hashlib.sha256(self._canonical).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,10 +189,9 @@ async def listed_tools(client: Client) -> Listing:
     size_bytes = 0
     for entry in entries:
         definition = Definition((entry.meta or {}).get(RAW) or entry.model_dump(by_alias=True, exclude_unset=True))
-        if (first := definitions.get(definition.name)) is not None and first.digest == definition.digest:
-            continue
-        if first is not None:
-            problems.append(f"the name {definition.name!r} stands twice in its list; the first one counts")
+        if (first := definitions.get(definition.name)) is not None:
+            if first.digest != definition.digest:
+                problems.append(f"the name {definition.name!r} stands twice in its list; the first one counts")
         elif (
             definition.size_bytes > MAX_TOOL_BYTES
             or (size_bytes := size_bytes + definition.size_bytes) > MAX_TOOLS_BYTES
@@ -281,9 +204,6 @@ async def listed_tools(client: Client) -> Listing:
 
 async def list_all(client: Client, method: str) -> tuple[list[Any], list[str]]:
     """All entries of a list, and what was wrong with it. Ends whatever the server says."""
-    from mcp import MCPError  # noqa: PLC0415  # optional
-    from mcp_types import METHOD_NOT_FOUND  # noqa: PLC0415  # likewise
-
     entries: list[Any] = []
     problems: list[str] = []
     cursor: str | None = None
@@ -292,16 +212,15 @@ async def list_all(client: Client, method: str) -> tuple[list[Any], list[str]]:
         try:
             page = await getattr(client, method)(cursor=cursor)
         except MCPError as error:
-            if error.code == METHOD_NOT_FOUND and method != "list_tools":
+            if error.code == mcp_types.METHOD_NOT_FOUND and method != "list_tools":
                 return entries, problems  # a server may have resources and know no templates
             raise
-        page_entries = getattr(page, _RESULT[method])
+        page_entries = getattr(page, method.removeprefix("list_"))
         entries += page_entries
-        problems += (page.meta or {}).get(DROPPED, ())
+        meta = page.meta or {}
+        problems += meta.get(DROPPED, ())
         names = {entry.name for entry in page_entries}
-        problems += [
-            f"{name!r}: its x-mcp-header is none" for name in (page.meta or {}).get(NAMES, ()) if name not in names
-        ]
+        problems += [f"{name!r}: its x-mcp-header is none" for name in meta.get(NAMES, ()) if name not in names]
         cursor = page.next_cursor
         if not cursor and len(entries) <= MAX_ENTRIES:
             return entries, problems

@@ -10,7 +10,7 @@ import atexit
 import contextvars
 import os
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from taoloop.tools.mcp.settings import McpServer
 
 T = TypeVar("T")
+Outcome = tuple[T, BaseException | None]
 
 _CLOSE_S = 8.0  # for all servers together to end
 
@@ -35,21 +36,12 @@ class LoopThread:
         self.thread = threading.Thread(target=self._run, name="taoloop-mcp", daemon=True)
         self.thread.start()
 
-    def connection(self, server: McpServer) -> Connection:
-        """The one connection of these settings; not yet opened if it is new. Only in the thread of the loop."""
-        from taoloop.tools.mcp.connection import Connection  # noqa: PLC0415  # it needs this module
+    def submit(self, act: Callable[[], Awaitable[T]]) -> Future[Outcome[T]]:
+        """Act in the loop, from any thread; an error is part of the outcome, so that none gets lost."""
 
-        connection = self.connections.get(server.key)
-        if connection is None:
-            connection = self.connections[server.key] = Connection(server)
-        return connection
-
-    def submit(self, coroutine: Coroutine[Any, Any, T]) -> Future[tuple[T | None, BaseException | None]]:
-        """Run a coroutine in the loop, from any thread; its error is part of the outcome, so that none gets lost."""
-
-        async def outcome() -> tuple[T | None, BaseException | None]:
+        async def outcome() -> Outcome[Any]:
             try:
-                return await coroutine, None
+                return await act(), None
             except asyncio.CancelledError:
                 raise
             except BaseException as error:  # noqa: BLE001  # raised again where it is waited for
@@ -59,9 +51,21 @@ class LoopThread:
         context.run(RUN_LANGUAGE.set, RUN_LANGUAGE.get())
         return context.run(asyncio.run_coroutine_threadsafe, outcome(), self.loop)
 
+    def use(self, server: McpServer, use: Callable[[Connection], Awaitable[T]]) -> Future[Outcome[T]]:
+        """Use the one connection of these settings, which is not yet opened if it is new."""
+
+        def act() -> Awaitable[T]:
+            from taoloop.tools.mcp.connection import Connection  # noqa: PLC0415  # needs the SDK, which is optional
+
+            if server.key not in self.connections:
+                self.connections[server.key] = Connection(server)
+            return use(self.connections[server.key])
+
+        return self.submit(act)
+
     def stop(self) -> None:
         """Close every connection, then end the loop and its thread."""
-        closing = self.submit(self._close_all())
+        closing = self.submit(self._close_all)
         with suppress(TimeoutError, CancelledError):
             closing.result(_CLOSE_S)
         self.loop.call_soon_threadsafe(self.loop.stop)
@@ -70,9 +74,7 @@ class LoopThread:
             self.loop.close()
 
     async def _close_all(self) -> None:
-        await asyncio.gather(
-            *(open_connection.close() for open_connection in self.connections.values()), return_exceptions=True
-        )
+        await asyncio.gather(*(connection.close() for connection in self.connections.values()), return_exceptions=True)
         self.connections.clear()
 
     def _run(self) -> None:
@@ -87,56 +89,52 @@ class LoopThread:
 
 _lock = threading.Lock()
 _current: list[LoopThread] = []
-_of_parents: list[
-    LoopThread
-] = []  # of the process that this one was forked from: to collect them would end its servers
+_of_parents: list[LoopThread] = []  # in a forked process those of its parent: to collect them would end its servers
 
 
 def resident() -> LoopThread:
-    """The loop of this process, begun at the first use."""
+    """The loop of this process, started at the first use."""
     with _lock:
         if not _current:
             _current.append(LoopThread())
         return _current[0]
 
 
-async def run_in_loop(make: Callable[[LoopThread], Coroutine[Any, Any, T]]) -> T:
-    """Run what `make` gives in the resident loop, from any other; a cancellation is passed on."""
-    loop_thread = resident()
-    result, error = await asyncio.wrap_future(loop_thread.submit(make(loop_thread)))
-    if error is not None:
-        raise error
-    return result  # type: ignore[return-value]  # without an error there is a result
+async def use_connection(server: McpServer, use: Callable[[Connection], Awaitable[T]]) -> T:
+    """Use the connection of these settings in the resident loop, from any other; a cancellation is passed on."""
+    return _result(await asyncio.wrap_future(resident().use(server, use)))
 
 
-def run_in_loop_sync(make: Callable[[LoopThread], Coroutine[Any, Any, T]]) -> T:
+def use_connection_sync(server: McpServer, use: Callable[[Connection], Awaitable[T]]) -> T:
     """The same for a thread without an event loop; Ctrl-C is passed on."""
-    loop_thread = resident()
-    future = loop_thread.submit(make(loop_thread))
+    future = resident().use(server, use)
     try:
-        result, error = future.result()
+        return _result(future.result())
     except BaseException:
-        future.cancel()
+        future.cancel()  # without effect once there is an outcome
         raise
+
+
+def _result(outcome: Outcome[T]) -> T:
+    result, error = outcome
     if error is not None:
         raise error
-    return result  # type: ignore[return-value]  # without an error there is a result
+    return result
 
 
 def close_server(server: McpServer) -> None:
     """End the connection of these settings, and the program if one was started. The next call opens it again."""
 
-    async def close(loop_thread: LoopThread) -> None:
-        connection = loop_thread.connections.pop(server.key, None)
-        if connection is not None:
-            await connection.close()
+    async def close(connection: Connection) -> None:
+        resident().connections.pop(server.key, None)
+        await connection.close()
 
     if _current:
-        run_in_loop_sync(close)
+        use_connection_sync(server, close)
 
 
 def close_all() -> None:
-    """End all connections of this process and the thread that served them; a later call begins anew."""
+    """End all connections of this process and the thread that served them; a later call starts another."""
     with _lock:
         loop_thread = _current.pop() if _current else None
     if loop_thread is not None:

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from taoloop.errors import ToolSourceError
-from taoloop.tools.mcp.cards import bounded
-from taoloop.tools.mcp.listing import Definition
+from taoloop.tools.mcp.cards import Definition, bounded
 from taoloop.tools.mcp.settings import McpServer
 
 _SHOWN_CHARS = 2_000  # as much as a model is told

@@ -1,6 +1,7 @@
 """A server that is a program: started with its own environment, spoken to line by line, and ended with all it started.
 
-Every size is bounded: a line, the garbage between lines, and what is kept of its standard error for messages.
+Every size is bounded: a line, the garbage between lines, and what is kept of its standard error for messages. The
+transport of the SDK bounds none of them.
 """
 
 from __future__ import annotations
@@ -10,32 +11,36 @@ import json
 import os
 import shutil
 import signal
-from asyncio.subprocess import PIPE
+from asyncio import StreamReader, StreamWriter
+from asyncio.subprocess import PIPE, Process
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from taoloop.errors import ConfigError, McpFailed, ToolError
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.shared.message import SessionMessage
+from mcp_types import jsonrpc_message_adapter
+
+from taoloop.errors import ConfigError, ToolError
+from taoloop.tools.mcp.errors import server_error
+from taoloop.tools.mcp.settings import McpSandbox, McpServer
 from taoloop.tools.mcp.texts import TEXTS
 from taoloop.tools.sandbox.limits import SandboxLimits
-from taoloop.tools.sandbox.mounts import GROUP, PASSWD, WORKSPACE, SandboxMounts, checked_readable
+from taoloop.tools.sandbox.mounts import GROUP, PASSWD, SandboxMounts, checked_readable
 from taoloop.tools.sandbox.sandbox import require_sandbox
 from taoloop.tools.sandbox.seccomp import seccomp_filter
 
-if TYPE_CHECKING:
-    from mcp.client._transport import TransportStreams
-    from mcp.shared.message import SessionMessage
-
-    from taoloop.tools.mcp.settings import McpSandbox, McpServer
-
 _INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ")
 _WINDOWS = ("SYSTEMROOT", "SYSTEMDRIVE", "PATHEXT", "TEMP", "TMP", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "COMSPEC")
+_OF_SANDBOX = ("PATH", "HOME", "TMPDIR")  # the sandbox has its own
 _KEPT_BYTES = 65_536  # of standard error
 _SHOWN_CHARS = 400
 _MAX_GARBAGE = 1_000  # lines that are no message, before the server is given up
 _LEAVE_S = 1.0  # for ending by itself once its input is closed, and again after SIGTERM
 _POLL_S = 0.01
+_KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
 
 
 class StdioTransport:
@@ -47,24 +52,21 @@ class StdioTransport:
 
     def __init__(self, server: McpServer) -> None:
         self._server = server
-        self._process: asyncio.subprocess.Process | None = None
-        self._tasks: list[asyncio.Task[None]] = []
-        self._said = b""
-        self._why = ""
-        self._leaving = False
+        self._process: Process | None = None
+        self._stderr = b""
+        self._reason = ""
+        self._output_ended = self._leaving = False
 
-    async def __aenter__(self) -> TransportStreams:
-        import anyio  # noqa: PLC0415  # comes with the SDK, which is optional
-
-        self._process = await self._start()
+    async def __aenter__(self) -> tuple[MemoryObjectReceiveStream[Any], MemoryObjectSendStream[Any]]:
+        process = self._process = await self._start()
+        stdin, stdout, stderr = process.stdin, process.stdout, process.stderr
+        assert stdin is not None and stdout is not None and stderr is not None  # noqa: PT018, S101  # they are pipes
         to_session, from_server = anyio.create_memory_object_stream[Any](0)
         to_server, from_session = anyio.create_memory_object_stream[Any](0)
-        self._streams = (to_session, from_server, to_server, from_session)
-        self._tasks = [
-            asyncio.create_task(self._read_messages(to_session)),
-            asyncio.create_task(self._write(from_session)),
-            asyncio.create_task(self._listen()),
-        ]
+        self._stdin, self._streams = stdin, (from_server, to_server, to_session, from_session)
+        self._reader = asyncio.create_task(self._read_messages(stdout, to_session))
+        self._writer = asyncio.create_task(_write_messages(stdin, from_session, to_session))
+        self._stderr_reader = asyncio.create_task(self._read_stderr(stderr))
         return from_server, to_server
 
     async def __aexit__(self, *_error: object) -> None:
@@ -73,35 +75,30 @@ class StdioTransport:
     async def ending(self) -> str:
         """Why the program is gone or was given up, once that is known; empty while it is there, or if we ended it."""
         process = self._process
-        if process is None:
-            return ""
-        if self._leaving:
-            return f"{self._why}{self.stderr_tail}" if self._why else ""
-        if not self._why and self._tasks[0].done():  # its output has ended: soon it is seen to be gone
-            await _until(lambda: process.returncode is not None, _LEAVE_S)
-            await asyncio.wait(self._tasks[2:], timeout=_LEAVE_S / 4)
-        if not self._why and process.returncode is not None:
-            code = process.returncode
-            self._why = TEXTS.run_text("ended_code" if code >= 0 else "ended_signal", code=abs(code))
-        if not self._why and self._tasks[0].done():
-            self._why = TEXTS.run_text("output_closed")
-        return f"{self._why}{self.stderr_tail}" if self._why else ""
+        if process is not None and not self._reason and not self._leaving:
+            if self._output_ended:  # soon it is seen to be gone
+                await _wait_for_exit(process)
+                await asyncio.wait([self._stderr_reader], timeout=_LEAVE_S / 4)
+            if (code := process.returncode) is not None:
+                self._reason = TEXTS.run_text("ended_code" if code >= 0 else "ended_signal", code=abs(code))
+            elif self._output_ended:
+                self._reason = TEXTS.run_text("output_closed")
+        return f"{self._reason}{self.stderr_tail}" if self._reason else ""
 
     @property
     def stderr_tail(self) -> str:
         """The end of its standard error for a message; empty if there is none."""
-        lines = [line.strip() for line in self._said.decode(errors="replace").splitlines() if line.strip()]
+        lines = [line.strip() for line in self._stderr.decode(errors="replace").splitlines() if line.strip()]
         text = " | ".join(lines)[-_SHOWN_CHARS:]
         return TEXTS.run_text("last_words", text=text) if text else ""
 
-    async def _start(self) -> asyncio.subprocess.Process:
+    async def _start(self) -> Process:
         server = self._server
         with ExitStack() as stack:
             try:
-                argv, env = [server.command, *server.args], environment(server)
+                argv, env, fds = [server.command, *server.args], environment(server), list[int]()
                 if os.name == "nt":  # there, a command is often a script with a suffix of its own
                     argv[0] = shutil.which(argv[0]) or argv[0]
-                fds: list[int] = []
                 if server.sandbox is not None:
                     argv, fds, env = sandboxed_command(argv, server.sandbox, env, stack)
                 return await asyncio.create_subprocess_exec(
@@ -118,95 +115,112 @@ class StdioTransport:
             except (OSError, ValueError) as error:
                 raise _not_started(server, error) from error
             except (ConfigError, ToolError) as error:
-                values: dict[str, Any] = {"server": server.display_name, "reason": error.message}
-                raise TEXTS.error(
-                    "not_sandboxed", "server_away", error_type=McpFailed, hint=error.hint, **values
-                ) from error
+                raise server_error(server, "not_sandboxed", hint=error.hint, reason=error.message) from error
 
-    async def _read_messages(self, out: Any) -> None:
-        """Hand each line that is a message on; end with the program's output, or where it goes beyond the bounds."""
-        assert self._process is not None and self._process.stdout is not None  # noqa: PT018, S101  # it has started
-        import anyio  # noqa: PLC0415  # comes with the SDK
-
-        source, garbage = self._process.stdout, 0
+    async def _read_messages(self, stdout: StreamReader, to_session: MemoryObjectSendStream[Any]) -> None:
+        """Pass on each line that is a message, until the output ends or goes beyond the bounds; drop the rest."""
+        garbage = 0
         try:
-            while True:
-                line = await source.readuntil(b"\n")
-                message = _message_in(line)
-                if message is not None:
-                    await out.send(message)
-                elif line.strip() and (garbage := garbage + 1) > _MAX_GARBAGE:
-                    self._why = TEXTS.run_text("garbage", limit=_MAX_GARBAGE)
-                    return
+            while garbage <= _MAX_GARBAGE:
+                line = await stdout.readuntil(b"\n")
+                if (message := _parse_message(line)) is not None:
+                    await to_session.send(message)
+                elif line.strip():
+                    garbage += 1
+            self._reason = TEXTS.run_text("garbage", limit=_MAX_GARBAGE)
         except asyncio.IncompleteReadError as error:  # the end; a last line without its end may still be a message
-            if (message := _message_in(error.partial)) is not None:
+            if (message := _parse_message(error.partial)) is not None:
                 with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
-                    await out.send(message)
+                    await to_session.send(message)
         except asyncio.LimitOverrunError:
-            self._why = TEXTS.run_text("long_line", limit=self._server.max_message_bytes)
+            self._reason = TEXTS.run_text("long_line", limit=self._server.max_message_bytes)
         except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
             pass  # the session has ended, or the pipe has: both are seen elsewhere
         finally:
-            await out.aclose()
-
-    async def _write(self, messages: Any) -> None:
-        """Write each message as a line; where the program takes no more, the end of its output tells."""
-        assert self._process is not None and self._process.stdin is not None  # noqa: PT018, S101  # it has started
-        sink = self._process.stdin
-        async with messages:
-            async for message in messages:
-                line = message.message.model_dump_json(by_alias=True, exclude_unset=True)
-                try:
-                    sink.write(line.encode(errors="replace") + b"\n")
-                    await sink.drain()
-                except (OSError, RuntimeError):
-                    await self._streams[0].aclose()  # waiting requests end now and not at their time limits
-                    return
-
-    async def _listen(self) -> None:
-        """Keep the end of its standard error, which is never a way for it to stop itself."""
-        assert self._process is not None and self._process.stderr is not None  # noqa: PT018, S101  # it has started
+            self._output_ended = True
+            await to_session.aclose()
         with suppress(OSError):
-            while chunk := await self._process.stderr.read(_KEPT_BYTES):
-                self._said = (self._said + chunk)[-_KEPT_BYTES:]
+            while await stdout.read(_KEPT_BYTES):
+                pass  # a program that waits to write would not come to its end
+
+    async def _read_stderr(self, stderr: StreamReader) -> None:
+        """Keep the end of its standard error, which is never a way for it to stop itself."""
+        with suppress(OSError):
+            while chunk := await stderr.read(_KEPT_BYTES):
+                self._stderr = (self._stderr + chunk)[-_KEPT_BYTES:]
 
     async def _end(self) -> None:
         """Close its input, then SIGTERM, then SIGKILL to its group; leave no task, pipe or process behind."""
         process = self._process
-        assert process is not None and process.stdin is not None  # noqa: PT018, S101  # it has started
-        to_session, from_server, to_server, from_session = self._streams
+        assert process is not None  # noqa: S101  # it has started
         await self.ending()  # before any signal of ours
         self._leaving = True
-        from_server.close()
-        to_server.close()
-        await asyncio.wait(self._tasks[1:2], timeout=_LEAVE_S / 2)  # what was accepted is written first
-        process.stdin.close()
-        drained = asyncio.create_task(self._drain())  # a program that waits to write would not come to its end
-        if not self._why or process.returncode is not None:
-            await _until(lambda: process.returncode is not None, _LEAVE_S)
+        for stream in self._streams[:2]:
+            stream.close()
+        await asyncio.wait([self._writer], timeout=_LEAVE_S / 2)  # what was accepted is written first
+        self._stdin.close()
+        if not self._reason or process.returncode is not None:
+            await _wait_for_exit(process)
         if process.returncode is None:
             _signal(process, signal.SIGTERM)
-            await _until(lambda: process.returncode is not None, _LEAVE_S)
+            await _wait_for_exit(process)
         _signal(process, _KILL)  # also what it left behind in its group
-        await _until(lambda: process.returncode is not None, _LEAVE_S)
-        for task in (*self._tasks, drained):
+        await _wait_for_exit(process)
+        tasks = (self._reader, self._writer, self._stderr_reader)
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, drained, return_exceptions=True)
-        to_session.close()
-        from_session.close()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for stream in self._streams[2:]:
+            stream.close()
         if (transport := getattr(process, "_transport", None)) is not None:  # nothing public lets go of its pipes
             with suppress(PermissionError):
                 transport.close()
 
-    async def _drain(self) -> None:
-        assert self._process is not None and self._process.stdout is not None  # noqa: PT018, S101  # it has started
-        await asyncio.wait(self._tasks[:1])  # two readers of one stream cannot be
-        with suppress(OSError):
-            while await self._process.stdout.read(_KEPT_BYTES):
-                pass
+
+async def _write_messages(
+    stdin: StreamWriter,
+    messages: MemoryObjectReceiveStream[SessionMessage],
+    to_session: MemoryObjectSendStream[Any],
+) -> None:
+    """Write each message as a line; where the program takes no more, the end of its output tells."""
+    async with messages:
+        async for message in messages:
+            line = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+            try:
+                stdin.write(line.encode(errors="replace") + b"\n")
+                await stdin.drain()
+            except (OSError, RuntimeError):
+                await to_session.aclose()  # waiting requests end now and not at their time limits
+                return
 
 
-_KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
+def _parse_message(line: bytes) -> SessionMessage | None:
+    """The message that a line is, if it is one."""
+    if not line.strip():
+        return None
+    with suppress(ValueError, RecursionError):
+        return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+    with suppress(ValueError, RecursionError):  # half an emoji, where a server cut a text: no reason to lose an answer
+        whole = json.dumps(json.loads(line.decode(errors="replace")), ensure_ascii=False).encode(errors="replace")
+        return SessionMessage(jsonrpc_message_adapter.validate_json(whole, by_name=False))
+    return None
+
+
+def _signal(process: Process, number: int) -> None:
+    """Send a signal to the whole group; the group has the number of its first process, also after its end."""
+    with suppress(ProcessLookupError, PermissionError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, number)
+        elif process.returncode is None:
+            process.kill()
+
+
+async def _wait_for_exit(process: Process) -> None:
+    """Wait a moment for its end. Not by `Process.wait`: that waits for pipes, which a grandchild may hold open."""
+    remaining_s = _LEAVE_S
+    while process.returncode is None and remaining_s > 0:
+        await asyncio.sleep(_POLL_S)
+        remaining_s -= _POLL_S
 
 
 def environment(server: McpServer) -> dict[str, str]:
@@ -221,45 +235,7 @@ def _not_started(server: McpServer, error: Exception) -> ToolError:
         name, reason = "no_folder", TEXTS.run_text("no_folder", folder=str(server.folder))
     elif isinstance(error, FileNotFoundError):
         name, reason = "no_program", TEXTS.run_text("no_program", command=server.command)
-    values: dict[str, Any] = {"server": server.display_name, "reason": reason}
-    hint = TEXTS.run_text(f"{name}_hint")
-    return TEXTS.error("not_started", "server_away", error_type=McpFailed, hint=hint, **values)
-
-
-def _message_in(line: bytes) -> SessionMessage | None:
-    """The message that a line is, if it is one."""
-    import mcp_types  # noqa: PLC0415  # comes with the SDK
-    from mcp.shared.message import SessionMessage  # noqa: PLC0415  # likewise
-
-    if not line.strip():
-        return None
-    judge = mcp_types.jsonrpc_message_adapter
-    with suppress(ValueError, RecursionError):
-        return SessionMessage(judge.validate_json(line, by_name=False))
-    with suppress(ValueError, RecursionError):  # half an emoji, where a server cut a text: no reason to lose an answer
-        whole = json.dumps(json.loads(line.decode(errors="replace")), ensure_ascii=False).encode(errors="replace")
-        return SessionMessage(judge.validate_json(whole, by_name=False))
-    return None
-
-
-def _signal(process: asyncio.subprocess.Process, number: int) -> None:
-    """Send a signal to the whole group; the group has the number of its first process, also after its end."""
-    with suppress(ProcessLookupError, PermissionError):
-        if hasattr(os, "killpg"):
-            os.killpg(process.pid, number)
-        elif process.returncode is None:
-            process.kill()
-
-
-async def _until(condition: Any, at_most_s: float) -> None:
-    """Wait for a condition. Not for `Process.wait`: that waits for pipes, which a grandchild may hold open."""
-    remaining_s = at_most_s
-    while not condition() and remaining_s > 0:
-        await asyncio.sleep(_POLL_S)
-        remaining_s -= _POLL_S
-
-
-_OWN = ("PATH", "HOME", "TMPDIR")  # the sandbox has its own
+    return server_error(server, "not_started", hint=TEXTS.run_text(f"{name}_hint"), reason=reason)
 
 
 def sandboxed_command(
@@ -276,38 +252,33 @@ def sandboxed_command(
     workspace = None if sandbox.workspace is None else sandbox.workspace.absolute()
     if workspace is not None and not workspace.is_dir():
         raise ConfigError(f"The workspace {str(workspace)!r} is no folder.", hint="Make it, or name another.")
-    house = SandboxMounts(
+    mounts = SandboxMounts(
         workspace=workspace,
         readable=checked_readable(sandbox.readable),
         network=sandbox.network,
         scratch_bytes=SandboxLimits().disk_bytes,
     )
-    passwd, group, nothing = (_holding(data, stack) for data in (PASSWD, GROUP, b""))
-    options = house.options(marker=".ready", script=(nothing, "empty"), passwd=passwd, group=group)
+    fds = [_descriptor(data, stack) for data in (PASSWD, GROUP, b"")]
+    options = mounts.options(marker=".ready", script=(fds[2], "empty"), passwd=fds[0], group=fds[1])
     for name, value in env.items():
-        if name not in _OWN:
+        if name not in _OF_SANDBOX:
             options += ["--setenv", name, value]
-    fds = [passwd, group, nothing]
     if (rules := seccomp_filter(network=sandbox.network)) is not None:
-        fds.append(_holding(rules, stack))
+        fds.append(_descriptor(rules, stack))
         options += ["--seccomp", str(fds[-1])]
-    options += ["--chdir", WORKSPACE]
-    fds.append(_holding(b"".join(os.fsencode(option) + b"\0" for option in options), stack))
+    fds.append(_descriptor(b"".join(os.fsencode(option) + b"\0" for option in options), stack))
     return [program, "--args", str(fds[-1]), "--", *argv], fds, {}
 
 
-def _holding(data: bytes, stack: ExitStack) -> int:
-    """A descriptor to read this from; a file in memory, for a pipe may be too small."""
-    fd = os.memfd_create("taoloop-mcp") if hasattr(os, "memfd_create") else _pipe(data)
-    stack.callback(os.close, fd)
+def _descriptor(data: bytes, stack: ExitStack) -> int:
+    """A descriptor to read this from: a file in memory, where Python has them, for a pipe may be too small."""
     if hasattr(os, "memfd_create"):
+        fd = os.memfd_create("taoloop-mcp")
         os.write(fd, data)
         os.lseek(fd, 0, os.SEEK_SET)
+    else:
+        fd, writing = os.pipe()
+        os.write(writing, data)
+        os.close(writing)
+    stack.callback(os.close, fd)
     return fd
-
-
-def _pipe(data: bytes) -> int:
-    reading, writing = os.pipe()
-    os.write(writing, data)
-    os.close(writing)
-    return reading
