@@ -6,8 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from taoloop import Agent, Limits, ScriptedModel, tool
 from taoloop.core.cards.tool_card import ToolCard
