@@ -26,8 +26,8 @@ HEADS = {
 <!-- Written by docs/make_cli.py; edit that, or the help texts, not this page. -->
 
 `tao` is installed with the package. In a checkout, `scripts/try` sets it up on first use and then runs it.
-Standard output contains what a command was asked for; remarks and errors go to standard error, each on one line.
-A `.env` file in the current folder is read; variables of the environment take precedence.
+Standard output contains only the result of a command; notices and errors go to standard error, each on one line.
+A `.env` file in the current folder is read; variables of the environment take precedence. [中文](cli.zh.md)
 
 | variable | what it does |
 |---|---|
@@ -39,7 +39,7 @@ A `.env` file in the current folder is read; variables of the environment take p
 | `TAOLOOP_DEBUG` | `1`: show the traceback of an error |
 | `NO_COLOR` | set to anything: no colours |
 
-Keys and addresses of providers are in [models of providers](providers.md#providers).
+For keys and addresses of providers, see [providers and models](providers.md#providers).
 
 A run in Chinese is always shown in Chinese. What programs read is the same in both languages: `--json`, statuses, names
 of options, exit codes. `TAOLOOP_LANG` is read from the environment only, not from `.env`.
@@ -55,8 +55,8 @@ of options, exit codes. `TAOLOOP_LANG` is read from the environment only, not fr
 <!-- 由 docs/make_cli.py 生成；请修改该脚本、帮助文本或 zh.json，不要修改本页。 -->
 
 `tao` 随软件包安装。在源码目录中，`scripts/try` 首次使用时会完成安装，之后直接运行它。
-标准输出只包含命令所要求的内容；提示和错误写到标准错误，每条一行。
-当前文件夹中的 `.env` 文件会被读取；环境变量优先于其中的变量。
+标准输出只包含命令的结果；提示和错误写到标准错误，每条一行。
+`tao` 会读取当前文件夹中的 `.env` 文件；环境变量优先于其中的变量。[English](cli.md)
 
 | 变量 | 作用 |
 |---|---|
@@ -70,9 +70,8 @@ of options, exit codes. `TAOLOOP_LANG` is read from the environment only, not fr
 
 模型提供商的密钥和地址见[模型提供商](providers.zh.md#提供商)。
 
-中文任务的运行总是以中文显示。供程序读取的内容在两种语言中相同：`--json`、状态、选项名、退出码。
-
-`TAOLOOP_LANG` 只从环境读取，不从 `.env` 读取。
+中文任务的运行总是以中文显示。供程序读取的内容在两种语言中相同：`--json`、状态、选项名、退出码。`TAOLOOP_LANG`
+只从环境变量读取，不从 `.env` 读取。
 
 ## 退出码
 

@@ -98,7 +98,7 @@ class Delta:
 
     kind: Literal["text", "thinking", "call", "restart", "progress"]
     """`text`: continues the reply's text. `thinking`: continues a reasoning model's separate thinking. `call`:
-    continues the arguments of a tool call. `restart`: the provider failed in the middle and the reply begins anew; what
+    continues the arguments of a tool call. `restart`: the provider failed in the middle and the reply starts over; what
     was shown of it is void. `progress` is no piece of a reply: a tool at work reports how far it is."""
     text: str = ""
     """The piece; for `progress` the report."""
