@@ -31,11 +31,10 @@ from taoloop.policy import CodeRule, judge
 from taoloop.runtime.approvals.in_doubt import ask_person, run_probe
 from taoloop.runtime.approvals.request import ApprovalAnswer, Approver, Questions, answer_fact, denying_rule
 from taoloop.runtime.child_run import BudgetShare, ParentRun
-from taoloop.runtime.engine.clock import Clock
+from taoloop.runtime.engine.clock import Clock, WaitTimer, within
 from taoloop.runtime.engine.early_reads import EarlyReads
 from taoloop.runtime.engine.redacted_stream import RedactedDeltas
 from taoloop.runtime.engine.redaction import RealArguments
-from taoloop.runtime.engine.time_limit import WaitTimer, within
 from taoloop.runtime.engine.tool_execution import Outcome, execute_tool, fault_of, is_own_cancellation, transact
 from taoloop.runtime.texts import TEXTS
 from taoloop.strategies import Strategy

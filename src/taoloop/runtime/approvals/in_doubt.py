@@ -16,10 +16,9 @@ from taoloop.core.views.steps import NO_OUTCOME, PROBE, TIMED_OUT, CallView
 from taoloop.errors import ConfigError, TaoError, ToolTimeout
 from taoloop.journals.base import Journal
 from taoloop.runtime.approvals.request import SETTLINGS, ApprovalRequest, Approver, Settling, ask
-from taoloop.runtime.engine.clock import Clock, SystemClock
+from taoloop.runtime.engine.clock import Clock, SystemClock, within
 from taoloop.runtime.engine.redaction import redactor_for
 from taoloop.runtime.engine.stdout_capture import capture_output
-from taoloop.runtime.engine.time_limit import within
 from taoloop.runtime.engine.tool_execution import (
     Clean,
     Outcome,

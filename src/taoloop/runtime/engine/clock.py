@@ -1,11 +1,22 @@
-"""Time, ids and randomness as arguments, so that a run can be repeated exactly."""
+"""The time of a run: clocks and ids as arguments, so that a run can be repeated exactly, and time limits.
+
+A limit costs nothing where there is nothing to wait for, and no coroutine can evade it. `asyncio.timeout` cannot abandon
+a coroutine that ignores its cancellation, and a task of its own for every call would cost more than the rest of a short
+call. So the coroutine runs in the caller's task, and `_resume` can abandon it.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
 import time
+import types
+import weakref
+from collections.abc import Callable, Coroutine, Generator
+from contextvars import Context
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 
 class Clock(Protocol):
@@ -35,3 +46,145 @@ def new_run_id(now: float) -> str:
 def new_nonce() -> str:
     """A fresh nonce for the frames around untrusted text of one run."""
     return os.urandom(6).hex()
+
+
+T = TypeVar("T")
+
+Late = Callable[[float | None], Exception]
+"""Makes the error for a coroutine that was too slow, from its limit in seconds."""
+
+GRACE_S = 2.0
+"""How many seconds a cancelled coroutine may take to clean up."""
+
+
+async def within(
+    timeout_s: float | None, coroutine: Coroutine[Any, Any, T], late: Late, timer: WaitTimer | None = None
+) -> T:
+    """The result of `coroutine`, or `late(timeout_s)` raised once it has waited `timeout_s` seconds (None: no limit).
+
+    A coroutine that is cancelled, by the limit or from outside, may clean up for `GRACE_S` seconds; one that still
+    has not ended is abandoned.
+
+    The timer is started only when the coroutine really has to wait: a call that answers at once leaves no cancelled
+    timer behind in the loop, which would keep it (and its memory) until its time (`benchmarks/overhead.py`). Whoever
+    waits many times, one wait after the other, passes one `timer` for all of them.
+    """
+    try:
+        awaited = coroutine.send(None)
+    except StopIteration as ended:
+        return ended.value  # type: ignore[no-any-return]  # what the coroutine returns
+    limit = None
+    if timeout_s is not None:
+        limit = timer or WaitTimer()
+        limit.start(timeout_s)
+    try:
+        result: T = await _resume(coroutine, awaited)
+    except BaseException as error:
+        is_late = limit is not None and limit.stop()
+        if is_late and isinstance(error, asyncio.CancelledError | TimeoutError):
+            raise late(timeout_s) from error
+        raise
+    if limit is not None:
+        limit.stop(keep=limit is timer)
+    return result
+
+
+@types.coroutine
+def _resume(coroutine: Coroutine[Any, Any, Any], awaited: Any) -> Generator[Any, Any, Any]:
+    """Run a coroutine from its first wait to its end, or until the grace time after a cancellation is over.
+
+    A cancellation that is taken back, as time limits and scopes inside the coroutine do, ends the grace time.
+    """
+    task, grace = _current_task(), None
+    cancellations = task.cancelling()
+    try:
+        while True:
+            try:
+                sent = yield awaited
+            except asyncio.CancelledError as error:
+                if grace is None:
+                    grace = WaitTimer()
+                    grace.start(GRACE_S)
+                elif grace.expired:
+                    raise
+                awaited = coroutine.throw(error)
+            except Exception as error:  # noqa: BLE001  # a failed wait belongs to the coroutine
+                awaited = coroutine.throw(error)
+            else:
+                awaited = coroutine.send(sent)
+            if grace is not None and task.cancelling() <= cancellations:
+                grace.stop()
+                grace = None
+    except StopIteration as ended:
+        return ended.value
+    finally:
+        if grace is not None:
+            grace.stop()
+        with contextlib.suppress(BaseException):  # an abandoned coroutine: nobody waits for what it raises now
+            coroutine.close()
+
+
+class WaitTimer:
+    """Cancels the task that started it after some seconds, unless it is stopped before. It can be started again.
+
+    A timer of the event loop costs more than the rest of a short wait. So one that is kept is not cancelled: it stays
+    in the loop, and when its time comes it is set to the deadline that counts then (`benchmarks/many_agents.py`). What
+    stays there refers to nothing of the run: a weak reference, and a context without variables.
+    """
+
+    __slots__ = ("__weakref__", "_cancellations", "_deadline", "_handle", "_task", "expired")
+
+    def __init__(self) -> None:
+        self._task: asyncio.Task[Any] | None = None
+        self._handle: asyncio.TimerHandle | None = None
+        self.expired = False
+
+    def start(self, delay_s: float) -> None:
+        """Cancel the current task `delay_s` seconds from now."""
+        loop = asyncio.get_running_loop()
+        self._task, self.expired = _current_task(), False
+        self._cancellations = self._task.cancelling()
+        self._deadline = loop.time() + delay_s
+        if self._handle is not None and self._handle.when() > self._deadline:
+            self._handle.cancel()
+            self._handle = None
+        if self._handle is None:
+            self._schedule(loop)
+
+    def _schedule(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._handle = loop.call_at(self._deadline, _expire, weakref.ref(self), loop, context=Context())
+
+    def expire(self, loop: asyncio.AbstractEventLoop) -> None:
+        """The timer of the loop has come to its time: cancel the task, or wait for the deadline that counts now."""
+        handle, self._handle = self._handle, None
+        if self._task is None or handle is None:
+            return
+        if handle.when() < self._deadline:
+            self._schedule(loop)
+            return
+        self.expired = True
+        self._task.cancel()
+
+    def stop(self, *, keep: bool = False) -> bool:
+        """Stop it and take its cancellation back; True if the task has no other cancellation since the start.
+
+        Args:
+            keep: leave the timer in the loop, for the next start.
+        """
+        task, self._task = self._task, None
+        if self._handle is not None and not keep:
+            self._handle.cancel()
+            self._handle = None
+        return self.expired and task is not None and task.uncancel() <= self._cancellations
+
+
+def _expire(timer: weakref.ref[WaitTimer], loop: asyncio.AbstractEventLoop) -> None:
+    if (waiting := timer()) is not None:
+        waiting.expire(loop)
+
+
+def _current_task() -> asyncio.Task[Any]:
+    task = asyncio.current_task()
+    if task is None:
+        raise RuntimeError("A time limit needs a task to cancel.")
+    return task

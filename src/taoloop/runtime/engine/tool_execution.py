@@ -16,9 +16,8 @@ from taoloop.core.preview import preview
 from taoloop.core.text import replace_surrogates
 from taoloop.errors import ConfigError, HandedOver, TaoError, ToolError, ToolTimeout
 from taoloop.journals.base import Artifact, Journal, Lease
-from taoloop.runtime.engine.clock import Clock
+from taoloop.runtime.engine.clock import Clock, within
 from taoloop.runtime.engine.stdout_capture import CapturedOutput, capture_output
-from taoloop.runtime.engine.time_limit import within
 from taoloop.runtime.texts import TEXTS
 from taoloop.runtime.threads import POOL
 from taoloop.tools.tool import Tool, ToolContext, ToolOutput

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from taoloop.runtime.engine import time_limit as module
-from taoloop.runtime.engine.time_limit import WaitTimer, within
+from taoloop.runtime.engine import clock as module
+from taoloop.runtime.engine.clock import WaitTimer, within
 
 
 def timers() -> int:
