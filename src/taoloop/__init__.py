@@ -15,9 +15,13 @@ from taoloop.moved_modules import MovedModuleFinder
 
 if TYPE_CHECKING:
     from taoloop.core.agent_spec import Limits as Limits
-    from taoloop.core.cards.tool_card import ErrorCard as ErrorCard, ExampleCard as ExampleCard, ToolCard as ToolCard
+    from taoloop.core.cards.tool_card import (
+        ErrorCard as ErrorCard,
+        ExampleCard as ExampleCard,
+        JournalConnection as JournalConnection,
+        ToolCard as ToolCard,
+    )
     from taoloop.core.events import Event as Event
-    from taoloop.core.journal_connection import JournalConnection as JournalConnection
     from taoloop.core.trace import Trace as Trace
     from taoloop.errors import TaoError as TaoError, ToolError as ToolError
     from taoloop.journals.memory import MemoryJournal as MemoryJournal
@@ -41,9 +45,8 @@ __getattr__, __dir__, __all__ = lazy_exports(
     globals(),
     {
         "taoloop.core.agent_spec": "Limits",
-        "taoloop.core.cards.tool_card": "ErrorCard ExampleCard ToolCard",
+        "taoloop.core.cards.tool_card": "ErrorCard ExampleCard JournalConnection ToolCard",
         "taoloop.core.events": "Event",
-        "taoloop.core.journal_connection": "JournalConnection",
         "taoloop.core.trace": "Trace",
         "taoloop.errors": "TaoError ToolError",
         "taoloop.journals.memory": "MemoryJournal",

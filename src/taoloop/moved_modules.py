@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 MOVED_MODULES = {
     "taoloop.core.chain": "taoloop.core.stored_events",
-    "taoloop.core.connection": "taoloop.core.journal_connection",
+    "taoloop.core.connection": "taoloop.core.cards.tool_card",
     "taoloop.core.limits": "taoloop.core.agent_spec",
     "taoloop.core.lint": "taoloop.core.cards.card_lint",
     "taoloop.core.redact": "taoloop.core.redaction.redactor",

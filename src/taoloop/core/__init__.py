@@ -13,7 +13,12 @@ from taoloop.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from taoloop.core.agent_spec import AgentSpec as AgentSpec, Limits as Limits
     from taoloop.core.cards.card_lint import Finding as Finding, lint as lint
-    from taoloop.core.cards.tool_card import ErrorCard as ErrorCard, ExampleCard as ExampleCard, ToolCard as ToolCard
+    from taoloop.core.cards.tool_card import (
+        ErrorCard as ErrorCard,
+        ExampleCard as ExampleCard,
+        JournalConnection as JournalConnection,
+        ToolCard as ToolCard,
+    )
     from taoloop.core.decision import Act as Act, Answer as Answer, Call as Call, Problem as Problem
     from taoloop.core.effects import ModelRequest as ModelRequest
     from taoloop.core.events import (
@@ -46,7 +51,6 @@ if TYPE_CHECKING:
         Undoing as Undoing,
         Verdict as Verdict,
     )
-    from taoloop.core.journal_connection import JournalConnection as JournalConnection
     from taoloop.core.message import (
         Delta as Delta,
         Message as Message,
@@ -79,14 +83,13 @@ __getattr__, __dir__, __all__ = lazy_exports(
     {
         "taoloop.core.agent_spec": "AgentSpec Limits",
         "taoloop.core.cards.card_lint": "Finding lint",
-        "taoloop.core.cards.tool_card": "ErrorCard ExampleCard ToolCard",
+        "taoloop.core.cards.tool_card": "ErrorCard ExampleCard JournalConnection ToolCard",
         "taoloop.core.decision": "Act Answer Call Problem",
         "taoloop.core.effects": "ModelRequest",
         "taoloop.core.events": "ActionRequested ActionStarted ApprovalGiven ApprovalRefused Compacted Compensated "
         "DoubtSettled Event Fact Fault Finished InDoubt LimitReached ModelErred ModelReplied Noted "
         "Observed Paused Pinned ReadDropped ReplyRejected Resumed RunStarted Source Status Undo "
         "Undoing Verdict",
-        "taoloop.core.journal_connection": "JournalConnection",
         "taoloop.core.message": "Delta Message ModelReply ToolCallText Usage",
         "taoloop.core.policy": "Policy Rule",
         "taoloop.core.prompts": "PromptSet",

@@ -31,7 +31,7 @@ from taoloop.runtime.engine.clock import Clock, SystemClock, new_nonce
 from taoloop.runtime.result import Result
 from taoloop.runtime.runner import Listener
 from taoloop.strategies import Strategy
-from taoloop.strategies.single_call import SINGLE_CALL, decision_of, task_of
+from taoloop.strategies.planned_calls import SINGLE_CALL, decision_of, task_of
 from taoloop.tools.tool import Tool
 
 if TYPE_CHECKING:

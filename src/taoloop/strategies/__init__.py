@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from taoloop.errors import UnknownName
 from taoloop.strategies.base import Strategy
+from taoloop.strategies.planned_calls import SINGLE_CALL, UNDO
 from taoloop.strategies.react import LoopStrategy
-from taoloop.strategies.single_call import SINGLE_CALL
-from taoloop.strategies.undo import UNDO
 
 REACT = LoopStrategy(name="react", acts=True, reasons=True)
 """Reason, act, observe, until the answer: the default."""

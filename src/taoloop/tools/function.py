@@ -28,8 +28,7 @@ import typing_extensions
 from pydantic import ConfigDict, PydanticSchemaGenerationError, PydanticUserError, TypeAdapter, ValidationError
 from pydantic.errors import PydanticInvalidForJsonSchema
 
-from taoloop.core.cards.tool_card import Approval, ErrorCard, ExampleCard, Tier, ToolCard
-from taoloop.core.journal_connection import JournalConnection
+from taoloop.core.cards.tool_card import Approval, ErrorCard, ExampleCard, JournalConnection, Tier, ToolCard
 from taoloop.core.text import lazy_pattern
 from taoloop.errors import ToolDefinitionError
 from taoloop.tools.json_schema import without_titles

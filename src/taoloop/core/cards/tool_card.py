@@ -1,12 +1,12 @@
-"""Tool cards: the contract of a tool, separate from the code behind it."""
+"""Tool cards: the contract of a tool, separate from the code behind it; and what a transactional tool writes with."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, cast
+from typing import Any, Literal, Protocol, cast
 
 from taoloop.core.words import name_words
 from taoloop.errors import ToolDefinitionError
@@ -306,3 +306,45 @@ def _is_address(name: str, rule: Any, depth: int = 0) -> bool:
     for key in ("anyOf", "oneOf", "allOf", "prefixItems"):
         inner += [("", part) for part in rule[key]] if isinstance(rule.get(key), list) else []
     return any(_is_address(part, subrule, depth + 1) for part, subrule in inner)
+
+
+class ResultRows(Protocol):
+    """The result of a statement."""
+
+    @property
+    def rowcount(self) -> int:
+        """How many rows it changed; -1 where it changed none."""
+        ...
+
+    @property
+    def lastrowid(self) -> int | None:
+        """The row that it inserted last."""
+        ...
+
+    def fetchone(self) -> Any:
+        """The next row, or None."""
+        ...
+
+    def fetchall(self) -> list[Any]:
+        """The remaining rows."""
+        ...
+
+    def __iter__(self) -> Iterator[Any]:
+        """The remaining rows, one by one."""
+        ...
+
+
+class JournalConnection(Protocol):
+    """A connection to the journal's own database, inside the transaction that stores the outcome of the call.
+
+    What is written through it exists exactly if the outcome does. The transaction is the journal's: it cannot be ended
+    from here, and the journal's own tables cannot be changed. It blocks every other run, so be quick.
+    """
+
+    def execute(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> ResultRows:
+        """Run one statement."""
+        ...
+
+    def executemany(self, sql: str, parameters: Iterable[Sequence[Any] | Mapping[str, Any]]) -> ResultRows:
+        """Run one statement with each of the parameters."""
+        ...

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
+from taoloop.core.cards.tool_card import JournalConnection
 from taoloop.core.events import Event
-from taoloop.core.journal_connection import JournalConnection
 from taoloop.errors import FenceLost, ToolError
 from taoloop.journals.base import Artifact, Lease
 from taoloop.journals.sqlite.batch import Batch, encode, look_up

@@ -42,7 +42,7 @@ from taoloop.runtime.result import Result
 from taoloop.runtime.runner import Listener
 from taoloop.runtime.texts import TEXTS
 from taoloop.runtime.tool_call_run import NO_LIMITS, bind_without_model, with_rule
-from taoloop.strategies.undo import PLAN, UNDO, call_of, number_of
+from taoloop.strategies.planned_calls import PLAN, UNDO, call_of, number_of
 from taoloop.tools.tool import Tool
 
 UndoListener = Callable[[str, Undo | None, Event], None]

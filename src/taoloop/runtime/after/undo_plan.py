@@ -24,7 +24,7 @@ from taoloop.journals.base import Journal
 from taoloop.runtime.agent_settings import AgentSettings
 from taoloop.runtime.bound_agent import BoundAgent, bind
 from taoloop.runtime.texts import TEXTS
-from taoloop.strategies.undo import call_of
+from taoloop.strategies.planned_calls import call_of
 from taoloop.tools.tool import Tool
 
 UndoStatus = Literal["undo", "undone", "cannot", "unknown", "skipped", "elsewhere"]
