@@ -1,11 +1,12 @@
-"""What a strategy asks the runtime to do: a closed union; and the question to a model that one of them contains."""
+"""What a strategy asks the runtime to do: a closed union, with the question to a model that one of them contains."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
+from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Act
 from taoloop.core.events import Fact, Finished
@@ -122,3 +123,16 @@ class Finish:
 
 
 Effect = CallModel | RequestCalls | RunTools | ProbeCalls | AskPerson | Record | Finish
+
+
+class Strategy(Protocol):
+    """A pure function from the trace to the next effect. The same trace always gives the same effect."""
+
+    @property
+    def name(self) -> str:
+        """The name that agents choose it by."""
+        ...
+
+    def next(self, agent: AgentSpec, trace: Trace) -> Effect:
+        """The next effect. `trace` is not finished."""
+        ...

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from taoloop.runtime.after.undo_plan import PlannedUndo as PlannedUndo, UndoPlan as UndoPlan
     from taoloop.runtime.agent import Agent as Agent
     from taoloop.runtime.agent_settings import AgentSettings as AgentSettings
-    from taoloop.runtime.approvals.in_doubt import settle_doubt as settle_doubt
     from taoloop.runtime.approvals.inbox import (
         AnswerRecorded as AnswerRecorded,
         PendingApproval as PendingApproval,
         add_note as add_note,
         answer_approval as answer_approval,
         pending_approvals as pending_approvals,
+        settle_doubt as settle_doubt,
     )
     from taoloop.runtime.approvals.request import (
         ApprovalAnswer as ApprovalAnswer,
@@ -47,8 +47,8 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "taoloop.runtime.after.undo_plan": "PlannedUndo UndoPlan",
         "taoloop.runtime.agent": "Agent",
         "taoloop.runtime.agent_settings": "AgentSettings",
-        "taoloop.runtime.approvals.in_doubt": "settle_doubt",
-        "taoloop.runtime.approvals.inbox": "AnswerRecorded PendingApproval add_note answer_approval pending_approvals",
+        "taoloop.runtime.approvals.inbox": "AnswerRecorded PendingApproval add_note answer_approval pending_approvals "
+        "settle_doubt",
         "taoloop.runtime.approvals.request": "ApprovalAnswer ApprovalRequest Approver Settling",
         "taoloop.runtime.chat": "Chat",
         "taoloop.runtime.engine.clock": "Clock",

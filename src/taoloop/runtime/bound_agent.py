@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from taoloop.core.agent_spec import AgentSpec, Limits
 from taoloop.core.cards.tool_card import Tier
 from taoloop.core.cards.tool_search import CALL_TOOL, DESCRIBE_TOOL, FIND_TOOL
-from taoloop.core.events import Event, ModelReplied, Resumed, RunStarted
+from taoloop.core.events import Event, Fact, ModelReplied, Resumed, RunStarted
 from taoloop.core.handles import READER
 from taoloop.core.message import Message
 from taoloop.core.policy import Policy, plain_policy, with_pin
@@ -345,12 +345,11 @@ class BoundAgent:
         """
         require_transactions(journal, self.toolbox)
         lease = await getattr(journal, "begin", journal.create)(trace.run_id)  # one with the first append, if it can
+        facts = (started,) if decision is None else (started, decision)
         with run_lock(journal, lease):
-            runner = self._runner(trace, lease, journal, listener, on_delta, started.agent, approver, redactor)
-            runner.note(started)
-            if decision is not None:
-                runner.note(decision)
-            return await self._finish(runner)
+            return await self._drive(
+                trace, lease, journal, listener, on_delta, started.agent, approver, redactor, facts
+            )
 
     async def continue_run(
         self,
@@ -380,9 +379,8 @@ class BoundAgent:
                 trace.append(event)
             if trace.status == "completed":  # by another process, a moment ago
                 raise RunNotResumable(f"Run {trace.run_id} is completed.", hint="Start a new run.")
-            runner = self._runner(trace, lease, journal, listener, on_delta, trace.agent, approver, redactor)
-            runner.note(Resumed(limits=limits, approved_tiers=approved_tiers))
-            return await self._finish(runner)
+            facts = (Resumed(limits=limits, approved_tiers=approved_tiers),)
+            return await self._drive(trace, lease, journal, listener, on_delta, trace.agent, approver, redactor, facts)
 
     def result_of(self, trace: Trace) -> Result:
         """The result of a run that is finished or waits, with its answer as a value where it has an output type."""
@@ -390,14 +388,7 @@ class BoundAgent:
         validator = self._validator_of(trace.agent) if result.answer is not None else None
         return result if validator is None else replace(result, output=validator.value(result.answer or ""))
 
-    async def _finish(self, runner: Runner) -> Result:
-        await runner.advance()
-        result = self.result_of(runner.trace)
-        if result.status == "completed":
-            self.model.check_used(runner.trace.model_calls)
-        return result
-
-    def _runner(
+    async def _drive(
         self,
         trace: Trace,
         lease: Lease,
@@ -407,10 +398,12 @@ class BoundAgent:
         spec: AgentSpec,
         approver: Approver | None,
         redactor: Redactor | None,
-    ) -> Runner:
+        facts: Sequence[Fact],
+    ) -> Result:
+        """Drive a run from the first facts of this process to its end, or until it waits."""
         validator = self._validator_of(spec)
         check = validator.check if validator is not None else None
-        return Runner(
+        runner = Runner(
             trace,
             lease,
             journal=journal,
@@ -427,6 +420,13 @@ class BoundAgent:
             redactor=self.redactor if redactor is None else redactor.merged_with(self.redactor),
             handles=_handle_resolver(spec, trace, journal, self.model, check),
         )
+        for fact in facts:
+            runner.note(fact)
+        await runner.advance()
+        result = self.result_of(trace)
+        if result.status == "completed":
+            self.model.check_used(trace.model_calls)
+        return result
 
     def _strategy_of(self, trace: Trace) -> Strategy:
         """The strategy that the run began with; the agent's own may be one that is not registered."""

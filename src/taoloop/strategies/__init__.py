@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from taoloop.core.effects import Strategy
 from taoloop.errors import UnknownName
-from taoloop.strategies.base import Strategy
 from taoloop.strategies.planned_calls import SINGLE_CALL, UNDO
 from taoloop.strategies.react import LoopStrategy
 

@@ -1,7 +1,7 @@
 """The strategies of runs whose calls are decided in advance: one call that a host asked for, and the plan of an undo.
 
-No model is asked. Each call is recorded as a decision, and is treated like any other from there on: judged, put before a
-person, recorded before it runs, settled after a crash.
+No model is asked. Each call is recorded as a decision, and is treated like any other from there on: judged, put before
+a person, recorded before it runs, settled after a crash.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ from taoloop.dialects.conversation import Conversation
 from taoloop.errors import ConfigError, ToolDefinitionError, ToolTimeout
 from taoloop.journals.base import Journal
 from taoloop.runtime.after.replay import replay
-from taoloop.runtime.approvals.in_doubt import settle_doubt
+from taoloop.runtime.approvals.inbox import settle_doubt
 from taoloop.runtime.result import Result
 from taoloop.testing import FakeClock
 from taoloop.tools.tool import ToolContext

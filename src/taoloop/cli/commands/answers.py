@@ -27,8 +27,8 @@ from taoloop.dialects.parsing.strict_json import NotJsonError, loads
 from taoloop.errors import ConfigError, NotWaiting
 from taoloop.journals.base import Journal
 from taoloop.journals.sqlite.journal import SqliteJournal
-from taoloop.runtime.approvals.in_doubt import describe_doubt, settle_doubt
-from taoloop.runtime.approvals.inbox import AnswerRecorded, add_note, answer_approval, outermost_run_id
+from taoloop.runtime.approvals.in_doubt import describe_doubt
+from taoloop.runtime.approvals.inbox import AnswerRecorded, add_note, answer_approval, outermost_run_id, settle_doubt
 from taoloop.runtime.approvals.request import ApprovalAnswer, Settling, unanswered_calls
 
 

@@ -194,8 +194,8 @@ class _Branch:
 
     def copy(self) -> None:
         """Copy the events before the fork, with what is edited among them."""
-        outcomes, rewritten = self._edited_outcomes(), self._reply_to_rewrite()
-        events = self._copied_events()
+        outcomes, events = self._edited_outcomes(), self._copied_events()
+        rewritten = self._reply_to_rewrite()
         if self.edits.task is not None:
             events = self._drop_pins(events)
         for event in events:
@@ -308,14 +308,13 @@ class _Branch:
         """The reply whose thought is edited, where its decision stays."""
         if self.edits.thought is None or self.edits.decision is not None or not self.edits.keeps_step:
             return None
-        self._copied_events()  # refuses a step that is not there
         return self.original.steps[self.at - 1].replies[-1]
 
     def _rewrite(self, event: Event, reply: ModelReplied) -> None:
         decision = reply.decision
         assert decision is not None  # noqa: S101  # such a step is refused before
         thought = self.edits.thought or ""
-        [written] = self._write_decision(replace(decision, reason=thought), reply.latency_s)
+        written = self._write_decision(replace(decision, reason=thought), reply.latency_s)
         self.add(event.at, replace(written, usage=reply.usage, cost_usd=reply.cost_usd))
 
     def decide(self, now: float, decision: Act | Answer) -> None:
@@ -325,9 +324,9 @@ class _Branch:
             if not isinstance(effect, Record):
                 break
             self.add(now, *effect.facts)
-        self.add(now, *self._write_decision(decision, 0.0))
+        self.add(now, self._write_decision(decision, 0.0))
 
-    def _write_decision(self, decision: Act | Answer, latency_s: float) -> list[ModelReplied]:
+    def _write_decision(self, decision: Act | Answer, latency_s: float) -> ModelReplied:
         """The reply that holds the decision, in the dialect of the run; it must parse back to exactly that."""
         trace = self.trace
         effect = self.strategy.next(trace.agent, trace)
@@ -346,7 +345,7 @@ class _Branch:
                 f"The dialect {trace.agent.dialect!r} cannot express the edited decision. {wrong}".strip(),
                 hint="An answer of the dialect native has no thought; an answer must fit the output schema.",
             )
-        return [replied]
+        return replied
 
     def _edited_outcomes(self) -> dict[str, EditedObservation]:
         """The edited outcomes by the ids of their calls, each of them one that ran."""
@@ -403,18 +402,12 @@ class _Branch:
 
     def require_replay(self) -> None:
         """Refuse a fork whose copied steps would be decided differently under the edit: it could not be replayed."""
-        if self.edits.task is None and self.edits.instructions is None:
-            return
-        try:
-            differing = next((event.recorded for event in replay(self.trace) if not event.same), None)
-        except (ReplayDiverged, IllegalEvent):
-            differing = self.trace.events[0]
-        if differing is None or _cannot_replay(self.original):
-            return
-        raise ConfigError(
-            f"The steps before {self.at} cannot be copied: they follow from a prompt that the edit changes.",
-            hint="Fork at an earlier step, or at step 1.",
-        )
+        prompt_is_edited = self.edits.task is not None or self.edits.instructions is not None
+        if prompt_is_edited and not _can_replay(self.trace) and _can_replay(self.original):
+            raise ConfigError(
+                f"The steps before {self.at} cannot be copied: they follow from a prompt that the edit changes.",
+                hint="Fork at an earlier step, or at step 1.",
+            )
 
 
 def _redact_edits(edits: Edits, redactor: Redactor) -> Edits:
@@ -439,12 +432,12 @@ def _narrow_permission(fact: Fact) -> Fact:
     return fact
 
 
-def _cannot_replay(original: Trace) -> bool:
-    """Whether the original cannot be replayed itself (an earlier version): then a difference proves nothing."""
+def _can_replay(trace: Trace) -> bool:
+    """Whether a run decides again as it did; one of an earlier version may not, so its differences prove nothing."""
     try:
-        return not all(event.same for event in replay(original))
+        return all(event.same for event in replay(trace))
     except (ReplayDiverged, IllegalEvent):
-        return True
+        return False
 
 
 def _phase_text(trace: Trace) -> str:

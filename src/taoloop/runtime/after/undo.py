@@ -42,7 +42,7 @@ from taoloop.runtime.result import Result
 from taoloop.runtime.runner import Listener
 from taoloop.runtime.texts import TEXTS
 from taoloop.runtime.tool_call_run import NO_LIMITS, bind_without_model, with_rule
-from taoloop.strategies.planned_calls import PLAN, UNDO, call_of, number_of
+from taoloop.strategies.planned_calls import PLAN, UNDO, number_of, plan_of
 from taoloop.tools.tool import Tool
 
 UndoListener = Callable[[str, Undo | None, Event], None]
@@ -139,30 +139,21 @@ async def undo(
         RunHeld: a process is at work on the run, on one inside or around it, or on an undo of it.
         JournalError: the journal cannot keep the trace.
     """
-    session = _UndoSession(agent, journal, run_id, tools, approver, on_event, take_over)
-    try:
-        return await _undo(session, to_step, skip, again, agreed)
-    finally:
-        session.release()
-
-
-async def _undo(
-    session: _UndoSession, to_step: int, skip: Collection[str], again: Collection[str], agreed: UndoPlan | None
-) -> UndoResult:
-    agent, journal, run_id, tools = session.agent, session.journal, session.run_id, session.tools
     plan = await plan_undo(agent, journal, run_id, to_step=to_step, skip=skip, again=again, tools=tools)
     before = agreed or plan
     _require_agreed(before, plan)
-    if plan.todo or await session.has_open_undo():
-        await session.settle(await session.lock_runs(plan))
+    session = _UndoSession(agent, journal, run_id, tools, approver, on_event, take_over)
+    with session.locks:
+        if plan.todo or any(map(is_open, await undos_of(journal, run_id))):
+            await session.settle(await session.lock_runs(plan))
+            tree = await session.load_current_tree()
+            plan = await make_plan(journal, tree, run_id, to_step, skip=skip, again=again)
+            _require_agreed(before, plan)
+            if plan.todo and session.may_continue:
+                await session.carry_out(plan)
         tree = await session.load_current_tree()
-        plan = await make_plan(journal, tree, run_id, to_step, skip=skip, again=again)
-        _require_agreed(before, plan)
-        if plan.todo and session.may_continue:
-            await session.carry_out(plan)
-    tree = await session.load_current_tree()
-    await session.note_outcomes(tree)
-    now = await make_plan(journal, tree, run_id, to_step, skip=skip)
+        await session.note_outcomes(tree)
+        now = await make_plan(journal, tree, run_id, to_step, skip=skip)
     return UndoResult(before=before, now=now, runs=tuple(session.results))
 
 
@@ -200,8 +191,8 @@ class _UndoSession:
     on_event: UndoListener | None
     take_over: bool
     results: list[Result] = field(default_factory=list)
+    locks: ExitStack = field(default_factory=ExitStack)  # once it is closed, other workers may resume the runs
     _acquired: dict[str, tuple[Trace, Lease]] = field(default_factory=dict)
-    _locks: ExitStack = field(default_factory=ExitStack)
 
     async def load_current_tree(self) -> RunTree:
         """The runs as they are in the journal now."""
@@ -211,10 +202,6 @@ class _UndoSession:
     def may_continue(self) -> bool:
         """Whether nothing that was started before failed: what follows may depend on it."""
         return not self.results or self.results[-1].status in ("completed", "stopped")
-
-    async def has_open_undo(self) -> bool:
-        """Whether an earlier undo of this run is not over."""
-        return any(map(is_open, await undos_of(self.journal, self.run_id)))
 
     async def lock_runs(self, plan: UndoPlan) -> RunTree:
         """Acquire every run that is to be undone: from here on no other worker can resume it."""
@@ -228,13 +215,9 @@ class _UndoSession:
     async def _lock(self, run_id: str) -> tuple[Trace, Lease]:
         if run_id not in self._acquired:
             lease = await acquire_run(self.journal, run_id, at=None, take_over=self.take_over)
-            self._locks.enter_context(run_lock(self.journal, lease))  # nobody resumes it meanwhile
+            self.locks.enter_context(run_lock(self.journal, lease))  # nobody resumes it meanwhile
             self._acquired[run_id] = Trace(run_id, await self.journal.load(run_id)), lease
         return self._acquired[run_id]
-
-    def release(self) -> None:
-        """Let other workers resume the runs."""
-        self._locks.close()
 
     async def _require_no_other_undo(self, tree: RunTree) -> None:
         """Refuse while another undo has a run in common: both could compensate one call."""
@@ -260,7 +243,7 @@ class _UndoSession:
                 continue
             if any(call.attempts for call in undo.pending.values()):
                 driver = self._bound_agent(tree, self._tools_of(undo, tree))
-                listener = self._listener(undo.run_id, undo.started.undoes if undo.started is not None else None)
+                listener = self._listener(undo.run_id, plan_of(undo))
                 self.results.append(
                     await driver.continue_run(
                         self.journal,
@@ -282,9 +265,8 @@ class _UndoSession:
 
     def _tools_of(self, undo: Trace, tree: RunTree) -> dict[str, Tool]:
         """The tools of an undo that an earlier process started."""
-        plan = undo.started.undoes if undo.started is not None else None
         tools: dict[str, Tool] = {}
-        for entry in plan.plan if plan is not None else ():
+        for entry in plan_of(undo):
             node = tree.nodes.get(entry.run_id)
             if node is not None and (tool := tree.tool(node, entry.call.tool.removeprefix(node.prefix))) is not None:
                 tools[entry.call.tool] = tool.with_card(name=entry.call.tool)
@@ -295,18 +277,20 @@ class _UndoSession:
         tree = await self.load_current_tree()
         number = len(tree.undos[self.run_id]) + 1
         trace = Trace(undo_id(self.run_id, number))
-        started = self._started(tree, plan)
-        listener = _OutcomeListener(self, started.undoes, self._listener(trace.run_id, started.undoes), trace.run_id)
+        entries = tuple(
+            Undo(run_id=item.run_id, call_id=item.call_id, call=item.call) for item in plan.todo if item.call
+        )
+        started = self._started(tree, plan, entries)
+        listener = _OutcomeListener(self, entries, self._listener(trace.run_id, entries), trace.run_id)
         driver = self._bound_agent(tree, plan.tools)
         async with listener:
             result = await driver.start(self.journal, trace, started, listener=listener, approver=self._approve)
         self.results.append(result)
 
-    def _started(self, tree: RunTree, plan: UndoPlan) -> RunStarted:
+    def _started(self, tree: RunTree, plan: UndoPlan, entries: tuple[Undo, ...]) -> RunStarted:
         undone = tree.nodes[self.run_id].trace
         spec = undone.agent
         cards = tuple(tool.card for tool in plan.tools.values())
-        todo = tuple(Undo(run_id=item.run_id, call_id=item.call_id, call=item.call) for item in plan.todo if item.call)
         return RunStarted(
             task=TEXTS.text(
                 spec.language, "undo_to_step" if plan.to_step else "undo_all", run_id=self.run_id, step=plan.to_step
@@ -327,7 +311,7 @@ class _UndoSession:
             ),
             nonce=new_nonce(),
             tainted=True,
-            undoes=Undoing(run_id=self.run_id, to_step=plan.to_step, plan=todo),
+            undoes=Undoing(run_id=self.run_id, to_step=plan.to_step, plan=entries),
         )
 
     async def _approve(self, request: ApprovalRequest) -> ApprovalAnswer | bool | None:
@@ -353,14 +337,14 @@ class _UndoSession:
         ]
         return bind_without_model(self.agent, PLAN, UNDO, tuple(tools.values()), rules)
 
-    def _listener(self, run_id: str, plan: Undoing | None) -> Listener | None:
+    def _listener(self, run_id: str, plan: tuple[Undo, ...]) -> Listener | None:
         on_event = self.on_event
-        if on_event is None or plan is None:
+        if on_event is None:
             return None
 
         def listen(event: Event) -> None:
             call_id = getattr(event.fact, "call_id", None)
-            on_event(run_id, None if call_id is None else plan.plan[number_of(call_id)], event)
+            on_event(run_id, None if call_id is None else plan[number_of(call_id)], event)
 
         return listen
 
@@ -368,18 +352,10 @@ class _UndoSession:
 
     async def note_outcomes(self, tree: RunTree) -> None:
         """Note the outcome of each compensation in the run that it undoes, unless it is noted there."""
-        for undo in tree.all_undos:
-            plan = undo.started.undoes if undo.started is not None else None
-            for number, entry in enumerate(plan.plan if plan is not None else ()):
-                call, by = undo.calls.get(call_of(number)), f"{undo.run_id}:{call_of(number)}"
-                node = tree.nodes.get(entry.run_id)
-                if (
-                    call is not None
-                    and call.observed is not None
-                    and node is not None
-                    and not _is_noted(node.trace, by)
-                ):
-                    await self.note_outcome(entry, by, call.observed)
+        for by, entry, call in tree.compensations:
+            node = tree.nodes.get(entry.run_id)
+            if call.observed is not None and node is not None and not _is_noted(node.trace, by):
+                await self.note_outcome(entry, by, call.observed)
 
     async def note_outcome(self, entry: Undo, by: str, observed: Observed) -> None:
         """Note the outcome of one compensation in the run that it undoes, unless it is noted there."""
@@ -413,7 +389,7 @@ def _is_noted(trace: Trace, by: str) -> bool:
 class _OutcomeListener:
     """A listener of the run that undoes: it notes each outcome in the run that is undone."""
 
-    def __init__(self, session: _UndoSession, plan: Undoing | None, listener: Listener | None, run_id: str) -> None:
+    def __init__(self, session: _UndoSession, plan: tuple[Undo, ...], listener: Listener | None, run_id: str) -> None:
         self._session, self._plan, self._listener, self._run_id = session, plan, listener, run_id
         self._queue: asyncio.Queue[Observed | None] = asyncio.Queue()
         self._task: asyncio.Task[None] | None = None
@@ -435,9 +411,8 @@ class _OutcomeListener:
 
     async def _note(self) -> None:
         while (observed := await self._queue.get()) is not None:
-            if self._plan is not None:
-                entry = self._plan.plan[number_of(observed.call_id)]
-                await self._session.note_outcome(entry, f"{self._run_id}:{observed.call_id}", observed)
+            entry = self._plan[number_of(observed.call_id)]
+            await self._session.note_outcome(entry, f"{self._run_id}:{observed.call_id}", observed)
 
 
 def _only_denials(rule: CodeRule) -> CodeRule:

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Call
-from taoloop.core.events import ActionStarted, Compensated, Observed
+from taoloop.core.events import ActionStarted, Compensated, Observed, Undo
 from taoloop.core.redaction.redactor import contains_redaction
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import CallView
@@ -24,7 +24,7 @@ from taoloop.journals.base import Journal
 from taoloop.runtime.agent_settings import AgentSettings
 from taoloop.runtime.bound_agent import BoundAgent, bind
 from taoloop.runtime.texts import TEXTS
-from taoloop.strategies.planned_calls import call_of
+from taoloop.strategies.planned_calls import call_of, plan_of
 from taoloop.tools.tool import Tool
 
 UndoStatus = Literal["undo", "undone", "cannot", "unknown", "skipped", "elsewhere"]
@@ -133,9 +133,12 @@ class RunTree:
     """Compensations that are not among the agents' tools, by name."""
 
     @property
-    def all_undos(self) -> Iterator[Trace]:
-        """Every run that undid something here."""
-        return (trace for traces in self.undos.values() for trace in traces)
+    def compensations(self) -> Iterator[tuple[str, Undo, CallView]]:
+        """Every call that was to undo something here, as `RUN_ID:CALL_ID`, with its entry in the plan."""
+        for undo in (trace for traces in self.undos.values() for trace in traces):
+            for number, entry in enumerate(plan_of(undo)):
+                if (call := undo.calls.get(call_of(number))) is not None:
+                    yield f"{undo.run_id}:{call_of(number)}", entry, call
 
     def tool(self, node: RunNode, name: str) -> Tool | None:
         """The code behind a compensation of a run's calls: the agent's own tool, one that was given, or a built-in."""
@@ -237,22 +240,18 @@ def attempts(tree: RunTree) -> dict[tuple[str, str], Attempt]:
         for event in node.trace.events:
             if isinstance(event.fact, Compensated) and event.fact.ok:
                 last_attempts[node.trace.run_id, event.fact.call_id] = Attempt("done", event.fact.by_call_id)
-    for undo in tree.all_undos:
-        plan = undo.started.undoes if undo.started is not None else None
-        for number, entry in enumerate(plan.plan if plan is not None else ()):
-            key, call = (entry.run_id, entry.call_id), undo.calls.get(call_of(number))
-            if call is None or (key in last_attempts and last_attempts[key].how == "done"):
-                continue
-            by = f"{undo.run_id}:{call.requested.call_id}"
-            observed = call.observed
-            if observed is None:
-                if call.attempts:
-                    last_attempts[key] = Attempt("open", by)
-            elif observed.ok:
-                last_attempts[key] = Attempt("done", by)
-            else:
-                unclear = observed.error is not None and observed.error.code in UNCLEAR
-                last_attempts[key] = Attempt("unclear" if unclear else "failed", by, observation_text(observed))
+    for by, entry, call in tree.compensations:
+        key, observed = (entry.run_id, entry.call_id), call.observed
+        if key in last_attempts and last_attempts[key].how == "done":
+            continue
+        if observed is None:
+            if call.attempts:
+                last_attempts[key] = Attempt("open", by)
+        elif observed.ok:
+            last_attempts[key] = Attempt("done", by)
+        else:
+            unclear = observed.error is not None and observed.error.code in UNCLEAR
+            last_attempts[key] = Attempt("unclear" if unclear else "failed", by, observation_text(observed))
     return last_attempts
 
 

@@ -9,15 +9,13 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from taoloop.core.events import DoubtSettled, Event, Fact, InDoubt
-from taoloop.core.redaction.redactor import Redactor, contains_redaction
+from taoloop.core.events import DoubtSettled
+from taoloop.core.redaction.redactor import contains_redaction
 from taoloop.core.trace import Trace
-from taoloop.core.views.steps import NO_OUTCOME, PROBE, TIMED_OUT, CallView
-from taoloop.errors import ConfigError, TaoError, ToolTimeout
-from taoloop.journals.base import Journal
-from taoloop.runtime.approvals.request import SETTLINGS, ApprovalRequest, Approver, Settling, ask
-from taoloop.runtime.engine.clock import Clock, SystemClock, within
-from taoloop.runtime.engine.redaction import redactor_for
+from taoloop.core.views.steps import PROBE, TIMED_OUT, CallView
+from taoloop.errors import TaoError, ToolTimeout
+from taoloop.runtime.approvals.request import ApprovalRequest, Approver, Settling, ask
+from taoloop.runtime.engine.clock import Clock, within
 from taoloop.runtime.engine.stdout_capture import capture_output
 from taoloop.runtime.engine.tool_execution import (
     Clean,
@@ -101,10 +99,11 @@ async def ask_person(approver: Approver, trace: Trace, call: CallView) -> DoubtS
     if answer is None:
         return None
     how: Settling = answer.settle or ("happened" if answer.approved is True else "leave")
-    return _settled_by(requested.call_id, how, answer.by, answer.note)
+    return settled_by(requested.call_id, how, answer.by, answer.note)
 
 
-def _settled_by(call_id: str, how: Settling, by: str, note: str) -> DoubtSettled:
+def settled_by(call_id: str, how: Settling, by: str, note: str) -> DoubtSettled:
+    """What a person says about a call in doubt, as a fact."""
     by = "user" if by in ("", PROBE) else by  # nobody may pass for the probe
     return DoubtSettled(call_id=call_id, happened=_HAPPENED[how], by=by, note=note)
 
@@ -118,72 +117,6 @@ def describe_doubt(trace: Trace, call: CallView) -> str:
     if call.settled is not None and call.settled.note:
         text = TEXTS.text(language, "doubt_probed", text=text, note=call.settled.note)
     return text
-
-
-async def settle_doubt(
-    journal: Journal,
-    run_id: str,
-    call_id: str,
-    how: Settling,
-    *,
-    by: str = "user",
-    note: str = "",
-    clock: Clock | None = None,
-    redactor: Redactor | None = None,
-) -> Trace:
-    """Record what a person says about a call in doubt; the run continues from there when it is resumed.
-
-    The run is acquired, so no process may be at work on it. Returns its trace as it is then. `clock` is by default the
-    machine's, `redactor` that of this process's environment.
-
-    Raises:
-        RunNotFound: the journal has no such run.
-        ConfigError: no call of this id is in doubt, a call to be repeated may be under way, or `how` is unknown.
-        FenceLost: a process resumed the run at this moment.
-    """
-    if how not in SETTLINGS:
-        raise ConfigError(f"{how!r} does not settle a call in doubt.", hint=f"Give one of: {', '.join(SETTLINGS)}.")
-    clock, redactor = clock or SystemClock(), redactor if redactor is not None else redactor_for(None, ())
-    before = Trace(run_id, await journal.load(run_id))
-    _require_ended(before, _require_doubt(before, call_id), how, clock.now())
-    lease = await journal.acquire(run_id, at=len(before))
-    trace = Trace(run_id, await journal.load(run_id))
-    call = _require_doubt(trace, call_id)
-    facts: list[Fact] = [_settled_by(call_id, how, by, note)]
-    if call.doubt is None:  # its process died, and nobody has recorded that yet
-        facts.insert(0, InDoubt(call_id=call_id, reason=NO_OUTCOME))
-    events: list[Event] = []
-    for fact in facts:
-        event = Event(len(trace), clock.now(), redactor.fact(fact))
-        trace.append(event)
-        events.append(event)
-    await journal.append(lease, events)
-    return trace
-
-
-def _require_doubt(trace: Trace, call_id: str) -> CallView:
-    call = trace.pending.get(call_id)
-    if trace.finished is None and call is not None and call.attempts:
-        settled = call.settled
-        if settled is None or (settled.by == PROBE and settled.happened is None):
-            return call
-    if trace.finished is not None:
-        hint = "The run is over; a run that was stopped asks when it is resumed."
-    else:
-        open_calls = [open_id for open_id, view in trace.pending.items() if view.attempts]
-        hint = f"Calls in doubt: {', '.join(open_calls) or 'none'}."
-    raise ConfigError(f"Run {trace.run_id}: {call_id} is not in doubt.", hint=hint)
-
-
-def _require_ended(trace: Trace, call: CallView, how: Settling, now: float) -> None:
-    """Refuse to repeat a call that a live process may still be running: nobody recorded that it is in doubt."""
-    card = trace.card(call.requested.tool)
-    left_s = (call.started_at or 0.0) + (card.timeout_s if card is not None else 0.0) - now
-    if how == "repeat" and call.doubt is None and trace.paused is None and left_s > 0:
-        raise ConfigError(
-            f"Run {trace.run_id}: {call.requested.call_id} may still be under way, for another {left_s:.0f} s.",
-            hint="Wait, or, if no process has the run any more, resume it first: it then asks about the call.",
-        )
 
 
 def _timeout_error(timeout_s: float | None) -> ToolTimeout:

@@ -1,4 +1,4 @@
-"""Answers to a waiting run from any process: approvals, refusals and notes.
+"""Answers to a run from any process: approvals, refusals, notes, and what became of a call in doubt.
 
 The run's process may have ended days ago. An answer is written into the trace under a lease of its own, and takes
 effect once the run is resumed.
@@ -14,11 +14,11 @@ from typing import Any, NoReturn
 from taoloop.core.cards.coercion import coerce_args
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import call_digest
-from taoloop.core.events import ApprovalGiven, Event, Fact, Finished, Noted, Resumed
+from taoloop.core.events import ApprovalGiven, Event, Fact, Finished, InDoubt, Noted, Resumed
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.core.text import RUN_LANGUAGE, replace_surrogates
 from taoloop.core.trace import Trace
-from taoloop.core.views.steps import CallView
+from taoloop.core.views.steps import NO_OUTCOME, PROBE, CallView
 from taoloop.errors import (
     ApprovalStale,
     ConfigError,
@@ -30,10 +30,13 @@ from taoloop.errors import (
     TaoError,
 )
 from taoloop.journals.base import Journal
+from taoloop.runtime.approvals.in_doubt import settled_by
 from taoloop.runtime.approvals.request import (
     RESERVED_NAMES,
+    SETTLINGS,
     ApprovalAnswer,
     ApprovalRequest,
+    Settling,
     answer_fact,
     apply_answer,
     approval_request,
@@ -109,6 +112,7 @@ async def answer_approval(
     clock, redactor = clock or SystemClock(), redactor if redactor is not None else redactor_for(None, ())
 
     def decide(trace: Trace) -> list[Fact]:
+        _require_started(trace)
         call = _waiting_call(trace, call_id)
         if answer.approved is True:
             _require_same(trace, call, digest)
@@ -148,6 +152,7 @@ async def add_note(
     note = Noted(by=_person_name(by), text=replace_surrogates(text.strip()))
 
     def decide(trace: Trace) -> list[Fact]:
+        _require_started(trace)
         ended = trace.finished
         if ended is not None and ended.status == "completed":
             raise RunNotResumable(f"Run {run_id} is completed.", hint="Start a new run, or fork this one.")
@@ -158,8 +163,42 @@ async def add_note(
             _raise_at_work(trace)
         return [note]
 
-    redactor = redactor if redactor is not None else redactor_for(None, ())
-    return await _add(journal, run_id, decide, clock or SystemClock(), redactor)
+    return await _add(journal, run_id, decide, clock, redactor)
+
+
+async def settle_doubt(
+    journal: Journal,
+    run_id: str,
+    call_id: str,
+    how: Settling,
+    *,
+    by: str = "user",
+    note: str = "",
+    clock: Clock | None = None,
+    redactor: Redactor | None = None,
+) -> Trace:
+    """Record what a person says about a call in doubt; the run continues from there when it is resumed.
+
+    The run is acquired, so no process may be at work on it. Returns its trace as it is then. `clock` is by default the
+    machine's, `redactor` that of this process's environment.
+
+    Raises:
+        RunNotFound: the journal has no such run.
+        ConfigError: no call of this id is in doubt, a call to be repeated may be under way, or `how` is unknown.
+        FenceLost: a process resumed the run at this moment.
+    """
+    if how not in SETTLINGS:
+        raise ConfigError(f"{how!r} does not settle a call in doubt.", hint=f"Give one of: {', '.join(SETTLINGS)}.")
+    clock = clock or SystemClock()
+
+    def decide(trace: Trace) -> list[Fact]:
+        call = _call_in_doubt(trace, call_id)
+        _require_ended(trace, call, how, clock.now())
+        settled = settled_by(call_id, how, by, note)
+        # its process died, and nobody has recorded that yet
+        return [settled] if call.doubt is not None else [InDoubt(call_id=call_id, reason=NO_OUTCOME), settled]
+
+    return (await _add(journal, run_id, decide, clock, redactor, attempts=1)).trace
 
 
 async def pending_approvals(
@@ -233,37 +272,59 @@ def validate_edited_args(card: ToolCard, args: Any, language: str | None = None)
 
 
 async def _add(
-    journal: Journal, run_id: str, decide: Callable[[Trace], Sequence[Fact]], clock: Clock, redactor: Redactor
+    journal: Journal,
+    run_id: str,
+    decide: Callable[[Trace], Sequence[Fact]],
+    clock: Clock | None,
+    redactor: Redactor | None,
+    attempts: int = _MAX_ATTEMPTS,
 ) -> AnswerRecorded:
     """Add the facts of `decide` to a run that nobody is at work on. It is called before and after the acquisition."""
-    fence_lost: FenceLost | None = None
-    for _ in range(_MAX_ATTEMPTS):
-        before = await _load_started(journal, run_id)
+    clock, redactor = clock or SystemClock(), redactor if redactor is not None else redactor_for(None, ())
+    while True:
+        attempts -= 1
+        before = Trace(run_id, await journal.load(run_id))
         decide(before)  # raises where the run is not waiting: then it must not be acquired
         try:
             lease = await journal.acquire(run_id, at=len(before))
-        except FenceLost as error:
-            fence_lost = error
-            continue
-        trace = await _load_started(journal, run_id)
-        events = []
-        for fact in decide(trace):
-            events.append(Event(len(trace), clock.now(), redactor.fact(fact)))
-            trace.append(events[-1])
-        try:
+            trace = Trace(run_id, await journal.load(run_id))
+            events = [trace.add(redactor.fact(fact), clock.now()) for fact in decide(trace)]
             await journal.append(lease, events)
-        except FenceLost as error:  # somebody else answers at the same time: try again
-            fence_lost = error
-            continue
-        return AnswerRecorded(trace=trace, events=tuple(events))
-    raise fence_lost or FenceLost(f"Run {run_id!r} was taken by another worker.")
+        except FenceLost:  # somebody else answers at the same time: try again
+            if not attempts:
+                raise
+        else:
+            return AnswerRecorded(trace=trace, events=tuple(events))
 
 
-async def _load_started(journal: Journal, run_id: str) -> Trace:
-    trace = Trace(run_id, await journal.load(run_id))
+def _require_started(trace: Trace) -> None:
     if trace.started is None:
         raise NotWaiting(f"Run {trace.run_id} never began.")
-    return trace
+
+
+def _call_in_doubt(trace: Trace, call_id: str) -> CallView:
+    call = trace.pending.get(call_id)
+    if trace.finished is None and call is not None and call.attempts:
+        settled = call.settled
+        if settled is None or (settled.by == PROBE and settled.happened is None):
+            return call
+    if trace.finished is not None:
+        hint = "The run is over; a run that was stopped asks when it is resumed."
+    else:
+        open_calls = [open_id for open_id, view in trace.pending.items() if view.attempts]
+        hint = f"Calls in doubt: {', '.join(open_calls) or 'none'}."
+    raise ConfigError(f"Run {trace.run_id}: {call_id} is not in doubt.", hint=hint)
+
+
+def _require_ended(trace: Trace, call: CallView, how: Settling, now: float) -> None:
+    """Refuse to repeat a call that a live process may still be running: nobody recorded that it is in doubt."""
+    card = trace.card(call.requested.tool)
+    left_s = (call.started_at or 0.0) + (card.timeout_s if card is not None else 0.0) - now
+    if how == "repeat" and call.doubt is None and trace.paused is None and left_s > 0:
+        raise ConfigError(
+            f"Run {trace.run_id}: {call.requested.call_id} may still be under way, for another {left_s:.0f} s.",
+            hint="Wait, or, if no process has the run any more, resume it first: it then asks about the call.",
+        )
 
 
 def _waiting_call(trace: Trace, call_id: str) -> CallView:

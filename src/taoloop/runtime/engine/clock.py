@@ -1,8 +1,8 @@
 """The time of a run: clocks and ids as arguments, so that a run can be repeated exactly, and time limits.
 
-A limit costs nothing where there is nothing to wait for, and no coroutine can evade it. `asyncio.timeout` cannot abandon
-a coroutine that ignores its cancellation, and a task of its own for every call would cost more than the rest of a short
-call. So the coroutine runs in the caller's task, and `_resume` can abandon it.
+A limit costs nothing where there is nothing to wait for, and no coroutine can evade it. `asyncio.timeout` cannot
+abandon a coroutine that ignores its cancellation, and a task of its own for every call would cost more than the rest of
+a short call. So the coroutine runs in the caller's task, and `_resume` can abandon it.
 """
 
 from __future__ import annotations
