@@ -17,7 +17,6 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, InvalidRequestError, NoSuc
 from taoloop.errors import ToolError, ToolSourceError
 from taoloop.tools.sql.errors import fault_of
 from taoloop.tools.sql.settings import Database
-from taoloop.tools.sql.statement_timeout import StatementTimeout
 
 DRIVERS = {"postgresql": "psycopg", "mysql": "pymysql", "mariadb": "pymysql", "sqlite": "pysqlite"}
 """The driver of each kind of database for which a read-only connection was tried out."""
@@ -122,7 +121,7 @@ class Server:
         try:
             connection = engine.connect()
         except (DBAPIError, OSError) as error:
-            raise fault_of(error, self.url, stop, connecting=True) from None
+            raise stop.fault_of(error, self.url, connecting=True) from None
         except RuntimeError as error:  # the word of pymysql for a package that it has not
             raise ToolError(
                 f"The driver {self.url.get_driver_name()!r} cannot log in: {error}.",
@@ -134,7 +133,7 @@ class Server:
         try:
             yield connection
         except (SQLAlchemyError, sqlite3.Error) as error:
-            raise fault_of(error, self.url, stop) from None
+            raise stop.fault_of(error, self.url) from None
         finally:
             stop.arm(None)
             try:

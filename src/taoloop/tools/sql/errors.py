@@ -12,7 +12,6 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError, TimeoutError as PoolTime
 
 from taoloop.core.cards.tool_card import ErrorCard
 from taoloop.errors import TaoError, ToolError
-from taoloop.tools.sql.statement_timeout import StatementTimeout
 from taoloop.tools.sql.texts import TEXTS
 from taoloop.tools.texts import CardTexts
 
@@ -68,16 +67,28 @@ def database_error(code: str, name: str, /, **values: Any) -> ToolError:
     return TEXTS.error(name, code, retryable=code in _PASSING, hint=advice, **values)
 
 
-def fault_of(error: Exception, url: URL, stop: StatementTimeout | None = None, *, connecting: bool = False) -> TaoError:
+def fault_of(
+    error: Exception,
+    url: URL,
+    *,
+    timeout_s: float | None = None,
+    is_cancelled: bool = False,
+    connecting: bool = False,
+) -> TaoError:
     """What a driver raised as an error of a tool; no password and no statement is in its text.
 
-    `stop` tells whether the time was over; `connecting`: no statement had been sent.
+    Args:
+        error: What was raised.
+        url: The database.
+        timeout_s: The time limit of the statement, if it has one.
+        is_cancelled: The time was over, or nobody waited any more.
+        connecting: No statement had been sent.
     """
     if isinstance(error, TaoError):
         return error
-    code = _code(error, stop, connecting=connecting)
-    if code == "statement_timeout" and stop is not None:
-        return database_error(code, "stopped", seconds=stop.timeout_s)
+    code = _code(error, is_cancelled=is_cancelled, connecting=connecting)
+    if code == "statement_timeout" and timeout_s is not None:
+        return database_error(code, "stopped", seconds=timeout_s)
     text = without_password(_error_text(error), url)
     if code == "database_unavailable":
         return database_error(code, "no_answer", text=text)
@@ -95,11 +106,10 @@ def may_have_committed(error: DBAPIError) -> bool:
     return error.connection_invalidated or getattr(driver, "sqlstate", None) is None
 
 
-def _code(error: Exception, stop: StatementTimeout | None, *, connecting: bool) -> str:
+def _code(error: Exception, *, is_cancelled: bool, connecting: bool) -> str:
     driver = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
     known = _known(driver)
-    is_ended = known in (None, "database_unavailable") and stop is not None and stop.is_cancelled
-    if known == "statement_timeout" or is_ended:
+    if known == "statement_timeout" or (is_cancelled and known in (None, "database_unavailable")):
         return "statement_timeout"
     if known == "database_unusable" and not connecting and not isinstance(driver, sqlite3.Error):
         return "not_allowed"  # MySQL says the same of a statement

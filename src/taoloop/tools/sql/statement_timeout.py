@@ -36,6 +36,12 @@ class StatementTimeout:
         """Whether the statement has to end."""
         return self.is_cancelled or time.monotonic() > self.deadline
 
+    def fault_of(self, error: Exception, url: sa.URL, *, connecting: bool = False) -> TaoError:
+        """What a driver raised meanwhile as an error of a tool."""
+        return fault_of(
+            error, url, timeout_s=self.timeout_s, is_cancelled=self.is_cancelled, connecting=connecting
+        )
+
     def arm(self, interrupt: Callable[[], object] | None) -> None:
         """From now on `interrupt` ends what is under way; None: nothing is."""
         with self._lock:
