@@ -1,15 +1,19 @@
-"""How each kind of database is opened: for reading so that nothing can be changed, and for writing.
+"""How each kind of database is opened, for reading so that nothing can be changed, and for writing; and for how long.
 
 Every call has a connection of its own, closed when it ends: what a statement sets in its session is gone with it, and
-nothing is left open.
+nothing is left open. It runs in a thread of its own, which ends when its time is over or nobody waits for it any more.
 """
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
+import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any, NamedTuple
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError, DBAPIError, InvalidRequestError, NoSuchModuleError, SQLAlchemyError
@@ -17,6 +21,68 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, InvalidRequestError, NoSuc
 from taoloop.errors import ToolError, ToolSourceError
 from taoloop.tools.sql.errors import fault_of
 from taoloop.tools.sql.settings import Database
+from taoloop.tools.tool import run_in_thread
+
+T = TypeVar("T")
+
+PATIENCE_S = 1.5
+"""How long a cancelled call waits for its statement to be undone; below what the runtime leaves for cleaning up."""
+
+MARGIN_S = 1.0
+"""How much later than its own limit a statement is interrupted from outside, in seconds."""
+
+
+class StatementTimeout:
+    """Says to a statement when it has to end, and interrupts it. The thread at work and the one that waits share it."""
+
+    def __init__(self, timeout_s: float) -> None:
+        self.timeout_s = timeout_s
+        self.deadline = time.monotonic() + timeout_s
+        self.is_cancelled = False
+        self._interrupt: Callable[[], object] | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the statement has to end."""
+        return self.is_cancelled or time.monotonic() > self.deadline
+
+    def arm(self, interrupt: Callable[[], object] | None) -> None:
+        """From now on `interrupt` ends what is under way; None: nothing is."""
+        with self._lock:
+            self._interrupt = interrupt
+            missed = self.is_cancelled
+        if missed and interrupt is not None:
+            _quietly(interrupt)
+
+    def now(self) -> None:
+        """Time is over. Does not wait: an interrupt may have to ask the server first."""
+        with self._lock:
+            self.is_cancelled, interrupt = True, self._interrupt
+        if interrupt is not None:
+            threading.Thread(target=_quietly, args=(interrupt,), name="taoloop-sql-stop", daemon=True).start()
+
+
+def _quietly(interrupt: Callable[[], object]) -> None:
+    with suppress(Exception):  # the statement may have ended, or the server: then nothing is left to stop
+        interrupt()
+
+
+async def run_statement(work: Callable[[StatementTimeout], T], timeout_s: float) -> T:
+    """The result of `work(stop)`, run in a thread of its own.
+
+    If the caller is cancelled, the statement is interrupted, and has `PATIENCE_S` seconds to be undone.
+
+    Raises:
+        ToolError: `no_free_thread`; the work was not begun.
+    """
+    stop = StatementTimeout(timeout_s)
+    timer = asyncio.get_running_loop().call_later(timeout_s + MARGIN_S, stop.now)
+    try:
+        return await run_in_thread(partial(work, stop), stop.now, name="taoloop-sql", patience_s=PATIENCE_S)
+    finally:
+        timer.cancel()
+
 
 DRIVERS = {"postgresql": "psycopg", "mysql": "pymysql", "mariadb": "pymysql", "sqlite": "pysqlite"}
 """The driver of each kind of database for which a read-only connection was tried out."""
@@ -121,7 +187,7 @@ class Server:
         try:
             connection = engine.connect()
         except (DBAPIError, OSError) as error:
-            raise stop.fault_of(error, self.url, connecting=True) from None
+            raise fault_of(error, self.url, stop.timeout_s, is_cancelled=stop.is_cancelled, connecting=True) from None
         except RuntimeError as error:  # the word of pymysql for a package that it has not
             raise ToolError(
                 f"The driver {self.url.get_driver_name()!r} cannot log in: {error}.",
@@ -133,7 +199,7 @@ class Server:
         try:
             yield connection
         except (SQLAlchemyError, sqlite3.Error) as error:
-            raise stop.fault_of(error, self.url) from None
+            raise fault_of(error, self.url, stop.timeout_s, is_cancelled=stop.is_cancelled) from None
         finally:
             stop.arm(None)
             try:

@@ -70,8 +70,8 @@ def database_error(code: str, name: str, /, **values: Any) -> ToolError:
 def fault_of(
     error: Exception,
     url: URL,
-    *,
     timeout_s: float | None = None,
+    *,
     is_cancelled: bool = False,
     connecting: bool = False,
 ) -> TaoError:

@@ -10,14 +10,13 @@ import sqlalchemy as sa
 from taoloop.core.cards.tool_card import ErrorCard, ExampleCard, Tier, ToolCard
 from taoloop.errors import TaoError
 from taoloop.tools.from_card import tool_from_card
-from taoloop.tools.sql.engines import Server, held_by_role, make_engine, url_of
+from taoloop.tools.sql.engines import Server, StatementTimeout, held_by_role, make_engine, run_statement, url_of
 from taoloop.tools.sql.errors import display_url, error_cards, is_database_error
 from taoloop.tools.sql.mysql import Mysql
 from taoloop.tools.sql.postgres import Postgres
 from taoloop.tools.sql.schema import Table, describe, list_tables, one_line, read_schema
 from taoloop.tools.sql.settings import Database
 from taoloop.tools.sql.sqlite import Sqlite
-from taoloop.tools.sql.statement_timeout import StatementTimeout, run_statement
 from taoloop.tools.sql.statements import CallsTable, change, read_page
 from taoloop.tools.sql.texts import TEXTS
 from taoloop.tools.texts import CardTexts

@@ -17,10 +17,9 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
 from taoloop.errors import ToolError
-from taoloop.tools.sql.engines import Changed, Server, make_engine
+from taoloop.tools.sql.engines import Changed, Server, StatementTimeout, make_engine
 from taoloop.tools.sql.errors import fault_of
 from taoloop.tools.sql.settings import Database
-from taoloop.tools.sql.statement_timeout import StatementTimeout
 
 _GLOBAL = re.compile(r"GRANT (.*?) ON \*\.\* TO ")
 _POWERS = frozenset({"ALL PRIVILEGES", "FILE", "SUPER", "SHUTDOWN", "RELOAD", "REPLICATION_APPLIER", "BINLOG REPLAY"})

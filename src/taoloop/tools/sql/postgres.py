@@ -12,10 +12,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from taoloop.tools.sql.engines import Changed, Server, make_engine
+from taoloop.tools.sql.engines import Changed, Server, StatementTimeout, make_engine
 from taoloop.tools.sql.errors import database_error
 from taoloop.tools.sql.settings import Database
-from taoloop.tools.sql.statement_timeout import StatementTimeout
 from taoloop.tools.sql.texts import TEXTS
 
 _IN_TRANSACTION = 2  # of libpq

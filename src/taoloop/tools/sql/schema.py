@@ -10,8 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import CompileError, SQLAlchemyError
 
 from taoloop.core.search import suggest_names
-from taoloop.tools.sql.engines import Server
-from taoloop.tools.sql.statement_timeout import StatementTimeout
+from taoloop.tools.sql.engines import Server, StatementTimeout
 from taoloop.tools.sql.texts import TEXTS
 
 MAX_DETAILED = 100

@@ -11,10 +11,9 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from taoloop.errors import ToolError
-from taoloop.tools.sql.engines import Changed, Server, make_engine
+from taoloop.tools.sql.engines import Changed, Server, StatementTimeout, make_engine
 from taoloop.tools.sql.errors import database_error
 from taoloop.tools.sql.settings import Database
-from taoloop.tools.sql.statement_timeout import StatementTimeout
 
 _RECURSIVE = 33  # the module has no name for it in Python 3.11
 _LOOKS = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, _RECURSIVE})

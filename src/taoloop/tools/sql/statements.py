@@ -23,10 +23,9 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from taoloop.core.text import replace_surrogates
 from taoloop.errors import ToolError, ToolTimeout
-from taoloop.tools.sql.engines import Server
+from taoloop.tools.sql.engines import Server, StatementTimeout
 from taoloop.tools.sql.errors import database_error, may_have_committed
 from taoloop.tools.sql.settings import Database
-from taoloop.tools.sql.statement_timeout import StatementTimeout
 from taoloop.tools.sql.texts import TEXTS
 
 _PARTS = re.compile(

@@ -17,7 +17,7 @@ from taoloop import Agent, Limits
 from taoloop.core.events import Observed
 from taoloop.errors import ToolTimeout
 from taoloop.testing import ScriptedModel
-from taoloop.tools.sql.statement_timeout import StatementTimeout, run_statement
+from taoloop.tools.sql.engines import StatementTimeout, run_statement
 from taoloop.tools.tool import ToolContext
 
 ENDLESS_QUERY = "WITH RECURSIVE r (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r) SELECT count(*) FROM r"
