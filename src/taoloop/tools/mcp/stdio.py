@@ -27,8 +27,8 @@ from taoloop.errors import ConfigError, ToolError
 from taoloop.tools.mcp.errors import server_error
 from taoloop.tools.mcp.settings import McpSandbox, McpServer
 from taoloop.tools.mcp.texts import TEXTS
+from taoloop.tools.sandbox.confinement import GROUP, PASSWD, SandboxMounts, checked_readable
 from taoloop.tools.sandbox.limits import SandboxLimits
-from taoloop.tools.sandbox.mounts import GROUP, PASSWD, SandboxMounts, checked_readable
 from taoloop.tools.sandbox.sandbox import require_sandbox
 from taoloop.tools.sandbox.seccomp import seccomp_filter
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from typing import Literal, Self
 
 from taoloop.errors import ConfigError
-from taoloop.tools.sandbox.mounts import WORKSPACE
+from taoloop.tools.sandbox.confinement import WORKSPACE
 
 Bound = Literal["time", "cpu", "memory", "processes", "output", "disk", "file_size"]
 """Which limit ended a program."""

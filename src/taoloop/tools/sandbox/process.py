@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from taoloop.errors import ToolError
 from taoloop.tools.sandbox.limits import Bound, SandboxLimits, UsageWatch
-from taoloop.tools.sandbox.mounts import GROUP, PASSWD, SandboxMounts
+from taoloop.tools.sandbox.confinement import GROUP, PASSWD, SandboxMounts
 from taoloop.tools.sandbox.seccomp import seccomp_filter
 from taoloop.tools.texts import TEXTS, system_reason
 
