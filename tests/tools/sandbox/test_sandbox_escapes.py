@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from taoloop.errors import ToolError
+from taoloop.tools.sandbox.confinement import seccomp_filter
 from taoloop.tools.sandbox.limits import SandboxLimits
 from taoloop.tools.sandbox.process import ProcessResult
 from taoloop.tools.sandbox.sandbox import Sandbox
-from taoloop.tools.sandbox.seccomp import seccomp_filter
 
 pytestmark = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
 FILTERED = pytest.mark.skipif(seccomp_filter(network=False) is None, reason="no filter of calls for this architecture")

@@ -16,11 +16,10 @@ from taoloop.core.cards.card_lint import lint
 from taoloop.errors import ConfigError, ToolError, UnknownName
 from taoloop.tools.builtin.catalog import builtin_tools, offered_tool
 from taoloop.tools.builtin.commands import COMMAND_TOOLS, command_tools
+from taoloop.tools.sandbox.confinement import checked_readable, find_python, seccomp_filter
 from taoloop.tools.sandbox.limits import SandboxLimits
-from taoloop.tools.sandbox.confinement import checked_readable, find_python
 from taoloop.tools.sandbox.process import BoundedOutput
 from taoloop.tools.sandbox.sandbox import Sandbox, probe_sandbox, require_sandbox
-from taoloop.tools.sandbox.seccomp import seccomp_filter
 from taoloop.tools.tool import Tool, ToolContext
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has bubblewrap")

@@ -27,10 +27,9 @@ from taoloop.errors import ConfigError, ToolError
 from taoloop.tools.mcp.errors import server_error
 from taoloop.tools.mcp.settings import McpSandbox, McpServer
 from taoloop.tools.mcp.texts import TEXTS
-from taoloop.tools.sandbox.confinement import GROUP, PASSWD, SandboxMounts, checked_readable
+from taoloop.tools.sandbox.confinement import SandboxMounts, checked_readable
 from taoloop.tools.sandbox.limits import SandboxLimits
 from taoloop.tools.sandbox.sandbox import require_sandbox
-from taoloop.tools.sandbox.seccomp import seccomp_filter
 
 _INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ")
 _WINDOWS = ("SYSTEMROOT", "SYSTEMDRIVE", "PATHEXT", "TEMP", "TMP", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "COMSPEC")
@@ -258,16 +257,18 @@ def sandboxed_command(
         network=sandbox.network,
         scratch_bytes=SandboxLimits().disk_bytes,
     )
-    fds = [_descriptor(data, stack) for data in (PASSWD, GROUP, b"")]
-    options = mounts.options(marker=".ready", script=(fds[2], "empty"), passwd=fds[0], group=fds[1])
+    fds: list[int] = []
+
+    def hold(data: bytes) -> int:
+        fds.append(_descriptor(data, stack))
+        return fds[-1]
+
+    options = mounts.options(hold, marker=".ready", script=(hold(b""), "empty"))
     for name, value in env.items():
         if name not in _OF_SANDBOX:
             options += ["--setenv", name, value]
-    if (rules := seccomp_filter(network=sandbox.network)) is not None:
-        fds.append(_descriptor(rules, stack))
-        options += ["--seccomp", str(fds[-1])]
-    fds.append(_descriptor(b"".join(os.fsencode(option) + b"\0" for option in options), stack))
-    return [program, "--args", str(fds[-1]), "--", *argv], fds, {}
+    arguments = hold(b"".join(os.fsencode(option) + b"\0" for option in options))
+    return [program, "--args", str(arguments), "--", *argv], fds, {}
 
 
 def _descriptor(data: bytes, stack: ExitStack) -> int:

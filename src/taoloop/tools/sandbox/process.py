@@ -16,9 +16,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from taoloop.errors import ToolError
+from taoloop.tools.sandbox.confinement import SandboxMounts
 from taoloop.tools.sandbox.limits import Bound, SandboxLimits, UsageWatch
-from taoloop.tools.sandbox.confinement import GROUP, PASSWD, SandboxMounts
-from taoloop.tools.sandbox.seccomp import seccomp_filter
 from taoloop.tools.texts import TEXTS, system_reason
 
 
@@ -98,14 +97,14 @@ class SandboxProcess:
     def __init__(
         self,
         bwrap: str,
-        house: SandboxMounts,
+        mounts: SandboxMounts,
         limits: SandboxLimits,
         *,
         argv: tuple[str, ...],
         script: tuple[str, bytes],
         is_workspace: Callable[[os.stat_result], bool],
     ) -> None:
-        self._bwrap, self._house, self._limits = bwrap, house, limits
+        self._bwrap, self._mounts, self._limits = bwrap, mounts, limits
         self._argv, self._script, self._is_workspace = argv, script, is_workspace
         self._lock = threading.Lock()
         self._stopped = False
@@ -130,17 +129,16 @@ class SandboxProcess:
             status, status_end = fds.pipe()
             release_end, release = fds.pipe()
             script_end, script = fds.pipe()
-            passwd, group = fds.holding(PASSWD), fds.holding(GROUP)
-            options = self._house.options(
-                marker=marker, script=(script_end, self._script[0]), passwd=passwd, group=group
-            )
+            inherited = [status_end, release_end, script_end]
+
+            def hold(data: bytes) -> int:
+                inherited.append(fds.holding(data))
+                return inherited[-1]
+
+            options = self._mounts.options(hold, marker=marker, script=(script_end, self._script[0]))
             options += ["--json-status-fd", str(status_end), "--block-fd", str(release_end)]
-            descriptors = [status_end, release_end, script_end, passwd, group]
-            if (rules := seccomp_filter(network=self._house.network)) is not None:
-                descriptors.append(fds.holding(rules))
-                options += ["--seccomp", str(descriptors[-1])]
-            with self._started([self._bwrap, *options, "--", *self._argv], descriptors) as process:
-                fds.close(*descriptors)
+            with self._started([self._bwrap, *options, "--", *self._argv], inherited) as process:
+                fds.close(*inherited)
                 try:
                     pid = self._child(status)
                     with os.fdopen(fds.detach(script), "wb") as pipe:  # not before: a death of ours now ends all
@@ -260,8 +258,8 @@ class SandboxProcess:
             os.setpriority(os.PRIO_PROCESS, pid, _NICE)
         with suppress(OSError), open(f"/proc/{pid}/oom_score_adj", "w") as score:  # noqa: PTH123  # no file
             score.write("1000")  # if the machine's memory ends first, the sandbox goes first
-        watch = UsageWatch(root, limits, workspace_is_scratch=self._house.workspace is None)
-        if self._house.workspace is not None and not self._is_workspace(watch.workspace):
+        watch = UsageWatch(root, limits, workspace_is_scratch=self._mounts.workspace is None)
+        if self._mounts.workspace is not None and not self._is_workspace(watch.workspace):
             watch.close()
             raise ValueError("the workspace was replaced by another folder")
         return watch

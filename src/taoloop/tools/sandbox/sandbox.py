@@ -17,8 +17,8 @@ from functools import cached_property
 from pathlib import Path
 
 from taoloop.errors import ConfigError, ToolError
-from taoloop.tools.sandbox.limits import MAX_SCRIPT_BYTES, SandboxLimits
 from taoloop.tools.sandbox.confinement import SCRIPTS, Interpreter, SandboxMounts, checked_readable, find_python
+from taoloop.tools.sandbox.limits import MAX_SCRIPT_BYTES, SandboxLimits
 from taoloop.tools.sandbox.process import ProcessResult, SandboxProcess
 from taoloop.tools.texts import TEXTS, system_reason
 from taoloop.tools.tool import run_in_thread
@@ -56,10 +56,10 @@ def probe_sandbox(program: str | None = None) -> SandboxProbe:
         began = time.monotonic()
         try:
             limits = SandboxLimits(wall_s=10)
-            house = SandboxMounts(workspace=None, readable=(), network=False, scratch_bytes=1_000_000)
+            mounts = SandboxMounts(workspace=None, readable=(), network=False, scratch_bytes=1_000_000)
             ended = SandboxProcess(
                 program_path,
-                house,
+                mounts,
                 limits,
                 argv=(_SHELL, "-c", "true"),
                 script=("none", b""),
@@ -128,8 +128,8 @@ class Sandbox:
             interpreter = self._interpreter
         except ConfigError as error:
             raise ToolError(error.message, code="no_sandbox", hint=error.hint) from error
-        house = self._house(interpreter.readable)
-        return await _run(self._process(house, "code.py", code, str(interpreter.program)))
+        mounts = self._mounts(interpreter.readable)
+        return await _run(self._process(mounts, "code.py", code, str(interpreter.program)))
 
     async def run_command(self, command: str) -> ProcessResult:
         """Run a script of the POSIX shell to its end; a cancellation ends it.
@@ -137,7 +137,7 @@ class Sandbox:
         Raises:
             ToolError: `no_sandbox`, `sandbox_failed` or `bad_script`; nothing was run.
         """
-        return await _run(self._process(self._house(), "command", command, _SHELL))
+        return await _run(self._process(self._mounts(), "command", command, _SHELL))
 
     @cached_property
     def _interpreter(self) -> Interpreter:
@@ -160,7 +160,7 @@ class Sandbox:
             raise ConfigError(f"The workspace {str(self.workspace)!r} is no folder for this.", hint="Give another.")
         return path, status.st_dev, status.st_ino
 
-    def _house(self, readable: tuple[Path, ...] = ()) -> SandboxMounts:
+    def _mounts(self, readable: tuple[Path, ...] = ()) -> SandboxMounts:
         folder = self._folder
         if folder is not None:
             _keep_apart(folder[0])
@@ -171,7 +171,7 @@ class Sandbox:
             scratch_bytes=self.limits.disk_bytes,
         )
 
-    def _process(self, house: SandboxMounts, name: str, text: str, *argv: str) -> SandboxProcess:
+    def _process(self, mounts: SandboxMounts, name: str, text: str, *argv: str) -> SandboxProcess:
         try:
             data = text.encode()
         except UnicodeEncodeError:
@@ -185,7 +185,7 @@ class Sandbox:
             raise ToolError(error.message, code="no_sandbox", hint=error.hint) from error
         return SandboxProcess(
             program,
-            house,
+            mounts,
             self.limits,
             argv=(*argv, f"{SCRIPTS}/{name}"),
             script=(name, data),
