@@ -35,9 +35,9 @@ from taoloop.core.text import estimate_tokens, message_tokens
 from taoloop.core.texts import limit_text
 from taoloop.dialects import get_dialect
 from taoloop.dialects.base import Dialect
+from taoloop.dialects.parsing.strict_json import compact_json
 from taoloop.dialects.prompt import (
     OpaqueObservations,
-    compact,
     defuse_markers,
     describe,
     output_format_prompt,
@@ -190,7 +190,7 @@ class Conversation:
             cards = listed_cards(self._agent.tools) if self._tools and self._dialect.native else ()
             language = self._agent.language
             self._tool_tokens_estimate = sum(
-                estimate_tokens(describe(card, language)) + estimate_tokens(compact(card.input_schema))
+                estimate_tokens(describe(card, language)) + estimate_tokens(compact_json(card.input_schema))
                 for card in cards
             )
         return self._tool_tokens_estimate

@@ -10,9 +10,9 @@ from taoloop.core.decision import Act, Decision
 from taoloop.core.message import ModelReply
 from taoloop.core.text import lazy_pattern
 from taoloop.dialects.base import Dialect
-from taoloop.dialects.parsing.call_arguments import canonical_act, canonical_answer
+from taoloop.dialects.parsing.call_arguments import canonical_decision
 from taoloop.dialects.parsing.strict_json import NotJsonError, decode_at, dumps
-from taoloop.dialects.text_dialect import TextReplyDialect, only_call, plain_reason
+from taoloop.dialects.text_dialect import TextReplyDialect, only_call
 
 _KEYS = frozenset({"thought", "action", "action_input"})
 
@@ -36,11 +36,8 @@ class JsonDialect(TextReplyDialect):
             return None
         if end != len(text) or parsed.keys() != _KEYS or type(parsed["thought"]) is not str:
             return None
-        action, action_input, reason = parsed["action"], parsed["action_input"], parsed["thought"].strip()
-        if action == "final":
-            known = any(card.name == action for card in cards)
-            return canonical_answer(action_input, reason) if type(action_input) is str and not known else None
-        return canonical_act(action, action_input, reason, cards)
+        reason = parsed["thought"].strip()
+        return canonical_decision(parsed["action"], parsed["action_input"], reason, cards, ("final",))
 
     def write(self, decision: Decision) -> ModelReply:
         """The canonical object on one line, not ASCII-escaped."""
@@ -81,7 +78,6 @@ def reply_schema(
 
 _HEAD = lazy_pattern(r"(?:Thought: (?P<thought>[^\s<`{｛][^\n<`{｛]*)\n)?Action:\n```json\n(?=\{)")
 _FENCED_KEYS = frozenset({"action", "action_input"})
-_FINAL = ("final", "Final Answer")
 
 
 class FencedDialect(TextReplyDialect):
@@ -101,24 +97,14 @@ class FencedDialect(TextReplyDialect):
             return None
         if text[end:].rstrip() != "\n```" or parsed.keys() != _FENCED_KEYS:
             return None
-        action, action_input, reason = parsed["action"], parsed["action_input"], (head["thought"] or "").strip()
+        reason = (head["thought"] or "").strip()
         if not reason.isprintable():
             return None
-        if action in _FINAL:
-            known = any(card.name in _FINAL for card in cards)
-            return canonical_answer(action_input, reason) if type(action_input) is str and not known else None
-        return canonical_act(action, action_input, reason, cards)
+        return canonical_decision(parsed["action"], parsed["action_input"], reason, cards, ("final", "Final Answer"))
 
     def write(self, decision: Decision) -> ModelReply:
         """The thought, if there is one, and the object on one line in its fence.
 
         In a thought that could not be read back, lines are joined and label words quoted.
         """
-        body = f"Action:\n```json\n{dumps(decision_object(decision, self.name))}\n```"
-        reason = decision.reason
-        if not reason:
-            return ModelReply(text=body)
-        text = f"Thought: {reason}\n{body}"
-        if self.read(ModelReply(text=text), ()) != decision:
-            text = f"Thought: {plain_reason(reason)}\n{body}"
-        return ModelReply(text=text)
+        return self.with_thought(f"Action:\n```json\n{dumps(decision_object(decision, self.name))}\n```", decision)

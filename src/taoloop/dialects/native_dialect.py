@@ -9,7 +9,7 @@ from typing import Any
 
 from taoloop.core.cards.coercion import schema_types
 from taoloop.core.cards.tool_card import ToolCard
-from taoloop.core.decision import Answer, Call, Decision, Problem, new_act, new_call
+from taoloop.core.decision import Answer, Call, Decision, Problem, excerpt, new_act, new_call
 from taoloop.core.events import ActionRequested, ModelReplied, Observed, ReplyRejected
 from taoloop.core.message import Message, ModelReply, ToolCallText, new_message, new_tool_call_text
 from taoloop.core.prompts import PromptSet
@@ -93,7 +93,7 @@ class NativeDialect:
             if (tagged := _IN_TAGS.fullmatch(text)) is not None:
                 text = tagged[2].strip()
             if not text or _EMPTY_FENCE.fullmatch(text):
-                raise ReplyParseError("empty", "empty_native")
+                raise ReplyParseError("empty", "empty")
             if (turn := _find_next_turn(text)) and not _holds_decision(text[:turn], cards):
                 text = text[:turn].rstrip()
             elif _holds_decision(text, cards):
@@ -155,7 +155,7 @@ def _parse_call(tool_call: ToolCallText, cards: Sequence[ToolCard]) -> Call:
     value, is_guess = _parse_bare_argument(name, source, cards) or _parse_arguments(name, source)
     call = build_call(name, value, cards, is_guess=is_guess)
     if not isinstance(call.args, dict):
-        raise ReplyParseError("bad_json", "arguments_no_object", source, tool=name)
+        raise ReplyParseError("bad_json", "input_no_object", source, tool=name, text=excerpt(source))
     return Call(tool=call.tool, args=call.args, ref=tool_call.id)
 
 
@@ -178,9 +178,9 @@ def _parse_arguments(name: str, source: str) -> tuple[Any, bool]:
                 break
             end = skip_extra_closers(source, copy.end)
         if end < len(source):
-            raise NotJsonError("json_object_follows")
+            raise NotJsonError("json_text_follows", position=end + 1)
     except NotJsonError as error:
-        raise ReplyParseError("bad_json", "arguments_not_json", source, tool=name, error=error.text) from None
+        raise ReplyParseError("bad_json", "input_not_json", source, tool=name, error=error.text) from None
     return parsed.value, parsed.is_guess
 
 
@@ -225,8 +225,8 @@ def _parse_text_call(text: str, cards: Sequence[ToolCard], *, json_answer: bool)
     decision = parse_reply(text, cards, json_answer=json_answer)
     if isinstance(decision, Answer):
         return decision
-    if _INVENTED_RESULT.search(text):
-        raise ReplyParseError("invented_observation", "invented_tool_result", text)
+    if (result := _INVENTED_RESULT.search(text)) is not None:
+        raise ReplyParseError("invented_observation", "invented_result", text, text=result.group())
     card = resolve_tool_name(decision.calls[0].tool, cards)
     is_marked = _LEAK.search(text) is not None or any(label_kind(label) == "action" for label in LABEL.finditer(text))
     is_alone = (

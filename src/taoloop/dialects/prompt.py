@@ -7,7 +7,6 @@ gets handles in their place (`OpaqueObservations`), in every dialect.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -23,7 +22,7 @@ from taoloop.core.text import lazy_pattern
 from taoloop.core.views.transcript import outcome_word
 from taoloop.dialects.base import Dialect
 from taoloop.dialects.parsing.patterns import LABEL
-from taoloop.dialects.parsing.strict_json import dumps
+from taoloop.dialects.parsing.strict_json import compact_json, dumps
 from taoloop.dialects.texts import TEXTS
 
 
@@ -42,15 +41,10 @@ def describe(card: ToolCard, language: str = "en") -> str:
     return "\n".join(parts)
 
 
-def compact(value: Any) -> str:
-    """`value` as JSON without blanks, not ASCII-escaped."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain)
-
-
 def _card(card: ToolCard, prompts: PromptSet) -> str:
     details = [prompts.fill(f"card_{name}", text=text) for name, text in _details(card, prompts.language)]
     filled = prompts.fill(
-        "card", tool=card.name, purpose=card.purpose, schema=compact(card.input_schema), details="\n".join(details)
+        "card", tool=card.name, purpose=card.purpose, schema=compact_json(card.input_schema), details="\n".join(details)
     )
     return filled.rstrip()
 
@@ -71,13 +65,9 @@ def _error(error: ErrorCard, language: str) -> str:
 
 
 def _example(example: ExampleCard, language: str) -> str:
-    output = f" → {compact(example.output)}" if example.output is not None else ""
+    output = f" → {compact_json(example.output)}" if example.output is not None else ""
     note = TEXTS.text(language, "card_note", text=example.note) if example.note else ""
-    return f"{compact(example.args)}{output}{note}"
-
-
-def _plain(value: Any) -> Any:
-    return dict(value) if isinstance(value, Mapping) else str(value)
+    return f"{compact_json(example.args)}{output}{note}"
 
 
 def output_format_prompt(prompts: PromptSet, dialect_name: str, *, tools: bool, reasons: bool) -> str:

@@ -9,8 +9,9 @@ carry what the call is about.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import ge, gt, le, lt
 from typing import Any, Literal
 
 from taoloop.core.cards.coercion import coerce_args, resolve_reference
@@ -32,20 +33,8 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
     "number": (int, float),
     "null": type(None),
 }
-_BOUNDS: dict[str, Callable[[Any, Any], bool]] = {
-    "minimum": lambda value, limit: value >= limit,
-    "maximum": lambda value, limit: value <= limit,
-    "exclusiveMinimum": lambda value, limit: value > limit,
-    "exclusiveMaximum": lambda value, limit: value < limit,
-}
-_SIZES: dict[str, type[str] | type[list[Any]] | type[dict[str, Any]]] = {
-    "minLength": str,
-    "maxLength": str,
-    "minItems": list,
-    "maxItems": list,
-    "minProperties": dict,
-    "maxProperties": dict,
-}
+_BOUNDS = {"minimum": ge, "maximum": le, "exclusiveMinimum": gt, "exclusiveMaximum": lt}
+_SIZES: dict[str, type[Any]] = {"Length": str, "Items": list, "Properties": dict}
 
 
 def coerce_and_validate(args: Any, schema: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
@@ -114,16 +103,13 @@ def _branch_violation(value: Any, rule: Mapping[str, Any], root: Mapping[str, An
 
 
 def _size_violation(value: Any, rule: Mapping[str, Any], path: str) -> str:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        for name, holds in _BOUNDS.items():
-            if name in rule and not holds(value, rule[name]):
-                return f"{path} breaks its {name} of {rule[name]}"
-    for name, kind in _SIZES.items():
-        if name in rule and isinstance(value, kind):
-            size = len(value)
-            if size < rule[name] if name.startswith("min") else size > rule[name]:
-                return f"{path or 'it'} breaks its {name} of {rule[name]}"
-    return ""
+    limits = _BOUNDS if isinstance(value, int | float) and not isinstance(value, bool) else {}
+    size = value
+    for noun, kind in _SIZES.items():
+        if isinstance(value, kind):
+            size, limits = len(value), {f"min{noun}": ge, f"max{noun}": le}
+    broken = (name for name, holds in limits.items() if name in rule and not holds(size, rule[name]))
+    return next((f"{path or 'it'} breaks its {name} of {rule[name]}" for name in broken), "")
 
 
 def _has_type(value: Any, name: str) -> bool:

@@ -51,6 +51,17 @@ class TextReplyDialect(ABC):
     def write(self, decision: Decision) -> ModelReply:
         """The decision in canonical form."""
 
+    def with_thought(self, body: str, decision: Decision, *, is_plain: bool = False) -> ModelReply:
+        """A decision behind its thought, if it has one. `is_plain`: that can be read back, whatever it says.
+
+        Any other thought that could not be read back is on one line, in which nothing can pass for more than words.
+        """
+        reply = ModelReply(text=f"Thought: {decision.reason}\n{body}" if decision.reason else body)
+        if not decision.reason or is_plain or self.read(reply, ()) == decision:
+            return reply
+        reason = quote_labels(" ".join(decision.reason.translate(_HARMLESS).split()))
+        return ModelReply(text=f"Thought: {reason}\n{body}" if reason else body)
+
     def echo(self, replied: ModelReplied, requested: Sequence[ActionRequested]) -> Message:  # noqa: ARG002
         """The decision as it was believed: thinking and invented observations are left out."""
         if replied.decision is None:
@@ -81,11 +92,6 @@ def displayed_reply(text: str) -> str:
     if not text.strip():
         return EMPTY_REPLY
     return text if len(text) <= MAX_ECHO_CHARS else text[: MAX_ECHO_CHARS - 1] + "…"
-
-
-def plain_reason(reason: str) -> str:
-    """A reason on one line in which nothing can pass for more than words."""
-    return quote_labels(" ".join(reason.translate(_HARMLESS).split()))
 
 
 def only_call(decision: Act, dialect: str) -> Call:
@@ -136,14 +142,7 @@ class TextDialect(TextReplyDialect):
         An answer that could not be read back behind its label is written as a JSON string; in a reason that
         could not, lines are joined and label words quoted.
         """
-        body = _body(decision)
-        reason = decision.reason
-        if reason and not _is_plain_line(reason):
-            written = f"Thought: {reason}\n{body}"
-            if self.read(ModelReply(text=written), ()) == decision:
-                return ModelReply(text=written)
-            reason = plain_reason(reason)
-        return ModelReply(text=f"Thought: {reason}\n{body}" if reason else body)
+        return self.with_thought(_body(decision), decision, is_plain=_is_plain_line(decision.reason))
 
 
 def _body(decision: Decision) -> str:

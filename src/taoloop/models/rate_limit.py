@@ -16,7 +16,8 @@ from taoloop.core.cards.tool_search import listed_cards
 from taoloop.core.effects import ModelRequest
 from taoloop.core.message import ModelReply
 from taoloop.core.text import estimate_tokens, message_tokens
-from taoloop.dialects.prompt import compact, describe
+from taoloop.dialects.parsing.strict_json import compact_json
+from taoloop.dialects.prompt import describe
 from taoloop.errors import (
     ModelAuthError,
     ModelContentRefused,
@@ -266,7 +267,7 @@ def estimated_tokens(request: ModelRequest) -> int:
     prompt = sum(message_tokens(message) for message in request.messages)
     if request.native:
         prompt += sum(
-            estimate_tokens(describe(card, request.trace.agent.language) + compact(card.input_schema))
+            estimate_tokens(describe(card, request.trace.agent.language) + compact_json(card.input_schema))
             for card in listed_cards(request.tools)
         )
     return prompt + (request.max_output_tokens or EXPECTED_OUTPUT_TOKENS)

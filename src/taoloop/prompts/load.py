@@ -19,52 +19,39 @@ LANGUAGES = ("en", "zh")
 
 MAX_FILE_BYTES = 256 * 1024
 
-_PLACEHOLDERS: dict[str, tuple[str, ...]] = {
-    "system": ("role", "rules", "tools", "names", "form", "instructions"),
-    "system_plain": ("role", "rules", "form", "instructions"),
-    "role": (),
-    "instructions": ("text",),
-    "card": ("tool", "purpose", "schema", "details"),
-    "card_use_when": ("text",),
-    "card_avoid_when": ("text",),
-    "card_errors": ("text",),
-    "card_examples": ("text",),
-    "no_tools": (),
-    "task": ("task",),
-    "observation": ("tool", "call", "status", "nonce", "content", "note"),
-    "observation_cut": ("size", "artifact"),
-    "output": ("schema",),
-    "correction": ("problem", "form"),
-    "closing": ("reason", "form"),
-    "resumed": (),
-    "compact": ("words",),
-    "pin": ("tools",),
-    "summary": ("through", "nonce", "content"),
-    "notice": ("by", "text"),
-    "repeated": ("tool", "count"),
-    "handles": (),
-    "handles_observation": ("tool", "call", "status", "nonce", "content", "note"),
-    "handles_summary": ("through", "nonce", "content"),
-    "handles_read": (),
-    "handles_question": ("question", "answer", "nonce", "content"),
+_PLACEHOLDERS = {
+    "system": "role rules! tools! names form! instructions",
+    "system_plain": "role rules! form! instructions",
+    "role": "",
+    "instructions": "text",
+    "card": "tool! purpose schema! details",
+    "card_use_when": "text",
+    "card_avoid_when": "text",
+    "card_errors": "text",
+    "card_examples": "text",
+    "no_tools": "",
+    "task": "task!",
+    "observation": "tool call status nonce! content! note",
+    "observation_cut": "size artifact",
+    "output": "schema!",
+    "correction": "problem! form!",
+    "closing": "reason form!",
+    "resumed": "",
+    "compact": "words",
+    "pin": "tools!",
+    "summary": "through nonce! content!",
+    "notice": "by text!",
+    "repeated": "tool count",
+    "handles": "",
+    "handles_observation": "tool call status nonce content! note",
+    "handles_summary": "through nonce content!",
+    "handles_read": "",
+    "handles_question": "question! answer! nonce! content!",
 }
-_FAMILIES: dict[str, tuple[str, ...]] = {"rules_": (), "form_": ("thought",), "thought_": (), "reminder_": ()}
-_REQUIRED: dict[str, tuple[str, ...]] = {
-    "system": ("rules", "tools", "form"),
-    "system_plain": ("rules", "form"),
-    "card": ("tool", "schema"),
-    "task": ("task",),
-    "observation": ("nonce", "content"),
-    "output": ("schema",),
-    "correction": ("problem", "form"),
-    "closing": ("form",),
-    "notice": ("text",),
-    "summary": ("nonce", "content"),
-    "pin": ("tools",),
-    "handles_observation": ("content",),
-    "handles_summary": ("content",),
-    "handles_question": ("question", "answer", "nonce", "content"),
-}
+"""What is filled into each text; a `!` marks what must be there."""
+
+_FAMILIES = {"rules_": "", "form_": "thought", "thought_": "", "reminder_": ""}
+"""The same for the texts of strategies and dialects, by what their names begin with."""
 
 
 def load_prompts(language: str, own: Path | Mapping[str, str] | None = None) -> PromptSet:
@@ -181,15 +168,16 @@ def _check_text(name: str, content: bytes, where: str) -> str:
                 f"{where}: unknown placeholder ${placeholder}.",
                 hint=f"Placeholders of this text: {listed}; a dollar sign itself is written $$.",
             )
-    for placeholder in _REQUIRED.get(name, ()):
-        if placeholder not in used:
+    for placeholder, is_required in placeholders.items():
+        if is_required and placeholder not in used:
             raise PromptError(
                 f"{where}: the placeholder ${placeholder} is missing.", hint=f"It must have ${placeholder}."
             )
     return text.replace("\r\n", "\n").rstrip("\n")
 
 
-def _placeholders_of(name: str) -> tuple[str, ...] | None:
-    if name in _PLACEHOLDERS:
-        return _PLACEHOLDERS[name]
-    return next((placeholders for family, placeholders in _FAMILIES.items() if name.startswith(family)), None)
+def _placeholders_of(name: str) -> dict[str, bool] | None:
+    """The placeholders of a text, and whether each must be there; None for a text that there is not."""
+    family = next((family for family in _FAMILIES if name.startswith(family)), "")
+    listed = _PLACEHOLDERS.get(name, _FAMILIES.get(family))
+    return None if listed is None else {word.rstrip("!"): word.endswith("!") for word in listed.split()}

@@ -52,7 +52,7 @@ def parse_action(cursor: ReplyCursor, state: ParseState, start: int) -> int:
         parsed = read_json(cursor, state, position, "action")
         items = parse_decision_object(parsed.value, state.cards)
         if all(isinstance(item, ParsedThought) for item in items):
-            raise ReplyParseError("bad_action", "no_tool_named", action=excerpt(text[position : parsed.end]), usable="")
+            raise ReplyParseError("bad_action", "no_tool_named", action=excerpt(text[position : parsed.end]))
         for item in items:
             state.apply(item, is_guess=parsed.is_guess)
         return end_decision(cursor, state, skip_extra_closers(text, parsed.end))
@@ -90,7 +90,7 @@ def _parse_name_with_input(cursor: ReplyCursor, state: ParseState, start: int, l
     head = line[: match_end(LINE_HEAD, line, 0)]
     name, opener = head.strip(" `*\"'"), line[len(head) : len(head) + 1]
     if is_placeholder_name(name) or is_placeholder(name):
-        raise ReplyParseError("bad_action", "no_tool_named", line, action=excerpt(line), usable="")
+        raise ReplyParseError("bad_action", "no_tool_named", line, action=excerpt(line))
     position = start + len(head) + 1
     if state.is_final(name):
         if opener == "":
@@ -129,7 +129,7 @@ def _parse_function_call(cursor: ReplyCursor, state: ParseState, name: str, posi
         return _await_input(cursor, state, name, end)  # `name()`: its input may still follow
     rest = text[end : cursor.line_end(end)].strip(" `*;")
     if rest and rest != "." and (rest[0] in _CONTINUATION or rest.split(" ")[0].casefold() in _CONJUNCTIONS):
-        raise ReplyParseError("stray_text", "text_after_call", rest, text=excerpt(rest), tool=name)
+        raise ReplyParseError("stray_text", "text_after_action", rest, text=excerpt(rest), tool=name)
     state.decide(build_call(name, value, state.cards, is_guess=is_guess))
     return end_decision(cursor, state, end)
 
@@ -146,10 +146,10 @@ def _parse_bracketed_input(cursor: ReplyCursor, state: ParseState, name: str, po
         return end_decision(cursor, state, end + 1)
     body = text[position : cursor.line_end(position)].rstrip(" `*.")
     if not body.endswith("]"):
-        raise ReplyParseError("bad_action", "action_not_closed", line, action=excerpt(line))
+        raise ReplyParseError("bad_action", "input_not_closed", line, tool=name)
     body = body[:-1]
     if "]" in body.replace("[]", "") and body.count("[") != body.count("]"):
-        raise ReplyParseError("bad_action", "several_readings", line, action=excerpt(line))
+        raise ReplyParseError("bad_action", "input_several_readings", line, tool=name, text=excerpt(line))
     _apply_text_input(state, name, body)
     return end_decision(cursor, state, cursor.line_end(position))
 
@@ -209,7 +209,7 @@ def _parse_bare_input(cursor: ReplyCursor, state: ParseState, name: str, span: t
         if text[position] in "\"'“[［":
             return parse_json_input(cursor, state, name, position)
         line = excerpt(body.split("\n", 1)[1].strip().split("\n", 1)[0])
-        raise ReplyParseError("stray_text", "text_after_input", line, line=line, tool=name)
+        raise ReplyParseError("stray_text", "text_after_action", line, text=line, tool=name)
     if not body and card is not None and not card.parameters:
         state.pending_action = name
         state.finish_pending_action()
@@ -225,10 +225,10 @@ def _parse_tagged_input(cursor: ReplyCursor, state: ParseState, name: str, start
         return parse_json_input(cursor, state, name, position)
     close = _INPUT_CLOSE.search(text, start)
     if close is None:
-        raise ReplyParseError("truncated", "input_never_closed", text[start:], tool=name)
+        raise ReplyParseError("truncated", "input_not_closed", text[start:], tool=name)
     body = text[start : close.start()].strip()
     if LABEL.search(body) or "<" in body or "\n" in body:
-        raise ReplyParseError("stray_text", "input_not_clear", body, tool=name, text=excerpt(body))
+        raise ReplyParseError("stray_text", "input_several_readings", body, tool=name, text=excerpt(body))
     _apply_text_input(state, name, body)
     return end_decision(cursor, state, close.end())
 
@@ -251,7 +251,7 @@ def _find_announced_object(cursor: ReplyCursor, state: ParseState, name: str, po
     if not isinstance(value, dict) or not all(key in card.parameters for key in value) or not value:
         return None
     if card.sole_parameter is not None and not card.reads_only and wrapped is None:
-        raise ReplyParseError("bad_action", "input_several_readings", head.group(), tool=name)
+        raise ReplyParseError("bad_action", "input_several_readings", head.group(), tool=name, text=head.group())
     return start
 
 
@@ -270,7 +270,7 @@ def _apply_text_input(state: ParseState, name: str, body: str) -> None:
     if INLINE_LABEL.search(body):
         raise ReplyParseError("stray_text", "label_in_input", body, tool=name, text=excerpt(body))
     if card is not None and _holds_arguments(body, card):
-        raise ReplyParseError("bad_action", "input_text_several_readings", body, tool=name, text=excerpt(body))
+        raise ReplyParseError("bad_action", "input_several_readings", body, tool=name, text=excerpt(body))
     value, is_guess = _parse_same_call(body, card, cards) or parse_bare_input(body, name, card)
     if value is body and is_program(body) and resolve_tool_name(body.split("(", maxsplit=1)[0], cards) is not None:
         raise ReplyParseError("bad_action", "input_is_call", body, tool=name, text=excerpt(body))

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from itertools import islice
 
 from taoloop.core.cards.tool_card import ToolCard
-from taoloop.core.decision import excerpt
 from taoloop.core.text import lazy_pattern
 from taoloop.dialects.parsing.call_arguments import parse_call_arguments
 from taoloop.dialects.parsing.json_decision import ParsedCall, parse_decision_object
@@ -25,7 +24,7 @@ from taoloop.dialects.parsing.patterns import (
 )
 from taoloop.dialects.parsing.strict_json import NotJsonError
 from taoloop.dialects.parsing.tool_names import resolve_tool_name
-from taoloop.dialects.texts import ReplyParseError
+from taoloop.dialects.texts import LocalizedText, ReplyParseError
 
 _ANSWER_CLOSE = lazy_pattern(r"</(?:final[ _]?answer|answer|final)>", re.IGNORECASE)
 _IN_TAGS = lazy_pattern(r"<(final[ _]?answer|answer|final)>(.*)</\1>", re.IGNORECASE | re.DOTALL)
@@ -48,9 +47,9 @@ def parse_answer(cursor: ReplyCursor, state: ParseState, start: int) -> int:
         raise ReplyParseError("truncated", "open_code_block", body)
     body = _strip_outer_marks(body, in_fence=cursor.in_fence)
     if body.casefold().rstrip(".") in ("none", "null", "n/a"):
-        raise ReplyParseError("bad_final", "nothing_answer", text=body)
+        raise ReplyParseError("bad_final", "placeholder_answer", text=body)
     if not state.json_answer and _holds_call(body, state.cards):
-        raise ReplyParseError("two_decisions", "call_in_answer", body)
+        raise ReplyParseError("two_decisions", "action_and_answer", body)
     state.set_answer(body if state.json_answer else _only_value(body))
     return end_decision(cursor, state, end)
 
@@ -65,7 +64,7 @@ def parse_answer_input(cursor: ReplyCursor, state: ParseState, start: int) -> in
         parsed = parse_value(text, position)
     except NotJsonError as error:
         if opener == "{":
-            raise ReplyParseError("bad_json", "answer_not_json", error=error.text) from None
+            raise ReplyParseError("bad_json", "answer_unreadable", error=error.text) from None
         return parse_answer(cursor, state, start)
     end = _find_answer_end(cursor, state, parsed.end)
     if text[parsed.end : end].strip("`*} \n"):
@@ -80,7 +79,7 @@ def parse_finish(cursor: ReplyCursor, state: ParseState, opener: str, position: 
     end = _find_answer_end(cursor, state, position)
     body = cursor.text[position:end].rstrip("`*. \n")
     if opener in "{｛" or not body.endswith(closer):
-        raise ReplyParseError("bad_final", "answer_does_not_end", body, text=excerpt(body))
+        raise ReplyParseError("bad_final", "answer_unreadable", body, error=LocalizedText("json_truncated"))
     content = body[:-1].strip()
     state.set_answer(content if opener == "[" else _quoted_answer(content, body))
     return end_decision(cursor, state, end)
@@ -90,9 +89,10 @@ def _quoted_answer(content: str, body: str) -> object:
     try:
         value, end, is_guess = parse_call_arguments(content + ")", 0, None)
     except NotJsonError as error:
-        raise ReplyParseError("bad_final", "answer_unreadable_because", body, error=error.text) from None
+        raise ReplyParseError("bad_final", "answer_unreadable", body, error=error.text) from None
     if end != len(content) + 1 or is_guess:
-        raise ReplyParseError("bad_final", "answer_unreadable", body)
+        fault = LocalizedText("json_text_follows", {"position": end})
+        raise ReplyParseError("bad_final", "answer_unreadable", body, error=fault)
     return value
 
 

@@ -8,12 +8,12 @@ are: they may return only what the tolerant parser would return, and None for ev
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from taoloop.core.cards.coercion import schema_types
 from taoloop.core.cards.tool_card import ToolCard
-from taoloop.core.decision import Act, Answer, Call, excerpt
+from taoloop.core.decision import Act, Answer, Call, Decision, excerpt
 from taoloop.core.handles import READER, is_handle
 from taoloop.core.text import lazy_pattern
 from taoloop.dialects.parsing.cleanup import EDGE_CHARS, strip_end_tokens
@@ -21,7 +21,7 @@ from taoloop.dialects.parsing.json_decision import ROLES, plain_key
 from taoloop.dialects.parsing.json_repair import looks_like_json, parse_value, parse_whole, skip_extra_closers
 from taoloop.dialects.parsing.strict_json import NotJsonError, compact_json, decode_at, dumps, json_equal, strings_in
 from taoloop.dialects.parsing.tool_names import MAX_NAME_CHARS, bare_name, is_placeholder_name, resolve_tool_name
-from taoloop.dialects.texts import ReplyParseError
+from taoloop.dialects.texts import LocalizedText, ReplyParseError
 
 _KEY = lazy_pattern(r"\s*([^\W\d]\w*)\s*(?:=(?!=)|[:：](?![:/]))\s*")
 _MEMBER = lazy_pattern(r"[\"'“][\w -]{1,60}[\"'”]\s*[:：]")
@@ -90,7 +90,7 @@ def _decode_if_json(text: str, types: frozenset[str]) -> Any:
 def _unknown_tool_name(name: str) -> str:
     plain = name if _is_plain_name(name) else bare_name(name) or name.strip()
     if is_placeholder_name(plain):
-        raise ReplyParseError("bad_action", "no_tool_named", name, action=excerpt(name), usable="")
+        raise ReplyParseError("bad_action", "no_tool_named", name, action=excerpt(name))
     if len(plain) > MAX_NAME_CHARS or "\n" in plain or is_placeholder(plain):
         raise ReplyParseError("bad_action", "no_tool_name", name, name=excerpt(name))
     return plain
@@ -103,7 +103,8 @@ def _is_plain_name(name: str) -> bool:
 def _unwrap_arguments(value: Any, card: ToolCard | None, tool: str, cards: Sequence[ToolCard], depth: int = 0) -> Any:
     """Arguments out of a text that holds them, or out of one more wrapper; a bare value of the only parameter."""
     if depth > _MAX_WRAPPERS:
-        raise ReplyParseError("bad_action", "wrapped_too_often", dumps(value), tool=tool)
+        error = LocalizedText("json_too_deep", {"levels": _MAX_WRAPPERS})
+        raise ReplyParseError("bad_action", "input_not_json", dumps(value), tool=tool, error=error)
     if isinstance(value, str):
         text = value.strip()
         if (text[:1] in ("{", "｛") and looks_like_json(text, 0)) or text.startswith('{\\"'):
@@ -122,9 +123,9 @@ def _parse_arguments_text(text: str, card: ToolCard | None, tool: str) -> Any:
     try:
         parsed = parse_whole(text)
     except NotJsonError as error:
-        raise ReplyParseError("bad_json", "input_not_json", text, tool=tool, error=error.text, usable="") from None
+        raise ReplyParseError("bad_json", "input_not_json", text, tool=tool, error=error.text) from None
     if parsed.is_guess and (card is None or not card.reads_only):
-        raise ReplyParseError("bad_json", "input_incomplete", text, tool=tool)
+        raise ReplyParseError("bad_json", "arguments_incomplete", text, tool=tool)
     return parsed.value
 
 
@@ -173,7 +174,7 @@ def _wrapper_content(value: dict[str, Any], card: ToolCard | None, tool: str, ca
     for key in tool_keys:
         other = value[key]
         if not isinstance(other, str) or resolve_tool_name(other, cards) is not card:
-            raise ReplyParseError("two_decisions", "names_another_tool", tool=tool, other=excerpt(str(other)))
+            raise ReplyParseError("two_decisions", "two_actions", first=tool, second=excerpt(str(other)))
     return value[args_keys[0]]
 
 
@@ -195,15 +196,16 @@ def parse_bare_input(raw: str, name: str, card: ToolCard | None) -> tuple[Any, b
     if text[0] == "[" and card is not None and sole is not None and "array" in _types(card, sole):
         return text, False
     if _MEMBER.match(text) or (text[0] == "[" and text[-1] == "]"):
-        raise ReplyParseError("bad_action", "input_neither", text, text=excerpt(text), tool=name)
+        raise ReplyParseError("bad_action", "input_no_object", text, text=excerpt(text), tool=name)
     if _is_one_quoted_string(text):
         try:
             parsed = parse_whole(text)
         except NotJsonError as error:
-            raise ReplyParseError("bad_json", "input_not_json", text, tool=name, error=error.text, usable="") from None
+            raise ReplyParseError("bad_json", "input_not_json", text, tool=name, error=error.text) from None
         return parsed.value, parsed.is_guess
     if text[0] in _QUOTES and text.count(text[0]) % 2 and _QUOTES[text[0]] == text[0]:
-        raise ReplyParseError("bad_json", "input_open_quote", text, tool=name)
+        fault = LocalizedText("json_truncated")
+        raise ReplyParseError("bad_json", "input_not_json", text, tool=name, error=fault)
     return text, False
 
 
@@ -251,9 +253,7 @@ def _parse_input_pairs(text: str, card: ToolCard | None) -> tuple[Any, bool] | N
     try:
         args, end, is_guess = parse_keyword_arguments(text + ")", 0)
     except NotJsonError as error:
-        raise ReplyParseError(
-            "bad_action", "input_no_object_because", text, text=excerpt(text), tool=card.name, error=error.text
-        ) from None
+        raise ReplyParseError("bad_action", "arguments_in_text", text, text=excerpt(text), error=error.text) from None
     if end != len(text) + 1:
         raise ReplyParseError("bad_action", "input_no_object", text, text=excerpt(text), tool=card.name)
     return args, is_guess
@@ -271,20 +271,19 @@ def parse_keyword_arguments(text: str, position: int) -> tuple[dict[str, Any], i
     while not text.startswith((")", "）"), position):
         key = _KEY.match(text, position)
         if key is None:
-            ended = position >= len(text)
-            raise NotJsonError("call_nameless_argument", truncated=ended, position=position + 1)
+            raise NotJsonError.at(position, LocalizedText("json_no_key"), truncated=position >= len(text))
         parsed = parse_value(text, key.end(), call=True)
         if parsed.missing_closers:
             raise NotJsonError("json_truncated", truncated=True)
         name = key.group(1)
         if name in args and not json_equal(args[name], parsed.value):
-            raise NotJsonError("json_duplicate_argument", unrepairable=True, name=name)
+            raise NotJsonError("json_duplicate_key", unrepairable=True, key=name)
         args[name], is_guess = parsed.value, is_guess or parsed.has_bare_quotes
         position = skip_blanks(text, parsed.end)
         if text.startswith((",", "，"), position):
             position = skip_blanks(text, position + 1)
         elif not text.startswith((")", "）"), position):
-            raise NotJsonError("call_no_comma", truncated=position >= len(text), position=position + 1)
+            raise NotJsonError.at(position, LocalizedText("json_no_comma"), truncated=position >= len(text))
     return args, position + 1, is_guess
 
 
@@ -308,7 +307,7 @@ def parse_call_arguments(text: str, position: int, card: ToolCard | None) -> tup
     if parsed.missing_closers or not text.startswith((")", "）"), end):
         raise NotJsonError("call_no_end", truncated=end >= len(text))
     if not isinstance(parsed.value, dict) and card is not None and card.sole_parameter is None:
-        raise NotJsonError("call_needs_names", tool=card.name)
+        raise NotJsonError("call_no_end")
     return parsed.value, end + 1, parsed.has_bare_quotes
 
 
@@ -340,21 +339,22 @@ def canonical_args(tool: str, source: str, cards: Sequence[ToolCard]) -> Any:
         args, end = decode_at(source)
     except NotJsonError:
         return None
-    if end == len(source):
-        for card in cards:
-            if card.name == tool:
-                return args if _are_plain(args, card.parameters) else None
-    return None
+    return args if end == len(source) and _are_plain(args, tool, cards) else None
 
 
 def canonical_act(tool: str, args: Any, reason: str, cards: Sequence[ToolCard]) -> Act | None:
     """The call of a known tool whose arguments are all its own, and plain texts and numbers."""
-    for card in cards:
-        if card.name == tool:
-            return (
-                Act(calls=(Call(tool=tool, args=args),), reason=reason) if _are_plain(args, card.parameters) else None
-            )
-    return None
+    return Act(calls=(Call(tool=tool, args=args),), reason=reason) if _are_plain(args, tool, cards) else None
+
+
+def canonical_decision(
+    action: Any, value: Any, reason: str, cards: Sequence[ToolCard], finals: Sequence[str]
+) -> Decision | None:
+    """The decision of a canonical object: a call, or an answer where the action is one of `finals`."""
+    if action not in finals:
+        return canonical_act(action, value, reason, cards)
+    is_tool = any(card.name in finals for card in cards)
+    return canonical_answer(value, reason) if type(value) is str and not is_tool else None
 
 
 def canonical_answer(text: str, reason: str) -> Answer | None:
@@ -365,9 +365,12 @@ def canonical_answer(text: str, reason: str) -> Answer | None:
     return Answer(text=text, reason=reason)
 
 
-def _are_plain(args: Any, parameters: Mapping[str, Any]) -> bool:
-    if type(args) is not dict:
+def _are_plain(args: Any, tool: str, cards: Sequence[ToolCard]) -> bool:
+    """Whether arguments are plain texts, numbers and booleans, and parameters of a known tool."""
+    card = next((card for card in cards if card.name == tool), None)
+    if card is None or type(args) is not dict:
         return False
+    parameters = card.parameters
     for name, value in args.items():
         if name not in parameters:
             return False
@@ -422,7 +425,7 @@ def reject_placeholders(args: Any, tool: str, cards: Sequence[ToolCard] = ()) ->
                     continue
                 raise ReplyParseError("bad_action", "placeholder", text, tool=tool, text=text)
     except NotJsonError as error:
-        raise ReplyParseError("bad_json", "arguments_unusable", tool=tool, error=error.text) from None
+        raise ReplyParseError("bad_json", "input_not_json", tool=tool, error=error.text) from None
 
 
 def answer_text(value: Any, *, json_answer: bool = False) -> str:

@@ -184,7 +184,7 @@ class _Members:
         """The values of a role."""
         return [self.source[key] for key in self.keys[role]]
 
-    def error(self, code: str, name: str, **values: object) -> ReplyParseError:
+    def error(self, code: str, name: str, /, **values: object) -> ReplyParseError:
         """An error about the object."""
         return ReplyParseError(code, name, dumps(self.source), **values)
 
@@ -230,7 +230,7 @@ def _parse_wrapper(source: dict[str, Any], cards: Sequence[ToolCard], depth: int
         return None
     items = parse_decision_object(inner, cards, depth + 1)
     if not items and _ROLE_OF.get(plain_key(keys[0])) == "tool" and isinstance(inner, dict):
-        raise ReplyParseError("bad_action", "object_names_no_tool", dumps(source), action=excerpt(dumps(inner)))
+        raise ReplyParseError("bad_action", "no_tool_named", dumps(source), action=excerpt(dumps(inner)))
     return items or None
 
 
@@ -251,7 +251,7 @@ def _tool_name(members: _Members, cards: Sequence[ToolCard]) -> str | None:
         if value is None:
             continue
         if not isinstance(value, str):
-            raise members.error("bad_action", "tool_name_no_text", value=excerpt(dumps(value)))
+            raise members.error("bad_action", "no_tool_name", name=excerpt(dumps(value)))
         if value.strip() not in names:
             names.append(value.strip())
     if len(names) > 1:
@@ -259,7 +259,7 @@ def _tool_name(members: _Members, cards: Sequence[ToolCard]) -> str | None:
         verbs = [name for name in names if plain_key(name) in _VERBS]
         names = known if len(known) == 1 and len(verbs) == len(names) - 1 else names
     if len(names) > 1:
-        raise members.error("two_decisions", "object_two_tools", names=excerpt(", ".join(names)))
+        raise members.error("two_decisions", "two_actions", first=excerpt(names[0]), second=excerpt(names[1]))
     return names[0] if names else None
 
 
@@ -286,11 +286,11 @@ def _parse_decision(members: _Members, name: str | None, cards: Sequence[ToolCar
         names_action = bool(name) and not (is_final and is_final_name(name or ""))
         return _parse_answer(members, finals, inputs, names_action=names_action)
     if finals:
-        raise members.error("two_decisions", "object_action_and_answer")
+        raise members.error("two_decisions", "action_and_answer")
     if name is None:
-        raise members.error("no_decision", "object_no_decision")
+        raise members.error("no_decision", "no_decision", text=excerpt(dumps(members.source)))
     if not all(json_equal(inputs[0], value) for value in inputs[1:]):
-        raise members.error("two_decisions", "object_two_inputs")
+        raise members.error("two_decisions", "unclear_keys", tool=name)
     _reject_observation(members)
     if members.unknown and not inputs:
         return ParsedCall(name, _collect_flat_arguments(members, name, cards), reason=members.reason)
@@ -302,12 +302,12 @@ def _parse_answer(members: _Members, finals: list[Any], inputs: list[Any], *, na
     empty = next((value for value in inputs if value == {}), None)
     inputs = [value for value in inputs if value not in (None, {}, "")]
     if names_action or (finals and inputs and not json_equal(finals[0], inputs[0])):
-        raise members.error("two_decisions", "object_final_and_action")
+        raise members.error("two_decisions", "action_and_answer")
     _reject_observation(members, anywhere=True)
     _reject_unknown_keys(members, [key for key in members.unknown if plain_key(key) not in ("content", "text")])
     values = finals + inputs + [members.source[key] for key in members.unknown]
     if not all(json_equal(values[0], value) for value in values[1:]):
-        raise members.error("two_decisions", "object_two_answers")
+        raise members.error("two_decisions", "two_answers")
     return ParsedAnswer(values[0] if values else empty, members.reason)
 
 
@@ -327,7 +327,7 @@ def _reject_observation(members: _Members, *, anywhere: bool = False) -> None:
     order, tool_keys = list(members.source), members.keys["tool"]
     last_decision = max((order.index(key) for key in tool_keys + members.keys["args"]), default=len(order))
     if filled and (anywhere or order.index(filled[0]) < last_decision or not tool_keys):
-        raise members.error("invented_observation", "invented_key", key=filled[0])
+        raise members.error("invented_observation", "invented_result", text=excerpt(filled[0]))
 
 
 def _reject_unknown_keys(members: _Members, unknown: list[str]) -> None:

@@ -12,7 +12,7 @@ import re
 from typing import Any, NamedTuple, NoReturn
 
 from taoloop.core.text import lazy_pattern
-from taoloop.dialects.parsing.strict_json import MAX_DEPTH, NotJsonError, decode_at, json_equal
+from taoloop.dialects.parsing.strict_json import MAX_DEPTH, NotJsonError, decode_at, json_equal, parse_finite
 from taoloop.dialects.texts import LocalizedText
 
 INVISIBLE = "\u00ad\u061c\u180e\u200b-\u200f\u2060-\u2064\u202a-\u202e\u2066-\u2069\ufeff"
@@ -152,7 +152,7 @@ class _LenientReader:
         """Give up at this position: for the fault called `name`, or because the text ends here."""
         if not self.text[self.position :].strip():
             raise NotJsonError("json_truncated", truncated=True)
-        raise NotJsonError("json_at", fault=LocalizedText(name, values), position=self.position + 1)
+        raise NotJsonError.at(self.position, LocalizedText(name, values))
 
     def skip_gap(self) -> str:
         """Skip blanks and comments; the character that follows (empty at the end)."""
@@ -216,7 +216,7 @@ class _LenientReader:
             return True
         if not char or _STOP.match(self.text, self.position) or _LABELLED.match(self.text, value_end):
             if not char and self.text[value_end - 1] not in "}｝]］" and self.text[value_end - 1] not in _ALL_CLOSERS:
-                self.fail("json_no_bracket")  # a number or a word that ends with the text may be cut itself
+                self.fail("json_no_comma")  # a number or a word that ends with the text may be cut itself
             self.position = value_end
             self.missing_closers = 1
             return True
@@ -232,15 +232,11 @@ class _LenientReader:
     def parse_number(self, match: re.Match[str]) -> int | float:
         self.position = match.end()
         if self.position == len(self.text):
-            self.fail("json_cut_number")
-        if match.end() - match.start() > _MAX_NUMBER_CHARS:
-            raise NotJsonError("json_number_too_long", unrepairable=True)
-        if match.group(1) is None and match.group(2) is None:
-            return int(match.group())
-        number = float(match.group())
-        if number in (float("inf"), float("-inf")):
-            raise NotJsonError("json_number_too_large", unrepairable=True, number=match.group()[:40])
-        return number
+            self.fail("json_cut_value")
+        text = match.group()
+        if len(text) > _MAX_NUMBER_CHARS:
+            raise NotJsonError("json_number_too_large", unrepairable=True, number=text[:40])
+        return int(text) if match[1] is None and match[2] is None else parse_finite(text)
 
     def parse_word(self) -> bool | None:
         match = _WORD.match(self.text, self.position)
@@ -249,7 +245,7 @@ class _LenientReader:
             self.fail("json_word" if word else "json_no_value", word=word[:40])
         self.position += len(word)
         if self.position == len(self.text):
-            self.fail("json_cut_word")
+            self.fail("json_cut_value")
         return _WORDS[word.casefold()]
 
     def parse_prefixed_string(self, prefix: str) -> str:
@@ -280,7 +276,7 @@ class _LenientReader:
                     raise NotJsonError("json_bare_quotes", unrepairable=True)
                 inner += 1
                 if inner > _MAX_BARE_QUOTES:
-                    raise NotJsonError("json_many_bare_quotes", unrepairable=True)
+                    raise NotJsonError("json_bare_quotes", unrepairable=True)
             self.has_bare_quotes = True
             end += 1
         raw = self.text[start:end]

@@ -167,12 +167,12 @@ def _parse_tagged_call(text: str, position: int, name: str, cards: Sequence[Tool
         close = f"</{parameter.group('ns')}{parameter.group('tag')}>"
         end = text.find(close, parameter.end())
         if end < 0:
-            raise NotJsonError("call_parameter_truncated", truncated=True)
+            raise NotJsonError("json_truncated", truncated=True)
         _add_argument(args, parameter.group("key"), text[parameter.end() : end], card)
         after = skip_blanks(text, end + len(close))
     closed = text.startswith("</", after) or text.startswith("/>", position - 2)
     if not closed and after < len(text):
-        raise NotJsonError("call_not_closed")
+        raise NotJsonError("call_no_end")
     calls.append(LeakedCall(ParsedCall(name.strip(), args), not closed))
     return after
 
@@ -186,7 +186,7 @@ def _parse_key_value_tags(
     while (match := _KEYED.match(text, position)) is not None:
         end = text.find("</arg_value>", match.end())
         if end < 0:
-            raise NotJsonError("call_argument_truncated", truncated=True)
+            raise NotJsonError("json_truncated", truncated=True)
         _add_argument(args, match.group("key"), text[match.end() : end], card)
         position = end + len("</arg_value>")
     after = skip_blanks(text, position)
@@ -206,14 +206,14 @@ def _parse_function_calls(text: str, match: re.Match[str], cards: Sequence[ToolC
     while in_list and text.startswith(",", end):
         next_call = _CALLED.match(text, skip_blanks(text, end + 1))
         if next_call is None:
-            raise NotJsonError("call_missing_in_list")
+            raise NotJsonError("call_no_end")
         args, end, is_guess = parse_call_arguments(
             text, next_call.end(), resolve_tool_name(next_call.group("name"), cards)
         )
         calls.append(LeakedCall(ParsedCall(next_call.group("name"), args), is_guess))
         end = skip_blanks(text, end)
     if in_list and not text.startswith("]", end):
-        raise NotJsonError("call_list_not_closed", truncated=end >= len(text))
+        raise NotJsonError("call_no_end", truncated=end >= len(text))
     return end + in_list
 
 
@@ -234,14 +234,14 @@ def _parse_escaped_call(text: str, head: re.Match[str], calls: list[LeakedCall])
             value = parse_whole("".join(parts))
             calls.append(LeakedCall(ParsedCall(head.group("name"), value.value), value.is_guess))
             return position
-    raise NotJsonError("call_arguments_not_closed", truncated=True)
+    raise NotJsonError("json_truncated", truncated=True)
 
 
 def _add_argument(args: dict[str, Any], key: str, raw: str, card: ToolCard | None) -> None:
     key = key.strip()
     value = _parameter_value(raw, key, card)
     if key in args and dumps(args[key]) != dumps(value):
-        raise NotJsonError("json_duplicate_argument", unrepairable=True, name=key)
+        raise NotJsonError("json_duplicate_key", unrepairable=True, key=key)
     args[key] = value
 
 

@@ -114,7 +114,7 @@ class ParseState:
             raise ReplyParseError("bad_final", "empty_answer")
         self.decide(build_call(name, None, self.cards, has_input=False))
 
-    def describe_readable(self) -> LocalizedText:
+    def describe_readable(self) -> LocalizedText | str:
         """Which part of the reply was readable, to complete the message of an error."""
         parts: list[LocalizedText] = [LocalizedText("thought_part")] if self.thoughts else []
         if isinstance(self.decision, Call):
@@ -124,7 +124,7 @@ class ParseState:
         elif self.pending_action:
             parts.append(LocalizedText("action_part", {"action": excerpt(self.pending_action)}))
         if not parts:
-            return LocalizedText("nothing_usable")
+            return ""
         listed = parts[0] if len(parts) == 1 else LocalizedText("thought_and", {"first": parts[0], "second": parts[1]})
         return LocalizedText("usable", {"parts": listed})
 
@@ -234,7 +234,7 @@ def end_segment(cursor: ReplyCursor, state: ParseState, end: int) -> None:
         _check_trailing_text(state, text)
     elif cursor.segment == "action" and text.strip("`*~ \n") not in ("", "PAUSE"):
         raise ReplyParseError(
-            "stray_text", "text_after_action", text, line=excerpt(text.split("\n", 1)[0]), action=state.pending_action
+            "stray_text", "text_after_action", text, text=excerpt(text.split("\n", 1)[0]), tool=state.pending_action
         )
 
 
@@ -243,7 +243,7 @@ def _check_foreign_words(cursor: ReplyCursor, state: ParseState, text: str) -> N
     result = BARE_RESULT.search(text)
     is_filled = result is not None and bool(text[result.end() :].strip())
     if result is not None and (cursor.segment == "thought" or (is_filled and not OWN_OUTPUT.search(result.group()))):
-        raise ReplyParseError("invented_observation", "invented_result", text, line=excerpt(result.group()))
+        raise ReplyParseError("invented_observation", "invented_result", text, text=excerpt(result.group()))
     if not state.foreign_words and (spoken := SPOKEN.search(text)) is not None:
         state.foreign_words = spoken.group().strip()
     if result is not None and is_filled and not state.foreign_words:

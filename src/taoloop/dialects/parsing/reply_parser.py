@@ -72,7 +72,7 @@ from taoloop.dialects.parsing.patterns import (
     label_kind,
     strip_partial_label,
 )
-from taoloop.dialects.parsing.strict_json import NotJsonError, json_equal
+from taoloop.dialects.parsing.strict_json import NotJsonError, dumps, json_equal
 from taoloop.dialects.parsing.tool_names import is_final_name, resolve_tool_name
 from taoloop.dialects.texts import LocalizedText, ReplyParseError
 
@@ -103,7 +103,7 @@ def parse_reply(text: str, cards: Sequence[ToolCard], *, json_answer: bool = Fal
     if state.afterthought:
         line = state.afterthought.split("\n", 1)[0]
         usable = state.describe_readable()
-        raise ReplyParseError("stray_text", "thought_after_decision", line, text=excerpt(line), usable=usable)
+        raise ReplyParseError("stray_text", "text_after_decision", line, text=excerpt(line), usable=usable)
     reason = "\n".join(state.thoughts)
     if isinstance(state.decision, Call):
         return Act(calls=(state.decision,), reason=reason)
@@ -357,7 +357,8 @@ def _parse_brace(cursor: ReplyCursor, state: ParseState, start: int) -> int:
 def _check_repeated_arguments(state: ParseState, parsed: RepairedJson) -> None:
     """Reject an object after a call that is another version of its arguments."""
     if isinstance(state.decision, Call) and not json_equal(state.decision.args, parsed.value):
-        raise ReplyParseError("two_decisions", "second_object", tool=state.decision.tool)
+        text = excerpt(dumps(parsed.value))
+        raise ReplyParseError("two_decisions", "text_after_action", text=text, tool=state.decision.tool)
 
 
 def _check_foreign_words(cursor: ReplyCursor, state: ParseState) -> None:
@@ -367,5 +368,5 @@ def _check_foreign_words(cursor: ReplyCursor, state: ParseState) -> None:
         return
     card = resolve_tool_name(call.tool, state.cards)
     if card is None or (words and not card.reads_only) or card.tier == "destructive":
-        quoted = LocalizedText("quoted_words", {"words": words}) if words else LocalizedText("no_words")
+        quoted = LocalizedText("quoted_words", {"words": words}) if words else ""
         raise ReplyParseError("invented_observation", "foreign_words", cursor.text, tool=call.tool, quoted=quoted)

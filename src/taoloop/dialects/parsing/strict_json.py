@@ -7,7 +7,9 @@ deeper than `MAX_DEPTH`, and halves of surrogate pairs, which no UTF-8 text can 
 from __future__ import annotations
 
 import json
+import math
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NoReturn
 
@@ -60,6 +62,11 @@ class NotJsonError(ValueError):
     def __str__(self) -> str:
         return self.text.render("en")
 
+    @classmethod
+    def at(cls, position: int, fault: LocalizedText, *, truncated: bool = False) -> NotJsonError:
+        """The error for a fault at one position of the text."""
+        return cls("json_at", truncated=truncated, fault=fault, position=position + 1)
+
 
 def decode_at(text: str, position: int = 0) -> tuple[Any, int]:
     """The JSON value that begins at `position`, and where it ends.
@@ -103,8 +110,12 @@ def dumps(value: Any) -> str:
 
 
 def compact_json(value: Any) -> str:
-    """`value` as JSON without blanks between its parts, not escaped to ASCII: data that is written as a text."""
+    """`value` as JSON without blanks between its parts, not escaped to ASCII; what JSON does not have is a text."""
     return _COMPACT.encode(value)
+
+
+def _plain(value: Any) -> Any:
+    return dict(value) if isinstance(value, Mapping) else str(value)
 
 
 def json_equal(left: Any, right: Any) -> bool:
@@ -160,17 +171,22 @@ def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return members
 
 
-def _parse_finite(text: str) -> float:
+def parse_finite(text: str) -> float:
+    """The number in a text.
+
+    Raises:
+        NotJsonError: it is beyond the range of numbers.
+    """
     number = float(text)
-    if number in (float("inf"), float("-inf")):
+    if math.isinf(number):
         raise NotJsonError("json_number_too_large", unrepairable=True, number=text[:40])
     return number
 
 
 def _reject_constant(name: str) -> NoReturn:
-    raise NotJsonError("json_constant", unrepairable=True, name=name)
+    raise NotJsonError("json_word", unrepairable=True, word=name)
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_build_object, parse_float=_parse_finite, parse_constant=_reject_constant)
+_DECODER = json.JSONDecoder(object_pairs_hook=_build_object, parse_float=parse_finite, parse_constant=_reject_constant)
 _write = json_writer(json.JSONEncoder(ensure_ascii=False))
-_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain)
