@@ -1,102 +1,22 @@
-"""The command line in Chinese: every text has a translation, and the locale or `TAOLOOP_LANG` chooses it."""
+"""The command line in Chinese: the locale or `TAOLOOP_LANG` chooses it."""
 
 from __future__ import annotations
 
-import ast
 import json
+import re
 import shlex
-import string
-from collections.abc import Iterator
-from pathlib import Path
+import sqlite3
+from contextlib import closing
 
-import click
 import pytest
 from rich.cells import cell_len
-from tests.shell import Shell
+from tests.shell import Shell, call
+from tests.test_translation import examples
 
-import taoloop.cli
 from taoloop.cli import translation
-from taoloop.cli.app import Commands, cli
-from taoloop.cli.help_format import help_texts
+from taoloop.translation import chinese_texts
 
-FOLDER = Path(taoloop.cli.__file__).parent
-CATALOG: dict[str, str] = json.loads((FOLDER / "zh.json").read_text(encoding="utf-8"))
-MARKERS = {"translate", "mark", "text", "row", "report", "say"}
-"""Calls whose first argument is a text in English."""
-
-
-def texts_in(node: ast.AST) -> Iterator[str]:
-    match node:
-        case ast.Constant(value=str(text)) if text.strip():
-            yield text
-        case ast.Dict(values=values) | ast.Tuple(elts=values):
-            for value in values:
-                yield from texts_in(value)
-        case ast.IfExp(body=body, orelse=orelse):
-            yield from texts_in(body)
-            yield from texts_in(orelse)
-
-
-def texts_of_code(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Call) and node.args:
-            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            if name in MARKERS:
-                yield from texts_in(node.args[0])
-
-
-def texts_of_help() -> Iterator[str]:
-    context = click.Context(cli)
-    yield from help_texts(cli.help or "")
-    for name, (_, summary) in Commands.summaries.items():
-        yield summary
-        command = cli.get_command(context, name)
-        assert command is not None
-        yield from help_texts(command.help or "")
-        yield from (param.help for param in command.params if isinstance(param, click.Option) and param.help)
-
-
-def texts_of_click() -> set[str]:
-    """What click says itself, as its sources mark it for gettext."""
-    found = set()
-    for path in Path(click.__file__).parent.glob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("_", "ngettext"):
-                found |= {text for argument in node.args for text in texts_in(argument)}
-    return found | {"[OPTIONS]", "COMMAND [ARGS]...", "required"}
-
-
-def texts_of_the_command_line() -> set[str]:
-    return {text for path in FOLDER.rglob("*.py") for text in texts_of_code(path)} | set(texts_of_help())
-
-
-def examples() -> Iterator[str]:
-    """The lines of help that are shown as they are, unless the catalogue has another task for them."""
-    context = click.Context(cli)
-    commands = [cli, *filter(None, (cli.get_command(context, name) for name in Commands.summaries))]
-    for command in commands:
-        yield from (line.strip() for line in (command.help or "").splitlines())
-
-
-def fields(text: str) -> set[str]:
-    return {f"{name}:{spec}" for _, name, spec, _ in string.Formatter().parse(text) if name}
-
-
-def test_every_text_has_a_chinese_one() -> None:
-    assert sorted(texts_of_the_command_line() - CATALOG.keys()) == []
-
-
-def test_every_chinese_text_is_used() -> None:
-    used = texts_of_the_command_line() | texts_of_click() | set(examples())
-    assert sorted(CATALOG.keys() - used) == []
-
-
-def test_a_chinese_text_has_the_values_of_the_english_one() -> None:
-    """Help is not filled in, and may show braces."""
-    for english in CATALOG.keys() - set(examples()) - set(texts_of_help()):
-        variants = [fields(variant) for variant in english.split("|")]
-        assert fields(CATALOG[english]) <= set.union(*variants), english
-        assert fields(CATALOG[english]) >= set.intersection(*variants) - {"n:"}, english
+CATALOG = chinese_texts("cli")
 
 
 def test_what_click_says_about_a_mistake_is_translated(tao: Shell) -> None:
@@ -196,3 +116,100 @@ def test_the_tasks_in_help_run_offline(tao: Shell, language: str) -> None:
     for line in lines:
         command = line.partition("   ")[0].replace("~", str(tao.folder))
         assert tao(*shlex.split(command)[1:], code=0, TAOLOOP_LANG=language).out, line
+
+
+FILES = {
+    "field.yaml": "model: offline\nmax_stepz: 3\n",
+    "type.yaml": "max_steps: many\n",
+    "range.yaml": "max_steps: 0\n",
+    "digits.yaml": f"model_timeout_s: 1{'0' * 400}\n",
+    "digits.json": f'{{"model_timeout_s": 1{"0" * 5000}}}',
+    "choice.yaml": "policy: {profile: wild}\n",
+    "missing.yaml": "tools:\n- agent: inner.yaml\n- lookup: {}\n",
+    "list.yaml": "tools: calculator\n",
+    "twice.yaml": "name: a\nname: b\n",
+    "colon.yaml": "a: b: c\n",
+    "bracket.yaml": "model: [offline\n",
+    "comma.json": '{"name": "a",}',
+    "tool.yaml": "tools: [calculatr]\n",
+    "variable.yaml": "tools:\n- fetch: {allow: ['${NO_SUCH}']}\n",
+    "rule.yaml": "policy: {rules: [{verdict: ask, tool: mail_send}]}\n",
+    "broken.py": "raise ValueError('没有')\n",
+    "damaged.db": "no database at all" * 9,
+    "script.yaml": "- {txt: hello}\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "text"),
+    [
+        ("run x --agent field.yaml", 2, "max_stepz: 没有这个字段。是不是想写 'max_steps'？可用的有："),
+        ("run x --agent type.yaml", 2, "max_steps: 应为整数，当前值：'many'。"),
+        ("run x --agent range.yaml", 2, "上限 max_steps 是 0。应为大于 0 的整数；留空表示不限。"),
+        ("run x --agent digits.yaml", 2, "应为较小的数字，当前值：超过 60 位的数字。"),
+        ("run x --agent digits.json", 2, "其中有位数过多的数字。"),
+        ("run x --agent choice.yaml", 2, "policy.profile: 应为 supervised, strict, "),
+        ("run x --agent missing.yaml", 2, "缺少 purpose：模型要据此判断何时使用这个智能体。"),
+        ("run x --agent list.yaml", 2, "应为列表，当前值：'calculator'。请加方括号，写成列表。"),
+        ("run x --agent twice.yaml", 2, "name: 字段重复（首次出现在第 1 行）。"),
+        ("run x --agent colon.yaml", 2, "不是合法的 YAML：此处不能出现 `: `。"),
+        ("run x --agent bracket.yaml", 2, "应为 ',' 或 ']'，却是 '<stream end>'。"),
+        ("run x --agent comma.json", 2, "不是合法的 JSON：此处应为双引号括起的键名。"),
+        ("run x --agent tool.yaml", 2, "没有名为 'calculatr' 的工具。是不是想写 'calculator'？"),
+        ("run x --agent none.yaml", 2, "none.yaml: 文件不存在。请检查路径。"),
+        ("run x --agent nowhere:agent", 2, "没有模块 'nowhere'。"),
+        ("run x --agent broken:agent", 2, "加载 'broken:agent' 时出现 ValueError：没有"),
+        ("run x --agent os:nothing", 2, "模块 'os' 中没有属性 'nothing'。"),
+        ("run x --agent rule.yaml", 2, "规则 'ask mail_send' 针对 'mail_send'，但智能体没有这样的工具。"),
+        ("tools variable.yaml", 2, "未设置环境变量 NO_SUCH。"),
+        ("run x --model openai:m", 2, "缺少 openai 的密钥：未设置变量 OPENAI_API_KEY。"),
+        ("run x --model gpt4", 2, "没有名为 'gpt4' 的模型。可用的有：offline、"),
+        ("run x --model scripted:script.yaml", 2, "脚本 'scripted:script.yaml' 的第 1 个回复有未知的键 'txt'。"),
+        ("run x --model replay:none", 2, "无法读取录制的运行 'none'"),
+        ("run x --dialect fancy", 2, "没有名为 'fancy' 的输出方言。"),
+        ("run x --strategy fancy", 2, "没有名为 'fancy' 的推理策略。"),
+        ("runs --db none.db", 11, "none.db：数据库不存在。"),
+        ("runs --db damaged.db", 11, "damaged.db：不是 taoloop 的数据库，或已损坏（"),
+        ("run x --model scripted:ok.yaml --db damaged.db", 11, "damaged.db：不是 taoloop 的数据库，或已损坏（"),
+        ("call calculator --args '{}'", 2, "'calculator' 的参数不符合要求：缺少 'expression'。"),
+    ],
+)
+def test_an_error_of_a_file_a_database_or_a_model_is_chinese(tao: Shell, command: str, code: int, text: str) -> None:
+    for name, content in FILES.items():
+        tao.write(name, content)
+    tao.script("ok", name="ok.yaml")
+    line = tao(*shlex.split(command), code=code, TAOLOOP_LANG="zh").one_line
+    assert text in line
+    words = re.search(r"(?<![\w./'])[A-Za-z]{2,}( [a-z]{2,}){2}", line)
+    assert words is None or words[0] in ("file is not", "No such file"), "SQLite and the system speak English"
+
+
+def test_a_database_of_another_version_is_reported_in_chinese(tao: Shell) -> None:
+    tao("run", "x", "--model", tao.script("y"), code=0)
+    with closing(sqlite3.connect(tao.folder / "runs.db")) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    assert "由更新版本的 taoloop 写入（结构 99，" in tao("runs", code=11, TAOLOOP_LANG="zh").one_line
+
+
+def test_a_database_that_another_process_has_locked_is_reported_in_chinese(tao: Shell) -> None:
+    """Also where the thread that writes finds it: it has the language of the command."""
+    tao("run", "x", "--model", tao.script("y"), code=0)
+    with closing(sqlite3.connect(tao.folder / "runs.db", isolation_level=None)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        ended = tao("run", "x", "--model", tao.script("y"), code=11, TAOLOOP_LANG="zh")
+    assert "另一个进程占用该数据库已超过 5 秒；没有写入任何内容。" in ended.one_line
+
+
+def test_what_differs_between_runs_is_named_in_words(tao: Shell) -> None:
+    model = tao.script(call("calculator", expression="6*7"), "42")
+    tao("run", "x", "--model", model, "--context-tokens", "9000", code=0)
+    tao.script(call("calculator", expression="6*8"), "48", name="other.yaml")
+    tao("run", "x", "--model", "scripted:other.yaml", code=0)
+    first, second = (row["run_id"] for row in tao("runs", "--json", code=0).events)
+    english = tao("diff", first, second, "--all", code=1).out
+    assert "not compared: context window in tokens is" in english
+    assert "They first differ in step 1: arguments of calculator" in english
+    chinese = tao("diff", first, second, "--all", code=1, TAOLOOP_LANG="zh").out
+    assert "未比较：上下文窗口的 token 数 在 a 中为" in chinese
+    assert "从第 1 步开始不同：calculator 的参数" in chinese
+    assert "2 答案" in chinese

@@ -9,7 +9,7 @@ from typing import Any
 
 from taoloop.cli.database import database
 from taoloop.cli.options import split_repeated
-from taoloop.cli.translation import mark, translate
+from taoloop.cli.translation import translate
 from taoloop.cli.ui.event_view import LIMIT_OPTIONS
 from taoloop.cli.ui.stdio import one_line, print_stderr
 from taoloop.config.agent_file import load_agent, load_policy, read_schema
@@ -30,6 +30,7 @@ from taoloop.runtime.subagent import with_inner_agents
 from taoloop.runtime.tool_source import sources_in
 from taoloop.tools.builtin.catalog import builtin_tools
 from taoloop.tools.tool import Tool
+from taoloop.translation import mark
 
 DEFAULT_TOOLS = ("calculator", "time_now")
 MEMORY_TOOLS = ("remember", "recall")

@@ -15,9 +15,10 @@ import click
 
 import taoloop
 from taoloop.cli.help_format import HelpFormatter, translate_click
-from taoloop.cli.translation import join_sentences, mark, translate
+from taoloop.cli.translation import interface_language, join_sentences, translate
 from taoloop.cli.ui.stdio import print_stderr, reopen_closed_streams, silence_stdout
-from taoloop.errors import TaoError
+from taoloop.errors import TaoError, UnknownName
+from taoloop.translation import mark, set_interface_language, unknown_name_texts
 
 DEBUG = "TAOLOOP_DEBUG"
 
@@ -132,6 +133,7 @@ def execute(args: list[str]) -> int:
     """Run one command; every error becomes one line on standard error. Returns the exit code."""
     reopen_closed_streams()
     translate_click()
+    set_interface_language(interface_language())
     try:
         result: Any = cli.main(args=args, prog_name="tao", standalone_mode=False)
         sys.stdout.flush()
@@ -168,7 +170,8 @@ def _report_error(error: TaoError) -> int:
     from taoloop.cli.exit_codes import exit_code_for  # noqa: PLC0415  # loads the core; only errors need it here
 
     _print_traceback_if_debugging()
-    print_stderr(join_sentences(error.message, error.hint))
+    message, hint = unknown_name_texts(error) if isinstance(error, UnknownName) else (error.message, error.hint)
+    print_stderr(join_sentences(message, hint))
     return exit_code_for(error)
 
 

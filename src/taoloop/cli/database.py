@@ -9,13 +9,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
-from taoloop.cli.translation import mark, translate
+from taoloop.cli.translation import translate
 from taoloop.cli.ui.stdio import print_stderr
 from taoloop.core.trace import Trace
 from taoloop.errors import ConfigError, JournalError, JournalTampered, RunNotFound
 from taoloop.journals.base import Journal, LockHolder, locks_of
 from taoloop.journals.sqlite.file import default_path
 from taoloop.journals.sqlite.journal import SqliteJournal
+from taoloop.translation import mark
 
 T = TypeVar("T")
 

@@ -8,9 +8,10 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
-from taoloop.cli.translation import mark, translate
+from taoloop.cli.translation import translate
 from taoloop.cli.ui.stdio import print_stderr
 from taoloop.errors import EnvFileError
+from taoloop.translation import mark
 
 ENV_FILE = ".env"
 

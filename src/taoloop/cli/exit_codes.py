@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from taoloop.cli.translation import mark
 from taoloop.cli.ui.stdio import OutputError
 from taoloop.core.events import Status
 from taoloop.errors import (
@@ -17,6 +16,7 @@ from taoloop.errors import (
     ScriptUnused,
     TaoError,
 )
+from taoloop.translation import mark
 
 OK = 0
 FOUND = 1

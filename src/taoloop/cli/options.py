@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from taoloop.cli.translation import mark
+from taoloop.translation import mark
 
 F = TypeVar("F", bound=Callable[..., Any])
 

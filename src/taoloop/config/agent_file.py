@@ -9,7 +9,14 @@ from typing import Annotated, Any, TypedDict
 
 from pydantic import AfterValidator, WithJsonSchema
 
-from taoloop.config.document import ConfigDocument, error_location, is_config_file, read_document, refuse_recursion
+from taoloop.config.document import (
+    ConfigDocument,
+    error_location,
+    is_config_file,
+    read_document,
+    refuse_recursion,
+    translate,
+)
 from taoloop.config.import_attribute import error_context, load_attribute
 from taoloop.config.settings_reader import SettingsReader, checked, expected
 from taoloop.config.tool_entries import ToolReader, use_environment
@@ -80,7 +87,7 @@ def _require_language(name: str) -> None:
 
 def _database(path: Path, _reader: SettingsReader) -> Path:
     if path.is_dir():
-        raise ConfigError("a file is expected, and this is a folder.")
+        raise ConfigError(translate("a file is expected, and this is a folder."))
     return path
 
 
@@ -94,7 +101,7 @@ def _named_policy(value: Any, reader: SettingsReader) -> Policy:
     if isinstance(value, str) and is_config_file(value):
         return load_policy(reader.resolve_path(value))
     if value not in PROFILES:
-        raise expected(f"a policy file, or one of {', '.join(PROFILES)}")
+        raise expected(translate("a policy file, or one of {names}", names=", ".join(PROFILES)))
     return Policy(profile=value)
 
 
@@ -206,7 +213,8 @@ def load_agent(source: str, **overrides: Any) -> Agent:
     if is_config_file(source):
         path = Path(source).expanduser().absolute()
         error = ConfigError(  # it gets its place from the file that names the agent
-            f"The agent {path.name} would be a tool of itself.", hint="Take it out of the tools of an inner agent."
+            translate("The agent {file} would be a tool of itself.", file=path.name),
+            hint=translate("Take it out of the tools of an inner agent."),
         )
         with refuse_recursion(path, error), use_environment(overrides.get("env")):
             agent = replace(_agent_of(read_document(path)), source=str(path))
@@ -214,9 +222,9 @@ def load_agent(source: str, **overrides: Any) -> Agent:
         agent = replace(_agent_at(source), source=source)
     else:
         raise AgentFileError(
-            "this names neither an agent file nor a module's attribute.",
+            translate("this names neither an agent file nor a module's attribute."),
             path=source,
-            hint="Write FILE.yaml, FILE.json, or module:attribute.",
+            hint=translate("Write FILE.yaml, FILE.json, or module:attribute."),
         )
     return replace(agent, **overrides) if overrides else agent
 
@@ -250,9 +258,9 @@ def _agent_at(source: str) -> Agent:
             loaded = loaded()
     if not isinstance(loaded, Agent):
         raise AgentFileError(
-            f"it is of the type {type(loaded).__name__!r}, not an Agent.",
+            translate("it is of the type {kind!r}, not an Agent.", kind=type(loaded).__name__),
             path=source,
-            hint="Name an Agent, or a function without arguments that returns one.",
+            hint=translate("Name an Agent, or a function without arguments that returns one."),
         )
     return loaded
 
@@ -284,9 +292,11 @@ def _require_consistent(document: ConfigDocument, fields: AgentFields) -> None:
     doubled = "max_steps" in (document.data.get("limits") or {})
     for name, other, is_double in (("db", "journal", "journal" in fields), ("max_steps", "limits.max_steps", doubled)):
         if name in fields and is_double:
-            raise document.error((name,), f"`{other}` means the same, and is here too.", hint="Remove one of the two.")
+            message = translate("`{other}` means the same, and is here too.", other=other)
+            raise document.error((name,), message, hint=translate("Remove one of the two."))
     tools = fields.get("tools", ())
     for index, entry in enumerate(tools):
         if isinstance(entry, str) and entry in tools[:index]:
             field_path = ("tools", index)
-            raise document.error(field_path, f"{entry!r} is here a second time.", hint="Remove one of the two.")
+            message = translate("{entry!r} is here a second time.", entry=entry)
+            raise document.error(field_path, message, hint=translate("Remove one of the two."))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -11,11 +12,18 @@ from pathlib import Path
 from typing import Any
 
 from taoloop.core.search import suggest_names
-from taoloop.errors import AgentFileError, ConfigError
+from taoloop.errors import AgentFileError, ConfigError, UnknownName
 from taoloop.runtime.tool_source import SourceLocation
 from taoloop.tools.yaml12 import DuplicateKeyError, FieldPath, YamlError, YamlSizeError, parse_yaml_document
+from taoloop.translation import Translator, error_language, mark, unknown_name_texts
 
+translate = Translator("config")
+"""Texts about files, in the language of the command line or of the run."""
+
+_AGENT_FILE = mark("an agent file")
 _MAX_BYTES = 1024 * 1024
+_SHOWN_CHARS = 60
+_LONG_NUMBER = 10**_SHOWN_CHARS
 
 Stamp = tuple[int, int] | None
 """When a file was last changed, and its size; None if there is no such file."""
@@ -107,40 +115,45 @@ class ConfigDocument:
     def unknown(self, field_path: FieldPath, known: tuple[str, ...]) -> AgentFileError:
         """The error for a key that nothing reads."""
         near = suggest_names(str(field_path[-1]), known, at_most=1)
-        listed = f"Known: {', '.join(known)}."
-        hint = f"Did you mean {near[0]!r}? {listed}" if near else listed
-        return self.error(field_path, "there is no such field.", hint=hint)
+        listed = translate("Known: {names}.", names=", ".join(known))
+        hint = f"{translate('Did you mean {name!r}?', name=near[0])} {listed}" if near else listed
+        return self.error(field_path, translate("there is no such field."), hint=hint)
 
 
 def kind_name(value: object) -> str:
     """What kind of thing a value of YAML or JSON is, in plain words."""
     match value:
         case None:
-            return "nothing"
+            return translate("nothing")
         case bool():
             return "true" if value else "false"
+        case int() if abs(value) >= _LONG_NUMBER:
+            return translate("a number of more than {n} digits", n=_SHOWN_CHARS)
         case int() | float():
-            return "a number"
+            return translate("a number")
         case str():
-            return "a text"
+            return translate("a text")
         case list():
-            return "a list"
+            return translate("a list")
         case dict():
-            return "a mapping"
+            return translate("a mapping")
         case _:
-            return f"a {type(value).__name__}"
+            return translate("a {kind}", kind=type(value).__name__)
 
 
 def describe_value(value: Any) -> str:
     """A value of a document in an error message: the value if it is short, else its kind."""
-    if value is None:
-        return "nothing"
+    if value is None or isinstance(value, bool) or (isinstance(value, int) and abs(value) >= _LONG_NUMBER):
+        return kind_name(value)
     text = repr(value)
-    return kind_name(value) if isinstance(value, bool) or len(text) > 60 else text
+    return kind_name(value) if len(text) > _SHOWN_CHARS else text
 
 
 def locate_error(document: ConfigDocument, field_path: FieldPath, error: ConfigError) -> AgentFileError:
     """An error with the line of `field_path`, unless it has a line of this document already."""
+    if isinstance(error, UnknownName):
+        message, hint = unknown_name_texts(error)
+        return document.error(field_path, message, hint=hint)
     if not isinstance(error, AgentFileError):
         return document.error(field_path, error.message, hint=error.hint)
     return error if error.path == str(document.path) else document.error(field_path, str(error.args[0]))
@@ -167,8 +180,8 @@ def field_name(field_path: FieldPath) -> str:
     return text
 
 
-def read_document(path: Path, what: str = "an agent file", begins: str = "tools: [calculator]") -> ConfigDocument:
-    """The mapping in a file that should be `what`, and could begin with `begins`.
+def read_document(path: Path, what: str = _AGENT_FILE, begins: str = "tools: [calculator]") -> ConfigDocument:
+    """The mapping in a file that should be `what` (a text that has a translation), and could begin with `begins`.
 
     Raises:
         AgentFileError: it is missing, cannot be read, is not YAML or JSON, has a key twice, or is no mapping.
@@ -187,55 +200,98 @@ def read_document(path: Path, what: str = "an agent file", begins: str = "tools:
     if not is_json:
         data = document.value
     if not isinstance(data, dict):
-        what_it_is = "empty" if data is None else kind_name(data)
+        actual = translate("empty") if data is None else kind_name(data)
         raise AgentFileError(
-            f"{what} is a mapping of fields, but this is {what_it_is}.",
+            translate("{what} is a mapping of fields, but this is {actual}.", what=translate(what), actual=actual),
             path=str(path),
             line=document.lines[()],
-            hint=f"Begin with, for example, `{begins}`.",
+            hint=translate("Begin with, for example, `{example}`.", example=begins),
         )
     return ConfigDocument(path, data, document.lines)
 
 
 def _text(path: Path, what: str) -> str:
+    def error(text: str, hint: str = "", **values: object) -> AgentFileError:
+        values["what"] = translate(what)
+        return AgentFileError(translate(text, **values), path=str(path), hint=translate(hint, **values))
+
     try:
         if path.stat().st_size > _MAX_BYTES:
-            raise AgentFileError(f"it is larger than 1 MB: too large for {what}.", path=str(path))
+            raise error(mark("it is larger than 1 MB: too large for {what}."))
         return path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError as error:
-        raise AgentFileError("there is no such file.", path=str(path), hint="Check the path.") from error
-    except UnicodeDecodeError as error:
-        raise AgentFileError(
-            f"it is not UTF-8 text (byte {error.start}).", path=str(path), hint="Save it as UTF-8."
-        ) from error
-    except IsADirectoryError as error:
-        raise AgentFileError("it is a folder.", path=str(path), hint=f"Name {what} in it.") from error
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise AgentFileError(f"it cannot be read: {reason}.", path=str(path), hint="Check its permissions.") from error
+    except FileNotFoundError as problem:
+        raise error(mark("there is no such file."), mark("Check the path.")) from problem
+    except UnicodeDecodeError as problem:
+        text = mark("it is not UTF-8 text (byte {byte}).")
+        raise error(text, mark("Save it as UTF-8."), byte=problem.start) from problem
+    except IsADirectoryError as problem:
+        raise error(mark("it is a folder."), mark("Name {what} in it.")) from problem
+    except (OSError, ValueError) as problem:
+        reason = getattr(problem, "strerror", None) or problem
+        raise error(mark("it cannot be read: {reason}."), mark("Check its permissions."), reason=reason) from problem
 
 
 def _json(path: Path, text: str) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        raise AgentFileError(f"it is not JSON: {error.msg}.", path=str(path), line=error.lineno) from error
+        message = translate("it is not JSON: {problem}.", problem=_parser_problem(error.msg))
+        raise AgentFileError(message, path=str(path), line=error.lineno) from error
     except RecursionError as error:
-        raise AgentFileError("it is nested too deeply.", path=str(path)) from error
+        raise AgentFileError(translate("it is nested too deeply."), path=str(path)) from error
+    except ValueError as error:
+        raise AgentFileError(translate("it has a number of too many digits."), path=str(path)) from error
 
 
 def _not_yaml(path: Path, error: YamlError) -> AgentFileError:
     match error:
         case DuplicateKeyError():
             field = field_name(error.path)
-            message = f"{field}: the field appears a second time (first in line {error.first_line})."
-            return AgentFileError(message, path=str(path), line=error.line, field=field, hint="Remove one of the two.")
+            text = mark("{field}: the field appears a second time (first in line {line}).")
+            message, hint = translate(text, field=field, line=error.first_line), translate("Remove one of the two.")
+            return AgentFileError(message, path=str(path), line=error.line, field=field, hint=hint)
         case YamlSizeError():
-            message = "it has too many parts, or is nested too deeply."
+            message = translate("it has too many parts, or is nested too deeply.")
             return AgentFileError(message, path=str(path), line=error.line)
-    return AgentFileError(
-        f"it is not YAML: {error.problem}.",
-        path=str(path),
-        line=error.line,
-        hint="Check the indentation, and quote texts that hold `: ` or begin with a special character.",
+    text = mark("Check the indentation, and quote texts that hold `: ` or begin with a special character.")
+    message = translate("it is not YAML: {problem}.", problem=_parser_problem(error.problem))
+    return AgentFileError(message, path=str(path), line=error.line, hint=translate(text))
+
+
+_PARSER_PROBLEMS = mark(
+    (
+        "mapping values are not allowed here",
+        "block sequence entries are not allowed here",
+        "could not find expected ':'",
+        "found unexpected end of stream",
+        "expected <block end>, but found {0}",
+        "expected ',' or '{0}', but got {1}",
+        "expected the node content, but found {0}",
+        "found character {0} that cannot start any token",
+        "found undefined alias {0}",
+        "special characters are not allowed",
+        "there is a second document in it",
+        "the alias {0} refers to nothing that ends before it",
+        "a list or a mapping cannot be a key",
+        "the tag {0} is not supported",
+        "the value does not fit its tag {0}",
+        "Expecting value",
+        "Expecting property name enclosed in double quotes",
+        "Expecting '{0}' delimiter",
+        "Extra data",
+        "Unterminated string starting at",
+        "Invalid control character at",
+        "Invalid \\escape",
     )
+)
+"""What the parsers of YAML and JSON complain about most; anything else is shown in their words."""
+
+
+def _parser_problem(problem: str) -> str:
+    """What a parser says, in its own words where there is no translation."""
+    if error_language() == "zh":
+        for text in _PARSER_PROBLEMS:
+            pattern = re.sub(r"\\\{\d\\\}", "(.+)", re.escape(text))
+            if match := re.fullmatch(f"(?:.*: )?{pattern}", problem):  # before it is the part of the document
+                return translate(text).format(*match.groups())
+    return problem

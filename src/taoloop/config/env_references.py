@@ -6,7 +6,9 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from taoloop.config.document import translate
 from taoloop.errors import ConfigError
+from taoloop.translation import mark
 
 _REFERENCE = re.compile(r"\$\$\{|\$\{(?P<inner>[^}]*)(?P<end>\}?)")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -38,9 +40,9 @@ class EnvValues:
                 return "${"
             name, has_default, default = match["inner"].partition(":-")
             if not match["end"] or not _NAME.fullmatch(name):
+                text = mark("{reference!r} is not of the form ${{NAME}} or ${{NAME:-default}}.")
                 raise ConfigError(
-                    f"{match[0][:60]!r} is not of the form ${{NAME}} or ${{NAME:-default}}.",
-                    hint="Write $${ for the two signs themselves.",
+                    translate(text, reference=match[0][:60]), hint=translate("Write $${ for the two signs themselves.")
                 )
             known = self._env.get(name, "")
             if known:
@@ -49,11 +51,11 @@ class EnvValues:
                 return known
             if has_default:
                 return default
-            state = "is empty" if name in self._env else "is not set"
-            raise ConfigError(
-                f"the environment variable {name} {state}.",
-                hint=f"Set it (for `tao` also in a file .env), or write ${{{name}:-default}}.",
-            )
+            text = mark("the environment variable {name} is not set.")
+            if name in self._env:
+                text = mark("the environment variable {name} is empty.")
+            hint = mark("Set it (for `tao` also in a file .env), or write ${{{name}:-default}}.")
+            raise ConfigError(translate(text, name=name), hint=translate(hint, name=name))
 
         return _REFERENCE.sub(replacement, value)
 

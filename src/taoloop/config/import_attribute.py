@@ -10,7 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from taoloop.config.document import translate
 from taoloop.errors import AgentFileError
+from taoloop.translation import mark
 
 
 def load_attribute(source: str, folder: Path) -> Any:
@@ -21,7 +23,7 @@ def load_attribute(source: str, folder: Path) -> Any:
     """
     module_name, _, attribute = source.partition(":")
     if not all(part.isidentifier() for part in (*module_name.split("."), *attribute.split("."))):
-        raise AgentFileError("this is not of the form module:attribute.", path=source, hint=_instead(source))
+        raise AgentFileError(translate("this is not of the form module:attribute."), path=source, hint=_instead(source))
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
     with error_context(source):
@@ -31,10 +33,11 @@ def load_attribute(source: str, folder: Path) -> Any:
             target = getattr(target, part)
         except AttributeError as error:
             names = ", ".join(name for name in vars(target) if not name.startswith("_"))[:200]
+            text = mark("the module {module!r} has no attribute {attribute!r}.")
             raise AgentFileError(
-                f"the module {module_name!r} has no attribute {attribute!r}.",
+                translate(text, module=module_name, attribute=attribute),
                 path=getattr(sys.modules[module_name], "__file__", None) or source,
-                hint=f"It has: {names}." if names else "",
+                hint=translate("It has: {names}.", names=names) if names else "",
             ) from error
     return target
 
@@ -45,7 +48,7 @@ def _instead(source: str) -> str:
     parts = Path(path).with_suffix("").parts if path.endswith(".py") else ()
     if not attribute or not parts or not all(part.isidentifier() for part in parts):
         return ""
-    return f"Write {'.'.join(parts)}:{attribute}."
+    return translate("Write {name}.", name=f"{'.'.join(parts)}:{attribute}")
 
 
 @contextmanager
@@ -59,11 +62,10 @@ def error_context(source: str) -> Iterator[None]:
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise _raised(source, error) from error
-        raise AgentFileError(
-            f"there is no module {error.name!r}.",
-            path=source,
-            hint=_instead(source) or f"Run this in the folder of the module (here: {Path.cwd()}), or install it.",
-        ) from error
+        text = mark("Run this in the folder of the module (here: {folder}), or install it.")
+        hint = _instead(source) or translate(text, folder=Path.cwd())
+        message = translate("there is no module {name!r}.", name=error.name)
+        raise AgentFileError(message, path=source, hint=hint) from error
     except (Exception, SystemExit) as error:
         raise _raised(source, error) from error
 
@@ -74,5 +76,7 @@ def _raised(source: str, error: BaseException) -> AgentFileError:
     path, line = (inner_frames[-1].filename, inner_frames[-1].lineno or 0) if inner_frames else (source, 0)
     if isinstance(error, SyntaxError) and error.filename:
         path, line = error.filename, error.lineno or 0
-    text = str(error.msg if isinstance(error, SyntaxError) else error)[:300]
-    return AgentFileError(f"loading {source!r} raised {type(error).__name__}: {text}", path=path, line=line)
+    reason = str(error.msg if isinstance(error, SyntaxError) else error)[:300]
+    text = mark("loading {source!r} raised {kind}: {reason}")
+    message = translate(text, source=source, kind=type(error).__name__, reason=reason)
+    return AgentFileError(message, path=path, line=line)

@@ -35,13 +35,14 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
-from taoloop.config.document import ConfigDocument, describe_value, kind_name, locate_error
+from taoloop.config.document import ConfigDocument, describe_value, kind_name, locate_error, translate
 from taoloop.config.env_references import EnvValues, has_reference
 from taoloop.config.import_attribute import load_attribute
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.errors import AgentFileError, ConfigError
 from taoloop.tools.egress.rules import EgressRules
 from taoloop.tools.yaml12 import FieldPath, key_text
+from taoloop.translation import mark
 
 T = TypeVar("T")
 
@@ -66,20 +67,22 @@ _ANNOTATED: Any = Annotated  # with arguments that are only known at run time
 _UNION: Any = typing.Union
 _TUPLE: Any = tuple
 _DICT: Any = dict
-_FIELDS = re.compile(r"(?P<name>\w+)(?=(?P<part>\.(?P<key>\w+)|\[(?P<index>\d+)\])?)")
+_FIELDS = re.compile(r"(?P<name>\w+)(?=(?P<part>\.(?P<key>\w+)|\[(?P<index>\d+)\])?)", re.ASCII)
 _QUOTED = re.compile(r"'[^']*'")
 _SQLITE = re.compile(r"(?P<scheme>sqlite(?:\+\w+)?:///)(?P<path>(?![/:]|[A-Za-z]:)[^?]+.*)", re.DOTALL)
 _REFERENCE = Annotated[str, Field(pattern=r"\$\{")]
 _CODE = Annotated[str, Field(pattern=r"^[^:]+:[^:]+$|\$\{")]
-_EXPECTED = {
-    "string_type": "a text",
-    "int_type": "a whole number",
-    "float_type": "a number",
-    "finite_number": "a finite number",
-    "bool_type": "true or false",
-    "tuple_type": "a list",
-    "dict_type": "a mapping",
-}
+_EXPECTED = mark(
+    {
+        "string_type": "a text",
+        "int_type": "a whole number",
+        "float_type": "a number",
+        "finite_number": "a finite number",
+        "bool_type": "true or false",
+        "tuple_type": "a list",
+        "dict_type": "a mapping",
+    }
+)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -95,13 +98,14 @@ class Span:
     def check(self, value: int) -> int:
         """The value, if it is between the bounds."""
         if value < self.least or (self.most is not None and value > self.most):
-            bounds = f"of {self.least} or more" if self.most is None else f"from {self.least} to {self.most}"
-            raise expected(f"a whole number {bounds}")
+            if self.most is None:
+                raise expected(translate("a whole number of {least} or more", least=self.least))
+            raise expected(translate("a whole number from {least} to {most}", least=self.least, most=self.most))
         return value
 
 
 def expected(what: str, hint: str = "") -> PydanticCustomError:
-    """For a validator: the error that `what` is expected in its place."""
+    """For a validator: the error that `what` is expected in its place; both texts are for people."""
     return PydanticCustomError("expected", "{what} is expected", {"what": what, "hint": hint})
 
 
@@ -176,7 +180,7 @@ class SettingsReader:
             value = deepcopy(value)
             for location in unknown:
                 inner, mapping = _follow(location[:-1], value)
-                self.warn((*path, *inner, location[-1]), "nothing reads this field.")
+                self.warn((*path, *inner, location[-1]), translate("nothing reads this field."))
                 del mapping[next(key for key in mapping if key_text(key) == location[-1])]
             return self.read(hint, path, value, mode=mode)
         return result
@@ -241,19 +245,24 @@ class SettingsReader:
         if kind == "missing":
             name = str(details[0]["loc"][-1])
             if mode == "lenient":
-                return self.document.error((*path, name), "it is missing, or empty.")
-            return self.document.error(path, f"the field `{name}` is missing.", hint=f"Add `{name}: …`.")
+                return self.document.error((*path, name), translate("it is missing, or empty."))
+            message = translate("the field `{name}` is missing.", name=name)
+            return self.document.error(path, message, hint=translate("Add `{name}: …`.", name=name))
         arms = dict.fromkeys(
-            item.get("ctx", {}).get("what") or _EXPECTED.get(item["type"], "another value") for item in details
+            item.get("ctx", {}).get("what") or translate(_EXPECTED.get(item["type"], mark("another value")))
+            for item in details
         )
         is_secret = mode == "lenient" and not isinstance(value, str)  # it may be a key that is no text
         actual = kind_name(value) if is_secret else describe_value(value)  # as the file has it, with nothing filled in
-        what, hint = " or ".join(arms), context.get("hint", "")
-        if what.startswith("a text") and isinstance(value, int | float | bool):
-            hint = "Put it in quotes."
-        elif what.endswith("a list") and isinstance(value, str):
-            hint = "Put it in brackets."
-        return self.document.error(path, f"{what} is expected, not {actual}.", hint=hint)
+        what, hint = translate(" or ").join(arms), context.get("hint", "")
+        if what.startswith(translate("a text")) and isinstance(value, int | float | bool):
+            hint = translate("Put it in quotes.")
+        elif what.endswith(translate("a list")) and isinstance(value, str):
+            hint = translate("Put it in brackets.")
+        elif what == translate("a number") and isinstance(value, int) and not isinstance(value, bool):
+            what = translate("a smaller number")  # it is one, but beyond what a float can be
+        message = translate("{what} is expected, not {actual}.", what=what, actual=actual)
+        return self.document.error(path, message, hint=hint)
 
     def _refused(self, path: FieldPath, value: Any, error: ConfigError) -> AgentFileError:
         """An error of a settings class, at the field that its message names."""
@@ -391,7 +400,8 @@ def _known_fields(kind: type, mode: Mode, value: Any) -> Any:
     """A mapping without unknown fields; leniently, without those that count as absent."""
     if not isinstance(value, dict):
         needed = ", ".join(f"{name}: …" for name in required_fields(kind))
-        raise expected("a mapping", f"Write its fields: `{{{needed}}}`." if needed else "")
+        hint = translate("Write its fields: `{{{fields}}}`.", fields=needed) if needed else ""
+        raise expected(translate("a mapping"), hint)
     if mode == "lenient":
         counts = {_key_of(name) for name in fields_of(kind) if name not in required_fields(kind)}
         items = ((key_text(name), item) for name, item in value.items())
@@ -429,7 +439,7 @@ def _fill(kind: type, value: Any, info: ValidationInfo, *, is_plain: bool, owner
 
 def _path(value: Any, info: ValidationInfo, *, allows_url: bool) -> Path | str:
     if not isinstance(value, str) or not value.strip():
-        raise expected("a text or a path" if allows_url else "a path")
+        raise expected(translate("a text or a path") if allows_url else translate("a path"))
     if allows_url and "://" in value:
         return value
     return _reader(info).resolve_path(value)
@@ -443,7 +453,7 @@ def _as_written(value: Any, handler: Callable[[Any], Any]) -> Any:
 
 def _one_of(choices: tuple[Any, ...], value: Any) -> Any:
     if value not in choices:
-        raise expected(f"one of {', '.join(map(str, choices))}")
+        raise expected(translate("one of {choices}", choices=", ".join(map(str, choices))))
     return value
 
 

@@ -19,6 +19,7 @@ from taoloop.config.document import (
     is_config_file,
     read_document,
     refuse_recursion,
+    translate,
 )
 from taoloop.config.import_attribute import load_attribute
 from taoloop.config.settings_reader import SettingsReader, fields_of
@@ -34,6 +35,7 @@ from taoloop.tools.from_card import tool_from_card
 from taoloop.tools.tool import Tool
 from taoloop.tools.toolbox import LoadProblem, LoadResult, Toolbox
 from taoloop.tools.yaml12 import FieldPath
+from taoloop.translation import mark
 
 AgentLoader = Callable[[str], Agent]
 """Loads the agent that a text names: an agent file, or `module:attribute`."""
@@ -104,18 +106,20 @@ SOURCE_KINDS: dict[str, SourceKind] = {
 }
 
 _KEYS = ("lookup", "function", "card", "agent", "file", *SOURCE_KINDS)
-_FORMS_HINT = (
-    "A tool is a built-in name, `module:attribute`, `{lookup: {table: FILE}}`, "
-    "`{function: module:attribute, card: {…}}`, "
-    "`{agent: FILE, name: …, purpose: …}`, `{file: TOOLS.yaml}`, "
-    f"or one of {', '.join(SOURCE_KINDS)} with its settings."
+_FORMS_HINT = mark(
+    "A tool is a built-in name, `module:attribute`, `{{lookup: {{table: FILE}}}}`, "
+    "`{{function: module:attribute, card: {{…}}}}`, "
+    "`{{agent: FILE, name: …, purpose: …}}`, `{{file: TOOLS.yaml}}`, "
+    "or one of {kinds} with its settings."
 )
-_OTHER_FILES = {
-    "openapi": "This is an OpenAPI document. Look at it with `tao tools --openapi FILE`; name it under `tools`.",
-    "swagger": "This is a Swagger document. Look at it with `tao tools --openapi FILE`; name it under `tools`.",
-    "mcpServers": "Name each server under `tools`, as `mcp: {name: …, command: …}`.",
-    "model": "It is one of an agent file, which is given by --agent.",
-}
+_OTHER_FILES = mark(
+    {
+        "openapi": "This is an OpenAPI document. Look at it with `tao tools --openapi FILE`; name it under `tools`.",
+        "swagger": "This is a Swagger document. Look at it with `tao tools --openapi FILE`; name it under `tools`.",
+        "mcpServers": "Name each server under `tools`, as `mcp: {name: …, command: …}`.",
+        "model": "It is one of an agent file, which is given by --agent.",
+    }
+)
 """Fields of other kinds of files."""
 
 
@@ -253,7 +257,8 @@ class ToolReader:
         if isinstance(value, str):
             return self._by_name(field_path, value)
         if not isinstance(value, dict):
-            raise self.document.error(field_path, f"a tool is expected, not {describe_value(value)}.", hint=_FORMS_HINT)
+            message = translate("a tool is expected, not {actual}.", actual=describe_value(value))
+            raise self.document.error(field_path, message, hint=_forms_hint())
         if "agent" in value:
             return self._agent(field_path, value)
         form = next((key for key in ("function", "card", "lookup", *SOURCE_KINDS) if key in value), "")
@@ -262,7 +267,7 @@ class ToolReader:
             if name not in allowed:
                 raise self._misplaced_key((*field_path, str(name)), form)
         if not form:
-            raise self.document.error(field_path, "this names no tool.", hint=_FORMS_HINT)
+            raise self.document.error(field_path, translate("this names no tool."), hint=_forms_hint())
         if form in SOURCE_KINDS:
             return self._source((*field_path, form), form, value[form])
         if form == "lookup":
@@ -275,12 +280,13 @@ class ToolReader:
         """The error for a key beside the one that names the `form`, which may belong below it or to another entry."""
         name = str(field_path[-1])
         if form in SOURCE_KINDS and name in fields_of(SOURCE_KINDS[form].settings_class()):
-            hint = f"It is a setting of `{form}`: put `{form}:` on a line of its own, and its settings indented below."
+            hint = mark("It is a setting of `{form}`: put `{form}:` on a line of its own, its settings indented below.")
         elif form and name in _KEYS:
-            hint = f"One entry names one thing: begin another with `- {name}:`."
+            hint = mark("One entry names one thing: begin another with `- {name}:`.")
         else:
             return self.document.unknown(field_path, _KEYS)
-        return self.document.error(field_path, f"there is no such field beside `{form}`.", hint=hint)
+        message = translate("there is no such field beside `{form}`.", form=form)
+        return self.document.error(field_path, message, hint=translate(hint, form=form, name=name))
 
     def _source(self, field_path: FieldPath, key: str, value: Any) -> ToolSource:
         form = SOURCE_KINDS[key]
@@ -318,18 +324,20 @@ class ToolReader:
         if ":" in name:
             head, _, rest = name.partition(":")
             if head in _KEYS and is_config_file(rest):
-                raise self.document.error(field_path, f"{name!r} is one text.", hint="Put a blank after the colon.")
+                message = translate("{name!r} is one text.", name=name)
+                raise self.document.error(field_path, message, hint=translate("Put a blank after the colon."))
             return self._code(field_path, name)
         if name in SOURCE_KINDS and name not in self._builtin:
             return self._source(field_path, name, {})
         if name not in self._builtin:
             offered = tuple(name_ for name_ in self._builtin if name_ not in UNDOING)
-            hint = f"Built in: {', '.join(offered)}. A tool of your own is written module:attribute."
+            text = mark("Built in: {names}. A tool of your own is written module:attribute.")
+            hint = translate(text, names=", ".join(offered))
             if near := suggest_names(name, (*offered, *SOURCE_KINDS), at_most=1):
-                hint = f"Did you mean {near[0]!r}? {hint}"
+                hint = f"{translate('Did you mean {name!r}?', name=near[0])} {hint}"
             if is_config_file(name):
-                hint = f"The tools of another tool file are written `file: {name}`."
-            raise self.document.error(field_path, f"There is no tool called {name!r}.", hint=hint)
+                hint = translate("The tools of another tool file are written `file: {name}`.", name=name)
+            raise self.document.error(field_path, translate("There is no tool called {name!r}.", name=name), hint=hint)
         return name
 
     def _code(self, field_path: FieldPath, source: str) -> Tool | ToolSource:
@@ -350,8 +358,8 @@ class ToolReader:
 
     def _function(self, field_path: FieldPath, value: dict[str, Any]) -> Tool | ToolSource:
         if "function" not in value:
-            hint = "Write `function: module:attribute` beside the card."
-            raise self.document.error(field_path, "the code is not named.", hint=hint)
+            hint = translate("Write `function: module:attribute` beside the card.")
+            raise self.document.error(field_path, translate("the code is not named."), hint=hint)
         form = self._settings.read(FunctionForm, field_path, value, mode="written")
         function = self._code((*field_path, "function"), form["function"])
         if "card" not in form or isinstance(function, ToolSource):
@@ -363,7 +371,8 @@ class ToolReader:
         """Another agent as a tool: of a file beside this one, or of a module."""
         form = self._settings.read(AgentForm, field_path, {"purpose": "", **value}, mode="written")
         if not form["purpose"].strip():
-            raise self.document.error(field_path, "the purpose is missing: the model must know when this agent helps.")
+            text = translate("the purpose is missing: the model must know when this agent helps.")
+            raise self.document.error(field_path, text)
         source, inner = form["agent"], (*field_path, "agent")
         if is_config_file(source):
             source = str(self._settings.read(Path, inner, source))
@@ -372,6 +381,10 @@ class ToolReader:
         options: dict[str, Any] = {name: option for name, option in form.items() if name != "agent"}
         with error_location(self.document, field_path):
             return agent.as_tool(**options)
+
+
+def _forms_hint() -> str:
+    return translate(_FORMS_HINT, kinds=", ".join(SOURCE_KINDS))
 
 
 @contextmanager
@@ -397,12 +410,14 @@ def entries_in(path: Path, load_agent: AgentLoader) -> tuple[ToolEntry, ...]:
         AgentFileError: it cannot be used.
         ConfigError: it names itself.
     """
-    error = ConfigError(f"The tool file {path.name} names itself.", hint="Take it out of the list of its tools.")
+    message = translate("The tool file {file} names itself.", file=path.name)
+    error = ConfigError(message, hint=translate("Take it out of the list of its tools."))
     with refuse_recursion(path, error):
         document = read_document(path, "a tool file")
         for name in document.data:
             if name in _OTHER_FILES:
-                raise document.error((name,), "there is no such field in a tool file.", hint=_OTHER_FILES[name])
+                hint = translate(_OTHER_FILES[name])
+                raise document.error((name,), translate("there is no such field in a tool file."), hint=hint)
         fields = SettingsReader(document, variables()).read(ToolFileFields, (), document.data)
         reader = ToolReader(document, load_agent, egress=fields.get("egress"), spares_others=True)
         return _with_places(document, fields, reader.entries(("tools",), document.data["tools"]))

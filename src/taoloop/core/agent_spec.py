@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from taoloop.core.cards.tool_card import TIERS, Tier, ToolCard
+from taoloop.core.field_error import field_error
 from taoloop.core.policy import Policy
 from taoloop.core.prompts import PromptSet
 from taoloop.errors import ConfigError
@@ -53,9 +54,7 @@ class Limits:
             kinds = (int,) if whole else (int, float)
             if isinstance(value, bool) or not isinstance(value, kinds) or not 0 < value < math.inf:
                 kind = "a whole number" if whole else "a number"
-                raise ConfigError(
-                    f"The limit {name} is {value!r}.", hint=f"It must be {kind} above 0, or None for no limit."
-                )
+                raise field_error(ConfigError, "limit", f"{kind} above 0, or None for no limit", name=name, value=value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +157,7 @@ class AgentSpec:
 
     def _require(self, name: str, holds: bool, expected: str) -> None:
         if not holds:
-            raise ConfigError(f"An agent's {name} is {getattr(self, name)!r}.", hint=f"It must be {expected}.")
+            raise field_error(ConfigError, "agent", expected, name=name, value=getattr(self, name))
 
 
 def _is_int(value: object) -> bool:

@@ -16,6 +16,7 @@ from functools import cached_property, lru_cache
 from typing import Any, Literal, TypeGuard, cast, get_args
 
 from taoloop.core.cards.tool_card import TIERS, Tier
+from taoloop.core.field_error import field_error
 from taoloop.errors import PolicyError
 
 Profile = Literal["supervised", "strict", "headless", "autonomous", "read-only", "locked"]
@@ -125,8 +126,8 @@ class Rule:
         if holds:
             return
         actual = getattr(self, what, None) if value is None else value
-        called = f" {self.name!r}" if self.name else ""
-        raise PolicyError(f"The rule{called} has {what} = {actual!r}.", hint=f"It must be {expected}.")
+        text = "named rule" if self.name else "rule"
+        raise field_error(PolicyError, text, expected, owner=self.name, name=what, value=actual)
 
     @property
     def title(self) -> str:
@@ -200,7 +201,7 @@ class Policy:
 
     def _require(self, name: str, holds: bool, expected: str) -> None:
         if not holds:
-            raise PolicyError(f"The policy has {name} = {getattr(self, name)!r}.", hint=f"It must be {expected}.")
+            raise field_error(PolicyError, "policy", expected, name=name, value=getattr(self, name))
 
     @cached_property
     def version(self) -> str:

@@ -24,6 +24,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from taoloop.core.events import FACTS, Event, Fact
 from taoloop.core.text import replace_surrogates
+from taoloop.core.texts import TEXTS
 from taoloop.errors import JournalCorrupt
 
 _BY_KIND: dict[str, type[Fact]] = {fact.kind: fact for fact in FACTS}
@@ -187,17 +188,16 @@ def check(run_id: str, rows: Sequence[ChainedEvent], head: bytes | None = None) 
         if row.seq != expected:
             flaws.append(ChainError(expected, "missing", _gap_text(expected, row.seq)))
         elif _link_of(before, row) != row.link:
-            text = f"event {row.seq} ({row.kind}) is not what was written: it was edited, replaced or moved"
+            text = TEXTS.run_text("event_changed", seq=row.seq, kind=row.kind)
             flaws.append(ChainError(row.seq, "changed", text))
         before, expected = row.link, row.seq + 1
     links = [genesis_hash(run_id), *(row.link for row in rows)]
     if head is not None and head not in links:
-        flaws.append(ChainError(expected, "cut", f"the end is missing: what was written from event {expected} on"))
+        flaws.append(ChainError(expected, "cut", TEXTS.run_text("end_missing", seq=expected)))
     elif head is not None:
         known = links.index(head)
         if any(row.kind in HEAD_KINDS for row in rows[known:]):
-            text = f"event {known} and what follows it were added after the end of the run"
-            flaws.append(ChainError(known, "cut", text))
+            flaws.append(ChainError(known, "cut", TEXTS.run_text("events_added", seq=known)))
     return flaws
 
 
@@ -210,9 +210,7 @@ def _link_of(before: bytes, row: ChainedEvent) -> bytes | None:
 
 def _gap_text(expected: int, actual: int) -> str:
     if actual < expected:
-        return f"event {actual} is in the place of event {expected}"
-    return (
-        f"event {expected} is missing"
-        if actual == expected + 1
-        else f"the events {expected} to {actual - 1} are missing"
+        return TEXTS.run_text("event_out_of_place", seq=actual, expected=expected)
+    return TEXTS.run_text(
+        "event_missing" if actual == expected + 1 else "events_missing", first=expected, last=actual - 1
     )

@@ -56,6 +56,13 @@ TEXTS = TextCatalog(
         " try again.",
         "opaque_not_done": "It did not happen.",
         "opaque_failed": "The call failed.",
+        # what is wrong with the stored events of a run
+        "event_changed": "event {seq} ({kind}) is not what was written: it was edited, replaced or moved",
+        "event_out_of_place": "event {seq} is in the place of event {expected}",
+        "event_missing": "event {first} is missing",
+        "events_missing": "the events {first} to {last} are missing",
+        "end_missing": "the end is missing: what was written from event {seq} on",
+        "events_added": "event {seq} and what follows it were added after the end of the run",
     },
     zh={
         "max_steps": "已达到步数上限 {allowed}（max loops reached without final），任务尚未完成。"
@@ -96,6 +103,12 @@ TEXTS = TextCatalog(
         "opaque_in_doubt": "此次调用可能已生效，也可能没有。再次尝试之前，请先用只读的工具查明。",
         "opaque_not_done": "此次调用没有生效。",
         "opaque_failed": "调用失败。",
+        "event_changed": "事件 {seq}（{kind}）与写入时不同：被编辑、替换或移动过",
+        "event_out_of_place": "事件 {seq} 占了事件 {expected} 的位置",
+        "event_missing": "缺少事件 {first}",
+        "events_missing": "缺少事件 {first} 到 {last}",
+        "end_missing": "结尾缺失：事件 {seq} 及之后写入的内容都不见了",
+        "events_added": "事件 {seq} 及其后的内容是在运行结束之后添加的",
     },
 )
 

@@ -11,7 +11,7 @@ from taoloop.models.base import Model
 from taoloop.models.fallback import SPEC_SEPARATOR, Fallback
 from taoloop.models.rate_limit import RateLimited
 from taoloop.models.real_call_switch import ForbiddenModel, is_set
-from taoloop.models.registry import is_provider, resolve_model
+from taoloop.models.registry import is_provider, resolve_model, translate
 from taoloop.models.retry import Retrying
 from taoloop.models.scripted import Reply, ScriptedModel
 from taoloop.models.settings import Rate, Retry
@@ -95,7 +95,8 @@ def _fallback_models(fallback: FallbackModels) -> Iterator[str | Model]:
         elif callable(getattr(entry, "complete", None)):
             yield entry
         else:
-            raise ConfigError(f"The fallback {entry!r} is no model.", hint="Give a spec such as 'offline', or a Model.")
+            hint = translate("Give a spec such as 'offline', or a Model.")
+            raise ConfigError(translate("The fallback {entry!r} is no model.", entry=entry), hint=hint)
 
 
 def _base_model(entry: ModelSource, env: Mapping[str, str] | None) -> Model:

@@ -16,6 +16,9 @@ from urllib.parse import urlsplit
 
 from taoloop.core.message import Usage
 from taoloop.errors import MissingKey, UnknownName
+from taoloop.translation import Translator, mark
+
+translate = Translator("models")
 
 Api = Literal["openai", "anthropic"]
 """Which API a provider speaks: OpenAI's chat completions, or Anthropic's messages."""
@@ -202,21 +205,27 @@ def endpoint(provider_name: str, model: str, env: Mapping[str, str]) -> Endpoint
     base_url = _azure_address(env, version) if provider.name == "azure" else _value(env, provider.base_url_var)
     if provider.needs_key and not key:
         if provider.name == "azure" or not base_url or base_url == provider.base_url:
-            raise MissingKey(
-                f"No key for {provider.name}: the variable {provider.key_var} is not set.",
-                hint=f"Set {provider.key_var} in the environment or in a .env file, or use --model offline.",
+            raise _missing(
+                mark("No key for {provider}: the variable {variable} is not set."),
+                mark("Set {variable} in the environment or in a .env file, or use --model offline."),
+                provider=provider.name,
+                variable=provider.key_var,
             )
         key = "none"  # a local server behind another address takes any key
     if not base_url and not provider.base_url:
-        raise MissingKey(
-            f"No address for {provider.name}: the variable {provider.base_url_var} is not set.",
-            hint=f"Set {provider.base_url_var}, or AZURE_OPENAI_RESOURCE_NAME to the name of the resource.",
+        raise _missing(
+            mark("No address for {provider}: the variable {variable} is not set."),
+            mark("Set {variable}, or AZURE_OPENAI_RESOURCE_NAME to the name of the resource."),
+            provider=provider.name,
+            variable=provider.base_url_var,
         )
     name = model or _model(provider, env)
     if not name:
-        raise MissingKey(
-            f"No model named for {provider.name}.",
-            hint=f"Write {provider.name}:NAME, or set {provider.model_var}.",
+        raise _missing(
+            mark("No model named for {provider}."),
+            mark("Write {provider}:NAME, or set {variable}."),
+            provider=provider.name,
+            variable=provider.model_var,
         )
     if "/deployments/" in base_url and not version:
         version = AZURE_DEPLOYMENTS_VERSION if provider.name == "azure" else ""
@@ -228,6 +237,10 @@ def endpoint(provider_name: str, model: str, env: Mapping[str, str]) -> Endpoint
         key_var=key_var,
         api_version=version,
     )
+
+
+def _missing(text: str, hint: str, **values: str) -> MissingKey:
+    return MissingKey(translate(text, **values), hint=translate(hint, **values))
 
 
 def configured(env: Mapping[str, str]) -> list[str]:

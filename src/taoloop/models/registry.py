@@ -8,6 +8,9 @@ from collections.abc import Callable, Mapping
 from taoloop.core.search import suggest_names
 from taoloop.errors import ConfigError, UnknownName
 from taoloop.models.base import Model
+from taoloop.translation import Translator, mark
+
+translate = Translator("models")
 
 Env = Mapping[str, str]
 
@@ -26,16 +29,15 @@ def resolve_model(spec: str | None, env: Env | None = None) -> Model:
     chosen = spec or default_spec(env)
     if not spec and chosen.partition(":")[0] not in _KINDS:
         variable = "TAOLOOP_MODEL" if env.get("TAOLOOP_MODEL", "").strip() else "AI_PROVIDER"
-        raise UnknownName(
-            "model", chosen, model_kinds(), hint=f"It comes from the variable {variable}; correct it there."
-        )
+        hint = translate("It comes from the variable {variable}; correct it there.", variable=variable)
+        raise UnknownName("model", chosen, model_kinds(), hint=hint)
     kind, _, rest = chosen.partition(":")
     make = _KINDS.get(kind)
     if make is None:
         near = suggest_names(kind, model_kinds(), at_most=1)
-        suggestion = f"Did you mean {near[0]!r}? " if near else ""
-        hint = f"{suggestion}Specs look like offline, scripted:FILE, openai:NAME."
-        raise UnknownName("model", chosen, model_kinds(), hint=hint)
+        suggestion = f"{translate('Did you mean {name!r}?', name=near[0])} " if near else ""
+        forms = translate("Specs look like offline, scripted:FILE, openai:NAME.")
+        raise UnknownName("model", chosen, model_kinds(), hint=suggestion + forms)
     return make(rest, env)
 
 
@@ -75,7 +77,8 @@ def _offline(rest: str, _env: Env) -> Model:
     from taoloop.models.offline.planner import OfflineModel  # noqa: PLC0415  # only where it is used
 
     if rest:
-        raise ConfigError(f"The offline model takes no name, but {rest!r} was given.", hint="Write just `offline`.")
+        text = mark("The offline model takes no name, but {name!r} was given.")
+        raise ConfigError(translate(text, name=rest), hint=translate("Write just `offline`."))
     return OfflineModel()
 
 
@@ -83,9 +86,8 @@ def _scripted(rest: str, _env: Env) -> Model:
     from taoloop.models.scripted import ScriptedModel  # noqa: PLC0415  # only where it is used
 
     if not rest:
-        raise ConfigError(
-            "The scripted model needs a file.", hint="Write scripted:FILE (a YAML or JSON list of replies)."
-        )
+        hint = translate("Write scripted:FILE (a YAML or JSON list of replies).")
+        raise ConfigError(translate("The scripted model needs a file."), hint=hint)
     return ScriptedModel.from_file(rest)
 
 
@@ -93,7 +95,8 @@ def _replay(rest: str, _env: Env) -> Model:
     from taoloop.models.replay import ReplayModel  # noqa: PLC0415  # only where it is used
 
     if not rest:
-        raise ConfigError("The replay model needs a recorded run.", hint="Write replay:FILE (JSON lines of tao show).")
+        hint = translate("Write replay:FILE (JSON lines of tao show).")
+        raise ConfigError(translate("The replay model needs a recorded run."), hint=hint)
     return ReplayModel.from_file(rest)
 
 

@@ -12,8 +12,11 @@ from taoloop.core.events import Fact, ModelErred, ModelReplied, RunStarted
 from taoloop.core.message import ModelReply
 from taoloop.core.stored_events import fact_of_record
 from taoloop.errors import ConfigError, JournalCorrupt, ModelContextOverflow, ModelError, ReplayDiverged
+from taoloop.translation import Translator, mark
 
-_HINT = "Record one with: tao show RUN_ID --json > FILE"
+translate = Translator("models")
+
+_HINT = mark("Record one with: tao show RUN_ID --json > FILE")
 
 
 def read_records(path: Path | str) -> Iterator[tuple[int, Mapping[str, Any], Fact]]:
@@ -25,8 +28,10 @@ def read_records(path: Path | str) -> Iterator[tuple[int, Mapping[str, Any], Fac
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        reason = "it is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else error.strerror or error
-        raise ConfigError(f"The recorded run {str(path)!r} cannot be read: {reason}.", hint=_HINT) from error
+        not_text = translate("it is not UTF-8 text")
+        reason = not_text if isinstance(error, UnicodeDecodeError) else error.strerror or error
+        message = translate("The recorded run {path!r} cannot be read: {reason}.", path=str(path), reason=reason)
+        raise ConfigError(message, hint=translate(_HINT)) from error
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -39,7 +44,8 @@ def read_records(path: Path | str) -> Iterator[tuple[int, Mapping[str, Any], Fac
 
 def not_an_event(path: Path | str, number: int, error: Exception) -> ConfigError:
     """The error for a line that is no event."""
-    return ConfigError(f"{path}:{number}: this line is no event of a run: {error}.", hint=_HINT)
+    message = translate("{where}: this line is no event of a run: {error}.", where=f"{path}:{number}", error=error)
+    return ConfigError(message, hint=translate(_HINT))
 
 
 class ReplayModel:

@@ -10,6 +10,9 @@ from typing import Any
 from taoloop.core.effects import ModelRequest
 from taoloop.core.message import Delta, ModelReply, ToolCallText, Usage
 from taoloop.errors import ConfigError, ScriptExhausted, ScriptUnused
+from taoloop.translation import Translator, mark
+
+translate = Translator("models")
 
 Reply = str | Mapping[str, Any] | ModelReply
 """A scripted reply: a text, a mapping with `text` and `tool_calls`, or a `ModelReply`."""
@@ -34,10 +37,9 @@ class ScriptedModel:
 
     def __init__(self, replies: Sequence[Reply], *, spec: str = "scripted", strict: bool = True) -> None:
         if isinstance(replies, str) or not isinstance(replies, Sequence):
-            raise ConfigError(
-                f"The script {spec!r} is {_kind(replies)}, not a list of replies.",
-                hint="Write a list; each entry is a text, or a mapping with `text` and `tool_calls`.",
-            )
+            hint = translate("Write a list; each entry is a text, or a mapping with `text` and `tool_calls`.")
+            text = mark("The script {spec!r} is {kind}, not a list of replies.")
+            raise ConfigError(translate(text, spec=spec, kind=_kind(replies)), hint=hint)
         self._replies = tuple(_reply(reply, number, spec) for number, reply in enumerate(replies, 1))
         self._spec, self._strict = spec, strict
 
@@ -53,12 +55,15 @@ class ScriptedModel:
         try:
             content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
         except OSError as error:
-            why = error.strerror or error
-            raise ConfigError(f"The script {str(path)!r} cannot be read: {why}.", hint="Check the path.") from error
+            reason = error.strerror or error
+            message = translate("The script {path!r} cannot be read: {reason}.", path=str(path), reason=reason)
+            raise ConfigError(message, hint=translate("Check the path.")) from error
         except UnicodeDecodeError as error:
-            raise ConfigError(f"The script {str(path)!r} is not UTF-8 text.", hint="Save it as UTF-8.") from error
+            message = translate("The script {path!r} is not UTF-8 text.", path=str(path))
+            raise ConfigError(message, hint=translate("Save it as UTF-8.")) from error
         except yaml.YAMLError as error:
-            raise ConfigError(f"The script {str(path)!r} is not YAML or JSON: {error}.") from error
+            text = mark("The script {path!r} is not YAML or JSON: {error}.")
+            raise ConfigError(translate(text, path=str(path), error=error)) from error
         return cls(content, spec=f"scripted:{path}")
 
     @property
@@ -121,20 +126,24 @@ def _reply(reply: Reply, number: int, spec: str) -> ModelReply:
         return reply
     if isinstance(reply, str):
         return ModelReply(text=reply, finish_reason="stop", model=spec, cost_usd=0.0)
-    where = f"Reply {number} of the script {spec!r}"
+    where = translate("Reply {number} of the script {spec!r}", number=number, spec=spec)
     if not isinstance(reply, Mapping):
-        raise ConfigError(f"{where} is {_kind(reply)}.", hint="Write a text, or a mapping.")
+        raise ConfigError(
+            translate("{where} is {kind}.", where=where, kind=_kind(reply)),
+            hint=translate("Write a text, or a mapping."),
+        )
     if unknown := set(reply) - _KEYS:
-        raise ConfigError(f"{where} has the unknown key {min(map(str, unknown))!r}.", hint=f"Known: {_listed(_KEYS)}.")
+        raise _unknown_key(where, unknown, _KEYS)
     calls = reply.get("tool_calls") or ()
     if not isinstance(calls, Sequence) or isinstance(calls, str):
-        raise ConfigError(f"{where}: tool_calls is no list.")
+        raise ConfigError(translate("{where}: tool_calls is no list.", where=where))
     tool_calls = tuple(_tool_call(call, index, where) for index, call in enumerate(calls, 1))
     usage = reply.get("usage") or {}
     try:
         counted = Usage(**usage)
     except TypeError as error:
-        raise ConfigError(f"{where}: usage takes input_tokens, output_tokens and cached_tokens.") from error
+        text = mark("{where}: usage takes input_tokens, output_tokens and cached_tokens.")
+        raise ConfigError(translate(text, where=where)) from error
     return ModelReply(
         text=str(reply.get("text") or ""),
         tool_calls=tool_calls,
@@ -146,31 +155,37 @@ def _reply(reply: Reply, number: int, spec: str) -> ModelReply:
 
 
 def _tool_call(call: Any, index: int, where: str) -> ToolCallText:
+    where = translate("{where}: tool call {index}", where=where, index=index)
     if not isinstance(call, Mapping) or not isinstance(call.get("name"), str):
-        raise ConfigError(f"{where}: tool call {index} has no name.", hint="Write `name` and `args`.")
+        raise ConfigError(translate("{where} has no name.", where=where), hint=translate("Write `name` and `args`."))
     if unknown := set(call) - _CALL_KEYS:
-        raise ConfigError(
-            f"{where}: tool call {index} has the unknown key {min(map(str, unknown))!r}.",
-            hint=f"Known: {_listed(_CALL_KEYS)}.",
-        )
+        raise _unknown_key(where, unknown, _CALL_KEYS)
     args = call.get("args", {})
     arguments = args if isinstance(args, str) else json.dumps(args, ensure_ascii=False)
     return ToolCallText(name=call["name"], arguments=arguments, id=call.get("id"))
 
 
+def _unknown_key(where: str, unknown: set[Any], known: set[str]) -> ConfigError:
+    message = translate("{where} has the unknown key {key!r}.", where=where, key=min(map(str, unknown)))
+    return ConfigError(message, hint=translate("Known: {names}.", names=", ".join(sorted(known))))
+
+
+_KINDS: tuple[tuple[Any, str], ...] = (
+    (type(None), mark("empty")),
+    (bool, mark("true or false")),
+    (str, mark("a text")),
+    (int | float, mark("a number")),
+    (Mapping, mark("a mapping")),
+    (Sequence, mark("a list")),
+)
+"""What a value of YAML may be, in plain words."""
+
+
 def _kind(value: object) -> str:
     """A value that is not what was expected, in plain words."""
-    if value is None:
-        return "empty"
-    if isinstance(value, bool):
-        return "true or false"
-    kinds = ((str, "a text"), (int | float, "a number"), (Mapping, "a mapping"), (Sequence, "a list"))
-    return next((name for kind, name in kinds if isinstance(value, kind)), f"of the type {type(value).__name__}")
+    name = next((name for kind, name in _KINDS if isinstance(value, kind)), mark("of the type {kind}"))
+    return translate(name, kind=type(value).__name__)
 
 
 def _count(replies: int) -> str:
     return f"{replies} repl{'y' if replies == 1 else 'ies'}"
-
-
-def _listed(names: set[str]) -> str:
-    return ", ".join(sorted(names))

@@ -12,6 +12,7 @@ import time
 from dataclasses import dataclass
 from typing import Protocol
 
+from taoloop.core.field_error import field_error
 from taoloop.errors import ConfigError
 
 
@@ -73,9 +74,9 @@ class Rate:
             _require("Rate", name, value, value is None or _is_count(value), "a whole number above 0, or None")
 
 
-def _require(what: str, name: str, value: object, holds: bool, expected: str) -> None:
+def _require(owner: str, name: str, value: object, holds: bool, expected: str) -> None:
     if not holds:
-        raise ConfigError(f"{what}: {name} is {value!r}.", hint=f"It must be {expected}.")
+        raise field_error(ConfigError, "setting", expected, owner=owner, name=name, value=value)
 
 
 def _is_count(value: object) -> bool:

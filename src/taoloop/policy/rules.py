@@ -17,6 +17,7 @@ from taoloop.core.text import lazy_pattern
 from taoloop.core.trace import Trace
 from taoloop.errors import PolicyError
 from taoloop.policy.provenance import first_name, foreseen_names, leaves, sources_of
+from taoloop.policy.texts import TEXTS
 from taoloop.policy.value_match import ascii_host, has_invisible, host_of, strip_invisible
 
 _MAX_MATCHED_CHARS = 4_096
@@ -129,42 +130,37 @@ def reject_unmatchable_rules(policy: Policy, cards: Mapping[str, ToolCard]) -> N
     Raises:
         PolicyError: names the rule and what is missing.
     """
+    names = ", ".join(cards) or TEXTS.run_text("no_tools")
+    values: dict[str, object]
     for field, patterns in (("trusted_tools", policy.trusted_tools), ("trusted_fields", tuple(policy.trusted_fields))):
         for pattern in patterns:
             if not any(fnmatchcase(name, pattern) for name in cards):
-                raise PolicyError(
-                    f"The policy's {field} name {pattern!r}, but the agent has no such tool.",
-                    hint=f"Its tools are: {', '.join(cards) or 'none'}.",
-                )
+                values = {"field": field, "pattern": pattern, "tools": names}
+                raise TEXTS.run_error(PolicyError, "no_trusted_tool", values)
     for rule in policy.rules:
         matching = [card for name, card in cards.items() if fnmatchcase(name, rule.tool)]
         if not matching:
-            raise PolicyError(
-                f"The rule {rule.title!r} is about {rule.tool!r}, but the agent has no such tool.",
-                hint=f"Its tools are: {', '.join(cards) or 'none'}.",
-            )
+            values = {"rule": rule.title, "tool": rule.tool, "tools": names}
+            raise TEXTS.run_error(PolicyError, "no_tool_of_rule", values)
         if rule.tier is not None and all((card.tier or "destructive") != rule.tier for card in matching):
-            raise PolicyError(
-                f"The rule {rule.title!r} can never match: none of the tools that it names has the tier {rule.tier}.",
-                hint=f"They have: {', '.join(f'{card.name} {card.tier}' for card in matching[:8])}.",
-            )
+            tiers = ", ".join(f"{card.name} {card.tier}" for card in matching[:8])
+            values = {"rule": rule.title, "tier": rule.tier, "tiers": tiers}
+            raise TEXTS.run_error(PolicyError, "no_tier_of_rule", values)
         if rule.egress is not None and all(isinstance(c.egress, bool) and c.egress != rule.egress for c in matching):
-            raise PolicyError(
-                f"The rule {rule.title!r} can never match: none of the tools that it names has egress {rule.egress}.",
-                hint=f"They are: {', '.join(card.name for card in matching[:8])}.",
-            )
+            values = {"rule": rule.title, "egress": rule.egress, "tools": ", ".join(card.name for card in matching[:8])}
+            raise TEXTS.run_error(PolicyError, "no_egress_of_rule", values)
         if rule.path and not any(not c.parameters or any(map(is_pathlike, foreseen_names(c))) for c in matching):
-            raise PolicyError(
-                f"The rule {rule.title!r} can never match: no tool that it names takes a path.",
-                hint=f"{matching[0].name} takes: {', '.join(matching[0].parameters) or 'nothing'}.",
-            )
+            raise _no_argument("no_path_of_rule", rule, matching[0])
         for path in (*rule.args, *rule.total_over):
             first = re.split(r"[.\[]", path, maxsplit=1)[0]
             if not any(first in card.parameters or not card.parameters for card in matching):
-                raise PolicyError(
-                    f"The rule {rule.title!r} can never match: no tool that it names has the argument {first!r}.",
-                    hint=f"{matching[0].name} takes: {', '.join(matching[0].parameters) or 'nothing'}.",
-                )
+                raise _no_argument("no_argument_of_rule", rule, matching[0], argument=first)
+
+
+def _no_argument(name: str, rule: Rule, card: ToolCard, **values: str) -> PolicyError:
+    arguments = ", ".join(card.parameters) or TEXTS.run_text("no_arguments")
+    values |= {"rule": rule.title, "tool": card.name, "arguments": arguments}
+    return TEXTS.run_error(PolicyError, name, values)
 
 
 def value_at(args: Any, path: str) -> Any:

@@ -15,7 +15,7 @@ from taoloop.cli.commands.approvals import doubt_questions
 from taoloop.cli.database import database, load_run
 from taoloop.cli.dotenv import load_environment
 from taoloop.cli.options import current_user
-from taoloop.cli.translation import mark, translate, view_language
+from taoloop.cli.translation import translate, view_language
 from taoloop.cli.ui.event_view import RESUME, resume_line
 from taoloop.cli.ui.stdio import capture_stdout, print_stderr
 from taoloop.core.cards.decimals import decimal_literals
@@ -30,6 +30,7 @@ from taoloop.journals.sqlite.journal import SqliteJournal
 from taoloop.runtime.approvals.in_doubt import describe_doubt
 from taoloop.runtime.approvals.inbox import AnswerRecorded, add_note, answer_approval, outermost_run_id, settle_doubt
 from taoloop.runtime.approvals.request import ApprovalAnswer, Settling, unanswered_calls
+from taoloop.translation import mark
 
 
 @click.command("approve")

@@ -14,7 +14,7 @@ from rich.cells import cell_len
 from taoloop.cli import exit_codes as exits, options
 from taoloop.cli.database import database, find_run, query_database
 from taoloop.cli.dotenv import load_environment
-from taoloop.cli.translation import mark, translate
+from taoloop.cli.translation import translate
 from taoloop.cli.ui.report import markdown, page, report_of
 from taoloop.cli.ui.stdio import OutputError, capture_stdout, one_line, print_stderr
 from taoloop.core.events import Event
@@ -24,6 +24,7 @@ from taoloop.core.views.trace_export import from_lines, to_line
 from taoloop.errors import ConfigError, IllegalEvent, JournalCorrupt, JournalError, RunNotFound
 from taoloop.journals.base import Journal
 from taoloop.journals.sqlite.journal import SqliteJournal
+from taoloop.translation import mark
 
 _SHOWN = 20
 

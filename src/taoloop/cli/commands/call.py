@@ -16,7 +16,7 @@ from taoloop.cli.agent_loading import AgentOptions, agent_from_options_unloaded,
 from taoloop.cli.database import database, make_private, warn_if_workspace_is_new
 from taoloop.cli.dotenv import load_environment
 from taoloop.cli.options import current_user
-from taoloop.cli.translation import mark, translate
+from taoloop.cli.translation import translate
 from taoloop.cli.ui.approval_prompt import confirm
 from taoloop.cli.ui.stdio import capture_stdout, escape_invisible, one_line, print_stderr
 from taoloop.core.events import Observed
@@ -34,6 +34,7 @@ from taoloop.runtime.engine.clock import new_run_id
 from taoloop.runtime.result import Result
 from taoloop.runtime.tool_source import ToolSource, sources_in
 from taoloop.tools.tool import Tool
+from taoloop.translation import mark
 
 _EXAMPLE_ARGS = """'{"id": 7}'"""
 

@@ -13,11 +13,52 @@ import pydantic_core
 from taoloop.cli import exit_codes as exits, options
 from taoloop.cli.database import database, load_run
 from taoloop.cli.dotenv import load_environment
-from taoloop.cli.translation import mark, view_language
+from taoloop.cli.translation import view_language
 from taoloop.cli.ui.event_view import RowWriter, console_for
 from taoloop.cli.ui.stdio import capture_stdout, one_line
 from taoloop.core.trace import Trace
 from taoloop.core.views.run_diff import Comparison, Difference, compare
+from taoloop.translation import mark
+
+_PARTS = mark(
+    {
+        "task": "task",
+        "history": "conversation before the task",
+        "tool": "card of the tool {name}",
+        "prompt": "prompt text {name}",
+        "unreadable replies": "unreadable replies",
+        "thought": "thought",
+        "answer of a person to": "answer of a person to {name}",
+        "answer": "answer",
+        "decision": "decision",
+        "arguments of": "arguments of {name}",
+        "call": "call {name}",
+        "verdict on": "verdict on {name}",
+        "observation of": "observation of {name}",
+        "step": "step",
+        "end": "end",
+        "instructions": "instructions",
+        "language": "language",
+        "dialect": "dialect",
+        "strategy": "strategy",
+        "output_schema": "schema of the answer",
+        "model": "model",
+        "limits": "limits",
+        "policy": "policy",
+        "approved_tiers": "tiers approved in advance",
+        "closing_turn": "closing turn",
+        "repair_turns": "turns to repair an unreadable reply",
+        "temperature": "temperature",
+        "top_p": "nucleus sampling (top_p)",
+        "max_output_tokens": "longest reply in tokens",
+        "context_tokens": "context window in tokens",
+        "model_timeout_s": "time for one reply in seconds",
+        "early_reads": "early reads",
+        "keep_thinking": "storing the model's thinking",
+        "takes_cut_answers": "acceptance of cut answers",
+    }
+)
+"""What may differ, by the first words of `Difference.what`, which `--json` shows."""
 
 _ROW_CHARS, _LONG_CHARS, _CONTEXT_LINES = 100, 72, 2
 
@@ -72,7 +113,8 @@ def _show(pen: RowWriter, a: Trace, b: Trace, comparison: Comparison, every: boo
             pen.line(pen.text(text, step=fork.started.forked_at), "dim")
     for setting in comparison.settings:
         values = {"a": _short(_plain(pen, setting.a)), "b": _short(_plain(pen, setting.b))}
-        pen.line(pen.text("not compared: {field} is {a} in a, {b} in b", field=setting.what, **values), "dim")
+        values["field"] = _part(pen, setting.what)
+        pen.line(pen.text("not compared: {field} is {a} in a, {b} in b", **values), "dim")
     pen.gap()
     _rows(pen, comparison)
     pen.gap()
@@ -83,7 +125,7 @@ def _show(pen: RowWriter, a: Trace, b: Trace, comparison: Comparison, every: boo
     _sides(pen, comparison.first)
     for difference in comparison.differences[1:] if every else ():
         step = "" if not difference.step else f"{difference.step} "
-        pen.line(f"{step}{difference.what}", "yellow")
+        pen.line(step + _part(pen, difference.what), "yellow")
         _sides(pen, difference)
 
 
@@ -106,8 +148,14 @@ def _headline(pen: RowWriter, first: Difference) -> str:
         run = "a" if first.b is None else "b"
         return pen.text("They first differ in step {step}: only {run} has it", step=first.step, run=run)
     if first.step:
-        return pen.text("They first differ in step {step}: {part}", step=first.step, part=first.what)
-    return pen.text("They first differ before step 1: {part}", part=first.what)
+        return pen.text("They first differ in step {step}: {part}", step=first.step, part=_part(pen, first.what))
+    return pen.text("They first differ before step 1: {part}", part=_part(pen, first.what))
+
+
+def _part(pen: RowWriter, what: str) -> str:
+    """What differs, in words."""
+    code = next((code for code in _PARTS if f"{what} ".startswith(f"{code} ")), None)
+    return what if code is None else pen.text(_PARTS[code], name=what.removeprefix(code).strip()).strip()
 
 
 def _sides(pen: RowWriter, difference: Difference) -> None:

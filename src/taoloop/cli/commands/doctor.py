@@ -21,7 +21,7 @@ import taoloop
 from taoloop.cli import exit_codes as exits, options
 from taoloop.cli.database import database, query_database
 from taoloop.cli.dotenv import ENV_FILE, load_environment
-from taoloop.cli.translation import mark, stable_texts, translate
+from taoloop.cli.translation import stable_texts, translate
 from taoloop.cli.ui.event_view import console_for, write_rows
 from taoloop.cli.ui.stdio import capture_stdout
 from taoloop.errors import EnvFileError, TaoError, UnknownName
@@ -37,6 +37,7 @@ from taoloop.models.providers import (
 )
 from taoloop.models.registry import OFFLINE, default_spec, mock_is_set, resolve_model
 from taoloop.tools.sandbox.sandbox import INSTALL, probe_sandbox
+from taoloop.translation import mark
 
 _LITTLE_SPACE = 200 * 1024 * 1024
 _WAL_SINCE = (3, 7, 0)

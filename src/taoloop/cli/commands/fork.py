@@ -22,7 +22,7 @@ from taoloop.cli.agent_loading import (
 from taoloop.cli.commands.run import RunSession
 from taoloop.cli.database import load_run, require_whole
 from taoloop.cli.dotenv import load_environment
-from taoloop.cli.translation import mark, view_language
+from taoloop.cli.translation import view_language
 from taoloop.cli.ui.event_view import RESUME, resume_line
 from taoloop.cli.ui.stdio import capture_stdout, print_stderr
 from taoloop.core.cards.tool_card import TIERS
@@ -33,6 +33,7 @@ from taoloop.runtime.after.fork import store_fork
 from taoloop.runtime.after.fork_edits import Edits
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.bound_agent import bind
+from taoloop.translation import mark
 
 
 @click.command("fork")

@@ -30,7 +30,7 @@ from taoloop.cli.agent_loading import (
 from taoloop.cli.database import database, make_private
 from taoloop.cli.dotenv import load_environment
 from taoloop.cli.signals import signal_callbacks
-from taoloop.cli.translation import mark, translate
+from taoloop.cli.translation import interface_language, translate
 from taoloop.cli.ui.stdio import capture_stdout, print_stderr
 from taoloop.config.agent_file import load_policy
 from taoloop.config.document import is_config_file, read_document
@@ -51,6 +51,7 @@ from taoloop.runtime.subagent import inner_agents
 from taoloop.runtime.tool_call_run import ToolCallRuns
 from taoloop.tools.tool import Tool
 from taoloop.tools.toolbox import Toolbox
+from taoloop.translation import mark, set_interface_language
 
 if TYPE_CHECKING:
     from taoloop.serve.mcp.dispatcher import CallDispatcher
@@ -242,12 +243,14 @@ async def _serve(plan: _Plan, address: ListenAddress | None, stream: TextIO) -> 
     async with AsyncExitStack() as stack:
         stack.enter_context(stop.on_signals())
         server = make_server(await _offers(plan, dispatcher, stack))
+        language = interface_language()
+        set_interface_language("en")  # what hosts get outside of a run does not follow the locale
         closing = asyncio.create_task(
             _close_on(stop.event, dispatcher)
         )  # running calls end before their host is disconnected
         try:
             if address is None:
-                await _over_stdio(server, stop.event, stream)
+                await _over_stdio(server, stop.event, stream, language)
             else:
                 from taoloop.serve.mcp.http import serve_http  # noqa: PLC0415  # loads a web server
 
@@ -255,7 +258,7 @@ async def _serve(plan: _Plan, address: ListenAddress | None, stream: TextIO) -> 
                     server,
                     address,
                     stop=stop.event,
-                    on_ready=lambda url: print_stderr(translate("serving at {url}", url=url)),
+                    on_ready=lambda url: print_stderr(translate("serving at {url}", language, url=url)),
                 )
         finally:
             closing.cancel()
@@ -317,13 +320,13 @@ async def _report_orphaned_runs(journal: Journal, path: Path) -> None:
         print_stderr(translate(text, path=path, n=count))
 
 
-async def _over_stdio(server: Any, stop: asyncio.Event, stream: TextIO) -> None:
+async def _over_stdio(server: Any, stop: asyncio.Event, stream: TextIO, language: str) -> None:
     """Serve until the host closes its end or a signal comes. Nobody else reads or writes these streams meanwhile."""
     from taoloop.serve.mcp.stdio import serve_stdio  # noqa: PLC0415  # loads the SDK
 
     if sys.stdin.isatty():
         text = mark("serving over standard input and output; an MCP host should start this command. Ctrl-C ends it.")
-        print_stderr(translate(text))
+        print_stderr(translate(text, language))
     with _owning_stdin() as read_fd:
         await serve_stdio(server, read_fd, stream.fileno(), stop=stop)
 

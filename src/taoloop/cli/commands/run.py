@@ -36,7 +36,7 @@ from taoloop.cli.database import (
 )
 from taoloop.cli.dotenv import load_environment
 from taoloop.cli.signals import SignalStopper
-from taoloop.cli.translation import mark, translate, view_language
+from taoloop.cli.translation import translate, view_language
 from taoloop.cli.ui.approval_prompt import TerminalApprover, confirm
 from taoloop.cli.ui.event_view import DECIDE, LIMIT_OPTIONS, RESUME, approvals_line, resume_line, summary
 from taoloop.cli.ui.live_view import JsonView, LiveView
@@ -53,6 +53,7 @@ from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.engine.clock import new_run_id
 from taoloop.runtime.runner import Listener
 from taoloop.runtime.subagent import inner_agents
+from taoloop.translation import mark
 
 _FIXED = (
     "dialect",

@@ -20,11 +20,12 @@ from rich.text import Text
 from taoloop.cli import exit_codes as exits, options
 from taoloop.cli.database import database, query_database
 from taoloop.cli.dotenv import load_environment
-from taoloop.cli.translation import mark, translate
+from taoloop.cli.translation import translate
 from taoloop.cli.ui.event_view import STATUS_STYLES, console_for
 from taoloop.cli.ui.stdio import capture_stdout, one_line, print_stderr
 from taoloop.journals.base import Journal, RunRow, locks_of
 from taoloop.journals.costs import CostRow, cost_rows, totals
+from taoloop.translation import mark
 
 _HEADER = mark(("run", "started", "status", "events", "task"))
 _MOST_CHARS = 200  # of a task in a pipe; --json has it whole

@@ -22,6 +22,7 @@ from taoloop.cli.translation import interface_language, translate
 from taoloop.cli.ui.stdio import print_stderr
 from taoloop.errors import ConfigError
 from taoloop.runtime.journal_access import JOURNALS
+from taoloop.translation import set_interface_language
 
 if TYPE_CHECKING:
     from taoloop.serve.gateway.config.model import GatewayConfig
@@ -116,6 +117,8 @@ async def _serve(
     from taoloop.serve.gateway.server import GatewayServer, require_keys_off_localhost  # noqa: PLC0415  # as above
 
     require_keys_off_localhost(config)
+    language = interface_language()
+    set_interface_language("en")  # what clients and the log get outside of a run does not follow the locale
     make_private(path, expected=config.db is None)
     async with JOURNALS.use(path) as journal:
         allowances = Quotas(config.limits, spent=await cost_rows(journal, since=_midnight()))
@@ -142,7 +145,8 @@ async def _serve(
 
         def ready(url: str) -> None:
             _spare_the_collector()
-            print_stderr(translate("Serving {agents} on {url}/v1", agents=", ".join(config.agents), url=url))
+            text = translate("Serving {agents} on {url}/v1", language, agents=", ".join(config.agents), url=url)
+            print_stderr(text)
 
         try:
             with signal_callbacks(signals), log.capture_loggers():

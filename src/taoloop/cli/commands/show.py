@@ -14,7 +14,7 @@ import pydantic_core
 from taoloop.cli import exit_codes as exits, options
 from taoloop.cli.database import database, load_run, query_database
 from taoloop.cli.dotenv import load_environment
-from taoloop.cli.translation import mark, translate, view_language
+from taoloop.cli.translation import translate, view_language
 from taoloop.cli.ui.event_view import (
     EventWriter,
     RowWriter,
@@ -35,6 +35,7 @@ from taoloop.core.views.steps import CallView
 from taoloop.core.views.transcript import Entry, step_summaries, transcript
 from taoloop.errors import ReplayDiverged
 from taoloop.runtime.after.replay import ReplayedEvent, replay
+from taoloop.translation import mark
 
 _STYLES = {
     "Thought": (mark("Thought"), "blue"),

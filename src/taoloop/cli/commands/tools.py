@@ -15,7 +15,7 @@ from rich.cells import cell_len
 from taoloop.cli import exit_codes as exits, options
 from taoloop.cli.agent_loading import named_tools, no_tool_left
 from taoloop.cli.dotenv import load_environment
-from taoloop.cli.translation import interface_language, mark, translate
+from taoloop.cli.translation import interface_language, translate
 from taoloop.cli.ui.approval_prompt import confirm
 from taoloop.cli.ui.event_view import console_for
 from taoloop.cli.ui.stdio import capture_stdout, escape_invisible, one_line, print_stderr, strip_control_codes
@@ -30,6 +30,7 @@ from taoloop.runtime.tool_source import ToolSource, sources_in
 from taoloop.tools.builtin.catalog import builtin_tools
 from taoloop.tools.tool import Tool, expected_form
 from taoloop.tools.toolbox import LoadProblem, Toolbox
+from taoloop.translation import mark
 
 if TYPE_CHECKING:
     from taoloop.tools.mcp import McpServer

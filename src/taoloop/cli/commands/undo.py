@@ -18,7 +18,7 @@ from taoloop.cli.agent_loading import AgentOptions, agent_of_run, database_of, n
 from taoloop.cli.database import load_run, query_database, require_whole
 from taoloop.cli.dotenv import load_environment
 from taoloop.cli.signals import SignalStopper
-from taoloop.cli.translation import mark, translate, view_language
+from taoloop.cli.translation import translate, view_language
 from taoloop.cli.ui.approval_prompt import confirm
 from taoloop.cli.ui.event_view import RESUME, RowWriter, console_for
 from taoloop.cli.ui.stdio import (
@@ -41,6 +41,7 @@ from taoloop.runtime.journal_access import require_unlocked
 from taoloop.runtime.tool_source import resolve_sources
 from taoloop.tools.tool import Tool
 from taoloop.tools.toolbox import Toolbox
+from taoloop.translation import mark
 
 _SHOWN_CHARS = 160  # of a call that is undone; the one that undoes it is shown whole
 _GROUPS: dict[UndoStatus, str] = {

@@ -15,7 +15,7 @@ import click
 from rich.cells import cell_len
 
 from taoloop.cli.options import current_user
-from taoloop.cli.translation import mark, translate
+from taoloop.cli.translation import translate
 from taoloop.cli.ui.approval_view import show_call, show_question
 from taoloop.cli.ui.live_view import LiveView
 from taoloop.core.cards.decimals import decimal_literals
@@ -29,6 +29,7 @@ from taoloop.runtime.approvals.request import (
     ApprovalAnswer,
     ApprovalRequest,
 )
+from taoloop.translation import mark
 
 _KEYS: Mapping[str, Collection[str]] = {
     "yes": YES_WORDS,

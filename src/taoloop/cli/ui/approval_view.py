@@ -9,13 +9,13 @@ from typing import Any
 from rich.cells import cell_len
 from rich.text import Text
 
-from taoloop.cli.translation import mark
 from taoloop.cli.ui.event_view import RowWriter
 from taoloop.cli.ui.stdio import escape_invisible
 from taoloop.core.events import Source
 from taoloop.core.views.transcript import input_text
 from taoloop.policy.texts import translate_reasons
 from taoloop.runtime.approvals.request import ApprovalRequest
+from taoloop.translation import mark
 
 _STYLES = {"FOREIGN": "bold red", "UNKNOWN": "red", "LINKS": "red", "WRITTEN": "yellow"}
 _TITLE = mark("May this call run?|May these {n} calls run?")

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from taoloop.cli.options import db_argument
-from taoloop.cli.translation import mark, translate
+from taoloop.cli.translation import translate
 from taoloop.cli.ui.stdio import one_line, strip_control_codes, truncate
 from taoloop.core.events import (
     ActionRequested,
@@ -39,6 +39,7 @@ from taoloop.core.trace import Trace
 from taoloop.core.views.steps import TIMED_OUT
 from taoloop.core.views.transcript import input_text, observation_text
 from taoloop.strategies.texts import preapproval_note
+from taoloop.translation import mark
 
 STATUS_STYLES = {"completed": "green", "running": "cyan", "waiting": "bold yellow", "model_failed": "red"}
 """How a status looks in lists."""

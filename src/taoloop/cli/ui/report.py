@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from taoloop.cli.translation import mark, translate
+from taoloop.cli.translation import translate
 from taoloop.cli.ui.stdio import escape_invisible, one_line
 from taoloop.core.decision import Act, Answer
 from taoloop.core.events import (
@@ -28,6 +28,7 @@ from taoloop.core.events import (
 )
 from taoloop.core.stored_events import ChainReport
 from taoloop.core.trace import Trace
+from taoloop.translation import mark
 
 _VERDICTS = mark({"allow": "allowed", "ask": "a person decides", "deny": "denied"})
 

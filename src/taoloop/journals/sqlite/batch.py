@@ -19,7 +19,8 @@ from taoloop.core.stored_events import HEAD_KINDS, encode_fact, event_hash, gene
 from taoloop.core.text import replace_surrogates
 from taoloop.errors import FenceLost, IllegalEvent, RunExists
 from taoloop.journals.base import RUNNING, Artifact, Lease, status_after
-from taoloop.journals.sqlite.errors import not_found
+from taoloop.journals.sqlite.errors import not_found, translate
+from taoloop.translation import mark
 
 _COLUMNS = 7  # of the table event
 _ROWS_AT_ONCE = 32  # 224 parameters; the least limit of any SQLite is 999
@@ -178,10 +179,9 @@ class Batch:
             case Acquire(run_id, at):
                 head = self._head(run_id)
                 if at is not None and at != head.next_seq:
-                    raise FenceLost(
-                        f"{self._path}: run {run_id!r} has new events by now.",
-                        hint="Another process is at work on it; nothing was written.",
-                    )
+                    message = translate("{path}: run {run_id!r} has new events by now.", path=self._path, run_id=run_id)
+                    hint = translate("Another process is at work on it; nothing was written.")
+                    raise FenceLost(message, hint=hint)
                 self._heads[run_id] = RunHead(head.fence + 1, head.next_seq, head.link)
                 self._acquired[run_id] = head.fence + 1
                 return Lease(run_id=run_id, fence=head.fence + 1)
@@ -234,10 +234,9 @@ class Batch:
         run_id = append.run_id
         head = self._head(run_id)
         if head.fence != append.fence:
-            raise FenceLost(
-                f"{self._path}: run {run_id!r} was taken by another worker.",
-                hint="Stop working on it; nothing was written.",
-            )
+            text = mark("{path}: run {run_id!r} was taken by another worker.")
+            hint = translate("Stop working on it; nothing was written.")
+            raise FenceLost(translate(text, path=self._path, run_id=run_id), hint=hint)
         if append.first is not None:
             if append.first != head.next_seq:
                 raise IllegalEvent(f"Run {run_id!r} expects event {head.next_seq}, not {append.first}.")
@@ -270,7 +269,8 @@ class Batch:
 
 
 def _exists(path: Path, run_id: str) -> RunExists:
-    return RunExists(f"{path}: there is a run {run_id!r} already.", hint="Choose another id, or resume that run.")
+    message = translate("{path}: there is a run {run_id!r} already.", path=path, run_id=run_id)
+    return RunExists(message, hint=translate("Choose another id, or resume that run."))
 
 
 class RunHeads:

@@ -9,6 +9,10 @@ import sqlite3
 from pathlib import Path
 
 from taoloop.errors import IllegalEvent, JournalCorrupt, JournalError, JournalFull, JournalLocked, RunNotFound, TaoError
+from taoloop.translation import Translator, mark
+
+translate = Translator("journals")
+"""Texts about databases, in the language of the command line or of the run."""
 
 _UNWRITABLE = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
@@ -29,7 +33,8 @@ def explain(error: Exception, path: Path) -> Exception:
                 return full(path, error)
             return unwritable(path, error)
         case ValueError():  # not JSON, or text that is not Unicode
-            return IllegalEvent(f"{path}: an event or artifact cannot be stored: {error}.")
+            text = mark("{path}: an event or artifact cannot be stored: {error}.")
+            return IllegalEvent(translate(text, path=path, error=error))
         case _:
             return error
 
@@ -43,47 +48,48 @@ def primary_code(error: Exception) -> int:
 def full(path: Path, error: Exception) -> JournalFull:
     """No space is left for the file."""
     return JournalFull(
-        f"{path}: there is no space left to write to ({error}).",
-        hint="Free some space and resume the run; everything committed before is intact.",
+        translate("{path}: there is no space left to write to ({error}).", path=path, error=error),
+        hint=translate("Free some space and resume the run; everything committed before is intact."),
     )
 
 
 def unwritable(path: Path, error: Exception) -> JournalError:
     """The file or its folder cannot be created, opened or written."""
     return JournalError(
-        f"{path}: the journal cannot be opened or written ({error}).",
-        hint="Check the permissions of the file and its folder, or choose another path with --db or TAOLOOP_DB.",
+        translate("{path}: the journal cannot be opened or written ({error}).", path=path, error=error),
+        hint=translate(
+            "Check the permissions of the file and its folder, or choose another path with --db or TAOLOOP_DB."
+        ),
     )
 
 
 def corrupt(path: Path, reason: str) -> JournalCorrupt:
     """The file is something else, or damaged."""
-    return JournalCorrupt(
-        f"{path}: {reason}.",
-        hint="Choose another path with --db or TAOLOOP_DB, or restore the file from a backup.",
-    )
+    hint = mark("Choose another path with --db or TAOLOOP_DB, or restore the file from a backup.")
+    return JournalCorrupt(translate("{path}: {reason}.", path=path, reason=reason), hint=translate(hint))
 
 
 def gone(path: Path) -> JournalError:
     """The file is no longer the one that was opened."""
     return JournalError(
-        f"{path}: the database was removed or replaced while it was in use; nothing was written.",
-        hint="Put the file back and resume the run, or begin a new one.",
+        translate("{path}: the database was removed or replaced while it was in use; nothing was written.", path=path),
+        hint=translate("Put the file back and resume the run, or begin a new one."),
     )
 
 
 def not_found(path: Path, run_id: str) -> RunNotFound:
     """The file has no such run."""
-    return RunNotFound(f"{path}: there is no run {run_id!r}.", hint="`tao runs` lists those that exist.")
+    message = translate("{path}: there is no run {run_id!r}.", path=path, run_id=run_id)
+    return RunNotFound(message, hint=translate("`tao runs` lists those that exist."))
 
 
 def locked(path: Path, timeout_s: float | None = None) -> JournalLocked:
     """Another process holds the lock."""
-    waited = f" for over {timeout_s:g} s" if timeout_s is not None else ""
-    return JournalLocked(
-        f"{path}: another process holds the database{waited}; nothing was written.",
-        hint="Close the program that has it open (perhaps a database browser), then try again.",
-    )
+    text = mark("{path}: another process holds the database; nothing was written.")
+    if timeout_s is not None:
+        text = mark("{path}: another process holds the database for over {timeout_s:g} s; nothing was written.")
+    hint = mark("Close the program that has it open (perhaps a database browser), then try again.")
+    return JournalLocked(translate(text, path=path, timeout_s=timeout_s), hint=translate(hint))
 
 
 def _explain_sqlite(error: sqlite3.Error, path: Path) -> TaoError:
@@ -93,15 +99,15 @@ def _explain_sqlite(error: sqlite3.Error, path: Path) -> TaoError:
     if code in _BUSY:
         return locked(path)
     if code in _CORRUPT:
-        return corrupt(path, f"not a journal, or damaged ({error})")
+        return corrupt(path, translate("not a journal, or damaged ({error})", error=error))
     if code in _UNWRITABLE:
         return unwritable(path, error)
     if code == sqlite3.SQLITE_CONSTRAINT:
-        return IllegalEvent(f"{path}: what was to be added is there already ({error}).")
-    return JournalError(
-        f"{path}: the journal cannot be read or written ({error}).",
-        hint="Check the disk, its quota and its permissions; everything committed before is intact.",
-    )
+        text = mark("{path}: what was to be added is there already ({error}).")
+        return IllegalEvent(translate(text, path=path, error=error))
+    hint = mark("Check the disk, its quota and its permissions; everything committed before is intact.")
+    message = translate("{path}: the journal cannot be read or written ({error}).", path=path, error=error)
+    return JournalError(message, hint=translate(hint))
 
 
 def _disk_is_full(path: Path) -> bool:

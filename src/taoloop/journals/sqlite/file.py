@@ -12,8 +12,9 @@ from typing import Literal, NamedTuple
 
 from taoloop.errors import JournalError, JournalTooNew
 from taoloop.journals.sqlite import schema
-from taoloop.journals.sqlite.errors import corrupt, explain, primary_code
+from taoloop.journals.sqlite.errors import corrupt, explain, primary_code, translate
 from taoloop.journals.sqlite.schema import MIGRATIONS, Migration
+from taoloop.translation import mark
 
 ENV_VARIABLE = "TAOLOOP_DB"
 
@@ -132,10 +133,8 @@ def _open_to_write(file: DatabaseFile, migrations: Sequence[Migration]) -> sqlit
 
 def _open_to_read(file: DatabaseFile, migrations: Sequence[Migration]) -> sqlite3.Connection:
     if not file.path.is_file():
-        raise JournalError(
-            f"{file.path}: there is no journal.",
-            hint="Name another path with --db or TAOLOOP_DB, or run a task first.",
-        )
+        hint = translate("Name another path with --db or TAOLOOP_DB, or run a task first.")
+        raise JournalError(translate("{path}: there is no journal.", path=file.path), hint=hint)
     connection = _connect(file, "rw")  # falls back to reading where the file cannot be written
     try:
         try:
@@ -148,9 +147,10 @@ def _open_to_read(file: DatabaseFile, migrations: Sequence[Migration]) -> sqlite
             connection = _connect(file, "ro&immutable=1")
             reached = _refuse_foreign(connection, file.path, len(migrations))
         if reached < schema.READABLE:
+            text = mark("{path}: the journal has the older schema {reached} (current: {current}).")
             raise JournalError(
-                f"{file.path}: the journal has the older schema {reached} (current: {len(migrations)}).",
-                hint="Any run that writes to it brings it up to date.",
+                translate(text, path=file.path, reached=reached, current=len(migrations)),
+                hint=translate("Any run that writes to it brings it up to date."),
             )
         connection.execute("PRAGMA query_only = ON")
     except BaseException:
@@ -176,11 +176,14 @@ def _refuse_foreign(connection: sqlite3.Connection, path: Path, known: int) -> i
     blank = schema.is_blank(connection)
     connection.execute("COMMIT")
     if application != schema.APPLICATION_ID and (application or reached or not blank):
-        raise corrupt(path, "a SQLite database, but of another application")
+        raise corrupt(path, translate("a SQLite database, but of another application"))
     if reached > known:
+        text = mark(
+            "{path}: written by a newer taoloop (schema {reached}; this one knows {known}). Nothing was touched."
+        )
         raise JournalTooNew(
-            f"{path}: written by a newer taoloop (schema {reached}; this one knows {known}). Nothing was touched.",
-            hint="Upgrade taoloop, or choose another path with --db or TAOLOOP_DB.",
+            translate(text, path=path, reached=reached, known=known),
+            hint=translate("Upgrade taoloop, or choose another path with --db or TAOLOOP_DB."),
         )
     return reached
 

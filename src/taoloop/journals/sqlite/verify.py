@@ -15,7 +15,8 @@ from taoloop.core.text import replace_surrogates
 from taoloop.errors import JournalCorrupt, JournalTampered
 from taoloop.journals.base import RUNNING, status_after
 from taoloop.journals.sqlite import schema
-from taoloop.journals.sqlite.errors import not_found
+from taoloop.journals.sqlite.errors import not_found, translate
+from taoloop.translation import mark
 
 _STATUS_KINDS = frozenset({"run_started", "paused", "resumed", "finished"})
 """The kinds of events that the row of a run is made from."""
@@ -45,13 +46,16 @@ def verify(path: Path, run_id: str, connection: sqlite3.Connection) -> ChainRepo
     try:
         rows = linked_rows(path, run_id, connection)
         if schema.version(connection) < schema.CHAINED:
-            text = "the database is of an older taoloop that stored no hashes; any run that writes to it adds them"
-            return ChainReport(run_id=run_id, events=len(rows), head="", flaws=(ChainError(None, "unchained", text),))
+            text = mark(
+                "the database is of an older taoloop that stored no hashes; any run that writes to it adds them"
+            )
+            flaw = ChainError(None, "unchained", translate(text))
+            return ChainReport(run_id=run_id, events=len(rows), head="", flaws=(flaw,))
         row = connection.execute(
             "SELECT status, task, agent, started_at, head, sealed_later FROM run WHERE id = ?", (run_id,)
         ).fetchone()
         if row is None:
-            flaws = [*check(run_id, rows), ChainError(None, "run_row", "the list of runs lacks this run")]
+            flaws = [*check(run_id, rows), ChainError(None, "run_row", translate("the list of runs lacks this run"))]
             return ChainReport(run_id=run_id, events=len(rows), head=_hex(run_id, rows), flaws=tuple(flaws))
         flaws = check(run_id, rows, _bytes(row[4]) or genesis_hash(run_id))
         flaws += _row_flaws(rows, row[:4])
@@ -74,10 +78,10 @@ def require_whole(path: Path, run_id: str, connection: sqlite3.Connection) -> No
     """
     report = verify(path, run_id, connection)
     if (flaw := report.first) is not None:
-        raise JournalTampered(
-            f"{path}: run {run_id!r} was changed after it was written: {flaw.text}.",
-            hint=f"It cannot be continued. `tao verify {run_id}` lists what was found; restore a backup.",
-        )
+        hint = mark("It cannot be continued. `tao verify {run_id}` lists what was found; restore a backup.")
+        text = mark("{path}: run {run_id!r} was changed after it was written: {flaw}.")
+        message = translate(text, path=path, run_id=run_id, flaw=flaw.text)
+        raise JournalTampered(message, hint=translate(hint, run_id=run_id))
 
 
 def _hex(run_id: str, rows: Sequence[ChainedEvent]) -> str:
@@ -101,16 +105,17 @@ def _row_flaws(rows: Sequence[ChainedEvent], stored: tuple[Any, ...]) -> Iterato
             if isinstance(fact, RunStarted):
                 task, agent, started_at = replace_surrogates(fact.task), replace_surrogates(fact.agent.name), row.at
     except JournalCorrupt as error:
-        yield ChainError(row.seq, "unreadable", f"event {row.seq} ({row.kind}) cannot be read: {_line(error.message)}")
+        text = mark("event {seq} ({kind}) cannot be read: {problem}")
+        values = {"seq": row.seq, "kind": row.kind, "problem": _line(error.message)}
+        yield ChainError(row.seq, "unreadable", translate(text, **values))
         return
     derived = {"status": status, "task": task, "agent": agent}
     if started_at is not None:
         derived["started_at"] = cast("Any", started_at)
     for name, value in zip(("status", "task", "agent", "started_at"), stored, strict=True):
         if name in derived and derived[name] != value:
-            yield ChainError(
-                None, "run_row", f"the list of runs gives another {name} than the events do ({value!r:.80})"
-            )
+            text = mark("the list of runs gives another {name} than the events do ({value})")
+            yield ChainError(None, "run_row", translate(text, name=name, value=f"{value!r:.80}"))
 
 
 def _artifact_flaws(run_id: str, rows: Sequence[ChainedEvent], connection: sqlite3.Connection) -> Iterator[ChainError]:
@@ -128,11 +133,13 @@ def _artifact_flaws(run_id: str, rows: Sequence[ChainedEvent], connection: sqlit
     for ref, form, body in connection.execute(statement, (run_id,)):
         seq, digest, recorded_form = expected.pop(ref, (None, "", ""))
         if seq is None:
-            yield ChainError(None, "artifact", f"no event names the artifact {ref!r}: it was added")
+            yield ChainError(None, "artifact", translate("no event names the artifact {ref!r}: it was added", ref=ref))
         elif (digest and hashlib.sha256(_bytes(body)).hexdigest() != digest) or form != recorded_form:
-            yield ChainError(seq, "artifact", f"the artifact {ref!r} is not the output that event {seq} names")
+            text = mark("the artifact {ref!r} is not the output that event {seq} names")
+            yield ChainError(seq, "artifact", translate(text, ref=ref, seq=seq))
     for ref, (seq, _, _) in expected.items():
-        yield ChainError(seq, "artifact", f"the artifact {ref!r} that event {seq} names is missing")
+        text = mark("the artifact {ref!r} that event {seq} names is missing")
+        yield ChainError(seq, "artifact", translate(text, ref=ref, seq=seq))
 
 
 def _line(text: str) -> str:

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import math
 import sqlite3
 import threading
@@ -34,6 +35,7 @@ from taoloop.journals.base import Lease
 from taoloop.journals.sqlite.batch import Batch, RunHeads, Write
 from taoloop.journals.sqlite.errors import explain, gone, locked, primary_code
 from taoloop.journals.sqlite.file import OpenedFile, execute_patiently
+from taoloop.translation import error_language, set_interface_language
 
 QUICK_S = 0.001
 """Commits may hold up an event loop for this long, if no other run waits for its turn."""
@@ -98,7 +100,11 @@ class Writer:
             if self._closed:
                 raise JournalError(f"{self._path}: the journal is closed.", hint="Open another one.")
             if self._thread is None:
-                self._thread = threading.Thread(target=self._serve, name="taoloop-journal", daemon=True)
+                own = contextvars.Context()  # with nothing of the caller but the language, for its errors
+                own.run(set_interface_language, error_language())
+                self._thread = threading.Thread(
+                    target=own.run, args=(self._serve,), name="taoloop-journal", daemon=True
+                )
                 self._thread.start()
             self._pending += 1
             self._queue.put(ticket)
