@@ -15,7 +15,8 @@ from typing import TextIO
 from taoloop.core.text import Language
 from taoloop.translation import INTERFACE_LANGUAGE, Translator, set_interface_language
 
-_VARIABLES = ("TAOLOOP_LANG", "LC_ALL", "LC_MESSAGES", "LANG")
+LANGUAGE_VARIABLE = "TAOLOOP_LANG"
+_VARIABLES = (LANGUAGE_VARIABLE, "LC_ALL", "LC_MESSAGES", "LANG")
 _translate = Translator("cli")
 
 
