@@ -17,7 +17,7 @@ from taoloop.tools.json_schema import compile_schema, findings
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
 from taoloop.tools.openapi.cards import build_plan
 from taoloop.tools.openapi.components import standalone_schema
-from taoloop.tools.openapi.credentials import choose_alternative, oauth_schemes
+from taoloop.tools.openapi.credentials import choose_alternative, oauth_clients
 from taoloop.tools.openapi.document import fetch_document
 from taoloop.tools.openapi.load import MIN_CACHED_BYTES, dump_plan, load_plan
 from taoloop.tools.openapi.request import build_request
@@ -180,7 +180,7 @@ def test_a_header_of_every_call_stands_for_a_security_scheme(schemes: dict[str, 
     source = OpenapiSource(document=text, headers={header: "mine"})
     operation = read(text)[0][0]
     assert build_request(operation, {}, source).headers == {header: "mine"}
-    assert not oauth_schemes(operation, choose_alternative(operation, source), source)
+    assert not list(oauth_clients(operation, choose_alternative(operation, source), source))
     with pytest.raises(TaoError, match=r"'s'|s \("):
         build_request(operation, {}, OpenapiSource(document=text, headers={"X-Else": "mine"}))
 

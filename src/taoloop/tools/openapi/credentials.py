@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,6 +34,7 @@ DEFAULT_LIFETIME_S = 300.0
 """The lifetime of a token whose server does not state one."""
 
 _MAX_SHOWN_CHARS = 300
+_NOT_IN_VARIABLES = re.compile(r"[^A-Z0-9]+")
 Post = Callable[[str, Mapping[str, str], bytes], Awaitable[EgressResponse]]
 """Sends a POST to an address with headers and a body."""
 
@@ -56,8 +58,6 @@ def choose_alternative(operation: Operation, source: OpenapiSource) -> Alternati
         MissingKey: no alternative is complete; the error names what to set.
         ToolError: `unsupported_security`, if no alternative can ever be satisfied.
     """
-    if not operation.security:
-        return {}
     usable = [
         alternative
         for alternative in operation.security
@@ -66,12 +66,12 @@ def choose_alternative(operation: Operation, source: OpenapiSource) -> Alternati
     for alternative in usable:
         if alternative and all(_has_secret(operation.schemes[name], source) for name in alternative):
             return alternative
-    if any(not alternative for alternative in operation.security):
+    if not operation.security or not all(operation.security):
         return {}
     if not usable:
         names = {name for alternative in operation.security for name in alternative}
-        schemes = ", ".join(sorted(_describe_scheme(operation, name) for name in names))
-        values = {"tool": operation.name, "schemes": schemes}
+        schemes = sorted(_describe_scheme(operation, name) for name in names)
+        values = {"tool": operation.name, "schemes": ", ".join(schemes)}
         raise TEXTS.run_error(ToolError, "unsupported_security", values, code="unsupported_security")
     lacking = [name for name in usable[0] if not _has_secret(operation.schemes[name], source)]
     variable = variable_name(source, lacking[0])
@@ -90,28 +90,27 @@ def credentials(
         if not source.auth.get(name) or scheme.kind == "unsupported":  # a configured header replaces it
             continue
         key, value = scheme.key or "Authorization", _credential_text(scheme, source, tokens)
-        if scheme.location == "query":
-            result.query.append(f"{percent_encode(key)}={percent_encode(value)}")
-        elif scheme.location == "cookie":
-            result.cookies.append(f"{percent_encode(key)}={percent_encode(value)}")
-        else:
+        if scheme.location == "header":
             result.headers[key] = check_header(f"auth.{name}", value)
+        else:
+            pairs = result.query if scheme.location == "query" else result.cookies
+            pairs.append(f"{percent_encode(key)}={percent_encode(value)}")
     return result
 
 
-def oauth_schemes(operation: Operation, alternative: Alternative, source: OpenapiSource) -> list[Scheme]:
-    """The schemes of an alternative whose token must be requested first."""
-    schemes = (operation.schemes[name] for name in alternative if source.auth.get(name))
-    return [
-        scheme
-        for scheme in schemes
-        if scheme.kind == "oauth2_client" and not isinstance(source.auth.get(scheme.name), str)
-    ]
+def oauth_clients(
+    operation: Operation, alternative: Alternative, source: OpenapiSource
+) -> Iterator[tuple[Scheme, Mapping[str, str]]]:
+    """The schemes of an alternative whose token must be requested first, each with the client that requests it."""
+    for name in alternative:
+        scheme, client = operation.schemes[name], source.auth.get(name)
+        if client and not isinstance(client, str) and scheme.kind == "oauth2_client":
+            yield scheme, client
 
 
 def basic_header(username: str, password: str) -> str:
     """The value of the `Authorization` header for HTTP basic authentication."""
-    return "Basic " + base64.b64encode(f"{username}:{password}".encode()).decode()
+    return f"Basic {_encode_base64(f'{username}:{password}')}"
 
 
 def secrets_of(source: OpenapiSource) -> dict[str, str]:
@@ -125,8 +124,7 @@ def secrets_of(source: OpenapiSource) -> dict[str, str]:
 
 def variable_name(source: OpenapiSource, scheme: str) -> str:
     """The suggested environment variable for a secret; its name identifies it as a secret."""
-    plain = "".join(char if char.isalnum() and char.isascii() else "_" for char in f"{source.name}_{scheme}".upper())
-    stem = "_".join(part for part in plain.split("_") if part) or "API"
+    stem = _NOT_IN_VARIABLES.sub("_", f"{source.name}_{scheme}".upper()).strip("_") or "API"
     return stem if stem.endswith(("_KEY", "_TOKEN", "_SECRET", "_PASSWORD")) else f"{stem}_TOKEN"
 
 
@@ -135,24 +133,25 @@ def _named_secrets(source: OpenapiSource) -> Iterator[tuple[str, str]]:
         label = f"auth.{name}"
         if isinstance(secret, str):
             yield label, secret
-            if len(parts := secret.split()) > 1:
-                yield label, parts[-1]  # behind `Bearer` or another word
+            yield label, (secret.split() or [""])[-1]  # behind `Bearer` or another word
             if ":" in secret:
                 yield label, secret.partition(":")[2]
-                yield label, base64.b64encode(secret.encode()).decode()
-        else:
-            for part in ("password", "client_secret"):
-                yield f"{label}.{part}", secret.get(part, "")
-            for user, word in (("username", "password"), ("client_id", "client_secret")):
-                if secret.get(word):
-                    yield f"{label}.both", base64.b64encode(f"{secret.get(user, '')}:{secret[word]}".encode()).decode()
+                yield label, _encode_base64(secret)
+            continue
+        for user, word in (("username", "password"), ("client_id", "client_secret")):
+            if secret.get(word):
+                yield f"{label}.{word}", secret[word]
+                yield f"{label}.both", _encode_base64(f"{secret.get(user, '')}:{secret[word]}")
     for name, value in source.secrets.items():
         yield f"secret.{name}", value
     for name, value in source.headers.items():
         if name.lower() in ("authorization", "cookie") or any(w in name.lower() for w in ("key", "token", "secret")):
             yield f"header.{name}", value
-            if len(parts := value.split()) > 1:
-                yield f"header.{name}", parts[-1]
+            yield f"header.{name}", (value.split() or [""])[-1]
+
+
+def _encode_base64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
 
 
 def _is_supported(operation: Operation, name: str, source: OpenapiSource) -> bool:
@@ -241,8 +240,7 @@ class OAuthTokens:
     def drop(self, tokens: Iterable[str]) -> bool:
         """Forget tokens that the API rejected. False: there are none, so requesting a new one would not help."""
         refused = set(tokens)
-        for key in [key for key, (token, _) in self._tokens.items() if token in refused]:
-            del self._tokens[key]
+        self._tokens = {key: entry for key, entry in self._tokens.items() if entry[0] not in refused}
         return bool(refused)
 
     def _valid_token(self, key: tuple[str, str]) -> str | None:
@@ -257,10 +255,11 @@ class OAuthTokens:
         user, secret = client.get("client_id", ""), client.get("client_secret", "")
         headers = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
         authorization = {"Authorization": basic_header(percent_encode(user), percent_encode(secret))}
-        response = await self._post(url, headers | authorization, _encode_form(fields))
-        if response.status in (400, 401):  # some servers only accept the secret in the body
-            with_secret = fields | {"client_id": user, "client_secret": secret}
-            response = await self._post(url, headers, _encode_form(with_secret))
+        with_secret = fields | {"client_id": user, "client_secret": secret}  # some servers only accept it in the body
+        for form, form_headers in ((fields, headers | authorization), (with_secret, headers)):
+            response = await self._post(url, form_headers, urlencode(form, safe="", quote_via=quote).encode())
+            if response.status not in (400, 401):
+                break
         try:
             reply = as_mapping(pydantic_core.from_json(response.body))
         except ValueError:
@@ -278,9 +277,5 @@ def _lifetime_s(expires_in: Any) -> float:
     try:
         life_s = float(expires_in)
     except (TypeError, ValueError):
-        return DEFAULT_LIFETIME_S
+        life_s = 0.0
     return life_s if life_s > 0 else DEFAULT_LIFETIME_S
-
-
-def _encode_form(fields: Mapping[str, str]) -> bytes:
-    return urlencode(fields, safe="", quote_via=quote).encode()

@@ -24,7 +24,7 @@ from taoloop.tools.openapi.credentials import (
     Alternative,
     OAuthTokens,
     choose_alternative,
-    oauth_schemes,
+    oauth_clients,
     secrets_of,
 )
 from taoloop.tools.openapi.document import as_mapping
@@ -218,10 +218,8 @@ class OperationCaller:
         )
 
     async def _tokens(self, alternative: Alternative) -> dict[str, str]:
-        source, tokens = self.api.source, {}
-        for scheme in oauth_schemes(self.operation, alternative, source):
-            client = source.auth[scheme.name]
-            assert not isinstance(client, str)  # noqa: S101  # `oauth_schemes` leaves those out
+        tokens, source = {}, self.api.source
+        for scheme, client in oauth_clients(self.operation, alternative, source):
             base = server_of(self.operation, source)
             tokens[scheme.name] = await self.api.tokens.get(scheme, alternative[scheme.name], client, base)
         return tokens

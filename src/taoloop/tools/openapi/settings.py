@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from typing import Any
 from urllib.parse import urlsplit
 
 from taoloop.core.cards.tool_card import TIERS, Tier
@@ -86,33 +87,18 @@ class OpenapiSource:
         Raises:
             ConfigError: a field is invalid; the error names it and what it must be.
         """
-        for name in ("document", "name", "base_url", "pattern", "cache_folder"):
-            self._require(name, isinstance(getattr(self, name), str), "a text")
-        self._require("document", bool(self.document.strip()), "a path, a URL, or the text of a document")
-        self._require("name", not self.name or bool(_PREFIX.fullmatch(self.name)), "up to 24 letters, digits, _ or -")
-        self._require("base_url", not self.base_url or _is_http_url(self.base_url), "an http(s) URL")
-        for name in ("tags", "operations", "methods", "approval", "idempotency"):
-            value = getattr(self, name)
-            if isinstance(value, list):
-                object.__setattr__(self, name, tuple(value))
-            is_list_of_texts = isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
-            self._require(name, is_list_of_texts, "a list of texts")
-        for name in ("server_variables", "tiers", "auth", "secrets", "headers"):
-            self._require(name, isinstance(getattr(self, name), Mapping), "a mapping")
-        self._require("tiers", set(self.tiers.values()) <= set(TIERS), f"of {', '.join(TIERS)}")
-        self._require("timeout_s", _is_number(self.timeout_s) and self.timeout_s > 0, "a number of seconds above 0")
-        for name, least in (("retries", 0), ("search_above", 0), ("max_card_bytes", 500)):
-            value = getattr(self, name)
-            self._require(name, isinstance(value, int) and _is_number(value) and value >= least, f"{least} or more")
+        for name in _LISTS:
+            if isinstance(texts := getattr(self, name), list):
+                object.__setattr__(self, name, tuple(texts))
+        for names, is_valid, expected in _CHECKS:
+            for name in names:
+                if not is_valid(value := getattr(self, name)):
+                    value_text = "" if name in ("auth", "secrets", "headers") else f" = {repr(value)[:80]}"
+                    raise ConfigError(f"An OpenAPI source has {name}{value_text}.", hint=f"It must be {expected}.")
         try:
             re.compile(self.pattern)
         except re.error as error:
             raise ConfigError(f"The pattern of an OpenAPI source is not a regular expression: {error}.") from None
-
-    def _require(self, name: str, condition: bool, expected: str) -> None:
-        if not condition:
-            value_text = "" if name in ("auth", "secrets", "headers") else f" = {repr(getattr(self, name))[:80]}"
-            raise ConfigError(f"An OpenAPI source has {name}{value_text}.", hint=f"It must be {expected}.")
 
 
 def _is_http_url(text: str) -> bool:
@@ -122,13 +108,28 @@ def _is_http_url(text: str) -> bool:
         return False
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
+_LISTS = ("tags", "operations", "methods", "approval", "idempotency")
+_MAPPINGS = ("server_variables", "tiers", "auth", "secrets", "headers")
+_TEXTS = ("document", "name", "base_url", "pattern", "cache_folder")
+_CHECKS: tuple[tuple[Sequence[str], Callable[[Any], bool], str], ...] = (
+    (_TEXTS, lambda value: isinstance(value, str), "a text"),
+    (["document"], lambda text: bool(text.strip()), "a path, a URL, or the text of a document"),
+    (["name"], lambda text: not text or bool(_PREFIX.fullmatch(text)), "up to 24 letters, digits, _ or -"),
+    (["base_url"], lambda text: not text or _is_http_url(text), "an http(s) URL"),
+    (
+        _LISTS,
+        lambda value: isinstance(value, tuple) and all(isinstance(item, str) for item in value),
+        "a list of texts",
+    ),
+    (_MAPPINGS, lambda value: isinstance(value, Mapping), "a mapping"),
+    (["tiers"], lambda tiers: set(tiers.values()) <= set(TIERS), f"of {', '.join(TIERS)}"),
+    (["timeout_s"], lambda value: type(value) in (int, float) and value > 0, "a number of seconds above 0"),
+    (["retries", "search_above"], lambda value: type(value) is int and value >= 0, "0 or more"),
+    (["max_card_bytes"], lambda value: type(value) is int and value >= 500, "500 or more"),
+)
+"""Names of settings, whether a value of them is valid, and what it must be."""
 
 _MAX_LISTED = 8
-_NO_METHOD, _NO_VALUE = "No operation has the method", "No operation has a parameter or field"
-_OPERATION_SETTINGS = ("operations", "approval", "idempotency", "tiers")
 
 
 @dataclass(slots=True)
@@ -150,27 +151,26 @@ def unused_settings(
 ) -> Iterator[tuple[str, str, str]]:
     """Each entry of the settings that matches nothing in the document: the setting, the problem, and a hint."""
     names = tuple(dict.fromkeys(name for pair in document_names.operations for name in pair if name))
-    for setting in _OPERATION_SETTINGS:
+    for setting in ("operations", "approval", "idempotency", "tiers"):
         for entry in getattr(source, setting):
-            if not any(matches_name(name, operation_id, (entry,)) for name, operation_id in document_names.operations):
+            if not any(matches_name(*pair, (entry,)) for pair in document_names.operations):
                 yield setting, f"No operation matches {entry[:80]!r}.", _suggestion(entry, names)
-    tags, schemes = {tag.casefold() for tag in document_names.tags}, tuple(schemes)
-    methods, values = sorted(document_names.methods), sorted(document_names.values)
-    other_tags = [entry for entry in source.tags if entry.casefold() not in tags]
-    checks: tuple[tuple[str, list[str], str, Sequence[str]], ...] = (
-        ("tags", other_tags, "No operation has the tag", tuple(document_names.tags)),
-        ("methods", [name for name in source.methods if name.upper() not in methods], _NO_METHOD, methods),
-        ("auth", [name for name in source.auth if name not in schemes], "There is no security scheme", schemes),
-        ("secrets", [name for name in source.secrets if name not in values], _NO_VALUE, values),
+    checks = (
+        ("tags", tuple(document_names.tags), "No operation has the tag"),
+        ("methods", sorted(document_names.methods), "No operation has the method"),
+        ("auth", tuple(schemes), "There is no security scheme"),
+        ("secrets", sorted(document_names.values), "No operation has a parameter or field"),
     )
-    for setting, entries, problem, known in checks:
-        for entry in entries:
-            yield setting, f"{problem} {entry[:80]!r}.", _suggestion(entry, known)
+    for setting, known, problem in checks:
+        normalise_case = str.casefold if setting in ("tags", "methods") else str
+        known_names = set(map(normalise_case, known))
+        for entry in getattr(source, setting):
+            if normalise_case(entry) not in known_names:
+                yield setting, f"{problem} {entry[:80]!r}.", _suggestion(entry, known)
 
 
 def _suggestion(entry: str, known: Sequence[str]) -> str:
-    near = suggest_names(entry, known, at_most=1)
-    if near:
+    if near := suggest_names(entry, known, at_most=1):
         return f"Did you mean {near[0]!r}?"
     more = " …" if len(known) > _MAX_LISTED else ""
     return f"Known: {', '.join(known[:_MAX_LISTED])}{more}." if known else "The document has none."
@@ -183,9 +183,8 @@ def matches(operation: Operation, names: Iterable[str]) -> bool:
 
 def matches_name(name: str, operation_id: str, names: Iterable[str]) -> bool:
     """`matches` for the name and the id (which may be empty) of an operation."""
-    return any(
-        fnmatchcase(name, pattern) or (operation_id != "" and fnmatchcase(operation_id, pattern)) for pattern in names
-    )
+    known = [name, operation_id] if operation_id else [name]
+    return any(fnmatchcase(text, pattern) for pattern in names for text in known)
 
 
 def is_selected(operation: Operation, source: OpenapiSource) -> bool:
@@ -193,17 +192,19 @@ def is_selected(operation: Operation, source: OpenapiSource) -> bool:
 
     A deprecated operation must be selected explicitly, by `include_deprecated` or by its name.
     """
-    if source.tags and not _has_tag(operation.tags, source.tags):
-        return False
-    if source.methods and operation.method not in {method.upper() for method in source.methods}:
-        return False
-    if source.operations and not matches(operation, source.operations):
-        return False
-    if source.pattern:
-        searched_text = f"{operation.name} {operation.operation_id} {operation.method} {operation.path}"
-        if not re.search(source.pattern, searched_text):
-            return False
-    return not operation.deprecated or source.include_deprecated or _is_named(operation, source.operations)
+    tags = {tag.casefold() for tag in operation.tags}
+    searched_text = f"{operation.name} {operation.operation_id} {operation.method} {operation.path}"
+    return (
+        (not source.tags or any(tag.casefold() in tags for tag in source.tags))
+        and (not source.methods or operation.method in {method.upper() for method in source.methods})
+        and (not source.operations or matches(operation, source.operations))
+        and re.search(source.pattern, searched_text) is not None
+        and (
+            not operation.deprecated
+            or source.include_deprecated
+            or not {operation.name, operation.operation_id}.isdisjoint(source.operations)
+        )
+    )
 
 
 def best_match(operation: Operation, table: Collection[str]) -> str | None:
@@ -211,13 +212,4 @@ def best_match(operation: Operation, table: Collection[str]) -> str | None:
     for name in (operation.name, operation.operation_id):
         if name and name in table:
             return name
-    fitting = [entry for entry in table if matches(operation, (entry,))]
-    return max(fitting, key=len) if fitting else None
-
-
-def _has_tag(tags: Iterable[str], selected: Iterable[str]) -> bool:
-    return not {tag.casefold() for tag in tags}.isdisjoint(tag.casefold() for tag in selected)
-
-
-def _is_named(operation: Operation, names: Iterable[str]) -> bool:
-    return operation.name in names or operation.operation_id in names
+    return max((entry for entry in table if matches(operation, (entry,))), key=len, default=None)
