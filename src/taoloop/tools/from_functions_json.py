@@ -10,10 +10,9 @@ from typing import Any
 from taoloop.core.cards.tool_card import Tier, ToolCard
 from taoloop.errors import ToolDefinitionError
 from taoloop.tools.from_card import tool_from_card
-from taoloop.tools.openapi.components import standalone_schema
 from taoloop.tools.openapi.document import shorten
 from taoloop.tools.openapi.names import RESERVED, rename_properties, restore_names, tool_name
-from taoloop.tools.openapi.normalisation import json_types
+from taoloop.tools.openapi.schemas import json_types, standalone_schema
 from taoloop.tools.tool import Tool
 from taoloop.tools.toolbox import LoadProblem, LoadResult
 

@@ -16,11 +16,11 @@ from taoloop.errors import ConfigError, InvalidArguments, TaoError, ToolError, T
 from taoloop.tools.json_schema import compile_schema, findings
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
 from taoloop.tools.openapi.cards import build_plan
-from taoloop.tools.openapi.components import standalone_schema
 from taoloop.tools.openapi.credentials import choose_alternative, oauth_clients
 from taoloop.tools.openapi.document import fetch_document
 from taoloop.tools.openapi.load import MIN_CACHED_BYTES, dump_plan, load_plan
 from taoloop.tools.openapi.request import build_request
+from taoloop.tools.openapi.schemas import standalone_schema
 
 
 def fits(schema: dict[str, Any], value: Any) -> bool:

@@ -37,7 +37,7 @@ from taoloop.serve.gateway.chat_approval import answer_all, matches_question
 from taoloop.serve.gateway.client_tools import bind_client_tools, client_tools_of, open_client_calls
 from taoloop.serve.gateway.config.model import KeyRing
 from taoloop.serve.gateway.errors import SERVER, ApiError, ApiErrorRaised, invalid
-from taoloop.serve.gateway.higress.json_response import rewrite_as_json
+from taoloop.serve.gateway.higress.file import rewrite_as_json
 from taoloop.serve.gateway.run_response import LIMIT_STATUSES, RunResponse, build_response
 from taoloop.serve.texts import TEXTS
 

@@ -6,14 +6,12 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any, cast
 
-from taoloop.tools.openapi.components import Components
-from taoloop.tools.openapi.document import ProblemLog, UnusablePartError, as_mapping, as_text, shorten
+from taoloop.tools.openapi.document import ProblemLog, ResolvedNode, UnusablePartError, as_mapping, as_text, shorten
 from taoloop.tools.openapi.names import argument_name, flatten_object, is_header_name
 from taoloop.tools.openapi.operation import Body, BodyKind, Encoding, Parameter, ParameterLocation, Style
-from taoloop.tools.openapi.refs import ResolvedNode
+from taoloop.tools.openapi.schemas import Components
 from taoloop.tools.openapi.swagger2 import convert_parameter
 
-_LOCATIONS = ("path", "query", "header", "cookie")
 _SEPARATED = ("spaceDelimited", "pipeDelimited", "tabDelimited")  # Swagger 2.0 allows them outside the query, too
 _STYLES: Mapping[str, tuple[str, ...]] = {
     "path": ("simple", "label", "matrix", *_SEPARATED),
@@ -42,15 +40,13 @@ def read_parameters(
     Of two with the same location and name the later one counts: those of an operation override those of its path.
     A variable of the path template without a parameter gets one.
     """
-    by_key: dict[tuple[str, str], ResolvedNode] = {}
-    for node in nodes:
-        by_key[as_text(node.value.get("in")).lower(), as_text(node.value.get("name"))] = node
+    by_key = {(as_text(node.value.get("in")).lower(), as_text(node.value.get("name"))): node for node in nodes}
     template_names = list(dict.fromkeys(_TEMPLATE.findall(path)))
     parameters: dict[str, Parameter] = {}
     for (location, name), node in by_key.items():
         if location in ("body", "formdata") or (location == "header" and name.lower() in _CLIENT_HEADERS):
             continue
-        if location not in _LOCATIONS or not name or (location == "header" and not is_header_name(name)):
+        if location not in _STYLES or not name or (location == "header" and not is_header_name(name)):
             problem = f"The parameter {name[:60]!r} in {location[:40] or 'no location'!r} cannot be sent."
             problems.report(problem, "Correct its `name` and `in`; calls are sent without it.")
         elif location == "path" and name not in template_names:
@@ -70,9 +66,8 @@ def _read_parameter(arg: str, resolved: ResolvedNode, location: ParameterLocatio
     node = resolved.value
     if "schema" not in node and "content" not in node:
         node = convert_parameter(node)
-    style = as_text(node.get("style"))
-    if style not in _STYLES[location]:
-        style = _STYLES[location][0]
+    styles, style = _STYLES[location], as_text(node.get("style"))
+    style = style if style in styles else styles[0]
     content, media = next(iter(as_mapping(node.get("content")).items()), ("", {}))
     schema = node["schema"] if "schema" in node else as_mapping(media).get("schema", {})
     return Parameter(
@@ -131,21 +126,19 @@ def read_body(
         return None
     kind, media_type, media = chosen
     schema = _read_schema(kind, media, node.uri, components)
-    description = shorten(body.get("description"), _MAX_DESCRIPTION)
     flat = flatten_object(schema) if kind in ("json", "form", "multipart") else None
     args: dict[str, str] = {}
-    if flat is not None:
-        for name in flat.properties:
-            args[argument_name(name, "body", {*parameter_args, *args})] = name
+    for name in flat.properties if flat else ():
+        args[argument_name(name, "body", {*parameter_args, *args})] = name
     return Body(
         media_type=media_type,
         kind=kind,
         schema=schema,
         required=required,
         args=args,
-        whole_arg="" if flat is not None else argument_name("body", "request", parameter_args),
+        whole_arg="" if flat else argument_name("body", "request", parameter_args),
         encodings=_read_encodings(as_mapping(media.get("encoding"))) if kind in ("form", "multipart") else {},
-        description=description,
+        description=shorten(body.get("description"), _MAX_DESCRIPTION),
     )
 
 
@@ -167,32 +160,29 @@ def body_kind(media_type: str) -> BodyKind | None:
 
 def _choose_media_type(content: Mapping[str, Any]) -> tuple[BodyKind, str, Mapping[str, Any]] | None:
     """The media type to send: JSON is preferred to forms, multipart, text and bytes, in this order."""
-    by_kind: dict[BodyKind, tuple[BodyKind, str, Mapping[str, Any]]] = {}
-    for media_type, media in content.items():
-        kind = body_kind(str(media_type))
-        if kind is not None:
-            plain_type = "application/json" if kind == "json" and "*" in media_type else str(media_type)
-            by_kind.setdefault(kind, (kind, plain_type, as_mapping(media)))
-    return next((by_kind[kind] for kind in _KIND_ORDER if kind in by_kind), None)
+    options = [
+        (kind, "application/json" if kind == "json" and "*" in media_type else str(media_type), as_mapping(media))
+        for media_type, media in content.items()
+        if (kind := body_kind(str(media_type)))
+    ]
+    return min(options, key=lambda option: _KIND_ORDER.index(option[0]), default=None)
 
 
 def _read_schema(kind: BodyKind, media: Mapping[str, Any], uri: str, components: Components) -> dict[str, Any]:
     schema = media.get("schema", {})
     if kind == "binary":
-        about = shorten(as_mapping(schema).get("description"), _MAX_DESCRIPTION)
-        return {"type": "string", "format": "binary", **({"description": about} if about else {})}
+        description = shorten(as_mapping(schema).get("description"), _MAX_DESCRIPTION)
+        return {"type": "string", "format": "binary", **({"description": description} if description else {})}
     schema = components.read(schema, uri)
-    if kind == "text":
-        return schema if schema.get("type") == "string" else {"type": "string"}
-    return schema
+    return schema if kind != "text" or schema.get("type") == "string" else {"type": "string"}
 
 
 def _read_encodings(nodes: Mapping[str, Any]) -> dict[str, Encoding]:
     encodings: dict[str, Encoding] = {}
     for name, node in nodes.items():
+        style = as_text(as_mapping(node).get("style"))
+        style = style if style in _FORM_STYLES else "form"
         if isinstance(node, Mapping):
-            style = as_text(node.get("style")) if as_text(node.get("style")) in _FORM_STYLES else "form"
-            content_type = as_text(node.get("contentType"))
-            explode = _is_exploded(node, style)
+            content_type, explode = as_text(node.get("contentType")), _is_exploded(node, style)
             encodings[str(name)] = Encoding(content_type=content_type, style=cast("Style", style), explode=explode)
     return encodings

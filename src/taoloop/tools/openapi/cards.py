@@ -24,9 +24,9 @@ from taoloop.tools.openapi.document import (
 )
 from taoloop.tools.openapi.names import append_note, flatten_object, original_name_note, rename_properties
 from taoloop.tools.openapi.operation import Body, Operation, Parameter, Plan, PlannedTool
+from taoloop.tools.openapi.operation_call import RETRYABLE_STATUSES, error_code
 from taoloop.tools.openapi.operation_reader import OperationReader, accepts_idempotency_key
 from taoloop.tools.openapi.request import is_operator_supplied
-from taoloop.tools.openapi.response import RETRYABLE_STATUSES, error_code
 from taoloop.tools.openapi.settings import OpenapiSource, best_match, matches
 from taoloop.tools.openapi.truncation import truncate_schema
 from taoloop.tools.toolbox import LoadProblem

@@ -7,19 +7,24 @@ Reading is lenient: real documents break their specification, and most of their 
 
 from __future__ import annotations
 
+import hashlib
 import html
 import json
 import math
+import os
+import posixpath
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
-from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urldefrag, urljoin, urlsplit
 
+from taoloop.core.search import PointerError, resolve_json_pointer
 from taoloop.errors import TaoError, ToolSourceError
+from taoloop.tools.egress import EgressClient, EgressRules
 from taoloop.tools.openapi.settings import OpenapiSource
 from taoloop.tools.toolbox import LoadProblem
 from taoloop.tools.yaml12 import YamlError, parse_yaml
@@ -45,8 +50,7 @@ def plain_text(value: Any) -> str:
     text = html.unescape(_TAG.sub(" ", text)) if "<" in text or "&" in text else text
     if "](" in text:
         text = _LINK.sub(r"\1", text)
-    text = _STRONG.sub(r"\2", _HEADING.sub("", text))
-    return " ".join(text.split())
+    return " ".join(_STRONG.sub(r"\2", _HEADING.sub("", text)).split())
 
 
 def shorten(value: Any, max_chars: int) -> str:
@@ -183,23 +187,19 @@ def fetch_document(source: OpenapiSource) -> SourceBytes:
         ToolSourceError: it cannot be read or fetched, or is too large.
     """
     document = source.document
-    if _is_text(document):
+    if "\n" in document or document.lstrip().startswith(("{", "[")):
         data = document.encode("utf-8", "surrogatepass")
         return SourceBytes(data=data, uri="file:///document", label="the text of the document")
     if document.lower().startswith(("http://", "https://")):
         label = _without_secrets(document)
-        return SourceBytes(data=_fetch(document, source), uri=document.partition("#")[0], label=label, address=document)
+        data = _fetch(document, label, source.egress)
+        return SourceBytes(data=data, uri=document.partition("#")[0], label=label, address=document)
     path = Path(document.removeprefix("file://")).expanduser()
-    data = read_file_bytes(path, document)
+    data = _read_file(path, document)
     return SourceBytes(data=data, uri=f"file:///{quote(path.name)}", label=document, folder=path.absolute().parent)
 
 
-def read_file_bytes(path: Path, label: str) -> bytes:
-    """The bytes of a file.
-
-    Raises:
-        ToolSourceError: it cannot be read, or is not a regular file.
-    """
+def _read_file(path: Path, label: str) -> bytes:
     try:
         if path.is_dir():
             raise ToolSourceError("It is a folder.", source=label, hint="Give the path of the document in it.")
@@ -208,17 +208,12 @@ def read_file_bytes(path: Path, label: str) -> bytes:
         with path.open("rb") as file:
             return file.read(MAX_BYTES + 1)
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise _unusable(f"It cannot be read: {reason}.", label) from None
+        raise _unusable(f"It cannot be read: {error.strerror or error}.", label) from None
     except ValueError as error:  # a NUL in the path
         raise _unusable(f"It is not a path: {error}.", label[:100]) from None
 
 
-def _is_text(document: str) -> bool:
-    return "\n" in document or document.lstrip().startswith(("{", "["))
-
-
-def _fetch(address: str, source: OpenapiSource) -> bytes:
+def _fetch(address: str, label: str, egress: EgressRules | None) -> bytes:
     """The bytes at a URL. The operator wrote it, so its own host is allowed, and no other.
 
     Raises:
@@ -227,12 +222,9 @@ def _fetch(address: str, source: OpenapiSource) -> bytes:
     import asyncio  # noqa: PLC0415  # only for a document from the network
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  # likewise
 
-    from taoloop.tools.egress import EgressClient, EgressRules  # noqa: PLC0415  # loads the HTTP client
-
-    label = _without_secrets(address)
     headers = {"Accept": "application/json, application/yaml, */*;q=0.5"}
     try:
-        rules = source.egress if source.egress is not None else EgressRules(only_allowed=True).allowing(address)
+        rules = egress if egress is not None else EgressRules(only_allowed=True).allowing(address)
         client = EgressClient(rules, timeout_s=_FETCH_TIMEOUT_S, max_bytes=MAX_BYTES)
         with ThreadPoolExecutor(1) as thread:  # the thread of the caller may already run an event loop
             request = client.send("GET", address, headers=headers, follow=True)
@@ -272,8 +264,14 @@ def document_findings(source: OpenapiSource) -> tuple[LoadProblem, ...]:
     Raises:
         ToolSourceError: it is not an OpenAPI document, or cannot be read.
     """
+    from importlib.resources import files  # noqa: PLC0415  # only where a document is checked
+
+    import jsonschema_rs  # noqa: PLC0415  # as above
+
     document = parse_document(fetch_document(source))
-    errors = islice(_validator(document.version).iter_errors(document.root), _MAX_FINDINGS)
+    meta_schema = files("taoloop.tools.openapi").joinpath("meta_schemas", f"v{document.version}.json")
+    validator = jsonschema_rs.validator_for(json.loads(meta_schema.read_text(encoding="utf-8")))
+    errors = islice(validator.iter_errors(document.root), _MAX_FINDINGS)
     paths = ((error, ".".join(map(str, error.instance_path))) for error in errors)
     label = document.origin.label
     return tuple(LoadProblem(source=label, place=path, message=str(error.message)[:300]) for error, path in paths)
@@ -355,11 +353,162 @@ def _read_version(root: Any, label: str) -> Version:
     )
 
 
-@cache
-def _validator(version: Version) -> Any:
-    from importlib.resources import files  # noqa: PLC0415  # only where a document is checked
+MAX_FILES = 500
+_MAX_CHAIN = 30  # references to references
 
-    import jsonschema_rs  # noqa: PLC0415  # as above
 
-    text = files("taoloop.tools.openapi").joinpath("meta_schemas", f"v{version}.json").read_text(encoding="utf-8")
-    return jsonschema_rs.validator_for(json.loads(text))
+class BrokenReferenceError(UnusablePartError):
+    """A reference cannot be resolved."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem, "Correct the reference in the document.")
+
+
+def _broken(reference: str, problem: str) -> BrokenReferenceError:
+    return BrokenReferenceError(f"The reference {reference[:120]!r} {problem}")
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedNode:
+    """The target of a reference."""
+
+    value: Any
+    """The plain data there."""
+    uri: str
+    """The file that contains it."""
+    pointer: str
+    """The JSON pointer to it in that file."""
+
+
+class References:
+    """Resolves the references of one document. Each file is read once; `files` has the digests of their bytes."""
+
+    def __init__(self, document: OpenapiDocument) -> None:
+        self._document = document
+        self._files: dict[str, Any] = {document.origin.uri: document.root}
+        self._anchors: dict[str, dict[str, Any]] = {}
+        self._results: dict[tuple[str, str], ResolvedNode | str] = {}
+        self._remaining_bytes = MAX_BYTES
+        self.files: dict[str, str] = {}
+
+    def find(self, reference: str, base: str) -> ResolvedNode:
+        """The target of `reference` in the file `base`; it may be a reference itself.
+
+        Raises:
+            BrokenReferenceError: it leads nowhere, or to a location that is not read.
+        """
+        key = (base, reference)
+        if (result := self._results.get(key)) is None:
+            try:
+                result = self._resolve(reference, base)
+            except BrokenReferenceError as error:
+                result = str(error)
+            self._results[key] = result
+        if isinstance(result, str):
+            raise BrokenReferenceError(result)
+        return result
+
+    def follow(self, node: Any, base: str) -> ResolvedNode:
+        """`node` itself, or the end of its chain of references. Keys beside a reference are ignored.
+
+        Raises:
+            BrokenReferenceError: the chain leads nowhere, to a location that is not read, or in a circle.
+        """
+        resolved = ResolvedNode(node, base, "")
+        for _ in range(_MAX_CHAIN):
+            reference = resolved.value.get("$ref") if isinstance(resolved.value, Mapping) else None
+            if not isinstance(reference, str):
+                return resolved
+            resolved = self.find(reference, resolved.uri)
+        raise BrokenReferenceError("The references form a circle.")
+
+    def _resolve(self, reference: str, base: str) -> ResolvedNode:
+        if reference.startswith("#"):
+            uri, fragment = base, reference[1:]
+        else:
+            try:
+                uri, fragment = urldefrag(urljoin(base, reference))
+            except ValueError as error:
+                raise _broken(reference, f"is not a URI: {error}.") from error
+        if not reference.startswith(("#", "/", ".")) and "/" not in reference and "#" not in reference:
+            uri, fragment = self._resolve_bare_name(reference, uri, fragment)
+        if uri not in self._files:
+            self._files[uri] = self._read_file(uri, reference, base)
+        values = self._files[uri]
+        pointer = unquote(fragment)
+        if not fragment:
+            return ResolvedNode(values, uri, "")
+        if not pointer.startswith("/"):
+            if uri not in self._anchors:
+                self._anchors[uri] = dict(_anchors(values))
+            if pointer in self._anchors[uri]:
+                return ResolvedNode(self._anchors[uri][pointer], uri, pointer)
+        errors: list[PointerError] = []
+        full_pointer = "" if pointer == "/" else f"/{pointer}"  # `other.yaml#/` for all of it, `#definitions/Pet`
+        for pointer_form in dict.fromkeys((pointer, fragment, full_pointer)):
+            try:
+                return ResolvedNode(resolve_json_pointer(values, pointer_form), uri, pointer_form)
+            except PointerError as error:
+                errors.append(error)
+        raise _broken(reference, f"leads nowhere: {errors[0]}")
+
+    def _resolve_bare_name(self, reference: str, uri: str, fragment: str) -> tuple[str, str]:
+        """`Pet` alone is a file by the specification, but Swagger documents mean a definition."""
+        for section in ("definitions", "components/schemas"):
+            with suppress(PointerError):
+                resolve_json_pointer(self._document.root, f"/{section}/{reference}")
+                return self._document.origin.uri, f"/{section}/{reference}"
+        return uri, fragment
+
+    def _read_file(self, uri: str, reference: str, base: str) -> Any:
+        folder = self._document.origin.folder
+        if urlsplit(uri).scheme != "file" or urlsplit(uri).netloc:
+            advice = "Put everything into one document, or the files into one folder."
+            raise _broken(reference, f"points to another address, which is not fetched. {advice}")
+        if folder is None:
+            raise _broken(reference, "points to a file, but the document itself is not a file.")
+        if len(self._files) > MAX_FILES:
+            raise BrokenReferenceError(f"The references point to more than {MAX_FILES} files.")
+        from taoloop.tools.workspace.confined_dir import ConfinedDirectory, split_path  # noqa: PLC0415  # only for documents of several files
+
+        if _leaves_folder(reference, base):
+            raise _broken(reference, "leaves the folder of the document.")
+        path = unquote(urlsplit(uri).path).lstrip("/")
+        try:
+            parts = split_path(path)
+            with (
+                closing(ConfinedDirectory(folder)) as directory,
+                directory.regular_file(parts) as (descriptor, _),
+                os.fdopen(os.dup(descriptor), "rb") as file,
+            ):
+                data = file.read(self._remaining_bytes + 1)
+            if len(data) > self._remaining_bytes:
+                raise BrokenReferenceError(f"The files of the document are together larger than {MAX_BYTES:,} bytes.")
+            self._remaining_bytes -= len(data)
+            self.files["/".join(parts)] = hashlib.sha256(data).hexdigest()
+            return parse_values(data, path)
+        except TaoError as error:
+            raise _broken(reference, f"cannot be read: {error.message}") from error
+        except OSError as error:
+            raise _broken(reference, f"cannot be read: {error.strerror or error}.") from error
+
+
+def _leaves_folder(reference: str, base: str) -> bool:
+    """Whether a relative path leaves the folder of the document."""
+    folder = posixpath.dirname(urlsplit(base).path).strip("/")
+    path = unquote(urldefrag(reference).url.removeprefix("file://"))
+    return posixpath.normpath(posixpath.join(folder, path.lstrip("/") if folder == "" else path)).startswith("..")
+
+
+def _anchors(values: Any) -> Iterator[tuple[str, Any]]:
+    """The schemas of a document that have an anchor."""
+    pending = [values]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, Mapping):
+            for key in ("$dynamicAnchor", "$anchor"):
+                if isinstance(name := node.get(key), str):
+                    yield name, node
+            pending += node.values()
+        elif isinstance(node, list):
+            pending += node

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from taoloop.tools.openapi.normalisation import INNER, LISTS, MAPS, convert_nested
+from taoloop.tools.openapi.schemas import INNER, LISTS, MAPS, convert_nested
 
 MAX_NAME_CHARS = 64
 RESERVED = frozenset({"read_observation", "ask_about", "find_tool", "call_tool", "describe_tool"})

@@ -3,28 +3,135 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, cast
+from urllib.parse import urljoin, urlsplit
 
 from taoloop.errors import ToolSourceError
 from taoloop.tools.openapi import swagger2
 from taoloop.tools.openapi.arguments import body_kind, read_body, read_parameters
-from taoloop.tools.openapi.components import Components
-from taoloop.tools.openapi.connection import listed_servers, read_schemes, read_security, server_addresses
 from taoloop.tools.openapi.document import (
     CORRECT,
     OpenapiDocument,
     ProblemLog,
+    References,
+    ResolvedNode,
     UnusablePartError,
     as_list,
     as_mapping,
+    as_text,
     as_texts,
     shorten,
 )
-from taoloop.tools.openapi.names import tool_name
-from taoloop.tools.openapi.operation import Body, DocumentedResponse, Operation, Parameter, Scheme
-from taoloop.tools.openapi.refs import References, ResolvedNode
+from taoloop.tools.openapi.names import is_header_name, tool_name
+from taoloop.tools.openapi.operation import (
+    Body,
+    DocumentedResponse,
+    Operation,
+    ParameterLocation,
+    Scheme,
+    SchemeKind,
+)
+from taoloop.tools.openapi.schemas import Components
 from taoloop.tools.openapi.settings import OpenapiSource, SeenNames, is_selected, matches, unused_settings
+
+_VARIABLE = re.compile(r"\{([^{}]*)\}")
+
+Security = tuple[Mapping[str, tuple[str, ...]], ...]
+
+
+def _server_address(server: Mapping[str, Any], document_url: str, source: OpenapiSource) -> str:
+    """The base URL of a server. A relative one is resolved against `document_url`; empty: it is not from a URL.
+
+    Raises:
+        UnusablePartError: it has none.
+    """
+    address = _fill_variables(server, source)
+    try:
+        url = urljoin(document_url, address or "/")
+        url = f"https:{url}" if url.startswith("//") else url
+        parts = urlsplit(url)
+        problem = "is not a URL" if parts.port == 0 else "" if parts.netloc else "names no host"
+    except ValueError:  # unclosed brackets, or an invalid port
+        problem = "is not a URL"
+    if not problem and parts.scheme.lower() not in ("http", "https"):
+        problem = "is neither http nor https"
+    if problem:
+        raise UnusablePartError(f"The server {address[:80] or '/'!r} {problem}.", "Set `base_url`.")
+    return url
+
+
+def _listed_servers(node: Mapping[str, Any]) -> Sequence[Any]:
+    """The servers of a document, a path or an operation; empty if it has none of its own."""
+    return [server for server in as_list(node.get("servers")) if isinstance(as_mapping(server).get("url"), str)]
+
+
+def _fill_variables(server: Mapping[str, Any], source: OpenapiSource) -> str:
+    """The URL with its variables filled in.
+
+    Raises:
+        UnusablePartError: one has no value, or one that the document does not allow.
+    """
+    address = as_text(server.get("url")).strip()
+    variables = as_mapping(server.get("variables"))
+    for name in dict.fromkeys(_VARIABLE.findall(address)):
+        variable = as_mapping(variables.get(name))
+        value = source.server_variables.get(name, variable.get("default"))
+        allowed_values = [str(value) for value in as_list(variable.get("enum"))]
+        if value is None:
+            raise UnusablePartError(f"The server's variable {name!r} has no value.", "Set it in `server_variables`.")
+        if allowed_values and str(value) not in allowed_values:
+            hint = f"Allowed: {', '.join(allowed_values[:10])}."
+            raise UnusablePartError(f"The server's variable {name!r} cannot be {value!r}.", hint)
+        address = address.replace(f"{{{name}}}", str(value))
+    return address
+
+
+def _read_security(node: Mapping[str, Any], root: Mapping[str, Any]) -> Security:
+    """The security alternatives of an operation; those of the document if it has none of its own."""
+    alternatives = node.get("security", root.get("security"))
+    if not isinstance(alternatives, list):
+        return ()
+    return tuple(
+        {str(name): as_texts(scopes) for name, scopes in alternative.items()}
+        for alternative in alternatives
+        if isinstance(alternative, Mapping)
+    )
+
+
+def _read_scheme(name: str, node: Mapping[str, Any]) -> Scheme:
+    kind = as_text(node.get("type")).lower()
+    unsupported = partial(Scheme, name=name, kind="unsupported")
+    if kind == "apikey" and (key := as_text(node.get("name"))):
+        location = as_text(node.get("in")).lower()
+        if location == "header" and not is_header_name(key):
+            return unsupported(description=f"an API key in a header {key[:40]!r}")
+        if location in ("header", "query", "cookie"):
+            return Scheme(name=name, kind="api_key", location=cast("ParameterLocation", location), key=key)
+        return unsupported(description=f"an API key in {location[:40] or 'no location'!r}")
+    if kind == "http":
+        scheme = as_text(node.get("scheme"))
+        if scheme.lower() in ("basic", "bearer"):
+            return Scheme(name=name, kind=cast("SchemeKind", scheme.lower()), prefix=scheme.capitalize())
+        return unsupported(description=f"HTTP {scheme[:40] or 'authentication'}")
+    if kind == "oauth2":
+        return _read_oauth2_scheme(name, as_mapping(node.get("flows")))
+    if kind == "openidconnect":
+        return Scheme(name=name, kind="bearer", prefix="Bearer", description="OpenID Connect")
+    return unsupported(description=as_text(node.get("type"))[:60] or "a scheme without a type")
+
+
+def _read_oauth2_scheme(name: str, flows: Mapping[str, Any]) -> Scheme:
+    """Tokens for client credentials are requested; the token of any other flow must be configured."""
+    flow = as_mapping(flows.get("clientCredentials"))
+    address = as_text(flow.get("tokenUrl"))
+    if address:
+        scopes = tuple(str(scope) for scope in as_mapping(flow.get("scopes")))
+        return Scheme(name=name, kind="oauth2_client", prefix="Bearer", token_url=address, scopes=scopes)
+    description = f"OAuth2 ({', '.join(str(flow_name) for flow_name in list(flows)[:4])})" if flows else "OAuth2"
+    return Scheme(name=name, kind="bearer", prefix="Bearer", description=description)
+
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
 IDEMPOTENCY_HEADER = "idempotency-key"
@@ -48,8 +155,8 @@ class OperationReader:
         report, siblings = self.problem_log.report, document.version in ("3.1", "3.2")
         self.components = Components(self.references, report, siblings_count=siblings)
         self.response_components = Components(self.references, report, siblings_count=siblings, request=False)
-        self.schemes = read_schemes(self.root, self.references, document.origin.uri, self.problem_log)
-        self.servers = self._read_servers(listed_servers(self.root), "servers")
+        self.schemes = self._read_schemes()
+        self.servers = self._read_servers(_listed_servers(self.root), "servers")
         self._seen = SeenNames()
         self._names: set[str] = set()
         self._ids: set[str] = set()
@@ -121,12 +228,12 @@ class OperationReader:
             extensions[IDEMPOTENCY_EXTENSION] = True
             parameters = tuple(item for item in parameters if item.name.lower() != IDEMPOTENCY_HEADER)
         try:
-            body = self._read_body(parameter_nodes, parameters, path_item, node)
+            body = self._read_body(parameter_nodes, {parameter.arg for parameter in parameters}, path_item.uri, node)
         except UnusablePartError as error:
             self.problem_log.report(f"It is omitted. {error}", error.hint)
             return None
         self._seen.values |= {parameter.name for parameter in parameters} | set(body.args.values() if body else ())
-        security = read_security(node, self.root)
+        security = _read_security(node, self.root)
         return Operation(
             name=name,
             operation_id=operation_id,
@@ -174,20 +281,16 @@ class OperationReader:
         return parameters
 
     def _read_body(
-        self,
-        parameter_nodes: list[ResolvedNode],
-        parameters: Sequence[Parameter],
-        path_item: ResolvedNode,
-        node: Mapping[str, Any],
+        self, parameter_nodes: list[ResolvedNode], args: Collection[str], uri: str, node: Mapping[str, Any]
     ) -> Body | None:
         if self.is_swagger2:
             body = swagger2.convert_request_body(parameter_nodes, swagger2.media_types(node, self.root, "consumes"))
         else:
             body_node = node.get("requestBody")
-            body = self.references.follow(body_node, path_item.uri) if isinstance(body_node, Mapping) else None
+            body = self.references.follow(body_node, uri) if isinstance(body_node, Mapping) else None
         if body is None or not isinstance(body.value, Mapping):
             return None
-        return read_body(body, {parameter.arg for parameter in parameters}, self.components, self.problem_log)
+        return read_body(body, args, self.components, self.problem_log)
 
     def _read_responses(self, path_item: ResolvedNode, node: Mapping[str, Any]) -> tuple[DocumentedResponse, ...]:
         responses: list[DocumentedResponse] = []
@@ -225,7 +328,7 @@ class OperationReader:
 
     def _servers_of(self, path_item: Mapping[str, Any], node: Mapping[str, Any]) -> tuple[str, ...]:
         for owner in (node, path_item):
-            if servers := listed_servers(owner):
+            if servers := _listed_servers(owner):
                 return self._read_servers(servers, f"{self.problem_log.path}.servers")
         if self.is_swagger2 and (schemes := as_texts(node.get("schemes"))):
             return self._read_servers(swagger2.server_nodes(self.root, schemes), "host")
@@ -234,14 +337,32 @@ class OperationReader:
     def _read_servers(self, servers: Sequence[Any], document_path: str) -> tuple[str, ...]:
         if self.is_swagger2 and document_path == "servers":
             servers, document_path = swagger2.server_nodes(self.root, as_texts(self.root.get("schemes"))), "host"
+        if self.source.base_url:
+            return (self.source.base_url,)
         document_url = self.document.origin.address
         if not servers and document_url:
             servers = [{"url": "/"}]
-        addresses = server_addresses(servers, document_url, self.source, self.problem_log, document_path)
+        addresses: dict[str, None] = {}
+        for index, server in enumerate(servers):
+            try:
+                addresses[_server_address(as_mapping(server), document_url, self.source)] = None
+            except UnusablePartError as error:
+                self.problem_log.add(f"{document_path}[{index}]", str(error), error.hint)
         if not addresses and not servers and document_path in ("servers", "host"):
             hint = "Set `base_url`; no call can be sent without it."
             self.problem_log.add(document_path, "It names no server.", hint)
-        return addresses
+        return tuple(addresses)
+
+    def _read_schemes(self) -> dict[str, Scheme]:
+        """The security schemes that the document defines, by name."""
+        nodes = as_mapping(self.root.get("securityDefinitions"))
+        nodes = nodes or as_mapping(as_mapping(self.root.get("components")).get("securitySchemes"))
+        section = "securityDefinitions" if "securityDefinitions" in self.root else "components.securitySchemes"
+        schemes: dict[str, Scheme] = {}
+        for name, node in nodes.items():
+            if definition := self._follow(node, self.document.origin.uri, f"{section}.{name}"):
+                schemes[name] = _read_scheme(name, swagger2.convert_security_scheme(as_mapping(definition.value)))
+        return schemes
 
     def _follow(self, node: Any, uri: str, document_path: str) -> ResolvedNode | None:
         try:

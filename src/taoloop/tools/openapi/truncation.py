@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from taoloop.tools.openapi.document import shorten
-from taoloop.tools.openapi.normalisation import INNER, LISTS, MAPS, convert_nested
+from taoloop.tools.openapi.schemas import INNER, LISTS, MAPS, convert_nested
 
 _MAX_DEPTH = 12
 _MAX_CHAIN = 30  # components within each other, without a level of arguments between them

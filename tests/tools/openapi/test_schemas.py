@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 from tests.sizes import examples
 
 from taoloop.tools.json_schema import compile_schema, findings
-from taoloop.tools.openapi.components import standalone_schema
+from taoloop.tools.openapi.schemas import standalone_schema
 
 
 @pytest.mark.parametrize(

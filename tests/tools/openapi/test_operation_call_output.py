@@ -8,8 +8,8 @@ import pytest
 
 from taoloop.tools.egress import EgressResponse
 from taoloop.tools.openapi.operation import DocumentedResponse, Operation
+from taoloop.tools.openapi.operation_call import error_code, error_output, success_output
 from taoloop.tools.openapi.request import PreparedRequest
-from taoloop.tools.openapi.response import error_code, error_output, success_output
 
 PLAN = Operation(
     name="get_x",
