@@ -89,24 +89,22 @@ class EgressClient:
             EgressFailed: no usable response; `code` says why, and `was_sent` whether it may have reached the server.
             MissingExtra: the HTTP client is not installed.
         """
-        transport = await self._transport()
-        from taoloop.tools.egress.transport import RedirectingRequest  # noqa: PLC0415  # needs httpx2, which is installed by now
-
         limit_s = self._timeout_s if timeout_s is None else timeout_s
-        request_chain = RedirectingRequest(
-            transport,
+        request_chain = load_transport().RedirectingRequest(
+            transport=await self._transport(),
             max_bytes=self._max_bytes if max_bytes is None else max_bytes,
             max_redirects=self._max_redirects if follow else None,
-            types=tuple(types),
+            types=types,
             host=host,
         )
         try:
             async with asyncio.timeout(limit_s):
-                return await request_chain.run(method, url, headers or {}, body)
+                response: EgressResponse = await request_chain.run(method, url, headers or {}, body)
         except TimeoutError as error:
             values = {"target": request_chain.target, "seconds": limit_s}
             attributes = {"code": "http_timeout", "retryable": True, "was_sent": request_chain.was_sent}
             raise TEXTS.run_error(EgressFailed, "timeout", values, **attributes) from error
+        return response
 
     async def close(self) -> None:
         """Close the connections of the running loop."""

@@ -138,32 +138,26 @@ class _Layer:
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         while data and not self._is_over:
-            if self._zlib is None or self._zlib.eof:
+            if self._zlib is None or (self._zlib.eof and self._is_gzip):
                 self._start(data)
-            yield from self._member(data)
+            elif self._zlib.eof:
+                return  # only gzip has several members
+            is_full = True
+            while not self._zlib.eof and (data or is_full):  # after a full piece there may be more
+                try:
+                    piece: bytes = self._zlib.decompress(data, _MAX_PIECE_BYTES)
+                except zlib.error:
+                    if self._is_first or self._gave:
+                        raise
+                    self._is_over = True
+                    return
+                if piece:
+                    self._gave = True
+                    yield piece
+                data, is_full = self._zlib.unconsumed_tail, len(piece) == _MAX_PIECE_BYTES
             data = self._zlib.unused_data
-
-    def _member(self, data: bytes) -> Iterator[bytes]:
-        while not self._is_over and not self._zlib.eof:
-            piece = self._decompress(data)
-            if piece:
-                yield piece
-            data = self._zlib.unconsumed_tail
-            if not data and len(piece) < _MAX_PIECE_BYTES:  # after a full piece there may be more
-                return
 
     def _start(self, data: bytes) -> None:
         self._is_first, self._gave = self._zlib is None, False
-        self._is_over = not self._is_first and not self._is_gzip
         bare = not self._is_gzip and data[0] & 15 != 8  # some servers omit the zlib header that the standard requires
         self._zlib = zlib.decompressobj(31 if self._is_gzip else -15 if bare else 15)
-
-    def _decompress(self, data: bytes) -> bytes:
-        try:
-            piece: bytes = self._zlib.decompress(data, _MAX_PIECE_BYTES)
-        except zlib.error:
-            if self._is_first or self._gave:
-                raise
-            self._is_over, piece = True, b""
-        self._gave = self._gave or bool(piece)
-        return piece

@@ -72,11 +72,6 @@ def is_private(address: Address) -> bool:
     return address not in _METADATA and any(address in network for network in _PRIVATE)
 
 
-def is_metadata(address: Address) -> bool:
-    """Whether an address is the metadata service of a cloud."""
-    return address in _METADATA
-
-
 def embedded_addresses(address: Address) -> tuple[Address, ...]:
     """An address, and the IPv4 address that it embeds, if any."""
     number = int(address)
@@ -201,7 +196,7 @@ class EgressRules:
             raise ConfigError(
                 f"{_without_password(url)!r} is not a usable URL.", hint="Write it like https://api.example.com/v1."
             )
-        target = _format_target(host, port)
+        target = format_target(host, port)
         parse_pattern(target, "address")
         return self if target in self.allow else replace(self, allow=(*self.allow, target))
 
@@ -213,11 +208,12 @@ class EgressRules:
         """
         name = normalise_host(host)
         if name is None:
-            raise TEXTS.run_error(EgressRefused, "bad_host", {"host": host[:100]}, code="bad_url")
+            values = {"reason": TEXTS.run_text("not_a_host", host=host[:100])}
+            raise TEXTS.run_error(EgressRefused, "bad_url", values, code="bad_url")
         if scheme not in self.schemes:
             values = {"scheme": scheme[:20], "schemes": ", ".join(self.schemes)}
             raise TEXTS.run_error(EgressRefused, "scheme_refused", values, code="bad_url")
-        target = _format_target(name, port)
+        target = format_target(name, port)
         if denied_by := next((pattern for pattern in self._denied if pattern.has_name(name, port)), None):
             raise _refusal(target, TEXTS.run_text("denied"), denied_by=denied_by.text)
         open_ports = [pattern for pattern in self._allowed if pattern.port == port]
@@ -233,7 +229,7 @@ class EgressRules:
         Raises:
             EgressRefused: one of them is not allowed, or there are none.
         """
-        target = _format_target(name, port)
+        target = format_target(name, port)
         if not addresses:
             raise _refusal(target, TEXTS.run_text("no_address"))
         matching = [pattern for pattern in self._allowed if pattern.has_name(name, port)]
@@ -263,10 +259,10 @@ class EgressRules:
         if is_private(address):
             if not any(pattern.is_single_target for pattern in matching):
                 raise _refusal(target, TEXTS.run_text("address_not_public", address_is=address_is), target)
-        elif is_metadata(address):  # it hands out the keys of the machine, so its entry is not suggested
+        elif address in _METADATA:  # it hands out the keys of the machine, so its entry is not suggested
             raise _refusal(target, TEXTS.run_text("address_metadata", address_is=address_is))
         else:  # link-local: its name and port do not allow such an address
-            suggestion = str(address) if port in self.ports else _format_target(str(address), port)
+            suggestion = str(address) if port in self.ports else format_target(str(address), port)
             raise _refusal(target, TEXTS.run_text("address_not_public", address_is=address_is), suggestion)
 
     def _port_reason(self, port: int) -> str:
@@ -299,24 +295,15 @@ def parse_pattern(text: str, list_name: str) -> TargetPattern:
         network = None  # it must be a name
     if network is not None:
         return TargetPattern(text=text, network=network, port=_check_port(port, text, list_name))
-    wildcard, name = ("*", host_text[1:]) if host_text.startswith("*") else ("", host_text)
-    if name.startswith(".") and wildcard:
-        wildcard, name = "*.", name[1:]
-    host = normalise_host(ascii_host(name)) if name else ""
-    is_invalid = (
-        host is None
-        or "*" in name
-        or (not host and wildcard != "*")
-        or (wildcard == "*" and bool(name))
-        or target != host_text
-    )
-    if is_invalid or "/" in text or parse_address(host or "") is not None:
+    wildcard = "*." if host_text.startswith("*.") else ""
+    host = "*" if host_text == "*" else normalise_host(ascii_host(host_text.removeprefix(wildcard)))
+    if host is None or target != host_text or "/" in text or parse_address(host) is not None:
         raise ConfigError(
             f"{list_name}: {_without_password(text)!r} is not a valid target.",
             hint="Write a host (api.example.com), *.example.com, an address or a range (10.0.0.0/8), optionally "
             "with :PORT; without scheme and path.",
         )
-    return TargetPattern(text=text, host=wildcard + (host or ""), port=_check_port(port, text, list_name))
+    return TargetPattern(text=text, host=wildcard + host, port=_check_port(port, text, list_name))
 
 
 def _check_port(port: int | None, text: str, list_name: str) -> int | None:
@@ -335,7 +322,8 @@ def _may_match(pattern: TargetPattern, name: str, port: int) -> bool:
     return pattern.has_port(port) if address is None else pattern.has_address(address, port)
 
 
-def _format_target(host: str, port: int) -> str:
+def format_target(host: str, port: int) -> str:
+    """Host and port as they are in a URL."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 

@@ -9,8 +9,6 @@ TEXTS = TextCatalog(
         # URLs and requests
         "bad_url": "This is not a usable URL: {reason}.",
         "bad_url_hint": "Give a complete URL such as https://example.com/page.",
-        "bad_host": "{host!r} is not a host.",
-        "bad_host_hint": "Give a URL such as https://example.com/page.",
         "no_host": "it has no host",
         "no_scheme": "it has no scheme",
         "not_a_host": "{host!r} is not a host",
@@ -46,10 +44,8 @@ TEXTS = TextCatalog(
         "address_not_allowed": "{address_is}, which is not on the allow list",
         "address_not_public": "{address_is}, which is not a public address",
         "address_metadata": "{address_is}, the metadata service of a cloud",
-        "unix_socket": "Requests to sockets of this machine are not allowed.",
         # redirects
         "redirect_to_bad_url": "{target} redirects to a URL that cannot be followed. {reason}",
-        "sentence": "{text}.",
         "redirect_to_bad_url_hint": "Use another URL.",
         "redirect_unencrypted": "{target} redirects to {next_target} without encryption; that is not followed.",
         "redirect_unencrypted_hint": "Use that URL directly if it is intended.",
@@ -82,8 +78,6 @@ TEXTS = TextCatalog(
     zh={
         "bad_url": "这不是可用的 URL：{reason}。",
         "bad_url_hint": "请给出完整的 URL，例如 https://example.com/page。",
-        "bad_host": "{host!r} 不是有效的主机名。",
-        "bad_host_hint": "请给出 URL，例如 https://example.com/page。",
         "no_host": "缺少主机名",
         "no_scheme": "缺少协议（scheme）",
         "not_a_host": "{host!r} 不是有效的主机名",
@@ -116,9 +110,7 @@ TEXTS = TextCatalog(
         "address_not_allowed": "{address_is}，该地址不在允许列表中",
         "address_not_public": "{address_is}，该地址不是公网地址",
         "address_metadata": "{address_is}，这是云平台的元数据服务",
-        "unix_socket": "不允许向本机的套接字发送请求。",
         "redirect_to_bad_url": "{target} 重定向到了无法跟随的 URL。{reason}",
-        "sentence": "{text}。",
         "redirect_to_bad_url_hint": "请使用其他 URL。",
         "redirect_unencrypted": "{target} 重定向到未加密的 {next_target}；不会跟随这种重定向。",
         "redirect_unencrypted_hint": "如果确实要访问，请直接使用该 URL。",

@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 import re
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Any
@@ -19,7 +20,7 @@ import httpx2
 
 from taoloop.errors import EgressFailed, EgressRefused
 from taoloop.tools.egress.response import ENCODINGS, EgressResponse, decompress, media_type_of, require_known_coding
-from taoloop.tools.egress.rules import DEFAULT_PORTS, EgressRules, Resolver, normalise_host
+from taoloop.tools.egress.rules import DEFAULT_PORTS, EgressRules, Resolver, format_target, normalise_host
 from taoloop.tools.egress.texts import TEXTS
 
 _HEADER_NAME = re.compile(rb"[-!#$%&'*+.^_`|~0-9A-Za-z]+")
@@ -36,22 +37,27 @@ _CORE_ERRORS = (
 )
 
 
-def parse_url(text: str) -> httpx2.URL:
-    """An http(s) URL as requests use it: without fragment, its host as it is looked up.
+def parse_url(text: str, base: httpx2.URL | None = None) -> httpx2.URL:
+    """An http(s) URL as requests use it: without fragment, its host as it is looked up. `base`: it may be relative.
 
     Raises:
         EgressRefused: it is not valid, contains a user, or can be interpreted differently by different programs.
     """
     try:
-        url = httpx2.URL(refuse_backslash(text).strip())
+        if "\\" in text:
+            raise ValueError(TEXTS.run_text("backslash"))
+        url = httpx2.URL(text.strip()) if base is None else base.join(text.strip())
         if url.scheme not in DEFAULT_PORTS:
             scheme = url.scheme[:20]
             raise ValueError(TEXTS.run_text("not_http" if scheme else "no_scheme", scheme=scheme))
-        host, _ = normalise_host(url.raw_host.decode("ascii")), port_of(url)
+        host, port = normalise_host(url.raw_host.decode("ascii")), port_of(url)
+        if not 0 < port < 65536:
+            raise ValueError(TEXTS.run_text("not_a_port", port=port))
         if host is None:
             raise ValueError(TEXTS.run_text("not_a_host" if url.host else "no_host", host=url.host[:60]))
-        if url.userinfo:
-            raise userinfo_error()
+        if url.userinfo:  # it obscures the host and exposes the password
+            values, hint = {"reason": TEXTS.run_text("userinfo")}, TEXTS.run_text("userinfo_hint")
+            raise TEXTS.run_error(EgressRefused, "bad_url", values, code="bad_url", hint=hint)
         return url.copy_with(host=host, fragment=None) if host != url.host or url.fragment else url
     except (httpx2.InvalidURL, ValueError, TypeError) as error:
         raise TEXTS.run_error(EgressRefused, "bad_url", {"reason": str(error)[:200]}, code="bad_url") from error
@@ -59,31 +65,12 @@ def parse_url(text: str) -> httpx2.URL:
 
 def host_and_port(url: httpx2.URL) -> str:
     """Host and port of a URL, for messages: without the path, which may contain secrets."""
-    host = f"[{url.host}]" if ":" in url.host else url.host
-    return f"{host}:{url.port or DEFAULT_PORTS.get(url.scheme, 0)}"
+    return format_target(url.host, port_of(url))
 
 
 def port_of(url: httpx2.URL) -> int:
-    """The port of a URL, or the default port of its scheme.
-
-    Raises:
-        ValueError: it is not valid.
-    """
-    port = url.port if url.port is not None else DEFAULT_PORTS.get(url.scheme, 0)
-    if not 0 < port < 65536 and url.scheme in DEFAULT_PORTS:
-        raise ValueError(TEXTS.run_text("not_a_port", port=port))
-    return port
-
-
-def refuse_backslash(text: str) -> str:
-    """The text of a URL.
-
-    Raises:
-        ValueError: it contains a backslash, so programs may see different hosts in it.
-    """
-    if "\\" in text:
-        raise ValueError(TEXTS.run_text("backslash"))
-    return text
+    """The port of an http(s) URL, or the default port of its scheme."""
+    return DEFAULT_PORTS[url.scheme] if url.port is None else url.port
 
 
 def require_sendable(headers: Iterable[tuple[bytes, bytes]]) -> None:
@@ -102,12 +89,6 @@ def require_sendable(headers: Iterable[tuple[bytes, bytes]]) -> None:
 def unsendable_request(reason: str) -> EgressFailed:
     """The error for a request that HTTP cannot carry."""
     return TEXTS.run_error(EgressFailed, "unsendable", {"reason": reason}, code="http_broken", was_sent=False)
-
-
-def userinfo_error() -> EgressRefused:
-    """The error for a URL with a user, which obscures the host and exposes the password."""
-    values = {"reason": TEXTS.run_text("userinfo")}
-    return TEXTS.run_error(EgressRefused, "bad_url", values, code="bad_url", hint=TEXTS.run_text("userinfo_hint"))
 
 
 def root_reason(error: BaseException) -> str:
@@ -153,19 +134,6 @@ class CheckedBackend(httpcore2.AsyncNetworkBackend):
                 continue  # the next address may accept; the error of the last one is reported
         return await self._inner.connect_tcp(last, port, timeout_s, local_address, socket_options)
 
-    async def connect_unix_socket(
-        self,
-        path: str,  # noqa: ARG002  # the method's signature is the library's
-        timeout: float | None = None,  # noqa: ARG002, ASYNC109  # as above
-        socket_options: Iterable[Any] | None = None,  # noqa: ARG002  # as above
-    ) -> httpcore2.AsyncNetworkStream:
-        """Refuse: sockets of this machine are not on the network."""
-        raise EgressRefused(TEXTS.run_text("unix_socket"))
-
-    async def sleep(self, seconds: float) -> None:
-        """Wait, for the pool."""
-        await self._inner.sleep(seconds)
-
 
 class CheckedTransport(httpx2.AsyncBaseTransport):
     """Sends httpx2 requests under the rules; `max_bytes` limits the size of responses after decompression."""
@@ -189,19 +157,14 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send one request if the rules allow it; redirects are left to the caller."""
-        url = request.url
-        if url.userinfo:
-            raise userinfo_error()
-        try:
-            port = port_of(url)
-        except ValueError as error:
-            raise TEXTS.run_error(EgressRefused, "bad_url", {"reason": error}, code="bad_url", hint="") from error
+        url = parse_url(str(request.url))
+        port = port_of(url)
         host = self._rules.check_target(url.scheme, url.raw_host.decode("ascii"), port)
         require_sendable(request.headers.raw)
         timeout = request.extensions.get("timeout")
         core_request = httpcore2.Request(
             method=request.method,
-            url=httpcore2.URL(scheme=url.raw_scheme, host=host.encode(), port=port, target=url.raw_path),
+            url=httpcore2.URL(scheme=url.raw_scheme, host=host.encode(), port=port, target=request.url.raw_path),
             headers=request.headers.raw,
             content=request.stream,
             extensions={"timeout": timeout} if timeout else {},  # others could change the name that TLS checks
@@ -310,29 +273,26 @@ _CLIENT_HEADERS = frozenset(
 
 _FORWARDED_HEADERS = frozenset(("accept", "accept-language", "user-agent"))
 """Headers that are also sent to another origin; any other may contain a secret."""
-_REDIRECT_STATUSES = (301, 302, 303, 307, 308)
 
 
+@dataclass(kw_only=True)
 class RedirectingRequest:
-    """One request with its redirects.
+    """One request with its redirects."""
 
-    `host` is the header `Host` if it differs from the host of the URL; it is never sent to another origin. `target` is
-    the current host and port, `was_sent` whether a server may have received a complete request. If `max_redirects` is
-    None, redirects are not followed.
-    """
-
-    def __init__(
-        self,
-        transport: CheckedTransport,
-        *,
-        max_bytes: int,
-        max_redirects: int | None,
-        types: tuple[str, ...],
-        host: str = "",
-    ) -> None:
-        self._transport, self._max_bytes, self._max_redirects = transport, max_bytes, max_redirects
-        self._types, self._host = types, host
-        self.target, self.was_sent = "", False
+    transport: CheckedTransport
+    """What sends each request."""
+    max_bytes: int
+    """How much of the body is read, after decompression."""
+    max_redirects: int | None
+    """How many redirects are followed; None: a redirect is the response."""
+    types: Sequence[str]
+    """The accepted media types of a response with a status below 300; empty: all."""
+    host: str = ""
+    """The header `Host` if it differs from the host of the URL; it is never sent to another origin."""
+    target: str = ""
+    """The current host and port."""
+    was_sent: bool = False
+    """Whether a server may have received a complete request."""
 
     async def run(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> EgressResponse:
         """Send the request and follow its redirects. The caller limits the time.
@@ -351,11 +311,11 @@ class RedirectingRequest:
             finally:
                 await response.aclose()
             hops += 1
-            if hops > (self._max_redirects or 0):
+            if hops > (self.max_redirects or 0):
                 values = {"target": self.target, "count": hops - 1, "next_target": host_and_port(next_url)[:200]}
                 raise TEXTS.run_error(EgressFailed, "too_many_redirects", values, code="too_many_redirects")
             if _origin(next_url) != _origin(request.url):
-                self._host, body = "", None
+                self.host, body = "", None
                 headers = {name: value for name, value in headers.items() if name.lower() in _FORWARDED_HEADERS}
             request = self._build_request(request.method, next_url, headers, body)
 
@@ -366,8 +326,8 @@ class RedirectingRequest:
             raise unsendable_request(TEXTS.run_text("not_a_method", method=method[:20]))
         raw = [_encode_header(name, value) for name, value in headers.items() if name.lower() not in _CLIENT_HEADERS]
         raw.append((b"Accept-Encoding", ENCODINGS.encode()))
-        if self._host:
-            raw.append(_encode_header("Host", self._host))
+        if self.host:
+            raw.append(_encode_header("Host", self.host))
         if not any(name.lower() == b"user-agent" for name, _ in raw):
             raw.append((b"User-Agent", b"taoloop"))
         request = httpx2.Request(method, url, headers=raw, content=body)
@@ -377,7 +337,7 @@ class RedirectingRequest:
     async def _send(self, request: httpx2.Request) -> httpx2.Response:
         self.target = host_and_port(request.url)
         try:
-            return await self._transport.handle_async_request(request)
+            return await self.transport.handle_async_request(request)
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise self._failure(error) from error
 
@@ -387,18 +347,13 @@ class RedirectingRequest:
         Raises:
             EgressRefused: it must not be followed.
         """
-        location = response.headers.get("location")
-        redirects = response.status_code in _REDIRECT_STATUSES and location is not None
-        if not redirects or self._max_redirects is None or request.method not in ("GET", "HEAD"):
+        may_follow = self.max_redirects is not None and request.method in ("GET", "HEAD")
+        if not response.has_redirect_location or not may_follow:
             return None
         try:
-            url = parse_url(str(request.url.join(refuse_backslash(location or "").strip())))
-        except (httpx2.InvalidURL, ValueError, EgressRefused) as error:
-            if isinstance(error, EgressRefused):
-                reason = error.message
-            else:
-                reason = TEXTS.run_text("sentence", text=str(error)[:200].rstrip("."))
-            values = {"target": self.target, "reason": reason}
+            url = parse_url(response.headers["location"], request.url)
+        except EgressRefused as error:
+            values = {"target": self.target, "reason": error.message}
             raise TEXTS.run_error(EgressRefused, "redirect_to_bad_url", values, code="bad_url") from error
         if request.url.scheme == "https" and url.scheme == "http":
             values = {"target": self.target, "next_target": host_and_port(url)}
@@ -408,29 +363,27 @@ class RedirectingRequest:
     async def _read_response(self, request: httpx2.Request, response: httpx2.Response, hops: int) -> EgressResponse:
         require_known_coding(response.headers, self.target)
         kind = media_type_of(response.headers)
-        is_accepted = not self._types or any(fnmatchcase(kind, pattern) for pattern in self._types)
+        is_accepted = not self.types or any(fnmatchcase(kind, pattern) for pattern in self.types)
         if response.status_code < 300 and not is_accepted:
             media_type = kind[:60] or TEXTS.run_text("no_media_type")
-            values = {"target": self.target, "media_type": media_type, "accepted": ", ".join(self._types)}
+            values = {"target": self.target, "media_type": media_type, "accepted": ", ".join(self.types)}
             raise TEXTS.run_error(EgressFailed, "wrong_type", values, code="wrong_type")
-        pieces_read, size, is_cut = [], 0, False
+        body, size = [], 0
         try:
             async with aclosing(decompress(response, self.target)) as pieces:
                 async for piece in pieces:
-                    remaining = self._max_bytes - size
-                    is_cut = len(piece) > remaining
-                    pieces_read.append(piece[:remaining] if is_cut else piece)
+                    body.append(piece)
                     size += len(piece)
-                    if is_cut:
+                    if size > self.max_bytes:
                         break
         except httpx2.HTTPError as error:
             raise self._failure(error) from error
         return EgressResponse(
             status=response.status_code,
             headers={k: v for k, v in response.headers.items() if k not in ("content-encoding", "content-length")},
-            body=pieces_read[0] if len(pieces_read) == 1 else b"".join(pieces_read),
+            body=b"".join(body)[: self.max_bytes],
             url=str(request.url),
-            is_cut=is_cut,
+            is_cut=size > self.max_bytes,
             hops=hops,
         )
 

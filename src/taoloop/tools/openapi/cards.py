@@ -10,8 +10,8 @@ from typing import Any
 from taoloop.core.cards.tool_card import TIERS, ErrorCard, ExampleCard, Tier, ToolCard
 from taoloop.core.handles import schema_signature
 from taoloop.dialects.prompt import describe
-from taoloop.errors import ToolDefinitionError
-from taoloop.tools.json_schema import compile_schema
+from taoloop.errors import ConfigError, ToolDefinitionError
+from taoloop.tools.json_schema import compile_schema, findings
 from taoloop.tools.openapi.document import (
     SourceBytes,
     as_list,
@@ -269,9 +269,6 @@ def _example_cards(schema: Mapping[str, Any]) -> tuple[ExampleCard, ...]:
 
 
 def _is_valid_example(args: Mapping[str, Any], schema: Mapping[str, Any]) -> bool:
-    from taoloop.errors import ConfigError  # noqa: PLC0415  # only where a document has examples
-    from taoloop.tools.json_schema import compile_schema, findings  # noqa: PLC0415  # as above
-
     try:
         return not findings(compile_schema(schema, "The schema"), args)
     except ConfigError:

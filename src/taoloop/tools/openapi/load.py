@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import fields, is_dataclass, replace
@@ -18,26 +16,19 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pydantic_core
 
-from taoloop.core.cards.tool_card import ErrorCard, ExampleCard, ToolCard
+from taoloop.core.cards.tool_card import ErrorCard, ExampleCard
 from taoloop.errors import TaoError
+from taoloop.tools.openapi import operation
 from taoloop.tools.openapi.document import fetch_document
-from taoloop.tools.openapi.operation import (
-    Body,
-    DocumentedResponse,
-    Encoding,
-    Operation,
-    Parameter,
-    Plan,
-    PlannedTool,
-    Scheme,
-)
+from taoloop.tools.openapi.operation import Plan, PlannedTool
 from taoloop.tools.openapi.operation_call import ApiClient, make_tool
 from taoloop.tools.openapi.settings import OpenapiSource
 from taoloop.tools.tool import Tool
-from taoloop.tools.toolbox import LoadProblem, LoadResult
+from taoloop.tools.toolbox import LoadResult
 
 MIN_CACHED_BYTES = 100_000
 """A smaller document is not cached: parsing it takes no longer than reading the cache."""
@@ -45,13 +36,12 @@ MIN_CACHED_BYTES = 100_000
 _MAX_FILES = 64
 _FORMAT = "5"  # changes whenever documents are read differently, or plans are stored differently
 _NOT_IN_KEY = frozenset({"document", "auth", "secrets", "headers", "egress", "cache", "cache_folder"})
-_STORED_CLASSES = {
+_STORED_CLASSES: dict[str, Any] = {
     kind.__name__: kind
-    for kind in (
-        *(Plan, PlannedTool, Operation, Parameter, Body, Encoding, Scheme, DocumentedResponse),
-        *(ToolCard, ErrorCard, ExampleCard, LoadProblem),
-    )
+    for kind in (*vars(operation).values(), ErrorCard, ExampleCard)
+    if hasattr(kind, "__dataclass_fields__")
 }
+"""The classes of a plan and of its parts by name."""
 
 
 def openapi_tools(source: OpenapiSource) -> LoadResult:
@@ -114,24 +104,19 @@ class PlanCache:
         """Store data under a key."""
         with suppress(OSError, ValueError):
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            descriptor, name = tempfile.mkstemp(dir=self.folder, suffix=".part")
-            partial = Path(name)
+            partial = self.folder / f"{uuid4().hex}.part"
             try:
-                with os.fdopen(descriptor, "wb") as file:
-                    file.write(data)
+                partial.touch(mode=0o600)
+                partial.write_bytes(data)
                 partial.replace(self._path(key))
-            except OSError:
-                partial.unlink()
-                raise
-            self._prune()
+            finally:
+                partial.unlink(missing_ok=True)
+            files = sorted(self.folder.glob("*.json"), key=lambda path: path.stat().st_mtime, reverse=True)
+            for path in files[_MAX_FILES:]:
+                path.unlink(missing_ok=True)
 
     def _path(self, key: str) -> Path:
         return self.folder / f"{key}.json"
-
-    def _prune(self) -> None:
-        files = sorted(self.folder.glob("*.json"), key=lambda path: path.stat().st_mtime, reverse=True)
-        for path in files[_MAX_FILES:]:
-            path.unlink(missing_ok=True)
 
 
 def _cache_key(source: OpenapiSource, data: bytes, uri: str) -> str:

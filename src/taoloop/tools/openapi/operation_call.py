@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
-from itertools import count
+from http.client import responses
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -100,7 +100,7 @@ def error_output(
     text = TEXTS.run_text(
         "failed_with_body" if body_text else "failed",
         request=f"{operation.method} {request.safe_url}",
-        status=f"{status}{_phrase(status)}",
+        status=f"{status} {responses.get(status, '')}".rstrip(),
         body=body_text,
     )
     return ToolError(
@@ -156,13 +156,6 @@ def _is_valid_json(text: str) -> bool:
     except ValueError as error:
         return "recursion" in str(error)  # nested too deeply to check, and probably JSON: the preview flattens it
     return True
-
-
-def _phrase(status: int) -> str:
-    try:
-        return f" {HTTPStatus(status).phrase}"
-    except ValueError:
-        return ""
 
 
 def _documented_meaning(operation: Operation, status: int) -> str:
@@ -366,7 +359,9 @@ class OperationCaller:
         """The response to a request that is final, after as many attempts as the operator allows."""
         source, clock = self.api.source, self.api.clock
         deadline = clock.tick() + request.timeout_s
-        for attempt in count(1):
+        attempt = 0
+        while True:
+            attempt += 1
             retry_after, is_final = "", False
             try:
                 response = await self._send_once(request, max(deadline - clock.tick(), 0.001))
@@ -385,7 +380,6 @@ class OperationCaller:
                 attributes = {"code": "max_retries_exceeded", "retryable": error.retryable, "hint": error.hint}
                 raise TEXTS.run_error(ToolError, "exhausted", values, **attributes)
             await clock.sleep(wait_s)
-        raise AssertionError("unreachable")  # the last attempt returns or raises
 
     async def _send_once(self, request: PreparedRequest, timeout_s: float) -> EgressResponse:
         source = self.api.source

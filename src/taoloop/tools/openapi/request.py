@@ -12,7 +12,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote, unquote_to_bytes, urlsplit
 
 from taoloop.core.search import PointerError, resolve_json_pointer
@@ -43,8 +43,7 @@ _PLACEHOLDER = re.compile(r"\{([^{}/]*)\}")
 _PATH_SAFE = "/:@!$&'()*+,;=~%?"
 
 
-@dataclass(frozen=True, slots=True)
-class EncodedBody:
+class EncodedBody(NamedTuple):
     """An encoded request body."""
 
     data: bytes
@@ -371,17 +370,12 @@ def _schema_defaults(operation: Operation) -> dict[str, Any]:
 
 def _fill_path(template: str, values: Mapping[str, str]) -> str:
     """The path with its placeholders filled in; no value can turn it into another path."""
-    pieces: list[str] = []
-    end = 0
-    for match in _PLACEHOLDER.finditer(template):
-        pieces.append(quote(template[end : match.start()], safe=_PATH_SAFE))
-        name = match.group(1)
-        if name not in values:
-            values = {"path": template, "name": name}
-            raise TEXTS.run_error(InvalidArguments, "path_variable", values, code="missing_argument")
-        pieces.append(values[name])
-        end = match.end()
-    pieces.append(quote(template[end:], safe=_PATH_SAFE))
+    pieces = _PLACEHOLDER.split(template)  # names are between the other pieces
+    for index, piece in enumerate(pieces):
+        if index % 2 and piece not in values:
+            text_values = {"path": template, "name": piece}
+            raise TEXTS.run_error(InvalidArguments, "path_variable", text_values, code="missing_argument")
+        pieces[index] = values[piece] if index % 2 else quote(piece, safe=_PATH_SAFE)
     path = "".join(pieces)
     if values:
         for step in path.partition("?")[0].split("/"):

@@ -131,21 +131,16 @@ def styled_pairs(
     name: str, value: Any, style: Style, explode: bool, escape: Callable[[str], str] = percent_encode
 ) -> list[str]:
     """A named value as encoded `name=value` pairs of a query or a form."""
-    if isinstance(value, Mapping):
-        members = {str(key): inner for key, inner in value.items() if inner is not None}
-        if style == "deepObject":
-            inner_pairs = (styled_pairs(f"{name}[{key}]", members[key], style, True, escape) for key in members)
-            return [pair for pairs in inner_pairs for pair in pairs]
-        if explode and style == "form":
-            return [f"{percent_encode(key)}={escape(text_of(inner))}" for key, inner in members.items()]
-        items = [text for key, inner in members.items() for text in (key, text_of(inner))]
-    elif isinstance(value, list | tuple):
-        items = [text_of(item) for item in value if item is not None]
-        if explode:
-            return [f"{percent_encode(name)}={escape(item)}" for item in items]
-    else:
-        return [f"{percent_encode(name)}={escape(text_of(value))}"]
-    return [f"{percent_encode(name)}={_encoded_separator(style).join(map(escape, items))}"] if items else []
+    if isinstance(value, Mapping) and (style == "deepObject" or (explode and style == "form")):
+        members = [(str(key), inner) for key, inner in value.items() if inner is not None]
+        if style == "form":
+            return [f"{percent_encode(key)}={escape(text_of(inner))}" for key, inner in members]
+        inner_pairs = (styled_pairs(f"{name}[{key}]", inner, style, True, escape) for key, inner in members)
+        return [pair for pairs in inner_pairs for pair in pairs]
+    items = _items(value, False, escape)
+    if items and (not explode or isinstance(value, Mapping)):
+        items = [_encoded_separator(style).join(items)]
+    return [f"{percent_encode(name)}={item}" for item in items]
 
 
 def _encoded_separator(style: Style) -> str:
@@ -154,7 +149,7 @@ def _encoded_separator(style: Style) -> str:
 
 def join_items(value: list[Any], style: Style) -> str:
     """A list as one text outside a URL, such as a part of a multipart body."""
-    return _SEPARATORS.get(style, ",").join(text_of(item) for item in value if item is not None)
+    return _SEPARATORS.get(style, ",").join(_items(value, False, str))
 
 
 def _items(value: Any, explode: bool, escape: Callable[[str], str]) -> list[str]:

@@ -14,7 +14,7 @@ from taoloop.errors import AgentFileError, ConfigError
 from taoloop.serve.gateway.config.host_overrides import HostOverrides
 from taoloop.tools.json_schema import compile_schema
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
-from taoloop.tools.openapi.document import parse_values
+from taoloop.tools.openapi.document import as_list, as_mapping, as_text, parse_values
 from taoloop.tools.openapi.operation_call import OperationCaller
 from taoloop.tools.openapi.operation_reader import METHODS
 from taoloop.tools.tool import Tool
@@ -35,7 +35,7 @@ def require_host(value: str, _reader: SettingsReader) -> str:
     return value
 
 
-def _split_address(address: str) -> tuple[SplitResult, int | None]:
+def _split_address(address: str, field_name: str = "") -> tuple[SplitResult, int | None]:
     """Split an address; returns its parts and its port.
 
     Raises:
@@ -45,7 +45,7 @@ def _split_address(address: str) -> tuple[SplitResult, int | None]:
         parts = urlsplit(address)
         return parts, parts.port
     except ValueError:
-        raise ConfigError(f"{address[:80]!r} is no http(s) address.") from None
+        raise ConfigError(f"{field_name}{address[:80]!r} is no http(s) address.") from None
 
 
 def _service_address(address: str, _reader: SettingsReader) -> str:
@@ -202,10 +202,7 @@ def _base_url(document: Mapping[str, Any], provider: ApiProvider) -> str:
     url, port = server_url(document), provider.service_port
     if not url:
         raise ConfigError(f"{TEXT} has no servers[0].url.", hint="Write `servers: [{url: https://…}]`.")
-    try:
-        parts, own_port = _split_address(url)
-    except ConfigError as error:
-        raise ConfigError(f"servers[0].url: {error.message}") from None
+    parts, own_port = _split_address(url, "servers[0].url: ")
     if parts.scheme and parts.hostname:
         default_port, other_port = (443, 80) if parts.scheme == "https" else (80, 443)
         effective_port = own_port or (default_port if port == other_port else port)
@@ -226,25 +223,25 @@ def server_url(document: Mapping[str, Any]) -> str:
     Raises:
         ConfigError: a variable has no default.
     """
-    servers = document.get("servers")
-    first = servers[0] if isinstance(servers, list) and servers else None
-    url = first.get("url") if isinstance(first, Mapping) else None
-    return _substitute_variables(url, first) if isinstance(url, str) else ""
+    server = as_mapping(next(iter(as_list(document.get("servers"))), None))
+    variables = as_mapping(server.get("variables"))
 
-
-def _substitute_variables(url: str, server: Any) -> str:
-    variables_field = server.get("variables")
-    variables = variables_field if isinstance(variables_field, Mapping) else {}
-
-    def value(match: re.Match[str]) -> str:
-        variable = variables.get(match[1])
-        default = variable.get("default") if isinstance(variable, Mapping) else None
+    def default_of(match: re.Match[str]) -> str:
+        default = as_mapping(variables.get(match[1])).get("default")
         if default is None:
             message = f"the variable {match[1]!r} of servers[0].url has no default."
             raise ConfigError(message, hint="Write the address without it.")
         return str(default)
 
-    return _VARIABLE.sub(value, url)
+    return _VARIABLE.sub(default_of, as_text(server.get("url")))
+
+
+def _operations(document: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each operation of a document with its method in lower case."""
+    for item in as_mapping(document.get("paths")).values():
+        for method, operation in as_mapping(item).items():
+            if isinstance(operation, dict) and str(method).lower() in METHODS:
+                yield str(method).lower(), operation
 
 
 def _apply_key(document: dict[str, Any], key: ServiceKey) -> dict[str, str]:
@@ -253,21 +250,15 @@ def _apply_key(document: dict[str, Any], key: ServiceKey) -> dict[str, str]:
     A GET with a description loses its summary, as in the plugin.
     """
     document.pop("security", None)
-    paths = document.get("paths")
-    for item in paths.values() if isinstance(paths, Mapping) else ():
-        for method, operation in item.items() if isinstance(item, Mapping) else ():
-            if isinstance(operation, dict) and str(method).lower() in _METHODS:
-                operation.pop("security", None)
-                if str(method).lower() == "get" and str(operation.get("description") or "").strip():
-                    operation.pop("summary", None)
+    for method, operation in _operations(document):
+        operation.pop("security", None)
+        if method == "get" and str(operation.get("description") or "").strip():
+            operation.pop("summary", None)
     if key.in_ == "none" or not key.name or not key.value:
         return {}
-    components = document.get("components")
-    if not isinstance(components, dict):
-        components = document["components"] = {}
     is_query = key.in_ == "query"
     scheme = {"type": "apiKey", "in": key.in_, "name": key.name if is_query else "Authorization"}
-    components["securitySchemes"] = {_KEY: scheme}
+    document["components"] = {**as_mapping(document.get("components")), "securitySchemes": {_KEY: scheme}}
     document["security"] = [{_KEY: []}]
     return {_KEY: key.value if is_query else f"{key.name} {key.value}"}
 
@@ -411,17 +402,12 @@ class ApiReader:
                 message = f"{tool.method.upper()} {tool.path} is there twice."
                 hint = "Put the second one into a separate entry of `apis`."
                 raise self.document.error(tool_path, message, hint=hint)
-            self._warn_of_schema((*tool_path, "parameter"), tool)
+            try:
+                compile_schema(tool.parameter, "The schema")  # type: ignore[arg-type]  # a text is parsed by its check
+            except ConfigError as error:
+                self._reader.warn((*tool_path, "parameter"), f"{error.message} Anything is accepted there.")
             tools.append(tool)
         return long_form(entry, tools)
-
-    def _warn_of_schema(self, path: FieldPath, tool: ShortTool) -> None:
-        """Warn of a schema that is no valid JSON Schema."""
-        schema: Any = tool.parameter
-        try:
-            compile_schema(schema, "The schema")
-        except ConfigError as error:
-            self._reader.warn(path, f"{error.message} Anything is accepted there.")
 
     def _keep_key(self, path: FieldPath, entry: LongEntry) -> None:
         """Treat the key of an entry as a secret; warn if it is not sent."""
@@ -462,9 +448,10 @@ class ApiReader:
     def _require_unique_ids(self, described: FieldPath, api: Mapping[str, Any]) -> None:
         """Refuse an operation id that is in the text twice: one of the two would be lost."""
         names: set[str] = set()
-        for name in _operation_ids(api):
-            if name in names:
-                line = self._line_of(described, f"operationId: {name}", 2)
+        for _, operation in _operations(api):
+            name = str(operation.get("operationId") or "")
+            if name and name in names:
+                line = self._second_line_of(described, f"operationId: {name}")
                 raise self._error(described, line, f"two operations are called {name!r}.", "Give each its own name.")
             names.add(name)
 
@@ -483,12 +470,8 @@ class ApiReader:
         return self._error(path, self._line_in_file(path, int(match["line"])), match["message"], error.hint)
 
     def _error(self, path: FieldPath, line: int, message: str, hint: str) -> AgentFileError:
-        error = self.document.error(path, message, hint=hint)
-        if not line:
-            return error
-        return AgentFileError(
-            f"{error.field}: {message}", path=str(self.document.path), line=line, field=error.field, hint=hint
-        )
+        location = self.document.location(path)
+        return replace(location, line=line or location.line).error(message, hint=hint)
 
     def _line_in_file(self, path: FieldPath, line: int) -> int:
         """The line of the file for a line of the text at `path`; 0 where the text is not a block."""
@@ -496,22 +479,14 @@ class ApiReader:
         lines = self._lines()
         return begin + line if 0 < begin <= len(lines) and _BLOCK_TEXT.search(lines[begin - 1]) else 0
 
-    def _line_of(self, path: FieldPath, text: str, nth: int) -> int:
-        """The line of the file with the `nth` occurrence of `text` in the block at `path`; 0 if there is none."""
+    def _second_line_of(self, path: FieldPath, text: str) -> int:
+        """The line of the file with the second occurrence of `text` in the block at `path`; 0 if there is none."""
         begin = self.document.lines.get(path, 0)
         numbers = [n for n, line in enumerate(self._lines(), 1) if n > begin and line.strip(" -'\"").endswith(text)]
-        return numbers[nth - 1] if len(numbers) >= nth and self._line_in_file(path, 1) else 0
+        return numbers[1] if len(numbers) > 1 and self._line_in_file(path, 1) else 0
 
     def _lines(self) -> list[str]:
         try:
             return self.document.path.read_text(encoding="utf-8-sig").splitlines()
         except OSError:  # it was there a moment ago; only a line in a message is lost
             return []
-
-
-def _operation_ids(api: Mapping[str, Any]) -> Iterator[str]:
-    paths = api.get("paths")
-    for item in paths.values() if isinstance(paths, Mapping) else ():
-        for method, operation in item.items() if isinstance(item, Mapping) else ():
-            if str(method).lower() in METHODS and isinstance(operation, Mapping) and operation.get("operationId"):
-                yield str(operation["operationId"])
