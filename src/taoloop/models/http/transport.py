@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
@@ -204,13 +204,12 @@ class HttpTransport:
             ) from error
 
     async def _read_response(self, response: Any, reader: Reader | None) -> HttpResponse:
-        answer = HttpResponse(status=response.status, body=b"", headers=response.headers)
-        length = response.content_length
+        status, headers, length = response.status, response.headers, response.content_length
         pieces = response.content.iter_any()
         first = await anext(pieces, b"")
-        if reader is not None and answer.ok and (_is_stream(answer) or first.startswith(_STREAM_BEGINS)):
+        if reader is not None and 200 <= status < 300 and (_is_stream(headers) or first.startswith(_STREAM_BEGINS)):
             await self._stream(first, response, reader)
-            return replace(answer, streamed=True)
+            return HttpResponse(status=status, body=b"", headers=headers, streamed=True)
         if length is not None and length > MAX_REPLY_BYTES:
             raise self._too_large()
         chunks, size = [first], len(first)
@@ -219,7 +218,7 @@ class HttpTransport:
             if size > MAX_REPLY_BYTES:
                 raise self._too_large()
             chunks.append(piece)
-        return replace(answer, body=chunks[0] if len(chunks) == 1 else b"".join(chunks))
+        return HttpResponse(status=status, body=chunks[0] if len(chunks) == 1 else b"".join(chunks), headers=headers)
 
     async def _stream(self, first: bytes, response: Any, reader: Reader) -> None:
         content, size, piece = response.content, 0, first
@@ -272,8 +271,8 @@ def _aiohttp() -> Any:
     return aiohttp
 
 
-def _is_stream(answer: HttpResponse) -> bool:
-    return answer.headers.get("content-type", "").lower().startswith("text/event-stream")
+def _is_stream(headers: Mapping[str, str]) -> bool:
+    return headers.get("content-type", "").lower().startswith("text/event-stream")
 
 
 def _reason(error: BaseException) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import TYPE_CHECKING, Literal, TextIO
 
 from taoloop.runtime.engine.clock import Clock, SystemClock
@@ -84,6 +85,10 @@ class RequestRecord:
     """Whether the client left before the end."""
 
 
+_RECORD_FIELDS = tuple(name for name in RequestRecord.__slots__ if name != "client_left")
+_record_values = attrgetter(*_RECORD_FIELDS)
+
+
 class RequestLog:
     """Writes lines. No body, header, task or answer is ever in one.
 
@@ -111,7 +116,7 @@ class RequestLog:
         if record.route in _QUIET_ROUTES and record.status < _REFUSED:
             return
         level: Level = "info" if record.status < _REFUSED else "error" if record.status >= _FAILED else "warning"
-        fields = {name: getattr(record, name) for name in RequestRecord.__slots__ if name != "client_left"}
+        fields: dict[str, Field] = dict(zip(_RECORD_FIELDS, _record_values(record), strict=True))
         first_seconds = None if record.first_seconds is None else round(record.first_seconds, 4)
         fields |= {"seconds": round(record.seconds, 4), "first_seconds": first_seconds}
         self.write("request", level, **fields, left=record.client_left or None)
@@ -124,8 +129,8 @@ class RequestLog:
         """One line. Fields with None or "" are omitted."""
         at = datetime.fromtimestamp(self._clock.now(), UTC).isoformat(timespec="milliseconds")[: -len("+00:00")] + "Z"
         clean: dict[str, Field] = {name: value for name, value in fields.items() if value not in (None, "")}
-        texts = [value for value in clean.values() if isinstance(value, str)]
-        if self._redactor.may_hold("\n".join(texts)) or any(len(text) > _MAX_VALUE_CHARS for text in texts):
+        text = "\n".join([value for value in clean.values() if isinstance(value, str)])
+        if len(text) > _MAX_VALUE_CHARS or self._redactor.may_hold(text):  # seldom: the values are not looked at singly
             clean = {name: self._clean_value(name, value) for name, value in clean.items()}
         if self._form == "json":
             whole = _as_json({"time": at, "level": level, "event": event, **clean})
