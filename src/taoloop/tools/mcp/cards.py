@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
@@ -77,56 +77,45 @@ def normalised(schema: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         SchemaError: it is too deep, or is none of an object.
     """
-    rewritten_schema = _Rewriting().schema(schema, 0)
-    kind = rewritten_schema.get("type") if isinstance(rewritten_schema, dict) else None
-    if isinstance(kind, list) and "object" in kind:
-        kind = rewritten_schema["type"] = "object"
-    if kind is None and isinstance(rewritten_schema, dict):
-        kind = rewritten_schema["type"] = "object"
-    if kind != "object":
+    rewritten_schema: dict[str, Any] = rewritten(schema)
+    kind = rewritten_schema.get("type")
+    if kind not in (None, "object") and not (isinstance(kind, list) and "object" in kind):
         raise SchemaError("it does not describe an object")
+    rewritten_schema["type"] = "object"
     if not isinstance(rewritten_schema.setdefault("properties", {}), dict):
         raise SchemaError("its `properties` are none")
-    return dict(rewritten_schema)
+    return rewritten_schema
 
 
-def rewritten(schema: Any) -> Any:
-    """Any schema in the words of 2020-12.
+def rewritten(node: Any, depth: int = 0) -> Any:
+    """A schema in the words of 2020-12; knows which places hold schemas, which hold maps of them, and which hold data.
 
     Raises:
         SchemaError: it is too deep.
     """
-    return _Rewriting().schema(schema, 0)
-
-
-class _Rewriting:
-    """One walk over a schema: knows which places hold schemas, which hold maps of them, and which hold data."""
-
-    def schema(self, node: Any, depth: int) -> Any:
-        if depth > _DEEPEST:
-            raise SchemaError(f"it is more than {_DEEPEST} levels deep")
-        if isinstance(node, list):
-            return [self.schema(item, depth + 1) for item in node]
-        if not isinstance(node, Mapping):
-            return node
-        out: dict[str, Any] = {}
-        for key, value in node.items():
-            if (key in _GONE and isinstance(value, str | bool)) or key.startswith("x-"):
-                continue
-            if key in _MAPS and isinstance(value, Mapping):
-                out[key] = {name: self.schema(rule, depth + 1) for name, rule in value.items()}
-            elif key in _DATA:
-                out[key] = value
-            elif key in ("$ref", "$dynamicRef", "$recursiveRef") and isinstance(value, str):
-                out["$ref"] = value.replace("#/definitions/", "#/$defs/", 1)
-            elif key == "description":
-                if isinstance(value, str):
-                    out[key] = bounded(value, MAX_DESCRIPTION_CHARS)
-            else:
-                out[key] = self.schema(value, depth + 1)
-        for change in _CHANGES:
-            change(out)
-        return out
+    if depth > _DEEPEST:
+        raise SchemaError(f"it is more than {_DEEPEST} levels deep")
+    if isinstance(node, list):
+        return [rewritten(item, depth + 1) for item in node]
+    if not isinstance(node, Mapping):
+        return node
+    out: dict[str, Any] = {}
+    for key, value in node.items():
+        if (key in _GONE and isinstance(value, str | bool)) or key.startswith("x-"):
+            continue
+        if key in _MAPS and isinstance(value, Mapping):
+            out[key] = {name: rewritten(rule, depth + 1) for name, rule in value.items()}
+        elif key in _DATA:
+            out[key] = value
+        elif key in ("$ref", "$dynamicRef", "$recursiveRef") and isinstance(value, str):
+            out["$ref"] = value.replace("#/definitions/", "#/$defs/", 1)
+        elif key != "description":
+            out[key] = rewritten(value, depth + 1)
+        elif isinstance(value, str):
+            out[key] = bounded(value, MAX_DESCRIPTION_CHARS)
+    for change in (_definitions, _tuples, _dependencies, _bounds, _nulls):
+        change(out)
+    return out
 
 
 def _definitions(out: dict[str, Any]) -> None:
@@ -166,9 +155,6 @@ def _nulls(out: dict[str, Any]) -> None:
         out["required"] = list(dict.fromkeys(name for name in out["required"] if isinstance(name, str)))
     elif "required" in out:
         del out["required"]
-
-
-_CHANGES: tuple[Callable[[dict[str, Any]], None], ...] = (_definitions, _tuples, _dependencies, _bounds, _nulls)
 
 
 def bounded(text: str, at_most: int) -> str:
@@ -226,14 +212,18 @@ def card_of(server: McpServer, definition: Definition, name: str, text: CardText
         raise SchemaError(f"it is longer than {MAX_SCHEMA_CHARS:,} characters")
     hints = raw.get("annotations") or {}
     tier = stricter_tier(server.tier_of(definition.name), hints)
+    egress = server.sends_out_of(definition.name)
+    if egress is None and tier == "read" and hints.get("openWorldHint") is True:
+        egress = True
+    purpose = raw.get("description") or raw.get("title") or hints.get("title") or definition.name
     return ToolCard(
         name=name,
-        purpose=_purpose(raw, definition.name),
+        purpose=bounded(str(purpose), _MAX_PURPOSE_CHARS),
         input_schema=input_schema,
         output_schema=output_schema_of(definition),
         errors=error_cards(text, *_ERROR_CODES),
         tier=tier,
-        egress=_sends_out(server.sends_out_of(definition.name), tier, hints),
+        egress=egress,
         timeout_s=server.timeout_s,
     )
 
@@ -257,19 +247,7 @@ def output_schema_of(definition: Definition) -> dict[str, Any] | None:
     if not isinstance(schema, dict) or len(json.dumps(schema)) > MAX_SCHEMA_CHARS:
         return None
     try:
-        normalised_schema = rewritten(schema)
+        rewritten_schema: dict[str, Any] = rewritten(schema)
     except SchemaError:
         return None
-    return normalised_schema if isinstance(normalised_schema, dict) else None
-
-
-def _sends_out(declared: bool | None, tier: Tier | None, hints: Mapping[str, Any]) -> bool | None:
-    if declared is not None or tier != "read":
-        return declared
-    return True if hints.get("openWorldHint") is True else None
-
-
-def _purpose(raw: Mapping[str, Any], name: str) -> str:
-    annotations = raw.get("annotations") or {}
-    text = raw.get("description") or raw.get("title") or annotations.get("title") or name
-    return bounded(str(text), _MAX_PURPOSE_CHARS)
+    return rewritten_schema

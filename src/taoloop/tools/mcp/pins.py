@@ -11,6 +11,7 @@ import os
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal
 
@@ -141,9 +142,7 @@ def default_folder() -> Path:
 def _differing(old: Any, new: Any) -> tuple[str, str]:
     """Two values from shortly before their first difference, which may be far behind what is shown of a text."""
     first, second = _text(old), _text(new)
-    same = next(
-        (n for n, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), min(len(first), len(second))
-    )
+    same = next((n for n, (a, b) in enumerate(zip_longest(first, second)) if a != b), len(first))
     start = same - _BEFORE_CHARS
     if start < _SHOWN_CHARS // 4:
         return _preview(first), _preview(second)

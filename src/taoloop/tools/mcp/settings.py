@@ -138,11 +138,9 @@ class McpServer:
     def _check_transport(self) -> None:
         if self.url:
             self.rules()
-            for setting, name in ((self.args, "args"), (self.env, "env"), (self.folder, "folder")):
-                if setting:
+            for name in ("args", "env", "folder", "sandbox"):
+                if getattr(self, name):
                     raise ConfigError(f"{name}: a server with a `url` is not started, so this has no meaning.")
-            if self.sandbox is not None:
-                raise ConfigError("sandbox: a server with a `url` is not started, so this has no meaning.")
         elif self.headers:
             raise ConfigError("headers: only a server with a `url` gets headers.", hint="Give a program `env`.")
         for name, value in self.headers.items():
