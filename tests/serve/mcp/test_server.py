@@ -14,7 +14,7 @@ from taoloop import Agent, tool
 from taoloop.core.cards.tool_card import TIERS, ErrorCard, Tier, ToolCard
 from taoloop.core.events import ActionStarted, Observed
 from taoloop.errors import ConfigError, ToolError
-from taoloop.serve.mcp import call_results as results
+from taoloop.serve.mcp import dispatcher, server
 from taoloop.serve.mcp.server import listed_tool
 from taoloop.tools.from_card import tool_from_card
 from taoloop.tools.tool import Tool
@@ -137,7 +137,7 @@ def test_an_output_schema_is_told_and_kept(output: dict[str, Any], value: Any, s
 
 def test_a_long_output_comes_whole_and_an_endless_one_says_where_it_is() -> None:
     async def run() -> None:
-        long, endless = "x" * 50_000, "y" * (results.MAX_RESULT_CHARS + 1)
+        long, endless = "x" * 50_000, "y" * (server.MAX_RESULT_CHARS + 1)
         assert said(await one(serve([declared(None, long)]), "auto", "give", {})) == long
         cut = said(await one(serve([declared(None, endless)]), "auto", "give", {}))
         assert len(cut) < 10_000
@@ -155,7 +155,7 @@ def test_what_goes_wrong_in_a_tool_is_a_result_with_code_message_and_hint(era: s
         assert failed.is_error
         assert said(failed) == "empty: The shelf is empty. Fill it first."
         assert failed.meta is not None
-        assert failed.meta[results.ERROR_KEY] == {
+        assert failed.meta[dispatcher.ERROR_KEY] == {
             "code": "empty",
             "message": "The shelf is empty.",
             "retryable": True,
@@ -179,7 +179,7 @@ def test_every_call_is_a_run_with_intent_and_outcome(era: str) -> None:
         await one(served, era, "put", {"text": "x"})
         read, wrote = await served.traces()
         assert first.meta is not None
-        assert first.meta[results.RUN_KEY] == read.run_id
+        assert first.meta[dispatcher.RUN_KEY] == read.run_id
         assert (read.status, wrote.status) == ("completed", "completed")
         kinds = [type(event.fact) for event in wrote.events]
         assert kinds.index(ActionStarted) < kinds.index(Observed)
@@ -220,7 +220,7 @@ def test_64_calls_at_once_all_come_back(era: str) -> None:
         async with served.client(era) as client:
             found = await asyncio.gather(*(client.call_tool("add", {"a": n, "b": 1}) for n in range(64)))
         assert [said(result) for result in found] == [str(n + 1) for n in range(64)]
-        assert len({result.meta[results.RUN_KEY] for result in found if result.meta}) == 64
+        assert len({result.meta[dispatcher.RUN_KEY] for result in found if result.meta}) == 64
 
     asyncio.run(run())
 

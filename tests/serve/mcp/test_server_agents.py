@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from taoloop import Agent, tool
 from taoloop.core.events import RunStarted
-from taoloop.serve.mcp import call_results as results
+from taoloop.serve.mcp import dispatcher
 
 from .conftest import said, serve, until_statuses
 
@@ -189,6 +189,6 @@ def test_a_run_that_still_waits_says_where_it_can_be_answered() -> None:
         assert result.is_error
         assert said(result).startswith("waiting: The run ")
         assert result.meta is not None
-        assert result.meta[results.RUN_KEY] == (await served.traces())[0].run_id
+        assert result.meta[dispatcher.RUN_KEY] == (await served.traces())[0].run_id
 
     asyncio.run(run())

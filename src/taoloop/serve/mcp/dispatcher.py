@@ -1,7 +1,9 @@
 """Dispatches calls: each becomes a run, a limited number at a time, and its questions go to the person at the host.
 
 A run has a task of its own, so that a cancellation by the host reaches it once, as a stop, and what it did is recorded
-before the request ends.
+before the request ends. A host of the 2026 era gets questions instead of the result and repeats the call with the
+answers; one of the handshake era is asked while its call waits. What is shown is up to the host, which also answers for
+its person.
 """
 
 from __future__ import annotations
@@ -9,34 +11,24 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import anyio
 import mcp_types as types
 from mcp.server import ServerRequestContext
 from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from taoloop.core.decision import Act
-from taoloop.core.events import ActionRequested, Event, ModelReplied, Observed
+from taoloop.core.events import ActionRequested, Event, ModelReplied, Observed, Source
 from taoloop.errors import TaoError, ToolError
 from taoloop.runtime.approvals.request import ApprovalAnswer, ApprovalRequest, Approver
 from taoloop.runtime.engine.clock import Clock, SystemClock, new_run_id
 from taoloop.runtime.result import Result
 from taoloop.runtime.runner import Listener
-from taoloop.serve.mcp import call_results as results
-from taoloop.serve.mcp.elicitation import (
-    MAX_QUESTIONS,
-    ElicitationApprover,
-    can_ask,
-    is_modern,
-    parse_answer,
-    question_form,
-    refusal,
-    refuse,
-)
 from taoloop.serve.texts import TEXTS
 
 MAX_CONCURRENT = 64
@@ -48,34 +40,46 @@ MAX_WAITING = 1_024
 MAX_OPEN = 256
 """How many calls may wait for the answer to a question; one more is refused."""
 
+MAX_QUESTIONS = 16
+"""How many questions one result may have; the others are asked in the next round."""
+
 QUESTION_TIMEOUT_S = 600.0
 """How long a question stays open."""
 
 STOP_TIMEOUT_S = 10.0
 """How long a run that is stopped may take to record that."""
 
+BY = "mcp"
+"""Who answered, in the trace: the host, which claims that a person did."""
+
+RUN_KEY, ERROR_KEY = "taoloop/run_id", "taoloop/error"
+"""Fields of `_meta` in a result: its run, and its error as data."""
+
 _LOG = logging.getLogger("taoloop")
 _INTERNAL_ERROR = "The server failed while it served this call ({}); what it recorded is in its journal."
 _QUESTION_CLOSED = "The question was answered already, or its time is over. Make the call again."
+_MAX_NOTE_CHARS = 2_000
+_ROLE_ORDER = {"target": 0, "value": 2, "content": 3, "minor": 4}
 
 Ctx = ServerRequestContext[Any, Any]
 Answer = types.CallToolResult | types.InputRequiredResult
 
 
 class CallTask(Protocol):
-    """What one call asks for, as a run that can be started and resumed."""
+    """What the calls of one tool become: runs that can be started and resumed."""
 
-    @property
-    def language(self) -> str:
-        """The language of the run: that of its questions, and of notes that its model reads."""
+    def language(self, args: Mapping[str, Any]) -> str:
+        """The language of a run with these arguments: that of its questions, and of notes that its model reads."""
         ...
 
-    async def start(self, run_id: str, approver: Approver, listener: Listener | None) -> Result:
-        """Start the run, and drive it until it ends or waits."""
+    async def start(
+        self, args: Mapping[str, Any], run_id: str, approver: Approver, listener: Listener | None
+    ) -> Result:
+        """Start a run, and drive it until it ends or waits."""
         ...
 
     async def resume(self, run_id: str, approver: Approver, listener: Listener | None) -> Result:
-        """Resume the run, which waits."""
+        """Resume a run, which waits."""
         ...
 
     async def result_for_host(self, result: Result) -> types.CallToolResult:
@@ -103,44 +107,38 @@ class CallDispatcher:
 
     async def serve(self, ctx: Ctx, params: types.CallToolRequestParams, call: CallTask) -> Answer:
         """The result of one call, or the questions that the person at the host has to answer first."""
+        args = params.arguments or {}
         try:
-            async with _Progress(ctx, call.language) as progress:
+            language = call.language(args)
+            async with _progress(ctx, language) as listener:
                 if params.request_state is None:
-                    elicitor = ElicitationApprover()
-                    result = await self._start(ctx, call, elicitor, progress.listener)
+                    run_id, elicitor = new_run_id(self._clock.now()), ElicitationApprover()
+                    approver = self._approver(ctx, elicitor, language)
+                    result = await self._drive(lambda: call.start(args, run_id, approver, listener))
                 else:
-                    run_id, answers = self._parse_state(params, call.language)
+                    run_id, answers = self._parse_state(params, language)
                     elicitor = ElicitationApprover(answers)
-                    result = await self._resume(call, run_id, elicitor, progress.listener)
-                return await self._result_or_questions(ctx, call, result, elicitor, progress.listener)
+                    result = await self._resume(call, run_id, elicitor, listener)
+                while result.status == "waiting" and elicitor.open:
+                    if is_modern(ctx):
+                        return self._questions(call, run_id, elicitor, language)
+                    elicitor = ElicitationApprover(await self._ask_all(ctx, call, run_id, elicitor, language))
+                    result = await self._resume(call, run_id, elicitor, listener)
+                return await call.result_for_host(result)
         except TaoError as error:
-            return results.error_result(error)
+            return failed_result(str(error.code), error.message, error.hint, retryable=bool(error.retryable))
         except MCPError:
             raise
         except Exception as error:  # noqa: BLE001  # the SDK would send the host its message, which may contain anything
             _LOG.exception("a call of %r could not be served", params.name)
-            return results.failed_result("internal", _INTERNAL_ERROR.format(type(error).__name__), "")
+            return failed_result("internal", _INTERNAL_ERROR.format(type(error).__name__), "")
 
-    async def _start(self, ctx: Ctx, call: CallTask, elicitor: ElicitationApprover, listener: Listener) -> Result:
-        run_id = new_run_id(self._clock.now())
-        approver: Approver = elicitor
+    def _approver(self, ctx: Ctx, elicitor: ElicitationApprover, language: str) -> Approver:
         if not can_ask(ctx):
-            approver = partial(refuse, language=call.language)
-        elif len(self._open) + self._open_elicitations >= MAX_OPEN:
-            approver = partial(refuse, reason="too_many", language=call.language)
-        return await self._drive(lambda: call.start(run_id, approver, listener))
-
-    async def _result_or_questions(
-        self, ctx: Ctx, call: CallTask, result: Result, elicitor: ElicitationApprover, listener: Listener
-    ) -> Answer:
-        """The result, once the run's questions are answered, or the questions where the host asks between two calls."""
-        while result.status == "waiting" and elicitor.open:
-            if is_modern(ctx):
-                return self._questions(call, result.run_id, elicitor)
-            answers = await self._ask_all(ctx, call, result.run_id, elicitor)
-            elicitor = ElicitationApprover(answers)
-            result = await self._resume(call, result.run_id, elicitor, listener)
-        return await call.result_for_host(result)
+            return partial(refuse, language=language)
+        if len(self._open) + self._open_elicitations >= MAX_OPEN:
+            return partial(refuse, reason="too_many", language=language)
+        return elicitor
 
     async def _resume(
         self, call: CallTask, run_id: str, elicitor: ElicitationApprover, listener: Listener | None
@@ -153,63 +151,58 @@ class CallDispatcher:
 
     # Questions between two calls (2026-07-28)
 
-    def _questions(self, call: CallTask, run_id: str, elicitor: ElicitationApprover) -> types.InputRequiredResult:
-        keys = list(elicitor.open)[:MAX_QUESTIONS]
-        names = {f"question_{number}": key for number, key in enumerate(keys, 1)}
+    def _questions(
+        self, call: CallTask, run_id: str, elicitor: ElicitationApprover, language: str
+    ) -> types.InputRequiredResult:
+        keys = {f"question_{number}": key for number, key in enumerate([*elicitor.open][:MAX_QUESTIONS], 1)}
         timer = asyncio.get_running_loop().call_later(self._question_s, self._expire, run_id)
         self._open[run_id] = (call, timer)
         requests: dict[str, types.InputRequest] = {
-            name: types.ElicitRequest(params=question_form(elicitor.open[key], call.language))
-            for name, key in names.items()
+            name: types.ElicitRequest(params=question_form(elicitor.open[key], language)) for name, key in keys.items()
         }
-        state = json.dumps({"run": run_id, "questions": names})  # sealed by the server, and bound to exactly this call
+        state = json.dumps({"run": run_id, "questions": keys})  # sealed by the server, and bound to exactly this call
         return types.InputRequiredResult(input_requests=requests, request_state=state)
 
     def _parse_state(self, params: types.CallToolRequestParams, language: str) -> tuple[str, dict[str, ApprovalAnswer]]:
         """The run that a host continues, and the answers that it brings. Each state counts once."""
         try:
             state = json.loads(params.request_state or "")
-            run_id, names = str(state["run"]), dict(state["questions"])
+            run_id, keys = str(state["run"]), dict(state["questions"])
             _, timer = self._open.pop(run_id)
         except (ValueError, TypeError, KeyError):
             raise MCPError(code=types.INVALID_PARAMS, message=_QUESTION_CLOSED) from None
         timer.cancel()
         responses = params.input_responses or {}
-        answers = {name: parse_answer(response, language) for name, response in responses.items() if name in names}
-        return run_id, {names[name]: answer for name, answer in answers.items()}
+        return run_id, {keys[name]: parse_answer(responses[name], language) for name in responses if name in keys}
 
     def _expire(self, run_id: str) -> None:
         if (pending := self._open.pop(run_id, None)) is not None:
             self._abandon_later(pending[0], run_id)
 
     def _abandon_later(self, call: CallTask, run_id: str) -> None:
-        task = asyncio.create_task(self._abandon(call, run_id))
+        async def abandon() -> None:
+            try:
+                await call.abandon(run_id)
+            except TaoError as error:
+                _LOG.warning("run %s is left waiting: %s", run_id, error.message)
+
+        task = asyncio.create_task(abandon())
         self._abandoning.add(task)
         task.add_done_callback(self._abandoning.discard)
-
-    async def _abandon(self, call: CallTask, run_id: str) -> None:
-        try:
-            await call.abandon(run_id)
-        except TaoError as error:
-            _LOG.warning("run %s is left waiting: %s", run_id, error.message)
 
     # Questions while the call waits (the handshake era)
 
     async def _ask_all(
-        self, ctx: Ctx, call: CallTask, run_id: str, elicitor: ElicitationApprover
+        self, ctx: Ctx, call: CallTask, run_id: str, elicitor: ElicitationApprover, language: str
     ) -> dict[str, ApprovalAnswer]:
-        answers: dict[str, ApprovalAnswer] = {}
-        answered = False
         self._open_elicitations += 1
         try:
-            for key, request in elicitor.open.items():
-                answers[key] = await self._ask(ctx, request, call.language)
-            answered = True
+            return {key: await self._ask(ctx, request, language) for key, request in elicitor.open.items()}
+        except BaseException:
+            self._abandon_later(call, run_id)
+            raise
         finally:
             self._open_elicitations -= 1
-            if not answered:
-                self._abandon_later(call, run_id)
-        return answers
 
     async def _ask(self, ctx: Ctx, request: ApprovalRequest, language: str) -> ApprovalAnswer:
         form = question_form(request, language)
@@ -268,47 +261,187 @@ class CallDispatcher:
             await asyncio.wait(tasks, timeout=STOP_TIMEOUT_S)
 
 
-class _Progress:
+@asynccontextmanager
+async def _progress(ctx: Ctx, language: str) -> AsyncIterator[Listener]:
     """Tells the host how far a call has come, where it asked for that: one notification for each thing that happens."""
+    texts: asyncio.Queue[str | None] = asyncio.Queue()
 
-    def __init__(self, ctx: Ctx, language: str) -> None:
-        self._ctx, self._language, self._count = ctx, language, 0
-        self._news: asyncio.Queue[str | None] = asyncio.Queue()
-        self._task: asyncio.Task[None] | None = None
+    def listener(event: Event) -> None:
+        if text := _progress_text(event, language):
+            texts.put_nowait(text)
 
-    async def __aenter__(self) -> _Progress:
-        self._task = asyncio.create_task(self._send())
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        if self._task is None:
-            return
-        self._news.put_nowait(None)
-        with anyio.CancelScope(shield=True), suppress(asyncio.CancelledError):
-            await asyncio.wait([self._task], timeout=1.0)
-            self._task.cancel()
-
-    def listener(self, event: Event) -> None:
-        match event.fact:
-            case ModelReplied(step=step, purpose="decide", decision=Act(calls=calls)):
-                self._report("progress_calls", step=step, tools=", ".join(call.tool for call in calls))
-            case ModelReplied(step=step):
-                self._report("progress_step", step=step)
-            case ActionRequested(verdict="ask", tool=tool):
-                self._report("progress_asks", tool=tool)
-            case Observed(call_id=call_id, ok=ok):
-                self._report("progress_done" if ok else "progress_failed", call_id=call_id)
-            case _:
-                pass
-
-    def _report(self, name: str, **values: object) -> None:
-        self._news.put_nowait(TEXTS.text(self._language, name, **values))
-
-    async def _send(self) -> None:
-        while (text := await self._news.get()) is not None:
-            self._count += 1
+    async def send() -> None:
+        count = 0
+        while (text := await texts.get()) is not None:
+            count += 1
             try:
-                await self._ctx.session.report_progress(self._count, None, text[:200])
+                await ctx.session.report_progress(count, None, text[:200])
             except Exception:  # noqa: BLE001  # a host that takes no progress is served all the same
                 _LOG.debug("progress could not be sent", exc_info=True)
                 return
+
+    task = asyncio.create_task(send())
+    try:
+        yield listener
+    finally:
+        texts.put_nowait(None)
+        with anyio.CancelScope(shield=True), suppress(asyncio.CancelledError):
+            await asyncio.wait([task], timeout=1.0)
+            task.cancel()
+
+
+def _progress_text(event: Event, language: str) -> str:
+    match event.fact:
+        case ModelReplied(step=step, purpose="decide", decision=Act(calls=calls)):
+            return TEXTS.text(language, "progress_calls", step=step, tools=", ".join(call.tool for call in calls))
+        case ModelReplied(step=step):
+            return TEXTS.text(language, "progress_step", step=step)
+        case ActionRequested(verdict="ask", tool=tool):
+            return TEXTS.text(language, "progress_asks", tool=tool)
+        case Observed(call_id=call_id, ok=ok):
+            return TEXTS.text(language, "progress_done" if ok else "progress_failed", call_id=call_id)
+        case _:
+            return ""
+
+
+def failed_result(
+    code: str, message: str, hint: str, *, retryable: bool = False, run_id: str | None = None
+) -> types.CallToolResult:
+    """A result that is an error of the tool: its code, the problem and the remedy, for model and host."""
+    text = f"{code}: {message}" + (f" {hint}" if hint else "")
+    meta: dict[str, Any] = {ERROR_KEY: {"code": code, "message": message, "retryable": retryable, "hint": hint}}
+    if run_id is not None:
+        meta[RUN_KEY] = run_id
+    return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=True, _meta=meta)
+
+
+# Questions and answers
+
+
+def form_schema(language: str = "en") -> dict[str, Any]:
+    """What a person is asked to fill in. Nothing is approved by default."""
+    text = partial(TEXTS.text, language)
+    allow = {"type": "boolean", "title": text("form_allow"), "description": text("form_allow_help"), "default": False}
+    note = {"type": "string", "title": text("form_note"), "description": text("form_note_help")}
+    return {"type": "object", "properties": {"allow": allow, "note": note}, "required": ["allow"]}
+
+
+def is_modern(ctx: Ctx) -> bool:
+    """Whether a request is of the era in which questions are part of the result (2026-07-28 and later)."""
+    return ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
+
+
+def can_ask(ctx: Ctx) -> bool:
+    """Whether the host declares that it can show a form to a person."""
+    capabilities = ctx.session.client_capabilities
+    elicitation = None if capabilities is None else capabilities.elicitation
+    if elicitation is None or (elicitation.form is None and elicitation.url is not None):
+        return False  # none at all, or web pages only; an empty object means forms
+    return is_modern(ctx) or ctx.session.can_send_request
+
+
+class ElicitationApprover:
+    """An approver that gives the answers it has, and keeps the questions that it has none for."""
+
+    def __init__(self, answers: Mapping[str, ApprovalAnswer] | None = None) -> None:
+        self.answers = dict(answers or {})
+        self.open: dict[str, ApprovalRequest] = {}
+
+    def __call__(self, request: ApprovalRequest) -> ApprovalAnswer | None:
+        """The answer to a question, which counts once; None for "not now". Hosts are not asked about calls in doubt."""
+        if request.doubt:
+            return None
+        key = f"{request.run_id}/{request.call_id}"  # the run may be an inner one
+        answer = self.answers.pop(key, None)
+        if answer is None:
+            self.open[key] = request
+        return answer
+
+
+def refuse(
+    request: ApprovalRequest, reason: Literal["no_forms", "too_many"] = "no_forms", language: str = "en"
+) -> ApprovalAnswer | None:
+    """The refusal where nobody can be asked, with the remedy: how such calls can be allowed."""
+    if request.doubt:
+        return None
+    if request.card is not None and request.card.requires_approval:
+        remedy = TEXTS.text(language, "remedy_rule")
+    else:
+        tier = (request.card.tier if request.card is not None else None) or "destructive"
+        remedy = TEXTS.text(language, "remedy", tier=tier)
+    why = TEXTS.text(language, reason)
+    return refusal(TEXTS.text(language, "refused_unasked", reason=why, tool=request.tool, remedy=remedy))
+
+
+def refusal(note: str) -> ApprovalAnswer:
+    """A no to all calls of the question; the model reads the note."""
+    return ApprovalAnswer(approved=False, by=BY, note=note[:_MAX_NOTE_CHARS], batch=True)
+
+
+def question_form(request: ApprovalRequest, language: str = "en") -> types.ElicitRequestFormParams:
+    """The question as a form."""
+    message = question_text(request, language)
+    return types.ElicitRequestFormParams(message=message, requested_schema=form_schema(language))
+
+
+def parse_answer(response: object, language: str = "en") -> ApprovalAnswer:
+    """Parse a host's answer: only a form that was submitted with `allow` true is a yes."""
+    if not isinstance(response, types.ElicitResult):
+        return refusal(TEXTS.text(language, "no_answer"))
+    content = response.content or {}
+    if response.action == "accept" and content.get("allow") is True:
+        return ApprovalAnswer(approved=True, by=BY, batch=True)
+    note = content.get("note")
+    if isinstance(note, str) and note.strip():
+        return refusal(note)
+    if response.action == "accept":
+        return refusal(TEXTS.text(language, "person_refused"))
+    return refusal(TEXTS.text(language, "person_said", action=response.action))
+
+
+def question_text(request: ApprovalRequest, language: str = "en") -> str:
+    """The question for a person: each call with its target first, values whole and with their origin, and the reasons.
+
+    No value can be mistaken for another line of the question: values are JSON, on one line each.
+    """
+    calls = (request, *request.batch)
+    lines = [TEXTS.text(language, "question_one" if len(calls) == 1 else "question_many", n=len(calls))]
+    if request.grave:
+        lines.append(TEXTS.text(language, "question_grave"))
+    for call in calls:
+        lines += _call_lines(call, language)
+    reasons = TEXTS.text(language, "separator").join(_one_line(reason) for reason in request.reasons)
+    lines.append(TEXTS.text(language, "question_reasons", reasons=reasons))
+    return "\n".join(lines)
+
+
+def _call_lines(request: ApprovalRequest, language: str) -> list[str]:
+    tier = (request.card.tier if request.card is not None else None) or TEXTS.text(language, "question_no_tier")
+    lines = [f"{_one_line(request.tool)} [{tier}]"]
+    for name in sorted(request.args, key=lambda name: _display_order(request, name)):
+        sources = [source for source in request.sources if source.arg.partition(".")[0].partition("[")[0] == name]
+        lines.append(f"  {_one_line(name)} = {_printable_json(request.args[name])}{_origin(sources, language)}")
+    return lines
+
+
+def _display_order(request: ApprovalRequest, name: str) -> int:
+    role = "target" if request.card is None else request.card.role(name)
+    return _ROLE_ORDER.get(role, 1)
+
+
+def _origin(sources: list[Source], language: str) -> str:
+    badges = dict.fromkeys(TEXTS.text(language, f"badge_{source.badge}") for source in sources)
+    joined = TEXTS.text(language, "separator").join(badges)
+    return TEXTS.text(language, "question_origin", badges=joined) if badges else ""
+
+
+def _printable_json(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=True, default=str)  # escapes what is invisible or changes direction
+    if any(ord(char) > 0x7F for char in str(value)):
+        readable = json.dumps(value, ensure_ascii=False, default=str)
+        text = readable if readable.isprintable() else text
+    return text  # in full: nobody can approve what is not shown, and the arguments of a call are bounded
+
+
+def _one_line(text: str) -> str:
+    return "".join(char if char.isprintable() else " " for char in text)

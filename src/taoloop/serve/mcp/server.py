@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Protocol
 
 import mcp_types as types
@@ -20,9 +20,10 @@ from mcp.shared.exceptions import MCPError
 
 import taoloop
 from taoloop.core.cards.tool_card import ToolCard
-from taoloop.core.events import RunStarted
+from taoloop.core.events import ApprovalRefused, Fault, Observed, RunStarted
 from taoloop.core.text import replace_surrogates
 from taoloop.core.trace import Trace
+from taoloop.core.views.transcript import observation_text
 from taoloop.errors import ConfigError, InvalidArguments
 from taoloop.journals.base import Journal
 from taoloop.runtime.agent import Agent
@@ -33,9 +34,15 @@ from taoloop.runtime.result import Result
 from taoloop.runtime.runner import Listener
 from taoloop.runtime.subagent import egress_without_approval, tier_of
 from taoloop.runtime.tool_call_run import ToolCallRuns
-from taoloop.serve.mcp import call_results as results
-from taoloop.serve.mcp.dispatcher import QUESTION_TIMEOUT_S, Answer, CallDispatcher, Ctx
-from taoloop.serve.mcp.elicitation import refusal
+from taoloop.serve.mcp.dispatcher import (
+    QUESTION_TIMEOUT_S,
+    RUN_KEY,
+    Answer,
+    CallDispatcher,
+    Ctx,
+    failed_result,
+    refusal,
+)
 from taoloop.serve.texts import TEXTS
 from taoloop.tools.tool import Tool, require_name
 
@@ -53,6 +60,12 @@ MAX_TASK_CHARS = 100_000
 
 TIER_KEY = "taoloop/tier"
 """The field of `_meta` with the tier of a tool."""
+
+MAX_RESULT_CHARS = 1_000_000
+"""The longest output that a host gets in full. It gets a preview of a longer one; the journal has all of it."""
+
+WRAPPER_FIELD = "result"
+"""The only field of a structured result whose tool returns something other than an object."""
 
 _MAX_LISTED = 12
 
@@ -93,38 +106,33 @@ class CardTool:
 
     async def call(self, ctx: Ctx, params: types.CallToolRequestParams) -> Answer:
         """Serve one call, by the policy of the operator."""
-        return await self.desk.serve(ctx, params, _Call(self.tool, self.calls, params.arguments or {}))
+        return await self.desk.serve(ctx, params, self)
 
-
-@dataclass(frozen=True, slots=True)
-class _Call:
-    """One call of a tool, for the dispatcher."""
-
-    tool: Tool
-    calls: ToolCallRuns
-    args: Mapping[str, Any]
-
-    @property
-    def language(self) -> str:
+    def language(self, _args: Mapping[str, Any]) -> str:
+        """The language of its runs."""
         return self.calls.language
 
-    async def start(self, run_id: str, approver: Approver, listener: Listener | None) -> Result:
-        return await self.calls.start(self.tool, self.args, run_id=run_id, approver=approver, listener=listener)
+    async def start(
+        self, args: Mapping[str, Any], run_id: str, approver: Approver, listener: Listener | None
+    ) -> Result:
+        """Start the run of a call."""
+        return await self.calls.start(self.tool, args, run_id=run_id, approver=approver, listener=listener)
 
     async def resume(self, run_id: str, approver: Approver, listener: Listener | None) -> Result:
+        """Resume it."""
         return await self.calls.resume(self.tool, run_id, approver=approver, listener=listener)
 
     async def result_for_host(self, result: Result) -> types.CallToolResult:
-        return await results.result_of_call(self.calls.journal, result, self.tool.card)
+        """Its output."""
+        return await result_of_call(self.calls.journal, result, self.tool.card)
 
     async def abandon(self, run_id: str) -> None:
         """Refuse its calls, so that nobody approves later what nobody waits for."""
         if Trace(run_id, await self.calls.journal.load(run_id)).status == "waiting":
-            await self.calls.resume(self.tool, run_id, approver=partial(_refuse_abandoned, self.language))
+            await self.calls.resume(self.tool, run_id, approver=self._refuse_abandoned)
 
-
-def _refuse_abandoned(language: str, request: ApprovalRequest) -> ApprovalAnswer | None:
-    return None if request.doubt else refusal(TEXTS.text(language, "caller_gone"))
+    def _refuse_abandoned(self, request: ApprovalRequest) -> ApprovalAnswer | None:
+        return None if request.doubt else refusal(TEXTS.text(self.calls.language, "caller_gone"))
 
 
 def listed_tool(card: ToolCard) -> types.Tool:
@@ -134,7 +142,7 @@ def listed_tool(card: ToolCard) -> types.Tool:
         title=_title(card.name),
         description=_description(card),
         input_schema={"type": "object", **card.input_schema},
-        output_schema=results.output_schema(card),
+        output_schema=output_schema(card),
         annotations=hints_of(card),
         _meta={TIER_KEY: card.tier or "destructive"},
     )
@@ -167,6 +175,90 @@ def _description(card: ToolCard) -> str:
         lines.append(f"Avoid when: {card.avoid_when}")
     lines += [f"Error {error.code}: {error.advice}" for error in card.errors if error.advice]
     return "\n".join(lines)
+
+
+# Results of calls
+
+
+def output_schema(card: ToolCard) -> dict[str, Any] | None:
+    """The schema of the structured result: that of the card, or of an object around it; None where it has none."""
+    if card.output_schema is None:
+        return None
+    schema = dict(card.output_schema)
+    if not needs_wrapper(card):
+        return schema
+    outer: dict[str, Any] = {key: schema.pop(key) for key in ("$defs", "definitions", "$schema") if key in schema}
+    if _references_root(schema) or _references_root(outer):
+        return None  # the reference to the whole schema would now mean another one
+    return {**outer, "type": "object", "properties": {WRAPPER_FIELD: schema}, "required": [WRAPPER_FIELD]}
+
+
+def needs_wrapper(card: ToolCard) -> bool:
+    """Whether the result of a tool must be wrapped in an object: hosts before 2026 accept nothing else."""
+    return card.output_schema is not None and card.output_schema.get("type") != "object"
+
+
+def _references_root(schema: Any) -> bool:
+    if isinstance(schema, Mapping):
+        ref = schema.get("$ref")
+        if isinstance(ref, str) and ref.startswith("#") and not ref.startswith(("#/$defs/", "#/definitions/")):
+            return True
+        return any(_references_root(part) for part in schema.values())
+    return isinstance(schema, list) and any(_references_root(part) for part in schema)
+
+
+async def result_of_call(journal: Journal, result: Result, card: ToolCard) -> types.CallToolResult:
+    """The result of a run that is one call."""
+    call = next(iter(result.trace.calls.values()), None)
+    observed = None if call is None else call.observed
+    if observed is None:  # it waits, but not for an answer that the host could give
+        return unknown_outcome_result(result)
+    if call is not None and isinstance(call.approval, ApprovalRefused):
+        reason = call.approval.note or "it was refused"
+        return failed_result("refused", f"The call was not made: {reason}.", "", run_id=result.run_id)
+    if not observed.ok:
+        fault = observed.error or Fault(code="failed", message="It failed.")
+        return failed_result(fault.code, fault.message, fault.hint, retryable=fault.retryable, run_id=result.run_id)
+    if observed.size_chars > MAX_RESULT_CHARS:
+        return _too_long(observed, result.run_id, card)
+    text = observed.output
+    if observed.artifact is not None and (whole := await journal.artifact(result.run_id, observed.artifact)):
+        text = whole.body
+    structured = None
+    if observed.form == "json":
+        try:
+            value = json.loads(text)
+        except ValueError:  # Python parses no integer with more than some thousand digits
+            reason = "The call was made, but its output has numbers that no host can read."
+            hint = "Do not repeat it only because of this."
+            return failed_result("invalid_output", reason, hint, run_id=result.run_id)
+        structured = {WRAPPER_FIELD: value} if needs_wrapper(card) else value if isinstance(value, dict) else None
+    elif needs_wrapper(card):
+        structured = {WRAPPER_FIELD: text}
+    if card.output_schema is not None and output_schema(card) is None:
+        structured = None
+    content: list[types.ContentBlock] = [types.TextContent(type="text", text=text)]
+    return types.CallToolResult(content=content, structured_content=structured, _meta={RUN_KEY: result.run_id})
+
+
+def _too_long(observed: Observed, run_id: str, card: ToolCard) -> types.CallToolResult:
+    message = (
+        f"The output has {observed.size_chars:,} characters; a result holds {MAX_RESULT_CHARS:,}. This is its preview:"
+        f"\n\n{observation_text(observed)}\n\nThe full output is kept in the run {run_id}. Ask for less."
+    )
+    if output_schema(card) is not None:  # hosts validate a result that is not an error
+        return failed_result("output_too_long", message, "", run_id=run_id)
+    return types.CallToolResult(content=[types.TextContent(type="text", text=message)], _meta={RUN_KEY: run_id})
+
+
+def unknown_outcome_result(result: Result) -> types.CallToolResult:
+    """The result of a call that was started and whose outcome is unknown: no failure, and not to be repeated."""
+    return failed_result(
+        "in_doubt",
+        "The call was started and gave no result in time: it may have happened, or may still happen.",
+        f"Find out before you repeat it. The operator of `tao mcp` resolves it: tao settle {result.run_id} call_1",
+        run_id=result.run_id,
+    )
 
 
 # Agents
@@ -241,42 +333,22 @@ class AgentAsTool:
 
     async def call(self, ctx: Ctx, params: types.CallToolRequestParams) -> Answer:
         """Run the agent."""
-        try:
-            task = _parse_task(params.arguments or {}, self.card.name)
-        except InvalidArguments as error:
-            return results.error_result(error)
-        return await self.desk.serve(ctx, params, _Run(self.agent, self.journal, task))
+        return await self.desk.serve(ctx, params, self)
 
+    def language(self, args: Mapping[str, Any]) -> str:
+        """The language of the task."""
+        return self.agent.spec_for(self._task(args)).language
 
-def _parse_task(args: Mapping[str, Any], name: str) -> str:
-    task = args.get("task")
-    if not isinstance(task, str) or not task.strip() or len(task) > MAX_TASK_CHARS or set(args) != {"task"}:
-        raise InvalidArguments(
-            f"{name!r} takes one argument, `task`: a text of 1 to {MAX_TASK_CHARS:,} characters.",
-            hint='Expected: {"task": string}',
-        )
-    return task
-
-
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """One run of an agent, for the dispatcher."""
-
-    agent: Agent
-    journal: Journal
-    task: str
-
-    @property
-    def language(self) -> str:
-        return self.agent.spec_for(self.task).language
-
-    async def start(self, run_id: str, approver: Approver, listener: Listener | None) -> Result:
-        started = RunStarted(
-            task=replace_surrogates(self.task), agent=self.agent.spec_for(self.task), nonce=new_nonce()
-        )
+    async def start(
+        self, args: Mapping[str, Any], run_id: str, approver: Approver, listener: Listener | None
+    ) -> Result:
+        """Start the agent's run."""
+        task = self._task(args)
+        started = RunStarted(task=replace_surrogates(task), agent=self.agent.spec_for(task), nonce=new_nonce())
         return await bind(self.agent).start(self.journal, Trace(run_id), started, listener=listener, approver=approver)
 
     async def resume(self, run_id: str, approver: Approver, listener: Listener | None) -> Result:
+        """Resume it."""
         bound = bind(self.agent)
         trace = await bound.load_resumable(self.journal, run_id)
         return await bound.continue_run(
@@ -290,9 +362,10 @@ class _Run:
         )
 
     async def result_for_host(self, result: Result) -> types.CallToolResult:
+        """The answer with what the run came to."""
         if result.status == "waiting":
             message = f"The run {result.run_id} waits for a person: {result.reason}"
-            return results.failed_result(
+            return failed_result(
                 "waiting", message, "The operator of `tao mcp` finds it with: tao approvals", run_id=result.run_id
             )
         structured: dict[str, Any] = {
@@ -312,11 +385,20 @@ class _Run:
             content=[types.TextContent(type="text", text=text)],
             structured_content=structured,
             is_error=not is_done,
-            _meta={results.RUN_KEY: result.run_id},
+            _meta={RUN_KEY: result.run_id},
         )
 
     async def abandon(self, run_id: str) -> None:
         """Leave it waiting: it can be answered and resumed like any run of the agent (`tao approvals`)."""
+
+    def _task(self, args: Mapping[str, Any]) -> str:
+        task = args.get("task")
+        if not isinstance(task, str) or not task.strip() or len(task) > MAX_TASK_CHARS or set(args) != {"task"}:
+            raise InvalidArguments(
+                f"{self.card.name!r} takes one argument, `task`: a text of 1 to {MAX_TASK_CHARS:,} characters.",
+                hint='Expected: {"task": string}',
+            )
+        return task
 
 
 # The server

@@ -14,8 +14,8 @@ from taoloop import Agent, tool
 from taoloop.core.cards.tool_card import TIERS
 from taoloop.core.policy import Policy, Rule
 from taoloop.runtime.approvals.request import ApprovalRequest
-from taoloop.serve.mcp import call_results as results, dispatcher as desk
-from taoloop.serve.mcp.elicitation import can_ask, form_schema, parse_answer, question_text
+from taoloop.serve.mcp import dispatcher
+from taoloop.serve.mcp.dispatcher import can_ask, form_schema, parse_answer, question_text
 
 from .conftest import CANCELLED, DECLINED, NO, YES, Served, said, serve, until_statuses
 
@@ -236,7 +236,7 @@ def test_a_server_that_ends_while_a_person_is_asked_leaves_nothing_to_allow() ->
 
 
 def test_there_is_a_limit_to_open_questions(era: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(desk, "MAX_OPEN", 1)
+    monkeypatch.setattr(dispatcher, "MAX_OPEN", 1)
 
     async def run() -> None:
         served, is_asked = serve([put]), asyncio.Event()
@@ -367,6 +367,6 @@ def test_results_name_their_run(era: str) -> None:
         served = serve([put])
         refused = await call(served, era, None)
         assert refused.meta is not None
-        assert refused.meta[results.RUN_KEY] == (await served.traces())[0].run_id
+        assert refused.meta[dispatcher.RUN_KEY] == (await served.traces())[0].run_id
 
     asyncio.run(run())
