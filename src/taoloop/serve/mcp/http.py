@@ -8,7 +8,7 @@ import hmac
 import ipaddress
 import re
 import socket
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +16,8 @@ from typing import Any
 import uvicorn
 from mcp.server.lowlevel import Server
 from mcp.server.transport_security import TransportSecuritySettings
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from taoloop.errors import ConfigError
 
@@ -30,11 +32,6 @@ GRACE_S = 5.0
 _NAME = re.compile(r"([\w.-]+|\[[0-9a-fA-F:.]+\])(:\d+)?")
 
 TOKEN_VARIABLE = "TAOLOOP_MCP_TOKEN"  # noqa: S105  # the name of a variable
-
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,7 +144,7 @@ async def serve_http(
     listener = _listen(address)
     with listener:
         port = listener.getsockname()[1]
-        app: App = server.streamable_http_app(
+        app: ASGIApp = server.streamable_http_app(
             host=address.host,
             streamable_http_path=PATH,
             transport_security=address.security(port),
@@ -156,7 +153,7 @@ async def serve_http(
             max_sessions=MAX_SESSIONS,
         )
         if address.token is not None:
-            app = _TokenGuard(app, address.token)
+            app = _require_token(app, address.token)
         config = uvicorn.Config(
             app,
             log_level="warning",
@@ -217,29 +214,21 @@ class _EmbeddedServer(uvicorn.Server):
             self._on_ready()
 
 
-class _TokenGuard:
-    """Refuses requests without the token. It keeps only a digest, which is compared in constant time."""
+def _require_token(app: ASGIApp, token: str) -> ASGIApp:
+    """Refuse requests without the token. Only its digest is kept, which is compared in constant time."""
+    digest = hashlib.sha256(token.encode()).digest()
 
-    def __init__(self, app: App, token: str) -> None:
-        self._app, self._digest = app, hashlib.sha256(token.encode()).digest()
+    async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan" or (scope["type"] == "http" and has_token(scope)):
+            await app(scope, receive, send)
+        elif scope["type"] == "http":
+            refusal = JSONResponse({"error": "unauthorized"}, 401, {"WWW-Authenticate": "Bearer"})
+            await refusal(scope, receive, send)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan" or (scope["type"] == "http" and self._is_known(scope)):
-            await self._app(scope, receive, send)
-            return
-        if scope["type"] != "http":
-            return
-        body = b'{"error":"unauthorized"}'
-        headers = [
-            (b"content-type", b"application/json"),
-            (b"content-length", str(len(body)).encode()),
-            (b"www-authenticate", b"Bearer"),
-        ]
-        await send({"type": "http.response.start", "status": 401, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
-
-    def _is_known(self, scope: Scope) -> bool:
+    def has_token(scope: Scope) -> bool:
         values = [value for name, value in scope["headers"] if name == b"authorization"]
         if len(values) != 1 or values[0][:7].lower() != b"bearer ":
             return False
-        return hmac.compare_digest(hashlib.sha256(values[0][7:].strip()).digest(), self._digest)
+        return hmac.compare_digest(hashlib.sha256(values[0][7:].strip()).digest(), digest)
+
+    return guarded

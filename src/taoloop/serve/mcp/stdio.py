@@ -46,7 +46,8 @@ async def _streams(read_fd: int, write_fd: int, stop: asyncio.Event) -> AsyncIte
     reader = asyncio.create_task(_read_lines(read_fd, to_server, writing.clone()))
     writer = asyncio.create_task(_write(write_fd, from_server))
     writer.add_done_callback(lambda _: reader.cancel())  # a host that no longer reads has left
-    stopping = asyncio.create_task(_cancel_on(stop, reader))  # for the server it is as if the host had left
+    stopping = asyncio.create_task(stop.wait())
+    stopping.add_done_callback(lambda _: reader.cancel())  # for the server it is as if the host had left
     try:
         yield reading, writing
     finally:
@@ -58,11 +59,6 @@ async def _streams(read_fd: int, write_fd: int, stop: asyncio.Event) -> AsyncIte
             await asyncio.wait([reader, writer], timeout=_FINAL_TIMEOUT_S)
             writer.cancel()
         from_server.close()
-
-
-async def _cancel_on(stop: asyncio.Event, reader: asyncio.Task[None]) -> None:
-    await stop.wait()
-    reader.cancel()
 
 
 async def _read_lines(
