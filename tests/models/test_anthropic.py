@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from tests.models.provider_double import Act, ProviderDouble, ask, ask_streaming, asking, events, whole
+from tests.models.provider_answers import Act, ask, ask_streaming, asking, events, whole
 
 from taoloop import Agent, Limits, tool
 from taoloop.core.message import Delta, Message, ToolCallText
@@ -16,6 +16,7 @@ from taoloop.models.http.reply_builder import ToolNameMap
 from taoloop.models.http.sdk_request import anthropic_target
 from taoloop.models.providers import Endpoint
 from taoloop.runtime.result import Result
+from taoloop.testing import HttpDouble
 
 
 @tool(tier="read", use_when="Two numbers are to be added.")
@@ -49,11 +50,11 @@ CALLS = [
 FIVE = whole(200, message(said("5")))
 
 
-def model(server: ProviderDouble) -> AnthropicModel:
+def model(server: HttpDouble) -> AnthropicModel:
     return AnthropicModel(Endpoint(provider="anthropic", model="claude-x", api_key="k-secret", base_url=server.url))
 
 
-def run(server: ProviderDouble, **options: Any) -> Result:
+def run(server: HttpDouble, **options: Any) -> Result:
     env = {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "k-secret"}
     return Agent(model="anthropic:claude-x", tools=[add], env=env, **options).run_sync("add 2 and 3")
 
@@ -68,12 +69,12 @@ def unmarked(value: Any) -> Any:
 def test_a_run_calls_tools_and_counts_cached_input_as_input() -> None:
     """S0-28, S0-29: all of the API is here; the loop sees text, calls and usage."""
     acts = [whole(200, message(said("I add."), *CALLS, stop_reason="tool_use")), FIVE]
-    with ProviderDouble(acts) as server:
+    with HttpDouble(acts) as server:
         result = run(server)
     assert (result.status, result.answer) == ("completed", "5")
     assert (result.usage.input_tokens, result.usage.output_tokens, result.usage.cached_tokens) == (246, 14, 200)
     first, second = server.requests
-    assert server.paths == ["/v1/messages"] * 2
+    assert [request["path"] for request in server.requests] == ["/v1/messages"] * 2
     assert first["tools"][0]["name"] == "add"
     assert first["tools"][0]["input_schema"]["type"] == "object"
     assert "Two numbers" in first["tools"][0]["description"]
@@ -87,7 +88,7 @@ def test_a_run_calls_tools_and_counts_cached_input_as_input() -> None:
 
 def test_the_system_prompt_is_sent_once() -> None:
     """S4-60: the printed code sends it in `system` and among the messages."""
-    with ProviderDouble([FIVE]) as server:
+    with HttpDouble([FIVE]) as server:
         run(server)
     [request] = server.requests
     [system] = request["system"]
@@ -96,7 +97,7 @@ def test_the_system_prompt_is_sent_once() -> None:
 
 
 def test_the_prompt_so_far_is_marked_for_caching() -> None:
-    with ProviderDouble([whole(200, message(*CALLS, stop_reason="tool_use")), FIVE]) as server:
+    with HttpDouble([whole(200, message(*CALLS, stop_reason="tool_use")), FIVE]) as server:
         run(server)
     for request in server.requests:
         marked = [block for turn in request["messages"] for block in turn["content"] if "cache_control" in block]
@@ -105,7 +106,7 @@ def test_the_prompt_so_far_is_marked_for_caching() -> None:
 
 
 def test_the_key_goes_as_the_sdk_says_and_not_into_the_trace() -> None:
-    with ProviderDouble([FIVE]) as server:
+    with HttpDouble([FIVE]) as server:
         result = run(server)
     [headers] = server.headers
     assert "k-secret" in (headers.get("authorization", "") + headers.get("x-api-key", ""))
@@ -115,7 +116,7 @@ def test_the_key_goes_as_the_sdk_says_and_not_into_the_trace() -> None:
 
 def test_temperature_and_top_p_are_sent_to_the_version_that_takes_them() -> None:
     """S3-23: decisions with temperature 0.2 and top_p 0.9."""
-    with ProviderDouble([FIVE, FIVE]) as server:
+    with HttpDouble([FIVE, FIVE]) as server:
         target = model(server)
         ask(target, temperature=0.2, top_p=0.9)
         ask(target)
@@ -139,7 +140,7 @@ def refusal(text: str) -> Act:
     ],
 )
 def test_sampling_that_a_model_does_not_take_is_left_out_from_then_on(texts: list[str], left: set[str]) -> None:
-    with ProviderDouble([*map(refusal, texts), FIVE, FIVE]) as server:
+    with HttpDouble([*map(refusal, texts), FIVE, FIVE]) as server:
         target = model(server)
         assert [ask(target, temperature=0.2, top_p=0.9).text for _ in range(2)] == ["5", "5"]
     for request in server.requests[-2:]:
@@ -149,14 +150,14 @@ def test_sampling_that_a_model_does_not_take_is_left_out_from_then_on(texts: lis
 
 
 def test_a_bound_for_the_reply_is_always_sent() -> None:
-    with ProviderDouble([FIVE, FIVE]) as server:
+    with HttpDouble([FIVE, FIVE]) as server:
         ask(model(server))
         ask(model(server), max_output_tokens=50)
     assert [request["max_tokens"] for request in server.requests] == [16_384, 50]
 
 
 def test_blank_stop_sequences_are_not_sent() -> None:
-    with ProviderDouble([FIVE, FIVE]) as server:
+    with HttpDouble([FIVE, FIVE]) as server:
         ask(model(server), stop=("\nObservation:", "\n\n"))
         ask(model(server), stop=("\n",))
     assert server.requests[0]["stop_sequences"] == ["\nObservation:"]
@@ -164,7 +165,7 @@ def test_blank_stop_sequences_are_not_sent() -> None:
 
 
 def test_a_closing_turn_tells_the_tools_but_takes_no_call() -> None:
-    with ProviderDouble([whole(200, message(*CALLS, stop_reason="tool_use")), FIVE]) as server:
+    with HttpDouble([whole(200, message(*CALLS, stop_reason="tool_use")), FIVE]) as server:
         assert run(server, limits=Limits(max_steps=1)).answer == "5"
     first, closing = server.requests
     assert "tool_choice" not in first
@@ -185,21 +186,21 @@ def test_a_closing_turn_tells_the_tools_but_takes_no_call() -> None:
     ],
 )
 def test_why_it_stopped_is_told_in_the_words_of_the_dialects(stop_reason: Any, finish_reason: str | None) -> None:
-    with ProviderDouble([whole(200, message(said("5"), stop_reason=stop_reason))]) as server:
+    with HttpDouble([whole(200, message(said("5"), stop_reason=stop_reason))]) as server:
         assert ask(model(server)).finish_reason == finish_reason
 
 
 def test_a_refusal_is_an_error_with_its_reason() -> None:
     details = {"type": "refusal", "category": "cyber", "explanation": "It could do harm."}
     body = message(stop_reason="refusal", stop_details=details)
-    with ProviderDouble([whole(200, body)]) as server, pytest.raises(ModelContentRefused, match="It could do harm"):
+    with HttpDouble([whole(200, body)]) as server, pytest.raises(ModelContentRefused, match="It could do harm"):
         ask(model(server))
 
 
 def test_thinking_is_kept_apart_and_off_the_trace() -> None:
     """S2-3: full thoughts are not stored."""
     body = message({"type": "thinking", "thinking": "hmm, deep", "signature": "s"}, said("5"))
-    with ProviderDouble([whole(200, body), whole(200, body)]) as server:
+    with HttpDouble([whole(200, body), whole(200, body)]) as server:
         reply = ask(model(server))
         result = run(server)
     assert (reply.text, reply.thinking) == ("5", "hmm, deep")
@@ -210,7 +211,7 @@ SCHEMA = {"type": "object", "properties": {"sum": {"type": "integer", "minimum":
 
 
 def test_a_schema_for_the_reply_is_sent_in_the_form_that_the_api_takes() -> None:
-    with ProviderDouble([FIVE]) as server:
+    with HttpDouble([FIVE]) as server:
         ask(model(server), reply_schema=SCHEMA)
     sent = server.requests[0]["output_config"]["format"]
     assert (sent["type"], sent["schema"]["additionalProperties"]) == ("json_schema", False)
@@ -218,7 +219,7 @@ def test_a_schema_for_the_reply_is_sent_in_the_form_that_the_api_takes() -> None
 
 
 def test_a_schema_that_the_api_refuses_is_left_out_from_then_on() -> None:
-    with ProviderDouble([refusal("output_config.format.schema: too complex"), FIVE, FIVE, FIVE]) as server:
+    with HttpDouble([refusal("output_config.format.schema: too complex"), FIVE, FIVE, FIVE]) as server:
         target = model(server)
         ask(target, reply_schema=SCHEMA)
         ask(target, reply_schema=SCHEMA)
@@ -257,7 +258,7 @@ STREAM = [
 
 
 def test_a_stream_is_heard_as_it_comes_and_returned_whole() -> None:
-    with ProviderDouble([events(STREAM, end=b"")]) as server:
+    with HttpDouble([events(STREAM, end=b"")]) as server:
         reply, heard = ask_streaming(model(server))
     assert heard == [
         Delta(kind="thinking", text="hmm"),
@@ -279,13 +280,13 @@ def test_a_stream_is_heard_as_it_comes_and_returned_whole() -> None:
 
 @pytest.mark.parametrize("length", range(1, len(STREAM)))
 def test_a_stream_that_ends_early_is_no_reply(length: int) -> None:
-    with ProviderDouble([events(STREAM[:length], end=b"")]) as server, pytest.raises(ModelUnavailable, match="whole"):
+    with HttpDouble([events(STREAM[:length], end=b"")]) as server, pytest.raises(ModelUnavailable, match="whole"):
         ask_streaming(model(server))
 
 
 def test_an_error_in_a_stream_is_the_error_that_it_says() -> None:
     overloaded = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
-    with ProviderDouble([events([START, overloaded])]) as server, pytest.raises(ModelUnavailable, match="529: Over"):
+    with HttpDouble([events([START, overloaded])]) as server, pytest.raises(ModelUnavailable, match="529: Over"):
         ask_streaming(model(server))
 
 

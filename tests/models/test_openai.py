@@ -18,7 +18,7 @@ from taoloop.testing import HttpDouble
 from taoloop.testing.fakes import Answer
 
 
-def completion(message: dict[str, Any], finish_reason: str = "stop") -> Answer:
+def completion(message: dict[str, Any], finish_reason: str = "stop") -> tuple[int, Any]:
     choice = {"index": 0, "finish_reason": finish_reason, "message": {"role": "assistant", "content": None, **message}}
     usage = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
     return 200, {

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
-from tests.models.provider_double import ProviderDouble, ask, ask_streaming, events, reset, sent, silent, whole
+from tests.models.provider_answers import ask, ask_streaming, events, reset, sent, silent, whole
 from tests.sizes import examples
 
 from taoloop.core.message import Delta, ToolCallText
@@ -24,9 +24,10 @@ from taoloop.models.http.reply_builder import ToolNameMap
 from taoloop.models.http.transport import HttpResponse, HttpTarget, HttpTransport
 from taoloop.models.openai import OpenAIModel, OpenAIStream
 from taoloop.models.providers import Endpoint
+from taoloop.testing import HttpDouble
 
 
-def model(server: ProviderDouble) -> OpenAIModel:
+def model(server: HttpDouble) -> OpenAIModel:
     return OpenAIModel(Endpoint(provider="openai", model="tiny", api_key="k", base_url=f"{server.url}/v1"))
 
 
@@ -45,7 +46,7 @@ STOP = chunk({}, "stop")
 
 
 def test_text_is_heard_as_it_comes_and_returned_whole() -> None:
-    with ProviderDouble([events([*TEXT, STOP, USAGE])]) as server:
+    with HttpDouble([events([*TEXT, STOP, USAGE])]) as server:
         reply, heard = ask_streaming(model(server))
     assert [(delta.kind, delta.text) for delta in heard] == [("text", "fi"), ("text", "ve")]
     assert (reply.text, reply.finish_reason, reply.model) == ("five", "stop", "tiny-1")
@@ -56,7 +57,7 @@ def test_text_is_heard_as_it_comes_and_returned_whole() -> None:
 
 def test_without_a_listener_nothing_is_streamed() -> None:
     answer = {"choices": [{"message": {"content": "five"}, "finish_reason": "stop"}]}
-    with ProviderDouble([whole(200, answer)]) as server:
+    with HttpDouble([whole(200, answer)]) as server:
         assert ask(model(server)).text == "five"
     assert not {"stream", "stream_options"} & server.requests[0].keys()
 
@@ -69,7 +70,7 @@ def test_calls_are_told_as_done_when_the_next_begins_or_the_message_ends() -> No
         call(1, name="mul", call_id="x2", arguments="{}"),
         chunk({}, "tool_calls"),
     ]
-    with ProviderDouble([events(pieces)]) as server:
+    with HttpDouble([events(pieces)]) as server:
         reply, heard = ask_streaming(model(server))
     assert heard == [
         Delta(kind="call", index=0, name="add"),
@@ -92,7 +93,7 @@ def test_calls_without_numbers_and_with_objects_for_arguments_are_read() -> None
     second = {"id": "x2", "function": {"name": "add", "arguments": '{"a":'}}
     more = {"function": {"arguments": "3}"}}
     pieces = [chunk({"tool_calls": [one]}) for one in (first, second, more)]
-    with ProviderDouble([events([*pieces, chunk({}, "tool_calls")])]) as server:
+    with HttpDouble([events([*pieces, chunk({}, "tool_calls")])]) as server:
         reply, _ = ask_streaming(model(server))
     assert [json.loads(found.arguments) for found in reply.tool_calls] == [{"a": 2}, {"a": 3}]
 
@@ -100,7 +101,7 @@ def test_calls_without_numbers_and_with_objects_for_arguments_are_read() -> None
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
 def test_separate_thinking_is_heard_apart_and_kept_apart(field: str) -> None:
     """S2-3: the thinking is no part of the reply's text."""
-    with ProviderDouble([events([chunk({field: "hmm"}), *TEXT, STOP])]) as server:
+    with HttpDouble([events([chunk({field: "hmm"}), *TEXT, STOP])]) as server:
         reply, heard = ask_streaming(model(server))
     assert (reply.thinking, reply.text) == ("hmm", "five")
     assert heard[0] == Delta(kind="thinking", text="hmm")
@@ -108,7 +109,7 @@ def test_separate_thinking_is_heard_apart_and_kept_apart(field: str) -> None:
 
 def test_a_server_that_does_not_know_stream_options_is_asked_without_them() -> None:
     refusal = {"error": {"message": "Unknown parameter: 'stream_options'."}}
-    with ProviderDouble([whole(400, refusal), events([*TEXT, STOP])]) as server:
+    with HttpDouble([whole(400, refusal), events([*TEXT, STOP])]) as server:
         reply, _ = ask_streaming(model(server))
     assert (reply.text, reply.usage.total_tokens, reply.cost_usd) == ("five", 0, None)
     assert "stream_options" not in server.requests[1]
@@ -116,7 +117,7 @@ def test_a_server_that_does_not_know_stream_options_is_asked_without_them() -> N
 
 def test_a_server_that_does_not_stream_is_heard_at_once() -> None:
     message = {"content": "five", "reasoning": "hmm", "tool_calls": [{"id": "x", "function": {"name": "add"}}]}
-    with ProviderDouble([whole(200, {"choices": [{"message": message}]})]) as server:
+    with HttpDouble([whole(200, {"choices": [{"message": message}]})]) as server:
         reply, heard = ask_streaming(model(server))
     assert reply.text == "five"
     assert [delta.kind for delta in heard] == ["thinking", "text", "call"]
@@ -127,20 +128,20 @@ def test_a_listener_that_fails_is_logged_and_the_reply_comes_all_the_same(caplog
     def fail(_delta: Delta) -> None:
         raise BrokenPipeError("nobody reads")
 
-    with ProviderDouble([events([*TEXT, STOP])]) as server:
+    with HttpDouble([events([*TEXT, STOP])]) as server:
         assert ask(model(server), on_delta=fail).text == "five"
     assert caplog.text.count("BrokenPipeError: nobody reads") == 1
 
 
 def test_a_stream_whose_finish_reason_came_is_whole_without_its_last_line() -> None:
-    with ProviderDouble([events([*TEXT, STOP], end=b"")]) as server:
+    with HttpDouble([events([*TEXT, STOP], end=b"")]) as server:
         assert ask_streaming(model(server))[0].text == "five"
 
 
 def test_a_connection_that_breaks_after_the_finish_reason_takes_nothing_from_the_reply() -> None:
     pieces = [f"data: {json.dumps(one)}\n\n".encode() for one in (*TEXT, STOP)]
     head = b"HTTP/1.1 200 x\r\ncontent-type: text/event-stream\r\ncontent-length: 9999\r\n\r\n"
-    with ProviderDouble([sent([head, *pieces])]) as server:
+    with HttpDouble([sent([head, *pieces])]) as server:
         assert ask_streaming(model(server))[0].text == "five"
 
 
@@ -170,7 +171,7 @@ BROKEN = b'data: {"choices": [{"delta": {"conte'
     ],
 )
 def test_half_a_stream_is_never_a_reply(act: Any, kind: type[ModelError], text: str) -> None:
-    with ProviderDouble([act]) as server, pytest.raises(kind, match=text) as caught:
+    with HttpDouble([act]) as server, pytest.raises(kind, match=text) as caught:
         ask_streaming(model(server))
     assert caught.value.retryable == kind.retryable
     assert str(caught.value).startswith("openai:tiny")
@@ -201,7 +202,7 @@ def test_a_stream_may_be_cut_into_pieces_anywhere(lengths: list[int]) -> None:
 )
 def test_a_model_that_only_streams_is_streamed_from_then_on(message: str) -> None:
     refusal = whole(400, {"error": {"message": message, "code": "invalid_parameter_error"}})
-    with ProviderDouble([refusal, events([*TEXT, STOP]), events([*TEXT, STOP])]) as server:
+    with HttpDouble([refusal, events([*TEXT, STOP]), events([*TEXT, STOP])]) as server:
         target = model(server)
         assert [ask(target).text, ask(target).text] == ["five", "five"]
     assert ["stream" in request for request in server.requests] == [False, True, True]
@@ -210,14 +211,14 @@ def test_a_model_that_only_streams_is_streamed_from_then_on(message: str) -> Non
 def test_a_character_that_was_cut_in_two_is_whole_again() -> None:
     halves = [rb'data: {"choices": [{"delta": {"content": "\u%s"}}]}' % half + b"\n\n" for half in (b"d83d", b"de00")]
     lone = halves[0]
-    with ProviderDouble([events([*halves, STOP]), events([*halves, lone, STOP])]) as server:
+    with HttpDouble([events([*halves, STOP]), events([*halves, lone, STOP])]) as server:
         assert ask_streaming(model(server))[0].text == "😀"
         assert ask_streaming(model(server))[0].text == "😀\ufffd"
 
 
 def test_the_content_type_says_whether_it_is_a_stream() -> None:
     page = b"HTTP/1.1 200 x\r\ncontent-type: text/html\r\ncontent-length: 17\r\n\r\n<html>hello</html"
-    with ProviderDouble([sent([page])]) as server, pytest.raises(ModelReplyUnreadable, match="HTML"):
+    with HttpDouble([sent([page])]) as server, pytest.raises(ModelReplyUnreadable, match="HTML"):
         ask_streaming(model(server))
 
 
@@ -243,7 +244,7 @@ def begun(call_id: str | None, name: str, arguments: str, **more: Any) -> dict[s
 )
 def test_calls_are_told_apart_however_a_server_numbers_them(chunks: list[list[dict[str, Any]]]) -> None:
     pieces = [chunk({"tool_calls": calls}) for calls in chunks]
-    with ProviderDouble([events([*pieces, chunk({}, "tool_calls")])]) as server:
+    with HttpDouble([events([*pieces, chunk({}, "tool_calls")])]) as server:
         reply, _ = ask_streaming(model(server))
     assert [(one.name, one.arguments) for one in reply.tool_calls] == [("add", '{"a": 1}'), ("mul", '{"b": 2}')]
 
@@ -255,7 +256,7 @@ def test_calls_that_are_written_at_once_are_told_as_done_when_they_are() -> None
         call(0, arguments='{"a": 1}'),
         call(1, arguments='{"b": 2}'),
     ]
-    with ProviderDouble([events([*pieces, chunk({}, "tool_calls")])]) as server:
+    with HttpDouble([events([*pieces, chunk({}, "tool_calls")])]) as server:
         reply, heard = ask_streaming(model(server))
     assert [one.arguments for one in reply.tool_calls] == ['{"a": 1}', '{"b": 2}']
     assert [(delta.index, delta.done) for delta in heard[-2:]] == [(0, True), (1, True)]
@@ -265,7 +266,7 @@ def test_calls_that_are_written_at_once_are_told_as_done_when_they_are() -> None
 @pytest.mark.parametrize("content_type", ["text/plain", "application/json", ""])
 def test_a_stream_is_known_by_how_it_begins_too(content_type: str) -> None:
     act = events([*TEXT, STOP])
-    with ProviderDouble([renamed(act, content_type)]) as server:
+    with HttpDouble([renamed(act, content_type)]) as server:
         assert ask_streaming(model(server))[0].text == "five"
 
 
@@ -285,13 +286,13 @@ def renamed(act: Any, content_type: str) -> Any:
 )
 def test_what_carries_nothing_is_passed_over(start: bytes) -> None:
     first = start + f"data:{json.dumps(TEXT[1])}\n\n".encode()
-    with ProviderDouble([events([first, b"data:\n\n", TEXT[2], STOP])]) as server:
+    with HttpDouble([events([first, b"data:\n\n", TEXT[2], STOP])]) as server:
         assert ask_streaming(model(server))[0].text == "five"
 
 
 def test_the_only_choice_may_have_no_number() -> None:
     unnumbered = [{"choices": [{**one["choices"][0], "index": None}]} for one in (*TEXT, STOP)]
-    with ProviderDouble([events(unnumbered)]) as server:
+    with HttpDouble([events(unnumbered)]) as server:
         assert ask_streaming(model(server))[0].text == "five"
 
 
@@ -303,7 +304,7 @@ def test_a_whole_reply_does_not_wait_for_a_server_that_never_ends_its_stream() -
         wire = HttpTransport(HttpTarget(name="x", address=url, url=url, headers={}), last_words_s=0.01)
         return await wire.post(b"{}", timeout_s=60.0, reader=reader)
 
-    with ProviderDouble([silent([b"HTTP/1.1 200 x\r\ncontent-type: text/event-stream\r\n\r\n", *pieces])]) as server:
+    with HttpDouble([silent([b"HTTP/1.1 200 x\r\ncontent-type: text/event-stream\r\n\r\n", *pieces])]) as server:
         assert asyncio.run(post(server.url)).streamed
     assert reader.reply().text == "five"
 
@@ -312,5 +313,5 @@ def test_a_stream_that_is_compressed_is_read() -> None:
     raw = b"".join(f"data: {json.dumps(one)}\n\n".encode() for one in (*TEXT, STOP))
     head = b"HTTP/1.1 200 x\r\ncontent-type: text/event-stream\r\ncontent-encoding: gzip\r\n\r\n"
     packed = gzip.compress(raw)
-    with ProviderDouble([sent([head, packed[:15], packed[15:]])]) as server:
+    with HttpDouble([sent([head, packed[:15], packed[15:]])]) as server:
         assert ask_streaming(model(server))[0].text == "five"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from tests.models.provider_double import ProviderDouble, ask, whole
+from tests.models.provider_answers import ask, whole
 
 from taoloop import Agent
 from taoloop.core.events import ModelReplied
 from taoloop.core.message import Usage
 from taoloop.models.openai import OpenAIModel
 from taoloop.models.providers import PROVIDERS, Endpoint, cost_usd
+from taoloop.testing import HttpDouble
 
 USED = Usage(input_tokens=1_000, output_tokens=100)
 OPENAI = PROVIDERS["openai"].base_url
@@ -71,7 +72,7 @@ def test_a_server_of_ones_own_costs_nothing_and_another_address_is_unknown(
     provider: str, usage: object, cost: float | None
 ) -> None:
     body = {"model": "gpt-4o-mini", "choices": [{"message": {"content": "5"}}], "usage": usage}
-    with ProviderDouble([whole(200, body)]) as server:
+    with HttpDouble([whole(200, body)]) as server:
         target = Endpoint(provider=provider, model="gpt-4o-mini", api_key="k", base_url=server.url)
         assert ask(OpenAIModel(target)).cost_usd == cost
 
@@ -85,7 +86,7 @@ def test_the_model_that_answered_is_priced_and_else_the_one_that_was_asked() -> 
 
 def test_the_cost_of_a_call_stands_in_the_trace() -> None:
     body = {"choices": [{"message": {"content": "5"}}], "usage": {"prompt_tokens": 10, "completion_tokens": 1}}
-    with ProviderDouble([whole(200, body)] * 2) as server:
+    with HttpDouble([whole(200, body)] * 2) as server:
         local = Agent(model="vllm:m", env={"VLLM_BASE_URL": server.url}).run_sync("add 2 and 3")
         other = Agent(model="openai:gpt-4o-mini", env={"OPENAI_BASE_URL": server.url}).run_sync("add 2 and 3")
     [free], [unknown] = (

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.models.provider_double import ProviderDouble, ask, whole
+from tests.models.provider_answers import ask, whole
 
 from taoloop.cli.dotenv import load_environment
 from taoloop.errors import MissingKey, ModelAuthError, ModelError, UnknownName
@@ -24,6 +24,7 @@ from taoloop.models.providers import (
     variables,
 )
 from taoloop.models.registry import default_spec, is_provider, model_kinds, resolve_model
+from taoloop.testing import HttpDouble
 from taoloop.tools.builtin.calculator import calculator
 
 FIVE = whole(200, {"choices": [{"message": {"content": "5"}, "finish_reason": "stop"}]})
@@ -64,10 +65,10 @@ def test_key_address_and_model_come_from_a_dotenv_file(tmp_path: Path) -> None:
 
 def test_another_compatible_platform_needs_only_the_three_variables_changed() -> None:
     """S3-6."""
-    with ProviderDouble([FIVE]) as server:
+    with HttpDouble([FIVE]) as server:
         env = {"DEEPSEEK_API_KEY": "other", "DEEPSEEK_BASE_URL": f"{server.url}/api/v4", "DEEPSEEK_MODEL": "glm"}
         assert ask(resolve_model(None, env)).text == "5"
-    assert server.paths == ["/api/v4/chat/completions"]
+    assert [request["path"] for request in server.requests] == ["/api/v4/chat/completions"]
     assert server.headers[0]["authorization"] == "Bearer other"
     assert server.requests[0]["model"] == "glm"
 
@@ -127,7 +128,7 @@ def test_the_general_key_goes_to_no_other_provider_than_the_one_it_is_for() -> N
 @pytest.mark.parametrize("name", ["ollama", "vllm", "llamacpp"])
 def test_a_local_server_needs_no_key_and_takes_one(name: str) -> None:
     provider = PROVIDERS[name]
-    with ProviderDouble([FIVE, FIVE]) as server:
+    with HttpDouble([FIVE, FIVE]) as server:
         env = {provider.base_url_var: f"{server.url}/v1", provider.model_var: "m"}
         assert ask(resolve_model(None, env)).cost_usd == 0.0
         ask(resolve_model(None, {**env, provider.key_var: "mine"}))
@@ -172,7 +173,7 @@ def test_azure_is_called_where_its_variables_say(env: dict[str, str], url: str) 
 
 def test_azure_is_called_with_the_general_key() -> None:
     """S4-15."""
-    with ProviderDouble([FIVE]) as server:
+    with HttpDouble([FIVE]) as server:
         env = {
             "AI_PROVIDER": "azure",
             "AI_PROVIDER_API_KEY": "k",
@@ -181,7 +182,7 @@ def test_azure_is_called_with_the_general_key() -> None:
             "OPENAI_MODEL": "gpt",
         }
         assert ask(resolve_model(None, env)).text == "5"
-    assert server.paths == [f"{DEPLOYED}2024-10-21"]
+    assert [request["path"] for request in server.requests] == [f"{DEPLOYED}2024-10-21"]
     assert server.headers[0]["api-key"] == "k"
 
 
@@ -286,14 +287,14 @@ SCHEMA = {
 }
 
 
-def model(server: ProviderDouble, provider: str = "openai") -> OpenAIModel:
+def model(server: HttpDouble, provider: str = "openai") -> OpenAIModel:
     return OpenAIModel(Endpoint(provider=provider, model="m", api_key="k", base_url=f"{server.url}/v1"))
 
 
 def test_a_schema_for_the_reply_is_sent_where_the_provider_has_it() -> None:
     """S4-19: chat with system, user and assistant messages, optionally with an output schema."""
     loose = {"type": "object", "properties": {"sum": {"type": "integer"}}}
-    with ProviderDouble([FIVE] * 4) as server:
+    with HttpDouble([FIVE] * 4) as server:
         ask(model(server), reply_schema=SCHEMA)
         ask(model(server), reply_schema=loose)
         ask(model(server))
@@ -310,7 +311,7 @@ def test_a_schema_for_the_reply_is_sent_where_the_provider_has_it() -> None:
 )
 def test_servers_that_force_a_schema_keep_their_tools(provider: str, sent: bool) -> None:
     tools = (calculator.card,)
-    with ProviderDouble([FIVE] * 3) as server:
+    with HttpDouble([FIVE] * 3) as server:
         ask(model(server, provider), reply_schema=SCHEMA, tools=tools)
         ask(model(server, provider), reply_schema=SCHEMA, tools=tools, native=False)
         ask(model(server, provider), reply_schema=SCHEMA)
@@ -327,7 +328,7 @@ def test_servers_that_force_a_schema_keep_their_tools(provider: str, sent: bool)
 )
 def test_a_schema_that_the_provider_refuses_is_left_out_from_then_on(body: dict[str, Any], again: bool) -> None:
     other = {**SCHEMA, "title": "another"}
-    with ProviderDouble([whole(400, {"error": body}), FIVE, FIVE, FIVE]) as server:
+    with HttpDouble([whole(400, {"error": body}), FIVE, FIVE, FIVE]) as server:
         target = model(server)
         for schema in (SCHEMA, dict(SCHEMA), other):
             assert ask(target, reply_schema=schema).text == "5"
@@ -336,14 +337,14 @@ def test_a_schema_that_the_provider_refuses_is_left_out_from_then_on(body: dict[
 
 def test_temperature_and_top_p_reach_the_wire() -> None:
     """S3-23: decisions with temperature 0.2 and top_p 0.9."""
-    with ProviderDouble([FIVE]) as server:
+    with HttpDouble([FIVE]) as server:
         ask(model(server), temperature=0.2, top_p=0.9)
     assert (server.requests[0]["temperature"], server.requests[0]["top_p"]) == (0.2, 0.9)
 
 
 def test_the_system_message_is_sent_once() -> None:
     """S4-60."""
-    with ProviderDouble([FIVE]) as server:
+    with HttpDouble([FIVE]) as server:
         ask(model(server))
     assert [message["role"] for message in server.requests[0]["messages"]] == ["system", "user"]
     assert "system" not in server.requests[0]

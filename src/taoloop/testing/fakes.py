@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import ipaddress
 import json
 import math
 import socket
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
@@ -39,8 +40,9 @@ class FakeClock:
         self._now += seconds
 
 
-Answer = tuple[int, Any]
-"""A status, and a body: bytes as they are, anything else as JSON."""
+Answer = tuple[int, Any] | Callable[[socket.socket], None]
+"""A status, and a body: bytes as they are, anything else as JSON. Or a function that answers on the connection itself,
+for streams and broken answers; afterwards the connection is closed."""
 
 
 class HttpDouble:
@@ -84,13 +86,15 @@ class HttpDouble:
 def _handler(double: HttpDouble) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            double.requests.append({"path": self.path, **json.loads(body)})
+            sent = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            double.requests.append({"path": self.path, **json.loads(sent)})
             double.headers.append({name.lower(): value for name, value in self.headers.items()})
-            status, answer = (
-                double.answers.pop(0) if double.answers else (500, {"error": {"message": "no answer left"}})
-            )
-            raw = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+            answer = double.answers.pop(0) if double.answers else (500, {"error": {"message": "no answer left"}})
+            if callable(answer):
+                answer(self.connection)
+                return
+            status, body = answer
+            raw = body if isinstance(body, bytes) else json.dumps(body).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(raw)))
@@ -152,10 +156,8 @@ class FakeNames:
 
     def __init__(self, names: Mapping[str, Sequence[str] | Sequence[Sequence[str]]] | None = None) -> None:
         self._answers = {
-            host: [[address] if isinstance(address, str) else list(address) for address in addresses]
-            if any(not isinstance(address, str) for address in addresses)
-            else [[str(address) for address in addresses]]
-            for host, addresses in (names or {}).items()
+            host: [list(answer) for answer in answers if not isinstance(answer, str)] or [list(map(str, answers))]
+            for host, answers in (names or {}).items()
         }
         self.asked: list[str] = []
 
@@ -169,13 +171,11 @@ class FakeNames:
         answers = self._answers.get(host)
         if answers is not None:
             return answers.pop(0) if len(answers) > 1 else answers[0]
-        for family in (socket.AF_INET, socket.AF_INET6):
-            try:
-                socket.inet_pton(family, host)
-            except OSError:
-                continue
-            return [host]
-        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        try:
+            ipaddress.ip_address(host)
+        except ValueError:
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known") from None
+        return [host]
 
 
 class FakeEmbedder:

@@ -4,15 +4,16 @@
         async def make_journal(self) -> Journal:
             return MyJournal(...)
 
-Every `test_` method is an ordinary synchronous test, run by pytest or called by hand.
+Every `test_` method of the class is then an ordinary synchronous test, run by pytest or called by hand.
 """
 # ruff: noqa: S101 - assertions are what a contract is made of
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from hashlib import sha256
+from inspect import getmembers, iscoroutinefunction
 from typing import Any, TypeVar
 
 from taoloop.core.agent_spec import AgentSpec, Limits
@@ -35,7 +36,6 @@ from taoloop.journals.base import Artifact, Journal, Lease, RunRow
 
 __all__ = ["STARTED", "JournalContract", "events", "note", "refused"]
 
-Body = Callable[[Any, Journal], Coroutine[Any, Any, None]]
 E = TypeVar("E", bound=TaoError)
 
 STARTED = RunStarted(task="How many posts?", agent=AgentSpec(name="counter"), nonce="n0")
@@ -61,8 +61,15 @@ async def refused(error: type[E], call: Awaitable[object]) -> E:
     raise AssertionError(f"went through, where {error.__name__} was due")
 
 
-def contract(body: Body) -> Callable[[Any], None]:
-    """Make a test of a coroutine: it gets a new journal, which is closed in the end."""
+async def start_run(journal: Journal, run_id: str = "r1") -> Lease:
+    """The lease of a new run that has its first event."""
+    lease = await journal.create(run_id)
+    await journal.append(lease, events(STARTED))
+    return lease
+
+
+def _make_synchronous(body: Callable[[Any, Journal], Awaitable[None]]) -> Callable[[Any], None]:
+    """A test of a coroutine: it gets a new journal, which is closed in the end."""
 
     def test(self: JournalContract) -> None:
         async def run() -> None:
@@ -81,30 +88,34 @@ def contract(body: Body) -> Callable[[Any], None]:
 class JournalContract:
     """The tests that every journal has to pass: derive a test class, and override `make_journal`."""
 
+    def __init_subclass__(cls) -> None:
+        """Make a test for pytest of each coroutine `test_…`."""
+        super().__init_subclass__()
+        for name, body in getmembers(cls, iscoroutinefunction):
+            if name.startswith("test_"):
+                setattr(cls, name, _make_synchronous(body))
+
     async def make_journal(self) -> Journal:
         """A new, empty journal."""
         raise NotImplementedError
 
-    @contract
     async def test_a_new_run_is_empty(self, journal: Journal) -> None:
         lease = await journal.create("r1")
         assert lease.run_id == "r1"
         assert await journal.load("r1") == []
 
-    @contract
     async def test_a_run_without_events_is_not_in_the_list(self, journal: Journal) -> None:
         await journal.create("r0")
-        await journal.append(await journal.create("r1"), events(STARTED))
+        await start_run(journal)
         await journal.create("r2")
         await journal.acquire("r2")
         assert [row.run_id for row in await journal.runs(limit=1)] == ["r1"]
         assert [row.run_id for row in await journal.runs(status="running")] == ["r1"]
 
-    @contract
     async def test_a_run_without_events_is_begun_anew(self, journal: Journal) -> None:
         first = await journal.create("r1")
         await journal.append(first, [], [Artifact(ref="a", body="of the first")])
-        await journal.append(await journal.create("r0"), events(STARTED))
+        await start_run(journal, "r0")
         lease = await journal.acquire("r1")
         second = await journal.create("r1")
         assert first.fence < lease.fence < second.fence
@@ -116,28 +127,23 @@ class JournalContract:
         assert [row.run_id for row in await journal.runs()] == ["r1", "r0"]  # begun last
         await refused(RunExists, journal.create("r1"))
 
-    @contract
     async def test_an_id_is_given_once(self, journal: Journal) -> None:
-        lease = await journal.create("r1")
-        await journal.append(lease, events(STARTED))
+        lease = await start_run(journal)
         error = await refused(RunExists, journal.create("r1"))
         assert "r1" in error.message
         await journal.append(lease, events(note(1), start=1))  # the first owner lost nothing by it
         assert len(await journal.load("r1")) == 2
 
-    @contract
     async def test_a_run_that_has_gone_on_is_left_to_its_worker(self, journal: Journal) -> None:
-        lease = await journal.create("r1")
-        await journal.append(lease, events(STARTED))
+        lease = await start_run(journal)
         for last_seq in (0, 2):
             await refused(FenceLost, journal.acquire("r1", at=last_seq))
         await journal.append(lease, events(note(1), start=1))  # it lost nothing by it
         assert (await journal.acquire("r1", at=2)).fence > lease.fence
         await refused(FenceLost, journal.append(lease, events(note(2), start=2)))
 
-    @contract
     async def test_an_unknown_run_is_named_in_the_error(self, journal: Journal) -> None:
-        await journal.append(await journal.create("r1"), events(STARTED))
+        await start_run(journal)
         assert "nobody" in (await refused(RunNotFound, journal.load("nobody"))).message
         assert "nobody" in (await refused(RunNotFound, journal.acquire("nobody"))).message
         ghost = Lease(run_id="nobody", fence=1)
@@ -145,7 +151,6 @@ class JournalContract:
         assert await journal.artifact("nobody", "a1") is None
         assert [row.run_id for row in await journal.runs()] == ["r1"]
 
-    @contract
     async def test_every_field_of_an_event_comes_back(self, journal: Journal) -> None:
         stored = events(
             STARTED,
@@ -175,7 +180,6 @@ class JournalContract:
         await journal.append(await journal.create("r1"), stored)
         assert await journal.load("r1") == stored
 
-    @contract
     async def test_any_text_comes_back(self, journal: Journal) -> None:
         text = '花拉有几篇帖子？\n"quoted" \\ \t \x00 \x1f \u2028 \U0001f9ea é e\u0301 \'; DROP TABLE run; --'
         started = RunStarted(task=text, agent=AgentSpec(name="统计员"), nonce="n0")
@@ -186,7 +190,6 @@ class JournalContract:
         (row,) = await journal.runs()
         assert (row.run_id, row.task, row.agent) == ("运行-1", text, "统计员")
 
-    @contract
     async def test_order_holds_over_many_appends(self, journal: Journal) -> None:
         lease = await journal.create("r1")
         stored = events(STARTED, *(note(number) for number in range(1, 120)))
@@ -194,7 +197,6 @@ class JournalContract:
             await journal.append(lease, stored[start : start + 7])
         assert await journal.load("r1") == stored
 
-    @contract
     async def test_what_was_loaded_is_the_callers_own(self, journal: Journal) -> None:
         appended = events(STARTED)
         await journal.append(await journal.create("r1"), appended)
@@ -202,7 +204,6 @@ class JournalContract:
         (await journal.load("r1")).clear()
         assert await journal.load("r1") == events(STARTED)
 
-    @contract
     async def test_runs_do_not_mix(self, journal: Journal) -> None:
         first, second = await journal.create("r1"), await journal.create("r2")
         await journal.append(first, events(STARTED, note(1)), [Artifact(ref="a", body="of r1")])
@@ -210,20 +211,16 @@ class JournalContract:
         assert [len(await journal.load(run_id)) for run_id in ("r1", "r2")] == [2, 1]
         assert await journal.artifact("r2", "a") is None
 
-    @contract
     async def test_taking_a_run_raises_its_fence_and_keeps_its_events(self, journal: Journal) -> None:
-        first = await journal.create("r1")
-        await journal.append(first, events(STARTED))
+        first = await start_run(journal)
         second = await journal.acquire("r1")
         third = await journal.acquire("r1")
         assert first.fence < second.fence < third.fence
         await journal.append(third, events(note(1), start=1))
         assert await journal.load("r1") == events(STARTED, note(1))
 
-    @contract
     async def test_a_zombie_writes_nothing(self, journal: Journal) -> None:
-        zombie = await journal.create("r1")
-        await journal.append(zombie, events(STARTED))
+        zombie = await start_run(journal)
         owner = await journal.acquire("r1")
         error = await refused(
             FenceLost, journal.append(zombie, events(Paused(reason="zombie"), start=1), [Artifact(ref="a", body="b")])
@@ -235,19 +232,16 @@ class JournalContract:
         await journal.append(owner, events(note(1), start=1))
         await refused(FenceLost, journal.append(zombie, events(note(2), start=2)))
 
-    @contract
     async def test_a_zombie_with_nothing_to_write_is_told_too(self, journal: Journal) -> None:
         zombie = await journal.create("r1")
         await journal.acquire("r1")
         await refused(FenceLost, journal.append(zombie, []))
 
-    @contract
     async def test_a_lease_from_the_future_is_no_lease(self, journal: Journal) -> None:
         lease = await journal.create("r1")
         forged = Lease(run_id="r1", fence=lease.fence + 1)
         await refused(FenceLost, journal.append(forged, events(STARTED)))
 
-    @contract
     async def test_a_gap_a_repetition_and_disorder_are_refused_whole(self, journal: Journal) -> None:
         lease = await journal.create("r1")
         await refused(IllegalEvent, journal.append(lease, events(STARTED, start=1)))
@@ -263,7 +257,6 @@ class JournalContract:
         await journal.append(lease, events(note(2), start=2))  # the run can still go on
         assert len(await journal.load("r1")) == 3
 
-    @contract
     async def test_an_artifact_is_kept_once_and_never_replaced(self, journal: Journal) -> None:
         lease = await journal.create("r1")
         first, other = Artifact(ref="a", body="first", form="json"), Artifact(ref="b", body="")
@@ -276,24 +269,21 @@ class JournalContract:
         assert await journal.load("r1") == events(STARTED)
         assert (await journal.runs())[0].status == "running"
 
-    @contract
     async def test_a_large_artifact_comes_back_whole(self, journal: Journal) -> None:
         large = Artifact(ref="big", body="汉字 and ASCII 1234\n" * 250_000)  # over 5 MB
         lease = await journal.create("r1")
         await journal.append(lease, events(STARTED), [large])
         assert await journal.artifact("r1", "big") == large
 
-    @contract
     async def test_the_list_starts_with_the_newest_and_ends_at_the_limit(self, journal: Journal) -> None:
         for number in range(12):
-            await journal.append(await journal.create(f"r{number}"), events(STARTED))
+            await start_run(journal, f"r{number}")
         await journal.append(await journal.acquire("r3"), events(note(1), start=1))  # does not make it newer
         newest = [f"r{number}" for number in range(11, -1, -1)]
         assert [row.run_id for row in await journal.runs()] == newest
         assert [row.run_id for row in await journal.runs(limit=3)] == newest[:3]
         assert await journal.runs(limit=0) == []
 
-    @contract
     async def test_the_list_says_what_the_events_say(self, journal: Journal) -> None:
         lease = await journal.create("r1")
         await journal.append(lease, events(STARTED, note(1)))
@@ -308,7 +298,6 @@ class JournalContract:
         )
         assert await journal.runs() == [expected]
 
-    @contract
     async def test_the_status_follows_the_events(self, journal: Journal) -> None:
         lease = await journal.create("r1")
         finished = Finished(status="budget_exceeded", answer=None, reason="tokens", limit="max_tokens")
@@ -328,7 +317,6 @@ class JournalContract:
         await journal.append(lease, events(Resumed(), Paused(reason="p"), start=len(course)))
         assert [row.status for row in await journal.runs()] == ["waiting"]  # the last word counts
 
-    @contract
     async def test_the_list_can_be_of_one_status(self, journal: Journal) -> None:
         for number in range(6):
             done = Finished(status="completed", answer=None, reason="r")
@@ -338,7 +326,6 @@ class JournalContract:
         assert [row.run_id for row in await journal.runs(status="waiting", limit=2)] == ["r4", "r2"]
         assert await journal.runs(status="stopped") == []
 
-    @contract
     async def test_a_run_that_nobody_edited_is_whole_and_its_head_is_that_of_its_events(self, journal: Journal) -> None:
         lease = await journal.create("r1")
         assert (await journal.verify("r1")).head == head_of("r1", [])
@@ -355,7 +342,6 @@ class JournalContract:
         assert (await journal.verify("r1")).head == head_of("r1", events(*course, note(6), note(7)))
         assert "nobody" in (await refused(RunNotFound, journal.verify("nobody"))).message
 
-    @contract
     async def test_the_chain_of_a_run_is_its_own(self, journal: Journal) -> None:
         leases = [await journal.create(f"r{number}") for number in range(3)]
         await asyncio.gather(*(journal.append(lease, events(STARTED, note(1))) for lease in leases))
@@ -363,11 +349,9 @@ class JournalContract:
         assert all(report.whole for report in reports)
         assert len({report.head for report in reports}) == len(reports)
 
-    @contract
     async def test_64_runs_at_once_lose_nothing(self, journal: Journal) -> None:
         async def run(number: int) -> None:
-            lease = await journal.create(f"r{number}")
-            await journal.append(lease, events(STARTED))
+            lease = await start_run(journal, f"r{number}")
             for seq in range(1, 12, 2):
                 await journal.append(lease, events(note(number), note(number), start=seq))
 
@@ -376,7 +360,6 @@ class JournalContract:
             assert await journal.load(f"r{number}") == events(STARTED, *[note(number)] * 12)
         assert len(await journal.runs(limit=100)) == 64
 
-    @contract
     async def test_a_refused_append_does_not_harm_its_neighbours(self, journal: Journal) -> None:
         leases = [await journal.create(f"r{number}") for number in range(8)]
         await journal.acquire("r3")
@@ -388,16 +371,13 @@ class JournalContract:
         counts = [len(await journal.load(f"r{number}")) for number in range(8)]
         assert counts == [1, 1, 1, 0, 1, 0, 1, 1]
 
-    @contract
     async def test_of_two_who_append_the_same_event_one_wins(self, journal: Journal) -> None:
-        lease = await journal.create("r1")
-        await journal.append(lease, events(STARTED))
+        lease = await start_run(journal)
         both = (journal.append(lease, events(note(number), start=1)) for number in (1, 2))
         outcomes = await asyncio.gather(*both, return_exceptions=True)
         assert sorted(type(outcome).__name__ for outcome in outcomes) == ["IllegalEvent", "NoneType"]
         assert len(await journal.load("r1")) == 2
 
-    @contract
     async def test_of_many_who_create_one_id_one_begins_it(self, journal: Journal) -> None:
         async def begin(number: int) -> None:
             await journal.append(await journal.create("r1"), events(STARTED, note(number)))
@@ -407,7 +387,6 @@ class JournalContract:
         assert all(isinstance(outcome, RunExists | FenceLost) for outcome in outcomes if outcome is not None)
         assert await journal.load("r1") == events(STARTED, note(winner))
 
-    @contract
     async def test_of_many_who_create_one_id_at_once_one_lease_is_good(self, journal: Journal) -> None:
         leases = await asyncio.gather(*(journal.create("r1") for _ in range(5)))
         outcomes = await asyncio.gather(
@@ -415,7 +394,6 @@ class JournalContract:
         )
         assert sorted(type(outcome).__name__ for outcome in outcomes) == ["FenceLost"] * 4 + ["NoneType"]
 
-    @contract
     async def test_closing_twice_is_harmless_and_final(self, journal: Journal) -> None:
         lease = await journal.create("r1")
         await journal.close()

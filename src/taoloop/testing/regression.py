@@ -40,12 +40,25 @@ from taoloop.policy import judge
 from taoloop.runtime.after.replay import replay
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.result import Result
+from taoloop.testing.trace_asserts import trace_of
 
 _RUN_FIELDS = (
     *("model", "dialect", "limits", "approved_tiers", "language", "context_tokens"),
     *("source", "workspace", "memory", "tools_from"),
 )
 """What a run was given for itself; all else comes from the agent as it is now."""
+
+_DECIDED: dict[type[Fact], tuple[str, ...]] = {
+    ModelReplied: ("step", "purpose", "decision"),
+    ReplyRejected: ("step", "code"),
+    ActionRequested: ("call_id", "tool", "args", "verdict"),
+    Observed: ("call_id", "ok"),
+    LimitReached: ("limit", "status"),
+    Compacted: ("through_step",),
+    Noted: ("by", "about"),
+    Finished: ("status", "answer", "limit"),
+}
+"""The fields of each kind of fact that are decisions."""
 
 
 def recorded_run(path: Path | str, run_id: str | None = None) -> Trace:
@@ -82,7 +95,7 @@ def assert_same_decisions(recorded: Result | Trace | Path | str, agent: Agent | 
     Raises:
         AssertionError: it does not; names the step and shows what was recorded and what is decided now.
     """
-    trace = recorded_run(recorded) if isinstance(recorded, Path | str) else _trace(recorded)
+    trace = recorded_run(recorded) if isinstance(recorded, Path | str) else trace_of(recorded)
     if trace.started is None:
         raise AssertionError(f"The run {trace.run_id} never began.")
     now = trace if agent is None else _with_agent(trace, trace.started, agent)
@@ -150,10 +163,6 @@ async def _stored(path: Path, run_id: str) -> Trace:
         return Trace(run_id, await journal.load(run_id))
 
 
-def _trace(recorded: Result | Trace) -> Trace:
-    return recorded.trace if isinstance(recorded, Result) else recorded
-
-
 def _with_agent(trace: Trace, started: RunStarted, agent: Agent) -> Trace:
     """The record with the description of the agent of now, as far as a run is not given it for itself."""
     own = started.agent
@@ -168,25 +177,9 @@ def _with_agent(trace: Trace, started: RunStarted, agent: Agent) -> Trace:
 
 def _essence(fact: Fact) -> dict[str, Any]:
     """What is decided in a fact, without its wording and what was measured."""
-    match fact:
-        case ModelReplied():
-            decided: dict[str, Any] = {"step": fact.step, "purpose": fact.purpose, "decision": _plain(fact.decision)}
-        case ReplyRejected():
-            decided = {"step": fact.step, "code": fact.code}
-        case ActionRequested():
-            decided = {"call_id": fact.call_id, "tool": fact.tool, "args": fact.args, "verdict": fact.verdict}
-        case Observed():
-            decided = {"call_id": fact.call_id, "ok": fact.ok, "error": fact.error.code if fact.error else None}
-        case LimitReached():
-            decided = {"limit": fact.limit, "status": fact.status}
-        case Compacted():
-            decided = {"through_step": fact.through_step}
-        case Noted():
-            decided = {"by": fact.by, "about": fact.about}
-        case Finished():
-            decided = {"status": fact.status, "answer": fact.answer, "limit": fact.limit}
-        case _:
-            decided = {}
+    decided = {name: _plain(getattr(fact, name)) for name in _DECIDED.get(type(fact), ())}
+    if isinstance(fact, Observed):
+        decided["error"] = fact.error.code if fact.error else None
     return {"kind": fact.kind, **decided}
 
 

@@ -70,7 +70,7 @@ def violations(ran: Ran) -> list[str]:
     outcome, what may change something was written down before it ran and allowed by a person where the policy asked,
     and there is one end.
     """
-    trace = _trace(ran)
+    trace = trace_of(ran)
     problems: list[str] = []
     known: dict[str, ActionRequested] = {}
     marks: set[tuple[str, str]] = set()
@@ -107,18 +107,19 @@ def explained(ran: Ran) -> Iterator[None]:
 
 def story(ran: Ran) -> str:
     """The run in short: its status, and one line for each thought, action, observation and the end."""
-    trace = _trace(ran)
+    trace = trace_of(ran)
     lines = [_short(str(entry)) for entry in transcript(trace)]
     reason = f": {trace.finished.reason}" if trace.finished is not None else ""
     return "\n".join([f"Run {trace.run_id}, {trace.status}{_short(reason)}", *lines])
 
 
-def _trace(ran: Ran) -> Trace:
+def trace_of(ran: Ran) -> Trace:
+    """The trace of a run."""
     return ran.trace if isinstance(ran, Result) else ran
 
 
 def _all(ran: Ran) -> Sequence[CallView]:
-    return list(_trace(ran).calls.values())
+    return list(trace_of(ran).calls.values())
 
 
 def _has_run(call: CallView) -> bool:

@@ -12,9 +12,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.models.provider_double import (
+from tests.models.provider_answers import (
     Act,
-    ProviderDouble,
     ask,
     asking,
     head,
@@ -45,6 +44,7 @@ from taoloop.models.http.transport import MAX_REPLY_BYTES
 from taoloop.models.openai import OpenAIModel, OpenAIStream
 from taoloop.models.providers import Endpoint
 from taoloop.models.settings import Retry
+from taoloop.testing import HttpDouble
 
 ONCE = Retry(attempts=1)
 KEY = "sk-very-secret-0123456789"
@@ -73,7 +73,7 @@ def failure(api: str, act: Act, *, streamed: bool = False, **fields: Any) -> Mod
     """The error that a call ends with."""
     if streamed:
         fields["on_delta"] = lambda _delta: None
-    with ProviderDouble([act]) as server, pytest.raises(ModelError) as caught:
+    with HttpDouble([act]) as server, pytest.raises(ModelError) as caught:
         ask(model(api, server.url), **fields)
     error = caught.value
     assert len(server.requests) == 1, "nothing is tried again here"
@@ -201,7 +201,7 @@ def test_an_error_under_status_200_is_the_error_that_it_says(
 
 def test_every_status_of_success_has_a_reply() -> None:
     reply = {"choices": [{"message": {"content": "5"}, "finish_reason": "stop"}]}
-    with ProviderDouble([whole(201, b"\xef\xbb\xbf" + json.dumps(reply).encode())]) as server:
+    with HttpDouble([whole(201, b"\xef\xbb\xbf" + json.dumps(reply).encode())]) as server:
         assert ask(model("openai", server.url)).text == "5"
     assert "nothing" in failure("openai", whole(204, b"")).message
 
@@ -209,14 +209,14 @@ def test_every_status_of_success_has_a_reply() -> None:
 def test_numbers_of_tokens_that_cannot_be_are_none() -> None:
     usage = {"prompt_tokens": 10**400, "completion_tokens": True, "prompt_tokens_details": {"cached_tokens": -1}}
     body = {"choices": [{"message": {"content": "5"}}], "usage": usage}
-    with ProviderDouble([whole(200, body)]) as server:
+    with HttpDouble([whole(200, body)]) as server:
         reply = ask(model("openai", server.url))
     assert (reply.usage, reply.cost_usd) == (Usage(), None)
 
 
 def test_headers_as_long_as_gateways_write_them_are_read() -> None:
     body = {"choices": [{"message": {"content": "5"}}]}
-    with ProviderDouble([whole(200, body, {"content-security-policy": "x" * 20_000})]) as server:
+    with HttpDouble([whole(200, body, {"content-security-policy": "x" * 20_000})]) as server:
         assert ask(model("openai", server.url)).text == "5"
 
 
@@ -358,7 +358,7 @@ def test_twenty_megabytes_are_refused_without_being_kept(api: str, announced: bo
 
 def test_a_large_reply_within_the_bound_is_read() -> None:
     text = "x" * (15 * MIB)
-    with ProviderDouble([whole(200, {"choices": [{"message": {"content": text}}]})]) as server:
+    with HttpDouble([whole(200, {"choices": [{"message": {"content": text}}]})]) as server:
         assert ask(model("openai", server.url)).text == text
 
 
@@ -435,7 +435,7 @@ def test_a_call_that_is_cancelled_leaves_nothing_behind(api: str) -> None:
         asked.set()
         silent()(connection)
 
-    with ProviderDouble([act]) as server:
+    with HttpDouble([act]) as server:
         asyncio.run(cancel())
 
 
@@ -455,7 +455,7 @@ async def add(a: int, b: int) -> int:
     ],
 )
 def test_a_run_ends_with_the_reason_in_its_trace(act: Act, text: str) -> None:
-    with ProviderDouble([act] * 3) as server:
+    with HttpDouble([act] * 3) as server:
         env = {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": KEY}
         result = Agent(model="openai:tiny", tools=[add], env=env, retry=ONCE).run_sync("add 2 and 3")
     assert (result.status, result.answer) == ("model_failed", None)
@@ -469,7 +469,7 @@ def test_a_reply_without_a_decision_gets_its_repair_turn(content: str | None) ->
     """S3-26: the repair call uses temperature 0.0."""
     empty = whole(200, {"choices": [{"message": {"content": content}, "finish_reason": "stop"}]})
     answer = whole(200, {"choices": [{"message": {"content": "5"}, "finish_reason": "stop"}]})
-    with ProviderDouble([empty, answer]) as server:
+    with HttpDouble([empty, answer]) as server:
         env = {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": KEY}
         result = Agent(model="openai:tiny", tools=[add], env=env, temperature=0.2).run_sync("add 2 and 3")
     assert (result.status, result.answer) == ("completed", "5")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from tests.models.certificate import make_certificate
-from tests.models.provider_double import asking
+from tests.models.provider_answers import asking
 
 from taoloop import Agent
 from taoloop.errors import MissingExtra, ModelError, ModelUnavailable

@@ -17,6 +17,7 @@ from taoloop.errors import JournalError
 from taoloop.journals.base import Artifact, Lease
 from taoloop.runtime.after.replay import replay
 from taoloop.runtime.result import Result
+from taoloop.testing import HttpDouble
 
 Step = Delta | Callable[[], Awaitable[Any]] | ModelReply
 
@@ -334,7 +335,7 @@ def test_it_is_off_unless_it_is_switched_on_and_the_dialect_is_native(options: d
 
 
 def test_over_a_real_stream_each_read_runs_once() -> None:
-    from tests.models.provider_double import ProviderDouble, events  # noqa: PLC0415  # needs the extra
+    from tests.models.provider_answers import events  # noqa: PLC0415  # needs the extra
     from tests.models.test_openai_stream import STOP, TEXT, USAGE, call, chunk, model  # noqa: PLC0415  # likewise
 
     calls = [
@@ -346,7 +347,7 @@ def test_over_a_real_stream_each_read_runs_once() -> None:
 
     async def work() -> tuple[Result, World]:
         world = World()
-        with ProviderDouble([events([*calls, USAGE]), events([*TEXT, STOP, USAGE])]) as server:
+        with HttpDouble([events([*calls, USAGE]), events([*TEXT, STOP, USAGE])]) as server:
             asked = model(server)
             try:
                 return await Agent(model=asked, tools=world.tools, early_reads=True).run("Look."), world

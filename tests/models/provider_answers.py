@@ -1,4 +1,4 @@
-"""A provider over a real socket that answers every request with the bytes it was told, however wrong they are."""
+"""Answers of a provider for `HttpDouble`, byte by byte and however wrong they are, and requests to it."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ import asyncio
 import json
 import socket
 import struct
-import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.effects import ModelRequest
@@ -21,64 +19,6 @@ from taoloop.models.base import Model
 
 Act = Callable[[socket.socket], None]
 """What to do on a connection once its request is read. Afterwards the connection is closed."""
-
-
-class ProviderDouble:
-    """Does one act per request, in order; `requests` has the JSON bodies, `paths` and `headers` the rest."""
-
-    def __init__(self, acts: Sequence[Act]) -> None:
-        self._acts = list(acts)
-        self.requests: list[dict[str, Any]] = []
-        self.paths: list[str] = []
-        self.headers: list[dict[str, str]] = []
-        self._socket = socket.create_server(("127.0.0.1", 0))
-        self._open: set[socket.socket] = set()
-        self._thread = threading.Thread(target=self._serve, name="provider-double", daemon=True)
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._socket.getsockname()[1]}"
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._socket.shutdown(socket.SHUT_RDWR)
-        self._thread.join()
-        self._socket.close()
-
-    def _serve(self) -> None:
-        """One connection after the other: no act keeps one open."""
-        while True:
-            try:
-                connection, _ = self._socket.accept()
-            except OSError:  # the test is over
-                return
-            with connection:
-                try:
-                    self._answer(connection)
-                except OSError:  # the client has heard enough
-                    continue
-
-    def _answer(self, connection: socket.socket) -> None:
-        data = b""
-        while b"\r\n\r\n" not in data:
-            piece = connection.recv(65536)
-            if not piece:
-                return
-            data += piece
-        head, _, body = data.partition(b"\r\n\r\n")
-        first, *lines = head.decode().split("\r\n")
-        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-        while len(body) < int(headers["content-length"]):
-            body += connection.recv(65536)
-        self.paths.append(first.split(" ")[1])
-        self.headers.append(headers)
-        self.requests.append(json.loads(body))
-        (self._acts.pop(0) if self._acts else whole(500, {"error": {"message": "no act left"}}))(connection)
 
 
 def whole(status: int, body: Any, headers: Mapping[str, str] | None = None) -> Act:
@@ -111,6 +51,7 @@ def reset(pieces: Iterable[bytes] = ()) -> Act:
         for piece in pieces:
             connection.sendall(piece)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        socket.close(connection.detach())  # at once: the server would end the stream in an orderly way first
 
     return act
 
