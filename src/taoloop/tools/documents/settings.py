@@ -12,7 +12,7 @@ from typing import Protocol, runtime_checkable
 
 from taoloop.errors import ConfigError
 from taoloop.tools.workspace.confined_dir import Parts, is_reserved
-from taoloop.tools.workspace.walk import fits
+from taoloop.tools.workspace.workspace import fits
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,32}")
 _COUNT_FIELDS = ("passage_chars", "max_file_bytes", "max_files", "max_pages", "max_memory_bytes")

@@ -1,4 +1,4 @@
-"""Opening files beneath a directory and nowhere else.
+"""Opening and listing files beneath a directory and nowhere else.
 
 `ConfinedDirectory` holds a descriptor of the directory, so that nobody can exchange it; every open goes through the
 kernel's `openat2` (RESOLVE_BENEATH, no symlinks, no magic links, no other mount) or, where there is none,
@@ -15,8 +15,11 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from pathlib import Path
+from typing import Literal
 
 from taoloop.errors import ConfigError, ToolError
 from taoloop.tools.texts import TEXTS
@@ -255,3 +258,59 @@ def _openat2_opener() -> Opener | None:
     except OSError:  # ENOSYS of an old kernel, EPERM of a strict container
         return None
     return opener
+
+
+_MAX_IN_FOLDER = 50_000  # more than any caller looks at, so that a cut is noticed
+
+Kind = Literal["file", "folder", "link", "other"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WalkEntry:
+    """One thing in a folder."""
+
+    parts: Parts
+    """Its path from the root."""
+    kind: Kind
+    """What it is."""
+    size: int
+    """Its size in bytes, 0 for what is not a file."""
+
+    @property
+    def path(self) -> str:
+        """The path with '/', readable also where the name is not UTF-8."""
+        return "/".join(self.parts).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def walk(directory: ConfinedDirectory, parts: Parts, *, deep: bool) -> Iterator[WalkEntry]:
+    """The entries of a folder, sorted; `deep` goes into folders, but never through links."""
+    with directory.folder(parts) as fd:
+        entries = sorted(islice(_scan(fd, parts), _MAX_IN_FOLDER), key=lambda entry: entry.parts)
+    for entry in entries:
+        yield entry
+        if deep and entry.kind == "folder" and len(entry.parts) < _MAX_DEPTH:
+            try:
+                yield from walk(directory, entry.parts, deep=True)
+            except OSError:  # vanished, another file system, no permission: listed, but not entered
+                continue
+
+
+def _scan(fd: int, parts: Parts) -> Iterator[WalkEntry]:
+    with os.scandir(fd) as scandir_entries:
+        for item in scandir_entries:
+            if is_reserved(item.name):
+                continue
+            try:
+                status = item.stat(follow_symlinks=False)
+            except OSError:
+                continue
+            kind = _kind(status.st_mode)
+            yield WalkEntry(parts=(*parts, item.name), kind=kind, size=status.st_size if kind == "file" else 0)
+
+
+def _kind(mode: int) -> Kind:
+    if stat.S_ISREG(mode):
+        return "file"
+    if stat.S_ISDIR(mode):
+        return "folder"
+    return "link" if stat.S_ISLNK(mode) else "other"
