@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import string
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -14,8 +15,10 @@ from tests.chinese import english_in
 
 from taoloop.core.text import TextCatalog
 from taoloop.errors import InvalidArguments, ToolError
+from taoloop.tools.builtin.catalog import builtin_tools
+from taoloop.tools.builtin.lookup import lookup_tool
+from taoloop.tools.builtin.observations import ask_about
 from taoloop.tools.documents import DocumentFolder, locate
-from taoloop.tools.documents.texts import TEXTS as DOCUMENT_TEXTS
 from taoloop.tools.egress import EgressClient
 from taoloop.tools.egress.texts import TEXTS as EGRESS_TEXTS
 from taoloop.tools.function import tool
@@ -25,8 +28,9 @@ from taoloop.tools.openapi import OpenapiSource, openapi_tools
 from taoloop.tools.openapi.texts import TEXTS as OPENAPI_TEXTS
 from taoloop.tools.sql.texts import TEXTS as SQL_TEXTS
 from taoloop.tools.texts import TEXTS as TOOL_TEXTS
+from taoloop.translation import chinese_texts
 
-CATALOGUES = {"documents": DOCUMENT_TEXTS, "egress": EGRESS_TEXTS, "openapi": OPENAPI_TEXTS}
+CATALOGUES = {"egress": EGRESS_TEXTS, "openapi": OPENAPI_TEXTS}
 
 
 def placeholders(text: str) -> set[str]:
@@ -77,6 +81,19 @@ def test_a_chinese_text_takes_no_value_that_the_english_one_does_not(catalogue: 
     own = {name: placeholders(text) - placeholders(texts["en"][name]) for name, text in texts["zh"].items()}
     assert {name: values for name, values in own.items() if values} in ({}, {"bad_pointer": {"pointer"}})
     assert {name for name, text in texts["zh"].items() if english_in(text)} == set()
+
+
+def test_every_chinese_text_is_that_of_an_english_one() -> None:
+    used: set[str] = set()
+    waiting: list[Any] = [vars(catalogue)["_texts"]["en"] for catalogue in (TOOL_TEXTS, SQL_TEXTS)]
+    waiting += [asdict(tool.card) for tool in (*builtin_tools().values(), ask_about, lookup_tool({}))]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            used.add(value)
+        elif isinstance(value, dict | list | tuple):
+            waiting += value.values() if isinstance(value, dict) else value
+    assert chinese_texts("tools").keys() - used == set()
 
 
 @tool(tier="read", purpose="Book.")

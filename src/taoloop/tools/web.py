@@ -19,13 +19,13 @@ from pydantic_core import to_json
 from typing_extensions import TypedDict
 
 from taoloop.core.cards.tool_card import ErrorCard, ExampleCard
-from taoloop.core.text import TextCatalog
-from taoloop.errors import ConfigError, EgressFailed, ToolDefinitionError, ToolError
+from taoloop.errors import ConfigError, EgressFailed, ToolDefinitionError
 from taoloop.tools.egress.client import EgressClient
 from taoloop.tools.egress.response import EgressResponse
 from taoloop.tools.egress.rules import EgressRules, Resolver, resolve_host
 from taoloop.tools.function import function_tool
 from taoloop.tools.isolated_parser import IsolatedParser, ParserKind, ParserTimeoutError, UnreadableFileError
+from taoloop.tools.texts import TEXTS
 from taoloop.tools.tool import Tool, require_name
 from taoloop.tools.toolbox import LoadProblem, LoadResult
 
@@ -47,30 +47,6 @@ _BLOCKING_BYTES = 100_000  # a larger JSON body is parsed in a thread, so that i
 _PARSE_S = 10.0  # time limit for parsing a page; pages of 5 MB take 1 to 5 s
 _PARSE_MEMORY = 1 << 30
 _PARSER_THREADS = ThreadPoolExecutor(4, "taoloop-pages")  # separate: the threads of the loop resolve host names
-_TEXTS = TextCatalog(
-    en={
-        "data": "data",
-        "binary": "{media_type}, not text: {size:,} bytes, in base64.",
-        "cut": "Only the first {max_bytes:,} bytes were read; there is more.",
-        "too_large": "{url} is {media_type} of more than {max_bytes:,} bytes.",
-        "too_large_hint": "Use the URL of a smaller part.",
-        "unreadable": "The response cannot be read as text: {reason}.",
-        "unreadable_timeout": "The response cannot be read as text: parsing it takes more than {seconds:g} s.",
-        "unreadable_hint": "Use another URL; the same one will fail again.",
-        "unreadable_timeout_hint": "Use another URL; the same one will fail again.",
-    },
-    zh={
-        "data": "数据",
-        "binary": "{media_type}，不是文本：{size:,} 字节，以 base64 表示。",
-        "cut": "只读取了前 {max_bytes:,} 字节，后面还有内容。",
-        "too_large": "{url} 的内容（{media_type}）超过 {max_bytes:,} 字节。",
-        "too_large_hint": "请使用只含一部分内容的 URL。",
-        "unreadable": "无法将响应解析为文本：{reason}。",
-        "unreadable_timeout": "无法将响应解析为文本：解析时间超过 {seconds:g} 秒。",
-        "unreadable_hint": "请使用其他 URL；同一个 URL 会再次失败。",
-        "unreadable_timeout_hint": "请使用其他 URL；同一个 URL 会再次失败。",
-    },
-)
 _ERRORS = (
     ErrorCard(code="bad_url", advice="Give a complete URL such as https://example.com/page."),
     ErrorCard(code="egress_refused", advice="Use another URL; this one may not be reached from here."),
@@ -299,12 +275,12 @@ def _parse_float(literal: str) -> float | str:
 
 
 def _add_binary(fetched: Fetched, response: EgressResponse, settings: FetchSettings) -> Fetched:
-    media_type = response.media_type or _TEXTS.run_text("data")
+    media_type = response.media_type or TEXTS.run_text("response_data")
     if response.is_cut:
-        values = {"url": response.url[:200], "media_type": media_type, "max_bytes": settings.max_bytes}
-        raise _TEXTS.run_error(EgressFailed, "too_large", values, code="too_large")
+        values: dict[str, Any] = {"media_type": media_type, "max_bytes": settings.max_bytes}
+        raise TEXTS.error("response_large", "too_large", error_type=EgressFailed, url=response.url[:200], **values)
     fetched["bytes"] = len(response.body)
-    fetched["note"] = _TEXTS.run_text("binary", media_type=media_type, size=len(response.body))
+    fetched["note"] = TEXTS.run_text("response_binary", media_type=media_type, size=len(response.body))
     fetched["base64"] = base64.b64encode(response.body).decode("ascii")
     return fetched
 
@@ -320,7 +296,7 @@ async def _add_text(fetched: Fetched, response: EgressResponse, settings: FetchS
             fetched["title"] = title
     fetched["text"] = plain
     if is_cut:
-        fetched["note"] = _TEXTS.run_text("cut", max_bytes=settings.max_bytes)
+        fetched["note"] = TEXTS.run_text("response_cut", max_bytes=settings.max_bytes)
 
 
 async def _parse_page(response: EgressResponse, settings: FetchSettings, *, kind: ParserKind) -> dict[str, Any]:
@@ -343,9 +319,9 @@ async def _parse_page(response: EgressResponse, settings: FetchSettings, *, kind
     try:
         return await asyncio.get_running_loop().run_in_executor(_PARSER_THREADS, parse)
     except ParserTimeoutError as error:
-        raise _TEXTS.run_error(ToolError, "unreadable_timeout", {"seconds": _PARSE_S}, code="unreadable") from error
+        raise TEXTS.error("unreadable_timeout", "unreadable", seconds=_PARSE_S) from error
     except UnreadableFileError as error:
-        raise _TEXTS.run_error(ToolError, "unreadable", {"reason": error.message}, code="unreadable") from error
+        raise TEXTS.error("unreadable", "unreadable", reason=error.message) from error
 
 
 def _decode_utf8(body: bytes, charset: str, *, is_cut: bool) -> str | None:

@@ -12,7 +12,8 @@ from typing import Any
 from taoloop.core.cards.tool_card import ErrorCard, ExampleCard
 from taoloop.errors import ToolError
 from taoloop.tools.function import tool
-from taoloop.tools.texts import TEXTS, builtin_card_texts
+from taoloop.tools.texts import TEXTS
+from taoloop.translation import chinese_texts
 
 MAX_CHARS = 1_000  # bounds the number of parts too
 MAX_BITS = 4_096  # of any intermediate integer: about 1,233 digits
@@ -67,7 +68,7 @@ _KEYWORD_AFTER_DIGIT = re.compile(r"[0-9_.](?:and|else|for|if|in|is|not|or)\b") 
     idempotent=True,
     max_input_bytes=8 * 1024,
     inline=True,  # every part is bounded: 1,000 characters, 4,096 bits
-    chinese=builtin_card_texts(),
+    chinese=chinese_texts("tools"),
 )
 def calculator(expression: str) -> str:
     """Compute an arithmetic expression of number constants with + - * / ** and parentheses only.

@@ -13,9 +13,10 @@ from taoloop.tools.function import tool
 from taoloop.tools.sandbox.limits import SandboxLimits
 from taoloop.tools.sandbox.process import ProcessResult
 from taoloop.tools.sandbox.sandbox import Sandbox, require_sandbox
-from taoloop.tools.texts import TEXTS, builtin_card_texts
+from taoloop.tools.texts import TEXTS
 from taoloop.tools.tool import Tool
 from taoloop.tools.workspace.workspace import Workspace
+from taoloop.translation import chinese_texts
 
 COMMAND_TOOLS = ("run_python", "run_command")
 
@@ -131,7 +132,7 @@ def _program_tool(
         timeout_s=sandbox.limits.wall_s + _MORE_S,
         egress=sandbox.network,
         reversible=False,
-        chinese={**builtin_card_texts(), purpose: _purpose(function.__name__, sandbox, "zh")},
+        chinese={**chinese_texts("tools"), purpose: _purpose(function.__name__, sandbox, "zh")},
     )(function)
     return program_tool.with_card(roles=dict.fromkeys(program_tool.card.parameters, "target"))
 

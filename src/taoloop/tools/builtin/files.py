@@ -8,9 +8,10 @@ from typing_extensions import TypedDict
 
 from taoloop.core.cards.tool_card import ErrorCard, ExampleCard
 from taoloop.tools.function import tool
-from taoloop.tools.texts import TEXTS, builtin_card_texts
+from taoloop.tools.texts import TEXTS
 from taoloop.tools.tool import Tool, ToolContext  # `tool` reads the annotations
 from taoloop.tools.workspace.workspace import Workspace
+from taoloop.translation import chinese_texts
 
 _REFUSED = ErrorCard(code="path_refused", advice="Use a path inside the workspace, such as notes/a.txt.")
 _NOT_FOUND = ErrorCard(code="not_found", advice="List the files with list_files.")
@@ -109,7 +110,7 @@ def _read_tool(workspace: Workspace) -> Tool:
         errors=(_REFUSED, _NOT_FOUND, _NOT_A_FILE, _TOO_LARGE, _NOT_TEXT, _DENIED, _IO_ERROR),
         examples=(ExampleCard(args={"path": "notes/a.txt"}, output={"ok": True, "content": "Hello\n"}),),
         idempotent=True,
-        chinese=builtin_card_texts(),
+        chinese=chinese_texts("tools"),
     )
     def read_file(path: str) -> FileContent:
         """Read one UTF-8 text file of the workspace, at most 1 MB; nothing binary, no links, nothing outside.
@@ -136,7 +137,7 @@ def _write_tool(workspace: Workspace) -> Tool:
         roles={"path": "target", "content": "content"},
         max_input_bytes=2 * workspace.limits.write_bytes + 4_096,  # as JSON, with what it escapes
         compensation_args=_RESTORED_BY,
-        chinese=builtin_card_texts(),
+        chinese=chinese_texts("tools"),
     )
     def write_file(path: str, content: str, *, context: ToolContext) -> Written:
         """Write one UTF-8 text file of the workspace as a whole, at most 1 MB; what it replaces is kept.
@@ -175,7 +176,7 @@ def _restore_tool(workspace: Workspace) -> Tool:
         roles={"path": "target", "backup": "ref:backup"},
         compensation="restore_file",
         compensation_args=_RESTORED_BY,
-        chinese=builtin_card_texts(),
+        chinese=chinese_texts("tools"),
     )
     def restore_file(path: str, backup: str, *, context: ToolContext) -> Written:
         """Undo one write_file, only if the file was not changed since; a file that was new is taken away.
@@ -204,7 +205,7 @@ def _list_tool(workspace: Workspace) -> Tool:
             ExampleCard(args={"path": "src", "pattern": "**/*.py"}, note="also in the folders below"),
         ),
         idempotent=True,
-        chinese=builtin_card_texts(),
+        chinese=chinese_texts("tools"),
     )
     def list_files(path: str = ".", pattern: str = "*") -> FolderListing:
         """List the files and folders in one folder of the workspace, sorted, with sizes, at most 500 entries.
@@ -241,7 +242,7 @@ def _search_tool(workspace: Workspace) -> Tool:
         ),
         examples=(ExampleCard(args={"text": "TODO", "pattern": "*.py"}),),
         idempotent=True,
-        chinese=builtin_card_texts(),
+        chinese=chinese_texts("tools"),
     )
     def search_files(text: str, path: str = ".", pattern: str = "*") -> Matches:
         """Search the text files of the workspace for an exact text; at most 100 lines, no patterns in it.

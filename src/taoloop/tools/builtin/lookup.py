@@ -12,9 +12,10 @@ from taoloop.core.cards.tool_card import ErrorCard, ExampleCard
 from taoloop.core.search import suggest_names
 from taoloop.errors import ConfigError, ToolError
 from taoloop.tools.function import tool
-from taoloop.tools.texts import TEXTS, builtin_card_texts
+from taoloop.tools.texts import TEXTS
 from taoloop.tools.tool import Tool
 from taoloop.tools.workspace.workspace import Workspace
+from taoloop.translation import chinese_texts
 
 _MAX_TABLE_BYTES = 16 * 1024 * 1024
 _MAX_DEPTH = 100
@@ -42,7 +43,7 @@ def lookup_tool(table: Mapping[str, Any] | str | Path) -> Tool:
         avoid_when="The key is unknown or the task asks for a search by meaning; it does not change values.",
         errors=(_MISSING_KEY,),
         examples=(ExampleCard(args=_EXAMPLE, output=8),),
-        chinese=builtin_card_texts(),
+        chinese=chinese_texts("tools"),
     )
     def lookup(key: str) -> Any:
         """Look up the value of one key in the table; only exact keys are found.
@@ -69,7 +70,7 @@ def workspace_lookup_tool(workspace: Workspace) -> Tool:
             ErrorCard(code="not_found", advice="List the files with list_files."),
         ),
         examples=(ExampleCard(args={**_EXAMPLE, "table": "blog.json"}, output=8),),
-        chinese=builtin_card_texts(),
+        chinese=chinese_texts("tools"),
     )
     def lookup(key: str, table: str) -> Any:
         """Look up the value of one key in a JSON or YAML file of the workspace; only exact keys are found.

@@ -16,8 +16,9 @@ from pydantic import Field
 from taoloop.core.cards.tool_card import ErrorCard, ExampleCard
 from taoloop.core.words import TOKENIZER, index_terms, query_terms
 from taoloop.tools.function import tool
-from taoloop.tools.texts import TEXTS, builtin_card_texts
+from taoloop.tools.texts import TEXTS
 from taoloop.tools.tool import Tool, ToolContext
+from taoloop.translation import chinese_texts
 
 MAX_TEXT_CHARS = 4_000
 MAX_TOPIC_CHARS = 100
@@ -214,7 +215,7 @@ def _remember_tool(opened: Callable[[], Notes], now: Callable[[], float]) -> Too
         egress=False,
         roles={"text": "content", "topic": "minor"},
         reversible=False,
-        chinese=builtin_card_texts(),
+        chinese=chinese_texts("tools"),
     )
     def remember(
         text: Annotated[str, Field(min_length=1, max_length=MAX_TEXT_CHARS)],
@@ -247,7 +248,7 @@ def _recall_tool(opened: Callable[[], Notes]) -> Tool:
         ),
         examples=(ExampleCard(args={"query": "tea or coffee", "limit": 3}),),
         max_preview_chars=20_000,
-        chinese=builtin_card_texts(),
+        chinese=chinese_texts("tools"),
     )
     def recall(
         query: Annotated[str, Field(min_length=1, max_length=1_000)],

@@ -15,8 +15,9 @@ from taoloop.core.cards.tool_card import ErrorCard, ExampleCard
 from taoloop.core.handles import READER
 from taoloop.core.search import PointerError, find_text, resolve_json_pointer
 from taoloop.tools.function import tool
-from taoloop.tools.texts import TEXTS, builtin_card_texts
+from taoloop.tools.texts import TEXTS
 from taoloop.tools.tool import ToolContext  # `tool` reads the annotations
+from taoloop.translation import chinese_texts
 
 MAX_CHARS = 8_000
 _MAX_MATCHES = 20
@@ -40,7 +41,7 @@ _MAX_MATCHES = 20
     ),
     idempotent=True,
     max_preview_chars=MAX_CHARS + 500,  # a page is never cut again
-    chinese=builtin_card_texts(),
+    chinese=chinese_texts("tools"),
 )
 async def read_observation(
     artifact: str,
@@ -138,7 +139,7 @@ Choices = Annotated[list[Annotated[str, Field(min_length=1, max_length=80)]], Fi
     roles={"handles": "minor", "question": "content", "answer": "minor"},
     idempotent=True,
     timeout_s=120.0,
-    chinese=builtin_card_texts(),
+    chinese=chinese_texts("tools"),
 )
 async def ask_about(
     handles: Annotated[list[str], Field(min_length=1, max_length=_MAX_HANDLES)],

@@ -11,8 +11,9 @@ from zoneinfo import ZoneInfo
 from taoloop.core.cards.tool_card import ErrorCard, ExampleCard
 from taoloop.core.search import suggest_names
 from taoloop.tools.function import tool
-from taoloop.tools.texts import TEXTS, builtin_card_texts
+from taoloop.tools.texts import TEXTS
 from taoloop.tools.tool import Tool
+from taoloop.translation import chinese_texts
 
 _CITIES = {
     "上海": "Asia/Shanghai", "北京": "Asia/Shanghai", "中国": "Asia/Shanghai", "深圳": "Asia/Shanghai",
@@ -50,7 +51,7 @@ def time_now_tool(now: Callable[[], datetime] = system_clock) -> Tool:
             ExampleCard(args={"zone": "Asia/Shanghai"}, output="2025-06-01T09:30:00+08:00"),
             ExampleCard(args={}, note="the local time"),
         ),
-        chinese=builtin_card_texts(),
+        chinese=chinese_texts("tools"),
     )
     def time_now(zone: str | None = None) -> str:
         """Tell the present time, only as ISO 8601 with offset, in one IANA zone or as local time.

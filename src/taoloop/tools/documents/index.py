@@ -13,12 +13,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from taoloop.core.words import TOKENIZER, index_terms
 from taoloop.errors import ToolError
 from taoloop.tools.documents.readers import READER_VERSION, ParsedDocument, ParsedPassage
 from taoloop.tools.documents.settings import DocumentFolder, printable_path
-from taoloop.tools.documents.texts import TEXTS
+from taoloop.tools.texts import TEXTS
 
 BUSY_TIMEOUT_S = 10.0
 
@@ -175,22 +176,28 @@ class Index:
             raise self._refusal("other_folder", folder=folder)
         return kind == _APPLICATION_ID
 
-    def _refusal(self, problem: str, **values: str) -> ToolError:
-        return TEXTS.run_error(ToolError, problem, {"index": self._path_text, **values}, code="documents_unusable")
+    def _refusal(self, problem: str, **values: Any) -> ToolError:
+        return TEXTS.error(problem, "documents_unusable", index=self._path_text, **values)
 
     def _unusable_error(self, error: Exception) -> ToolError:
         reason = printable_path(str(error))
         is_locked = "locked" in reason
         if "fts5" in reason:
-            hint = "no_fts5_hint"
+            hint = "no_fts5"
         elif is_locked:
             hint = "locked_hint"
         elif any(word in reason for word in ("not a database", "malformed", "corrupt", "no such table")):
             hint = "damaged_hint"
         else:
-            hint = "unusable_hint"
-        attributes = {"code": "documents_unusable", "retryable": is_locked, "hint": TEXTS.run_text(hint)}
-        return TEXTS.run_error(ToolError, "unusable", {"index": self._path_text, "reason": reason}, **attributes)
+            hint = "index_unusable_hint"
+        return TEXTS.error(
+            "index_unusable",
+            "documents_unusable",
+            retryable=is_locked,
+            hint=TEXTS.run_text(hint),
+            index=self._path_text,
+            reason=reason,
+        )
 
 
 def replace_file(database: sqlite3.Connection, file: IndexedFile, document: ParsedDocument | None) -> bool:

@@ -22,9 +22,9 @@ from taoloop.tools.documents.index_update import update_index
 from taoloop.tools.documents.readers import ID_LENGTH, read_document
 from taoloop.tools.documents.search import PassageSearch
 from taoloop.tools.documents.settings import DocumentFolder, printable_path
-from taoloop.tools.documents.texts import TEXTS
 from taoloop.tools.function import tool
 from taoloop.tools.isolated_parser import IsolatedParser, UnreadableFileError
+from taoloop.tools.texts import TEXTS
 from taoloop.tools.tool import Tool
 from taoloop.tools.toolbox import LoadProblem, LoadResult
 from taoloop.tools.workspace.confined_dir import ConfinedDirectory
@@ -91,10 +91,10 @@ def locate(folder: DocumentFolder, citation: str) -> CitedPassage:
         with IsolatedParser(folder.max_file_s, folder.max_memory_bytes) as parser:
             document = read_document(indexed.file, data, folder, parser)
     except FileNotFoundError:
-        raise _citation_error("file_gone", "document_changed", file=indexed.file) from None
+        raise TEXTS.error("file_gone", "document_changed", file=indexed.file) from None
     except (OSError, UnreadableFileError) as error:
         reason = error.message if isinstance(error, UnreadableFileError) else str(error.strerror or error)
-        raise _citation_error("file_unreadable", "document_unreadable", file=indexed.file, reason=reason) from error
+        raise TEXTS.error("file_unreadable", "document_unreadable", file=indexed.file, reason=reason) from error
     finally:
         directory.close()
     for passage in document.passages:
@@ -110,7 +110,7 @@ def locate(folder: DocumentFolder, citation: str) -> CitedPassage:
                 encoding=document.encoding,
                 text=passage.text,
             )
-    raise _citation_error("file_changed", "document_changed", file=indexed.file)
+    raise TEXTS.error("file_changed", "document_changed", file=indexed.file)
 
 
 def indexed_passage(index: Index, citation: str) -> IndexedPassage:
@@ -125,11 +125,7 @@ def indexed_passage(index: Index, citation: str) -> IndexedPassage:
             matches = find_passages(database, "WHERE passage.id = ?", (match[1].lower(),))
         if matches:
             return matches[0]
-    raise _citation_error("no_passage", "no_passage", citation=citation[:60])
-
-
-def _citation_error(problem: str, code: str, **values: str) -> ToolError:
-    return TEXTS.run_error(ToolError, problem, values, code=code)
+    raise TEXTS.error("no_passage", "no_passage", citation=citation[:60])
 
 
 class Passage(TypedDict):
@@ -212,7 +208,7 @@ class DocumentSearch:
                 (cited.file, cited.ordinal - around, cited.ordinal + around),
             )
         if not self._includes(cited):
-            raise _citation_error("no_passage", "no_passage", citation=citation[:60])
+            raise TEXTS.error("no_passage", "no_passage", citation=citation[:60])
         return [_passage_output(passage) for passage in neighbours]
 
 
