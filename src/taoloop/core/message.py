@@ -14,6 +14,9 @@ Purpose = Literal["decide", "repair", "close", "compact", "pin", "read"]
 of what the prompt can no longer hold, for what the task calls for, before anything untrusted is seen, or to read
 observations on behalf of a model that must not."""
 
+SIDE_PURPOSES: tuple[Purpose, ...] = ("compact", "pin", "read")
+"""The purposes of side questions: asked outside the conversation, and not for a decision."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCallText:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,6 +34,8 @@ def suggest_names(approximate: str, known: Iterable[str], *, at_most: int = 5) -
     folded = approximate.casefold()
     if folded in known_names:
         return (known_names[folded],)
+    import difflib  # noqa: PLC0415  # few names are misspelt
+
     suggestions: dict[str, None] = {}
     for close in difflib.get_close_matches(folded, list(known_names), n=at_most, cutoff=0.6):
         suggestions[known_names[close]] = None

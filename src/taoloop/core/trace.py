@@ -286,9 +286,8 @@ class Trace:
         exact = not isinstance(fact, ApprovalGiven) or fact.args is not None or fact.digest == call.requested.digest
         if not exact:
             raise IllegalEvent(f"Run {self.run_id}: an approval of another call than {fact.call_id}.")
-        call.approval = (
-            fact  # a paused run stays paused until it is resumed: other calls may wait, and no process is running
-        )
+        # a paused run stays paused until it is resumed: other calls may wait, and no process is running
+        call.approval = fact
 
     def _action_started(self, fact: ActionStarted, at: float) -> None:
         call = self.pending.get(fact.call_id)

@@ -29,7 +29,7 @@ from taoloop.core.events import (
     Resumed,
     RunStarted,
 )
-from taoloop.core.message import Message
+from taoloop.core.message import SIDE_PURPOSES, Message
 from taoloop.core.preview import preview
 from taoloop.core.text import estimate_tokens, message_tokens
 from taoloop.core.texts import limit_text
@@ -52,7 +52,6 @@ OLD_OBSERVATION_CHARS = 400
 """What a compaction leaves of an old observation."""
 
 _NO_AGENT = AgentSpec()  # until the run has begun
-_SIDE_PURPOSES = ("compact", "pin", "read")  # what was asked beside the conversation
 _WORTH_CUTTING_CHARS = 200  # a cut comes with a note of about this length
 _LEAST_RATIO, _MOST_RATIO = 0.5, 3.0  # how far a provider's count may change our estimate of the rest
 
@@ -248,7 +247,7 @@ class Conversation:
         self.messages.append(Message(role="user", content=task_prompt(agent.prompts, agent.dialect, fact.task)))
 
     def _add_reply(self, fact: ModelReplied) -> None:
-        if fact.purpose in _SIDE_PURPOSES:
+        if fact.purpose in SIDE_PURPOSES:
             return
         if fact.usage.input_tokens > 0 and fact.purpose != "close":  # there no tools were on offer
             self._provider_count = len(self.messages), fact.usage.input_tokens

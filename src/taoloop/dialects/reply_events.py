@@ -9,7 +9,7 @@ from typing import Any
 from taoloop.core.decision import Answer, AnswerCheck, Problem
 from taoloop.core.effects import CallModel, ModelRequest
 from taoloop.core.events import Fact, ReplyRejected, new_model_replied
-from taoloop.core.message import ModelReply, Usage
+from taoloop.core.message import SIDE_PURPOSES, ModelReply, Usage
 from taoloop.core.text import replace_surrogates
 from taoloop.dialects import get_dialect
 from taoloop.dialects.parsing.cleanup import is_truncated
@@ -34,7 +34,7 @@ def reply_to_events(
     text = replace_surrogates(reply.text)
     if text is not reply.text:
         reply = replace(reply, text=text)
-    if request.purpose in ("compact", "pin", "read"):
+    if request.purpose in SIDE_PURPOSES:
         decision = None
     else:
         structured = check is not None and request.trace.agent.output_schema is not None

@@ -9,7 +9,7 @@ from typing import Any
 
 from taoloop.core.effects import ModelRequest
 from taoloop.core.events import Fact, ModelErred, ModelReplied, RunStarted
-from taoloop.core.message import ModelReply
+from taoloop.core.message import SIDE_PURPOSES, ModelReply
 from taoloop.core.stored_events import fact_of_record
 from taoloop.errors import ConfigError, JournalCorrupt, ModelContextOverflow, ModelError, ReplayDiverged
 from taoloop.translation import Translator, mark
@@ -97,7 +97,7 @@ class ReplayModel:
                 f"The recorded run has {len(self._replies)} replies; this run asked for one more ({request.purpose})."
             )
         recorded = self._replies[turn]
-        if recorded.purpose != request.purpose and {recorded.purpose, request.purpose} & {"compact", "pin", "read"}:
+        if recorded.purpose != request.purpose and {recorded.purpose, request.purpose} & {*SIDE_PURPOSES}:
             raise ReplayDiverged(
                 f"The recorded run was asked for {recorded.purpose!r} here, this one for {request.purpose!r}.",
                 hint="Give the agent the same context_tokens and policy as the recorded one.",

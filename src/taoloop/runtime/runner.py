@@ -16,7 +16,7 @@ from taoloop.core.decision import AnswerCheck, Call, call_digest
 from taoloop.core.effects import AskPerson, CallModel, Effect, Finish, ProbeCalls, Record, RequestCalls, RunTools
 from taoloop.core.events import ActionStarted, ApprovalGiven, Event, Fact, Fault, Finished, InDoubt, Paused, Verdict
 from taoloop.core.handles import READER
-from taoloop.core.message import Delta
+from taoloop.core.message import SIDE_PURPOSES, Delta
 from taoloop.core.redaction.redactor import Redactor, contains_redaction
 from taoloop.core.text import RUN_LANGUAGE
 from taoloop.core.texts import end_message
@@ -202,16 +202,14 @@ class Runner:
                 if self._deltas is not None:
                     self._deltas.end()
                 fanout.close()
-        if (
-            self._early is not None and fanout is not None
-        ):  # a summary or another side question leaves the reads running
+        if self._early is not None and fanout is not None:  # a side question leaves the reads running
             facts = [*self._early.reconcile(facts), *facts]
         for fact in facts:
             self.note(fact)
 
     def _delta_fanout(self, effect: CallModel) -> DeltaFanout | None:
         """What receives the reply while it is being written; None for a side question."""
-        if effect.request.purpose in ("compact", "pin"):
+        if effect.request.purpose in SIDE_PURPOSES:
             return None
         listeners = [] if self._on_delta is None else [self._on_delta]
         if listeners and self._redactor is not None:

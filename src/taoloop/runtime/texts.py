@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from taoloop.core.handles import TOO_LONG, UNKNOWN_HANDLE
-from taoloop.core.text import RUN_LANGUAGE, TextCatalog
+from taoloop.core.text import TextCatalog
 
 TEXTS = TextCatalog(
     en={
@@ -176,8 +176,3 @@ TEXTS = TextCatalog(
         "undo_redacted": "可用 {tool} 撤销，但其参数中的敏感信息没有记录",
     },
 )
-
-
-def run_text(name: str, /, **values: object) -> str:
-    """The text called `name` in the language of the run that the current code works for; in English outside a run."""
-    return TEXTS.text(RUN_LANGUAGE.get(), name, **values)

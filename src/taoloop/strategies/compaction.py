@@ -23,14 +23,8 @@ FULL_SHARE = 0.85
 
 _TARGET_SHARE = 0.5  # of what was allowed: a compaction makes the prefix cache useless, so it must last
 _MAX_REMAINING_SHARE = 0.9  # a prompt that would not get shorter than this part of itself is left alone
-_STAGES = (
-    (3, False),
-    (1, False),
-    (3, True),
-    (1, True),
-    (0, False),
-    (0, True),
-)  # newest steps left whole; summary or not
+# newest steps left whole, and whether the others are summarised
+_STAGES = ((3, False), (1, False), (3, True), (1, True), (0, False), (0, True))
 _MIN_SUMMARY_TOKENS, _MAX_SUMMARY_TOKENS = 150, 2_000  # tokens
 _CHARS_PER_TOKEN = 4
 _WORDS_PER_TOKEN = {"en": 0.6, "zh": 0.9}  # Chinese is counted in characters

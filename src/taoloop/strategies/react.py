@@ -34,7 +34,7 @@ from taoloop.core.events import (
     Noted,
     Observed,
 )
-from taoloop.core.message import Message, Purpose
+from taoloop.core.message import SIDE_PURPOSES, Message, Purpose
 from taoloop.core.texts import end_message
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import TIMEOUT, CallView
@@ -49,8 +49,7 @@ from taoloop.strategies.in_doubt import Unresolved, plan_unresolved_calls
 from taoloop.strategies.termination import exceeded_limit, exceeded_step_limit, limit_finish, model_failed, remaining_s
 from taoloop.strategies.texts import TEXTS, preapproval_note
 
-_SIDE_PURPOSES = ("compact", "pin")  # asked outside the conversation, and not for a decision
-_WITHOUT_TOOLS = ("close", *_SIDE_PURPOSES)
+_WITHOUT_TOOLS = ("close", *SIDE_PURPOSES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,7 +179,7 @@ class LoopStrategy:
         dialect = get_dialect(agent.dialect)
         offered = agent.tools if self.acts and purpose not in _WITHOUT_TOOLS else ()
         schema = None
-        if purpose not in _SIDE_PURPOSES:
+        if purpose not in SIDE_PURPOSES:
             schema = reply_schema(dialect, offered, agent.output_schema, reasons=self.reasons)
         request = new_model_request(
             task=trace.task,
@@ -194,7 +193,7 @@ class LoopStrategy:
             temperature=0.0 if purpose == "repair" else agent.temperature,
             top_p=None if purpose == "repair" else agent.top_p,
             max_output_tokens=agent.max_output_tokens,
-            stop=dialect.stop if purpose not in _SIDE_PURPOSES else (),
+            stop=dialect.stop if purpose not in SIDE_PURPOSES else (),
             timeout_s=agent.model_timeout_s if purpose == "close" else remaining_s(trace, agent.model_timeout_s),
             reply_schema=schema,
         )

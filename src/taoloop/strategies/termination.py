@@ -7,6 +7,7 @@ import math
 from taoloop.core.decision import cited_ids
 from taoloop.core.effects import CallModel
 from taoloop.core.events import Fact, Finished, LimitReached, ModelErred, Status
+from taoloop.core.message import SIDE_PURPOSES
 from taoloop.core.texts import end_message, limit_text
 from taoloop.core.trace import Trace
 from taoloop.errors import ModelContextOverflow, ModelError, ModelTimeout
@@ -138,6 +139,6 @@ def on_model_error(trace: Trace, effect: CallModel, error: Exception) -> Fact:
         reached = time_limit(trace, trace.agent.model_timeout_s)
         if reached is not None:
             return reached
-    if purpose in ("compact", "pin") or isinstance(error, ModelContextOverflow):
+    if purpose in SIDE_PURPOSES or isinstance(error, ModelContextOverflow):
         return ModelErred(step=effect.step, purpose=purpose, code=code, message=str(error))
     return model_failed(trace, str(error), code)

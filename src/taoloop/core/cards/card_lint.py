@@ -27,9 +27,8 @@ _VERB_GROUPS: dict[str, tuple[str, str]] = {
     ),
 }
 _CHANGING_GROUPS = ("write", "delete", "send")
-_AMBIGUOUS = frozenset(
-    ("set", "add", "order", "post", "book", "load", "move", "look", "email")
-)  # names may mean a noun
+# in names they may be nouns
+_AMBIGUOUS = frozenset(("set", "add", "order", "post", "book", "load", "move", "look", "email"))
 _GROUP_OF_VERB = {verb: group for group, (verbs, _) in _VERB_GROUPS.items() for verb in verbs.split()}
 _GROUP_OF_CHINESE_VERB = {verb: group for group, (_, verbs) in _VERB_GROUPS.items() for verb in verbs.split("|")}
 _CLAUSE = re.compile(

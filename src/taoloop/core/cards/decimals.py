@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from taoloop.core.search import PointerError, resolve_json_pointer
 from taoloop.core.text import lazy_pattern
 
 _MAX_OBJECTS = 200  # positions in a reply at which an object may begin
@@ -84,25 +85,17 @@ def carry_over_literals(literals: Mapping[str, str], before: Any, after: Any) ->
     return {
         pointer: text
         for pointer, text in literals.items()
-        if _is_literal_of(text, _value_at(before, pointer)) and _is_literal_of(text, _value_at(after, pointer))
+        if _is_literal_at(pointer, text, before) and _is_literal_at(pointer, text, after)
     }
 
 
-def _is_literal_of(text: str, number: Any) -> bool:
-    """Whether a text is a decimal with exactly this value; the sign of a zero counts."""
+def _is_literal_at(pointer: str, text: str, value: Any) -> bool:
+    """Whether a text is a decimal with exactly the value at a JSON pointer; the sign of a zero counts."""
+    try:
+        number = resolve_json_pointer(value, pointer)
+    except PointerError:
+        return False
     return isinstance(number, float) and _DECIMAL.fullmatch(text) is not None and repr(float(text)) == repr(number)
-
-
-def _value_at(value: Any, pointer: str) -> Any:
-    for step in pointer.split("/")[1:]:
-        key = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(value, Mapping):
-            value = value.get(key)
-        elif isinstance(value, list | tuple) and key.isdecimal() and int(key) < len(value):
-            value = value[int(key)]
-        else:
-            return None
-    return value
 
 
 def _collect(value: Any, args: Any, pointer: str, literals: dict[str, str]) -> None:

@@ -129,43 +129,34 @@ class ToolCard:
         Raises:
             ToolDefinitionError: names the field and what it must be.
         """
-        if self.tier is not None and self.tier not in TIERS:
-            raise ToolDefinitionError(
-                f"The tool {self.name!r} has the tier {self.tier!r}.", hint=f"Tiers are: {', '.join(TIERS)}."
-            )
-        if self.approval not in (None, "required"):
-            raise ToolDefinitionError(
-                f"The tool {self.name!r} has approval = {self.approval!r}.",
-                hint="It is `required`, or omitted if the policy decides which calls a person is asked about.",
-            )
+        self._require(self.tier is None or self.tier in TIERS, "tier", f"Tiers are: {', '.join(TIERS)}.")
+        omitted = "It is `required`, or omitted if the policy decides which calls a person is asked about."
+        self._require(self.approval in (None, "required"), "approval", omitted)
         for name in ("timeout_s", "max_input_bytes", "max_preview_chars"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
-                raise ToolDefinitionError(
-                    f"The tool {self.name!r} has {name} = {value!r}.", hint="It must be a number above 0."
-                )
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            self._require(is_number and value > 0, name, "It must be a number above 0.")
         if self.roles or self.egress is not None:
             self._check_roles()
         if self.ids:
             self._check_ids()
 
+    def _require(self, holds: bool, name: str, hint: str) -> None:
+        if not holds:
+            raise ToolDefinitionError(f"The tool {self.name!r} has {name} = {getattr(self, name)!r}.", hint=hint)
+
     def _check_ids(self) -> None:
         ids: object = self.ids
         kinds = list(ids.items()) if isinstance(ids, Mapping) else [(ids, None)]
+        hint = 'Give a mapping from fields of its output to kinds of ids, such as {"id": "file"}.'
         for name, kind in kinds:
-            if not (isinstance(name, str) and name and isinstance(kind, str) and kind and not kind.startswith("ref:")):
-                raise ToolDefinitionError(
-                    f"The tool {self.name!r} has ids = {ids!r}.",
-                    hint='Give a mapping from fields of its output to kinds of ids, such as {"id": "file"}.',
-                )
+            are_texts = isinstance(name, str) and name and isinstance(kind, str) and kind
+            self._require(bool(are_texts) and not str(kind).startswith("ref:"), "ids", hint)
 
     def _check_roles(self) -> None:
         known, roles = self.parameters, cast("object", self.roles)
-        if not isinstance(roles, Mapping):
-            raise ToolDefinitionError(
-                f"The tool {self.name!r} has roles = {roles!r}.",
-                hint='Give a mapping from its arguments to their roles, such as {"to": "target"}.',
-            )
+        hint = 'Give a mapping from its arguments to their roles, such as {"to": "target"}.'
+        self._require(isinstance(roles, Mapping), "roles", hint)
         for name, role in self.roles.items():
             if name not in known:
                 raise ToolDefinitionError(
@@ -178,14 +169,9 @@ class ToolCard:
                     hint=f"Roles are: {', '.join(ROLES)}, or ref:KIND such as ref:file.",
                 )
         egress: object = self.egress
-        names = egress if isinstance(egress, tuple) else ()
-        if not isinstance(egress, bool | tuple | None) or any(
-            not isinstance(name, str) or name not in known for name in names
-        ):
-            raise ToolDefinitionError(
-                f"The tool {self.name!r} has egress = {egress!r}.",
-                hint="Give True, False, or a tuple of those of its arguments that send data out.",
-            )
+        are_known = isinstance(egress, tuple) and all(isinstance(name, str) and name in known for name in egress)
+        hint = "Give True, False, or a tuple of those of its arguments that send data out."
+        self._require(are_known or isinstance(egress, bool | None), "egress", hint)
 
     def translated(self, texts: Mapping[str, str]) -> ToolCard:
         """The card with each of its texts that `texts` has replaced by what `texts` gives for it.

@@ -101,7 +101,7 @@ class Redactor:
         """Look for these forms of known secrets: the longest first, because it may contain a shorter one."""
         self._labels_by_form = tuple(sorted(labels_by_form.items(), key=lambda pair: -len(pair[0])))
         self._forms = tuple(form for form, _ in self._labels_by_form)
-        self._multi_word = _multi_word_forms(self._forms)
+        self._multi_word = tuple(form for form in self._forms if len(form) > MAX_WORD_CHARS or not _is_one_word(form))
         self._min_chars = min([_MIN_PATTERN_CHARS if self._patterns else MIN_SECRET_CHARS, *map(len, self._forms)])
 
     def __bool__(self) -> bool:
@@ -110,11 +110,9 @@ class Redactor:
 
     def merged_with(self, other: Redactor | None) -> Redactor:
         """A redactor that knows the secrets of both."""
-        if (
-            other is None
-            or other is self
-            or (set(other._labels_by_form) <= set(self._labels_by_form) and self._patterns)
-        ):
+        if other is None or other is self:
+            return self
+        if self._patterns and set(other._labels_by_form) <= set(self._labels_by_form):
             return self
         merged = Redactor(patterns=self._patterns or other._patterns)
         merged._set_forms(dict(other._labels_by_form + self._labels_by_form))
@@ -188,11 +186,7 @@ class Redactor:
         if not self.may_hold("\n".join(parts)):
             return fact
         redacted = cast("F", self._object(fact))
-        if (
-            isinstance(redacted, ActionRequested)
-            and isinstance(fact, ActionRequested)
-            and redacted.args is not fact.args
-        ):
+        if isinstance(redacted, ActionRequested) and redacted.args is not cast("ActionRequested", fact).args:
             # else a replay, which has only what was stored, would make another digest
             redacted = cast("F", dataclasses.replace(redacted, digest=call_digest(redacted.tool, redacted.args)))
         return redacted
@@ -218,24 +212,15 @@ class Redactor:
 
     def _run_started(self, fact: RunStarted) -> RunStarted:
         """The start of a run. Its agent is most of it, and the same for run after run."""
-        spec = self._redact_once(fact.agent, self._agent_spec)
-        changes: dict[str, Any] = {} if spec is fact.agent else {"agent": spec}
-        for name in ("task", "history", "trusted"):
-            if (new := self._object(getattr(fact, name))) is not getattr(fact, name):
-                changes[name] = new
-        return dataclasses.replace(fact, **changes) if changes else fact
+        changes = {name: self._object(getattr(fact, name)) for name in ("task", "history", "trusted")}
+        return _with_changes(fact, {"agent": self._redact_once(fact.agent, self._agent_spec), **changes})
 
     def _agent_spec(self, spec: AgentSpec) -> AgentSpec:
         """An agent's description. Runs may have descriptions of their own, but share cards and prompts."""
-        tools = tuple(self._redact_once(card, self._object) for card in spec.tools)
-        same = all(new is old for new, old in zip(tools, spec.tools, strict=True))
-        changes: dict[str, Any] = {} if same else {"tools": tools}
-        for name in ("instructions", "output_schema"):
-            if (new := self._object(getattr(spec, name))) is not getattr(spec, name):
-                changes[name] = new
-        if (prompts := self._redact_once(spec.prompts, self._object)) is not spec.prompts:
-            changes["prompts"] = prompts
-        return dataclasses.replace(spec, **changes) if changes else spec
+        tools = _with_items(spec.tools, [self._redact_once(card, self._object) for card in spec.tools])
+        changes = {name: self._object(getattr(spec, name)) for name in ("instructions", "output_schema")}
+        prompts = self._redact_once(spec.prompts, self._object)
+        return _with_changes(spec, {"tools": tools, "prompts": prompts, **changes})
 
     def _redact_once(self, value: T, look: Callable[[T], T]) -> T:
         """The result of `look` for something that many runs share: each object is examined only once."""
@@ -269,9 +254,7 @@ class Redactor:
                 kind = (secret_name_strength(value[0]) if self._patterns else "") or kind  # a header as a pair
                 second = self._value(value[1], kind, value[0])
                 return value if second is value[1] else type(value)((value[0], second))
-            items = [self._value(item, kind, name) for item in value]
-            changed = any(new is not old for new, old in zip(items, value, strict=True))
-            return (tuple(items) if isinstance(value, tuple) else items) if changed else value
+            return _with_items(value, [self._value(item, kind, name) for item in value])
         if isinstance(value, int | float) and not isinstance(value, bool):
             return self._number(value, kind, name)
         return value
@@ -315,24 +298,24 @@ class Redactor:
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, tuple):
-            items = tuple(self._object(item) for item in value)
-            return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
+            return _with_items(value, [self._object(item) for item in value])
         if isinstance(value, Mapping | list):
             return self.value(value)
         names = _fields(type(value))  # type: ignore[arg-type]  # a class can be hashed
-        changes = {}
-        for name in names:
-            old = getattr(value, name)
-            if (new := self._object(old)) is not old:
-                changes[name] = new
-        return dataclasses.replace(value, **changes) if changes else value
+        return _with_changes(value, {name: self._object(getattr(value, name)) for name in names})
 
 
-def _multi_word_forms(forms: Iterable[str]) -> tuple[str, ...]:
-    """The secrets of more than one word: with a blank or a character that ends words, or longer than words are."""
-    return tuple(
-        form for form in forms if len(form) > MAX_WORD_CHARS or any(char.isspace() or char > "\x7f" for char in form)
-    )
+def _with_changes(value: T, changes: Mapping[str, Any]) -> T:
+    """A dataclass with other values in some fields; the same object if all of them are those that it has."""
+    different = {name: new for name, new in changes.items() if new is not getattr(value, name)}
+    return cast("T", dataclasses.replace(cast("Any", value), **different)) if different else value
+
+
+def _with_items(value: Any, items: list[Any]) -> Any:
+    """A list or tuple with other items; the same object if all of them are those that it has."""
+    if all(new is old for new, old in zip(items, value, strict=True)):
+        return value
+    return tuple(items) if isinstance(value, tuple) else items
 
 
 def contains_redaction(value: Any) -> bool:
@@ -418,9 +401,8 @@ def _fields(kind: type) -> tuple[str, ...]:
     """The fields of a dataclass that may contain what others wrote; none for any other type."""
     if not dataclasses.is_dataclass(kind):
         return ()
-    ours = (
-        RUNTIME_FIELDS - {"purpose"} if kind is ToolCard else RUNTIME_FIELDS
-    )  # a card's purpose is what its source says
+    # a card's purpose is what its source says
+    ours = RUNTIME_FIELDS - {"purpose"} if kind is ToolCard else RUNTIME_FIELDS
     return tuple(field.name for field in dataclasses.fields(kind) if field.name not in ours and _holds_text(field.type))
 
 
@@ -437,6 +419,11 @@ def _getter(kind: type) -> Callable[[Any], tuple[Any, ...]] | None:
         only = attrgetter(names[0])
         return lambda value: (only(value),)
     return cast("Callable[[Any], tuple[Any, ...]]", attrgetter(*names))
+
+
+def _is_one_word(form: str) -> bool:
+    """Whether a text has no blank, and no other character that ends words."""
+    return not any(char.isspace() or char > "\x7f" for char in form)
 
 
 def _label_name(name: str) -> str:
@@ -486,9 +473,8 @@ def _binary_forms(raw: bytes) -> Iterator[str]:
     yield raw.hex().upper()
     for lead in range(3):  # the bytes before it shift the groups of three bytes
         text = base64.b64encode(b"\0" * lead + raw).decode()
-        core = text[
-            -(-8 * lead // 6) : 8 * (lead + len(raw)) // 6
-        ]  # only characters that no neighbouring byte contributes to
+        # only characters that no neighbouring byte contributes to
+        core = text[-(-8 * lead // 6) : 8 * (lead + len(raw)) // 6]
         if len(core) >= _MIN_CORE_CHARS:
             yield core
             yield core.replace("+", "-").replace("/", "_")

@@ -21,6 +21,7 @@ from taoloop.core.events import (
     Observed,
     ReplyRejected,
 )
+from taoloop.core.message import SIDE_PURPOSES
 
 NO_OUTCOME, TIMED_OUT = "no_outcome", "timeout"
 """Why a call is in doubt: its process ended before the outcome was stored, or there was none in time."""
@@ -121,7 +122,7 @@ class Steps:
     def fold(self, event: Event) -> None:
         """Process the next event."""
         match event.fact:
-            case ModelReplied(purpose="close" | "compact" | "pin" | "read"):
+            case ModelReplied(purpose=purpose) if purpose == "close" or purpose in SIDE_PURPOSES:
                 return
             case ModelReplied() as fact:
                 if not self.steps or self.steps[-1].number != fact.step:

@@ -23,6 +23,7 @@ from taoloop.core.events import (
     ReplyRejected,
 )
 from taoloop.core.handles import render_opaque
+from taoloop.core.message import SIDE_PURPOSES
 from taoloop.core.text import estimate_tokens, truncate_to_tokens
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import CallView, Step
@@ -73,7 +74,7 @@ def transcript(trace: Trace) -> list[Entry]:
         finals = [entry for entry in entries[:-1] if entry.kind == "Final"]
         if finals:  # ends before a resume are no ends any more
             remaining = [entry for entry in entries if entry not in finals]
-            entries = [_renumber(entry, number) for number, entry in enumerate(remaining)]
+            entries = [replace(entry, number=number) for number, entry in enumerate(remaining)]
     return entries
 
 
@@ -96,7 +97,7 @@ def event_text(event: Event) -> str:
     match event.fact:
         case ModelReplied(purpose="close"):
             return "[last turn]\n"
-        case ModelReplied(purpose="compact" | "pin" | "read"):
+        case ModelReplied(purpose=purpose) if purpose in SIDE_PURPOSES:
             return ""
         case Compacted(through_step=step):
             return f"[the prompt is shorter now, up to step {step}]\n"
@@ -187,10 +188,6 @@ def _entry_fields(trace: Trace, event: Event) -> Iterator[dict[str, Any]]:
             return
 
 
-def _renumber(entry: Entry, number: int) -> Entry:
-    return replace(entry, number=number)
-
-
 _REASON_TOKENS, _INPUT_TOKENS, _OUTPUT_TOKENS = 30, 30, 40  # tokens of a line at most
 
 
@@ -226,17 +223,12 @@ def _call_line(trace: Trace, call: CallView) -> str:
     line = f"{requested.call_id} {requested.tool} {_shorten(input_text(args), _INPUT_TOKENS)}"
     if observed is None:
         return line
-    output = _opaque_text(trace, call) if hides else observation_text(observed)
+    output = observation_text(observed)
+    if hides:
+        agent, card = trace.agent, trace.card(requested.tool)
+        refusal = call.approval.note if isinstance(call.approval, ApprovalRefused) else None
+        output = render_opaque(requested, observed, card, agent.policy, agent.language, refusal)
     return f"{line} → {outcome_word(observed)}: {_shorten(output, _OUTPUT_TOKENS)}"
-
-
-def _opaque_text(trace: Trace, call: CallView) -> str:
-    """What a model that reads no observation may see of this one."""
-    if call.observed is None:
-        return ""
-    agent, requested = trace.agent, call.requested
-    refusal = call.approval.note if isinstance(call.approval, ApprovalRefused) else None
-    return render_opaque(requested, call.observed, trace.card(requested.tool), agent.policy, agent.language, refusal)
 
 
 def _shorten(text: str, max_tokens: int) -> str:

@@ -59,9 +59,8 @@ def verify(path: Path, run_id: str, connection: sqlite3.Connection) -> ChainRepo
             return ChainReport(run_id=run_id, events=len(rows), head=_hex(run_id, rows), flaws=tuple(flaws))
         flaws = check(run_id, rows, _bytes(row[4]) or genesis_hash(run_id))
         flaws += _row_flaws(rows, row[:4])
-        flaws += (
-            _artifact_flaws(run_id, rows, connection) if rows else ()
-        )  # one without events is replaced when created again
+        if rows:  # else it is replaced when it is created again
+            flaws += _artifact_flaws(run_id, rows, connection)
         return ChainReport(
             run_id=run_id, events=len(rows), head=_hex(run_id, rows), flaws=tuple(flaws), sealed_later=row[5]
         )

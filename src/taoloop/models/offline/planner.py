@@ -16,7 +16,7 @@ from typing import Any
 
 from taoloop.core.decision import Act, Answer, Call, Decision, Problem
 from taoloop.core.effects import ModelRequest
-from taoloop.core.message import ModelReply, Usage
+from taoloop.core.message import SIDE_PURPOSES, ModelReply, Usage
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import CallView
 from taoloop.dialects import get_dialect
@@ -60,7 +60,7 @@ class OfflineModel:
                 "The offline model works from the observations themselves, which this run hides from its model.",
                 hint="Use the model of a provider, or a policy with observations: shown.",
             )
-        if request.purpose in ("compact", "pin"):
+        if request.purpose in SIDE_PURPOSES:
             return ModelReply(model=self.spec, cost_usd=0.0)
         decision = decision_for(request)
         dialect = get_dialect(request.dialect)
