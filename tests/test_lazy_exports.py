@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
-from fractions import Fraction
 from importlib import import_module
 from typing import Any, get_type_hints
 
@@ -59,10 +58,8 @@ def test_the_hints_of_an_agent_are_the_types_themselves() -> None:
 
 
 def test_a_lazy_type_takes_part_in_unions_and_generics() -> None:
-    namespace = lazy_types({"fractions": "Fraction"})
+    def count(journals: int) -> int:
+        return journals
 
-    def halve(number: int) -> int:
-        return number
-
-    halve.__annotations__ = {"number": "list[Fraction] | None"}
-    assert get_type_hints(halve, {**namespace}) == {"number": list[Fraction] | None}
+    count.__annotations__ = {"journals": "list[Journal] | None"}
+    assert get_type_hints(count, lazy_types({"journals": "Journal"})) == {"journals": list[Journal] | None}

@@ -43,10 +43,10 @@ def lazy_types(types: Mapping[str, str]) -> dict[str, ForwardRef]:
     forward reference.
 
     Args:
-        types: The names, separated by blanks, by the full name of the module that has them.
+        types: The names, separated by blanks, by the module that has them, as it is called within taoloop.
     """
     return {
-        name: ForwardRef(f"__import__({module!r}, fromlist=('',)).{name}")
+        name: ForwardRef(f"__import__('taoloop.{module}', fromlist=('',)).{name}")
         for module, names in types.items()
         for name in names.split()
     }

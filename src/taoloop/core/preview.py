@@ -27,16 +27,11 @@ _TEXTS = TextCatalog(  # what is left out, and how much of it
         "number": "a number",
         "long text": f"{{start}}{NOTE} ({{count:,}} more characters)",
         "rest": f"\n[{NOTE} {{count:,}} more characters; {{lines}}]",
-        "more line": "{count:,} more line",
-        "more lines": "{count:,} more lines",
-        "key": "{count:,} key",
-        "keys": "{count:,} keys",
-        "more key": "{count:,} more key",
-        "more keys": "{count:,} more keys",
-        "item": "{count:,} item",
-        "items": "{count:,} items",
-        "more item": "{count:,} more item",
-        "more items": "{count:,} more items",
+        "more lines": "{count:,} more line{s}",
+        "keys": "{count:,} key{s}",
+        "more keys": "{count:,} more key{s}",
+        "items": "{count:,} item{s}",
+        "more items": "{count:,} more item{s}",
     },
     zh={
         "deeper": f"{NOTE} 更深的值",
@@ -44,15 +39,10 @@ _TEXTS = TextCatalog(  # what is left out, and how much of it
         "number": "一个数",
         "long text": f"{{start}}{NOTE}（还有 {{count:,}} 个字符）",
         "rest": f"\n[{NOTE} 还有 {{count:,}} 个字符；{{lines}}]",
-        "more line": "还有 {count:,} 行",
         "more lines": "还有 {count:,} 行",
-        "key": "{count:,} 个键",
         "keys": "{count:,} 个键",
-        "more key": "还有 {count:,} 个键",
         "more keys": "还有 {count:,} 个键",
-        "item": "{count:,} 项",
         "items": "{count:,} 项",
-        "more item": "还有 {count:,} 项",
         "more items": "还有 {count:,} 项",
     },
 )
@@ -243,8 +233,8 @@ class _Builder:
         return items
 
 
-def _count(number: int, plural: str) -> str:
-    return _TEXTS.run_text(plural.removesuffix("s") if number == 1 else plural, count=number)
+def _count(number: int, name: str) -> str:
+    return _TEXTS.run_text(name, count=number, s="" if number == 1 else "s")
 
 
 def _smallest(document: Any, max_chars: int) -> str:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -143,10 +144,7 @@ class ChainReport:
     @property
     def first(self) -> ChainError | None:
         """The flaw to report: that of the earliest event, or else of the run."""
-        numbered = [flaw for flaw in self.flaws if flaw.seq is not None]
-        if numbered:
-            return min(numbered, key=lambda flaw: flaw.seq or 0)
-        return self.flaws[0] if self.flaws else None
+        return min(self.flaws, key=lambda flaw: math.inf if flaw.seq is None else flaw.seq, default=None)
 
 
 def genesis_hash(run_id: str) -> bytes:

@@ -34,21 +34,8 @@ if TYPE_CHECKING:
     from taoloop.tools.tool import Tool
     from taoloop.tools.toolbox import Toolbox
 else:
-    _TYPES = {
-        "taoloop.core.events": "Event",
-        "taoloop.core.message": "Delta Message",
-        "taoloop.models.base": "DeltaListener",
-        "taoloop.runtime.after.recovery": "Recovered",
-        "taoloop.runtime.after.undo": "UndoResult",
-        "taoloop.runtime.approvals.request": "Approver",
-        "taoloop.runtime.bound_agent": "BoundAgent",
-        "taoloop.runtime.chat": "Chat",
-        "taoloop.runtime.result": "Result",
-        "taoloop.runtime.runner": "Listener",
-        "taoloop.tools.tool": "Tool",
-        "taoloop.tools.toolbox": "Toolbox",
-    }
-    globals().update(lazy_types(_TYPES))
+    _TYPES = {"core": "Delta Event Message", "models": "DeltaListener", "tools": "Tool Toolbox"}
+    globals().update(lazy_types({**_TYPES, "runtime": "Approver Chat Listener Recovered Result UndoResult"}))
 
 
 @dataclass(frozen=True, kw_only=True, init=False)  # that of the settings, whose module knows their types

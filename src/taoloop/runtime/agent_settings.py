@@ -23,16 +23,8 @@ if TYPE_CHECKING:
     from taoloop.strategies import Strategy
     from taoloop.tools.tool import Tool
 else:
-    _TYPES = {
-        "taoloop.journals.base": "Journal",
-        "taoloop.models.base": "Model",
-        "taoloop.models.scripted": "Reply",
-        "taoloop.policy": "CodeRule",
-        "taoloop.runtime.approvals.request": "Approver",
-        "taoloop.strategies": "Strategy",
-        "taoloop.tools.tool": "Tool",
-    }
-    globals().update(lazy_types(_TYPES))
+    _TYPES = {"journals": "Journal", "models": "Model Reply", "policy": "CodeRule"}
+    globals().update(lazy_types({**_TYPES, "runtime": "Approver", "strategies": "Strategy", "tools": "Tool"}))
 
 AUTO = "auto"
 """The value of `language` that follows the task."""

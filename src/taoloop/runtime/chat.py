@@ -46,16 +46,15 @@ async def load_history(journal: Journal, run_id: str, *, handles: bool = False) 
         hint = "Resume it first." if trace.status != "completed" else "Start a new run."
         if trace.started.after is not None and trace.finished is not None:
             hint = f"Resume it first, or continue after {trace.started.after}."
-        raise RunNotAnswered(
-            f"The run {run_id} has no answer ({trace.status}), so nothing can follow it.",
-            hint=hint,
-        )
+        raise RunNotAnswered(f"The run {run_id} has no answer ({trace.status}), so nothing can follow it.", hint=hint)
     language = trace.agent.language
     used_handles = trace.agent.policy.observations == "handles"
     earlier, answer = trace.started.history, trace.finished.answer
     if handles:
         answer = _without_values(trace)
-        earlier = earlier if used_handles else tuple(_hide_answer(message, language) for message in earlier)
+        if not used_handles:
+            hidden = TEXTS.text(language, "answer_hidden")
+            earlier = tuple(each if each.role == "user" else replace(each, content=hidden) for each in earlier)
     turn = (
         Message(role="user", content=_shortened(trace.task, language)),
         Message(role="assistant", content=_shortened(answer, language)),
@@ -86,12 +85,6 @@ def _without_values(trace: Trace) -> str:
     if trace.agent.policy.observations != "handles" or trace.answer is None:
         return TEXTS.text(language, "answer_hidden")
     return mask_handles(trace.answer.text, TEXTS.text(language, "value_hidden"))
-
-
-def _hide_answer(message: Message, language: str) -> Message:
-    if message.role == "user":
-        return message
-    return Message(role=message.role, content=TEXTS.text(language, "answer_hidden"))
 
 
 def truncate_history(history: Sequence[Message], language: str = "en") -> tuple[Message, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from taoloop.core.agent_spec import Limits
 from taoloop.core.cards.tool_card import Tier
-from taoloop.core.events import ActionRequested, Observed
+from taoloop.core.events import Observed
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.core.trace import Trace
 from taoloop.errors import ToolError
@@ -61,19 +61,14 @@ class ParentRun:
         approver = own or self.approver
         return None if approver is None else SerializedApprover(approver, self.question_lock)
 
-    def _waiting_requests(self) -> list[ActionRequested]:
-        child = self.child
-        return [] if child is None else [call.requested for call in child.pending.values() if call.needs_person]
-
     @property
     def waits_for(self) -> str | None:
         """What the child waits for, in words; None unless it waits for a person."""
         child = self.child
         if child is None or child.paused is None:
             return None
-        calls = ", ".join(
-            f"{requested.tool} ({requested.call_id}, {requested.tier})" for requested in self._waiting_requests()
-        )
+        waiting = (call.requested for call in child.pending.values() if call.needs_person)
+        calls = ", ".join(f"{requested.tool} ({requested.call_id}, {requested.tier})" for requested in waiting)
         return f"{calls or child.paused.reason} in run {child.run_id}"
 
     @property
@@ -82,7 +77,7 @@ class ParentRun:
         child = self.child
         if child is None or child.paused is None:
             return set()
-        tiers = {requested.tier for requested in self._waiting_requests()}
+        tiers = {call.requested.tier for call in child.pending.values() if call.needs_person}
         return {*child.paused.tiers, *(tier for tier in tiers if tier is not None)}
 
     def settled(self, observed: Observed) -> Observed:

@@ -37,18 +37,11 @@ class Result:
     @classmethod
     def of(cls, trace: Trace) -> Result:
         """The result of a run that is finished or waits."""
-        finished, paused = trace.finished, trace.paused
-        if finished is not None:
-            return cls(
-                run_id=trace.run_id,
-                status=finished.status,
-                answer=finished.answer,
-                reason=finished.reason,
-                trace=trace,
-            )
-        if paused is None:
+        end = trace.finished or trace.paused
+        if end is None:
             raise IllegalEvent(f"Run {trace.run_id} is still running.")
-        return cls(run_id=trace.run_id, status="waiting", answer=None, reason=paused.reason, trace=trace)
+        answer = None if trace.finished is None else trace.finished.answer
+        return cls(run_id=trace.run_id, status=end.status, answer=answer, reason=end.reason, trace=trace)
 
     @property
     def usage(self) -> Usage:

@@ -10,6 +10,7 @@ import contextvars
 import os
 import threading
 from collections.abc import Callable, Coroutine
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any, TypeVar
@@ -52,10 +53,9 @@ def run_sync(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 
 def _run_in_thread(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    done: list[T] = []
-    failed: list[BaseException] = []
+    outcome: Future[T] = Future()
     running: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[T]]] = []
-    stopping, ended = threading.Event(), threading.Event()
+    stopping = threading.Event()
 
     async def main() -> T:
         task = asyncio.ensure_future(make())
@@ -66,11 +66,9 @@ def _run_in_thread(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
     def work() -> None:
         try:
-            done.append(asyncio.run(main()))
+            outcome.set_result(asyncio.run(main()))
         except BaseException as error:  # noqa: BLE001  # raised again in the waiting thread
-            failed.append(error)
-        finally:
-            ended.set()
+            outcome.set_exception(error)
 
     def stop() -> None:
         stopping.set()
@@ -82,20 +80,18 @@ def _run_in_thread(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
     thread = threading.Thread(target=context.run, args=(work,), name="taoloop-run", daemon=True)
     try:
         thread.start()
-        _wait(ended, stop)
+        _wait(outcome, stop)
     except KeyboardInterrupt:
         stop()
-        ended.wait()  # not `join`: after a Ctrl-C in it, Python 3.11 takes the thread for one that has ended
+        wait([outcome])  # not `join`: after a Ctrl-C in it, Python 3.11 takes the thread for one that has ended
         raise
-    if failed:
-        raise failed[0]
-    return done[0]
+    return outcome.result()
 
 
-def _wait(ended: threading.Event, stop: Callable[[], None]) -> None:
+def _wait(outcome: Future[Any], stop: Callable[[], None]) -> None:
     caller = asyncio.current_task()
     cancelled = caller.cancelling() if caller is not None else 0
-    while not ended.wait(_POLL_S):
+    while not wait([outcome], _POLL_S).done:
         if caller is not None and caller.cancelling() > cancelled:
             cancelled = caller.cancelling()
             stop()

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, fields
 from functools import partial
 from itertools import zip_longest
+from operator import attrgetter
 from typing import Any, Literal
 
 from taoloop.core.agent_spec import AgentSpec
@@ -109,15 +110,14 @@ def _prompt_differences(a: Trace, b: Trace) -> Iterator[Difference]:
     for name in _PROMPT_FIELDS:
         yield from differ(name, getattr(a.agent, name), getattr(b.agent, name))
     histories = [run.started.history if run.started is not None else () for run in (a, b)]
-    yield from differ(
-        "history", *([f"{message.role}: {message.content}" for message in history] for history in histories)
-    )
+    texts = ([f"{message.role}: {message.content}" for message in history] for history in histories)
+    yield from differ("history", *texts)
     cards = [{card.name: asdict(card) for card in run.agent.tools} for run in (a, b)]
     for name in dict.fromkeys([*cards[0], *cards[1]]):
         yield from differ(f"tool {name}", cards[0].get(name), cards[1].get(name))
-    texts = a.agent.prompts.texts, b.agent.prompts.texts
-    for name in sorted({*texts[0], *texts[1]}):
-        yield from differ(f"prompt {name}", texts[0].get(name), texts[1].get(name))
+    prompts = a.agent.prompts.texts, b.agent.prompts.texts
+    for name in sorted({*prompts[0], *prompts[1]}):
+        yield from differ(f"prompt {name}", prompts[0].get(name), prompts[1].get(name))
 
 
 def _setting_differences(a: AgentSpec, b: AgentSpec) -> Iterator[Difference]:
@@ -196,10 +196,6 @@ def _decision_data(step: Step | None) -> Any:
             return {"unreadable": _rejections(step)}
 
 
-def _verdict(call: CallView) -> Any:
-    return call.requested.verdict
-
-
 def _approval(call: CallView) -> Any:
     match call.approval:
         case ApprovalGiven(args=args):
@@ -221,7 +217,7 @@ def _digest(call: CallView) -> str:
 
 
 _VIEWS: tuple[tuple[Part, str, Callable[[CallView], Any]], ...] = (
-    ("verdict", "verdict on", _verdict),
+    ("verdict", "verdict on", attrgetter("requested.verdict")),
     ("verdict", "answer of a person to", _approval),
     ("observation", "observation of", _observation),
 )

@@ -53,8 +53,7 @@ def from_lines(lines: Iterable[str]) -> ExportFile:
             continue
         record = _record(number, text)
         if run_id is None:
-            run_id = record["run_id"]
-            before = genesis_hash(run_id)
+            run_id, before = record["run_id"], genesis_hash(record["run_id"])
         elif record["run_id"] != run_id:
             raise JournalCorrupt(f"line {number} is of run {record['run_id']!r}, those before it of {run_id!r}.")
         row = _row(before, text, record)
@@ -80,12 +79,8 @@ def _record(number: int, text: str) -> dict[str, Any]:
 
 def _row(before: bytes, text: str, record: dict[str, Any]) -> ChainedEvent:
     """The event of a line, with its body as the link has it if it can be read that way."""
-    seq, at, kind, stored_link = (
-        int(record["seq"]),
-        float(record["at"]),
-        str(record["kind"]),
-        bytes.fromhex(record[_HASH_FIELD]),
-    )
+    seq, at, kind = int(record["seq"]), float(record["at"]), str(record["kind"])
+    stored_link = bytes.fromhex(record[_HASH_FIELD])
     bodies: list[bytes] = []
     start, end = _before(record["run_id"], seq, at, kind), _after(record[_HASH_FIELD])
     if text.startswith(start) and text.endswith(end):
@@ -97,10 +92,8 @@ def _row(before: bytes, text: str, record: dict[str, Any]) -> ChainedEvent:
         bodies.append(pydantic_core.to_json(fields))
     except (pydantic_core.PydanticSerializationError, UnicodeEncodeError):
         bodies.append(json.dumps(fields).encode())
-    body = next(
-        (body for body in bodies if event_hash(before, hashed_bytes(seq, at, kind, body)) == stored_link), bodies[0]
-    )
-    return ChainedEvent(seq, at, kind, body, stored_link)
+    fitting = (body for body in bodies if event_hash(before, hashed_bytes(seq, at, kind, body)) == stored_link)
+    return ChainedEvent(seq, at, kind, next(fitting, bodies[0]), stored_link)
 
 
 def _before(run_id: str, seq: int, at: float, kind: str) -> str:
