@@ -51,16 +51,20 @@ Find = Callable[[int], Any]
 """Returns the whole value of an observation by its number; raises LookupError if there is none."""
 
 
-class BadHandleError(ValueError):
-    """A handle names nothing. `handle` is as the model wrote it; it never contains a value of an observation."""
-
-    def __init__(self, handle: str) -> None:
-        self.handle = handle
-        super().__init__(handle)
+UNKNOWN_HANDLE, TOO_LONG = "unknown_handle", "too_long"
+"""Codes of a call whose handles could not be filled in."""
 
 
-class TooLongError(ValueError):
-    """The text to be filled in is longer than `MAX_FILLED_CHARS`."""
+class HandleError(ValueError):
+    """Handles that cannot be filled in: one names nothing, or the values have more than `MAX_FILLED_CHARS` characters.
+
+    `code` says which; `handle` is the one that names nothing, as the model wrote it. It never contains a value of an
+    observation.
+    """
+
+    def __init__(self, code: str, handle: str = "") -> None:
+        super().__init__(code, handle)
+        self.code, self.handle = code, handle
 
 
 def handle_of(call_id: str) -> str:
@@ -87,11 +91,11 @@ def value_of(handle: str, find: Find) -> Any:
     """The value that one handle refers to.
 
     Raises:
-        BadHandleError: it is none, or names nothing.
+        HandleError: it is none, or names nothing.
     """
     match = _WHOLE_HANDLE.fullmatch(handle.strip())
     if match is None:
-        raise BadHandleError(handle[:80])
+        raise HandleError(UNKNOWN_HANDLE, handle[:80])
     return _resolve_match(match, find)
 
 
@@ -101,8 +105,7 @@ def substitute_handles(value: Any, find: Find) -> Any:
     The value itself if it contains no handle. Names of fields are left as they are.
 
     Raises:
-        BadHandleError: a handle names nothing.
-        TooLongError: it would become too long.
+        HandleError: a handle names nothing, or it would become too long.
     """
     return _fill(value, find, [MAX_FILLED_CHARS]) if contains_handle(value) else value
 
@@ -150,11 +153,10 @@ def _fill_text(text: str, find: Find, room: list[int]) -> Any:
 def _use_room(room: list[int], filled: str) -> None:
     room[0] -= len(filled)
     if room[0] < 0:
-        raise TooLongError
+        raise HandleError(TOO_LONG)
 
 
 def _resolve_match(match: re.Match[str], find: Find) -> Any:
-    handle = match.group().strip()
     number, path = match[1] or match[3], match[2] or match[4] or ""
     try:
         if number is None:
@@ -164,7 +166,7 @@ def _resolve_match(match: re.Match[str], find: Find) -> Any:
             value = json.loads(value)  # many tools give JSON as a text
         return _follow(value, _steps(path))
     except (LookupError, ValueError, RecursionError):
-        raise BadHandleError(handle[:80]) from None
+        raise HandleError(UNKNOWN_HANDLE, match.group().strip()[:80]) from None
 
 
 def _steps(path: str) -> list[str | int | None]:
@@ -207,9 +209,6 @@ def _texts(value: Any) -> Iterator[str]:
 
 READER = "ask_about"
 """The tool that lets a model without tools read observations."""
-
-UNKNOWN_HANDLE, TOO_LONG = "unknown_handle", "too_long"
-"""Codes of a call whose handles could not be filled in."""
 
 _MAX_DEPTH, _MAX_PARTS = 6, 80
 _FAILURES = {

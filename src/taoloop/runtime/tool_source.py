@@ -8,6 +8,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from pathlib import Path
@@ -125,9 +126,8 @@ class ToolSource:
             return self._failed(f"it cannot be loaded: {type(error).__name__}: {error}", "")
 
     def _failed(self, message: str, hint: str) -> LoadResult:
-        return LoadResult(
-            problems=(LoadProblem(source=self._line, place=self.location.field, message=message, hint=hint),)
-        )
+        problem = LoadProblem(source=self._line, place=self.location.field, message=message, hint=hint)
+        return LoadResult(problems=(problem,))
 
     def _cleaned(self, loaded: LoadResult) -> LoadResult:
         """The result without secrets in its problems, which get the line of the file that names the source.
@@ -162,17 +162,15 @@ def load_concurrently(sources: Iterable[ToolSource]) -> None:
     done: SimpleQueue[tuple[int, BaseException | None]] = SimpleQueue()
 
     def work() -> None:
-        while waiting:
-            try:
+        with suppress(IndexError):  # no source is left
+            while True:
                 number, source = waiting.popleft()
-            except IndexError:  # another thread took it
-                return
-            try:
-                source.loaded()
-            except BaseException as error:  # noqa: BLE001  # raised again below
-                done.put((number, error))
-            else:
-                done.put((number, None))
+                try:
+                    source.loaded()
+                except BaseException as error:  # noqa: BLE001  # raised again below
+                    done.put((number, error))
+                else:
+                    done.put((number, None))
 
     for _ in range(min(awaited, _AT_ONCE)):  # daemons: Ctrl-C does not wait for a server that does not answer
         Thread(target=contextvars.copy_context().run, args=(work,), name="taoloop-tools", daemon=True).start()

@@ -247,16 +247,11 @@ def _acts_in_name(name: str) -> dict[str, str]:
 
 
 def _leading_acts(card: ToolCard) -> Mapping[str, Any]:
-    words = name_words(card.name)
-    first = words[0] if words else ""
-    from_name = (
-        {first: _GROUP_OF_VERB[first]} if len(words) > 1 and first in _GROUP_OF_VERB and first not in _AMBIGUOUS else {}
-    )
+    words, opening = name_words(card.name), re.match(r"\s*([A-Za-z]+)", card.purpose)
+    verbs = (words[0] if len(words) > 1 else "", _verb_stem(opening[1].lower()) if opening else "")
+    english = {verb: _GROUP_OF_VERB[verb] for verb in verbs if verb in _GROUP_OF_VERB and verb not in _AMBIGUOUS}
     chinese = {verb: group for verb, group in _GROUP_OF_CHINESE_VERB.items() if card.purpose.strip().startswith(verb)}
-    opening = re.match(r"\s*([A-Za-z]+)", card.purpose)
-    verb = _verb_stem(opening[1].lower()) if opening else ""
-    from_purpose = {verb: _GROUP_OF_VERB[verb]} if verb in _GROUP_OF_VERB and verb not in _AMBIGUOUS else {}
-    return {**from_name, **chinese, **from_purpose}
+    return {**english, **chinese}
 
 
 def _verb_stem(verb: str) -> str:

@@ -204,13 +204,8 @@ def _normalise_answer(answer: object, run_id: str) -> ApprovalAnswer | None:
 def _is_valid(answer: ApprovalAnswer) -> bool:
     """Whether the fields are of their types: a fact with others could be written, and never parsed again."""
     by, note, scope, settle = (getattr(answer, name) for name in ("by", "note", "scope", "settle"))
-    return (
-        isinstance(by, str)
-        and by not in RESERVED_NAMES
-        and isinstance(note, str)
-        and scope in get_args(ApprovalScope)
-        and (settle is None or settle in SETTLINGS)
-    )
+    are_texts = isinstance(by, str) and by not in RESERVED_NAMES and isinstance(note, str)
+    return are_texts and scope in get_args(ApprovalScope) and settle in (None, *SETTLINGS)
 
 
 def answer_fact(call: CallView, answer: ApprovalAnswer) -> ApprovalGiven | ApprovalRefused:
@@ -348,14 +343,8 @@ class Questions:
         expired = [call for call_id, call in waiting.items() if self._seconds_left(call_id) <= 0]
         if expired:
             return self._time_out(expired)
-        while self._approver is not None:
-            requests = [
-                approval_request(self._trace, call)
-                for call_id, call in waiting.items()
-                if call_id not in self._postponed
-            ]
-            if not requests:
-                break
+        while self._approver is not None and (remaining := waiting.keys() - self._postponed):
+            requests = [approval_request(self._trace, call) for name, call in waiting.items() if name in remaining]
             request = _first_of_kind(requests)
             batch = [waiting[each.call_id] for each in (request, *request.batch)]
             if answers := await self._ask(self._approver, request, batch):

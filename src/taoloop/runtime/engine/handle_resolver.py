@@ -19,10 +19,8 @@ from taoloop.core.events import Fact, Fault, Finished, Observed
 from taoloop.core.handles import (
     MAX_FILLED_CHARS,
     READER,
-    TOO_LONG,
     UNKNOWN_HANDLE,
-    BadHandleError,
-    TooLongError,
+    HandleError,
     inline_text,
     numbers_in,
     substitute_handles,
@@ -141,10 +139,9 @@ class HandleResolver:
                         self.value_of(handle)
                 return args
             filled = substitute_handles(args, self._find)
-        except BadHandleError as error:
-            return self._fault(UNKNOWN_HANDLE, handle=error.handle)
-        except TooLongError:
-            return self._fault(TOO_LONG)
+        except HandleError as error:
+            hint = self._text("handle_hint") if error.code == UNKNOWN_HANDLE else ""
+            return Fault(code=error.code, message=self._text(error.code, handle=error.handle), hint=hint)
         if filled is not args:
             self._filled.add(call_id)
         return filled
@@ -153,10 +150,8 @@ class HandleResolver:
         """The answer as the model wrote it, or what is wrong with it; never the values of its handles."""
         try:
             filled = self._filled_answer(answer)
-        except BadHandleError as error:
-            return self._problem(answer, UNKNOWN_HANDLE, handle=error.handle)
-        except TooLongError:
-            return self._problem(answer, TOO_LONG)
+        except HandleError as error:
+            return self._problem(answer, error.code, handle=error.handle)
         if not numbers_in(answer.text):
             return filled
         return self._problem(answer, "handle_misfit") if isinstance(filled, Problem) else answer
@@ -168,7 +163,7 @@ class HandleResolver:
         await self.load(fact.answer)
         try:
             filled = self._filled_answer(Answer(text=fact.answer))
-        except (BadHandleError, TooLongError):  # the run began in another mode, or an artifact is gone
+        except HandleError:  # the run began in another mode, or an artifact is gone
             return fact
         return fact if isinstance(filled, Problem) else replace(fact, answer=filled.text)
 
@@ -193,15 +188,12 @@ class HandleResolver:
         """The value of a handle, such as `$obs3.items[0]`.
 
         Raises:
-            BadHandleError: it refers to nothing.
+            HandleError: it refers to nothing.
         """
         return value_of(handle, self._find)
 
     def _text(self, name: str, **values: object) -> str:
         return TEXTS.text(self.trace.agent.language, name, most=MAX_FILLED_CHARS, **values)
-
-    def _fault(self, code: str, **values: object) -> Fault:
-        return Fault(code=code, message=self._text(code, **values), hint=self._text("handle_hint") if values else "")
 
     def _problem(self, answer: Answer, name: str, **values: object) -> Problem:
         return Problem(code=BAD_ANSWER, message=self._text(name, **values), excerpt=excerpt(answer.text))
