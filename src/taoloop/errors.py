@@ -51,8 +51,8 @@ TaoError
 ├── Refused                     the gateway starts no run for this key now; says why, and how long to wait
 └── IllegalEvent                a bug in a driver: the trace cannot take this event
 
-Two more live where they are raised: `OutputError` of the command line (its output cannot be written) and
-`ApiErrorRaised` of the gateway (a request is answered with an HTTP error).
+Another one is where it is raised: `OutputError` of the command line (its output cannot be written). The gateway
+answers requests with errors of its own (`ApiError`), which no caller of Python gets.
 
 Match on `code`, never on the text. `retryable` is True when the same call, unchanged, may succeed later.
 `hint` says what to do next. Every error survives pickling.

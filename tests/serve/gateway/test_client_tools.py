@@ -10,7 +10,7 @@ from tests.serve.gateway.clients import CALL, CLIENT_TOOL, LOOK, SENT, ask, send
 from tests.serve.gateway.conftest import agent, client, config_of, gateway, upstream
 
 from taoloop.serve.gateway.client_tools import ToolChoice, apply_tool_choice
-from taoloop.serve.gateway.errors import ApiErrorRaised
+from taoloop.serve.gateway.errors import ApiError
 from taoloop.serve.gateway.request_schema import ClientTool
 
 OTHER_TOOL: Any = {"type": "function", "function": {"name": "listen", "description": "What is to be heard."}}
@@ -61,14 +61,14 @@ def test_each_form_says_what_is_offered_and_whether_it_must_be_called(
     ],
 )
 def test_what_is_no_choice_is_refused_by_its_name(choice: Any) -> None:
-    with pytest.raises(ApiErrorRaised) as told:
+    with pytest.raises(ApiError) as told:
         apply_tool_choice(choice, TOOLS)
-    assert told.value.error.param == "tool_choice"
+    assert told.value.param == "tool_choice"
 
 
 def test_without_tools_nothing_can_be_required() -> None:
     assert apply_tool_choice("auto", ()) == ToolChoice()
-    with pytest.raises(ApiErrorRaised, match="there are no `tools`"):
+    with pytest.raises(ApiError, match="there are no `tools`"):
         apply_tool_choice("required", ())
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 
 from taoloop.errors import AgentFileError, ConfigError
 from taoloop.serve.gateway.config.gateway_file import load_config
-from taoloop.serve.gateway.config.host_overrides import HostOverrides, base_url, read_resolve
+from taoloop.serve.gateway.config.host_overrides import HostOverrides, base_url
 from taoloop.serve.gateway.config.model import ServerLimits
 
 CONFIGS = Path(__file__).parents[2] / "data" / "higress" / "configs"
@@ -122,20 +122,22 @@ def test_whatever_stands_in_a_file_it_is_read_or_refused_with_its_place(
     assert places
 
 
-def test_pairs_of_the_command_line_give_base_urls() -> None:
-    assert read_resolve(["llm.dns=127.0.0.1:9", "b=[::1]:80", "c=https://h.example.com/x/"]) == {
-        "llm.dns": "http://127.0.0.1:9",
-        "b": "http://[::1]:80",
-        "c": "https://h.example.com/x",
-    }
-
-
 @pytest.mark.parametrize(
-    "pair", ["llm", "=1:2", "a=", "a=host", "a=h:0", "a=h:x", "a=ftp://h:1", "a=h:1?q", "a=[::1:8"]
+    ("address", "base"),
+    [
+        ("127.0.0.1:9", "http://127.0.0.1:9"),
+        ("[::1]:80", "http://[::1]:80"),
+        ("https://h.example.com/x/", "https://h.example.com/x"),
+    ],
 )
-def test_a_pair_of_another_form_is_refused(pair: str) -> None:
+def test_an_address_gives_a_base_url(address: str, base: str) -> None:
+    assert base_url("llm.dns", address) == base
+
+
+@pytest.mark.parametrize("address", ["", "host", "h:0", "h:x", "ftp://h:1", "h:1?q", "[::1:8"])
+def test_an_address_of_another_form_is_refused(address: str) -> None:
     with pytest.raises(ConfigError, match="HOST:PORT"):
-        read_resolve([pair])
+        base_url("a", address)
 
 
 def test_an_address_keeps_its_path_where_its_host_has_another_place() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,8 +22,9 @@ from taoloop.errors import Refused
 from taoloop.journals.costs import CostRow, cost_rows
 from taoloop.journals.sqlite.journal import SqliteJournal
 from taoloop.serve.gateway.config.config_summary import config_summary
-from taoloop.serve.gateway.config.model import ApiKey, ServerLimits, new_key
-from taoloop.serve.gateway.quotas import Quotas, unenforceable_budgets
+from taoloop.serve.gateway.config.model import ApiKey, ServedAgent, ServerLimits, new_key
+from taoloop.serve.gateway.metrics import Metrics
+from taoloop.serve.gateway.quotas import Quotas, RunAccounts, RunRecorder, unenforceable_budgets
 from taoloop.testing import FakeClock
 
 TEN = datetime(2027, 1, 15, 10, tzinfo=UTC).timestamp()
@@ -36,6 +38,18 @@ def made(clock: FakeClock | None = None, *, spent: list[CostRow] | None = None, 
     return Quotas(ServerLimits(**limits), spent=spent or [], clock=clock or FakeClock(TEN))
 
 
+def use(allowances: Quotas, key: ApiKey | None, **used: Any) -> None:
+    """A whole run: it enters, uses something, and leaves."""
+    allowances.enter(key)
+    allowances.book(key, **used)
+    allowances.leave(key)
+
+
+def record(allowances: Quotas, key: ApiKey | None) -> AbstractContextManager[RunRecorder]:
+    accounts = RunAccounts(quotas=allowances, metrics=Metrics())
+    return accounts.record_run(ServedAgent(name="a", agent=Agent(model="offline")), key, "r")
+
+
 def refused(enter: Callable[[], object]) -> Refused:
     with pytest.raises(Refused) as raised:
         enter()
@@ -45,17 +59,17 @@ def refused(enter: Callable[[], object]) -> Refused:
 def test_a_key_without_limits_may_do_anything() -> None:
     allowances = made()
     for _ in range(100):
-        allowances.enter(key()).leave(tokens=10**9, cost_usd=10.0**6)
-        allowances.enter(None).leave()
+        use(allowances, key(), tokens=10**9, cost_usd=10.0**6)
+        use(allowances, None)
     assert allowances.active_runs == 0
 
 
 def test_requests_of_a_minute_are_counted_and_the_next_is_told_when_to_come() -> None:  # S3-46
     clock = FakeClock(TEN)
     allowances, shop = made(clock), key(requests_per_minute=2)
-    allowances.enter(shop).leave()
+    use(allowances, shop)
     clock.advance(20)
-    allowances.enter(shop).leave()
+    use(allowances, shop)
     clock.advance(10)
     error = refused(lambda: allowances.enter(shop))
     assert (error.why, error.retry_after_s) == ("requests", 30.0)
@@ -63,7 +77,7 @@ def test_requests_of_a_minute_are_counted_and_the_next_is_told_when_to_come() ->
     clock.advance(29)
     assert refused(lambda: allowances.enter(shop)).retry_after_s == 1.0
     clock.advance(1)
-    allowances.enter(shop).leave()
+    use(allowances, shop)
     assert refused(lambda: allowances.enter(shop)).retry_after_s == 20.0
 
 
@@ -77,10 +91,10 @@ def test_one_key_does_not_use_up_what_is_of_another() -> None:
 
 def test_a_refused_request_counts_for_nothing() -> None:
     allowances, shop = made(max_runs=1), key(requests_per_minute=1)
-    first = allowances.enter(None)
+    allowances.enter(None)
     for _ in range(5):
         assert refused(lambda: allowances.enter(shop)).why == "runs"
-    first.leave()
+    allowances.leave(None)
     allowances.enter(shop)
 
 
@@ -93,7 +107,7 @@ def test_no_minute_ever_holds_more_requests_than_allowed(gaps: list[float], allo
     for gap in gaps:
         clock.advance(gap)
         try:
-            allowances.enter(shop).leave()
+            use(allowances, shop)
         except Refused as error:
             waits.append(error.retry_after_s)
         else:
@@ -106,53 +120,55 @@ def test_no_minute_ever_holds_more_requests_than_allowed(gaps: list[float], allo
 def test_tokens_are_booked_afterwards_and_who_overdrew_waits_until_there_is_room() -> None:
     clock = FakeClock(TEN)
     allowances, shop = made(clock), key(tokens_per_minute=100)
-    allowances.enter(shop).leave(tokens=60)
+    use(allowances, shop, tokens=60)
     clock.advance(30)
-    allowances.enter(shop).leave(tokens=500)  # there was room for one more token, so it went through
+    use(allowances, shop, tokens=500)  # there was room for one more token, so it went through
     error = refused(lambda: allowances.enter(shop))
     assert (error.why, error.retry_after_s) == ("tokens", 60.0)
     clock.advance(59)
     assert refused(lambda: allowances.enter(shop)).retry_after_s == 1.0
     clock.advance(1)
-    allowances.enter(shop).leave()
+    use(allowances, shop)
 
 
 def test_tokens_count_for_who_comes_while_the_run_is_still_under_way() -> None:
     allowances, shop = made(), key(tokens_per_minute=100, usd_per_day=1.0)
-    turn = allowances.enter(shop)
-    turn.book(tokens=100, cost_usd=0.5)
+    allowances.enter(shop)
+    allowances.book(shop, tokens=100, cost_usd=0.5)
     assert refused(lambda: allowances.enter(shop)).why == "tokens"
-    turn.leave(tokens=1, cost_usd=0.25)
+    allowances.book(shop, tokens=1, cost_usd=0.25)
+    allowances.leave(shop)
     assert allowances.spent_today("shop") == 0.75
 
 
 def test_events_are_booked_as_they_happen_even_if_the_run_is_cut_off() -> None:
     allowances, shop = made(), key(usd_per_day=1.0, tokens_per_minute=100)
     used = Usage(input_tokens=30, output_tokens=10)
-    turn = allowances.enter(shop)
     facts: list[Fact] = [
         RunStarted(task="t", agent=AgentSpec(), nonce="n"),
         ModelReplied(step=1, purpose="decide", text="", decision=None, usage=used, cost_usd=0.25),
         Observed(call_id="call_1", ok=True, output="x"),
         Observed(call_id="call_2", ok=True, output="x", child="r.2", usage=used, cost_usd=None),
     ]
-    for seq, fact in enumerate(facts):
-        turn.on_event(Event(seq, TEN, fact))
+    with record(allowances, shop) as recorder:
+        for seq, fact in enumerate(facts):
+            recorder.on_event(Event(seq, TEN, fact))
     assert allowances.spent_today("shop") == 0.25
     assert refused(lambda: allowances.enter(key(tokens_per_minute=80))).why == "tokens"
-    allowances.enter(key(tokens_per_minute=81)).leave()
+    use(allowances, key(tokens_per_minute=81))
 
 
 def test_runs_at_once_are_bounded_in_all_and_per_key() -> None:
     allowances = made(max_runs=3, max_runs_per_key=2)
-    shop = [allowances.enter(key("shop")) for _ in range(2)]
+    shop = key("shop")
+    allowances.enter(shop)
+    allowances.enter(shop)
     error = refused(lambda: allowances.enter(key("shop")))
     assert (error.why, error.retry_after_s) == ("runs", 1.0)
     assert "2 active runs" in error.message
     allowances.enter(None)
     assert "busy" in refused(lambda: allowances.enter(key("other"))).message
-    shop[0].leave()
-    shop[0].leave()  # again is harmless
+    allowances.leave(shop)
     assert allowances.active_runs == 2
     allowances.enter(key("other"))
     assert allowances.active_runs == 3
@@ -160,8 +176,8 @@ def test_runs_at_once_are_bounded_in_all_and_per_key() -> None:
 
 def test_a_turn_leaves_by_itself() -> None:
     allowances = made(max_runs=1)
-    with pytest.raises(KeyError), allowances.enter(None):
-        raise KeyError
+    with pytest.raises(KeyError), record(allowances, None):
+        raise KeyError(allowances.active_runs)
     assert allowances.active_runs == 0
 
 
@@ -180,32 +196,33 @@ def test_a_key_whose_limit_was_changed_has_not_been_forgiven_what_it_used(change
     allowances = made()
     before, after = key(requests_per_minute=2), key(requests_per_minute=changed)
     for shop in [before] * 2 + [after] * max(0, changed - 2):
-        allowances.enter(shop).leave()
+        use(allowances, shop)
     assert refused(lambda: allowances.enter(after)).retry_after_s == 60.0
 
 
 def test_tokens_of_a_run_that_began_under_another_limit_count() -> None:
     allowances = made()
-    turn = allowances.enter(key(tokens_per_minute=100))
-    turn.book(tokens=50)
+    before = key(tokens_per_minute=100)
+    allowances.enter(before)
+    allowances.book(before, tokens=50)
     assert refused(lambda: allowances.enter(key(tokens_per_minute=40))).why == "tokens"
 
 
 def test_the_budget_of_a_day_ends_at_midnight_utc() -> None:
     clock = FakeClock(TEN)
     allowances, shop = made(clock), key(usd_per_day=1.0)
-    allowances.enter(shop).leave(cost_usd=0.99)
-    allowances.enter(shop).leave(cost_usd=0.02)
+    use(allowances, shop, cost_usd=0.99)
+    use(allowances, shop, cost_usd=0.02)
     error = refused(lambda: allowances.enter(shop))
     assert (error.why, error.retry_after_s) == ("budget", 14 * 3600.0)
     clock.advance(14 * 3600)
     assert allowances.spent_today("shop") == 0.0
-    allowances.enter(shop).leave()
+    use(allowances, shop)
 
 
 def test_a_cost_that_nobody_knows_counts_as_nothing() -> None:
     allowances, shop = made(), key(usd_per_day=1.0)
-    allowances.enter(shop).leave(cost_usd=None)
+    use(allowances, shop, cost_usd=None)
     assert allowances.spent_today("shop") == 0.0
 
 

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from taoloop.core.redaction.redactor import Redactor
-from taoloop.serve.gateway.request_log import LogFormat, RequestLog, request_log
+from taoloop.runtime.engine.redaction import redactor_for
+from taoloop.serve.gateway.request_log import LogFormat, RequestLog
 from taoloop.testing import FakeClock
 
 SECRET = "hunter2-is-my-secret"
@@ -63,7 +64,7 @@ def test_no_secret_gets_into_a_line() -> None:
 
 def test_the_log_of_a_gateway_knows_the_secrets_of_environment_and_file() -> None:
     stream = io.StringIO()
-    log = request_log("json", env={"DEEPSEEK_API_KEY": "first-secret-value"}, secrets={"own": SECRET}, stream=stream)
+    log = RequestLog("json", redactor_for({"DEEPSEEK_API_KEY": "first-secret-value"}, {"own": SECRET}), stream=stream)
     log.message(f"first-secret-value and {SECRET}")
     assert "first-secret-value" not in stream.getvalue()
     assert SECRET not in stream.getvalue()

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from taoloop.core.message import Message
-from taoloop.serve.gateway.errors import ApiErrorRaised
+from taoloop.serve.gateway.errors import ApiError
 from taoloop.serve.gateway.request_schema import ChatMessage, read_chat
 from taoloop.serve.gateway.run_request import ParsedMessages, parse_messages
 
@@ -35,7 +35,7 @@ def call(name: str, arguments: str, call_id: str = "call_1") -> dict[str, Any]:
 def test_a_history_of_the_vectors(vector: dict[str, Any]) -> None:
     expect = vector["expect"]
     if "error" in expect:
-        with pytest.raises(ApiErrorRaised) as caught:
+        with pytest.raises(ApiError) as caught:
             parse(vector["messages"])
         assert expect["error"] in str(caught.value).casefold()
         return
@@ -65,7 +65,7 @@ def test_instructions_behind_the_question_are_instructions_too() -> None:
     found = parse([{"role": "developer", "content": "Be brief."}, user("u1"), reminder])
     assert found == ParsedMessages(question="u1", system="Be brief.\n\nReply in whole files.")
     for messages in ([reminder], [user("u1"), {"role": "assistant", "content": "a"}, reminder]):
-        with pytest.raises(ApiErrorRaised, match="must come from the user"):
+        with pytest.raises(ApiError, match="must come from the user"):
             parse(messages)
 
 
@@ -154,9 +154,9 @@ def test_no_result_can_pass_for_the_words_of_somebody(text: str, name: str) -> N
     ],
 )
 def test_what_cannot_be_read_is_named_by_its_place(messages: list[Any], param: str) -> None:
-    with pytest.raises(ApiErrorRaised) as caught:
+    with pytest.raises(ApiError) as caught:
         parse(messages)
-    assert caught.value.error.param == param
+    assert caught.value.param == param
 
 
 def test_half_of_a_character_is_taken_out() -> None:

@@ -159,6 +159,13 @@ def test_it_does_not_serve_the_whole_network_without_keys(agent_file: Path) -> N
     assert "--new-key" in made.err
 
 
+@pytest.mark.parametrize("pair", ["llm", "=127.0.0.1:2", "a="])
+def test_a_pair_of_another_form_is_refused(pair: str, tmp_path: Path) -> None:
+    done = run(tmp_path, "agent.yaml", "--resolve", pair)
+    assert done.code == 2
+    assert "not of the form NAME=HOST:PORT" in done.err
+
+
 def test_a_check_refuses_what_the_server_would_refuse(agent_file: Path) -> None:
     env = {"OPENAI_API_KEY": "sk-0123456789abcdef"}
     made = run(agent_file.parent, agent_file.name, "--host", "0.0.0.0", "--check", env=env)  # noqa: S104  # it is refused

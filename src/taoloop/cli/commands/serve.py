@@ -111,9 +111,10 @@ async def _serve(
     config: GatewayConfig, path: Path, load: Callable[[], GatewayConfig], log_format: LogFormat, env: Mapping[str, str]
 ) -> int:
     from taoloop.journals.costs import cost_rows  # noqa: PLC0415  # as above
+    from taoloop.runtime.engine.redaction import redactor_for  # noqa: PLC0415  # as above
     from taoloop.serve.gateway.otel import Telemetry  # noqa: PLC0415  # as above
     from taoloop.serve.gateway.quotas import Quotas  # noqa: PLC0415  # as above
-    from taoloop.serve.gateway.request_log import request_log  # noqa: PLC0415  # as above
+    from taoloop.serve.gateway.request_log import RequestLog  # noqa: PLC0415  # as above
     from taoloop.serve.gateway.server import GatewayServer, require_keys_off_localhost  # noqa: PLC0415  # as above
 
     require_keys_off_localhost(config)
@@ -122,7 +123,7 @@ async def _serve(
     make_private(path, expected=config.db is None)
     async with JOURNALS.use(path) as journal:
         allowances = Quotas(config.limits, spent=await cost_rows(journal, since=_midnight()))
-        log = request_log(log_format, env=env, secrets=config.secrets)
+        log = RequestLog(log_format, redactor_for(env, config.secrets))
         telemetry = Telemetry.from_env(env)
 
         def load_anew() -> GatewayConfig:

@@ -17,7 +17,7 @@ from pydantic.json_schema import models_json_schema
 import taoloop
 from taoloop.serve.gateway.chat import chat_completions
 from taoloop.serve.gateway.config.origins import ANY, origin_refused
-from taoloop.serve.gateway.errors import ApiError, ApiErrorRaised, error_for_exception
+from taoloop.serve.gateway.errors import ApiError, error_for_exception
 from taoloop.serve.gateway.metrics import OTHER_LABEL
 from taoloop.serve.gateway.request_context import RequestContext, json_response
 from taoloop.serve.gateway.request_schema import (
@@ -102,8 +102,8 @@ class Gateway:
         """Errors of the framework (an unknown path, a wrong method) in the form of all other errors."""
         try:
             return await handler(request)
-        except ApiErrorRaised as error:
-            return error_response(error.error)
+        except ApiError as error:
+            return error_response(error)
         except web.HTTPException as error:
             api_error = _routing_error(request, error)
             headers = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else {}
@@ -118,8 +118,6 @@ class Gateway:
 async def _respond(context: RequestContext, handler: Handler) -> web.StreamResponse:
     try:
         return await handler(context)
-    except ApiErrorRaised as error:
-        api_error = error.error
     except (web.HTTPException, ConnectionError):
         raise
     except asyncio.CancelledError:
@@ -152,10 +150,9 @@ def _routing_error(request: web.Request, error: web.HTTPException) -> ApiError:
 def _suggestion(path: str) -> str:
     """A hint for an unknown path: most often a base URL has no `/v1`, has it twice, or ends in a slash."""
     plain = path.rstrip("/")
-    for candidate in (plain, f"/v1{plain}", plain.removeprefix("/v1")):
-        if any(candidate == known for _, known, _ in ROUTES):
-            return f"Did you mean {candidate}?"
-    return "See GET /openapi.json."
+    paths = {path for _, path, _ in ROUTES}
+    match = next((known for known in (plain, f"/v1{plain}", plain.removeprefix("/v1")) if known in paths), None)
+    return f"Did you mean {match}?" if match is not None else "See GET /openapi.json."
 
 
 def _request_id(request: web.Request) -> str:
@@ -271,9 +268,9 @@ def enable_cors(app: web.Application, allowed_origins: Callable[[], Collection[s
     that a changed configuration applies at once. Source: the Fetch Standard, section "HTTP CORS protocol".
     """
 
-    def is_allowed(origin: str | None) -> bool:
-        origins = allowed_origins()
-        return origin is not None and (origin in origins or ANY in origins)
+    def allowed_origin(request: web.Request) -> str | None:
+        origin, origins = request.headers.get(hdrs.ORIGIN), allowed_origins()
+        return origin if origin is not None and (origin in origins or ANY in origins) else None
 
     @web.middleware
     async def answer_preflight(
@@ -282,21 +279,21 @@ def enable_cors(app: web.Application, allowed_origins: Callable[[], Collection[s
         """Answer what a browser asks before the actual request, before any key is checked."""
         if not _is_preflight(request):
             return await handler(request)
-        origin = request.headers.get(hdrs.ORIGIN)
-        if origin is None or not is_allowed(origin):
+        if (origin := allowed_origin(request)) is None:
             raise origin_refused(request.headers)
         headers = {
             hdrs.ACCESS_CONTROL_ALLOW_ORIGIN: origin,
             hdrs.ACCESS_CONTROL_ALLOW_METHODS: request.headers[hdrs.ACCESS_CONTROL_REQUEST_METHOD],
             hdrs.ACCESS_CONTROL_MAX_AGE: str(_PREFLIGHT_MAX_AGE_S),
         }
-        if names := _requested_headers(request):
+        requested = request.headers.get(hdrs.ACCESS_CONTROL_REQUEST_HEADERS, "").split(",")
+        names = dict.fromkeys(name.strip(" \t").lower() for name in requested if name.strip(" \t"))
+        if names:  # each once, in lower case as browsers write them
             headers[hdrs.ACCESS_CONTROL_ALLOW_HEADERS] = ",".join(names)
         return web.Response(headers=headers)
 
     async def add_headers(request: web.Request, response: web.StreamResponse) -> None:
-        origin = request.headers.get(hdrs.ORIGIN)
-        if origin is not None and is_allowed(origin) and not _is_preflight(request):
+        if (origin := allowed_origin(request)) is not None and not _is_preflight(request):
             names = sorted(name for name in response.headers if name.lower() not in _SAFELISTED_HEADERS)
             response.headers[hdrs.ACCESS_CONTROL_EXPOSE_HEADERS] = ",".join(dict.fromkeys(names))
             response.headers[hdrs.ACCESS_CONTROL_ALLOW_ORIGIN] = origin
@@ -308,9 +305,3 @@ def enable_cors(app: web.Application, allowed_origins: Callable[[], Collection[s
 
 def _is_preflight(request: web.Request) -> bool:
     return request.method == hdrs.METH_OPTIONS and hdrs.ACCESS_CONTROL_REQUEST_METHOD in request.headers
-
-
-def _requested_headers(request: web.Request) -> list[str]:
-    """The headers that the page wants to send, each once, in lower case as browsers write them."""
-    names = request.headers.get(hdrs.ACCESS_CONTROL_REQUEST_HEADERS, "").split(",")
-    return list(dict.fromkeys(name.strip(" \t").lower() for name in names if name.strip(" \t")))

@@ -30,7 +30,7 @@ async def chat_completions(context: RequestContext) -> web.StreamResponse:
     """Answer a chat request.
 
     Raises:
-        ApiErrorRaised: the request is invalid, or its run has no answer.
+        ApiError: the request is invalid, or its run has no answer.
     """
     request = read_chat(await context.read_body())
     served = context.find_agent(request.model)

@@ -40,7 +40,7 @@ def apply_tool_choice(choice: str | Mapping[str, Any] | None, tools: Sequence[Cl
     """Apply a `tool_choice` to the client's tools.
 
     Raises:
-        ApiErrorRaised: its form is unknown, or it names a tool that is not in the request.
+        ApiError: its form is unknown, or it names a tool that is not in the request.
     """
     if choice is None or choice == "auto":
         return ToolChoice(offered=tuple(tools))
@@ -99,7 +99,7 @@ def bind_client_tools(
         param_format: The field of the request that describes a tool, for error messages; `{}` is its index.
 
     Raises:
-        ApiErrorRaised: a tool has an invalid schema, or a reserved name; names it.
+        ApiError: a tool has an invalid schema, or a reserved name; names it.
     """
     results = outputs or {}
 

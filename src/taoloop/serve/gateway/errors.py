@@ -19,9 +19,9 @@ DENIED = "permission_error"
 UNKNOWN_KEY = "authentication_error"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApiError:
-    """An error for a client."""
+@dataclass(eq=False, kw_only=True)
+class ApiError(Exception):
+    """A request to the gateway fails: the error that its client gets."""
 
     status: int
     """The HTTP status."""
@@ -41,11 +41,14 @@ class ApiError:
     retry_after_s: float | None = None
     """When another try makes sense; None: it does not."""
 
+    def __str__(self) -> str:
+        """The message."""
+        return self.message
+
     @property
     def body(self) -> dict[str, Any]:
         """The body of the response."""
-        error = {"message": self.message, "type": self.kind, "param": self.param, "code": self.code}
-        return {"error": error}
+        return {"error": {"message": self.message, "type": self.kind, "param": self.param, "code": self.code}}
 
     @property
     def headers(self) -> dict[str, str]:
@@ -55,27 +58,17 @@ class ApiError:
         return {"Retry-After": str(max(1, round(self.retry_after_s + 0.499)))}
 
 
-class ApiErrorRaised(TaoError):
-    """A request to the gateway fails; `error` is what its client gets."""
-
-    code = "request_refused"
-
-    def __init__(self, refusal: ApiError) -> None:
-        super().__init__(refusal.message)
-        self.error = refusal
-
-
-def invalid(message: str, param: str | None = None, code: str | None = "invalid_value") -> ApiErrorRaised:
+def invalid(message: str, param: str | None = None, code: str | None = "invalid_value") -> ApiError:
     """The error for a request that no server could answer; names the field."""
-    return ApiErrorRaised(ApiError(status=400, message=message, param=param, code=code))
+    return ApiError(status=400, message=message, param=param, code=code)
 
 
-def missing(param: str) -> ApiErrorRaised:
+def missing(param: str) -> ApiError:
     """The error for a missing field."""
     return invalid(f"Missing required parameter: `{param}`.", param, "missing_required_parameter")
 
 
-def invalid_field(param: str, why: str) -> ApiErrorRaised:
+def invalid_field(param: str, why: str) -> ApiError:
     """The error for a field with an invalid value."""
     message = why if f"`{param}" in why else f"Invalid value for `{param}`: {why}"
     return invalid(message, param, "invalid_value")
@@ -139,7 +132,9 @@ _JOURNAL_RETRY_S = 5.0
 
 
 def error_for_exception(error: Exception, request_id: str) -> ApiError:
-    """The error for a bug or a broken journal: where to look, and nothing else. The log has all of it."""
+    """What a client is told of an exception. Of a bug or a broken journal only where to look; the log has all of it."""
+    if isinstance(error, ApiError):
+        return error
     if not isinstance(error, TaoError):
         _LOG.error("request %s failed", request_id, exc_info=error)
     else:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections import defaultdict
+from collections.abc import Callable, Container
 from functools import cache
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
+import taoloop
 from taoloop.core.events import ActionRequested, Event, ModelErred, ModelReplied, Observed, RunStarted
 from taoloop.errors import MissingExtra
 
@@ -24,7 +26,8 @@ _RUN_SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320)
 _REQUEST_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 _FIRST_SECONDS = (0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80)
 
-_MAX_MODELS, _MAX_CODES, _MAX_ROUTES, _MAX_AGENTS = 32, 64, 32, 256
+_MAX_VALUES = {"model": 32, "code": 64, "route": 32, "agent": 256}
+"""How many values of a label are distinguished."""
 
 
 class Metrics:
@@ -46,8 +49,6 @@ class Metrics:
                 "The gateway needs the package prometheus-client, which is not installed.",
                 hint="Install the extra: pip install 'taoloop[serve]'",
             ) from error
-        import taoloop  # noqa: PLC0415  # for the version alone
-
         self._prometheus = prometheus
         self.registry = registry = prometheus.CollectorRegistry()
         prometheus.ProcessCollector(registry=registry)
@@ -83,7 +84,7 @@ class Metrics:
         self._unpriced = counter("unpriced_calls", "Model calls whose price is unknown.", "agent", "model")
         self._refusals = counter("refusals", "Requests refused: a quota is used up, or the server is full.", "kind")
         self._reloads = counter("reloads", "Reloads of the configuration by outcome.", "outcome")
-        self._label_values: dict[str, dict[str, str]] = {}
+        self._label_values: defaultdict[str, set[str]] = defaultdict(set)
         built = prometheus.Gauge("taoloop_build_info", "The version of taoloop.", ["version"], registry=registry)
         built.labels(taoloop.__version__).set(1)
         for outcome in ("ok", "failed"):
@@ -93,7 +94,7 @@ class Metrics:
 
     def request(self, route: str, status: int, seconds: float) -> None:
         """A request was answered. `route` is the pattern that was matched, never the path as it came."""
-        route = self._bound_label("route", route, _MAX_ROUTES)
+        route = self._bound_label("route", route)
         self._requests(route, str(status) if 100 <= status <= 599 else OTHER_LABEL).inc()
         self._request_seconds(route).observe(seconds)
 
@@ -105,36 +106,29 @@ class Metrics:
         """A changed configuration was loaded, or could not be."""
         self._reloads("ok" if ok else "failed").inc()
 
-    def run(self, agent: str, tools: Collection[str], model: str = "") -> RunMetrics:
+    def run(self, agent: str, tools: Container[str], model: str = "") -> RunMetrics:
         """The metrics of a turn of a run, which begins now.
 
         `agent` is the name by which it is served, `tools` are its own tools, `model` is the spec of its model.
         """
-        return RunMetrics(self, self._bound_label("agent", agent, _MAX_AGENTS), tools, model)
+        return RunMetrics(self, self._bound_label("agent", agent), tools, model)
 
     def expose(self, accept: str = "") -> tuple[bytes, str]:
         """The page and its content type. `accept` is the request's header: Prometheus may ask for OpenMetrics."""
         write, content_type = self._prometheus.exposition.choose_encoder(accept)
         return write(self.registry), content_type
 
-    def _bound_label(self, label: str, value: str, max_values: int) -> str:
-        """The value, if it is one of the first `max_values`; else `other`."""
-        known = self._label_values.setdefault(label, {})
-        if value not in known:
-            if len(known) >= max_values:
-                return OTHER_LABEL
-            known[value] = value
+    def _bound_label(self, label: str, value: str) -> str:
+        """The value, if it is one of the first `_MAX_VALUES`; else `other`."""
+        known = self._label_values[label]
+        if value not in known and len(known) >= _MAX_VALUES[label]:
+            return OTHER_LABEL
+        known.add(value)
         return value
 
-    def _count_usage(self, agent: str, model: str, usage: Usage, cost_usd: float | None, calls: int) -> None:
-        if calls:
-            self._calls(agent, model, "ok").inc(calls)
-        amounts: tuple[tuple[Literal["input", "output", "cached"], int], ...] = (
-            ("input", usage.input_tokens),
-            ("output", usage.output_tokens),
-            ("cached", usage.cached_tokens),
-        )
-        for kind, amount in amounts:
+    def _count_usage(self, agent: str, model: str, usage: Usage, cost_usd: float | None) -> None:
+        amounts = {"input": usage.input_tokens, "output": usage.output_tokens, "cached": usage.cached_tokens}
+        for kind, amount in amounts.items():
             if amount > 0:
                 self._tokens(agent, model, kind).inc(amount)
         if cost_usd is None:
@@ -146,9 +140,9 @@ class Metrics:
 class RunMetrics:
     """One turn of a run. Pass it every event (`on_event`), and its end."""
 
-    def __init__(self, metrics: Metrics, agent: str, tools: Collection[str], model: str) -> None:
+    def __init__(self, metrics: Metrics, agent: str, tools: Container[str], model: str) -> None:
         self._metrics, self._agent, self._own_tools = metrics, agent, tools
-        self._model = metrics._bound_label("model", model, _MAX_MODELS)
+        self._model = metrics._bound_label("model", model)
         self._tool_labels: dict[str, str] = {}  # by call id
         self._unmatched: list[tuple[str, str]] = []  # calls of an earlier turn and their outcomes
         self._first = self._ended = False
@@ -156,19 +150,27 @@ class RunMetrics:
 
     def on_event(self, event: Event) -> None:
         """Count an event."""
-        match event.fact:
-            case RunStarted(agent=spec):
-                self._model = self._metrics._bound_label("model", spec.model, _MAX_MODELS)
-            case ModelReplied() as reply:
-                self._replied(reply)
-            case ModelErred(code=code):
-                self._metrics._calls(self._agent, self._model, self._code(code)).inc()
-            case ActionRequested(call_id=call_id, tool=tool):
-                self._tool_labels[call_id] = self._label(tool)
-            case Observed() as observed:
-                self._observed(observed)
-            case _:
-                pass
+        metrics, fact = self._metrics, event.fact
+        if isinstance(fact, RunStarted):
+            self._model = metrics._bound_label("model", fact.agent.model)
+        elif isinstance(fact, ModelReplied):
+            model = metrics._bound_label("model", fact.model) if fact.model else self._model
+            metrics._calls(self._agent, model, "ok").inc()
+            metrics._count_usage(self._agent, model, fact.usage, fact.cost_usd)
+            if fact.purpose in ("decide", "close"):
+                metrics._steps(self._agent).inc()
+        elif isinstance(fact, ModelErred):
+            metrics._calls(self._agent, self._model, metrics._bound_label("code", fact.code)).inc()
+        elif isinstance(fact, ActionRequested):
+            self._tool_labels[fact.call_id] = self._label(fact.tool)
+        elif isinstance(fact, Observed):
+            outcome = "ok" if fact.error is None else metrics._bound_label("code", fact.error.code)
+            if (tool := self._tool_labels.pop(fact.call_id, None)) is None:
+                self._unmatched.append((fact.call_id, outcome))
+            else:
+                metrics._tools(tool, outcome).inc()
+            if fact.usage is not None:
+                metrics._count_usage(self._agent, INNER_RUNS, fact.usage, fact.cost_usd)
 
     def first_token(self, seconds: float) -> None:
         """The first piece of the answer was sent, so many seconds after the request; only the first call counts."""
@@ -192,25 +194,6 @@ class RunMetrics:
 
     def _label(self, tool: str) -> str:
         return tool if tool in self._own_tools else OTHER_LABEL
-
-    def _replied(self, reply: ModelReplied) -> None:
-        metrics = self._metrics
-        model = metrics._bound_label("model", reply.model, _MAX_MODELS) if reply.model else self._model
-        metrics._count_usage(self._agent, model, reply.usage, reply.cost_usd, 1)
-        if reply.purpose in ("decide", "close"):
-            metrics._steps(self._agent).inc()
-
-    def _observed(self, observed: Observed) -> None:
-        outcome = "ok" if observed.error is None else self._code(observed.error.code)
-        if (tool := self._tool_labels.pop(observed.call_id, None)) is None:
-            self._unmatched.append((observed.call_id, outcome))
-        else:
-            self._metrics._tools(tool, outcome).inc()
-        if observed.usage is not None:
-            self._metrics._count_usage(self._agent, INNER_RUNS, observed.usage, observed.cost_usd, 0)
-
-    def _code(self, code: str) -> str:
-        return self._metrics._bound_label("code", code, _MAX_CODES)
 
 
 def tools_by_call_id(trace: Trace) -> dict[str, str]:

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import taoloop
 from taoloop.core.events import (
     ActionRequested,
     ActionStarted,
@@ -47,44 +48,25 @@ _PROVIDERS = {
 """Names of providers in the conventions, where they differ from ours."""
 
 
-def provider_name(spec: str) -> str:
-    """The provider in a model spec, as the conventions call it."""
-    name = spec.partition(":")[0]
-    return _PROVIDERS.get(name, name)
-
-
 def model_attributes(spec: str) -> Attributes:
     """Provider and model of a spec such as `openai:gpt-4o-mini`; nothing for an empty one."""
     if not spec:
         return {}
-    _, _, model = spec.partition(":")
-    return {"gen_ai.provider.name": provider_name(spec), "gen_ai.request.model": model or spec}
-
-
-def tool_attributes(tool: str, observed: Observed, requested: ActionRequested | None) -> Attributes:
-    """The attributes of a tool call. With `requested` they include arguments and results."""
-    attributes: Attributes = {
-        "gen_ai.operation.name": "execute_tool",
-        "gen_ai.tool.name": tool,
-        "gen_ai.tool.call.id": observed.call_id,
-        "gen_ai.tool.type": "function",
+    provider, _, model = spec.partition(":")
+    return {
+        "gen_ai.provider.name": _PROVIDERS.get(provider, provider),
+        "gen_ai.request.model": model or spec,
     }
-    if observed.child is not None:
-        attributes["taoloop.run.child"] = observed.child
-    if requested is not None:
-        attributes["gen_ai.tool.call.arguments"] = json.dumps(requested.args, ensure_ascii=False, default=str)
-        attributes["gen_ai.tool.call.result"] = observed.output
-    return attributes
 
 
-def message_json(role: str, text: str, calls: Iterable[ToolCallText] = ()) -> str:
+def _message_json(role: str, text: str, calls: Iterable[ToolCallText] = ()) -> str:
     """One message as the JSON text that the conventions require in an attribute."""
     parts: list[dict[str, object]] = [{"type": "text", "content": text}] if text else []
     parts += [{"type": "tool_call", "id": call.id, "name": call.name, "arguments": call.arguments} for call in calls]
     return json.dumps([{"role": role, "parts": parts}], ensure_ascii=False)
 
 
-def to_nanoseconds(at: float) -> int:
+def _to_nanoseconds(at: float) -> int:
     """Seconds since the epoch in nanoseconds, as OpenTelemetry counts."""
     return int(at * 1_000_000_000)
 
@@ -120,8 +102,9 @@ class Telemetry:
     def __init__(
         self, tracer_provider: TracerProvider, meter_provider: MeterProvider, *, content: bool = False
     ) -> None:
-        import taoloop  # noqa: PLC0415  # for the version alone
+        from opentelemetry import trace  # noqa: PLC0415  # an extra
 
+        self.api = trace
         self._providers = (tracer_provider, meter_provider)
         meter = meter_provider.get_meter("taoloop", taoloop.__version__)
         self.content = content
@@ -247,30 +230,27 @@ class RunSpans:
                     **({"taoloop.run.id": self._run_id} if self._run_id else {}),
                     **self._model,
                 },
-                start_time=to_nanoseconds(at),
+                start_time=_to_nanoseconds(at),
             )
         return self._span
 
     def _add_child_span(self, name: str, begin: float, end: float, attributes: Attributes, *, error: str = "") -> None:
-        from opentelemetry.trace import (  # noqa: PLC0415  # an extra, and only where telemetry is on
-            SpanKind,
-            Status,
-            StatusCode,
-            set_span_in_context,
-        )
-
-        kind = SpanKind.CLIENT if name.startswith("chat") else SpanKind.INTERNAL
+        api = self._telemetry.api
         span = self._telemetry.tracer.start_span(
             name,
-            context=set_span_in_context(self._run_span(begin)),
-            kind=kind,
+            context=api.set_span_in_context(self._run_span(begin)),
+            kind=api.SpanKind.CLIENT if name.startswith("chat") else api.SpanKind.INTERNAL,
             attributes=attributes,
-            start_time=to_nanoseconds(begin),
+            start_time=_to_nanoseconds(begin),
         )
+        self._end_span(span, end, error)
+
+    def _end_span(self, span: Span, at: float, error: str) -> None:
         if error:
+            api = self._telemetry.api
             span.set_attribute("error.type", error)
-            span.set_status(Status(StatusCode.ERROR, error))
-        span.end(to_nanoseconds(end))
+            span.set_status(api.Status(api.StatusCode.ERROR, error))
+        span.end(_to_nanoseconds(at))
 
     def _record_model_call(self, at: float, reply: ModelReplied) -> None:
         usage, model_name = reply.usage, str(self._model.get("gen_ai.request.model", ""))
@@ -294,7 +274,7 @@ class RunSpans:
             attributes["taoloop.cost_usd"] = reply.cost_usd
         figures = {name: attributes[name] for name in _METRIC_LABELS if name in attributes}
         if self._telemetry.content:
-            attributes["gen_ai.output.messages"] = message_json("assistant", reply.text, reply.tool_calls)
+            attributes["gen_ai.output.messages"] = _message_json("assistant", reply.text, reply.tool_calls)
         self._add_child_span(f"chat {model_name}".strip(), at - reply.latency_s, at, attributes)
         self._telemetry.seconds.record(reply.latency_s, figures)
         for kind, count in (("input", usage.input_tokens), ("output", usage.output_tokens)):
@@ -313,31 +293,36 @@ class RunSpans:
 
     def _record_tool_call(self, at: float, observed: Observed, tool: str, requested: ActionRequested | None) -> None:
         begin = min(self._started_at.pop(observed.call_id, at), at - observed.latency_s)
-        attributes = tool_attributes(tool, observed, requested if self._telemetry.content else None)
+        attributes: Attributes = {
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": tool,
+            "gen_ai.tool.call.id": observed.call_id,
+            "gen_ai.tool.type": "function",
+        }
+        if observed.child is not None:
+            attributes["taoloop.run.child"] = observed.child
+        if requested is not None and self._telemetry.content:
+            attributes["gen_ai.tool.call.arguments"] = json.dumps(requested.args, ensure_ascii=False, default=str)
+            attributes["gen_ai.tool.call.result"] = observed.output
         error = observed.error.code if observed.error is not None else ""
         self._add_child_span(f"execute_tool {tool}".strip(), begin, at, attributes, error=error)
 
     def _close(self, status: str, answer: str | None, error: str, at: float) -> None:
-        from opentelemetry.trace import Status, StatusCode  # noqa: PLC0415  # an extra, and only where telemetry is on
-
         span = self._run_span(at)
         span.set_attribute("taoloop.status", status)
         span.set_attribute("gen_ai.usage.input_tokens", self._usage.input_tokens)
         span.set_attribute("gen_ai.usage.output_tokens", self._usage.output_tokens)
         span.set_attribute("taoloop.cost_usd", self._cost_usd)
         if self._telemetry.content:
-            span.set_attribute("gen_ai.input.messages", message_json("user", self._task))
+            span.set_attribute("gen_ai.input.messages", _message_json("user", self._task))
             if answer is not None:
-                span.set_attribute("gen_ai.output.messages", message_json("assistant", answer))
-        if error:
-            span.set_attribute("error.type", error)
-            span.set_status(Status(StatusCode.ERROR, error))
-        span.end(to_nanoseconds(at))
+                span.set_attribute("gen_ai.output.messages", _message_json("assistant", answer))
+        self._end_span(span, at, error)
         self._ended = True
         figures: Attributes = {"gen_ai.operation.name": "invoke_agent", **self._model}
-        self._telemetry.seconds.record(
-            max(0.0, at - self._began_at), figures | ({"error.type": error} if error else {})
-        )
+        if error:
+            figures["error.type"] = error
+        self._telemetry.seconds.record(max(0.0, at - self._began_at), figures)
 
 
 _METRIC_LABELS = tuple(
@@ -371,8 +356,6 @@ def _otlp_providers(*, traces: bool, figures: bool) -> tuple[Any, Any]:
             "OTEL_EXPORTER_OTLP_ENDPOINT is set, and OpenTelemetry is not installed.",
             hint="Install the extra: pip install 'taoloop[otel]', or unset the variable.",
         ) from error
-    import taoloop  # noqa: PLC0415  # for the version alone
-
     service_name = Resource.create().attributes.get("service.name", "")
     default_name = {} if not str(service_name).startswith("unknown_service") else {"service.name": "taoloop"}
     resource = Resource.create({**default_name, "service.version": taoloop.__version__})

@@ -1,40 +1,35 @@
-"""Quotas of API keys: requests and tokens per minute, concurrent runs, money per day. There is no queue."""
+"""Quotas of API keys (requests and tokens per minute, concurrent runs, money per day), and the records of each run.
+
+There is no queue: a request beyond a quota gets an error.
+"""
 
 from __future__ import annotations
 
-import os
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
 from taoloop.core.events import ModelReplied, Observed
-from taoloop.core.message import Usage
-from taoloop.errors import ConfigError, Refused, RefusedFor
-from taoloop.models.model_builder import split_specs
-from taoloop.models.providers import PROVIDERS, endpoint, is_priced
+from taoloop.errors import Refused, RefusedFor
+from taoloop.models.providers import is_priced
 from taoloop.models.rate_limit import SlidingWindow
-from taoloop.models.registry import is_provider
 from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.engine.clock import Clock, SystemClock
 from taoloop.serve.gateway.config.model import ApiKey, GatewayConfig, ServerLimits
 from taoloop.serve.texts import TEXTS
 
 if TYPE_CHECKING:
-    from types import TracebackType
-    from typing import Self
-
     from taoloop.core.events import Event
     from taoloop.core.trace import Trace
     from taoloop.journals.costs import CostRow
-    from taoloop.runtime.agent import Agent
     from taoloop.serve.gateway.config.model import ApiKey, ServedAgent
-    from taoloop.serve.gateway.metrics import Metrics, RunMetrics
-    from taoloop.serve.gateway.otel import RunSpans, Telemetry
+    from taoloop.serve.gateway.metrics import Metrics
+    from taoloop.serve.gateway.otel import Telemetry
 
 _DAY_S = 86_400
 
@@ -86,13 +81,12 @@ class Quotas:
         """Apply new limits from now on; what was used stays counted. Limits of keys come with the keys themselves."""
         self._limits = limits
 
-    def enter(self, key: ApiKey | None) -> QuotaUse:
+    def enter(self, key: ApiKey | None) -> None:
         """Start a run for a key (None: there are no keys), which must `leave` in the end.
 
         Raises:
             Refused: the key has used up its quota, or there is no place; nothing was counted.
         """
-        name = "" if key is None else key.name
         self._check_runs(key)
         if key is not None:
             self._check_budget(key)
@@ -100,8 +94,21 @@ class Quotas:
             self._check_rate("requests", key, key.requests_per_minute)
             if key.requests_per_minute is not None:
                 self._windows["requests", key.name].add(1, self._clock.tick())
-        self._running[name] += 1
-        return QuotaUse(self, key)
+        self._running[_name_of(key)] += 1
+
+    def leave(self, key: ApiKey | None) -> None:
+        """End a run of a key: its place is free again."""
+        name = _name_of(key)
+        self._running[name] -= 1
+        if not self._running[name]:
+            del self._running[name]
+
+    def book(self, key: ApiKey | None, *, tokens: int = 0, cost_usd: float | None = 0.0) -> None:
+        """Count what a run has used, as soon as it is known. `cost_usd` None: the price is unknown."""
+        self._start_new_day()
+        self._spent[_name_of(key)] += cost_usd or 0.0
+        if key is not None and key.tokens_per_minute is not None:
+            self._windows["tokens", key.name].add(tokens, self._clock.tick())
 
     def _check_runs(self, key: ApiKey | None) -> None:
         limits = self._limits
@@ -129,19 +136,6 @@ class Quotas:
         if wait_s > 0:
             raise Refused(f"This key may use {limit} {what} per minute.", why=what, retry_after_s=wait_s)
 
-    def _book(self, key: ApiKey | None, tokens: int, cost_usd: float | None) -> None:
-        name = "" if key is None else key.name
-        self._start_new_day()
-        self._spent[name] += cost_usd or 0.0
-        if key is not None and key.tokens_per_minute is not None:
-            self._windows["tokens", key.name].add(tokens, self._clock.tick())
-
-    def _release(self, key: ApiKey | None) -> None:
-        name = "" if key is None else key.name
-        self._running[name] -= 1
-        if not self._running[name]:
-            del self._running[name]
-
     def _start_new_day(self) -> None:
         """Reset the costs where a new day has begun."""
         if (today := self._today()) != self._day:
@@ -152,45 +146,8 @@ class Quotas:
         return int(self._clock.now() // _DAY_S)
 
 
-class QuotaUse:
-    """One run of a key, from `Quotas.enter` to `leave`. As a context manager it leaves by itself.
-
-    Pass it the events of the run (`on_event`), or `book` what was used; not both.
-    """
-
-    def __init__(self, quotas: Quotas, key: ApiKey | None) -> None:
-        self._quotas, self._key, self._has_left = quotas, key, False
-
-    def book(self, *, tokens: int = 0, cost_usd: float | None = 0.0) -> None:
-        """Count what the run has used, as soon as it is known. `cost_usd` None: the price is unknown."""
-        self._quotas._book(self._key, tokens, cost_usd)  # the two classes belong together
-
-    def on_event(self, event: Event) -> None:
-        """Book what an event reports as used, as it happens: it counts even if nobody waits for the end of the run.
-
-        Inner runs count with the observation that they result in.
-        """
-        fact = event.fact
-        if isinstance(fact, ModelReplied) or (isinstance(fact, Observed) and fact.usage is not None):
-            usage = fact.usage or Usage()
-            self.book(tokens=usage.total_tokens, cost_usd=fact.cost_usd)
-
-    def leave(self, *, tokens: int = 0, cost_usd: float | None = 0.0) -> None:
-        """Count what was not booked yet, and give the place back. A second call does nothing."""
-        if not self._has_left:
-            self._has_left = True
-            self.book(tokens=tokens, cost_usd=cost_usd)
-            self._quotas._release(self._key)  # the two classes belong together
-
-    def __enter__(self) -> Self:
-        """Return itself."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Leave."""
-        self.leave()
+def _name_of(key: ApiKey | None) -> str:
+    return "" if key is None else key.name
 
 
 def unenforceable_budgets(config: GatewayConfig, language: str = "en") -> Iterator[str]:
@@ -198,22 +155,9 @@ def unenforceable_budgets(config: GatewayConfig, language: str = "en") -> Iterat
     for name, served in config.agents.items():
         keys = [key.name for key in config.keys if key.usd_per_day is not None and key.may_use(name)]
         if keys:
-            for spec in _unpriced_models(served.agent):
-                yield TEXTS.text(language, "unknown_price", model=spec, agent=name, keys=", ".join(keys))
-
-
-def _unpriced_models(agent: Agent) -> Iterator[str]:
-    env = os.environ if agent.env is None else agent.env
-    for spec in split_specs(bind(agent).model.spec):
-        kind, _, name = spec.partition(":")
-        if not is_provider(spec) or kind not in PROVIDERS:
-            continue
-        try:
-            target = endpoint(kind, name, env)
-        except ConfigError:  # a custom model under the name of a provider
-            continue
-        if not target.kind.free and not is_priced(target.address, target.model):
-            yield spec
+            for spec, target in served.model_endpoints():
+                if target is not None and not target.kind.free and not is_priced(target.address, target.model):
+                    yield TEXTS.text(language, "unknown_price", model=spec, agent=name, keys=", ".join(keys))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,38 +184,47 @@ class RunAccounts:
         Raises:
             Refused: there is no place, or the key has used up its quota; nothing was counted.
         """
-        with self.quotas.enter(key) as quota_use:
-            model = bind(served.agent).model.spec
-            run_metrics = self.metrics.run(served.name, [tool.name for tool in served.agent.toolbox], model)
-            spans = None
-            if self.telemetry is not None:
-                spans = self.telemetry.run(served.name, model=model, run_id=run_id, headers=headers)
-            recorder = RunRecorder(quota_use, run_metrics, spans)
-            try:
+        self.quotas.enter(key)
+        try:
+            with closing(RunRecorder(self, served, key, run_id, headers)) as recorder:
                 yield recorder
-            finally:
-                recorder.close()
+        finally:
+            self.quotas.leave(key)
 
 
 class RunRecorder:
-    """Takes every event of the turn, and how the turn ended."""
+    """Takes every event of a turn, which begins now, and how the turn ended."""
 
-    def __init__(self, quota_use: QuotaUse, run_metrics: RunMetrics, spans: RunSpans | None) -> None:
-        self._quota_use, self._metrics, self._spans = quota_use, run_metrics, spans
+    def __init__(
+        self,
+        accounts: RunAccounts,
+        served: ServedAgent,
+        key: ApiKey | None,
+        run_id: str,
+        headers: Mapping[str, str] | None,
+    ) -> None:
+        model = bind(served.agent).model.spec
+        self._quotas, self._key = accounts.quotas, key
+        self.metrics = accounts.metrics.run(served.name, served.agent.toolbox, model)
+        self._spans = None
+        if accounts.telemetry is not None:
+            self._spans = accounts.telemetry.run(served.name, model=model, run_id=run_id, headers=headers)
         self._started_at = time.perf_counter()
         self._status = "failed"
         self._trace: Trace | None = None
 
     def on_event(self, event: Event) -> None:
-        """Record an event."""
-        self._quota_use.on_event(event)
-        self._metrics.on_event(event)
+        """Record an event.
+
+        What it used counts as it happens, even if nobody waits for the end of the run; the usage of inner runs counts
+        with the observation that they result in.
+        """
+        fact = event.fact
+        if isinstance(fact, ModelReplied | Observed) and fact.usage is not None:
+            self._quotas.book(self._key, tokens=fact.usage.total_tokens, cost_usd=fact.cost_usd)
+        self.metrics.on_event(event)
         if self._spans is not None:
             self._spans.on_event(event)
-
-    def record_first_piece(self, seconds: float) -> None:
-        """The first piece of the answer went out, so many seconds after the request."""
-        self._metrics.first_token(seconds)
 
     def record_end(self, status: str, trace: Trace) -> None:
         """The turn ended with this status; without this call it counts as failed."""
@@ -279,6 +232,6 @@ class RunRecorder:
 
     def close(self) -> None:
         """Record the end of the turn."""
-        self._metrics.end(self._status, time.perf_counter() - self._started_at, self._trace)
+        self.metrics.end(self._status, time.perf_counter() - self._started_at, self._trace)
         if self._spans is not None:
             self._spans.end(self._status, self._trace)

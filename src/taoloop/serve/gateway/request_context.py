@@ -8,26 +8,26 @@ import logging
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
-from taoloop.core.events import Event
 from taoloop.errors import Refused
 from taoloop.runtime.engine.clock import new_run_id
 from taoloop.serve.gateway.config.model import presented_key
 from taoloop.serve.gateway.config.origins import is_foreign, origin_refused
-from taoloop.serve.gateway.errors import SERVER, UNKNOWN_KEY, ApiError, ApiErrorRaised, error_for_exceeded_quota
+from taoloop.serve.gateway.errors import SERVER, UNKNOWN_KEY, ApiError, error_for_exceeded_quota
 from taoloop.serve.gateway.request_log import RequestRecord
 
 if TYPE_CHECKING:
-    from taoloop.serve.gateway.config.model import ApiKey, GatewayConfig, ServedAgent, ServerLimits
+    from taoloop.serve.gateway.config.model import ApiKey, ServedAgent, ServerLimits
     from taoloop.serve.gateway.quotas import RunRecorder
     from taoloop.serve.gateway.run_request import RunRequest
     from taoloop.serve.gateway.run_response import RunResponse
-    from taoloop.serve.gateway.run_service import ConfigSnapshot, Service
+    from taoloop.serve.gateway.run_service import ConfigSnapshot
 
 _LOG = logging.getLogger("taoloop.gateway")
 
@@ -46,10 +46,14 @@ class RequestContext:
     The configuration is the one from when the request came, whatever is loaded meanwhile.
     """
 
+    recorder: RunRecorder
+    """Records the run, once it is admitted."""
+
     def __init__(
         self, request: web.Request, snapshot: ConfigSnapshot, request_id: str, *, is_ready: bool = False
     ) -> None:
         self.request, self.snapshot = request, snapshot
+        self.config, self.service = snapshot.config, snapshot.service
         self.is_ready = is_ready  # whether the server takes requests
         self.response_headers: dict[str, str] = {"x-request-id": request_id}
         resource = request.match_info.route.resource
@@ -57,42 +61,37 @@ class RequestContext:
         self.record = RequestRecord(request_id=request_id, method=request.method, route=route)
         self.is_shut_down = False  # the server ends now, and cancels the task of this request
         self._started_at = time.perf_counter()
-        self._key: ApiKey | None = None
-        self._recorder: RunRecorder | None = None
 
-    @property
-    def config(self) -> GatewayConfig:
-        """The configuration from when the request came."""
-        return self.snapshot.config
-
-    @property
-    def service(self) -> Service:
-        """The service that runs agents."""
-        return self.snapshot.service
-
-    @property
+    @cached_property
     def key(self) -> ApiKey | None:
         """The key of the client; None where nobody needs one.
 
         Raises:
-            ApiErrorRaised: the request has no key, or one that is not known.
+            ApiError: the request has no key, or one that is not known.
         """
         if not self.config.keys:
             return None
-        if self._key is None:
-            presented = presented_key(self.request.headers)
-            self._key = self.snapshot.keys.find(presented)
-            if self._key is None:
-                problem = "no API key" if presented is None else "an unknown API key"
-                message = f"The request has {problem}. Send `Authorization: Bearer KEY`."
-                raise ApiErrorRaised(ApiError(status=401, message=message, kind=UNKNOWN_KEY, code="invalid_api_key"))
-        return self._key
+        presented = presented_key(self.request.headers)
+        if (key := self.snapshot.keys.find(presented)) is None:
+            problem = "no API key" if presented is None else "an unknown API key"
+            message = f"The request has {problem}. Send `Authorization: Bearer KEY`."
+            raise ApiError(status=401, message=message, kind=UNKNOWN_KEY, code="invalid_api_key")
+        return key
+
+    @property
+    def owner(self) -> str:
+        """The name of the client's key, under which its runs are stored; empty where nobody needs a key.
+
+        Raises:
+            ApiError: as `key`.
+        """
+        return "" if self.key is None else self.key.name
 
     async def read_body(self) -> bytes:
         """The body, once the client's key is known.
 
         Raises:
-            ApiErrorRaised: the key is unknown, the body is too large or too slow, or the request comes from another
+            ApiError: the key is unknown, the body is too large or too slow, or the request comes from another
                 site's page that may not call. Where nobody needs a key, nothing else would keep such a page from
                 starting runs.
         """
@@ -104,12 +103,12 @@ class RequestContext:
         """The agent that clients call `model`.
 
         Raises:
-            ApiErrorRaised: there is none that this key may use.
+            ApiError: there is none that this key may use.
         """
         served, key = self.config.agent_for(model), self.key
         if served is None or (key is not None and not key.may_use(served.name)):
             message = f"The model `{model[:200]}` does not exist or you do not have access to it. See GET /v1/models."
-            raise ApiErrorRaised(ApiError(status=404, message=message, param="model", code="model_not_found"))
+            raise ApiError(status=404, message=message, param="model", code="model_not_found")
         self.record.agent = served.name
         return served
 
@@ -133,34 +132,27 @@ class RequestContext:
         """Take a place for the run and book what it uses; gives its id, which headers and logs name from here on.
 
         Raises:
-            ApiErrorRaised: there is no place, or the key has used up its quota.
+            ApiError: there is no place, or the key has used up its quota.
         """
         run_id = run_request.run or new_run_id(time.time())
         accounts, headers = self.snapshot.accounts, self.request.headers
         try:
-            with accounts.record_run(run_request.served, self.key, run_id, headers) as self._recorder:
+            with accounts.record_run(run_request.served, self.key, run_id, headers) as self.recorder:
                 self.record.run_id = self.response_headers["x-taoloop-run-id"] = run_id
                 yield run_id
         except Refused as error:  # by the quotas, before the run; a run itself raises no such error
             accounts.metrics.refused(error.why)
-            raise ApiErrorRaised(error_for_exceeded_quota(error)) from None
-
-    def on_event(self, event: Event) -> None:
-        """Book what happens in the run."""
-        if self._recorder is not None:
-            self._recorder.on_event(event)
+            raise error_for_exceeded_quota(error) from None
 
     def record_first_piece(self) -> None:
         """Something of the answer goes out; the time of the first piece is kept."""
         if self.record.first_seconds is None:
             self.record.first_seconds = time.perf_counter() - self._started_at
-            if self._recorder is not None:
-                self._recorder.record_first_piece(self.record.first_seconds)
+            self.recorder.metrics.first_token(self.record.first_seconds)
 
     def record_response(self, response: RunResponse) -> RunResponse:
         """Record what came of the run."""
-        if self._recorder is not None:
-            self._recorder.record_end(response.status, response.trace)
+        self.recorder.record_end(response.status, response.trace)
         self.record.run_status = response.status
         self.record.steps = response.trace.step_count
         self.record.tokens = response.usage.total_tokens
@@ -185,10 +177,8 @@ class RequestContext:
     def finish(self, status: int) -> RequestRecord:
         """The record of the request, now that it is over. `status` 499: the client left before there was an answer."""
         self.record.status, self.record.seconds = status, time.perf_counter() - self._started_at
-        try:
-            self.record.key = self.key.name if self.key is not None else ""
-        except ApiErrorRaised:  # an unknown key: what was presented is nobody's business
-            self.record.key = ""
+        with suppress(ApiError):  # an unknown key: what was presented is nobody's business
+            self.record.key = self.owner
         return self.record
 
 
@@ -202,7 +192,7 @@ async def _read_body(request: web.Request, limits: ServerLimits) -> bytes:
     """The whole body, within its bounds.
 
     Raises:
-        ApiErrorRaised: it is too large, comes too slowly, or cannot be decoded.
+        ApiError: it is too large, comes too slowly, or cannot be decoded.
     """
     max_bytes = limits.max_body_bytes
     if (request.content_length or 0) > max_bytes:
@@ -221,14 +211,14 @@ async def _read_body(request: web.Request, limits: ServerLimits) -> bytes:
                     raise _too_large(max_bytes)
     except TimeoutError:
         message = f"The body did not arrive within {limits.body_timeout_s:g} s."
-        raise ApiErrorRaised(ApiError(status=408, message=message, code="request_timeout")) from None
+        raise ApiError(status=408, message=message, code="request_timeout") from None
     except (HttpProcessingError, web.RequestPayloadError, web.PayloadAccessError) as error:
         _LOG.debug("a body cannot be read: %s", error)
         message = "The body cannot be decoded: it is not in the transfer or content encoding that its headers name."
-        raise ApiErrorRaised(ApiError(status=400, message=message, code="invalid_body")) from None
+        raise ApiError(status=400, message=message, code="invalid_body") from None
     return bytes(body)
 
 
-def _too_large(max_bytes: int) -> ApiErrorRaised:
+def _too_large(max_bytes: int) -> ApiError:
     message = f"The body is larger than {max_bytes:,} bytes, which is the limit."
-    return ApiErrorRaised(ApiError(status=413, message=message, code="request_too_large"))
+    return ApiError(status=413, message=message, code="request_too_large")

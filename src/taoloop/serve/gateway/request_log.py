@@ -6,7 +6,7 @@ import json
 import logging
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -182,18 +182,6 @@ class _Handler(logging.Handler):
         self._log.write("log", level, logger=record.name, message=record.getMessage(), traceback=trace)
 
 
-def request_log(
-    form: LogFormat,
-    *,
-    env: Mapping[str, str] | None = None,
-    secrets: Mapping[str, str] | Sequence[str] = (),
-    stream: TextIO | None = None,
-    clock: Clock | None = None,
-) -> RequestLog:
-    """The log of a gateway, which redacts the secrets of the environment and of the configuration."""
-    return RequestLog(form, redactor_for(env, secrets), stream=stream, clock=clock)
-
-
 def _as_json(value: object) -> str:
     """JSON on one line, whatever a reader takes for the end of a line."""
     whole = json.dumps(value, ensure_ascii=False)
@@ -206,13 +194,9 @@ def _as_text(fields: Mapping[str, Field]) -> str:
     for name, value in fields.items():
         text = str(value)
         if name == "message":
-            parts.append(_on_one_line(text))
+            parts.append("".join(char if char.isprintable() else " " for char in text))
         elif text and text.isprintable() and not _SPLITTING.search(text):
             parts.append(f"{name}={text}")
         else:
             parts.append(f"{name}={_as_json(text)}")
     return " ".join(parts)
-
-
-def _on_one_line(text: str) -> str:
-    return text if text.isprintable() else "".join(char if char.isprintable() else " " for char in text)

@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from taoloop.serve.gateway.errors import ApiErrorRaised, invalid, invalid_field, missing
+from taoloop.serve.gateway.errors import ApiError, invalid, invalid_field, missing
 
 MAX_MESSAGES = 2_048
 MAX_TOOLS = 128
@@ -217,7 +217,7 @@ def read_chat(body: bytes) -> ChatRequest:
     """The request in a body.
 
     Raises:
-        ApiErrorRaised: it is not JSON, or a field has the wrong type or range; names the field.
+        ApiError: it is not JSON, or a field has the wrong type or range; names the field.
     """
     request = parse_body(ChatRequest, body)
     for index, message in enumerate(request.messages):
@@ -247,7 +247,7 @@ def parse_body(model: type[T], body: bytes) -> T:
     """Parse a body as this model.
 
     Raises:
-        ApiErrorRaised: it is invalid; names the field.
+        ApiError: it is invalid; names the field.
     """
     try:
         if b"NaN" in body or b"Infinity" in body:  # not JSON, but pydantic accepts them
@@ -268,7 +268,7 @@ def _reject_constant(name: str) -> None:
     raise invalid(f"The body is not valid JSON: {name} is not a number.", None, "invalid_json")
 
 
-def _request_error(error: ValidationError) -> ApiErrorRaised:
+def _request_error(error: ValidationError) -> ApiError:
     """The most specific finding, with its field as OpenAI writes it."""
     findings = error.errors(include_url=False, include_input=False, include_context=False)
     first = max(findings, key=_specificity) if len(findings) > 1 else findings[0]
@@ -408,7 +408,7 @@ class ResponsesRequest(AnswerRequest):
         """The input as the messages of a chat, one for each item; `referenced` are those of references, by index.
 
         Raises:
-            ApiErrorRaised: an item is invalid; names its field.
+            ApiError: an item is invalid; names its field.
         """
         if isinstance(self.input, str):
             return [ChatMessage(role="user", content=self.input)]
@@ -422,7 +422,7 @@ def read_responses(body: bytes) -> ResponsesRequest:
     """The request in a body.
 
     Raises:
-        ApiErrorRaised: it is not JSON, or a field has the wrong type or range; names the field.
+        ApiError: it is not JSON, or a field has the wrong type or range; names the field.
     """
     request = parse_body(ResponsesRequest, body)
     for index, tool in enumerate(request.tools or ()):

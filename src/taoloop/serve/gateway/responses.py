@@ -14,7 +14,7 @@ from taoloop.core.message import Message
 from taoloop.runtime.result import Result
 from taoloop.serve.gateway.chat_approval import parse_approval_reply, resume_count
 from taoloop.serve.gateway.client_tools import client_call_id, open_client_calls, parse_call_id
-from taoloop.serve.gateway.errors import ApiErrorRaised, invalid, invalid_field
+from taoloop.serve.gateway.errors import ApiError, invalid, invalid_field
 from taoloop.serve.gateway.request_schema import ChatMessage, ResponsesRequest, call_message, read_responses
 from taoloop.serve.gateway.run_answer import answer_request, sse
 from taoloop.serve.gateway.run_request import RunRequest, new_run_request, require_may_approve
@@ -40,13 +40,12 @@ async def responses(context: RequestContext) -> web.StreamResponse:
     """Answer a request for a response.
 
     Raises:
-        ApiErrorRaised: the request is invalid, or its run has no answer.
+        ApiError: the request is invalid, or its run has no answer.
     """
     request = read_responses(await context.read_body())
     served = context.find_agent(request.model)
-    owner = context.key.name if context.key is not None else ""
-    referenced = await load_referenced_items(context.service, owner, request.references)
-    run_request = new_run_request(request, request.messages(referenced), served, owner)
+    referenced = await load_referenced_items(context.service, context.owner, request.references)
+    run_request = new_run_request(request, request.messages(referenced), served, context.owner)
     if run_request.fallback is not None:
         run_request, turn = await _resume_with_results(context.service, request, run_request)
     elif request.previous_response_id is not None:
@@ -82,8 +81,8 @@ async def _continue_response(
     earlier, turn = parse_response_id(response_id)
     try:
         trace = await context.service.load_owned_run(run_request.owner, earlier)
-    except ApiErrorRaised as error:
-        raise ApiErrorRaised(replace(error.error, param="previous_response_id")) from None
+    except ApiError as error:
+        raise replace(error, param="previous_response_id") from None
     if trace.paused is None:
         return replace(run_request, after=earlier), 0
     if open_client_calls(trace):
@@ -101,7 +100,7 @@ async def load_referenced_items(
     """The referenced items as messages of a chat, by their index in the input.
 
     Raises:
-        ApiErrorRaised: one of them is not of this client; names its field.
+        ApiError: one of them is not of this client; names its field.
     """
     messages: dict[int, ChatMessage] = {}
     traces: dict[str, Trace] = {}  # the last one: the items of a run are in sequence, and a trace may be long
@@ -109,7 +108,7 @@ async def load_referenced_items(
         message = None
         if (ids := _parse_item_id(item)) is not None:
             run_id, call_id = ids
-            with suppress(ApiErrorRaised):
+            with suppress(ApiError):
                 if run_id not in traces:
                     traces = {run_id: await service.load_owned_run(owner, run_id)}
                 message = _item_message(traces[run_id], call_id)

@@ -19,7 +19,7 @@ from taoloop.core.events import Event, ModelReplied
 from taoloop.core.message import Delta
 from taoloop.dialects.answer_stream import AnswerStream, unsent_suffix
 from taoloop.dialects.pending_text import StopCutter, cut_at
-from taoloop.serve.gateway.errors import ApiError, ApiErrorRaised, error_for_exception
+from taoloop.serve.gateway.errors import ApiError, error_for_exception
 
 if TYPE_CHECKING:
     from taoloop.serve.gateway.request_context import RequestContext
@@ -66,14 +66,14 @@ async def answer_request(
     """Drive a run and send its answer as the encoder encodes it. A client that leaves stops the run.
 
     Raises:
-        ApiErrorRaised: the run failed before anything was sent; afterwards an error is an event of the stream.
+        ApiError: the run failed before anything was sent; afterwards an error is an event of the stream.
     """
     if stream:
         return await _stream_run(context, run_request, run_id, encoder)
-    response = await context.service.answer(run_request, run_id, on_event=context.on_event)
+    response = await context.service.answer(run_request, run_id, on_event=context.recorder.on_event)
     context.record_response(response)
     if response.error is not None:
-        raise ApiErrorRaised(response.error)
+        raise response.error
     if run_request.stops and response.finish_reason != "tool_calls":
         content = cut_at(response.content, run_request.stops)
         if content != response.content:
@@ -93,7 +93,7 @@ async def _stream_run(
             queue.put_nowait(data)
 
     def on_event(event: Event) -> None:
-        context.on_event(event)
+        context.recorder.on_event(event)
         pieces.on_event(event)
         enqueue(encoder.step(event))
 
@@ -133,13 +133,12 @@ async def _send_end(
     except Exception as error:
         if not stream.has_begun:
             raise
-        known = error.error if isinstance(error, ApiErrorRaised) else None
-        api_error = known or error_for_exception(error, context.record.request_id)
+        api_error = error_for_exception(error, context.record.request_id)
         context.record_error(api_error)
         await stream.send(encoder.error(api_error))
     else:
         if response.error is not None and not stream.has_begun:
-            raise ApiErrorRaised(response.error)
+            raise response.error
         rest = b""
         if response.error is None and not (response.tool_calls and pieces.has_sent):
             text = pieces.finish(response.content)

@@ -12,7 +12,7 @@ from taoloop.dialects.prompt import defuse_markers
 from taoloop.serve.gateway.chat_approval import ApprovalReply, parse_approval_reply, parse_waiting_run
 from taoloop.serve.gateway.client_tools import apply_tool_choice, parse_call_id
 from taoloop.serve.gateway.config.model import ApiKey, ServedAgent
-from taoloop.serve.gateway.errors import DENIED, ApiError, ApiErrorRaised, invalid, invalid_field, missing
+from taoloop.serve.gateway.errors import DENIED, ApiError, invalid, invalid_field, missing
 from taoloop.serve.gateway.request_schema import ChatMessage, ChatRequest, ClientTool, ResponsesRequest
 from taoloop.serve.texts import TEXTS
 
@@ -101,7 +101,7 @@ def chat_run_request(request: ChatRequest, served: ServedAgent, key: ApiKey | No
     """The run request of a chat request.
 
     Raises:
-        ApiErrorRaised: its messages are invalid, or the key may not approve; names the field.
+        ApiError: its messages are invalid, or the key may not approve; names the field.
     """
     owner = key.name if key is not None else ""
     if (pending := parse_pending_run(request.messages)) is None:
@@ -117,7 +117,7 @@ def new_run_request(
     """A request for a new run, or, where the last messages are results of tools, for the run that waits for them.
 
     Raises:
-        ApiErrorRaised: a message or the tool choice is invalid; names the field.
+        ApiError: a message or the tool choice is invalid; names the field.
     """
     list_name = request.message_names[0]
     tool_results = parse_tool_results(messages, request.message_names)
@@ -156,11 +156,11 @@ def require_may_approve(key: ApiKey | None) -> None:
     """Refuse a key whose client may not approve calls.
 
     Raises:
-        ApiErrorRaised: it may not approve.
+        ApiError: it may not approve.
     """
     if key is not None and not key.may_approve:
         message = "This key may not approve calls. The operator of the server can: `tao approvals`."
-        raise ApiErrorRaised(ApiError(status=403, message=message, kind=DENIED, code="approval_not_allowed"))
+        raise ApiError(status=403, message=message, kind=DENIED, code="approval_not_allowed")
 
 
 # Messages
@@ -188,7 +188,7 @@ def parse_messages(messages: Sequence[ChatMessage], list_name: str = "messages")
     a message of somebody.
 
     Raises:
-        ApiErrorRaised: there is no question, or a part that is not a text; names the field.
+        ApiError: there is no question, or a part that is not a text; names the field.
     """
     if not messages:
         raise invalid_field(list_name, "There is no message.")
@@ -251,7 +251,7 @@ def _message_text(message: ChatMessage, param: str) -> str:
     """The text of a message, its parts joined.
 
     Raises:
-        ApiErrorRaised: a part is not a text; names it.
+        ApiError: a part is not a text; names it.
     """
     if message.content is None:
         return replace_surrogates(message.refusal or "")
@@ -277,7 +277,7 @@ def parse_tool_results(
     `names` are the names of the list, the id and the result in the request, for error messages.
 
     Raises:
-        ApiErrorRaised: an id is not of this server, or a result is not a text; names the field.
+        ApiError: an id is not of this server, or a result is not a text; names the field.
     """
     list_name, id_name, result_name = names
     if not messages or messages[-1].role != "tool":

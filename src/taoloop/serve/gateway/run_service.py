@@ -36,7 +36,7 @@ from taoloop.runtime.result import Result
 from taoloop.serve.gateway.chat_approval import answer_all, matches_question
 from taoloop.serve.gateway.client_tools import bind_client_tools, client_tools_of, open_client_calls
 from taoloop.serve.gateway.config.model import KeyRing
-from taoloop.serve.gateway.errors import SERVER, ApiError, ApiErrorRaised, invalid
+from taoloop.serve.gateway.errors import SERVER, ApiError, invalid
 from taoloop.serve.gateway.higress.file import rewrite_as_json
 from taoloop.serve.gateway.run_response import LIMIT_STATUSES, RunResponse, build_response
 from taoloop.serve.texts import TEXTS
@@ -85,7 +85,7 @@ class Service:
         """Do what a request wants, within the time that a run may take. A cancellation stops the run.
 
         Raises:
-            ApiErrorRaised: it cannot be done: a field is invalid, or the run is unknown or not its owner's.
+            ApiError: it cannot be done: a field is invalid, or the run is unknown or not its owner's.
         """
         try:
             async with asyncio.timeout(self._run_timeout_s + _GRACE_S):
@@ -106,18 +106,18 @@ class Service:
             if request.run is None:
                 raise
             message = f"Run {request.run} cannot be continued now: {error.message} {error.hint}".strip()
-            raise ApiErrorRaised(ApiError(status=409, message=message, code=error.code, param="messages")) from None
+            raise ApiError(status=409, message=message, code=error.code, param="messages") from None
         except TimeoutError:
             message = (
                 f"The run took longer than {self._run_timeout_s:g} s and was stopped (run {request.run or run_id})."
             )
-            raise ApiErrorRaised(ApiError(status=504, message=message, kind=SERVER, code="run_timeout")) from None
+            raise ApiError(status=504, message=message, kind=SERVER, code="run_timeout") from None
 
     async def resolve_request(self, request: RunRequest) -> RunRequest:
         """The request itself, or its fallback where its tool results come with tools that their run does not know.
 
         Raises:
-            ApiErrorRaised: there is no such run of this client.
+            ApiError: there is no such run of this client.
         """
         if request.fallback is None or request.run is None:
             return request
@@ -130,7 +130,7 @@ class Service:
         """Start a new run and drive it until it ends or waits.
 
         Raises:
-            ApiErrorRaised: a field is invalid, or the earlier run is not this client's, or has no answer.
+            ApiError: a field is invalid, or the earlier run is not this client's, or has no answer.
         """
         agent = request.served.agent
         handles = bind(agent).hides_observations
@@ -170,7 +170,7 @@ class Service:
         """Resume a run that waits. One that somebody else resumed meanwhile gives what it has by now.
 
         Raises:
-            ApiErrorRaised: there is no such run of this client, or the results are for no call that waits.
+            ApiError: there is no such run of this client, or the results are for no call that waits.
             ApprovalStale, RunHeld, RunNotResumable: it cannot be resumed now.
         """
         await self.load_owned_run(request.owner, run_id, request.served.name)
@@ -196,17 +196,17 @@ class Service:
         """The trace of a run that this client began, with this agent where one is named.
 
         Raises:
-            ApiErrorRaised: there is none, or it is another client's, which gives the same error.
+            ApiError: there is none, or it is another client's, which gives the same error.
         """
         unknown = f"There is no run {run_id} of this client."
         try:
             trace = Trace(run_id, await self.journal.load(run_id))
         except RunNotFound:
-            raise ApiErrorRaised(ApiError(status=404, message=unknown, code="run_not_found")) from None
+            raise ApiError(status=404, message=unknown, code="run_not_found") from None
         started = trace.started
         labels = started.labels if started is not None else {}
         if labels.get("key") != owner or agent not in (None, labels.get("agent")):
-            raise ApiErrorRaised(ApiError(status=404, message=unknown, code="run_not_found"))
+            raise ApiError(status=404, message=unknown, code="run_not_found")
         return trace
 
     def _original_agent(self, request: RunRequest, trace: Trace) -> Agent:
@@ -306,7 +306,7 @@ def _with_output_schema(agent: Agent, schema: Mapping[str, Any], param: str) -> 
     """The agent with an answer that must fit a schema.
 
     Raises:
-        ApiErrorRaised: it is no valid schema.
+        ApiError: it is no valid schema.
     """
     try:
         return replace(_with_tools(agent, ()), output_type=OutputValidator(schema).schema)

@@ -11,7 +11,7 @@ from taoloop.errors import ApprovalStale, NotWaiting
 from taoloop.runtime.approvals.inbox import answer_approval, pending_approvals
 from taoloop.runtime.approvals.request import ApprovalAnswer
 from taoloop.runtime.result import Result
-from taoloop.serve.gateway.errors import ApiError, ApiErrorRaised
+from taoloop.serve.gateway.errors import ApiError
 from taoloop.serve.gateway.request_schema import ApiModel, parse_body
 from taoloop.serve.gateway.run_request import require_may_approve
 
@@ -40,9 +40,9 @@ async def get_run(context: RequestContext) -> web.Response:
     """`GET /v1/runs/{run_id}`: the state of a run.
 
     Raises:
-        ApiErrorRaised: this client has no such run.
+        ApiError: this client has no such run.
     """
-    trace = await context.service.load_owned_run(_owner(context), context.request.match_info["run_id"])
+    trace = await context.service.load_owned_run(context.owner, context.request.match_info["run_id"])
     return await _run_response(context, trace)
 
 
@@ -50,12 +50,12 @@ async def answer_run(context: RequestContext) -> web.Response:
     """`POST /v1/runs/{run_id}/approvals`: answers one call; the run resumes by itself once all are answered.
 
     Raises:
-        ApiErrorRaised: there is no such run, the call does not wait, or this key may not approve, or no longer use
+        ApiError: there is no such run, the call does not wait, or this key may not approve, or no longer use
             the agent.
     """
     answer = parse_body(ApprovalWire, await context.read_body())
     require_may_approve(context.key)
-    run_id, owner = context.request.match_info["run_id"], _owner(context)
+    run_id, owner = context.request.match_info["run_id"], context.owner
     started = (await context.service.load_owned_run(owner, run_id)).started
     context.find_agent(started.labels.get("agent", "") if started is not None else "")
     journal = context.service.journal
@@ -65,7 +65,7 @@ async def answer_run(context: RequestContext) -> web.Response:
     if len(matches) != 1 or not names_call:
         calls = ", ".join(approval.request.call_id for approval in waiting) or "none"
         message = f"Name one of the waiting calls, by `call_id` (and `run_id`) or `digest`: {calls}."
-        raise ApiErrorRaised(ApiError(status=409, message=message, param="call_id", code="not_waiting"))
+        raise ApiError(status=409, message=message, param="call_id", code="not_waiting")
     request = matches[0].request
     approval_answer = ApprovalAnswer(approved=answer.decision == "approve", by=owner or "client", note=answer.note)
     try:
@@ -77,7 +77,7 @@ async def answer_run(context: RequestContext) -> web.Response:
             digest=request.digest if approval_answer.approved else None,
         )
     except (NotWaiting, ApprovalStale) as error:
-        raise ApiErrorRaised(ApiError(status=409, message=error.message, code=error.code)) from None
+        raise ApiError(status=409, message=error.message, code=error.code) from None
     return await _run_response(context, await context.service.load_owned_run(owner, run_id))
 
 
@@ -111,7 +111,3 @@ async def _run_response(context: RequestContext, trace: Trace) -> web.Response:
         ],
     }
     return context.json_response(body)
-
-
-def _owner(context: RequestContext) -> str:
-    return context.key.name if context.key is not None else ""

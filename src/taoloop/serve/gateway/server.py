@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import logging
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -96,7 +96,7 @@ class GatewayServer:
     ) -> None:
         self._journal, self._load, self._say, self._idle_timeout_s = journal, load, say, idle_timeout_s
         self._accounts = RunAccounts(quotas=quotas, metrics=Metrics(), telemetry=telemetry)
-        self.gateway = Gateway(self._new_snapshot(config), on_request)
+        self.gateway = Gateway(ConfigSnapshot(config, journal, self._accounts), on_request)
         self.stop, self.hurry = asyncio.Event(), asyncio.Event()
         self._reload = asyncio.Event()
         self._files = config.files
@@ -119,7 +119,7 @@ class GatewayServer:
             self.gateway.app,
             handler_cancellation=True,
             access_log=None,
-            logger=QuietConnectionLog(_LOG),
+            logger=QuietConnectionLog(_LOG, {}),
             keepalive_timeout=self._idle_timeout_s,
             shutdown_timeout=_NO_TIMEOUT_S,  # `_shut_down` counts the time itself, and tells clients
             max_line_size=_MAX_HEADER,
@@ -202,7 +202,7 @@ class GatewayServer:
         try:
             config = await asyncio.to_thread(load)
             require_keys_off_localhost(config)
-            new = self._new_snapshot(config)
+            new = ConfigSnapshot(config, self._journal, self._accounts)
             await asyncio.to_thread(new.warm_up)
         except Exception as error:  # noqa: BLE001  # no error may end the server, or prevent later reloads
             if not isinstance(error, (TaoError, OSError)):
@@ -225,9 +225,6 @@ class GatewayServer:
             self._say(warning)
         await old.retire()
         return stamps
-
-    def _new_snapshot(self, config: GatewayConfig) -> ConfigSnapshot:
-        return ConfigSnapshot(config, self._journal, self._accounts)
 
 
 def file_stamps(files: tuple[Path, ...]) -> Mapping[Path, Stamp]:
@@ -253,13 +250,6 @@ class QuietConnectionLog(logging.LoggerAdapter[logging.Logger]):
     That one writes the invalid line, which may contain a key, with a traceback; anybody who sends garbage could fill a
     disk with it. Bugs keep their traceback.
     """
-
-    def __init__(self, logger: logging.Logger) -> None:
-        super().__init__(logger, {})
-
-    def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
-        """Leave the message as it is."""
-        return msg, kwargs
 
     def exception(self, msg: object, *args: object, exc_info: Any = True, **_: Any) -> None:
         """A connection failed."""

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import fields
 from functools import partial
 from typing import Any
 
 from taoloop.core.cards.tool_search import listed_cards
 from taoloop.core.redaction.redactor import Redactor
-from taoloop.errors import ConfigError, ToolDefinitionError
-from taoloop.models.model_builder import split_specs
-from taoloop.models.providers import PROVIDERS, endpoint, shown_address
-from taoloop.models.registry import is_provider
-from taoloop.runtime.agent import Agent
+from taoloop.errors import ToolDefinitionError
+from taoloop.models.providers import shown_address
 from taoloop.runtime.agent_settings import AUTO
 from taoloop.runtime.bound_agent import FINDERS, PAGING_TOOL, bind
 from taoloop.runtime.tool_source import sources_in
@@ -48,8 +44,8 @@ def config_summary(config: GatewayConfig, language: str = "en") -> str:
     lines.append(text("database", path=text("default_database") if config.db is None else config.db))
     if config.allow_origins:
         lines.append(text("pages", origins=", ".join(config.allow_origins)))
-    limits = ((field.name, getattr(config.limits, field.name)) for field in fields(config.limits))
-    lines.append(text("server_limits", limits=_pairs(limits)))
+    names = (field.name for field in fields(config.limits))
+    lines.append(text("server_limits", limits=_settings(config.limits, *names)))
     lines += _keys(config.keys, text)
     for served in config.agents.values():
         lines += ["", *_agent(served, text)]
@@ -71,8 +67,7 @@ def _keys(keys: tuple[ApiKey, ...], text: Text) -> Iterator[str]:
         return
     yield text("keys")
     for key in keys:
-        names = ("requests_per_minute", "tokens_per_minute", "usd_per_day")
-        limits = _pairs((name, getattr(key, name)) for name in names) or text("no_limits")
+        limits = _settings(key, "requests_per_minute", "tokens_per_minute", "usd_per_day") or text("no_limits")
         line = text("key", name=key.name, agents=", ".join(key.agents) or text("every_agent"), limits=limits)
         yield line + ("" if key.may_approve else text("may_not_approve"))
 
@@ -84,12 +79,11 @@ def _agent(served: ServedAgent, text: Text) -> Iterator[str]:
         yield text("agent_described", name=served.name, description=served.description)
     else:
         yield text("agent", name=served.name)
-    yield from _models(agent, spec.model, text)
+    yield from _models(served, text)
     language = text("task_language") if agent.language == AUTO else agent.language
     yield text("agent_settings", dialect=spec.dialect, language=language, policy=spec.policy.profile)
-    limits = _pairs((name, getattr(spec.limits, name)) for name in _LIMITS)
-    calls = _pairs((name, getattr(spec, name)) for name in ("model_timeout_s", "max_output_tokens"))
-    yield text("agent_limits", limits=", ".join(part for part in (limits, calls) if part))
+    limits = (_settings(spec.limits, *_LIMITS), _settings(spec, "model_timeout_s", "max_output_tokens"))
+    yield text("agent_limits", limits=", ".join(filter(None, limits)))
     if served.reshape is not None:
         schema = served.reshape.schema
         title = schema.get("title") or text("its_schema") if schema else text("any_object")
@@ -100,36 +94,20 @@ def _agent(served: ServedAgent, text: Text) -> Iterator[str]:
     tools = [tool for tool in agent.toolbox if tool.name not in _ADDED]
     yield text("tools" if tools else "no_tools")
     for tool in tools:
+        tier = tool.card.tier or text("undeclared_tier")
+        tier += text("asks_each_time") if tool.card.requires_approval else ""
         suffix = "" if tool.name in listed else text("found_by_search")
-        yield f"    {tool.name} ({_tier(tool, text)}){_server(tool, text)}{suffix}"
+        yield f"    {tool.name} ({tier}){_server(tool, text)}{suffix}"
 
 
-def _models(agent: Agent, spec: str, text: Text) -> Iterator[str]:
-    model: Any = agent.model
+def _models(served: ServedAgent, text: Text) -> Iterator[str]:
+    model: Any = served.agent.model
     if isinstance(model, FixedUrlModel):
-        yield text("model_at", model=model.model, address=shown_address(model.endpoint.url))
+        yield text("model", model=model.model) + text("at", address=shown_address(model.endpoint.url))
         return
-    env = os.environ if agent.env is None else agent.env
-    for number, model_spec in enumerate(split_specs(spec)):
-        name = "fallback" if number else "model"
-        address = _address(model_spec, env)
-        yield text(f"{name}_at", model=model_spec, address=address) if address else text(name, model=model_spec)
-
-
-def _address(spec: str, env: Mapping[str, str]) -> str:
-    """Where calls of a model go; empty where that is not known."""
-    kind, _, name = spec.partition(":")
-    if not is_provider(spec) or kind not in PROVIDERS:
-        return ""
-    try:
-        return shown_address(endpoint(kind, name, env).address)
-    except ConfigError:  # a model that its user made, under the name of a provider
-        return ""
-
-
-def _tier(tool: Tool, text: Text) -> str:
-    tier = tool.card.tier or text("undeclared_tier")
-    return tier + (text("asks_each_time") if tool.card.requires_approval else "")
+    for number, (spec, target) in enumerate(served.model_endpoints()):
+        address = "" if target is None else text("at", address=shown_address(target.address))
+        yield text("fallback" if number else "model", model=spec) + address
 
 
 def _server(tool: Tool, text: Text) -> str:
@@ -153,9 +131,11 @@ def _problems(config: GatewayConfig, text: Text) -> Iterator[str]:
                 yield text("problem", agent=served.name, problem=problem)
 
 
-def _pairs(pairs: Any) -> str:
+def _settings(owner: object, *names: str) -> str:
+    """The values of these attributes with their names, where they have any."""
+    values = ((name, getattr(owner, name)) for name in names)
     return ", ".join(
         f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
-        for name, value in pairs
+        for name, value in values
         if value is not None
     )

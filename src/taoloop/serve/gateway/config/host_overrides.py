@@ -83,21 +83,6 @@ class HostOverrides:
         return bool(self._bases)
 
 
-def read_resolve(pairs: Iterable[str]) -> dict[str, str]:
-    """Parse `NAME=HOST:PORT` options of a command line.
-
-    Raises:
-        ConfigError: one has another form.
-    """
-    addresses = {}
-    for pair in pairs:
-        name, separator, address = pair.partition("=")
-        if not separator or not name.strip():
-            raise ConfigError(f"--resolve {pair!r}: it names no service.", hint="Write NAME=HOST:PORT.")
-        addresses[name.strip()] = base_url(name.strip(), address.strip())
-    return addresses
-
-
 def base_url(name: str, address: str) -> str:
     """The base URL of an address, which is `HOST:PORT` or a URL.
 

@@ -7,17 +7,23 @@ from __future__ import annotations
 
 import hmac
 import math
+import os
 import re
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
 from taoloop.errors import ConfigError
+from taoloop.models.model_builder import split_specs
+from taoloop.models.providers import PROVIDERS, Endpoint, endpoint
+from taoloop.models.registry import is_provider
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.approvals.request import RESERVED_NAMES
+from taoloop.runtime.bound_agent import bind
 from taoloop.serve.gateway.config.host_overrides import HostOverrides
 
 ConfigForm = Literal["own", "agent", "higress", "flat"]
@@ -99,6 +105,17 @@ class ServedAgent:
 
     reshape: Reshape | None = None
     """Whether its answers are rewritten as JSON; None: they are not."""
+
+    def model_endpoints(self) -> Iterator[tuple[str, Endpoint | None]]:
+        """The specs of its models, each with where its calls go; None where that is not known."""
+        env = os.environ if self.agent.env is None else self.agent.env
+        for spec in split_specs(bind(self.agent).model.spec):
+            kind, _, name = spec.partition(":")
+            target = None
+            if is_provider(spec) and kind in PROVIDERS:
+                with suppress(ConfigError):  # a custom model under the name of a provider
+                    target = endpoint(kind, name, env)
+            yield spec, target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from yarl import URL
 
 from taoloop.errors import ConfigError
-from taoloop.serve.gateway.errors import DENIED, ApiError, ApiErrorRaised
+from taoloop.serve.gateway.errors import DENIED, ApiError
 
 ANY = "*"
 """Allows every page of every site."""
@@ -60,7 +60,7 @@ def is_foreign(headers: Mapping[str, str], allowed: Collection[str]) -> bool:
     return site == "cross-site"
 
 
-def origin_refused(headers: Mapping[str, str]) -> ApiErrorRaised:
+def origin_refused(headers: Mapping[str, str]) -> ApiError:
     """The error for such a page, which developers see in the browser's console."""
     origin = headers.get("Origin", "an unknown origin")[:_MAX_CHARS]
     try:
@@ -68,7 +68,7 @@ def origin_refused(headers: Mapping[str, str]) -> ApiErrorRaised:
     except ConfigError as error:
         way = error.hint
     message = f"Pages of {origin} may not call this server. {way}"
-    return ApiErrorRaised(ApiError(status=403, message=message, kind=DENIED, code="origin_not_allowed"))
+    return ApiError(status=403, message=message, kind=DENIED, code="origin_not_allowed")
 
 
 def _origin_hint(text: str) -> str:
