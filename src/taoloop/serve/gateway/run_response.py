@@ -105,8 +105,8 @@ def _finished_response(result: Result, response: RunResponse) -> RunResponse:
     if result.status == "stopped":
         message = f"The run was stopped before it had an answer (run {result.run_id})."
         return replace(response, error=ApiError(status=503, message=message, kind=SERVER, code="run_stopped"))
-    reason = None if trace.last_reply is None else _cut_reason(trace.last_reply)
-    return response if reason is None else replace(response, finish_reason=reason)
+    cut_reason = None if trace.last_reply is None else _cut_reason(trace.last_reply)
+    return response if cut_reason is None else replace(response, finish_reason=cut_reason)
 
 
 def _with_tool_calls(response: RunResponse, calls: Sequence[CallView]) -> RunResponse:
