@@ -1,9 +1,12 @@
-"""The gateway's own form: several agents, the keys of those who may use them, and the bounds of the server."""
+"""From a file to what a gateway serves: the fields of a file show which form it has.
+
+The gateway's own form has several agents, the keys of those who may use them, and the bounds of the server.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Required, TypedDict
@@ -147,182 +150,6 @@ class GatewayFields(TypedDict, total=False):
     """The agent that answers where a request's `model` is the name of none."""
 
 
-def read_gateway_file(
-    document: ConfigDocument, env: Mapping[str, str] | None, resolve: Mapping[str, str]
-) -> GatewayConfig:
-    """Everything that such a file says.
-
-    Raises:
-        AgentFileError: a field is unknown, missing, or invalid; names the file, the line and the field.
-    """
-    reader = SettingsReader(document, os.environ if env is None else env, plain=(ServerEntry, GatewayFields))
-    data = {name: value for name, value in document.data.items() if value or name not in _MAY_BE_EMPTY}
-    entries = reader.read(GatewayFields, (), data)
-    server = entries.get("server") or ServerEntry()
-    services = _services(document, entries.get("services") or {}, resolve)
-    agents = {str(name): _agent(reader, name, entry, env, services) for name, entry in entries["agents"].items()}
-    if not agents:
-        raise document.error(("agents",), "it names no agent.", hint="Write `agents: {NAME: FILE.yaml}`.")
-    default = entries.get("default")
-    if default is not None:
-        _require_agent(document, ("default",), default, agents)
-        agents = {default: agents[default], **agents}
-    secrets = {name: value for served in agents.values() for name, value in named_secrets(served.agent).items()}
-    return GatewayConfig(
-        path=document.path,
-        form="own",
-        agents=agents,
-        keys=_keys(document, entries.get("keys") or (), agents),
-        limits=ServerLimits(**{limit.name: getattr(server, limit.name) for limit in fields(ServerLimits)}),
-        host=server.host,
-        port=server.port,
-        db=server.db,
-        allow_origins=tuple(dict.fromkeys(server.allow_origins)),
-        any_model=default is not None,
-        files=files_of(agents.values()),
-        warnings=tuple(reader.warnings),
-        secrets={**secrets, **reader.secrets},
-        services=services,
-    )
-
-
-def read_agent_file(
-    document: ConfigDocument, env: Mapping[str, str] | None, resolve: Mapping[str, str]
-) -> GatewayConfig:
-    """A plain agent file: its agent under its own name, its journal as that of the server."""
-    services = HostOverrides.of(resolve)
-    agent = apply_host_overrides(_loaded(document.path, env), services, env)
-    if not agent.name.strip():
-        raise document.error(("name",), "it is empty, and clients choose an agent by its name.")
-    _require_model(document, ("model",), agent)
-    served = ServedAgent(name=agent.name, agent=agent)
-    return GatewayConfig(
-        path=document.path,
-        form="agent",
-        agents={served.name: served},
-        db=Path(agent.journal) if isinstance(agent.journal, str | Path) else None,
-        files=files_of([served]),
-        secrets=named_secrets(agent),
-        services=services,
-    )
-
-
-def _require_model(document: ConfigDocument, path: FieldPath, agent: Agent) -> None:
-    """Refuse a model that could not be called, such as one without its key."""
-    with error_location(document, path):
-        try:
-            _ = bind(agent).model
-        except MissingKey as error:
-            hint = error.hint.replace("use --model offline", "write `model: offline`")
-            raise ConfigError(error.message, hint=hint) from error
-
-
-def named_secrets(agent: Agent) -> dict[str, str]:
-    """The secrets of an agent by their names."""
-    return dict(agent.secrets) if isinstance(agent.secrets, Mapping) else {}
-
-
-def files_of(served_agents: Iterable[ServedAgent]) -> tuple[Path, ...]:
-    """The files that agents are made from, beside those that are read for them as documents; each once."""
-    paths: list[Path] = []
-    for served in served_agents:
-        agent = served.agent
-        if isinstance(agent.prompts, str | Path):
-            paths += sorted(Path(agent.prompts).rglob("*.txt"))
-        for source in sources_in(agent.tools):
-            if isinstance(source.settings, OpenapiSource) and "\n" not in source.settings.document:
-                paths.append(Path(source.settings.document))
-    return tuple(dict.fromkeys(path for path in paths if path.is_file()))
-
-
-def _loaded(path: Path, env: Mapping[str, str] | None) -> Agent:
-    return load_agent(str(path), **({} if env is None else {"env": env}))
-
-
-def _agent(
-    reader: SettingsReader, name: Any, entry: Any, env: Mapping[str, str] | None, services: HostOverrides
-) -> ServedAgent:
-    """One agent under its name, with the server's journal instead of its own."""
-    document, path = reader.document, ("agents", str(name))
-    if not (isinstance(name, str) and name.isprintable() and 0 < len(name.strip()) == len(name) <= _LONGEST_NAME):
-        hint = f"It is what clients write as `model`: a text of 1 to {_LONGEST_NAME} characters on one line."
-        raise document.error(path, f"{describe_value(name)} is no name of an agent.", hint=hint)
-    served = _read_agent(reader, path, entry, env, services)
-    if served.agent.journal is not None:
-        where = [(*path, field) for field in ("db", "journal") if isinstance(entry, dict) and field in entry]
-        message = "the agent's own journal is not used: the server keeps all runs in its `db`."
-        reader.warn(where[0] if where else path, message)
-    agent = apply_host_overrides(replace(served.agent, name=name, journal=None), services, env)
-    _require_model(document, (*path, "model"), agent)
-    return replace(served, name=name, agent=agent)
-
-
-def _read_agent(
-    reader: SettingsReader, path: FieldPath, entry: Any, env: Mapping[str, str] | None, services: HostOverrides
-) -> ServedAgent:
-    """One agent: by the path of its file, which may be one of `ai-agent`, or with the fields of an agent file."""
-    document = reader.document
-    if isinstance(entry, str):
-        with error_location(document, path):
-            return _in_file(reader, reader.resolve_path(entry), env, services)
-    if not isinstance(entry, dict):
-        hint = "Write the path of an agent file, or the fields of one."
-        raise document.error(path, f"an agent is expected, not {describe_value(entry)}.", hint=hint)
-    if "file" in entry:
-        by_file = reader.read(AgentByFile, path, entry)
-        with error_location(document, (*path, "file")):
-            served = _in_file(reader, reader.resolve_path(by_file["file"]), env, services)
-        return replace(served, description=by_file.get("description", ""))
-    if "name" in entry:
-        raise document.error((*path, "name"), "an agent has the name that is its key here.")
-    known = ("file", "description", *fields_of(AgentFields))
-    for name in entry:
-        if name not in known:
-            raise document.unknown((*path, str(name)), known)
-    description = reader.read(str, (*path, "description"), entry.get("description", ""), mode="written")
-    inline = document.under(path)
-    inline.data.pop("description", None)
-    return ServedAgent(name=str(path[-1]), agent=agent_in(inline, env=env), description=description)
-
-
-def _in_file(reader: SettingsReader, path: Path, env: Mapping[str, str] | None, services: HostOverrides) -> ServedAgent:
-    if is_config_file(path.name):
-        document = read_document(path)
-        if is_ai_agent(document.data):
-            inner = SettingsReader(document, os.environ if env is None else env)
-            served = read_higress(inner, services)
-            reader.warnings += inner.warnings
-            return served
-    agent = _loaded(path, env)
-    return ServedAgent(name=agent.name, agent=agent)
-
-
-def _services(document: ConfigDocument, addresses: Mapping[str, str], resolve: Mapping[str, str]) -> HostOverrides:
-    for name, address in addresses.items():
-        with error_location(document, ("services", name)):
-            base_url(name, address)
-    return HostOverrides.of(addresses, resolve)
-
-
-def _keys(
-    document: ConfigDocument, entries: Sequence[KeyEntry], agents: Mapping[str, ServedAgent]
-) -> tuple[ApiKey, ...]:
-    keys: list[ApiKey] = []
-    ring = KeyRing()
-    for number, entry in enumerate(entries):
-        for index, name in enumerate(entry.agents):
-            _require_agent(document, ("keys", number, "agents", index), name, agents)
-        keys.append(entry.to_api_key())
-        with error_location(document, ("keys", number)):
-            ring.add(keys[-1])
-    return tuple(keys)
-
-
-def _require_agent(document: ConfigDocument, path: FieldPath, name: str, agents: Mapping[str, ServedAgent]) -> None:
-    if name not in agents:
-        raise document.error(path, f"no agent is called {name!r}.", hint=f"Known: {', '.join(agents)}.")
-
-
 _FORMS_HINT = (
     "With `agents` it is a gateway's own form; with `model`, `tools` and other fields of an agent file it serves that "
     "agent; with `llm` and `apis` it is an ai-agent file of Higress."
@@ -363,20 +190,22 @@ def load_config(
         ConfigError: an address in `resolve`, or an origin in `allow_origins`, is invalid.
     """
     path = Path(path).expanduser().absolute()
-    services = resolve or {}
-    HostOverrides.of(services)  # an invalid address is reported before anything in the file
+    services = HostOverrides(resolve or {})  # an invalid address is reported before anything in the file
     with track_files() as files:
         document = read_document(path, "a gateway's configuration", "agents: {assistant: agent.yaml}")
-        config = _READERS[form_of(document)](document, env, services)
-    config = replace(config, files=tuple(dict.fromkeys((*files, *config.files))))
-    overrides: dict[str, Any] = {
-        "host": host,
-        "port": port,
-        "db": None if db is None else Path(db),
-        "any_model": any_model,
-    }
-    overrides["allow_origins"] = origins_of(allow_origins) or None
-    config = replace(config, **{name: value for name, value in overrides.items() if value is not None})
+        form = form_of(document)
+        reader = _ConfigReader(document, form, env, services)
+        if form == "own":
+            config = reader.read_gateway(resolve or {})
+        else:
+            config = reader.read_agent() if form == "agent" else reader.read_higress()
+    options: dict[str, Any] = {"host": host, "port": port, "db": None if db is None else Path(db)}
+    options |= {"any_model": any_model, "allow_origins": origins_of(allow_origins) or None}
+    config = replace(
+        config,
+        files=tuple(dict.fromkeys((*files, *config.files))),
+        **{name: value for name, value in options.items() if value is not None},
+    )
     if ANY in config.allow_origins and not config.keys:
         return replace(config, warnings=(*config.warnings, _OPEN))
     return config
@@ -402,24 +231,162 @@ def form_of(document: ConfigDocument) -> ConfigForm:
     raise document.error((), "this is no configuration of a gateway.", hint=hint)
 
 
-def _higress(document: ConfigDocument, env: Mapping[str, str] | None, resolve: Mapping[str, str]) -> GatewayConfig:
-    reader, services = SettingsReader(document, os.environ if env is None else env), HostOverrides.of(resolve)
-    served = read_higress(reader, services)
-    for name in services.unused():
-        reader.warnings.append(f"{document.path.name}: --resolve {name}: no service, domain or host has this name.")
-    return GatewayConfig(
-        path=document.path,
-        form="flat" if is_short(document.data) else "higress",
-        agents={served.name: served},
-        any_model=True,
-        warnings=tuple(reader.warnings),
-        secrets=reader.secrets,
-    )
+class _ConfigReader:
+    """Reads the configuration in one file, whichever form it has.
+
+    Every method raises AgentFileError where a field is unknown, missing, or invalid; it names the file, the line and
+    the field.
+    """
+
+    def __init__(
+        self, document: ConfigDocument, form: ConfigForm, env: Mapping[str, str] | None, services: HostOverrides
+    ) -> None:
+        self._document, self._form, self._env, self._services = document, form, env, services
+        self._variables = os.environ if env is None else env
+        self._settings = SettingsReader(document, self._variables, plain=(ServerEntry, GatewayFields))
+
+    def read_gateway(self, resolve: Mapping[str, str]) -> GatewayConfig:
+        """The gateway's own form; `resolve` goes before the services that the file names."""
+        document = self._document
+        data = {name: value for name, value in document.data.items() if value or name not in _MAY_BE_EMPTY}
+        entries = self._settings.read(GatewayFields, (), data)
+        server, addresses = entries.get("server") or ServerEntry(), entries.get("services") or {}
+        for name, address in addresses.items():
+            with error_location(document, ("services", name)):
+                base_url(name, address)
+        self._services = HostOverrides(addresses, resolve)
+        agents = {str(name): self._agent(name, entry) for name, entry in entries["agents"].items()}
+        if not agents:
+            raise document.error(("agents",), "it names no agent.", hint="Write `agents: {NAME: FILE.yaml}`.")
+        default = entries.get("default")
+        if default is not None:
+            self._require_agent(("default",), default, agents)
+            agents = {default: agents[default], **agents}
+        return replace(
+            self._config(agents),
+            keys=self._keys(entries.get("keys") or (), agents),
+            limits=ServerLimits(**{limit.name: getattr(server, limit.name) for limit in fields(ServerLimits)}),
+            host=server.host,
+            port=server.port,
+            db=server.db,
+            allow_origins=tuple(dict.fromkeys(server.allow_origins)),
+            any_model=default is not None,
+            files=files_of(agents.values()),
+        )
+
+    def read_agent(self) -> GatewayConfig:
+        """A plain agent file: its agent under its own name, its journal as that of the server."""
+        agent = apply_host_overrides(load_agent(str(self._document.path), env=self._env), self._services, self._env)
+        if not agent.name.strip():
+            raise self._document.error(("name",), "it is empty, and clients choose an agent by its name.")
+        self._require_model(("model",), agent)
+        served = ServedAgent(name=agent.name, agent=agent)
+        db = Path(agent.journal) if isinstance(agent.journal, str | Path) else None
+        return replace(self._config({served.name: served}), db=db, files=files_of([served]))
+
+    def read_higress(self) -> GatewayConfig:
+        """An `ai-agent` file in either form."""
+        served = read_higress(self._settings, self._services)
+        for name in self._services.unused():
+            warning = f"{self._document.path.name}: --resolve {name}: no service, domain or host has this name."
+            self._settings.warnings.append(warning)
+        return replace(self._config({served.name: served}), any_model=True, services=HostOverrides())
+
+    def _config(self, agents: Mapping[str, ServedAgent]) -> GatewayConfig:
+        secrets: dict[str, str] = {}
+        for served in agents.values():
+            secrets |= served.agent.secrets if isinstance(served.agent.secrets, Mapping) else {}
+        return GatewayConfig(
+            path=self._document.path,
+            form=self._form,
+            agents=agents,
+            warnings=tuple(self._settings.warnings),
+            secrets={**secrets, **self._settings.secrets},
+            services=self._services,
+        )
+
+    def _agent(self, name: Any, entry: Any) -> ServedAgent:
+        """One agent under its name, with the server's journal instead of its own."""
+        document, path = self._document, ("agents", str(name))
+        if not (isinstance(name, str) and name.isprintable() and 0 < len(name.strip()) == len(name) <= _LONGEST_NAME):
+            hint = f"It is what clients write as `model`: a text of 1 to {_LONGEST_NAME} characters on one line."
+            raise document.error(path, f"{describe_value(name)} is no name of an agent.", hint=hint)
+        served = self._read_entry(path, entry)
+        if served.agent.journal is not None:
+            where = [(*path, field) for field in ("db", "journal") if isinstance(entry, dict) and field in entry]
+            message = "the agent's own journal is not used: the server keeps all runs in its `db`."
+            self._settings.warn(where[0] if where else path, message)
+        agent = apply_host_overrides(replace(served.agent, name=name, journal=None), self._services, self._env)
+        self._require_model((*path, "model"), agent)
+        return replace(served, name=name, agent=agent)
+
+    def _read_entry(self, path: FieldPath, entry: Any) -> ServedAgent:
+        """One agent: by the path of its file, which may be one of `ai-agent`, or with the fields of an agent file."""
+        document, settings = self._document, self._settings
+        if isinstance(entry, str):
+            with error_location(document, path):
+                return self._read_file(settings.resolve_path(entry))
+        if not isinstance(entry, dict):
+            hint = "Write the path of an agent file, or the fields of one."
+            raise document.error(path, f"an agent is expected, not {describe_value(entry)}.", hint=hint)
+        if "file" in entry:
+            by_file = settings.read(AgentByFile, path, entry)
+            with error_location(document, (*path, "file")):
+                served = self._read_file(settings.resolve_path(by_file["file"]))
+            return replace(served, description=by_file.get("description", ""))
+        if "name" in entry:
+            raise document.error((*path, "name"), "an agent has the name that is its key here.")
+        known = ("file", "description", *fields_of(AgentFields))
+        for name in entry:
+            if name not in known:
+                raise document.unknown((*path, str(name)), known)
+        description = settings.read(str, (*path, "description"), entry.get("description", ""), mode="written")
+        inline = document.under(path)
+        inline.data.pop("description", None)
+        return ServedAgent(name=str(path[-1]), agent=agent_in(inline, env=self._env), description=description)
+
+    def _read_file(self, path: Path) -> ServedAgent:
+        if is_config_file(path.name) and is_ai_agent((document := read_document(path)).data):
+            settings = SettingsReader(document, self._variables)
+            served = read_higress(settings, self._services)
+            self._settings.warnings += settings.warnings
+            return served
+        agent = load_agent(str(path), env=self._env)
+        return ServedAgent(name=agent.name, agent=agent)
+
+    def _keys(self, entries: Sequence[KeyEntry], agents: Mapping[str, ServedAgent]) -> tuple[ApiKey, ...]:
+        keys: list[ApiKey] = []
+        ring = KeyRing()
+        for number, entry in enumerate(entries):
+            for index, name in enumerate(entry.agents):
+                self._require_agent(("keys", number, "agents", index), name, agents)
+            keys.append(entry.to_api_key())
+            with error_location(self._document, ("keys", number)):
+                ring.add(keys[-1])
+        return tuple(keys)
+
+    def _require_agent(self, path: FieldPath, name: str, agents: Mapping[str, ServedAgent]) -> None:
+        if name not in agents:
+            raise self._document.error(path, f"no agent is called {name!r}.", hint=f"Known: {', '.join(agents)}.")
+
+    def _require_model(self, path: FieldPath, agent: Agent) -> None:
+        """Refuse a model that could not be called, such as one without its key."""
+        with error_location(self._document, path):
+            try:
+                _ = bind(agent).model
+            except MissingKey as error:
+                hint = error.hint.replace("use --model offline", "write `model: offline`")
+                raise ConfigError(error.message, hint=hint) from error
 
 
-_READERS: dict[ConfigForm, Callable[[ConfigDocument, Mapping[str, str] | None, Mapping[str, str]], GatewayConfig]] = {
-    "own": read_gateway_file,
-    "agent": read_agent_file,
-    "higress": _higress,
-    "flat": _higress,
-}
+def files_of(served_agents: Iterable[ServedAgent]) -> tuple[Path, ...]:
+    """The files that agents are made from, beside those that are read for them as documents; each once."""
+    paths: list[Path] = []
+    for served in served_agents:
+        agent = served.agent
+        if isinstance(agent.prompts, str | Path):
+            paths += sorted(Path(agent.prompts).rglob("*.txt"))
+        for source in sources_in(agent.tools):
+            if isinstance(source.settings, OpenapiSource) and "\n" not in source.settings.document:
+                paths.append(Path(source.settings.document))
+    return tuple(dict.fromkeys(path for path in paths if path.is_file()))

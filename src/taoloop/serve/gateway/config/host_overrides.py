@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,25 +22,21 @@ from taoloop.tools.toolbox import LoadResult
 class HostOverrides:
     """Base URLs by the name of a service, a domain or a host; remembers which of them were used.
 
-    `bare` are those that were written as `HOST:PORT`: only the connection is redirected, and the header `Host` stays,
-    as with curl's `--resolve`.
+    Of an address `HOST:PORT` only the connection is redirected, and the header `Host` stays, as with curl's
+    `--resolve`.
+
+    Args:
+        mappings: Names with `HOST:PORT` or base URLs; later mappings take precedence.
+
+    Raises:
+        ConfigError: an address is neither.
     """
 
-    def __init__(self, bases: Mapping[str, str], bare: Iterable[str] = ()) -> None:
-        self._bases = {name.lower(): base for name, base in bases.items()}
-        self._bare = {name.lower() for name in bare}
-        self._used: set[str] = set()
-
-    @classmethod
-    def of(cls, *mappings: Mapping[str, str]) -> HostOverrides:
-        """Overrides from mappings of names to `HOST:PORT` or base URLs; later mappings take precedence.
-
-        Raises:
-            ConfigError: an address is neither.
-        """
+    def __init__(self, *mappings: Mapping[str, str]) -> None:
         addresses = {name.lower(): address for mapping in mappings for name, address in mapping.items()}
-        bases = {name: base_url(name, address) for name, address in addresses.items()}
-        return cls(bases, [name for name, address in addresses.items() if "://" not in address])
+        self._bases = {name: base_url(name, address) for name, address in addresses.items()}
+        self._bare = {name for name, address in addresses.items() if "://" not in address}
+        self._used: set[str] = set()
 
     def host_header(self, address: str, *names: str) -> dict[str, str]:
         """The header `Host` for calls to `address`, where the override of the first of `names` is a bare address."""

@@ -245,7 +245,7 @@ class GatewayConfig:
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Secrets in the file and of its agents, by name; they are redacted everywhere."""
 
-    services: HostOverrides = field(default_factory=lambda: HostOverrides({}), repr=False, compare=False)
+    services: HostOverrides = field(default_factory=HostOverrides, repr=False, compare=False)
     """The host overrides; once the tools are loaded, they know which of them nothing uses."""
 
     def agent_for(self, model: str) -> ServedAgent | None:
