@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic_core import from_json, to_json
 
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.effects import ModelRequest
-from taoloop.core.message import Delta, Message, ModelReply, ToolCallText, Usage
+from taoloop.core.message import Message, ModelReply, ToolCallText, Usage
 from taoloop.dialects.prompt import describe
 from taoloop.errors import ModelContentRefused
+from taoloop.models.base import DeltaListener
 from taoloop.models.http.errors import make_error, read_error
 from taoloop.models.http.provider_model import ProviderModel, ReplyStream
 from taoloop.models.http.reply_builder import ToolNameMap, parse_json, text_or_empty, token_count
@@ -31,49 +32,33 @@ _WRITTEN = "cache_creation_input_tokens"
 _CACHED = "cache_read_input_tokens"
 
 
-def read_message(value: Mapping[str, Any], names: ToolNameMap, model: ProviderModel) -> ModelReply:
-    """The reply in a whole message.
-
-    Raises:
-        ModelContentRefused: the model refused to answer.
-        KeyError, TypeError, AttributeError: it is no message.
-    """
-    _refuse(value.get("stop_reason"), value.get("stop_details"), model)
-    blocks = value["content"]
-    answered_by = text_or_empty(value.get("model")) or model.model
-    usage, written = _usage(value.get("usage") or {})
-    return ModelReply(
-        text="".join(block["text"] for block in blocks if block["type"] == "text"),
-        tool_calls=tuple(
-            ToolCallText(
-                name=names.ours(text_or_empty(block["name"])),
-                arguments=_arguments(block),
-                id=text_or_empty(block.get("id")) or None,
-            )
-            for block in blocks
-            if block["type"] == "tool_use"
-        ),
-        finish_reason=_finish_reason(value.get("stop_reason")),
-        model=answered_by,
-        usage=usage or Usage(),
-        cost_usd=model.cost(answered_by, usage, cache_write_tokens=written),
-        thinking="".join(block["thinking"] for block in blocks if block["type"] == "thinking"),
-    )
-
-
 class AnthropicStream(ReplyStream):
-    """Reads the events of one streamed message. It is whole at `message_stop`."""
+    """Reads the events of one streamed message, which is whole at `message_stop`, or a whole message."""
 
     _unit = "event of a message"
 
-    def __init__(self, model: ProviderModel, names: ToolNameMap, on_delta: Callable[[Delta], None] | None) -> None:
+    def __init__(self, model: ProviderModel, names: ToolNameMap, on_delta: DeltaListener | None) -> None:
         super().__init__(model, names, on_delta)
         self._blocks: dict[int, tuple[int, Mapping[str, Any]]] = {}  # calls by the number of their block
         self._stop: Mapping[str, Any] = {}
         self._usage: dict[str, Any] = {}
 
+    def read_whole(self, value: Mapping[str, Any]) -> ModelReply:
+        """The reply in a whole message."""
+        self._answered_by, self._stop = text_or_empty(value.get("model")), value
+        self._add_usage(value.get("usage"))
+        for index, block in enumerate(value["content"]):
+            self._begin_block(index, block)
+            self._end_block(index)
+        return self._reply()
+
     def _reply(self) -> ModelReply:
-        _refuse(self._stop.get("stop_reason"), self._stop.get("stop_details"), self._model)
+        if self._stop.get("stop_reason") == "refusal":
+            details = self._stop.get("stop_details")
+            words = details.get("explanation") or details.get("category") if isinstance(details, Mapping) else None
+            raise ModelContentRefused(
+                f"{self._model.spec} refused to answer: {str(words or 'it gave no reason')[:500]}"
+            )
         usage, written = _usage(self._usage)
         return self._finish(_finish_reason(self._stop.get("stop_reason")), usage, cache_write_tokens=written)
 
@@ -105,8 +90,10 @@ class AnthropicStream(ReplyStream):
                 self._assembly.begin_call(text_or_empty(block["name"]), text_or_empty(block.get("id")) or None),
                 block,
             )
-        elif block["type"] == "text" and block.get("text"):
+        elif block["type"] == "text" and block["text"]:
             self._assembly.text(block["text"])
+        elif block["type"] == "thinking" and block["thinking"]:
+            self._assembly.thinking(block["thinking"])
 
     def _add_delta(self, index: int, delta: Mapping[str, Any]) -> None:
         match delta["type"]:
@@ -148,12 +135,6 @@ def _usage(usage: Mapping[str, Any]) -> tuple[Usage | None, int]:
 
 def _finish_reason(stop_reason: object) -> str | None:
     return _FINISH_REASONS.get(stop_reason, stop_reason) if isinstance(stop_reason, str) else None
-
-
-def _refuse(stop_reason: object, details: object, model: ProviderModel) -> None:
-    if stop_reason == "refusal":
-        explanation = details.get("explanation") or details.get("category") if isinstance(details, Mapping) else None
-        raise ModelContentRefused(f"{model.spec} refused to answer: {str(explanation or 'it gave no reason')[:500]}")
 
 
 def _arguments(block: Mapping[str, Any]) -> str:
@@ -293,8 +274,5 @@ class AnthropicModel(ProviderModel):
             return None
         return {"format": {"type": "json_schema", "schema": schema}}
 
-    def _parse_reply(self, value: Mapping[str, Any], names: ToolNameMap) -> ModelReply:
-        return read_message(value, names, self)
-
-    def _reader(self, names: ToolNameMap, request: ModelRequest) -> ReplyStream:
-        return AnthropicStream(self, names, request.on_delta)
+    def _reader(self, names: ToolNameMap, on_delta: DeltaListener | None) -> ReplyStream:
+        return AnthropicStream(self, names, on_delta)

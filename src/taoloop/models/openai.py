@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic_core import to_json
 
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.effects import ModelRequest
-from taoloop.core.message import Delta, Message, ModelReply, ToolCallText, Usage
+from taoloop.core.message import Message, ModelReply, Usage
 from taoloop.dialects.prompt import describe
 from taoloop.errors import ModelContentRefused
+from taoloop.models.base import DeltaListener
 from taoloop.models.http.errors import make_error, read_error
 from taoloop.models.http.provider_model import ProviderModel, ReplyStream
 from taoloop.models.http.reply_builder import ToolNameMap, parse_json, text_or_empty, token_count
@@ -22,50 +23,15 @@ _DONE = b"[DONE]"
 _MAX_REFUSAL_CHARS = 500  # characters of the model's own words
 
 
-def read_completion(value: Mapping[str, Any], names: ToolNameMap, model: ProviderModel) -> ModelReply:
-    """The reply in a whole chat completion.
-
-    Raises:
-        ModelReplyUnreadable: it has no choice.
-        ModelContentRefused: the model refused to answer.
-        KeyError, TypeError, AttributeError: it is no chat completion.
-    """
-    if not value.get("choices"):
-        raise model.unreadable("an answer without any choice")
-    choice = value["choices"][0]
-    message = choice["message"]
-    refuse(message.get("refusal"), model)
-    text, thinking = _parts(message.get("content"))
-    answered_by = text_or_empty(value.get("model")) or model.model
-    usage = read_usage(value.get("usage"))
-    return ModelReply(
-        text=text,
-        tool_calls=tuple(
-            ToolCallText(
-                name=names.ours(text_or_empty(call["function"].get("name"))),
-                arguments=_arguments(call["function"].get("arguments")),
-                id=text_or_empty(call.get("id")) or None,
-            )
-            for call in message.get("tool_calls") or ()
-            if call.get("type", "function") == "function"
-        ),
-        finish_reason=text_or_empty(choice.get("finish_reason")) or None,
-        model=answered_by,
-        usage=usage or Usage(),
-        cost_usd=model.cost(answered_by, usage),
-        thinking=_thinking(message) or thinking,
-    )
-
-
 class OpenAIStream(ReplyStream):
-    """Reads the chunks of one streamed completion.
+    """Reads the chunks of one streamed completion, or a whole one.
 
     It is whole at `[DONE]`, or where its finish reason came and the server ended the stream without that line.
     """
 
     _unit = "chunk of a chat completion"
 
-    def __init__(self, model: ProviderModel, names: ToolNameMap, on_delta: Callable[[Delta], None] | None) -> None:
+    def __init__(self, model: ProviderModel, names: ToolNameMap, on_delta: DeltaListener | None) -> None:
         super().__init__(model, names, on_delta)
         self._numbers: dict[object, int] = {}  # the provider's number of a call, and ours
         self._ids: dict[int | None, str] = {}  # ids by our number
@@ -78,8 +44,20 @@ class OpenAIStream(ReplyStream):
         """Whether the reply has all of its parts."""
         return self._done or self._finish_reason is not None
 
+    def read_whole(self, value: Mapping[str, Any]) -> ModelReply:
+        """The reply in a whole chat completion: that of a stream with one chunk."""
+        if not value.get("choices"):
+            raise self._model.unreadable("an answer without any choice")
+        choice, message = value["choices"][0], value["choices"][0]["message"]
+        calls = [call for call in message.get("tool_calls") or () if call.get("type", "function") == "function"]
+        numbered = [{**call, "index": index, "function": call["function"]} for index, call in enumerate(calls)]
+        delta = {**message, "tool_calls": numbered}
+        self._take_chunk({**value, "choices": [{**choice, "index": 0, "delta": delta}]})
+        return self._reply()
+
     def _reply(self) -> ModelReply:
-        refuse(self._refusal, self._model)
+        if self._refusal.strip():
+            raise ModelContentRefused(f"{self._model.spec} refused to answer: {self._refusal.strip()}")
         self._assembly.end_calls()
         return self._finish(self._finish_reason, self._usage)
 
@@ -90,6 +68,9 @@ class OpenAIStream(ReplyStream):
         chunk = parse_json(data)
         if chunk.get("error") or (chunk.get("object") == "error"):
             raise make_error(read_error(chunk, 200), self._model.endpoint)
+        self._take_chunk(chunk)
+
+    def _take_chunk(self, chunk: Mapping[str, Any]) -> None:
         self._answered_by = text_or_empty(chunk.get("model")) or self._answered_by
         self._usage = read_usage(chunk.get("usage")) or self._usage
         for choice in chunk.get("choices") or ():
@@ -126,16 +107,6 @@ class OpenAIStream(ReplyStream):
         arguments = _arguments(function.get("arguments"))
         if arguments:
             self._assembly.arguments(number, arguments)
-
-
-def refuse(refusal: object, model: ProviderModel) -> None:
-    """Nothing where there is no refusal.
-
-    Raises:
-        ModelContentRefused: there is one; holds the model's own words.
-    """
-    if isinstance(refusal, str) and refusal.strip():
-        raise ModelContentRefused(f"{model.spec} refused to answer: {refusal.strip()[:_MAX_REFUSAL_CHARS]}")
 
 
 def read_usage(usage: object) -> Usage | None:
@@ -223,11 +194,8 @@ class OpenAIModel(ProviderModel):
             },
         }
 
-    def _parse_reply(self, value: Mapping[str, Any], names: ToolNameMap) -> ModelReply:
-        return read_completion(value, names, self)
-
-    def _reader(self, names: ToolNameMap, request: ModelRequest) -> ReplyStream:
-        return OpenAIStream(self, names, request.on_delta)
+    def _reader(self, names: ToolNameMap, on_delta: DeltaListener | None) -> ReplyStream:
+        return OpenAIStream(self, names, on_delta)
 
 
 def _is_strict(schema: Any) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from taoloop.core.search import suggest_names
 from taoloop.errors import ConfigError, UnknownName
@@ -16,6 +16,9 @@ Env = Mapping[str, str]
 
 OFFLINE = "offline"
 
+_LOCAL = (OFFLINE, "scripted", "replay")
+_KINDS = (*_LOCAL, "openai", "anthropic", "azure", "deepseek", "dashscope", "qwen", "ollama", "vllm", "llamacpp")
+
 
 def resolve_model(spec: str | None, env: Env | None = None) -> Model:
     """The model that `spec` names; without one, the model that the environment configures, else `offline`.
@@ -27,18 +30,17 @@ def resolve_model(spec: str | None, env: Env | None = None) -> Model:
     """
     env = os.environ if env is None else env
     chosen = spec or default_spec(env)
-    if not spec and chosen.partition(":")[0] not in _KINDS:
+    kind, _, name = chosen.partition(":")
+    if kind in _KINDS:
+        return _make_model(kind, name, env)
+    if spec:
+        near = suggest_names(kind, _KINDS, at_most=1)
+        suggestion = f"{translate('Did you mean {name!r}?', name=near[0])} " if near else ""
+        hint = suggestion + translate("Specs look like offline, scripted:FILE, openai:NAME.")
+    else:
         variable = "TAOLOOP_MODEL" if env.get("TAOLOOP_MODEL", "").strip() else "AI_PROVIDER"
         hint = translate("It comes from the variable {variable}; correct it there.", variable=variable)
-        raise UnknownName("model", chosen, model_kinds(), hint=hint)
-    kind, _, rest = chosen.partition(":")
-    make = _KINDS.get(kind)
-    if make is None:
-        near = suggest_names(kind, model_kinds(), at_most=1)
-        suggestion = f"{translate('Did you mean {name!r}?', name=near[0])} " if near else ""
-        forms = translate("Specs look like offline, scripted:FILE, openai:NAME.")
-        raise UnknownName("model", chosen, model_kinds(), hint=suggestion + forms)
-    return make(rest, env)
+    raise UnknownName("model", chosen, _KINDS, hint=hint)
 
 
 def default_spec(env: Env) -> str:
@@ -70,64 +72,38 @@ def is_provider(spec: str) -> bool:
 
 def model_kinds() -> tuple[str, ...]:
     """The kinds that a spec can begin with."""
-    return tuple(_KINDS)
+    return _KINDS
 
 
-def _offline(rest: str, _env: Env) -> Model:
-    from taoloop.models.offline.planner import OfflineModel  # noqa: PLC0415  # only where it is used
+def _make_model(kind: str, name: str, env: Env) -> Model:
+    """The model of a known kind. Each module is imported only where its kind is used."""
+    match kind:
+        case "offline":
+            from taoloop.models.offline.planner import OfflineModel  # noqa: PLC0415  # for this kind only
 
-    if rest:
-        text = mark("The offline model takes no name, but {name!r} was given.")
-        raise ConfigError(translate(text, name=rest), hint=translate("Write just `offline`."))
-    return OfflineModel()
+            if name:
+                text = mark("The offline model takes no name, but {name!r} was given.")
+                raise ConfigError(translate(text, name=name), hint=translate("Write just `offline`."))
+            return OfflineModel()
+        case "scripted":
+            from taoloop.models.scripted import ScriptedModel  # noqa: PLC0415  # for this kind only
 
+            if not name:
+                hint = translate("Write scripted:FILE (a YAML or JSON list of replies).")
+                raise ConfigError(translate("The scripted model needs a file."), hint=hint)
+            return ScriptedModel.from_file(name)
+        case "replay":
+            from taoloop.models.replay import ReplayModel  # noqa: PLC0415  # for this kind only
 
-def _scripted(rest: str, _env: Env) -> Model:
-    from taoloop.models.scripted import ScriptedModel  # noqa: PLC0415  # only where it is used
+            if not name:
+                hint = translate("Write replay:FILE (JSON lines of tao show).")
+                raise ConfigError(translate("The replay model needs a recorded run."), hint=hint)
+            return ReplayModel.from_file(name)
+        case "anthropic":
+            from taoloop.models.anthropic import AnthropicModel  # noqa: PLC0415  # for this kind only
 
-    if not rest:
-        hint = translate("Write scripted:FILE (a YAML or JSON list of replies).")
-        raise ConfigError(translate("The scripted model needs a file."), hint=hint)
-    return ScriptedModel.from_file(rest)
+            return AnthropicModel.from_env(kind, name, env)
+        case _:
+            from taoloop.models.openai import OpenAIModel  # noqa: PLC0415  # for this kind only
 
-
-def _replay(rest: str, _env: Env) -> Model:
-    from taoloop.models.replay import ReplayModel  # noqa: PLC0415  # only where it is used
-
-    if not rest:
-        hint = translate("Write replay:FILE (JSON lines of tao show).")
-        raise ConfigError(translate("The replay model needs a recorded run."), hint=hint)
-    return ReplayModel.from_file(rest)
-
-
-def _provider(name: str) -> Callable[[str, Env], Model]:
-    def make(rest: str, env: Env) -> Model:
-        from taoloop.models.openai import OpenAIModel  # noqa: PLC0415  # loads a provider's table only when named
-
-        return OpenAIModel.from_env(name, rest, env)
-
-    return make
-
-
-def _anthropic(rest: str, env: Env) -> Model:
-    from taoloop.models.anthropic import AnthropicModel  # noqa: PLC0415  # only where it is used
-
-    return AnthropicModel.from_env("anthropic", rest, env)
-
-
-_KINDS: dict[str, Callable[[str, Env], Model]] = {
-    OFFLINE: _offline,
-    "scripted": _scripted,
-    "replay": _replay,
-    "openai": _provider("openai"),
-    "anthropic": _anthropic,
-    "azure": _provider("azure"),
-    "deepseek": _provider("deepseek"),
-    "dashscope": _provider("dashscope"),
-    "qwen": _provider("dashscope"),
-    "ollama": _provider("ollama"),
-    "vllm": _provider("vllm"),
-    "llamacpp": _provider("llamacpp"),
-}
-
-_LOCAL = (OFFLINE, "scripted", "replay")
+            return OpenAIModel.from_env(kind, name, env)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 from pydantic_core import PydanticSerializationError, to_json
@@ -12,9 +12,9 @@ from pydantic_core import PydanticSerializationError, to_json
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.cards.tool_search import listed_cards
 from taoloop.core.effects import ModelRequest
-from taoloop.core.message import Delta, ModelReply, Usage
+from taoloop.core.message import ModelReply, Usage
 from taoloop.errors import ModelReplyUnreadable, ModelUnavailable
-from taoloop.models.base import DeltaFanout, reply_deltas
+from taoloop.models.base import DeltaFanout, DeltaListener, reply_deltas
 from taoloop.models.http.errors import UnsupportedParameters, make_error, parse_provider_error, read_error
 from taoloop.models.http.reply_builder import Assembly, SseDecoder, ToolNameMap, parse_json
 from taoloop.models.http.transport import HttpResponse, HttpTarget, HttpTransport
@@ -82,7 +82,7 @@ class ProviderModel(ABC):
         for lessons_left in reversed(range(_MAX_LESSONS)):
             streamed = request.on_delta is not None or self._unsupported.whole_replies
             body = self._body(request, names, streamed=streamed)
-            reader = self._reader(names, request) if streamed else None
+            reader = self._reader(names, request.on_delta) if streamed else None
             try:
                 answer = await wire.post(
                     _encode(body),
@@ -124,12 +124,8 @@ class ProviderModel(ABC):
         """One tool as the API takes it, described in the language of the run."""
 
     @abstractmethod
-    def _parse_reply(self, value: Mapping[str, Any], names: ToolNameMap) -> ModelReply:
-        """The reply in a whole answer. A KeyError, TypeError or the like says that it is none."""
-
-    @abstractmethod
-    def _reader(self, names: ToolNameMap, request: ModelRequest) -> ReplyStream:
-        """What reads a streamed reply."""
+    def _reader(self, names: ToolNameMap, on_delta: DeltaListener | None) -> ReplyStream:
+        """What reads a reply, streamed or whole."""
 
     def _headers(self, _body: Mapping[str, Any]) -> Mapping[str, str] | None:
         """Headers of this one request, over those of the SDK."""
@@ -148,7 +144,7 @@ class ProviderModel(ABC):
         if isinstance(value, dict) and value.get("error"):
             raise make_error(read_error(value, 200), self.endpoint)
         try:
-            reply = self._parse_reply(value, names)
+            reply = self._reader(names, None).read_whole(value)
         except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
             raise self.unreadable("JSON of another form") from error
         if request.on_delta is not None:  # a server that does not stream: all of it at once
@@ -209,12 +205,12 @@ class ProviderModel(ABC):
 
 
 class ReplyStream(ABC):
-    """Reads one streamed reply; each API says what its events mean."""
+    """Reads one reply, streamed or whole; each API says what its events mean."""
 
     _unit: ClassVar[str]
     """What one event of the stream is, for messages."""
 
-    def __init__(self, model: ProviderModel, names: ToolNameMap, on_delta: Callable[[Delta], None] | None) -> None:
+    def __init__(self, model: ProviderModel, names: ToolNameMap, on_delta: DeltaListener | None) -> None:
         self._model = model
         self._assembly = Assembly(model.spec, names, on_delta)
         self._events = SseDecoder()
@@ -252,6 +248,14 @@ class ReplyStream(ABC):
         if not self.whole:
             raise ModelUnavailable(f"{self._model.spec} ended its stream before the reply was whole.")
         return self._reply()
+
+    @abstractmethod
+    def read_whole(self, value: Mapping[str, Any]) -> ModelReply:
+        """The reply in an answer that was not streamed. A KeyError, TypeError or the like says that it is none.
+
+        Raises:
+            ModelContentRefused: the model refused to answer.
+        """
 
     @abstractmethod
     def _take(self, data: bytes) -> None:
