@@ -90,9 +90,9 @@ class AnthropicStream(ReplyStream):
                 self._assembly.begin_call(text_or_empty(block["name"]), text_or_empty(block.get("id")) or None),
                 block,
             )
-        elif block["type"] == "text" and block["text"]:
+        elif block["type"] == "text" and block.get("text"):
             self._assembly.text(block["text"])
-        elif block["type"] == "thinking" and block["thinking"]:
+        elif block["type"] == "thinking" and block.get("thinking"):
             self._assembly.thinking(block["thinking"])
 
     def _add_delta(self, index: int, delta: Mapping[str, Any]) -> None:
@@ -231,9 +231,11 @@ class AnthropicModel(ProviderModel):
 
     def _body(self, request: ModelRequest, names: ToolNameMap, *, streamed: bool) -> dict[str, Any]:
         tools, closing = self._tools(request, names)
-        untaken = self._unsupported.parameters
         system, messages = convert_messages(request.messages, names)
-        optional = {
+        return {
+            "model": self.endpoint.model,
+            "max_tokens": request.max_output_tokens or DEFAULT_MAX_TOKENS,
+            "messages": messages,
             "system": [{"type": "text", "text": system, "cache_control": CACHE}] if system.strip() else None,
             "temperature": request.temperature,
             "top_p": request.top_p,
@@ -243,13 +245,6 @@ class AnthropicModel(ProviderModel):
             "output_config": self._output_config(request),
             "stream": True if streamed else None,
         }
-        body: dict[str, Any] = {
-            "model": self.endpoint.model,
-            "max_tokens": request.max_output_tokens or DEFAULT_MAX_TOKENS,
-            "messages": messages,
-        }
-        body.update({name: value for name, value in optional.items() if value is not None and name not in untaken})
-        return body
 
     def _headers(self, body: Mapping[str, Any]) -> Mapping[str, str] | None:
         return _SAMPLING_VERSION if any(name in body for name in _SAMPLING) else None

@@ -163,26 +163,21 @@ class OpenAIModel(ProviderModel):
 
     def _body(self, request: ModelRequest, names: ToolNameMap, *, streamed: bool) -> dict[str, Any]:
         tools, closing = self._tools(request, names)
-        untaken = self._unsupported.parameters
-        optional = {
+        renamed = "max_tokens" in self._unsupported.parameters
+        return {
+            "model": self.endpoint.model,
+            "messages": [_message(message, names) for message in request.messages],
             "temperature": request.temperature,
             "top_p": request.top_p,
             "max_tokens": request.max_output_tokens,
+            "max_completion_tokens": request.max_output_tokens if renamed else None,
             "stop": list(request.stop) or None,
             "tools": tools or None,
             "tool_choice": "none" if closing and tools else None,
             "response_format": _response_format(self._reply_schema(request)),
+            "stream": True if streamed else None,
+            "stream_options": {"include_usage": True} if streamed else None,
         }
-        if streamed:
-            optional |= {"stream": True, "stream_options": {"include_usage": True}}
-        if "max_tokens" in untaken:
-            optional["max_completion_tokens"] = request.max_output_tokens
-        body: dict[str, Any] = {
-            "model": self.endpoint.model,
-            "messages": [_message(message, names) for message in request.messages],
-        }
-        body.update({name: value for name, value in optional.items() if value is not None and name not in untaken})
-        return body
 
     def _tool(self, card: ToolCard, names: ToolNameMap, language: str) -> dict[str, Any]:
         return {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from taoloop.core.events import ApprovalRefused
 from taoloop.core.trace import Trace
@@ -39,12 +39,7 @@ class InterceptionCounts:
     def __add__(self, other: InterceptionCounts) -> InterceptionCounts:
         """The counts of both."""
         return InterceptionCounts(
-            wanted=self.wanted + other.wanted,
-            denied=self.denied + other.denied,
-            asked=self.asked + other.asked,
-            refused=self.refused + other.refused,
-            open=self.open + other.open,
-            started=self.started + other.started,
+            **{field.name: getattr(self, field.name) + getattr(other, field.name) for field in fields(self)}
         )
 
 

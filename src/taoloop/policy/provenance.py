@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -114,13 +114,9 @@ class Provenance:
     def _fold_start(self, started: RunStarted) -> None:
         self.tainted = started.tainted
         self._cards = {card.name: card for card in started.agent.tools}
-        texts = started.trusted or (started.task,)
-        earlier = (
-            () if started.trusted else tuple(message.content for message in started.history if message.role == "user")
-        )
-        for text in (*texts, *earlier, started.agent.instructions):
+        for text in (*_texts_of_people(started), started.agent.instructions):
             self.words.add(text)
-        for text in texts:
+        for text in started.trusted or (started.task,):
             self.intent.add(text)
 
     def _fold_approval(self, fact: ApprovalGiven) -> None:
@@ -141,9 +137,9 @@ class Provenance:
         """Take values that a person vouched for; not what is only content, for that may be anybody's words."""
         card = self._cards.get(requested.tool)
         for path, value in leaves(args):
-            if card is None or card.role(first_name(path)) != "content":
-                for text in _text_forms((value,)):
-                    self.words.add(text)
+            is_text = isinstance(value, str | int | float) and not isinstance(value, bool)
+            if is_text and (card is None or card.role(first_name(path)) != "content"):
+                self.words.add(str(value))
 
     def _fold_observation(self, fact: Observed) -> None:
         requested = self._open_requests.pop(fact.call_id, None)
@@ -200,10 +196,9 @@ class Provenance:
         """Whether a value stands in what a person wrote or a trusted tool gave; each part of it in one of them."""
         if self.words.has(value, role) or (looked_up and self.was_looked_up(value, role)):
             return True
-        if isinstance(value, Mapping):
-            return all(self.is_trusted_value(part, role, looked_up=looked_up) for part in value.values())
-        return isinstance(value, list | tuple) and all(
-            self.is_trusted_value(part, role, looked_up=looked_up) for part in value
+        parts = value.values() if isinstance(value, Mapping) else value
+        return isinstance(value, Mapping | list | tuple) and all(
+            self.is_trusted_value(part, role, looked_up=looked_up) for part in parts
         )
 
     def is_endorsed(self, card: ToolCard, name: str, value: Any, *, looked_up: bool = True) -> bool:
@@ -250,12 +245,14 @@ def trusted_texts(trace: Trace) -> tuple[str, ...]:
     started = trace.started
     if started is None:
         return ()
-    texts = started.trusted or (
-        started.task,
-        *(message.content for message in started.history if message.role == "user"),
-    )
     notes = (event.fact.text for event in trace.events if isinstance(event.fact, Noted) and event.fact.by != GUARD)
-    return (*texts, *notes)
+    return (*_texts_of_people(started), *notes)
+
+
+def _texts_of_people(started: RunStarted) -> tuple[str, ...]:
+    """What people wrote before a run began."""
+    turns = (message.content for message in started.history if message.role == "user")
+    return started.trusted or (started.task, *turns)
 
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
@@ -325,11 +322,3 @@ def _named_leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
             yield from _named_leaves(part, name)
     else:
         yield name, value
-
-
-def _text_forms(values: Iterable[Any]) -> Iterator[str]:
-    for value in values:
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            yield str(value)

@@ -55,6 +55,9 @@ _ADDRESS = lazy_pattern(r"[\w.+%-]{1,100}@[\w.-]{1,200}|https?://[^\s<>\"]+|www\
 _IDENTIFIER = lazy_pattern(r"\w{0,100}_\w{1,100}")  # the name of a tool, not a sentence
 _FILE = lazy_pattern(r"[\w-]{1,100}\.(?:docx?|xlsx?|pptx?|pdf|txt|md|csv|json|ya?ml|html?|png|jpe?g|zip|py|log)\b")
 _MONEY = lazy_pattern(r"(?:[$€£¥]\s?\d|\d\s?[$€£¥])|(?<![\w.])\d{1,12}\.\d\d(?![\w.]\d|\d)")
+_THINGS_IN_PLACE = ((_ADDRESS, _QUOTE_MARK), (_FILE, " file "), (_IDENTIFIER, _QUOTE_MARK), (_MONEY, " money "))
+"""What is no word of a sentence, and what replaces it."""
+
 _TOKEN = lazy_pattern(r"[a-z]+(?:'[a-z]+)?|[.,;:!?\n()\u25a1，。；：！？、]|\d[\d.,:]*\d|\d|[\u3400-\u9fff]")
 
 _SENTENCE_ENDS = frozenset(".;:!?\n，。；：！？")
@@ -102,11 +105,8 @@ def requests_of(text: str) -> list[Request]:
     bare_text = without_quotes(text)
     if not re.search(r"[a-z]", bare_text):
         return []
-    bare_text = _MONEY.sub(
-        " money ", _IDENTIFIER.sub(_QUOTE_MARK, _FILE.sub(" file ", _ADDRESS.sub(_QUOTE_MARK, bare_text)))
-    )
-    for pattern, verb in PHRASE_VERBS:
-        bare_text = pattern.sub(verb, bare_text)
+    for pattern, word in (*_THINGS_IN_PLACE, *PHRASE_VERBS):
+        bare_text = pattern.sub(word, bare_text)
     return _RequestReader(_TOKEN.findall(bare_text)).requests()
 
 
@@ -126,13 +126,11 @@ class _RequestReader:
         for index, (word, _) in enumerate(self.stems):
             if self.tokens[index] in _SENTENCE_ENDS:
                 sentence = index + 1
-            if (
-                word in LIGHT_VERBS
-                and self._is_requested(index, sentence)
-                and (noun := self._nominal_after(index)) is not None
-            ):
+            if (word not in LIGHT_VERBS and word not in VERBS) or not self._is_requested(index, sentence):
+                continue
+            if word in LIGHT_VERBS and (noun := self._nominal_after(index)) is not None:
                 requests.append(self._request_at(noun, NOUN_ACTS[self.stems[noun][0]], sentence))
-            if word in VERBS and self._is_requested(index, sentence):
+            if word in VERBS:
                 requests.append(self._request_at(index, word, sentence))
         return [request for request in requests if not (request.to_user and request.act in _SPEECH_ONLY)]
 
@@ -154,22 +152,13 @@ class _RequestReader:
             return False
         last = before[-1] if before else ""
         if ending == "ed":
-            if (
-                last in _BE_FORMS
-                or not any(raw_word in _PASSIVE_MARKERS for raw_word in before[-7:])
-                or last in ("already", "just")
-            ):
-                return False
+            is_other = last in _BE_FORMS or last in ("already", "just") or _PASSIVE_MARKERS.isdisjoint(before[-7:])
         elif ending == "ing":
-            if (
-                any(raw_word in _BE_FORMS for raw_word in before[-3:])
-                or last in _REMINDER_WORDS
-                or last in _DETERMINERS
-            ):
-                return False
-        elif last in _DETERMINERS or (word in AMBIGUOUS_VERBS and before and not self._can_begin_request(before)):
-            return False
-        if "remind" in before[-5:]:
+            is_other = last in _REMINDER_WORDS or last in _DETERMINERS or not _BE_FORMS.isdisjoint(before[-3:])
+        else:
+            is_noun = word in AMBIGUOUS_VERBS and bool(before) and not self._can_begin_request(before)
+            is_other = last in _DETERMINERS or is_noun
+        if is_other or "remind" in before[-5:]:
             return False
         return ending == "ed" or not _is_done_by_another(before[-_SUBJECT_REACH_WORDS:])
 
@@ -214,12 +203,7 @@ class _RequestReader:
         """Whether a word such as `that` is a pronoun by itself."""
         raw_word = self.tokens[index]
         following = self.tokens[index + 1] if index + 1 < len(self.tokens) else "."
-        return (
-            raw_word in ("it", "them")
-            or following in _SENTENCE_ENDS
-            or following in _PREPOSITIONS
-            or following in ("and", ",")
-        )
+        return raw_word in ("it", "them") or following in _SENTENCE_ENDS | _PREPOSITIONS | {"and", ","}
 
     def _antecedent_kinds(self, sentence: int, verb_index: int) -> set[str]:
         """The kinds of things that a pronoun may refer to."""
@@ -242,17 +226,14 @@ def is_forbidden(before: Sequence[str], *, is_gerund: bool = False) -> bool:
         if word == "," and not _continues_list(words[:index]):
             return False
         if word in _NEGATIONS and (word != "rather" or words[index + 1 : index + 2] == ["than"]):
-            return not any(following in _AFTER_NEGATION for following in words[index + 1 : index + 3])
+            return _AFTER_NEGATION.isdisjoint(words[index + 1 : index + 3])
     return False
 
 
 def _continues_list(words_before: Sequence[str]) -> bool:
     """Whether a comma continues a list of verbs: do not delete, move or rename."""
-    return (
-        len(words_before) >= 2
-        and (words_before[-2] in _NEGATIONS or words_before[-2] in (",", "or", "and"))
-        and words_before[-1] not in _SENTENCE_ENDS
-    )
+    joins = len(words_before) >= 2 and (words_before[-2] in _NEGATIONS or words_before[-2] in (",", "or", "and"))
+    return joins and words_before[-1] not in _SENTENCE_ENDS
 
 
 def _is_done_by_another(before: Sequence[str]) -> bool:
@@ -263,11 +244,7 @@ def _is_done_by_another(before: Sequence[str]) -> bool:
             return False
         if word.split("'")[0] in _OTHER_SUBJECTS:
             after = before[index + 1 :]
-            return (
-                not any(following in _WISH_VERBS for following in after)
-                and word not in ("i'd", "we'd")
-                and "you" not in after
-            )
+            return _WISH_VERBS.isdisjoint(after) and word not in ("i'd", "we'd") and "you" not in after
     return False
 
 

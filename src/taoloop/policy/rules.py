@@ -152,7 +152,7 @@ def reject_unmatchable_rules(policy: Policy, cards: Mapping[str, ToolCard]) -> N
         if rule.path and not any(not c.parameters or any(map(is_pathlike, foreseen_names(c))) for c in matching):
             raise _no_argument("no_path_of_rule", rule, matching[0])
         for path in (*rule.args, *rule.total_over):
-            first = re.split(r"[.\[]", path, maxsplit=1)[0]
+            first = first_name(path)
             if not any(first in card.parameters or not card.parameters for card in matching):
                 raise _no_argument("no_argument_of_rule", rule, matching[0], argument=first)
 

@@ -97,18 +97,13 @@ class _ToolAct:
         if not self.nouns.isdisjoint(request.words):
             return True
         if request.is_chinese:
-            return self._agrees_in_chinese(request)
+            usual, bare = USUAL_CHINESE_KINDS.get(request.act), request.act in VAGUE_CHINESE_ACTS
+            return self._fits(request, request.direct, self.kinds, usual, bare=bare)
         kinds = request.direct
+        tool_kinds = self.head
         if not kinds and not (self.creates and request.act in _PUTTING_VERBS):
-            kinds = request.further
-            tool_kinds = self.kinds
-        else:
-            tool_kinds = self.head
+            kinds, tool_kinds = request.further, self.kinds
         return self._fits(request, kinds, tool_kinds, USUAL_KINDS.get(request.act), bare=request.act in VAGUE_ACTS)
-
-    def _agrees_in_chinese(self, request: Request) -> bool:
-        usual = USUAL_CHINESE_KINDS.get(request.act)
-        return self._fits(request, request.direct, self.kinds, usual, bare=request.act in VAGUE_CHINESE_ACTS)
 
     def _fits(
         self,

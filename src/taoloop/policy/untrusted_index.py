@@ -12,15 +12,12 @@ from typing import Any
 
 from taoloop.core.events import Event, Observed, Source
 from taoloop.core.trace import Trace
-from taoloop.policy.provenance import Provenance, leaves, sources_of
+from taoloop.policy.provenance import Provenance, first_name, leaves, sources_of
 from taoloop.policy.value_match import atoms, has_invisible, links_in, normalise_text
 
 SNIPPET_CHARS = 120
 _MAX_POSITIONS = 4  # of one word: enough to find a phrase, and bounded
-_MIN_PORTION, _PORTION_DIVISOR = (
-    2,
-    64,
-)  # outputs that a question reads into the index: two, or one in 64 of what is left
+_MIN_PORTION, _PORTION_DIVISOR = 2, 64  # a question reads two outputs into the index, or one in 64 of what is left
 
 
 class UntrustedIndex:
@@ -46,9 +43,7 @@ class UntrustedIndex:
 
     def find(self, value: Any) -> tuple[str, str] | None:
         """The call whose output contains this value, and the text around it; None if no output does."""
-        phrase = normalise_text(
-            value if isinstance(value, str) else f"{value:.15g}" if isinstance(value, float) else str(value)
-        )
+        phrase = normalise_text(f"{value:.15g}" if isinstance(value, float) else str(value))
         words = sorted(atoms(phrase), key=len, reverse=True)[:4]
         if not words:
             return None
@@ -57,9 +52,8 @@ class UntrustedIndex:
             position = text.find(phrase)
             if position >= 0:
                 raw_text = _output_text(observed)
-                excerpt_text = (
-                    raw_text if len(raw_text) == len(text) else text
-                )  # as it was written, where that is the same place
+                # as it was written, where that is the same place
+                excerpt_text = raw_text if len(raw_text) == len(text) else text
                 start = max(0, position - (SNIPPET_CHARS - min(len(phrase), SNIPPET_CHARS)) // 2)
                 return observed.call_id, excerpt_text[start : start + SNIPPET_CHARS]
         return None
@@ -67,14 +61,13 @@ class UntrustedIndex:
     def read_portion(self) -> None:
         """Add the next portion of the outputs to the index; in the end all of them are in it."""
         remaining = len(self._outputs) - self._indexed
-        for index in range(
-            self._indexed, self._indexed + min(remaining, max(_MIN_PORTION, remaining // _PORTION_DIVISOR))
-        ):
-            known = self._atoms.pop(index, None)
-            for atom in known if known is not None else set(atoms(_output_text(self._outputs[index]))):
+        portion = min(remaining, max(_MIN_PORTION, remaining // _PORTION_DIVISOR))
+        for index in range(self._indexed, self._indexed + portion):
+            for atom in self._atoms_of(index):
                 positions = self._positions.setdefault(atom, [])
                 if len(positions) < _MAX_POSITIONS:
                     positions.append(index)
+            del self._atoms[index]
             self._folded.pop(index, None)
             self._indexed = index + 1
 
@@ -122,7 +115,7 @@ def argument_sources(trace: Trace, args: Any, roles: Any, *, filled: bool = Fals
     for path, value in leaves(args):
         if value is None or value == "":
             continue
-        role = roles(path.partition(".")[0].partition("[")[0])
+        role = roles(first_name(path))
         sources.append(_source_of(labels, index, path, role, value))
     if index is not None:
         index.read_portion()

@@ -16,6 +16,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date
 from decimal import Decimal
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -91,18 +92,13 @@ def strip_invisible(text: str) -> str:
 class _Text:
     """A text in its compatibility form, with what is derived from it on demand."""
 
-    __slots__ = ("_nonword_pieces", "whole")
-
     def __init__(self, text: str) -> None:
         self.whole = unicodedata.normalize("NFKC", text)
-        self._nonword_pieces: str | None = None
 
-    @property
+    @cached_property
     def marked(self) -> str:
         """The parts of the text that are not mere words."""
-        if self._nonword_pieces is None:
-            self._nonword_pieces = _nonword_pieces(self.whole)
-        return self._nonword_pieces
+        return _nonword_pieces(self.whole)
 
 
 class TrustedText:
@@ -113,9 +109,8 @@ class TrustedText:
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
         self._texts: list[_Text] = []
-        self._values_by_kind: dict[
-            str, tuple[set[Any], int]
-        ] = {}  # of each kind, and in how many texts it was looked for
+        # of each kind, and in how many texts it was looked for
+        self._values_by_kind: dict[str, tuple[set[Any], int]] = {}
         self._normalised: list[str] = []
         self._word_texts: dict[str, list[int]] = {}  # of each word, the texts that have it
         self._indexed_count = 0  # how many of the texts are in there
@@ -149,11 +144,8 @@ class TrustedText:
             return not role.startswith("ref:") and _decimal_of(value) in self._values("number")
         if isinstance(value, str):
             return self._has_text(value, role)
-        if isinstance(value, Mapping):
-            return all(self.has(part, role) for part in value.values())
-        if isinstance(value, list | tuple):
-            return all(self.has(part, role) for part in value)
-        return False
+        parts = value.values() if isinstance(value, Mapping) else value
+        return isinstance(value, Mapping | list | tuple) and all(self.has(part, role) for part in parts)
 
     def has_address(self, value: Any) -> bool:
         """Whether the address of a web page appears here, exactly."""
@@ -194,9 +186,7 @@ class TrustedText:
     def has_phrase(self, value: str) -> bool:
         """Whether a text appears here as it is, from the start of a word to the end of one."""
         phrase = normalise_text(value).strip(" \"'“”‘’`")
-        if not phrase or phrase in _STOP_WORDS or not any(char.isalnum() for char in phrase):
-            return False
-        if len(phrase) < 2:
+        if len(phrase) < 2 or phrase in _STOP_WORDS or not any(char.isalnum() for char in phrase):
             return False
         return any(_has_phrase(phrase, text) for text in self._texts_with(phrase))
 
@@ -238,10 +228,8 @@ def _is_border(text: str, index: int, step: int, inner: str) -> bool:
         return True
     if step < 0 and outer in "./\\":  # .env is not env, and /tmp not tmp
         return False
-    while (
-        0 <= index < len(text) and text[index] in _JOINING_CHARS
-    ):  # a dot or a hyphen may continue: a.b, file.txt, 1.5
-        index += step
+    while 0 <= index < len(text) and text[index] in _JOINING_CHARS:
+        index += step  # a dot or a hyphen may continue: a.b, file.txt, 1.5
     return not (0 <= index < len(text)) or not _is_word_char(text[index])
 
 

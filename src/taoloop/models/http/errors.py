@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -104,19 +104,18 @@ class ProviderError:
 
 def parse_provider_error(status: int, body: bytes, headers: Mapping[str, str]) -> ProviderError:
     """The refusal in an answer of any form: the forms of OpenAI and Anthropic, of other servers, HTML, nothing."""
-    retry_after_s = retry_after(headers)
-    location = headers.get("location", "") if 300 <= status < 400 else ""
     try:
-        value = from_json(body)
+        error = read_error(from_json(body), status)
     except ValueError:
         text = body[:2000].decode("utf-8", "replace").strip()
         title = re.search(r"<title>(.*?)</title>", text, re.IGNORECASE | re.DOTALL)
         summary = title[1].strip() if title else text if not text.startswith("<") else ""
-        return ProviderError(status=status, message=summary, retry_after_s=retry_after_s, location=location)
-    return read_error(value, status, retry_after_s, location)
+        error = ProviderError(status=status, message=summary)
+    location = headers.get("location", "") if 300 <= status < 400 else ""
+    return replace(error, retry_after_s=retry_after(headers), location=location)
 
 
-def read_error(value: Any, status: int, retry_after_s: float | None = None, location: str = "") -> ProviderError:
+def read_error(value: Any, status: int) -> ProviderError:
     """The refusal in a JSON value. In an answer of status 200, as in a stream, the value tells the true status."""
     error = value.get("error", value) if isinstance(value, dict) else value
     if not isinstance(error, dict):
@@ -134,8 +133,6 @@ def read_error(value: Any, status: int, retry_after_s: float | None = None, loca
         code=code,
         kind=kind,
         param=str(error.get("param") or ""),
-        retry_after_s=retry_after_s,
-        location=location,
     )
 
 

@@ -43,7 +43,6 @@ class ProviderModel(ABC):
         self._unsupported = UnsupportedParameters(self._indispensable)
         self._transport: HttpTransport | None = None
         self._tool_cache: tuple[Any, Any, str, list[dict[str, Any]]] = ((), (), "", [])
-        self._schema: tuple[Mapping[str, Any], str] | None = None
 
     @classmethod
     def from_env(cls, provider: str, model: str, env: Mapping[str, str]) -> Self:
@@ -78,13 +77,16 @@ class ProviderModel(ABC):
         """
         require_allowed(self.spec)
         names = ToolNameMap(card.name for card in (*request.trace.agent.tools, *request.tools))
-        wire = self._connect()
+        if self._transport is None:
+            self._transport = HttpTransport(self._target())
         for lessons_left in reversed(range(_MAX_LESSONS)):
             streamed = request.on_delta is not None or self._unsupported.whole_replies
             body = self._body(request, names, streamed=streamed)
+            untaken = self._unsupported.parameters
+            body = {name: value for name, value in body.items() if value is not None and name not in untaken}
             reader = self._reader(names, request.on_delta) if streamed else None
             try:
-                answer = await wire.post(
+                answer = await self._transport.post(
                     _encode(body),
                     timeout_s=request.timeout_s,
                     headers=self._headers(body),
@@ -99,7 +101,7 @@ class ProviderModel(ABC):
             if answer.ok:
                 return self._read_whole(answer, names, request)
             refusal = parse_provider_error(answer.status, answer.body, answer.headers)
-            if not lessons_left or not self._unsupported.learn(refusal, body, self._schema_text(request)):
+            if not lessons_left or not self._unsupported.learn(refusal, body, _schema_text(request)):
                 raise make_error(refusal, self.endpoint)
         raise AssertionError("the last round returns or raises")
 
@@ -117,7 +119,7 @@ class ProviderModel(ABC):
 
     @abstractmethod
     def _body(self, request: ModelRequest, names: ToolNameMap, *, streamed: bool) -> dict[str, Any]:
-        """The request as the API takes it."""
+        """The request as the API takes it; None stands for what is not sent."""
 
     @abstractmethod
     def _tool(self, card: ToolCard, names: ToolNameMap, language: str) -> dict[str, Any]:
@@ -130,11 +132,6 @@ class ProviderModel(ABC):
     def _headers(self, _body: Mapping[str, Any]) -> Mapping[str, str] | None:
         """Headers of this one request, over those of the SDK."""
         return None
-
-    def _connect(self) -> HttpTransport:
-        if self._transport is None:
-            self._transport = HttpTransport(self._target())
-        return self._transport
 
     def _read_whole(self, answer: HttpResponse, names: ToolNameMap, request: ModelRequest) -> ModelReply:
         try:
@@ -193,15 +190,7 @@ class ProviderModel(ABC):
             return None
         if when == "without_tools" and request.native and request.tools:
             return None
-        return None if self._schema_text(request) in self._unsupported.schemas else request.reply_schema
-
-    def _schema_text(self, request: ModelRequest) -> str | None:
-        schema = request.reply_schema
-        if schema is None:
-            return None
-        if self._schema is None or self._schema[0] is not schema:
-            self._schema = (schema, json.dumps(schema, sort_keys=True, default=str))
-        return self._schema[1]
+        return None if _schema_text(request) in self._unsupported.schemas else request.reply_schema
 
 
 class ReplyStream(ABC):
@@ -273,6 +262,11 @@ class ReplyStream(ABC):
             usage=usage or Usage(),
             cost_usd=self._model.cost(model, usage, cache_write_tokens=cache_write_tokens),
         )
+
+
+def _schema_text(request: ModelRequest) -> str | None:
+    schema = request.reply_schema
+    return None if schema is None else json.dumps(schema, sort_keys=True, default=str)
 
 
 def _encode(body: Mapping[str, Any]) -> bytes:

@@ -18,7 +18,7 @@ from urllib.request import getproxies, proxy_bypass
 
 from taoloop.errors import MissingExtra, ModelAuthError, ModelError
 from taoloop.models.http.transport import HttpTarget
-from taoloop.models.providers import AZURE_DEPLOYMENTS_VERSION, PROVIDERS, Endpoint, shown_address
+from taoloop.models.providers import AZURE_DEPLOYMENTS_VERSION, PROVIDERS, Api, Endpoint, shown_address
 
 _SDK_HEADERS = re.compile(r"accept|accept-encoding|connection|content-length|host|transfer-encoding|x-stainless-.*")
 """Headers that say how a request is carried, and what the SDK is doing: it carries nothing."""
@@ -57,7 +57,7 @@ def openai_target(endpoint: Endpoint) -> HttpTarget:
     """
     if endpoint.url:
         return _named_target(endpoint)
-    sdk = _sdk("openai", "OpenAI")
+    sdk = _sdk("openai")
     address = endpoint.address.rstrip("/").removesuffix("/chat/completions")
     options: dict[str, Any] = {"api_key": endpoint.api_key, "base_url": address, "max_retries": 0}
     client = sdk.OpenAI
@@ -81,7 +81,7 @@ def anthropic_target(endpoint: Endpoint) -> HttpTarget:
         ModelAuthError: no such key can be sent.
         ModelError: it cannot use the address, or the proxy.
     """
-    sdk = _sdk("anthropic", "Anthropic")
+    sdk = _sdk("anthropic")
     address = endpoint.address.rstrip("/").removesuffix("/messages").removesuffix("/v1")
     options = {"api_key": endpoint.api_key, "base_url": address, "max_retries": 0}
     return _target(endpoint, sdk, lambda http_client: sdk.Anthropic(**options, http_client=http_client), "/v1/messages")
@@ -141,14 +141,14 @@ def load_sdk(provider: str) -> None:
         MissingExtra: the SDK is not installed.
     """
     if provider in PROVIDERS:
-        openai_sdk, anthropic_sdk = ("openai", "OpenAI"), ("anthropic", "Anthropic")
-        _sdk(*(anthropic_sdk if PROVIDERS[provider].api == "anthropic" else openai_sdk))
+        _sdk(PROVIDERS[provider].api)
 
 
-def _sdk(module: str, name: str) -> Any:
+def _sdk(module: Api) -> Any:
     try:
         return import_module(module)  # heavy and optional
     except ImportError as error:
+        name = "Anthropic" if module == "anthropic" else "OpenAI"
         raise MissingExtra(f"The {name} SDK is not installed: pip install 'taoloop[{module}]'.") from error
 
 
