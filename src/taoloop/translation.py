@@ -2,8 +2,8 @@
 
 The command line, the files of the configuration, the journals and the models have such a file: most of their texts
 are errors, which are read best where they are raised. `tests/test_translation.py` checks that no translation is
-missing, and that none is left over. Texts that a run stores have a `TextCatalog` of their package instead; that of the
-tools (`tools/texts.py`) takes its Chinese from such a file, too.
+missing, and that none is left over. Texts that a run stores have a `TextCatalog` of their package instead; those of the
+tools and of the runtime take their Chinese from such a file, too.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from taoloop import Agent, ScriptedModel, tool
 from taoloop.core.events import ApprovalRefused, Observed, ReplyRejected
 from taoloop.runtime.approvals.request import ApprovalAnswer, ApprovalRequest
 from taoloop.runtime.texts import TEXTS
+from taoloop.translation import chinese_texts
 
 ENGLISH = re.compile(r"[A-Za-z]+(?: [A-Za-z]+)+")
 
@@ -35,6 +36,10 @@ def test_both_languages_have_the_same_values() -> None:
 
     english, chinese = TEXTS._texts["en"], TEXTS._texts["zh"]
     assert [name for name in english if fields(english[name]) != fields(chinese[name])] == []
+
+
+def test_every_chinese_text_is_used() -> None:
+    assert set(chinese_texts("runtime")) == set(TEXTS._texts["en"].values())
 
 
 def test_a_timeout_is_chinese() -> None:
