@@ -7,7 +7,7 @@ from string import Formatter
 
 from taoloop.dialects.texts import TEXTS
 
-ENGLISH, CHINESE = TEXTS._texts["en"], TEXTS._texts["zh"]
+ENGLISH, CHINESE = TEXTS.templates("en"), TEXTS.templates("zh")
 
 
 def values_of(text: str) -> set[str]:

@@ -34,12 +34,12 @@ def test_both_languages_have_the_same_values() -> None:
     def fields(text: str) -> set[str]:
         return {field for _, field, _, _ in Formatter().parse(text) if field}
 
-    english, chinese = TEXTS._texts["en"], TEXTS._texts["zh"]
+    english, chinese = TEXTS.templates("en"), TEXTS.templates("zh")
     assert [name for name in english if fields(english[name]) != fields(chinese[name])] == []
 
 
 def test_every_chinese_text_is_used() -> None:
-    assert set(chinese_texts("runtime")) == set(TEXTS._texts["en"].values())
+    assert set(chinese_texts("runtime")) == set(TEXTS.templates("en").values())
 
 
 def test_a_timeout_is_chinese() -> None:

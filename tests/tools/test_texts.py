@@ -39,9 +39,8 @@ def placeholders(text: str) -> set[str]:
 
 @pytest.mark.parametrize("catalogue", CATALOGUES.values(), ids=CATALOGUES)
 def test_both_languages_have_the_same_values_filled_in(catalogue: TextCatalog) -> None:
-    texts = vars(catalogue)["_texts"]
-    for name, text in texts["en"].items():
-        chinese = texts["zh"][name]
+    for name, text in catalogue.templates("en").items():
+        chinese = catalogue.templates("zh")[name]
         assert placeholders(chinese) == placeholders(text), name
         prose = re.sub(r"`[^`]*`|https?://\S+", "", "".join(part for part, *_ in string.Formatter().parse(chinese)))
         assert not prose.isascii(), name
@@ -77,15 +76,15 @@ def test_an_unknown_citation_is_reported_in_chinese(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("catalogue", [TOOL_TEXTS, SQL_TEXTS, MCP_TEXTS], ids=["tools", "sql", "mcp"])
 def test_a_chinese_text_takes_no_value_that_the_english_one_does_not(catalogue: TextCatalog) -> None:
-    texts = vars(catalogue)["_texts"]
-    own = {name: placeholders(text) - placeholders(texts["en"][name]) for name, text in texts["zh"].items()}
+    english, chinese = catalogue.templates("en"), catalogue.templates("zh")
+    own = {name: placeholders(text) - placeholders(english[name]) for name, text in chinese.items()}
     assert {name: values for name, values in own.items() if values} in ({}, {"bad_pointer": {"pointer"}})
-    assert {name for name, text in texts["zh"].items() if english_in(text)} == set()
+    assert {name for name, text in chinese.items() if english_in(text)} == set()
 
 
 def test_every_chinese_text_is_that_of_an_english_one() -> None:
     used: set[str] = set()
-    waiting: list[Any] = [vars(catalogue)["_texts"]["en"] for catalogue in (TOOL_TEXTS, SQL_TEXTS)]
+    waiting: list[Any] = [catalogue.templates("en") for catalogue in (TOOL_TEXTS, SQL_TEXTS)]
     waiting += [asdict(tool.card) for tool in (*builtin_tools().values(), ask_about, lookup_tool({}))]
     while waiting:
         value = waiting.pop()

@@ -115,24 +115,33 @@ class TextCatalog:
 
     Args:
         en: The English texts. Values are filled in as by `str.format`.
-        zh: The Chinese texts, under the same names.
+        zh: The Chinese texts, under the same names; or what translates an English text, such as the entries of a file
+            that only a run in Chinese reads.
 
     Raises:
         ValueError: a name is missing in one of the languages.
     """
 
-    def __init__(self, *, en: Mapping[str, str], zh: Mapping[str, str]) -> None:
-        if different := en.keys() ^ zh.keys():
+    def __init__(self, *, en: Mapping[str, str], zh: Mapping[str, str] | Callable[[str], str]) -> None:
+        if not callable(zh) and (different := en.keys() ^ zh.keys()):
             raise ValueError(f"texts in one language only: {', '.join(sorted(different))}")
-        self._texts: dict[str, Mapping[str, str]] = {"en": en, "zh": zh}
+        self._en, self._zh = en, zh
 
     def __contains__(self, name: object) -> bool:
         """Whether there is a text of this name."""
-        return name in self._texts["en"]
+        return name in self._en
+
+    def templates(self, language: str) -> Mapping[str, str]:
+        """All texts by name, as they are before values are filled in; in English where the language is not known."""
+        if language != "zh":
+            return self._en
+        if callable(self._zh):
+            self._zh = {name: self._zh(text) for name, text in self._en.items()}
+        return self._zh
 
     def text(self, language: str, name: str, /, **values: object) -> str:
         """The text called `name` with its values filled in; in English where the language is not known."""
-        return self._texts.get(language, self._texts["en"])[name].format(**values)
+        return self.templates(language)[name].format(**values)
 
     def run_text(self, name: str, /, **values: object) -> str:
         """The text called `name` in the language of the current run."""

@@ -99,4 +99,4 @@ _ENGLISH = {
     "undo_redacted": "{tool} undoes it, but a secret among its arguments was not recorded",
 }
 
-TEXTS = TextCatalog(en=_ENGLISH, zh={name: chinese_texts("runtime")[text] for name, text in _ENGLISH.items()})
+TEXTS = TextCatalog(en=_ENGLISH, zh=lambda text: chinese_texts("runtime")[text])

@@ -11,7 +11,12 @@ from typing import Any
 
 from taoloop.core.text import RUN_LANGUAGE, TextCatalog
 from taoloop.errors import ToolError
-from taoloop.translation import chinese_texts
+
+
+def _chinese_text(text: str) -> str:
+    from taoloop.translation import chinese_texts  # noqa: PLC0415  # only a run in Chinese reads them
+
+    return chinese_texts("tools")[text]
 
 
 class ToolTexts(TextCatalog):
@@ -23,7 +28,7 @@ class ToolTexts(TextCatalog):
     """
 
     def __init__(self, *, en: Mapping[str, str], zh: Mapping[str, str] | None = None) -> None:
-        super().__init__(en=en, zh=zh or {name: chinese_texts("tools")[text] for name, text in en.items()})
+        super().__init__(en=en, zh=zh or _chinese_text)
 
     def error(
         self,
