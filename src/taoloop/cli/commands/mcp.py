@@ -6,13 +6,13 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, AsyncExitStack, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 import click
 
@@ -49,14 +49,10 @@ from taoloop.runtime.engine.redaction import redactor_for
 from taoloop.runtime.journal_access import JOURNALS
 from taoloop.runtime.subagent import inner_agents
 from taoloop.runtime.tool_call_run import ToolCallRuns
+from taoloop.serve import mcp as mcp_server
 from taoloop.tools.tool import Tool
 from taoloop.tools.toolbox import Toolbox
 from taoloop.translation import mark, set_interface_language
-
-if TYPE_CHECKING:
-    from taoloop.serve.mcp.dispatcher import CallDispatcher
-    from taoloop.serve.mcp.http import ListenAddress
-    from taoloop.serve.mcp.server import ExposedTool
 
 
 @click.command("mcp")
@@ -104,14 +100,14 @@ def mcp_command(sources: tuple[str, ...], http: str | None, allow_host: tuple[st
         raise click.UsageError(translate("--allow-host requires --http HOST:PORT."))
     env = load_environment()
     with capture_stdout() as stream:
-        address = None if http is None else _listen_address(http, allow_host, env)
+        address = None
+        if http is not None:
+            address = mcp_server.parse_address(http, token=env.get("TAOLOOP_MCP_TOKEN"), names=allow_host)
         plan = _plan(sources, arguments, env)
         for problem in plan.problems:
             print_stderr(problem)
-        try:
+        with plan.closing:
             return asyncio.run(_serve(plan, address, stream))
-        finally:
-            plan.close()
 
 
 @dataclass(kw_only=True)
@@ -121,7 +117,8 @@ class _Plan:
     tools: list[Tool] = field(default_factory=list)
     agents: list[Agent] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
-    closing: list[Callable[[], None]] = field(default_factory=list)
+    closing: ExitStack = field(default_factory=ExitStack)
+    """Closes what the tools of files hold open."""
     secrets: dict[str, str] = field(default_factory=dict)
     policy: Policy = field(default_factory=Policy)
     chosen: AgentOptions = field(default_factory=AgentOptions)
@@ -133,17 +130,6 @@ class _Plan:
     memory: str | None = None
     origins: dict[str, str] = field(default_factory=dict)
 
-    def close(self) -> None:
-        """Close what the tools of files hold open."""
-        for close in self.closing:
-            close()
-
-
-def _listen_address(http: str, names: Sequence[str], env: Mapping[str, str]) -> ListenAddress:
-    from taoloop.serve.mcp.http import TOKEN_VARIABLE, parse_address  # noqa: PLC0415  # loads a web server
-
-    return parse_address(http, token=env.get(TOKEN_VARIABLE), names=names)
-
 
 def _plan(sources: Sequence[str], arguments: Mapping[str, Any], env: Mapping[str, str]) -> _Plan:
     """What the command line names.
@@ -151,11 +137,13 @@ def _plan(sources: Sequence[str], arguments: Mapping[str, Any], env: Mapping[str
     Raises:
         ConfigError: a source cannot be used, or there is nothing to serve.
     """
+    from taoloop.serve.mcp.dispatcher import QUESTION_TIMEOUT_S  # noqa: PLC0415  # loads the SDK
+
     chosen = AgentOptions.from_arguments({name: value for name, value in arguments.items() if name != "agent"})
     policy = Policy() if chosen.policy is None else load_policy(Path(chosen.policy).expanduser().absolute())
     policy = policy if chosen.profile is None else replace(policy, profile=chosen.profile)  # type: ignore[arg-type]  # a choice of the option
     if policy.approval_timeout_s is None:
-        policy = replace(policy, approval_timeout_s=_question_s())
+        policy = replace(policy, approval_timeout_s=QUESTION_TIMEOUT_S)
     plan = _Plan(
         policy=policy,
         chosen=chosen,
@@ -183,18 +171,13 @@ def _plan(sources: Sequence[str], arguments: Mapping[str, Any], env: Mapping[str
     if plan.tools:
         reject_unmatchable_rules(policy, {tool.name: tool.card for tool in plan.tools})
     for agent in plan.agents:
-        _check(agent)
+        for checked_agent in (agent, *inner_agents(agent)):
+            require_extra(bind(checked_agent).spec_for("").model)
     return plan
 
 
 def _absolute(path: str | None) -> str | None:
     return None if path is None else str(Path(path).expanduser().absolute())
-
-
-def _question_s() -> float:
-    from taoloop.serve.mcp.dispatcher import QUESTION_TIMEOUT_S  # noqa: PLC0415  # loads the SDK
-
-    return QUESTION_TIMEOUT_S
 
 
 def _add_source(plan: _Plan, source: str, tool_names: list[Any]) -> None:
@@ -207,7 +190,7 @@ def _add_source(plan: _Plan, source: str, tool_names: list[Any]) -> None:
         plan.tools += loaded.tools
         plan.origins.update(dict.fromkeys((tool.name for tool in loaded.tools), _absolute(source) or source))
         plan.problems += map(str, loaded.problems)
-        plan.closing.append(loaded.close)
+        plan.closing.callback(loaded.close)
         plan.secrets.update(loaded.secrets)
     elif ":" in source:
         attribute = load_attribute(source, Path.cwd())
@@ -228,36 +211,37 @@ def _agent(plan: _Plan, source: str) -> Agent:
     return with_mock_model(agent, plan.chosen, plan.env)
 
 
-def _check(agent: Agent) -> None:
-    """Report what is wrong with an agent before anything is served."""
-    for checked_agent in (agent, *inner_agents(agent)):
-        require_extra(bind(checked_agent).spec_for("").model)
+async def _serve(plan: _Plan, address: mcp_server.ListenAddress | None, stream: TextIO) -> int:
+    """The exit code. The first Ctrl-C or SIGTERM is an orderly end, and the second one the end of the process."""
+    dispatcher, stop = mcp_server.CallDispatcher(at_once=plan.at_once), asyncio.Event()
+    exit_code = exits.OK
 
+    def on_signal(code: int) -> None:
+        nonlocal exit_code
+        if stop.is_set():
+            os._exit(code)
+        exit_code = code
+        stop.set()
 
-async def _serve(plan: _Plan, address: ListenAddress | None, stream: TextIO) -> int:
-    from taoloop.serve.mcp.dispatcher import CallDispatcher  # noqa: PLC0415  # loads the SDK
-    from taoloop.serve.mcp.server import make_server  # noqa: PLC0415  # as above
+    async def close_on_stop() -> None:
+        await stop.wait()
+        await dispatcher.close()
 
-    dispatcher = CallDispatcher(at_once=plan.at_once)
-    stop = _Stop()
+    codes = {signal.SIGINT: exits.INTERRUPTED, signal.SIGTERM: exits.TERMINATED}
     async with AsyncExitStack() as stack:
-        stack.enter_context(stop.on_signals())
-        server = make_server(await _offers(plan, dispatcher, stack))
+        stack.enter_context(signal_callbacks({number: partial(on_signal, code) for number, code in codes.items()}))
+        server = mcp_server.make_server(await _offers(plan, dispatcher, stack))
         language = interface_language()
         set_interface_language("en")  # what hosts get outside of a run does not follow the locale
-        closing = asyncio.create_task(
-            _close_on(stop.event, dispatcher)
-        )  # running calls end before their host is disconnected
+        closing = asyncio.create_task(close_on_stop())  # running calls end before their host is disconnected
         try:
             if address is None:
-                await _over_stdio(server, stop.event, stream, language)
+                await _over_stdio(server, stop, stream, language)
             else:
-                from taoloop.serve.mcp.http import serve_http  # noqa: PLC0415  # loads a web server
-
-                await serve_http(
+                await mcp_server.serve_http(
                     server,
                     address,
-                    stop=stop.event,
+                    stop=stop,
                     on_ready=lambda url: print_stderr(translate("serving at {url}", language, url=url)),
                 )
         finally:
@@ -265,18 +249,13 @@ async def _serve(plan: _Plan, address: ListenAddress | None, stream: TextIO) -> 
             await dispatcher.close()
             for agent in plan.agents:
                 await agent.close()
-    return stop.code
+    return exit_code
 
 
-async def _close_on(stop: asyncio.Event, dispatcher: CallDispatcher) -> None:
-    await stop.wait()
-    await dispatcher.close()
-
-
-async def _offers(plan: _Plan, dispatcher: CallDispatcher, stack: AsyncExitStack) -> list[ExposedTool]:
+async def _offers(
+    plan: _Plan, dispatcher: mcp_server.CallDispatcher, stack: AsyncExitStack
+) -> list[mcp_server.CardTool | mcp_server.AgentAsTool]:
     """The tools and agents with what they need: their journals stay open as long as the server."""
-    from taoloop.serve.mcp.server import AgentAsTool, CardTool  # noqa: PLC0415  # loads the SDK
-
     reported: set[Path] = set()
 
     async def opened(journal: Journal | str | Path | None) -> Journal:
@@ -289,24 +268,22 @@ async def _offers(plan: _Plan, dispatcher: CallDispatcher, stack: AsyncExitStack
                 await _report_orphaned_runs(journal, path)
         return journal
 
-    offers: list[ExposedTool] = []
+    offers: list[mcp_server.CardTool | mcp_server.AgentAsTool] = []
     if plan.tools:
-        chosen = plan.chosen
         calls = ToolCallRuns(
             journal=await opened(plan.db),
             policy=plan.policy,
-            approved_tiers=chosen.approved_tiers or (),
+            approved_tiers=plan.chosen.approved_tiers or (),
             redactor=redactor_for(plan.env, plan.secrets),
             workspace=plan.workspace,
             memory=plan.memory,
             origins=plan.origins,
             cards=[tool.card for tool in plan.tools],
         )
-        offers += [CardTool(tool=tool, calls=calls, desk=dispatcher) for tool in plan.tools]
+        offers += [mcp_server.CardTool(tool=tool, calls=calls, desk=dispatcher) for tool in plan.tools]
     for agent in plan.agents:
-        offers.append(
-            AgentAsTool(agent=agent, journal=await opened(agent.journal), desk=dispatcher, purpose=plan.purpose)
-        )
+        journal = await opened(agent.journal)
+        offers.append(mcp_server.AgentAsTool(agent=agent, journal=journal, desk=dispatcher, purpose=plan.purpose))
     return offers
 
 
@@ -322,13 +299,11 @@ async def _report_orphaned_runs(journal: Journal, path: Path) -> None:
 
 async def _over_stdio(server: Any, stop: asyncio.Event, stream: TextIO, language: str) -> None:
     """Serve until the host closes its end or a signal comes. Nobody else reads or writes these streams meanwhile."""
-    from taoloop.serve.mcp.stdio import serve_stdio  # noqa: PLC0415  # loads the SDK
-
     if sys.stdin.isatty():
         text = mark("serving over standard input and output; an MCP host should start this command. Ctrl-C ends it.")
         print_stderr(translate(text, language))
     with _owning_stdin() as read_fd:
-        await serve_stdio(server, read_fd, stream.fileno(), stop=stop)
+        await mcp_server.serve_stdio(server, read_fd, stream.fileno(), stop=stop)
 
 
 @contextmanager
@@ -342,21 +317,3 @@ def _owning_stdin() -> Iterator[int]:
         yield own
     finally:
         os.dup2(own, 0)  # `own` stays open: a thread may still read from it
-
-
-class _Stop:
-    """Turns the first Ctrl-C or SIGTERM into an orderly end, and the second into the end of the process."""
-
-    def __init__(self) -> None:
-        self.event, self.code = asyncio.Event(), exits.OK
-
-    def on_signals(self) -> AbstractContextManager[None]:
-        """Listen to them."""
-        codes = {signal.SIGINT: exits.INTERRUPTED, signal.SIGTERM: exits.TERMINATED}
-        return signal_callbacks({number: partial(self._signalled, code) for number, code in codes.items()})
-
-    def _signalled(self, code: int) -> None:
-        if self.event.is_set():
-            os._exit(code)
-        self.code = code
-        self.event.set()

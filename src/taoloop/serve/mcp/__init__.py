@@ -1,7 +1,7 @@
 """taoloop as an MCP server: tools and agents for any MCP host, over stdio and HTTP, in both eras of the protocol.
 
-`server` makes the server and what it exposes, `stdio` and `http` transport it, `dispatcher` drives the runs that calls
-become, `elicitation` asks the person at the host, and `call_results` turns runs into results. Needs the extra `mcp`.
+`server` makes the server, what it exposes and the results of calls, `stdio` and `http` transport it, and `dispatcher`
+drives the runs that calls become and asks the person at the host. Needs the extra `mcp`.
 """
 
 from __future__ import annotations
