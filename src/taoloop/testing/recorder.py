@@ -9,7 +9,7 @@ import os
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from difflib import unified_diff
 from pathlib import Path
@@ -25,6 +25,7 @@ from taoloop.errors import ConfigError, ReplayDiverged
 from taoloop.models.base import Model, is_language_model, reply_deltas
 from taoloop.models.real_call_switch import forbidden_by
 from taoloop.models.registry import is_provider, resolve_model
+from taoloop.tools.json_schema import plain
 
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL", re.IGNORECASE)
 _SECRET_CHARS = 8
@@ -49,10 +50,10 @@ class RequestMasks:
         cls, request: ModelRequest, env: Mapping[str, str] | None, ignore: Sequence[re.Pattern[str]]
     ) -> RequestMasks:
         """The nonce and the ids of the run, the values of variables that are named like secrets, and `ignore`."""
-        trace = request.trace
-        started = trace.started
-        pairs = [(started.nonce if started else "", "⟨nonce⟩"), (trace.run_id, "⟨run⟩")]
-        pairs.append((started.parent or "" if started else "", "⟨parent⟩"))
+        started = request.trace.started
+        pairs = [(request.trace.run_id, "⟨run⟩")]
+        if started is not None:
+            pairs = [(started.nonce, "⟨nonce⟩"), *pairs, (started.parent or "", "⟨parent⟩")]
         variables = os.environ if env is None else env
         secrets = [
             (value, f"⟨{name}⟩")
@@ -80,13 +81,16 @@ class RequestMasks:
 
     def hidden(self, reply: ModelReply) -> ModelReply:
         """The reply as it may be recorded, without separate thinking."""
-        calls = tuple(replace(call, arguments=self.hide(call.arguments)) for call in reply.tool_calls)
-        return replace(reply, text=self.hide(reply.text), tool_calls=calls, thinking="")
+        return replace(_with_texts(reply, self.hide), thinking="")
 
     def mask_reply(self, reply: ModelReply) -> ModelReply:
         """A recorded reply with the ids of this run."""
-        calls = tuple(replace(call, arguments=self.show(call.arguments)) for call in reply.tool_calls)
-        return replace(reply, text=self.show(reply.text), tool_calls=calls)
+        return _with_texts(reply, self.show)
+
+
+def _with_texts(reply: ModelReply, change: Callable[[str], str]) -> ModelReply:
+    calls = tuple(replace(call, arguments=change(call.arguments)) for call in reply.tool_calls)
+    return replace(reply, text=change(reply.text), tool_calls=calls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +103,10 @@ class RequestKey:
     about: Mapping[str, Any]
     """Everything except messages and tools."""
 
-    tools: Sequence[Mapping[str, Any]]
+    tools: list[dict[str, Any]]
     """The tools, where the API gets them apart from the prompt."""
 
-    messages: Sequence[Mapping[str, Any]]
+    messages: list[dict[str, Any]]
     """The messages."""
 
     @classmethod
@@ -113,21 +117,18 @@ class RequestKey:
             "top_p": request.top_p,
             "max_output_tokens": request.max_output_tokens,
             "stop": list(request.stop) or None,
-            "reply_schema": _plain(request.reply_schema),
+            "reply_schema": plain(request.reply_schema),
         }
         about = {"model": spec, "dialect": request.dialect, "purpose": request.purpose}
         about |= {name: value for name, value in sampling.items() if value is not None}
         cards = listed_cards(request.tools) if request.native else ()  # else the prompt describes them
         tools = [
-            {"name": card.name, "description": describe(card), "parameters": _plain(card.input_schema)}
-            for card in cards
+            {"name": card.name, "description": describe(card), "parameters": plain(card.input_schema)} for card in cards
         ]
         return cls.build(about, tools, [_message(message, masks) for message in request.messages])
 
     @classmethod
-    def build(
-        cls, about: Mapping[str, Any], tools: Sequence[Mapping[str, Any]], messages: Sequence[Mapping[str, Any]]
-    ) -> RequestKey:
+    def build(cls, about: Mapping[str, Any], tools: list[dict[str, Any]], messages: list[dict[str, Any]]) -> RequestKey:
         """A request from its parts."""
         return cls(digest([about, tools, messages]), about, tools, messages)
 
@@ -150,23 +151,13 @@ def digest(value: Any) -> str:
 def _message(message: Message, masks: RequestMasks) -> dict[str, Any]:
     masked: dict[str, Any] = {"role": message.role, "content": masks.hide(message.content)}
     if message.tool_calls:
-        masked["tool_calls"] = [_call(call, masks) for call in message.tool_calls]
+        masked["tool_calls"] = [
+            {"name": call.name, "arguments": masks.hide(call.arguments)} | ({} if call.id is None else {"id": call.id})
+            for call in message.tool_calls
+        ]
     if message.tool_call_id is not None:
         masked["tool_call_id"] = message.tool_call_id
     return masked
-
-
-def _call(call: ToolCallText, masks: RequestMasks) -> dict[str, Any]:
-    return {"name": call.name, "arguments": masks.hide(call.arguments)} | ({} if call.id is None else {"id": call.id})
-
-
-def _plain(value: Any) -> Any:
-    """Data as JSON gives it back."""
-    return None if value is None else json.loads(json.dumps(value, default=_mapping))
-
-
-def _mapping(value: object) -> object:
-    return dict(value) if isinstance(value, Mapping) else str(value)
 
 
 VERSION = 1
@@ -263,25 +254,21 @@ def _similarity(candidate: RequestKey, other: RequestKey) -> tuple[int, int, int
 
 def _to_document(exchanges: Sequence[Exchange]) -> dict[str, Any]:
     """The content of the file. What a request shares with an earlier one is written once."""
-    toolsets = {
-        digest(list(exchange.request.tools)): list(exchange.request.tools)
-        for exchange in exchanges
-        if exchange.request.tools
-    }
+    toolsets: dict[str, Any] = {}
     prefixes: dict[str, str] = {}
     rows: list[dict[str, Any]] = []
     for exchange in exchanges:
         request = exchange.request
-        ends = [digest(list(request.messages[:length])) for length in range(len(request.messages) + 1)]
+        ends = [digest(request.messages[:length]) for length in range(len(request.messages) + 1)]
         shared = next((n for n in range(len(ends) - 1, 0, -1) if ends[n] in prefixes), 0)
         row: dict[str, Any] = {"key": request.key, **request.about}
         if request.tools:
-            row["tools"] = digest(list(request.tools))
+            row["tools"] = digest(request.tools)
+            toolsets[row["tools"]] = request.tools
         if shared:
             row["after"] = prefixes[ends[shared]]
-        row["messages"] = list(request.messages[shared:])
-        row["replies"] = [_reply_row(reply) for reply in exchange.replies]
-        rows.append(row)
+        replies = [_reply_row(reply) for reply in exchange.replies]
+        rows.append(row | {"messages": request.messages[shared:], "replies": replies})
         prefixes.setdefault(ends[-1], request.key)
     return {"recording": VERSION} | ({"tools": toolsets} if toolsets else {}) | {"exchanges": rows}
 
@@ -296,8 +283,8 @@ def _exchanges(content: Any) -> dict[str, Exchange]:
     for row in content["exchanges"]:
         rest = dict(row)
         key, replies = rest.pop("key"), tuple(_reply(reply) for reply in rest.pop("replies"))
-        before = by_key[rest.pop("after")].request.messages if "after" in rest else ()
-        messages = [*before, *rest.pop("messages")]
+        before = by_key[rest.pop("after")].request.messages if "after" in rest else []
+        messages = before + rest.pop("messages")
         tools = toolsets[rest.pop("tools")] if "tools" in rest else []
         request = RequestKey.build(rest, tools, messages)
         by_key[key] = Exchange(replace(request, key=key), replies)
@@ -306,13 +293,9 @@ def _exchanges(content: Any) -> dict[str, Exchange]:
 
 def _reply_row(reply: ModelReply) -> dict[str, Any]:
     """The fields of a reply that say something."""
-    row = asdict(reply)
     default = asdict(ModelReply())
-    return {name: _lists(value) for name, value in row.items() if value != default[name]} or {"text": ""}
-
-
-def _lists(value: Any) -> Any:
-    return [dict(entry) for entry in value] if isinstance(value, tuple) else value
+    row = {name: value for name, value in asdict(reply).items() if value != default[name]}
+    return {name: [*value] if isinstance(value, tuple) else value for name, value in row.items()} or {"text": ""}
 
 
 def _reply(row: Mapping[str, Any]) -> ModelReply:
