@@ -23,7 +23,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from taoloop.core.decision import Act
-from taoloop.core.events import ActionRequested, Event, ModelReplied, Observed, Source
+from taoloop.core.events import ActionRequested, Event, ModelReplied, Observed
 from taoloop.errors import TaoError, ToolError
 from taoloop.runtime.approvals.request import ApprovalAnswer, ApprovalRequest, Approver
 from taoloop.runtime.engine.clock import Clock, SystemClock, new_run_id
@@ -157,9 +157,11 @@ class CallDispatcher:
         keys = {f"question_{number}": key for number, key in enumerate([*elicitor.open][:MAX_QUESTIONS], 1)}
         timer = asyncio.get_running_loop().call_later(self._question_s, self._expire, run_id)
         self._open[run_id] = (call, timer)
-        requests: dict[str, types.InputRequest] = {
-            name: types.ElicitRequest(params=question_form(elicitor.open[key], language)) for name, key in keys.items()
-        }
+        requests: dict[str, types.InputRequest] = {}
+        for name, key in keys.items():
+            message, schema = question_text(elicitor.open[key], language), form_schema(language)
+            form = types.ElicitRequestFormParams(message=message, requested_schema=schema)
+            requests[name] = types.ElicitRequest(params=form)
         state = json.dumps({"run": run_id, "questions": keys})  # sealed by the server, and bound to exactly this call
         return types.InputRequiredResult(input_requests=requests, request_state=state)
 
@@ -205,10 +207,10 @@ class CallDispatcher:
             self._open_elicitations -= 1
 
     async def _ask(self, ctx: Ctx, request: ApprovalRequest, language: str) -> ApprovalAnswer:
-        form = question_form(request, language)
+        question, form = question_text(request, language), form_schema(language)
         try:
             async with asyncio.timeout(self._question_s):
-                response = await ctx.session.elicit_form(form.message, form.requested_schema, ctx.request_id)
+                response = await ctx.session.elicit_form(question, form, ctx.request_id)
                 return parse_answer(response, language)
         except TimeoutError:
             return refusal(TEXTS.text(language, "no_answer_in_time", seconds=self._question_s))
@@ -378,12 +380,6 @@ def refusal(note: str) -> ApprovalAnswer:
     return ApprovalAnswer(approved=False, by=BY, note=note[:_MAX_NOTE_CHARS], batch=True)
 
 
-def question_form(request: ApprovalRequest, language: str = "en") -> types.ElicitRequestFormParams:
-    """The question as a form."""
-    message = question_text(request, language)
-    return types.ElicitRequestFormParams(message=message, requested_schema=form_schema(language))
-
-
 def parse_answer(response: object, language: str = "en") -> ApprovalAnswer:
     """Parse a host's answer: only a form that was submitted with `allow` true is a yes."""
     if not isinstance(response, types.ElicitResult):
@@ -418,29 +414,25 @@ def question_text(request: ApprovalRequest, language: str = "en") -> str:
 def _call_lines(request: ApprovalRequest, language: str) -> list[str]:
     tier = (request.card.tier if request.card is not None else None) or TEXTS.text(language, "question_no_tier")
     lines = [f"{_one_line(request.tool)} [{tier}]"]
-    for name in sorted(request.args, key=lambda name: _display_order(request, name)):
+
+    def display_order(name: str) -> int:
+        return _ROLE_ORDER.get("target" if request.card is None else request.card.role(name), 1)
+
+    for name in sorted(request.args, key=display_order):
         sources = [source for source in request.sources if source.arg.partition(".")[0].partition("[")[0] == name]
-        lines.append(f"  {_one_line(name)} = {_printable_json(request.args[name])}{_origin(sources, language)}")
+        badges = dict.fromkeys(TEXTS.text(language, f"badge_{source.badge}") for source in sources)
+        joined = TEXTS.text(language, "separator").join(badges)
+        origin = TEXTS.text(language, "question_origin", badges=joined) if badges else ""
+        lines.append(f"  {_one_line(name)} = {_printable_json(request.args[name])}{origin}")
     return lines
 
 
-def _display_order(request: ApprovalRequest, name: str) -> int:
-    role = "target" if request.card is None else request.card.role(name)
-    return _ROLE_ORDER.get(role, 1)
-
-
-def _origin(sources: list[Source], language: str) -> str:
-    badges = dict.fromkeys(TEXTS.text(language, f"badge_{source.badge}") for source in sources)
-    joined = TEXTS.text(language, "separator").join(badges)
-    return TEXTS.text(language, "question_origin", badges=joined) if badges else ""
-
-
 def _printable_json(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=True, default=str)  # escapes what is invisible or changes direction
-    if any(ord(char) > 0x7F for char in str(value)):
-        readable = json.dumps(value, ensure_ascii=False, default=str)
-        text = readable if readable.isprintable() else text
-    return text  # in full: nobody can approve what is not shown, and the arguments of a call are bounded
+    """In full: nobody can approve what is not shown, and the arguments of a call are bounded."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    if text.isprintable():
+        return text
+    return json.dumps(value, ensure_ascii=True, default=str)  # escapes what is invisible or changes direction
 
 
 def _one_line(text: str) -> str:

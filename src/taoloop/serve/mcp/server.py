@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 import mcp_types as types
@@ -210,15 +210,19 @@ def _references_root(schema: Any) -> bool:
 async def result_of_call(journal: Journal, result: Result, card: ToolCard) -> types.CallToolResult:
     """The result of a run that is one call."""
     call = next(iter(result.trace.calls.values()), None)
-    observed = None if call is None else call.observed
-    if observed is None:  # it waits, but not for an answer that the host could give
-        return unknown_outcome_result(result)
-    if call is not None and isinstance(call.approval, ApprovalRefused):
-        reason = call.approval.note or "it was refused"
-        return failed_result("refused", f"The call was not made: {reason}.", "", run_id=result.run_id)
+    fail = partial(failed_result, run_id=result.run_id)
+    if call is None or call.observed is None:  # it waits, but not for an answer that the host could give
+        return fail(
+            "in_doubt",  # no failure, and not to be repeated
+            "The call was started and gave no result in time: it may have happened, or may still happen.",
+            f"Find out before you repeat it. The operator of `tao mcp` resolves it: tao settle {result.run_id} call_1",
+        )
+    observed = call.observed
+    if isinstance(call.approval, ApprovalRefused):
+        return fail("refused", f"The call was not made: {call.approval.note or 'it was refused'}.", "")
     if not observed.ok:
         fault = observed.error or Fault(code="failed", message="It failed.")
-        return failed_result(fault.code, fault.message, fault.hint, retryable=fault.retryable, run_id=result.run_id)
+        return fail(fault.code, fault.message, fault.hint, retryable=fault.retryable)
     if observed.size_chars > MAX_RESULT_CHARS:
         return _too_long(observed, result.run_id, card)
     text = observed.output
@@ -231,7 +235,7 @@ async def result_of_call(journal: Journal, result: Result, card: ToolCard) -> ty
         except ValueError:  # Python parses no integer with more than some thousand digits
             reason = "The call was made, but its output has numbers that no host can read."
             hint = "Do not repeat it only because of this."
-            return failed_result("invalid_output", reason, hint, run_id=result.run_id)
+            return fail("invalid_output", reason, hint)
         structured = {WRAPPER_FIELD: value} if needs_wrapper(card) else value if isinstance(value, dict) else None
     elif needs_wrapper(card):
         structured = {WRAPPER_FIELD: text}
@@ -249,16 +253,6 @@ def _too_long(observed: Observed, run_id: str, card: ToolCard) -> types.CallTool
     if output_schema(card) is not None:  # hosts validate a result that is not an error
         return failed_result("output_too_long", message, "", run_id=run_id)
     return types.CallToolResult(content=[types.TextContent(type="text", text=message)], _meta={RUN_KEY: run_id})
-
-
-def unknown_outcome_result(result: Result) -> types.CallToolResult:
-    """The result of a call that was started and whose outcome is unknown: no failure, and not to be repeated."""
-    return failed_result(
-        "in_doubt",
-        "The call was started and gave no result in time: it may have happened, or may still happen.",
-        f"Find out before you repeat it. The operator of `tao mcp` resolves it: tao settle {result.run_id} call_1",
-        run_id=result.run_id,
-    )
 
 
 # Agents

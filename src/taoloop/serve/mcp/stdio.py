@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -29,27 +28,20 @@ _CHUNK = 64 * 1024
 _LONGEST_ID = 1_000
 _FINAL_TIMEOUT_S = 2.0
 _PIPES = WorkerThreads()  # separate: hanging tools may occupy all the others
-_Reading = MemoryObjectReceiveStream[SessionMessage | Exception]
 _Writing = MemoryObjectSendStream[SessionMessage]
 
 
 async def serve_stdio(server: Server[Any], read_fd: int, write_fd: int, *, stop: asyncio.Event | None = None) -> None:
     """Serve one host over two file descriptors, until it closes its end or `stop` is set."""
-    async with _streams(read_fd, write_fd, stop or asyncio.Event()) as (reading, writing):
-        await server.run(reading, writing, server.create_initialization_options())
-
-
-@asynccontextmanager
-async def _streams(read_fd: int, write_fd: int, stop: asyncio.Event) -> AsyncIterator[tuple[_Reading, _Writing]]:
     to_server, reading = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     writing, from_server = anyio.create_memory_object_stream[SessionMessage](0)
     reader = asyncio.create_task(_read_lines(read_fd, to_server, writing.clone()))
     writer = asyncio.create_task(_write(write_fd, from_server))
     writer.add_done_callback(lambda _: reader.cancel())  # a host that no longer reads has left
-    stopping = asyncio.create_task(stop.wait())
+    stopping = asyncio.create_task((stop or asyncio.Event()).wait())
     stopping.add_done_callback(lambda _: reader.cancel())  # for the server it is as if the host had left
     try:
-        yield reading, writing
+        await server.run(reading, writing, server.create_initialization_options())
     finally:
         stopping.cancel()
         reader.cancel()

@@ -53,14 +53,14 @@ def not_reached(server: McpServer, error: BaseException, reason: str, words: str
     report = partial(server_error, server, "away", retryable=True, address=address)
     for leaf in errors:
         if isinstance(leaf, TaoError):
-            return leaf if isinstance(leaf, McpFailed) else report(reason=leaf.message, hint=leaf.hint)
+            return leaf if isinstance(leaf, McpFailed) else report(reason=leaf.message.rstrip(".。"), hint=leaf.hint)
     if not reason and any(_is_timeout(leaf) for leaf in errors):
         reason = TEXTS.run_text("no_start", seconds=server.start_timeout_s, words=words)
     reason = reason or "; ".join(dict.fromkeys(describe(leaf) for leaf in errors))
     hint = "command_hint"
     if server.url:
         hint = "token_hint" if _STATUS_WHO.search(reason) else "address_hint"
-    return report(reason=TEXTS.run_text("sentence", text=reason), hint=TEXTS.run_text(hint))
+    return report(reason=reason, hint=TEXTS.run_text(hint))
 
 
 def not_answered(

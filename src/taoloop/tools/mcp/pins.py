@@ -69,12 +69,8 @@ class Pins:
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise ToolSourceError(
-                f"its file of approved tools cannot be read: {error}.",
-                source=self._server.display_name,
-                place=str(self.path),
-                hint="Restore it, or delete it to approve what the server says now.",
-            ) from error
+            hint = "Restore it, or delete it to approve what the server says now."
+            raise self._error(f"its file of approved tools cannot be read: {error}.", hint) from error
 
     def keep(self, definitions: Mapping[str, Mapping[str, Any]]) -> None:
         """Approve exactly these, in the place of all before.
@@ -90,12 +86,11 @@ class Pins:
                 json.dump(data, file, ensure_ascii=False, indent=1)
             Path(name).replace(self.path)
         except OSError as error:
-            raise ToolSourceError(
-                f"its file of approved tools cannot be written: {error.strerror or error}.",
-                source=self._server.display_name,
-                place=str(self.path),
-                hint="Correct its permissions, or name another folder as `pins`.",
-            ) from error
+            message = f"its file of approved tools cannot be written: {error.strerror or error}."
+            raise self._error(message, "Correct its permissions, or name another folder as `pins`.") from error
+
+    def _error(self, message: str, hint: str) -> ToolSourceError:
+        return ToolSourceError(message, source=self._server.display_name, place=str(self.path), hint=hint)
 
     def compare(self, definitions: Mapping[str, Definition]) -> list[Change]:
         """What differs from the pins; at the first contact everything is pinned, and nothing differs.
