@@ -23,6 +23,7 @@ from taoloop.runtime.engine.tool_execution import execute_tool
 from taoloop.testing.fakes import FakeClock
 from taoloop.tools.egress import EgressRules
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
+from taoloop.tools.openapi.operation import PlannedTool
 from taoloop.tools.openapi.operation_call import (
     MAX_PAUSE_S,
     ApiClient,
@@ -118,7 +119,7 @@ def tool(site: Site, name: str, waits: Waits | None = None, **options: Any) -> T
     caller = made.handler
     assert isinstance(caller, OperationCaller)
     api = ApiClient(where, clock=(waits or Waits()).clock)
-    return make_tool(caller.operation, made.card, api)
+    return make_tool(PlannedTool(operation=caller.operation, card=made.card), api)
 
 
 def run(tool: Tool, context: ToolContext | None = None, /, **args: Any) -> Any:
@@ -320,7 +321,8 @@ def oauth(site: Site, waits: Waits, life_s: int = 100) -> Tool:
     )
     made = next(one for one in openapi_tools(where).tools if one.name == "get_order")
     assert isinstance(made.handler, OperationCaller)
-    return make_tool(made.handler.operation, made.card, ApiClient(where, clock=waits.clock))
+    planned = PlannedTool(operation=made.handler.operation, card=made.card)
+    return make_tool(planned, ApiClient(where, clock=waits.clock))
 
 
 def bearers(site: Site) -> list[str]:

@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -24,10 +24,9 @@ from taoloop.core.cards.tool_card import ErrorCard, ExampleCard
 from taoloop.errors import TaoError
 from taoloop.tools.openapi import operation
 from taoloop.tools.openapi.document import fetch_document
-from taoloop.tools.openapi.operation import Plan, PlannedTool
+from taoloop.tools.openapi.operation import Plan
 from taoloop.tools.openapi.operation_call import ApiClient, make_tool
 from taoloop.tools.openapi.settings import OpenapiSource
-from taoloop.tools.tool import Tool
 from taoloop.tools.toolbox import LoadResult
 
 MIN_CACHED_BYTES = 100_000
@@ -52,7 +51,7 @@ def openapi_tools(source: OpenapiSource) -> LoadResult:
     """
     plan = load_or_build_plan(source)
     api = ApiClient(source)
-    return LoadResult(tools=tuple(_make_planned_tool(planned, api) for planned in plan.tools), problems=plan.problems)
+    return LoadResult(tools=tuple(make_tool(planned, api) for planned in plan.tools), problems=plan.problems)
 
 
 def load_or_build_plan(source: OpenapiSource) -> Plan:
@@ -73,13 +72,6 @@ def load_or_build_plan(source: OpenapiSource) -> Plan:
     if cache is not None:
         cache.store(key, dump_plan(plan))
     return plan
-
-
-def _make_planned_tool(planned: PlannedTool, api: ApiClient) -> Tool:
-    card, whole = planned.card, planned.whole_schema
-    checked_card = card if whole is None else replace(card, input_schema=whole)
-    tool = make_tool(planned.operation, checked_card, api, planned.original_names)
-    return replace(tool, card=card, whole_schema=whole)
 
 
 class PlanCache:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from itertools import chain
+from typing import Any, NamedTuple
 
-from taoloop.tools.openapi.schemas import INNER, LISTS, MAPS, convert_nested
+from taoloop.tools.openapi.schemas import convert_nested
 
 MAX_NAME_CHARS = 64
 RESERVED = frozenset({"read_observation", "ask_about", "find_tool", "call_tool", "describe_tool"})
@@ -32,16 +33,12 @@ def tool_name(operation_id: str, method: str, path: str, *, prefix: str, used: C
     from_id = _name_from_id(operation_id)
     base = from_id or _name_from_path(method, path)
     name = f"{prefix}_{base}" if prefix else base
-    is_in_other_script = not from_id and base == method.lower()
-    is_unreadable = is_in_other_script or not _WORDS.search(base)
-    if not is_unreadable and len(name) <= MAX_NAME_CHARS and name not in used and name not in RESERVED:
+    is_readable = _WORDS.search(base) and (from_id or base != method.lower())  # not only in another script
+    if is_readable and len(name) <= MAX_NAME_CHARS and name not in used and name not in RESERVED:
         return name
     digest = hashlib.sha256(f"{method.upper()} {path}".encode("utf-8", "surrogatepass")).hexdigest()
-    for length in range(6, len(digest)):
-        candidate = f"{name[: MAX_NAME_CHARS - length - 1].rstrip('_-')}_{digest[:length]}"
-        if candidate not in used:
-            return candidate
-    raise AssertionError("two operations of one document have the same method and path")
+    stems = ((name[: MAX_NAME_CHARS - length - 1].rstrip("_-"), length) for length in range(6, len(digest)))
+    return next(tool for stem, length in stems if (tool := f"{stem}_{digest[:length]}") not in used)
 
 
 def argument_name(name: str, fallback: str, used: Collection[str]) -> str:
@@ -95,14 +92,14 @@ def _name_from_path(method: str, path: str) -> str:
 
 
 _OBJECT_KEYS = frozenset(
-    {"type", "properties", "required", "additionalProperties", "description", "allOf", "$ref", "$defs"}
+    (
+        *("type", "properties", "required", "additionalProperties", "description", "allOf", "$ref", "$defs"),
+        *("deprecated", "examples", "default"),
+    )
 )
-_ANNOTATION_KEYS = frozenset({"deprecated", "examples", "default"})
-_MAX_DEPTH = 12
 
 
-@dataclass(frozen=True, slots=True)
-class FlatObject:
+class FlatObject(NamedTuple):
     """The members of an object schema."""
 
     properties: Mapping[str, Any]
@@ -111,42 +108,29 @@ class FlatObject:
     """The names of the required properties."""
 
 
-def flatten_object(schema: Mapping[str, Any]) -> FlatObject | None:
+def flatten_object(schema: Any, components: Mapping[str, Any] | None = None, max_depth: int = 12) -> FlatObject | None:
     """The members of a schema that is only an object with properties; None for any other schema.
 
-    References and `allOf` are followed. An object that allows additional properties cannot be flattened.
+    References to `components`, by default those of the schema itself, and `allOf` are followed. An object that allows
+    additional properties cannot be flattened.
     """
-    return _flatten(schema, schema.get("$defs", {}), _MAX_DEPTH)
-
-
-def _flatten(schema: Any, components: Mapping[str, Any], levels: int) -> FlatObject | None:
-    if not isinstance(schema, Mapping) or not levels or schema.keys() - _OBJECT_KEYS - _ANNOTATION_KEYS:
+    if not isinstance(schema, Mapping) or not max_depth or schema.keys() - _OBJECT_KEYS:
         return None
     if schema.get("type", "object") != "object" or schema.get("additionalProperties", False) is not False:
         return None
-    parts: list[FlatObject] = []
-    members = list(schema.get("allOf", ()))
+    components = schema.get("$defs", {}) if components is None else components
+    parts = list(schema.get("allOf", ()))
     if "$ref" in schema:
-        members.append(components.get(str(schema["$ref"]).removeprefix("#/$defs/")))
-    for part in members:
-        flat = _flatten(part, components, levels - 1)
-        if flat is None:
-            return None
-        parts.append(flat)
-    if "properties" in schema or "required" in schema:
-        parts.append(FlatObject(schema.get("properties", {}), tuple(schema.get("required", ()))))
-    return _merge(parts)
-
-
-def _merge(parts: list[FlatObject]) -> FlatObject | None:
+        parts.append(components.get(str(schema["$ref"]).removeprefix("#/$defs/")))
+    members = (flatten_object(part, components, max_depth - 1) for part in parts)
+    own = FlatObject(schema.get("properties", {}), tuple(schema.get("required", ())))
     properties: dict[str, Any] = {}
     required: dict[str, None] = {}
-    for part in parts:
-        for name, rule in part.properties.items():
-            if name in properties and properties[name] != rule:
-                return None
-            properties[name] = rule
-        required.update(dict.fromkeys(part.required))
+    for flat in chain(members, [own]):
+        if flat is None or any(properties.get(name, rule) != rule for name, rule in flat.properties.items()):
+            return None
+        properties |= flat.properties
+        required |= dict.fromkeys(flat.required)
     return FlatObject(properties, tuple(required)) if properties and required.keys() <= properties.keys() else None
 
 
@@ -183,19 +167,10 @@ def append_note(rule: Any, note: str) -> Any:
 
 def _collect_names(rule: Any, names: dict[str, None]) -> None:
     """Collect the names of all properties in a schema."""
-    if not isinstance(rule, Mapping):
-        return
-    for key, value in rule.items():
-        if key in MAPS or key == "$defs":
-            if key == "properties":
-                names.update(dict.fromkeys(value))
-            for inner in value.values():
-                _collect_names(inner, names)
-        elif key in LISTS:
-            for inner in value:
-                _collect_names(inner, names)
-        elif key in INNER:
-            _collect_names(value, names)
+    for key, value in rule.items() if isinstance(rule, Mapping) else ():
+        if key == "properties":
+            names.update(dict.fromkeys(value))
+        convert_nested(key, value, partial(_collect_names, names=names))
 
 
 def _rename_in(rule: Any, new_names: Mapping[str, str]) -> Any:

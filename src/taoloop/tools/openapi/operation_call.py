@@ -7,8 +7,9 @@ import base64
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
+from functools import cache
 from http import HTTPStatus
 from http.client import responses
 from typing import Any
@@ -32,7 +33,7 @@ from taoloop.tools.openapi.credentials import (
 )
 from taoloop.tools.openapi.document import as_mapping
 from taoloop.tools.openapi.names import restore_names
-from taoloop.tools.openapi.operation import Operation
+from taoloop.tools.openapi.operation import Operation, PlannedTool
 from taoloop.tools.openapi.request import PreparedRequest, build_request, server_of
 from taoloop.tools.openapi.settings import OpenapiSource
 from taoloop.tools.openapi.texts import TEXTS
@@ -276,21 +277,20 @@ class ApiClient:
         return await self.client_for(url).send("POST", url, headers=headers, body=body, follow=False)
 
 
-def make_tool(
-    operation: Operation, card: ToolCard, api: ApiClient, original_names: Mapping[str, str] | None = None
-) -> Tool:
+def make_tool(planned: PlannedTool, api: ApiClient) -> Tool:
     """The tool that calls one operation of an API.
-
-    `original_names`: the names in the document of nested properties that were renamed, by their names in the card.
 
     Raises:
         ToolDefinitionError: the name of the card is not usable.
     """
+    card, whole_schema = planned.card, planned.whole_schema
     require_name(card.name)
+    whole_card = card if whole_schema is None else replace(card, input_schema=whole_schema)
     return Tool(
         card=card,
-        handler=OperationCaller(operation, card, api),
-        check=_argument_checker(card, original_names or {}),
+        whole_schema=whole_schema,
+        handler=OperationCaller(planned.operation, whole_card, api),
+        check=_argument_checker(whole_card, planned.original_names),
         context_parameter=_CONTEXT,
         is_async=True,
         secrets=api.secrets,
@@ -411,15 +411,13 @@ def _argument_checker(card: ToolCard, original_names: Mapping[str, str]) -> Chec
 
     Its schema is compiled at the first call: an API may have hundreds of tools, and a run calls few.
     """
-    validators: list[Any] = []
+    validator = cache(lambda: compile_schema(card.input_schema, f"The input schema of {card.name!r}"))
 
     def check(raw: bytes) -> Mapping[str, Any]:
         args: dict[str, Any] = pydantic_core.from_json(raw)
-        if not validators:
-            validators.append(compile_schema(card.input_schema, f"The input schema of {card.name!r}"))
         missing = [TEXTS.run_text("missing", name=name) for name in card.required if name not in args]
         unknown = [TEXTS.run_text("unknown", name=name) for name in args if name not in card.parameters]
-        problems = missing or unknown or findings(validators[0], args)
+        problems = missing or unknown or findings(validator(), args)
         if problems:
             code = "missing_argument" if missing else "unknown_argument" if unknown else "invalid_argument"
             values = {"tool": card.name, "problems": listed(problems), "form": expected_form(card)}
