@@ -325,10 +325,10 @@ def test_multipart_has_files_values_objects_and_lists() -> None:
     assert first.get_content_type() == "application/octet-stream"
 
 
-def test_an_encoding_gives_a_part_its_type_and_headers() -> None:
-    encodings = {"a": Encoding(content_type="text/csv, text/plain", headers={"X-Part": "1"})}
+def test_an_encoding_gives_a_part_its_type() -> None:
+    encodings = {"a": Encoding(content_type="text/csv, text/plain")}
     (part,) = parts(sent(body("multipart", "multipart/form-data", "a", encodings=encodings), {"arg_a": "1,2"}))
-    assert (part.get_content_type(), part["X-Part"], part.get_filename()) == ("text/csv", "1", "a")
+    assert (part.get_content_type(), part.get_filename()) == ("text/csv", "a")
 
 
 def test_no_name_and_no_value_breaks_out_of_its_part() -> None:

@@ -57,8 +57,6 @@ class Encoding:
     """How lists and objects are serialised."""
     explode: bool = True
     """Whether each item or member is serialised separately."""
-    headers: Mapping[str, str] = field(default_factory=dict)
-    """Further headers of its part of a multipart body."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,8 +111,6 @@ class DocumentedResponse:
     """`200`, `4XX` or `default`."""
     description: str = ""
     """The description in the document, as plain text."""
-    media_type: str = ""
-    """The media type of its body; empty: none is documented."""
     schema: Mapping[str, Any] | None = None
     """The schema of its JSON body, for successful responses."""
 

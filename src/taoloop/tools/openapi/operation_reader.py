@@ -303,19 +303,14 @@ class OperationReader:
             value: Mapping[str, Any] = resolved.value
             if self.is_swagger2:
                 value = swagger2.convert_response(value, swagger2.media_types(node, self.root, "produces"))
-            responses.append(self._read_response(status, value, resolved.uri))
+            content = [(body_kind(name), as_mapping(media)) for name, media in as_mapping(value.get("content")).items()]
+            json_media = next((media for kind, media in content if kind == "json" and "schema" in media), None)
+            schema = None
+            if json_media and status[:1] == "2":
+                schema = self.response_components.read(json_media["schema"], resolved.uri)
+            description = shorten(value.get("description"), 300)
+            responses.append(DocumentedResponse(status=status, description=description, schema=schema))
         return tuple(responses)
-
-    def _read_response(self, status: str, value: Mapping[str, Any], uri: str) -> DocumentedResponse:
-        content = as_mapping(value.get("content"))
-        media_type, schema = next(iter(content), ""), None
-        for name, media in content.items():
-            if body_kind(name) == "json" and "schema" in as_mapping(media):
-                media_type = name
-                schema = self.response_components.read(media["schema"], uri) if status[:1] == "2" else None
-                break
-        description = shorten(value.get("description"), 300)
-        return DocumentedResponse(status=status, description=description, media_type=media_type, schema=schema)
 
     def _required_schemes(self, security: Sequence[Mapping[str, Any]]) -> Mapping[str, Scheme]:
         schemes: dict[str, Scheme] = {}

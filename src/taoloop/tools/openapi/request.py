@@ -12,7 +12,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 from urllib.parse import quote, unquote_to_bytes, urlsplit
 
 from taoloop.core.search import PointerError, resolve_json_pointer
@@ -121,7 +121,6 @@ def _encode_part(name: str, value: Any, rule: Mapping[str, Any], encoding: Encod
     lines = [f"Content-Disposition: {disposition}"]
     if kind and "*" not in kind:
         lines.append(f"Content-Type: {check_header(name, kind)}")
-    lines += [f"{key}: {check_header(name, text)}" for key, text in encoding.headers.items()]
     return "\r\n".join(lines), data
 
 
@@ -320,20 +319,25 @@ def _complete_arguments(operation: Operation, args: Mapping[str, Any], source: O
     known = {parameter.arg: parameter.name for parameter in operation.parameters}
     if body is not None:
         known |= {body.whole_arg: ""} if body.whole_arg else dict(body.args)
-    for name in args:
-        if name not in known or known[name] in source.secrets:
-            names = ", ".join(arg for arg, wire_name in known.items() if wire_name not in source.secrets)
-            text_values = {"tool": operation.name, "name": name, "names": names}
-            raise TEXTS.run_error(InvalidArguments, "unknown_argument", text_values, code="unknown_argument")
+    names = [arg for arg, wire_name in known.items() if wire_name not in source.secrets]
+    if unknown := [name for name in args if name not in names]:
+        raise _argument_error("unknown", operation, unknown[0], names)
     values = dict(args)
     values |= {arg: source.secrets[wire] for arg, wire in known.items() if wire in source.secrets}
     if source.fill_defaults:
         values = {**_schema_defaults(operation), **values}
+    body_args = () if body is None else (body.whole_arg, *body.args)
     for arg in _required_arguments(operation, source, values):
-        if values.get(arg) is None and not (body is not None and arg in values and arg in (body.whole_arg, *body.args)):
-            text_values = {"tool": operation.name, "name": arg}
-            raise TEXTS.run_error(InvalidArguments, "missing_argument", text_values, code="missing_argument")
+        if values.get(arg) is None and not (arg in values and arg in body_args):
+            raise _argument_error("missing", operation, arg, names)
     return values
+
+
+def _argument_error(
+    problem: Literal["unknown", "missing"], operation: Operation, name: str, names: Sequence[str]
+) -> InvalidArguments:
+    values = {"tool": operation.name, "problems": TEXTS.run_text(problem, name=name), "form": ", ".join(names)}
+    return TEXTS.run_error(InvalidArguments, "arguments", values, code=f"{problem}_argument")
 
 
 def is_operator_supplied(parameter: Parameter, operation: Operation, source: OpenapiSource) -> bool:
