@@ -130,9 +130,7 @@ class TargetPattern:
         """Whether it matches a host by name."""
         if self.network is not None or not self.has_port(port):
             return False
-        if self.host.startswith("*"):
-            return host.endswith(self.host[1:])
-        return host == self.host
+        return host.endswith(self.host[1:]) if self.host.startswith("*") else host == self.host
 
     def has_address(self, address: Address, port: int) -> bool:
         """Whether it matches an address."""

@@ -264,12 +264,9 @@ def _example_cards(schema: Mapping[str, Any]) -> tuple[ExampleCard, ...]:
             args[name] = default
     if not any("examples" in as_mapping(rule) for rule in schema["properties"].values()):
         return ()
-    is_usable = args and len(str(args)) <= _MAX_EXAMPLE and _is_valid_example(args, schema)
-    return (ExampleCard(args=args),) if is_usable else ()
-
-
-def _is_valid_example(args: Mapping[str, Any], schema: Mapping[str, Any]) -> bool:
+    if not args or len(str(args)) > _MAX_EXAMPLE:
+        return ()
     try:
-        return not findings(compile_schema(schema, "The schema"), args)
+        return () if findings(compile_schema(schema, "The schema"), args) else (ExampleCard(args=args),)
     except ConfigError:
-        return False
+        return ()

@@ -360,12 +360,9 @@ _MAX_CHAIN = 30  # references to references
 class BrokenReferenceError(UnusablePartError):
     """A reference cannot be resolved."""
 
-    def __init__(self, problem: str) -> None:
-        super().__init__(problem, "Correct the reference in the document.")
-
-
-def _broken(reference: str, problem: str) -> BrokenReferenceError:
-    return BrokenReferenceError(f"The reference {reference[:120]!r} {problem}")
+    def __init__(self, problem: str, reference: str = "") -> None:
+        text = f"The reference {reference[:120]!r} {problem}" if reference else problem
+        super().__init__(text, "Correct the reference in the document.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -429,7 +426,7 @@ class References:
             try:
                 uri, fragment = urldefrag(urljoin(base, reference))
             except ValueError as error:
-                raise _broken(reference, f"is not a URI: {error}.") from error
+                raise BrokenReferenceError(f"is not a URI: {error}.", reference) from error
         if not reference.startswith(("#", "/", ".")) and "/" not in reference and "#" not in reference:
             uri, fragment = self._resolve_bare_name(reference, uri, fragment)
         if uri not in self._files:
@@ -450,7 +447,7 @@ class References:
                 return ResolvedNode(resolve_json_pointer(values, pointer_form), uri, pointer_form)
             except PointerError as error:
                 errors.append(error)
-        raise _broken(reference, f"leads nowhere: {errors[0]}")
+        raise BrokenReferenceError(f"leads nowhere: {errors[0]}", reference)
 
     def _resolve_bare_name(self, reference: str, uri: str, fragment: str) -> tuple[str, str]:
         """`Pet` alone is a file by the specification, but Swagger documents mean a definition."""
@@ -464,15 +461,15 @@ class References:
         folder = self._document.origin.folder
         if urlsplit(uri).scheme != "file" or urlsplit(uri).netloc:
             advice = "Put everything into one document, or the files into one folder."
-            raise _broken(reference, f"points to another address, which is not fetched. {advice}")
+            raise BrokenReferenceError(f"points to another address, which is not fetched. {advice}", reference)
         if folder is None:
-            raise _broken(reference, "points to a file, but the document itself is not a file.")
+            raise BrokenReferenceError("points to a file, but the document itself is not a file.", reference)
         if len(self._files) > MAX_FILES:
             raise BrokenReferenceError(f"The references point to more than {MAX_FILES} files.")
         from taoloop.tools.workspace.confined_dir import ConfinedDirectory, split_path  # noqa: PLC0415  # only for documents of several files
 
         if _leaves_folder(reference, base):
-            raise _broken(reference, "leaves the folder of the document.")
+            raise BrokenReferenceError("leaves the folder of the document.", reference)
         path = unquote(urlsplit(uri).path).lstrip("/")
         try:
             parts = split_path(path)
@@ -488,9 +485,9 @@ class References:
             self.files["/".join(parts)] = hashlib.sha256(data).hexdigest()
             return parse_values(data, path)
         except TaoError as error:
-            raise _broken(reference, f"cannot be read: {error.message}") from error
+            raise BrokenReferenceError(f"cannot be read: {error.message}", reference) from error
         except OSError as error:
-            raise _broken(reference, f"cannot be read: {error.strerror or error}.") from error
+            raise BrokenReferenceError(f"cannot be read: {error.strerror or error}.", reference) from error
 
 
 def _leaves_folder(reference: str, base: str) -> bool:

@@ -135,9 +135,10 @@ def load_plan(data: bytes, folder: Path | None) -> Plan | None:
     try:
         stored, components = pydantic_core.from_json(data)
         plan = _from_stored(stored, components)
-        if any(folder is None or _digest_of(folder / name) != digest for name, digest in plan.files.items()):
-            return None
-    except (ValueError, TypeError, LookupError, AttributeError, TaoError):
+        for name, digest in plan.files.items():
+            if folder is None or hashlib.sha256((folder / name).read_bytes()).hexdigest() != digest:
+                return None
+    except (ValueError, TypeError, LookupError, AttributeError, OSError, TaoError):
         return None
     return plan if isinstance(plan, Plan) else None
 
@@ -192,10 +193,3 @@ def _map_components(schema: Any, convert: Callable[[Any], Any]) -> Any:
     if not isinstance(schema, Mapping) or "$defs" not in schema:
         return schema
     return {**schema, "$defs": {name: convert(component) for name, component in schema["$defs"].items()}}
-
-
-def _digest_of(path: Path) -> str:
-    try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError:
-        return ""

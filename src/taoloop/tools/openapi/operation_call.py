@@ -267,9 +267,8 @@ class ApiClient:
             is_named = parse_address(host) is None  # allowing an IP address would also allow a private one
             ports = tuple(sorted({80, 443, port}))
             rules = EgressRules(allow=(host,) if is_named else (), only_allowed=is_named, ports=ports)
-        secrets = [as_mapping(secret) for secret in self.source.auth.values()]
-        token_urls = [secret["token_url"] for secret in secrets if "token_url" in secret]
-        for url in [self.source.base_url, *token_urls] if self.source.base_url else token_urls:
+        token_urls = [as_mapping(secret).get("token_url", "") for secret in self.source.auth.values()]
+        for url in filter(None, (self.source.base_url, *token_urls)):
             rules = rules.allowing(url)
         return rules
 

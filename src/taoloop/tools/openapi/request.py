@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 from urllib.parse import quote, unquote_to_bytes, urlsplit
 
-from taoloop.core.search import PointerError, resolve_json_pointer
 from taoloop.errors import InvalidArguments, ToolDefinitionError
 from taoloop.tools.openapi.credentials import RequestParts, choose_alternative, credentials
 from taoloop.tools.openapi.names import FlatObject, flatten_object, is_header_name
@@ -181,13 +180,9 @@ def _members(schema: Mapping[str, Any]) -> FlatObject:
 def resolve_schema(rule: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
     """A schema with its references into the `$defs` of `root` resolved; empty if one leads nowhere."""
     for _ in range(16):
-        ref = rule.get("$ref") if isinstance(rule, Mapping) else None
-        if not isinstance(ref, str) or not ref.startswith("#/"):
+        if not isinstance(rule, Mapping) or "$ref" not in rule:
             break
-        try:
-            rule = resolve_json_pointer(root, ref[1:])
-        except PointerError:
-            return {}
+        rule = root.get("$defs", {}).get(str(rule["$ref"]).removeprefix("#/$defs/"))
     return rule if isinstance(rule, Mapping) else {}
 
 
@@ -342,12 +337,13 @@ def _argument_error(
 
 def is_operator_supplied(parameter: Parameter, operation: Operation, source: OpenapiSource) -> bool:
     """Whether the settings supply a parameter, as a secret, a header or by a security scheme: it has no argument."""
-    if parameter.name in source.secrets:
-        return True
-    if parameter.location == "header" and parameter.name.lower() in {name.lower() for name in source.headers}:
-        return True
-    schemes = (scheme for scheme in operation.schemes.values() if scheme.kind == "api_key")
-    return any((scheme.location, scheme.key) == (parameter.location, parameter.name) for scheme in schemes)
+    headers = {name.lower() for name in source.headers}
+    schemes = [(scheme.location, scheme.key) for scheme in operation.schemes.values() if scheme.kind == "api_key"]
+    return (
+        parameter.name in source.secrets
+        or (parameter.location == "header" and parameter.name.lower() in headers)
+        or (parameter.location, parameter.name) in schemes
+    )
 
 
 def _required_arguments(operation: Operation, source: OpenapiSource, values: Mapping[str, Any]) -> list[str]:

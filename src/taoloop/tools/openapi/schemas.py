@@ -53,7 +53,6 @@ _SIZES = (
     *("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"),
     *("minContains", "maxContains"),
 )
-_FLAGS = ("uniqueItems", "deprecated")
 _COMBINED = frozenset({"$ref", "allOf", "anyOf", "oneOf", "not", "const", "if"})
 _OMITTED_FORMATS = frozenset({"int32", "int64", "float", "double"})
 MAX_DESCRIPTION_CHARS = 500
@@ -98,16 +97,13 @@ def make_nullable(schema: dict[str, Any]) -> dict[str, Any]:
     if not schema.keys() & _COMBINED:
         types = schema.get("type")
         if types is not None:
-            listed_types = [types] if isinstance(types, str) else list(types)
-            schema["type"] = listed_types if "null" in listed_types else [*listed_types, "null"]
+            schema["type"] = without_duplicates([*([types] if isinstance(types, str) else types), "null"])
         if "enum" in schema and None not in schema["enum"]:
             schema["enum"] = [*schema["enum"], None]
         return schema
     if any(isinstance(option, dict) and option.get("type") == "null" for option in schema.get("anyOf", ())):
         return schema
-    annotations: dict[str, Any] = {
-        key: schema.pop(key) for key in ("description", "default", "deprecated") if key in schema
-    }
+    annotations: dict[str, Any] = {k: schema.pop(k) for k in ("description", "default", "deprecated") if k in schema}
     return {"anyOf": [schema, {"type": "null"}], **annotations}
 
 
@@ -150,10 +146,8 @@ def _copy_type(node: Mapping[str, Any], schema: dict[str, Any]) -> None:
         schema["type"] = "object"
     if isinstance(format_name := node.get("format"), str) and format_name not in _OMITTED_FORMATS:
         schema["format"] = format_name
-    if str(node.get("type")).lower() == "file":
-        schema["format"] = "binary"
-    media = node.get("contentMediaType")
-    if media == "application/octet-stream" and "contentEncoding" not in node:
+    is_bytes = node.get("contentMediaType") == "application/octet-stream" and "contentEncoding" not in node
+    if is_bytes or str(node.get("type")).lower() == "file":
         schema["format"] = "binary"
 
 
@@ -225,22 +219,17 @@ def _coerce(value: Any, type_name: Any) -> Any:
 
 def _copy_bounds(node: Mapping[str, Any], schema: dict[str, Any]) -> None:
     for name in _NUMBERS:
-        number = _number(node.get(name))
-        if number is not None:
+        if (number := _number(node.get(name))) is not None:
             schema[name] = number
     for name, inclusive in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
         if node.get(name) is True and inclusive in schema:
             schema[name] = schema.pop(inclusive)
-    step = _number(node.get("multipleOf"))
-    if step is not None and step > 0:
+    if (step := _number(node.get("multipleOf"))) is not None and step > 0:
         schema["multipleOf"] = step
     for name in _SIZES:
-        size = _number(node.get(name))
-        if size is not None and size >= 0 and size == int(size):
+        if (size := _number(node.get(name))) is not None and size >= 0 and size == int(size):
             schema[name] = int(size)
-    for name in _FLAGS:
-        if node.get(name) is True:
-            schema[name] = True
+    schema.update({name: True for name in ("uniqueItems", "deprecated") if node.get(name) is True})
 
 
 def _number(value: Any) -> int | float | None:

@@ -38,14 +38,10 @@ def truncate_schema(schema: Mapping[str, Any], max_bytes: int) -> Mapping[str, A
         if truncated is None or truncated == best:
             break
         best = truncated
-    if best is not None:
-        return best
-    for max_text in _DESCRIPTION_CHARS[1:]:
-        if (truncated := _truncate_to_depth(schema, 1, max_bytes, max_text)) is not None:
-            return truncated
-    smallest = _truncate_to_depth(schema, 0, None, 0)
-    assert smallest is not None  # noqa: S101  # without a limit there always is one
-    return smallest
+    for depth, limit, max_text in (*((1, max_bytes, chars) for chars in _DESCRIPTION_CHARS[1:]), (0, None, 0)):
+        best = _truncate_to_depth(schema, depth, limit, max_text) if best is None else best
+    assert best is not None  # noqa: S101  # without a limit there always is one
+    return best
 
 
 def _size(value: Any) -> int:
@@ -63,14 +59,12 @@ def _truncate_to_depth(
     schema: Mapping[str, Any], depth: int, max_bytes: int | None, max_text: int
 ) -> dict[str, Any] | None:
     truncator = _Truncator(schema.get("$defs", {}), max_bytes, max_text)
+    rules = schema.get("properties", {})
     try:
-        properties = {
-            name: truncator.part(rule, depth, frozenset()) for name, rule in schema.get("properties", {}).items()
-        }
+        properties = {name: truncator.part(rule, depth, frozenset()) for name, rule in rules.items()}
     except _TooLargeError:
         return None
-    truncated = {key: value for key, value in schema.items() if key in _TOP_KEYS}
-    truncated = {**truncated, "properties": properties}
+    truncated = {key: schema[key] for key in schema if key in _TOP_KEYS} | {"properties": properties}
     return truncated if max_bytes is None or _size(truncated) <= max_bytes else None
 
 
@@ -94,7 +88,9 @@ class _Truncator:
             del shallow["required"]
         self._shorten(shallow)
         if (depth <= 0 or is_recursive) and inner:
-            return self._charge({**_unconstrained(shallow), "description": _truncated_description(shallow)})
+            rest = {key: value for key, value in shallow.items() if key in ("type", "deprecated", "default")}
+            note = f"{shallow.get('description', '')} {_TRUNCATION_NOTE}".strip()
+            return self._charge({**rest, "description": note})
         self._charge(shallow)
         for key, value in inner.items():
             inner_depth = depth if key in LISTS and len(value) == 1 else depth - 1
@@ -135,9 +131,8 @@ class _Truncator:
             del shallow["enum"]
             some = ", ".join(map(str, options[:8]))
             shallow["description"] = f"{shallow.get('description', '')} One of {len(options)}: {some} …".strip()
-        if not self._max_text:
-            shallow.pop("default", None)
-            shallow.pop("deprecated", None)
+        for name in () if self._max_text else ("default", "deprecated"):
+            shallow.pop(name, None)
 
     def _charge(self, part: dict[str, Any]) -> dict[str, Any]:
         if self._remaining is not None:
@@ -145,12 +140,3 @@ class _Truncator:
             if self._remaining < 0:
                 raise _TooLargeError
         return part
-
-
-def _unconstrained(shallow: Mapping[str, Any]) -> dict[str, Any]:
-    """What remains of a truncated schema: its type and annotations."""
-    return {key: value for key, value in shallow.items() if key in ("type", "deprecated", "default")}
-
-
-def _truncated_description(shallow: Mapping[str, Any]) -> str:
-    return f"{shallow.get('description', '')} {_TRUNCATION_NOTE}".strip()

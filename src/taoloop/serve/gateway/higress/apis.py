@@ -9,9 +9,12 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 from urllib.parse import SplitResult, urlsplit
 
+import pydantic_core
+
 from taoloop.config.settings_reader import LITERAL, SECRET, SettingsReader, Span, checked, expected
 from taoloop.errors import AgentFileError, ConfigError
 from taoloop.serve.gateway.config.host_overrides import HostOverrides
+from taoloop.tools.egress.rules import DEFAULT_PORTS
 from taoloop.tools.json_schema import compile_schema
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
 from taoloop.tools.openapi.document import as_list, as_mapping, as_text, parse_values
@@ -71,7 +74,7 @@ def _parameter_schema(value: Any, _reader: SettingsReader) -> dict[str, Any]:
     """The JSON Schema of a tool in short form, from a mapping or a text in JSON."""
     if isinstance(value, str):
         try:
-            value = json.loads(value, parse_constant=_reject_constant)
+            value = pydantic_core.from_json(value, allow_inf_nan=False)
         except ValueError as error:
             raise ConfigError(f"the JSON Schema cannot be parsed: {error}.") from None
     if not isinstance(value, dict):
@@ -82,10 +85,6 @@ def _parameter_schema(value: Any, _reader: SettingsReader) -> dict[str, Any]:
     if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
         raise ConfigError(f"required: a list of names is expected, not {str(required)[:40]!r}.")
     return value
-
-
-def _reject_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -336,7 +335,6 @@ def _operation(tool: ShortTool, schema: Mapping[str, Any]) -> dict[str, Any]:
 _TEXT_LINE = re.compile(rf"{TEXT}: line (?P<line>\d+): (?P<message>.*)", re.DOTALL)
 _BLOCK_TEXT = re.compile(r":\s*[|>][0-9+-]*\s*(?:#.*)?$")
 _NAMES = "a model takes names of 1 to 64 ASCII letters, digits, _ and -"
-_USUAL = {"http": 80, "https": 443}
 
 
 def is_short_entry(entry: Any) -> bool:
@@ -364,12 +362,13 @@ class ApiReader:
     def _entry(self, path: FieldPath, data: Any) -> tuple[Tool, ...]:
         is_short = is_short_entry(data)
         described = (*path, "tools" if is_short else "api")
+        key_path = (*path, "apiKey") if is_short else (*path, "apiProvider", "apiKey")
         try:
             entry = self._short(path, data) if is_short else self._reader.read(LongEntry, path, data, mode="lenient")
-            self._keep_key((*path, "apiKey") if is_short else (*path, "apiProvider", "apiKey"), entry)
+            self._keep_key(key_path, entry.api_provider.api_key)
             source = api_source(entry)
             self._require_unique_ids(described, json.loads(source.document))
-            source = self._with_address(path, entry.api_provider, source, is_short=is_short)
+            source = self._with_address(path, key_path, entry.api_provider, source)
             loaded = openapi_tools(source)
         except AgentFileError:
             raise
@@ -382,7 +381,10 @@ class ApiReader:
             why = str(loaded.problems[0].message) if loaded.problems else ""
             raise self.document.error(described, "it has no usable operation.", hint=why)
         for tool in loaded.tools:
-            self._claim_name(tool.name, described)
+            if tool.name in self._names:
+                message = f"a tool is called {tool.name!r}, and so is one of {self._names[tool.name]}."
+                raise self.document.error(described, message, hint="Give each operation its own operationId.")
+            self._names[tool.name] = self.document.name_of(described)
             operation_id = tool.handler.operation.operation_id if isinstance(tool.handler, OperationCaller) else ""
             if operation_id and operation_id != tool.name:
                 self._reader.warn(described, f"{operation_id!r} is called {tool.name} here: {_NAMES}.")
@@ -409,9 +411,8 @@ class ApiReader:
             tools.append(tool)
         return long_form(entry, tools)
 
-    def _keep_key(self, path: FieldPath, entry: LongEntry) -> None:
+    def _keep_key(self, path: FieldPath, key: ServiceKey) -> None:
         """Treat the key of an entry as a secret; warn if it is not sent."""
-        key = entry.api_provider.api_key
         self._reader.keep_secret((*path, "value"), key.value)
         if key.value and key.in_ != "none" and not key.name:
             self._reader.warn((*path, "name"), "it is missing, so no key is sent.")
@@ -419,7 +420,7 @@ class ApiReader:
             self._reader.warn((*path, "in"), "it is `none`, so no key is sent.")
 
     def _with_address(
-        self, path: FieldPath, provider: ApiProvider, source: OpenapiSource, *, is_short: bool
+        self, path: FieldPath, key_path: FieldPath, provider: ApiProvider, source: OpenapiSource
     ) -> OpenapiSource:
         """The source where its calls go: at the service's own address if the operator gave one."""
         parts = urlsplit(source.base_url)
@@ -428,22 +429,17 @@ class ApiReader:
             headers = {**source.headers, **self._overrides.host_header(source.base_url, *names)}
             return replace(source, base_url=base + parts.path, headers=headers)
         if source.auth and parts.scheme == "http":
-            key_path = (*path, "apiKey") if is_short else (*path, "apiProvider", "apiKey")
             self._reader.warn(key_path, f"the key is sent to {parts.hostname} without encryption.")
-        if not is_short:
-            self._warn_of_address(path, provider.service_port, source)
-        return source
-
-    def _warn_of_address(self, path: FieldPath, port: int, source: OpenapiSource) -> None:
-        address = server_url(json.loads(source.document))
-        parts = urlsplit(address)
-        if not parts.scheme and not address.startswith("/"):
+        port, address = provider.service_port, server_url(json.loads(source.document))
+        scheme = urlsplit(address).scheme
+        if not scheme and not address.startswith("/"):
             message = f"servers[0].url is {address[:80]!r}, which names no scheme, so it is a path: calls go to "
             self._reader.warn((*path, "api"), f"{message}{source.base_url}.")
-        usual = _USUAL.get(parts.scheme)
-        if usual is not None and parts.port is None and port != usual and port in _USUAL.values():
-            message = f"port {port} does not belong to {parts.scheme}, which {address} asks for; {usual} is used."
+        usual = DEFAULT_PORTS.get(scheme)
+        if usual is not None and urlsplit(address).port is None and port != usual and port in DEFAULT_PORTS.values():
+            message = f"port {port} does not belong to {scheme}, which {address} asks for; {usual} is used."
             self._reader.warn((*path, "apiProvider", "servicePort"), message)
+        return source
 
     def _require_unique_ids(self, described: FieldPath, api: Mapping[str, Any]) -> None:
         """Refuse an operation id that is in the text twice: one of the two would be lost."""
@@ -454,13 +450,6 @@ class ApiReader:
                 line = self._second_line_of(described, f"operationId: {name}")
                 raise self._error(described, line, f"two operations are called {name!r}.", "Give each its own name.")
             names.add(name)
-
-    def _claim_name(self, name: str, described: FieldPath) -> None:
-        where = self.document.name_of(described)
-        if name in self._names:
-            message = f"a tool is called {name!r}, and so is one of {self._names[name]}."
-            raise self.document.error(described, message, hint="Give each operation its own operationId.")
-        self._names[name] = where
 
     def _located_error(self, path: FieldPath, error: ConfigError) -> AgentFileError:
         """An error about a text; a line of the text becomes one of the file."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from itertools import islice
 from string import Template
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import WithJsonSchema
 
@@ -19,6 +19,7 @@ from taoloop.core.effects import ModelRequest
 from taoloop.core.events import RunStarted
 from taoloop.core.message import ModelReply
 from taoloop.core.policy import Policy
+from taoloop.core.text import Language
 from taoloop.core.trace import Trace
 from taoloop.dialects import get_dialect
 from taoloop.errors import ConfigError, RunExists, ToolSourceError
@@ -32,7 +33,13 @@ from taoloop.runtime.output_type import OutputValidator
 from taoloop.runtime.result import Result
 from taoloop.serve.gateway.config.host_overrides import HostOverrides
 from taoloop.serve.gateway.config.model import Reshape, ServedAgent
-from taoloop.serve.gateway.higress.apis import ApiReader, is_short_entry, require_host, service_origin
+from taoloop.serve.gateway.higress.apis import (
+    DEFAULT_TIMEOUT_MS,
+    ApiReader,
+    is_short_entry,
+    require_host,
+    service_origin,
+)
 from taoloop.serve.texts import TEXTS
 from taoloop.tools.openapi.document import parse_values
 
@@ -102,8 +109,6 @@ async def rewrite_as_json(
         return Result.of(trace) if trace.status == "completed" else await writer.resume(run_id, on_event=on_event)
 
 
-Language = Literal["en", "zh"]
-
 DEFAULTS: dict[Language, dict[str, str]] = {
     "en": {
         "question": "input question to answer",
@@ -131,10 +136,6 @@ def agent_prompts(language: Language, replaced: Mapping[str, str]) -> dict[str, 
     own = {name: text.replace("$", "$$") for name, text in {**DEFAULTS[language], **replaced}.items()}
     return {**texts, **{name: Template(texts[name]).safe_substitute(own) for name in _FILLED}}
 
-
-DEFAULT_ITERATIONS = 15
-DEFAULT_MODEL_TIMEOUT_MS = 50_000
-DEFAULT_MAX_TOKENS = 1000
 
 POLICY = Policy(pin="keywords")
 """Reading runs, the rest is put before a person. What the task calls for is judged by its words, so that a run makes
@@ -174,13 +175,13 @@ class LlmSettings:
     model: str
     """The name of the model."""
 
-    max_iterations: Annotated[int, Span(0)] = DEFAULT_ITERATIONS
+    max_iterations: Annotated[int, Span(0)] = 15
     """How many tool calls at most."""
 
-    max_execution_time: Annotated[int, Span(0)] = DEFAULT_MODEL_TIMEOUT_MS
+    max_execution_time: Annotated[int, Span(0)] = DEFAULT_TIMEOUT_MS
     """How long one model call may take, in ms."""
 
-    max_tokens: Annotated[int, Span(0)] = DEFAULT_MAX_TOKENS
+    max_tokens: Annotated[int, Span(0)] = 1000
     """The longest reply of one model call, in tokens."""
 
 
