@@ -68,7 +68,7 @@ def test_the_text(output: str, fields: dict[str, Any], text: str | None) -> None
     ("chinese", "answer"),
     [
         (False, 'The result is 12. (t(item="tea"))'),
-        (True, '结果是 12。 (t(item="tea"))'),
+        (True, '结果是 12。(t(item="tea"))'),
     ],
 )
 def test_an_answer_of_one_number(chinese: bool, answer: str) -> None:

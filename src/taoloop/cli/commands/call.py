@@ -16,7 +16,7 @@ from taoloop.cli.agent_loading import AgentOptions, agent_from_options_unloaded,
 from taoloop.cli.database import database, make_private, warn_if_workspace_is_new
 from taoloop.cli.dotenv import load_environment
 from taoloop.cli.options import current_user
-from taoloop.cli.translation import translate
+from taoloop.cli.translation import join_sentences, translate
 from taoloop.cli.ui.approval_prompt import confirm
 from taoloop.cli.ui.stdio import capture_stdout, escape_invisible, one_line, print_stderr
 from taoloop.core.events import Observed
@@ -242,6 +242,6 @@ def _print_result(stream: TextIO, tool: Tool, outcome: tuple[Result, str], db_pa
     elif observed.ok:
         stream.write(output + "\n")
     if fault is not None:
-        text = translate("{tool} failed: {error}", tool=tool.name, error=f"{fault.code}: {fault.message} {fault.hint}")
-        print_stderr(one_line(text))
+        error = join_sentences(f"{fault.code}: {fault.message}", fault.hint)
+        print_stderr(one_line(translate("{tool} failed: {error}", tool=tool.name, error=error)))
     return exits.OK if observed.ok else exits.FOUND

@@ -21,7 +21,7 @@ import taoloop
 from taoloop.cli import exit_codes as exits, options
 from taoloop.cli.database import database, query_database
 from taoloop.cli.dotenv import ENV_FILE, load_environment
-from taoloop.cli.translation import stable_texts, translate
+from taoloop.cli.translation import join_sentences, stable_texts, translate
 from taoloop.cli.ui.event_view import console_for, write_rows
 from taoloop.cli.ui.stdio import capture_stdout
 from taoloop.errors import EnvFileError, TaoError, UnknownName
@@ -74,7 +74,7 @@ def doctor_command(db: str | None, as_json: bool) -> int:
         if as_json:
             stream.writelines(json.dumps(asdict(check), ensure_ascii=False) + "\n" for check in checks)
         else:
-            rows = [(check.state, check.name, f"{check.text} {check.hint}") for check in checks]
+            rows = [(check.state, check.name, join_sentences(check.text, check.hint)) for check in checks]
             write_rows(console_for(stream), rows, [_STYLES[check.state] for check in checks])
     return exits.FOUND if any(check.state == "fail" for check in checks) else exits.OK
 

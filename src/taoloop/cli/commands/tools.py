@@ -15,7 +15,7 @@ from rich.cells import cell_len
 from taoloop.cli import exit_codes as exits, options
 from taoloop.cli.agent_loading import named_tools, no_tool_left
 from taoloop.cli.dotenv import load_environment
-from taoloop.cli.translation import interface_language, translate
+from taoloop.cli.translation import interface_language, join_sentences, translate
 from taoloop.cli.ui.approval_prompt import confirm
 from taoloop.cli.ui.event_view import console_for
 from taoloop.cli.ui.stdio import capture_stdout, escape_invisible, one_line, print_stderr, strip_control_codes
@@ -274,7 +274,7 @@ def _approve_server(stream: TextIO, server: McpServer, *, yes: bool) -> int:
     try:
         changes = pending_changes(server)
     except TaoError as error:
-        print_stderr(one_line(f"{server.name}: {error.message} {error.hint}"))
+        print_stderr(one_line(join_sentences(f"{server.name}: {error.message}", error.hint)))
         return exits.FOUND
     stream.writelines(escape_invisible(f"{server.name}: {change}") + "\n" for change in changes)
     stream.flush()

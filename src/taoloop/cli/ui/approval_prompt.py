@@ -15,7 +15,7 @@ import click
 from rich.cells import cell_len
 
 from taoloop.cli.options import current_user
-from taoloop.cli.translation import translate
+from taoloop.cli.translation import join_sentences, translate
 from taoloop.cli.ui.approval_view import show_call, show_question
 from taoloop.cli.ui.live_view import LiveView
 from taoloop.core.cards.decimals import decimal_literals
@@ -190,7 +190,7 @@ class TerminalApprover:
             except NotJsonError as error:
                 pen.line(f"JSON: {error}", "red")
             except InvalidArguments as error:
-                pen.line(f"{error.message} {error.hint}", "red")
+                pen.line(join_sentences(error.message, error.hint), "red")
 
     def _prompt(self, text: str) -> None:
         stream = self._view.pen.console.file

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from taoloop.cli.translation import translate
+from taoloop.cli.translation import join_sentences, translate
 from taoloop.cli.ui.stdio import escape_invisible, one_line
 from taoloop.core.decision import Act, Answer
 from taoloop.core.events import (
@@ -210,7 +210,7 @@ def _observation(fact: Observed, say: Say) -> _Shape:
         )
     texts = [("", fact.output, "code"), (say("Printed"), fact.printed, "code")]
     if fact.error is not None:
-        texts.insert(0, (fact.error.code, " ".join(f"{fact.error.message} {fact.error.hint}".split()), "text"))
+        texts.insert(0, (fact.error.code, join_sentences(fact.error.message, fact.error.hint), "text"))
     title = say("Observed") if fact.ok else say("Failed")
     return "good" if fact.ok else "bad", f"{title} · {fact.call_id}", facts, texts
 

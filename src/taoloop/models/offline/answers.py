@@ -130,7 +130,7 @@ class Speech:
         parts = [self._describe(results[0]) if len(results) == 1 else several]
         parts += [self.say("basis", calls=_list_calls(facts)) if len(facts) > 1 else f"({facts[0].call})"]
         parts += [self.say("cut", tool=fact.tool) for fact in facts if fact.observed.artifact is not None]
-        return " ".join(parts)
+        return "".join(part if part.endswith("。") else f"{part} " for part in parts).rstrip()
 
     def compose_known(self, facts: Sequence[ObservedResult]) -> str:
         """What the calls gave so far."""
