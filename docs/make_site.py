@@ -89,7 +89,13 @@ def page_text(page: str, language: str) -> str:
         case _:
             path = DOCS / f"{page}{suffix}"
             text = (path if path.exists() else DOCS / f"{page}.md").read_text(encoding="utf-8")
-    return site_links(plain_fences(text))
+    return language_link(site_links(plain_fences(text)), page, language)
+
+
+def language_link(text: str, page: str, language: str) -> str:
+    """The link to the page in the other language, which is on the other site."""
+    target = ("../" if language == "zh" else "zh/") + ("" if page == "index" else f"{page}/")
+    return re.sub(r"\[(中文|English)\]\([^)]*\)", rf"[\1]({target})", text, count=1)
 
 
 def _api_block(module: str, lazy_names: list[str]) -> str:
@@ -146,10 +152,6 @@ def config_text(language: str) -> str:
         {"name": "English", "link": SITE, "lang": "en"},
         {"name": "简体中文", "link": f"{SITE}zh/", "lang": "zh"},
     ]
-    handler: dict[str, Any] = {
-        "paths": [str(ROOT / "src")],
-        "options": {"docstring_style": "google", "show_source": False},
-    }
     lines = [
         "[project]",
         'site_name = "taoloop"',
@@ -168,10 +170,12 @@ def config_text(language: str) -> str:
         "[project.markdown_extensions.pymdownx.superfences]",
         'custom_fences = [{name = "mermaid", class = "mermaid", format = "pymdownx.superfences.fence_code_format"}]',
         "[project.plugins.mkdocstrings.handlers.python]",
-        f"paths = {json.dumps(handler['paths'])}",
+        f"paths = {json.dumps([str(ROOT / 'src')])}",
         "[project.plugins.mkdocstrings.handlers.python.options]",
         'docstring_style = "google"',
         "show_source = false",
+        "show_root_heading = true",
+        "show_root_full_path = true",
     ]
     return "\n".join(lines) + "\n"
 

@@ -180,6 +180,13 @@ def test_both_languages_have_the_same_code_but_for_its_comments(pages: tuple[str
     assert shown[0] == shown[1]
 
 
+def test_no_message_of_a_sequence_diagram_has_a_semicolon_which_would_end_the_statement() -> None:
+    diagrams = [block.text for block in blocks("ARCHITECTURE.md") if block.language == "mermaid"]
+    sequences = [text for text in diagrams if text.startswith("sequenceDiagram")]
+    assert sequences
+    assert [line for text in sequences for line in text.splitlines() if ";" in line] == []
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_every_link_leads_somewhere(page: str) -> None:
     for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
