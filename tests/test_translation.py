@@ -6,6 +6,7 @@ import ast
 import string
 from collections.abc import Iterator
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import click
@@ -14,8 +15,9 @@ import pytest
 import taoloop
 from taoloop.cli.app import Commands, cli
 from taoloop.cli.help_format import help_texts
+from taoloop.core.text import TextCatalog, chinese_texts
 from taoloop.errors import UnknownName
-from taoloop.translation import Translator, chinese_texts, unknown_name_texts
+from taoloop.translation import Translator, unknown_name_texts
 
 FOLDER = Path(taoloop.__file__).parent
 PACKAGES = ("cli", "config", "journals", "models")
@@ -87,6 +89,37 @@ def texts_of(package: str) -> frozenset[str]:
         files = (arguments_of(FOLDER / reader, {"read_document"}, 1) for reader in ("config", "cli", "serve/gateway"))
         texts |= {text for names in files for text in names}
     return frozenset(texts)
+
+
+@cache
+def catalogs() -> tuple[TextCatalog, ...]:
+    """Every catalogue of texts with names."""
+    paths = (
+        path
+        for path in FOLDER.rglob("*.py")
+        if "TextCatalog" in (text := path.read_text("utf-8")) or "ToolTexts" in text
+    )
+    modules = (import_module(".".join(path.relative_to(FOLDER.parent).with_suffix("").parts)) for path in paths)
+    values = (value for module in modules for value in vars(module).values())
+    return tuple({id(value): value for value in values if isinstance(value, TextCatalog)}.values())
+
+
+def test_every_text_with_a_name_has_a_chinese_one() -> None:
+    assert len(catalogs()) > 10
+    for catalog in catalogs():
+        assert sorted(set(catalog.english.values()) - chinese_texts(catalog.package).keys()) == []
+
+
+@pytest.mark.parametrize("package", sorted({catalog.package for catalog in catalogs()} - {"tools"}))
+def test_every_chinese_text_of_a_catalogue_is_used(package: str) -> None:
+    """`tests/tools/test_texts.py` looks at those of the tools, some of which are on cards."""
+    names = {text for catalog in catalogs() if catalog.package == package for text in catalog.english.values()}
+    sources = (path.read_text("utf-8") for path in FOLDER.rglob("*.py"))
+    constants = {
+        node.value for source in sources for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant)
+    }
+    used = names | constants | {f"{kind} above 0, or None for no limit" for kind in ("a number", "a whole number")}
+    assert sorted(chinese_texts(package).keys() - used) == []
 
 
 def fields(text: str) -> set[str]:

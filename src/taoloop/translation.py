@@ -8,14 +8,11 @@ tools and of the runtime take their Chinese from such a file, too.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from contextvars import ContextVar
-from functools import cache
-from pathlib import Path
 from typing import TypeVar
 
-from taoloop.core.text import RUN_LANGUAGE
+from taoloop.core.text import RUN_LANGUAGE, chinese_texts
 from taoloop.errors import UnknownName
 
 Texts = TypeVar("Texts", str, Mapping[str, str], tuple[str, ...])
@@ -57,13 +54,6 @@ class Translator:
             singular, _, plural = text.partition("|")
             text = plural if plural and values["n"] != 1 else singular
         return text.format(**values) if values else text
-
-
-@cache
-def chinese_texts(package: str) -> Mapping[str, str]:
-    """The translations of a package, by their English texts."""
-    texts: dict[str, str] = json.loads((Path(__file__).parent / package / "zh.json").read_text(encoding="utf-8"))
-    return texts
 
 
 def error_language() -> str:

@@ -14,7 +14,7 @@ from tests.shell import Shell, call
 from tests.test_translation import examples
 
 from taoloop.cli import translation
-from taoloop.translation import chinese_texts
+from taoloop.core.text import chinese_texts
 
 CATALOG = chinese_texts("cli")
 

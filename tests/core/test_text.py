@@ -55,20 +55,19 @@ def test_a_han_character_alone_does_not_make_a_text_chinese(text: str) -> None:
     assert language_of(text) == "en"
 
 
-def test_a_catalogue_has_every_text_in_both_languages() -> None:
-    texts = TextCatalog(en={"left": "{count} left"}, zh={"left": "还剩 {count}"})
-    assert texts.text("zh", "left", count=3) == "还剩 3"
-    assert texts.text("fr", "left", count=3) == "3 left"
-    with pytest.raises(ValueError, match="only: left"):
-        TextCatalog(en={"left": ""}, zh={})
+def test_a_text_of_a_catalogue_is_translated_by_the_file_of_its_package() -> None:
+    texts = TextCatalog("core", {"more": "{count:,} more item{s}", "new": "{count} left"})
+    assert texts.text("zh", "more", count=3, s="s") == "还有 3 项"
+    assert texts.text("fr", "more", count=3, s="s") == "3 more items"
+    assert texts.text("zh", "new", count=3) == "3 left"  # not translated yet
 
 
 def test_a_text_of_a_run_is_in_its_language() -> None:
-    texts = TextCatalog(en={"left": "{count} left"}, zh={"left": "还剩 {count}"})
-    assert texts.run_text("left", count=1) == "1 left"
+    texts = TextCatalog("core", {"more": "{count:,} more item{s}"})
+    assert texts.run_text("more", count=1, s="") == "1 more item"
     token = RUN_LANGUAGE.set("zh")
     try:
-        assert texts.run_text("left", count=1) == "还剩 1"
+        assert texts.run_text("more", count=1, s="") == "还有 1 项"
     finally:
         RUN_LANGUAGE.reset(token)
 
@@ -126,14 +125,14 @@ def test_every_lazy_pattern_of_the_runtime_compiles() -> None:
 
 
 def test_an_error_of_a_catalogue_has_its_text_and_its_hint() -> None:
-    en = {"gone": "{path} is gone.", "gone_hint": "Search for {path}.", "late": "Too late."}
-    texts = TextCatalog(en=en, zh={**en, "gone_hint": "请搜索 {path}。"})
-    error = texts.run_error(ToolError, "gone", {"path": "a.txt"}, code="not_found")
-    assert (error.message, error.hint, error.code) == ("a.txt is gone.", "Search for a.txt.", "not_found")
-    assert texts.run_error(ToolError, "gone", {"path": "a"}, hint="Wait.").hint == "Wait."
+    texts = TextCatalog("core", {"gone": "{name} is gone.", "gone_hint": "{count:,} more item{s}", "late": "Too late."})
+    values = {"name": "a.txt", "count": 2, "s": "s"}
+    error = texts.run_error(ToolError, "gone", values, code="not_found")
+    assert (error.message, error.hint, error.code) == ("a.txt is gone.", "2 more items", "not_found")
+    assert texts.run_error(ToolError, "gone", values, hint="Wait.").hint == "Wait."
     assert texts.run_error(ToolError, "late").hint == ""
     token = RUN_LANGUAGE.set("zh")
     try:
-        assert texts.run_error(ToolError, "gone", {"path": "a.txt"}).hint == "请搜索 a.txt。"
+        assert texts.run_error(ToolError, "gone", values).hint == "还有 2 项"
     finally:
         RUN_LANGUAGE.reset(token)

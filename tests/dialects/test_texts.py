@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from string import Formatter
 
+from tests.chinese import chinese_of
+
 from taoloop.dialects.texts import TEXTS
 
-ENGLISH, CHINESE = TEXTS.templates("en"), TEXTS.templates("zh")
+ENGLISH, CHINESE = TEXTS.english, chinese_of(TEXTS)
 
 
 def values_of(text: str) -> set[str]:

@@ -6,13 +6,14 @@ import asyncio
 import re
 from string import Formatter
 
+from tests.chinese import chinese_of
 from tests.scripting import call
 
 from taoloop import Agent, ScriptedModel, tool
 from taoloop.core.events import ApprovalRefused, Observed, ReplyRejected
+from taoloop.core.text import chinese_texts
 from taoloop.runtime.approvals.request import ApprovalAnswer, ApprovalRequest
 from taoloop.runtime.texts import TEXTS
-from taoloop.translation import chinese_texts
 
 ENGLISH = re.compile(r"[A-Za-z]+(?: [A-Za-z]+)+")
 
@@ -34,12 +35,12 @@ def test_both_languages_have_the_same_values() -> None:
     def fields(text: str) -> set[str]:
         return {field for _, field, _, _ in Formatter().parse(text) if field}
 
-    english, chinese = TEXTS.templates("en"), TEXTS.templates("zh")
+    english, chinese = TEXTS.english, chinese_of(TEXTS)
     assert [name for name in english if fields(english[name]) != fields(chinese[name])] == []
 
 
 def test_every_chinese_text_is_used() -> None:
-    assert set(chinese_texts("runtime")) == set(TEXTS.templates("en").values())
+    assert set(chinese_texts("runtime")) == set(TEXTS.english.values())
 
 
 def test_a_timeout_is_chinese() -> None:

@@ -11,9 +11,9 @@ from typing import Annotated, Any, Literal
 
 import pytest
 from pydantic import Field
-from tests.chinese import english_in
+from tests.chinese import chinese_of, english_in
 
-from taoloop.core.text import TextCatalog
+from taoloop.core.text import TextCatalog, chinese_texts
 from taoloop.errors import InvalidArguments, ToolError
 from taoloop.tools.builtin.catalog import builtin_tools
 from taoloop.tools.builtin.lookup import lookup_tool
@@ -28,7 +28,6 @@ from taoloop.tools.openapi import OpenapiSource, openapi_tools
 from taoloop.tools.openapi.texts import TEXTS as OPENAPI_TEXTS
 from taoloop.tools.sql.texts import TEXTS as SQL_TEXTS
 from taoloop.tools.texts import TEXTS as TOOL_TEXTS
-from taoloop.translation import chinese_texts
 
 CATALOGUES = {"egress": EGRESS_TEXTS, "openapi": OPENAPI_TEXTS}
 
@@ -39,8 +38,8 @@ def placeholders(text: str) -> set[str]:
 
 @pytest.mark.parametrize("catalogue", CATALOGUES.values(), ids=CATALOGUES)
 def test_both_languages_have_the_same_values_filled_in(catalogue: TextCatalog) -> None:
-    for name, text in catalogue.templates("en").items():
-        chinese = catalogue.templates("zh")[name]
+    for name, text in catalogue.english.items():
+        chinese = chinese_of(catalogue)[name]
         assert placeholders(chinese) == placeholders(text), name
         prose = re.sub(r"`[^`]*`|https?://\S+", "", "".join(part for part, *_ in string.Formatter().parse(chinese)))
         assert not prose.isascii(), name
@@ -76,7 +75,7 @@ def test_an_unknown_citation_is_reported_in_chinese(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("catalogue", [TOOL_TEXTS, SQL_TEXTS, MCP_TEXTS], ids=["tools", "sql", "mcp"])
 def test_a_chinese_text_takes_no_value_that_the_english_one_does_not(catalogue: TextCatalog) -> None:
-    english, chinese = catalogue.templates("en"), catalogue.templates("zh")
+    english, chinese = catalogue.english, chinese_of(catalogue)
     own = {name: placeholders(text) - placeholders(english[name]) for name, text in chinese.items()}
     assert {name: values for name, values in own.items() if values} in ({}, {"bad_pointer": {"pointer"}})
     assert {name for name, text in chinese.items() if english_in(text)} == set()
@@ -84,7 +83,7 @@ def test_a_chinese_text_takes_no_value_that_the_english_one_does_not(catalogue: 
 
 def test_every_chinese_text_is_that_of_an_english_one() -> None:
     used: set[str] = set()
-    waiting: list[Any] = [catalogue.templates("en") for catalogue in (TOOL_TEXTS, SQL_TEXTS)]
+    waiting: list[Any] = [catalogue.english for catalogue in (TOOL_TEXTS, SQL_TEXTS, *CATALOGUES.values(), MCP_TEXTS)]
     waiting += [asdict(tool.card) for tool in (*builtin_tools().values(), ask_about, lookup_tool({}))]
     while waiting:
         value = waiting.pop()

@@ -21,7 +21,8 @@ NOTE = "…"
 """The key of a note about what was left out of an object or a list."""
 
 _TEXTS = TextCatalog(  # what is left out, and how much of it
-    en={
+    "core",
+    {
         "deeper": f"{NOTE} deeper values",
         "bits": f"{NOTE} a number of {{count:,}} bits",
         "number": "a number",
@@ -32,18 +33,6 @@ _TEXTS = TextCatalog(  # what is left out, and how much of it
         "more keys": "{count:,} more key{s}",
         "items": "{count:,} item{s}",
         "more items": "{count:,} more item{s}",
-    },
-    zh={
-        "deeper": f"{NOTE} 更深的值",
-        "bits": f"{NOTE} 一个 {{count:,}} 位（bit）的数",
-        "number": "一个数",
-        "long text": f"{{start}}{NOTE}（还有 {{count:,}} 个字符）",
-        "rest": f"\n[{NOTE} 还有 {{count:,}} 个字符；{{lines}}]",
-        "more lines": "还有 {count:,} 行",
-        "keys": "{count:,} 个键",
-        "more keys": "还有 {count:,} 个键",
-        "items": "{count:,} 项",
-        "more items": "还有 {count:,} 项",
     },
 )
 _MAX_DEPTH = 40

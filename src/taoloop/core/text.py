@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from bisect import bisect_right
 from contextvars import ContextVar
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 if TYPE_CHECKING:
@@ -110,38 +113,42 @@ RUN_LANGUAGE: ContextVar[str] = ContextVar("taoloop_run_language", default="en")
 `TEXTS.run_text("no_such_file", path=...)`. Outside a run it is English."""
 
 
+@cache
+def chinese_texts(package: str) -> Mapping[str, str]:
+    """The translations of a package, by their English texts: its `zh.json`.
+
+    Args:
+        package: The folder of the package in `taoloop`, such as `config`.
+    """
+    path = Path(__file__).parents[1] / package / "zh.json"
+    texts: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))
+    return texts
+
+
 class TextCatalog:
     """The texts of one package in every language, by name: `TEXTS.text("zh", "waiting", detail=...)`.
 
-    Args:
-        en: The English texts. Values are filled in as by `str.format`.
-        zh: The Chinese texts, under the same names; or what translates an English text, such as the entries of a file
-            that only a run in Chinese reads.
+    The English texts are in the code; `zh.json` has the Chinese text for each of them. It is read when a Chinese text
+    is first needed. `tests/test_translation.py` checks that no translation is missing or left over.
 
-    Raises:
-        ValueError: a name is missing in one of the languages.
+    Args:
+        package: The folder of the package in `taoloop`, such as `tools`.
+        english: The English texts by name. Values are filled in as by `str.format`.
     """
 
-    def __init__(self, *, en: Mapping[str, str], zh: Mapping[str, str] | Callable[[str], str]) -> None:
-        if not callable(zh) and (different := en.keys() ^ zh.keys()):
-            raise ValueError(f"texts in one language only: {', '.join(sorted(different))}")
-        self._en, self._zh = en, zh
+    def __init__(self, package: str, english: Mapping[str, str]) -> None:
+        self.package, self.english = package, english
 
     def __contains__(self, name: object) -> bool:
         """Whether there is a text of this name."""
-        return name in self._en
-
-    def templates(self, language: str) -> Mapping[str, str]:
-        """All texts by name, as they are before values are filled in; in English where the language is not known."""
-        if language != "zh":
-            return self._en
-        if callable(self._zh):
-            self._zh = {name: self._zh(text) for name, text in self._en.items()}
-        return self._zh
+        return name in self.english
 
     def text(self, language: str, name: str, /, **values: object) -> str:
         """The text called `name` with its values filled in; in English where the language is not known."""
-        return self.templates(language)[name].format(**values)
+        text = self.english[name]
+        if language == "zh":
+            text = chinese_texts(self.package).get(text, text)
+        return text.format(**values)
 
     def run_text(self, name: str, /, **values: object) -> str:
         """The text called `name` in the language of the current run."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from taoloop.core.handles import TOO_LONG, UNKNOWN_HANDLE
 from taoloop.core.text import TextCatalog
-from taoloop.translation import chinese_texts
 
 _ENGLISH = {
     # approvals
@@ -99,4 +98,4 @@ _ENGLISH = {
     "undo_redacted": "{tool} undoes it, but a secret among its arguments was not recorded",
 }
 
-TEXTS = TextCatalog(en=_ENGLISH, zh=lambda text: chinese_texts("runtime")[text])
+TEXTS = TextCatalog("runtime", _ENGLISH)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from taoloop.core.text import TextCatalog
 
 TEXTS = TextCatalog(
-    en={
+    "strategies",
+    {
         # answers of people
         "refused": "A person refused this action: {note}.",
         "timed_out_approval": "Nobody answered in time: {note}.",
@@ -30,26 +31,6 @@ TEXTS = TextCatalog(
         "undo_failed": "{call_id} of run {run_id} was not undone: {why} The entries after it in the plan were not"
         " carried out.",
         "undo_resumed": "The calls in progress when the process ended are settled; the rest needs a new plan.",
-    },
-    zh={
-        "refused": "人工拒绝了此操作：{note}。",
-        "timed_out_approval": "审批超时：{note}。",
-        "no_reason": "未说明理由",
-        "refused_hint": "不要再次请求此操作。",
-        "preapproved": "已预先批准 {tier} 级",
-        "happened_by_probe": "这次调用已经生效：事后由工具自身的检查确认。它的输出已丢失。",
-        "happened_by_person": "这次调用已经生效：由 {by} 确认。它的输出已丢失。",
-        "no_outcome": "这次调用执行期间进程停止：它可能已生效，也可能没有。没有重复执行。",
-        "timed_out": "这次调用超时，没有返回结果：它可能已生效，可能没有，也可能稍后才生效。",
-        "unknown_hint": "再次尝试之前，请先用只读的工具查明它是否已经生效。",
-        "not_done": "这次调用没有生效：已开始 {count} 次，都没有完成。",
-        "not_done_hint": "同样的调用很可能结果相同；请换一种做法，或如实说明。",
-        "call_done": "调用已完成。",
-        "call_failed": "调用未执行或失败：{code}：{message}",
-        "undo": "撤销运行 {run_id} 的 {call_id}。",
-        "undo_done": "计划已全部执行，撤销了 {count} 次调用。",
-        "undo_failed": "运行 {run_id} 的 {call_id} 没有撤销：{why} 计划中排在其后的都没有执行。",
-        "undo_resumed": "进程结束时正在进行的调用已有定论；其余部分需要新的计划。",
     },
 )
 

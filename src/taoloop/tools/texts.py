@@ -13,22 +13,11 @@ from taoloop.core.text import RUN_LANGUAGE, TextCatalog
 from taoloop.errors import ToolError
 
 
-def _chinese_text(text: str) -> str:
-    from taoloop.translation import chinese_texts  # noqa: PLC0415  # only a run in Chinese reads them
-
-    return chinese_texts("tools")[text]
-
-
 class ToolTexts(TextCatalog):
-    """A catalogue of errors: beside the text `NAME` the text `NAME_hint` says what to do next, where there is one.
+    """A catalogue of errors: beside the text `NAME` the text `NAME_hint` says what to do next, where there is one."""
 
-    Args:
-        en: The English texts.
-        zh: The Chinese texts, under the same names; None: those that `zh.json` has for the English ones.
-    """
-
-    def __init__(self, *, en: Mapping[str, str], zh: Mapping[str, str] | None = None) -> None:
-        super().__init__(en=en, zh=zh or _chinese_text)
+    def __init__(self, english: Mapping[str, str]) -> None:
+        super().__init__("tools", english)
 
     def error(
         self,
@@ -162,7 +151,7 @@ _PYDANTIC_ZH = {
 }
 
 TEXTS = ToolTexts(
-    en={
+    {
         # arguments and results of any tool
         "arguments": "The arguments of {tool!r} do not fit: {problems}.",
         "arguments_object": "The arguments of {tool!r} must be a JSON object, not {kind}.",

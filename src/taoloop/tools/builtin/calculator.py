@@ -10,10 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 from taoloop.core.cards.tool_card import ErrorCard, ExampleCard
+from taoloop.core.text import chinese_texts
 from taoloop.errors import ToolError
 from taoloop.tools.function import tool
 from taoloop.tools.texts import TEXTS
-from taoloop.translation import chinese_texts
 
 MAX_CHARS = 1_000  # bounds the number of parts too
 MAX_BITS = 4_096  # of any intermediate integer: about 1,233 digits

@@ -9,6 +9,7 @@ from typing import Literal, NotRequired
 from typing_extensions import TypedDict
 
 from taoloop.core.cards.tool_card import ErrorCard, ExampleCard
+from taoloop.core.text import chinese_texts
 from taoloop.tools.function import tool
 from taoloop.tools.sandbox.limits import SandboxLimits
 from taoloop.tools.sandbox.process import ProcessResult
@@ -16,7 +17,6 @@ from taoloop.tools.sandbox.sandbox import Sandbox, require_sandbox
 from taoloop.tools.texts import TEXTS
 from taoloop.tools.tool import Tool
 from taoloop.tools.workspace.workspace import Workspace
-from taoloop.translation import chinese_texts
 
 COMMAND_TOOLS = ("run_python", "run_command")
 

@@ -7,11 +7,11 @@ from typing import Literal, NotRequired
 from typing_extensions import TypedDict
 
 from taoloop.core.cards.tool_card import ErrorCard, ExampleCard
+from taoloop.core.text import chinese_texts
 from taoloop.tools.function import tool
 from taoloop.tools.texts import TEXTS
 from taoloop.tools.tool import Tool, ToolContext  # `tool` reads the annotations
 from taoloop.tools.workspace.workspace import Workspace
-from taoloop.translation import chinese_texts
 
 _REFUSED = ErrorCard(code="path_refused", advice="Use a path inside the workspace, such as notes/a.txt.")
 _NOT_FOUND = ErrorCard(code="not_found", advice="List the files with list_files.")

@@ -10,12 +10,12 @@ from typing import Any
 
 from taoloop.core.cards.tool_card import ErrorCard, ExampleCard
 from taoloop.core.search import suggest_names
+from taoloop.core.text import chinese_texts
 from taoloop.errors import ConfigError, ToolError
 from taoloop.tools.function import tool
 from taoloop.tools.texts import TEXTS
 from taoloop.tools.tool import Tool
 from taoloop.tools.workspace.workspace import Workspace
-from taoloop.translation import chinese_texts
 
 _MAX_TABLE_BYTES = 16 * 1024 * 1024
 _MAX_DEPTH = 100

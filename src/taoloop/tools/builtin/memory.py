@@ -14,11 +14,11 @@ from typing import Annotated, Any, TypedDict
 from pydantic import Field
 
 from taoloop.core.cards.tool_card import ErrorCard, ExampleCard
+from taoloop.core.text import chinese_texts
 from taoloop.core.words import TOKENIZER, index_terms, query_terms
 from taoloop.tools.function import tool
 from taoloop.tools.texts import TEXTS
 from taoloop.tools.tool import Tool, ToolContext
-from taoloop.translation import chinese_texts
 
 MAX_TEXT_CHARS = 4_000
 MAX_TOPIC_CHARS = 100

@@ -14,10 +14,10 @@ from pydantic import Field
 from taoloop.core.cards.tool_card import ErrorCard, ExampleCard
 from taoloop.core.handles import READER
 from taoloop.core.search import PointerError, find_text, resolve_json_pointer
+from taoloop.core.text import chinese_texts
 from taoloop.tools.function import tool
 from taoloop.tools.texts import TEXTS
 from taoloop.tools.tool import ToolContext  # `tool` reads the annotations
-from taoloop.translation import chinese_texts
 
 MAX_CHARS = 8_000
 _MAX_MATCHES = 20

@@ -10,10 +10,10 @@ from zoneinfo import ZoneInfo
 
 from taoloop.core.cards.tool_card import ErrorCard, ExampleCard
 from taoloop.core.search import suggest_names
+from taoloop.core.text import chinese_texts
 from taoloop.tools.function import tool
 from taoloop.tools.texts import TEXTS
 from taoloop.tools.tool import Tool
-from taoloop.translation import chinese_texts
 
 _CITIES = {
     "上海": "Asia/Shanghai", "北京": "Asia/Shanghai", "中国": "Asia/Shanghai", "深圳": "Asia/Shanghai",

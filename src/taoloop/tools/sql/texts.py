@@ -5,7 +5,7 @@ from __future__ import annotations
 from taoloop.tools.texts import ToolTexts
 
 TEXTS = ToolTexts(
-    en={
+    {
         # cards
         "params": 'Values for :name in the statement, such as {{"since": "2026-01-01"}}; decimals and dates as text.',
         "query_purpose": "Read rows of the {kind} database {name!r} with one SQL statement;"
