@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from taoloop.core.events import Event, ModelReplied, Resumed, RunStarted
 from taoloop.errors import JournalCorrupt
@@ -61,10 +61,6 @@ _CALL_COUNTS = ("model_calls", "input_tokens", "cached_tokens", "output_tokens",
 _COUNTS = ("runs", *_CALL_COUNTS)
 
 
-class _SumsCosts(Protocol):
-    async def spending(self, since: float | None = None) -> list[CostRow]: ...
-
-
 class _RunStart(NamedTuple):
     """How a run began. `at` is when it became a run of its own: a fork did so long after its first event."""
 
@@ -88,8 +84,8 @@ async def cost_rows(journal: Journal, since: float | None = None) -> list[CostRo
     Raises:
         JournalError: the journal cannot be read.
     """
-    if callable(getattr(journal, "spending", None)):
-        return await cast("_SumsCosts", journal).spending(since)
+    if callable(spending := getattr(journal, "spending", None)):
+        return cast("list[CostRow]", await spending(since))
     starts: dict[str, _RunStart] = {}
     usages: list[_DayUsage] = []
     for row in await journal.runs(limit=_ALL):

@@ -44,9 +44,7 @@ from taoloop.tools.tool import Tool
 from taoloop.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
-    from taoloop.core.decision import AnswerCheck
     from taoloop.models.model_builder import BuiltModel
-    from taoloop.runtime.engine.handle_resolver import HandleResolver
     from taoloop.runtime.output_type import OutputValidator
 
 MEMORY_RUNS = 256
@@ -401,8 +399,12 @@ class BoundAgent:
         facts: Sequence[Fact],
     ) -> Result:
         """Drive a run from the first facts of this process to its end, or until it waits."""
-        validator = self._validator_of(spec)
+        validator, handles = self._validator_of(spec), None
         check = validator.check if validator is not None else None
+        if spec.policy.observations == "handles":
+            from taoloop.runtime.engine.handle_resolver import HandleResolver  # noqa: PLC0415  # only in this mode
+
+            handles = HandleResolver(trace, journal, self.model, check)
         runner = Runner(
             trace,
             lease,
@@ -418,7 +420,7 @@ class BoundAgent:
             check_answer=check,
             rules=tuple(self.settings.rules),
             redactor=self.redactor if redactor is None else redactor.merged_with(self.redactor),
-            handles=_handle_resolver(spec, trace, journal, self.model, check),
+            handles=handles,
         )
         for fact in facts:
             runner.note(fact)
@@ -490,17 +492,6 @@ def _build_toolbox(settings: AgentSettings, *, handles: bool) -> Toolbox:
 
         toolbox = Toolbox([*toolbox, read_observation])
     return toolbox
-
-
-def _handle_resolver(
-    spec: AgentSpec, trace: Trace, journal: Journal, model: Model, check: AnswerCheck | None
-) -> HandleResolver | None:
-    """What replaces the handles of a run whose model sees no observations; None for any other run."""
-    if spec.policy.observations != "handles":
-        return None
-    from taoloop.runtime.engine.handle_resolver import HandleResolver  # noqa: PLC0415  # only in this mode
-
-    return HandleResolver(trace, journal, model, check)
 
 
 def changed_limits(own: Limits, limits: Limits | None, max_steps: int | None) -> Limits:

@@ -141,5 +141,5 @@ def test_a_card_in_a_tool_file_asks_for_it(tmp_path: Path, monkeypatch: pytest.M
     assert load_tools(tmp_path / "t.yaml").tools[0].card.approval == "required"
     wrong = card.replace("required", "always")
     (tmp_path / "t.yaml").write_text(f"tools:\n- function: drawers:ring\n  card: {wrong}\n")
-    with pytest.raises(ConfigError, match="'approval' must be required, not 'always'"):
+    with pytest.raises(ConfigError, match="one of required is expected, not 'always'"):
         load_tools(tmp_path / "t.yaml")

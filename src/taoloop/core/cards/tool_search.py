@@ -161,18 +161,9 @@ def rank_cards(query: str, cards: Iterable[ToolCard], at_most: int) -> tuple[Too
     index = [(card, _weights(card)) for card in cards]
     query_words = search_words(query)
     document_counts = Counter(word for _, weights in index for word in query_words if word in weights)
-    scored = [
-        (
-            sum(
-                weights[word] * math.log(1 + len(index) / document_counts[word])
-                for word in query_words
-                if word in weights
-            ),
-            -number,
-        )
-        for number, (_, weights) in enumerate(index)
-    ]
-    best = sorted((entry for entry in scored if entry[0] > 0), reverse=True)[:at_most]
+    rarity = {word: math.log(1 + len(index) / count) for word, count in document_counts.items()}
+    scores = [sum(weights[word] * rarity[word] for word in query_words if word in weights) for _, weights in index]
+    best = sorted(((score, -number) for number, score in enumerate(scores) if score > 0), reverse=True)[:at_most]
     return tuple(index[-number][0] for _, number in best)
 
 

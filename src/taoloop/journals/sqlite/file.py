@@ -141,7 +141,8 @@ def _open_to_read(file: DatabaseFile, migrations: Sequence[Migration]) -> sqlite
             reached = _refuse_foreign(connection, file.path, len(migrations))
         except sqlite3.OperationalError as error:
             # A WAL database in a folder that cannot be written: without a -wal file nobody else is at work in it.
-            if primary_code(error) not in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY} or _has_wal(file.path):
+            has_wal = file.path.with_name(file.path.name + "-wal").exists()
+            if has_wal or primary_code(error) not in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}:
                 raise
             connection.close()
             connection = _connect(file, "ro&immutable=1")
@@ -202,7 +203,3 @@ def execute_patiently(connection: sqlite3.Connection, statement: str, deadline: 
             if primary_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
                 raise
             time.sleep(_RETRY_S)
-
-
-def _has_wal(path: Path) -> bool:
-    return path.with_name(path.name + "-wal").exists()

@@ -7,7 +7,7 @@ import json
 import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from taoloop.core.events import Observed, RunStarted
 from taoloop.core.stored_events import ChainedEvent, ChainError, ChainReport, check, decode_fact, genesis_hash
@@ -108,11 +108,9 @@ def _row_flaws(rows: Sequence[ChainedEvent], stored: tuple[Any, ...]) -> Iterato
         values = {"seq": row.seq, "kind": row.kind, "problem": _line(error.message)}
         yield ChainError(row.seq, "unreadable", translate(text, **values))
         return
-    derived = {"status": status, "task": task, "agent": agent}
-    if started_at is not None:
-        derived["started_at"] = cast("Any", started_at)
-    for name, value in zip(("status", "task", "agent", "started_at"), stored, strict=True):
-        if name in derived and derived[name] != value:
+    derived = {"status": status, "task": task, "agent": agent, "started_at": started_at}
+    for (name, expected), value in zip(derived.items(), stored, strict=True):
+        if expected not in (None, value):
             text = mark("the list of runs gives another {name} than the events do ({value})")
             yield ChainError(None, "run_row", translate(text, name=name, value=f"{value!r:.80}"))
 

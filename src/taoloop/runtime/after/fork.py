@@ -331,8 +331,10 @@ class _Branch:
         trace = self.trace
         effect = self.strategy.next(trace.agent, trace)
         if not isinstance(effect, CallModel) or effect.request.purpose not in ("decide", "repair"):
+            reached = trace.limit_reached
+            phase = f"the run is {trace.phase}" if reached is None else f"the limit {reached.limit} is reached"
             raise ConfigError(
-                f"The run asks for no decision here: {_phase_text(trace)}.",
+                f"The run asks for no decision here: {phase}.",
                 hint="Fork at another step, or give other limits.",
             )
         reply = replace(get_dialect(trace.agent.dialect).write(decision), model=EDITED, cost_usd=0.0)
@@ -438,12 +440,6 @@ def _can_replay(trace: Trace) -> bool:
         return all(event.same for event in replay(trace))
     except (ReplayDiverged, IllegalEvent):
         return False
-
-
-def _phase_text(trace: Trace) -> str:
-    if trace.limit_reached is not None:
-        return f"the limit {trace.limit_reached.limit} is reached"
-    return f"the run is {trace.phase}"
 
 
 def _is_same(actual: Act | Answer | None, expected: Act | Answer, *, structured: bool) -> bool:

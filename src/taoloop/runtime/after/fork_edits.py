@@ -78,7 +78,7 @@ class Edits:
         outcomes = {call: EditedObservation(text=text) for call, text in _by_call(edits.get("observation"))}
         for call, text in _by_call(edits.get("error")):
             if call in outcomes:
-                raise ConfigError(f"{_call_text(call)} has an observation and an error.", hint="Give one of them.")
+                raise ConfigError(f"{call or 'The call'} has an observation and an error.", hint="Give one of them.")
             coded = _CODE.match(text)
             code, message = (coded[1], text[coded.end() :]) if coded else ("tool_error", text)
             outcomes[call] = EditedObservation(text=message, code=code)
@@ -169,7 +169,3 @@ def _by_call(texts: str | Mapping[str, str] | None) -> list[tuple[str, str]]:
     if texts is None:
         return []
     return [(ONLY_CALL, texts)] if isinstance(texts, str) else list(texts.items())
-
-
-def _call_text(call: str) -> str:
-    return call or "The call"

@@ -207,12 +207,9 @@ def _recorded_check(recorded: Trace) -> Check:
         call = recorded.calls.get(call_id)
         if call is None:
             return args
-        observed = call.observed
-        if call.requested.verdict == "deny" and observed is not None and observed.error is not None:
-            if observed.error.code in (TOOL_CALL_LIMIT, "denied"):  # the arguments did fit
-                return call.requested.args
-            return observed.error
-        return call.requested.args
+        error = call.observed.error if call.observed is not None and call.requested.verdict == "deny" else None
+        fits = error is None or error.code in (TOOL_CALL_LIMIT, "denied")
+        return call.requested.args if fits else error
 
     return check
 

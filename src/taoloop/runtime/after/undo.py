@@ -86,11 +86,8 @@ class UndoResult:
 
 def approved_by(person: str, note: str = "the plan as a whole") -> Approver:
     """An approver for a person who agreed to the whole plan: each call gets its own approval in that name."""
-
-    def approve(_request: ApprovalRequest) -> ApprovalAnswer:
-        return ApprovalAnswer(approved=True, by=person, note=note)
-
-    return approve
+    answer = ApprovalAnswer(approved=True, by=person, note=note)
+    return lambda _request: answer
 
 
 async def plan_undo(

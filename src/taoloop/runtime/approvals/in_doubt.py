@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import copy
-import inspect
-from collections.abc import Mapping
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
 from taoloop.core.events import DoubtSettled
@@ -21,13 +18,13 @@ from taoloop.runtime.engine.tool_execution import (
     Clean,
     Outcome,
     fault_of,
+    invoke_in_thread,
     is_own_cancellation,
     is_still_running,
     outcome_of,
 )
 from taoloop.runtime.texts import TEXTS
-from taoloop.runtime.threads import POOL
-from taoloop.tools.tool import Probe, ToolContext
+from taoloop.tools.tool import ToolContext
 from taoloop.tools.toolbox import Toolbox
 
 PROBE_S = 30.0
@@ -53,14 +50,15 @@ async def run_probe(
     was_running = is_still_running(context.idempotency_key)  # before the probe: afterwards it may just have happened
     try:
         tool = toolbox.get(call.requested.tool)
-        if tool.probe is None:
+        if (probe := tool.probe) is None:
             return settled(None, "gone"), None
         if args == call.args and contains_redaction(args):
             return settled(None, "redacted"), None
         timeout_s = min(tool.card.timeout_s, PROBE_S)
         values = tool.prepare(args).values
         with capture_output() as printed:
-            report = await within(timeout_s, _ask_probe(tool.probe, values, context), _timeout_error)
+            asking = probe.invoke(values, context) if probe.is_async else invoke_in_thread(probe, values, context)
+            report = await within(timeout_s, asking, _timeout_error)
     except BaseException as error:  # whatever a probe does, it has settled nothing
         if is_own_cancellation(error):
             raise
@@ -121,20 +119,6 @@ def describe_doubt(trace: Trace, call: CallView) -> str:
 
 def _timeout_error(timeout_s: float | None) -> ToolTimeout:
     return ToolTimeout(TEXTS.run_text("probe_late", s=timeout_s))
-
-
-async def _ask_probe(probe: Probe, values: Mapping[str, Any], context: ToolContext) -> Any:
-    if probe.is_async:
-        return await probe.invoke(values, context)
-    report = await POOL.run(partial(_invoke_in_thread, probe, values, context))
-    return await report if inspect.iscoroutine(report) else report
-
-
-def _invoke_in_thread(probe: Probe, values: Mapping[str, Any], context: ToolContext) -> Any:
-    try:
-        return probe.invoke(values, context)
-    except (KeyboardInterrupt, GeneratorExit, StopIteration) as error:
-        raise RuntimeError(f"{type(error).__name__} was raised in the probe") from error
 
 
 def _is_empty(report: Any) -> bool:

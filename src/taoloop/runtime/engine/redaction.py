@@ -81,10 +81,8 @@ class RealArguments:
                     is_wrapped = call.tool == CALL_TOOL.name and isinstance(call.args, Mapping)
                     if is_wrapped and isinstance(stored.args, Mapping):  # the call in its arguments is made instead
                         self._pair(stored.args.get("args"), call.args.get("args"))
-            case ActionRequested(args=before_args), ActionRequested(args=after_args):
-                self._pair(after_args, before_args)
-            case ApprovalGiven(args=before_args), ApprovalGiven(args=after_args):
-                self._pair(after_args, before_args)
+            case ((ActionRequested() | ApprovalGiven()), (ActionRequested() | ApprovalGiven())):
+                self._pair(redacted.args, real.args)
             case _:
                 pass
 

@@ -20,7 +20,7 @@ from taoloop.runtime.engine.clock import Clock, within
 from taoloop.runtime.engine.stdout_capture import CapturedOutput, capture_output
 from taoloop.runtime.texts import TEXTS
 from taoloop.runtime.threads import POOL
-from taoloop.tools.tool import Tool, ToolContext, ToolOutput
+from taoloop.tools.tool import Probe, Tool, ToolContext, ToolOutput
 
 MAX_MESSAGE_CHARS = 2_000
 
@@ -158,10 +158,11 @@ def _begin(tool: Tool, values: Mapping[str, Any], context: ToolContext | None, k
         return tool.invoke(values, context)
     if tool.inline:
         return contextvars.copy_context().run(_invoke_here, tool, values, context)
-    return _in_thread(tool, values, context, key)
+    return invoke_in_thread(tool, values, context, key)
 
 
-async def _in_thread(tool: Tool, values: Mapping[str, Any], context: ToolContext | None, key: str) -> Any:
+async def invoke_in_thread(tool: Tool | Probe, values: Mapping[str, Any], context: Any, key: str = "") -> Any:
+    """The result of a blocking tool or probe, called in a thread; what it has to await is awaited here."""
     result = await POOL.run(partial(_invoke, tool, values, context, key))
     return await result if inspect.iscoroutine(result) else result
 
@@ -174,7 +175,7 @@ def _invoke_here(tool: Tool, values: Mapping[str, Any], context: ToolContext | N
         raise RuntimeError(f"{type(error).__name__} was raised in the tool") from error
 
 
-def _invoke(tool: Tool, values: Mapping[str, Any], context: ToolContext | None, key: str) -> Any:
+def _invoke(tool: Tool | Probe, values: Mapping[str, Any], context: Any, key: str) -> Any:
     """Call a blocking tool in its thread, in which an exception that ends a program or a coroutine has no meaning."""
     if key:
         _RUNNING_KEYS.append(key)
