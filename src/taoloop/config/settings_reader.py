@@ -81,6 +81,12 @@ _EXPECTED = mark(
         "bool_type": "true or false",
         "tuple_type": "a list",
         "dict_type": "a mapping",
+        "greater_than": "a number above {gt}",
+        "greater_than_equal": "a number of {ge} or more",
+        "less_than_equal": "a number of at most {le}",
+        "string_pattern_mismatch": "a text that matches {pattern}",
+        "too_short": "a longer text",
+        "too_long": "a shorter text",
     }
 )
 
@@ -249,8 +255,9 @@ class SettingsReader:
             message = translate("the field `{name}` is missing.", name=name)
             return self.document.error(path, message, hint=translate("Add `{name}: …`.", name=name))
         arms = dict.fromkeys(
-            item.get("ctx", {}).get("what") or translate(_EXPECTED.get(item["type"], mark("another value")))
+            context.get("what") or translate(_EXPECTED.get(item["type"], mark("another value")), **context)
             for item in details
+            for context in [item.get("ctx", {})]
         )
         is_secret = mode == "lenient" and not isinstance(value, str)  # it may be a key that is no text
         actual = kind_name(value) if is_secret else describe_value(value)  # as the file has it, with nothing filled in

@@ -25,6 +25,7 @@ from taoloop.tools.egress.response import EgressResponse
 from taoloop.tools.egress.rules import EgressRules, Resolver, resolve_host
 from taoloop.tools.function import function_tool
 from taoloop.tools.isolated_parser import IsolatedParser, ParserKind, ParserTimeoutError, UnreadableFileError
+from taoloop.tools.json_schema import Count, Seconds, check_fields
 from taoloop.tools.texts import TEXTS
 from taoloop.tools.tool import Tool, require_name
 from taoloop.tools.toolbox import LoadProblem, LoadResult
@@ -78,17 +79,17 @@ class FetchSettings:
     """The allowed schemes."""
     ports: tuple[int, ...] = (80, 443)
     """The ports that are allowed for every host."""
-    timeout_s: float = 20.0
+    timeout_s: Seconds = 20.0
     """Time limit of one request in seconds, including redirects and the body."""
-    max_bytes: int = 5_000_000
+    max_bytes: Count = 5_000_000
     """How much of a response is read, after decompression."""
-    max_redirects: int = 5
+    max_redirects: Annotated[int, Field(ge=0, le=20)] = 5
     """How many redirects are followed."""
-    types: tuple[str, ...] = ()
+    types: tuple[Annotated[str, Field(pattern=r"^[^/]*/[^/]*$")], ...] = ()
     """The accepted media types (`text/*`, `application/json`); empty: all."""
     links: bool = True
     """Whether the text of a page contains the URLs of its links."""
-    user_agent: str = "taoloop"
+    user_agent: Annotated[str, Field(pattern=r"^[ -~]*[!-~][ -~]*$")] = "taoloop"
     """The header `User-Agent` of the requests."""
 
     def __post_init__(self) -> None:
@@ -97,31 +98,12 @@ class FetchSettings:
         Raises:
             ConfigError: a field is not valid; the error names it.
         """
+        check_fields(self, "The tool fetch")
         try:
             require_name(self.name)
-        except (ToolDefinitionError, AttributeError, TypeError) as error:
-            raise ConfigError(f"name: {repr(self.name)[:80]} cannot be the name of a tool.") from error
+        except ToolDefinitionError as error:
+            raise ConfigError(f"name: {self.name[:80]!r} cannot be the name of a tool.") from error
         _ = self.rules
-        for name in ("timeout_s", "max_bytes"):
-            value: object = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e12:
-                raise ConfigError(f"{name}: {repr(value)[:80]} is not a number above 0.")
-        if not isinstance(self.max_bytes, int):
-            raise ConfigError(f"max_bytes: {self.max_bytes!r} is not a whole number.")
-        max_redirects: object = self.max_redirects
-        if isinstance(max_redirects, bool) or not isinstance(max_redirects, int) or not 0 <= max_redirects <= 20:
-            raise ConfigError(f"max_redirects: {repr(max_redirects)[:80]} is not a number from 0 to 20.")
-        types: object = self.types
-        if not isinstance(types, tuple) or not all(isinstance(item, str) and item.count("/") == 1 for item in types):
-            raise ConfigError(f"types: {repr(types)[:80]} is not a list of media types such as text/*.")
-        user_agent: object = self.user_agent
-        if (
-            not isinstance(user_agent, str)
-            or not user_agent.isascii()
-            or not user_agent.isprintable()
-            or not user_agent.strip()
-        ):
-            raise ConfigError(f"user_agent: {repr(user_agent)[:80]} is not one line of ASCII.")
 
     @property
     def rules(self) -> EgressRules:

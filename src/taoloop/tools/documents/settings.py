@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import codecs
 import hashlib
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Annotated, Protocol, runtime_checkable
+
+from pydantic import Field, Strict
 
 from taoloop.errors import ConfigError
+from taoloop.tools.json_schema import Count, Seconds, check_fields
 from taoloop.tools.workspace.confined_dir import Parts, is_reserved
 from taoloop.tools.workspace.workspace import fits
 
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,32}")
-_COUNT_FIELDS = ("passage_chars", "max_file_bytes", "max_files", "max_pages", "max_memory_bytes")
-_SECONDS_FIELDS = ("refresh_s", "max_file_s", "max_index_s")
-_MAX_NUMBER = 10**9  # seconds; and of bytes a thousand times as many: more than any system's calls take
+Bytes = Annotated[int, Field(gt=0, le=10**12)]
+"""A number of bytes, no more than any system's calls take."""
+_Pattern = Annotated[str, Field(pattern=r"^[^*\x00]*(\*[^*\x00]*){0,10}$", min_length=1, max_length=200)]
+Patterns = Annotated[tuple[_Pattern, ...], Strict(strict=False)]
+"""Patterns of files."""
 
 
 @runtime_checkable
@@ -48,7 +51,7 @@ class DocumentFolder:
     path: str | Path
     """The folder. Symbolic links in it are not followed, and nothing outside is read."""
 
-    name: str = ""
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{0,32}$")] = ""
     """Prefix of the tool names (`NAME_search_documents`), to distinguish several folders."""
 
     about: str = ""
@@ -57,37 +60,37 @@ class DocumentFolder:
     index: str | Path | None = None
     """The SQLite file of the index; None: a file for this folder in the user's cache folder."""
 
-    include: tuple[str, ...] = ()
+    include: Patterns = ()
     """Patterns such as `*.md` or `guides/**`; a file is read if one of them matches. Empty: every file."""
 
-    exclude: tuple[str, ...] = ()
+    exclude: Patterns = ()
     """Patterns of files that are not read."""
 
     encoding: str = ""
     """The encoding of text files that are not Unicode, such as `gb18030`; empty: detected from their bytes."""
 
-    refresh_s: float = 30.0
+    refresh_s: Annotated[float, Field(ge=0, le=10**9)] = 30.0
     """A search checks for changed files first if the last check is older, in seconds; 0: only when loading."""
 
-    passage_chars: int = 1_000
+    passage_chars: Annotated[int, Field(ge=100, le=10_000)] = 1_000
     """The length of passages in characters; none is more than a fifth longer."""
 
-    max_file_bytes: int = 32_000_000
+    max_file_bytes: Bytes = 32_000_000
     """Larger files are skipped."""
 
-    max_files: int = 20_000
+    max_files: Count = 20_000
     """Files beyond this number are skipped."""
 
-    max_pages: int = 2_000
+    max_pages: Count = 2_000
     """Pages of a PDF beyond this number are skipped."""
 
-    max_file_s: float = 30.0
+    max_file_s: Seconds = 30.0
     """Time limit for parsing one PDF or HTML file, in seconds."""
 
-    max_index_s: float = 600.0
+    max_index_s: Seconds = 600.0
     """Time limit for one update of the index, in seconds; the next update continues with the rest."""
 
-    max_memory_bytes: int = 1_000_000_000
+    max_memory_bytes: Bytes = 1_000_000_000
     """Memory limit for parsing PDF and HTML files, in bytes."""
 
     embedder: Embedder | None = None
@@ -98,35 +101,15 @@ class DocumentFolder:
         for field in ("path", "index"):
             if field == "path" or self.index is not None:
                 _check_path(field, getattr(self, field))
-        if self.name and not _NAME.fullmatch(self.name):
-            raise _invalid("name", self.name, "1 to 32 ASCII letters, digits, '_' or '-'")
-        for field in ("include", "exclude"):
-            patterns = getattr(self, field)
-            if not isinstance(patterns, list | tuple) or not all(map(_is_pattern, patterns)):
-                raise _invalid(field, patterns, "a list of patterns such as *.md or guides/**")
-            object.__setattr__(self, field, tuple(patterns))
+        if self.embedder is not None and not _is_embedder(self.embedder):
+            raise _invalid("embedder", self.embedder, "an object, not a class, with a text `name` and a method `embed`")
+        check_fields(self, "DocumentFolder")
         if self.encoding:
             try:
                 codecs.lookup(self.encoding)
                 b" ".decode(self.encoding)  # some codecs do not decode to text
             except (LookupError, ValueError):
                 raise _invalid("encoding", self.encoding, "the name of an encoding, such as gb18030") from None
-        self._check_numbers()
-        if self.embedder is not None and not _is_embedder(self.embedder):
-            raise _invalid("embedder", self.embedder, "an object, not a class, with a text `name` and a method `embed`")
-
-    def _check_numbers(self) -> None:
-        for field in _COUNT_FIELDS:
-            value = getattr(self, field)
-            if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= _MAX_NUMBER * 1_000:
-                raise _invalid(field, value, "a whole number above 0")
-        for field in _SECONDS_FIELDS:
-            value = getattr(self, field)
-            is_number = isinstance(value, int | float) and not isinstance(value, bool)
-            if not is_number or not (0 < value <= _MAX_NUMBER or (field == "refresh_s" and value == 0)):
-                raise _invalid(field, value, "a number of seconds above 0")
-        if not 100 <= self.passage_chars <= 10_000:
-            raise _invalid("passage_chars", self.passage_chars, "100 to 10,000")
 
     @property
     def folder(self) -> Path:
@@ -180,9 +163,5 @@ def _check_path(field: str, value: object) -> None:
         raise _invalid(field, value, f"a path that can be resolved ({error})") from error
 
 
-def _is_pattern(pattern: object) -> bool:
-    return isinstance(pattern, str) and 0 < len(pattern) <= 200 and pattern.count("*") <= 10 and "\0" not in pattern
-
-
 def _invalid(field: str, value: object, expected: str) -> ConfigError:
-    return ConfigError(f"DocumentFolder.{field} is {str(value)[:60]!r}.", hint=f"Expected: {expected}.")
+    return ConfigError(f"DocumentFolder has {field} = {str(value)[:60]!r}.", hint=f"Expected: {expected}.")

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Literal, Self
 
-from taoloop.errors import ConfigError
+from taoloop.tools.json_schema import Count, Seconds, check_fields
 from taoloop.tools.sandbox.confinement import WORKSPACE
 
 Bound = Literal["time", "cpu", "memory", "processes", "output", "disk", "file_size"]
@@ -28,37 +28,30 @@ class SandboxLimits:
         ConfigError: a bound is not a number above 0.
     """
 
-    wall_s: float = 30.0
+    wall_s: Seconds = 30.0
     """Wall time in seconds."""
-    cpu_s: float = 30.0
+    cpu_s: Seconds = 30.0
     """Processor time in seconds."""
-    memory_bytes: int = 2 * 1024**3
+    memory_bytes: Count = 2 * 1024**3
     """Resident memory, temporary files included; also the address space of each process."""
-    processes: int = 64
+    processes: Count = 64
     """Processes and threads."""
-    output_bytes: int = 100_000
+    output_bytes: Count = 100_000
     """How much is stored of each of stdout and stderr: its beginning and its end."""
-    flow_bytes: int = 64 * 1024**2
+    flow_bytes: Count = 64 * 1024**2
     """How much may be printed; a program that prints more is ended."""
-    file_bytes: int = 64 * 1024**2
+    file_bytes: Count = 64 * 1024**2
     """The size of one file."""
-    disk_bytes: int = 256 * 1024**2
+    disk_bytes: Count = 256 * 1024**2
     """How much free space the workspace's file system may lose meanwhile; temporary files have as much again."""
-    files: int = 20_000
+    files: Count = 20_000
     """How many free file entries the workspace's file system may lose meanwhile."""
-    open_files: int = 256
+    open_files: Count = 256
     """Open files of each process."""
 
     def __post_init__(self) -> None:
         """Refuse what bounds nothing."""
-        for field in fields(self):
-            value = getattr(self, field.name)
-            whole = not field.name.endswith("_s")
-            if isinstance(value, bool) or not isinstance(value, int if whole else int | float) or not 0 < value < 2**62:
-                raise ConfigError(
-                    f"The sandbox's limit {field.name} is {value!r}.",
-                    hint=f"It must be a {'whole ' if whole else ''}number above 0.",
-                )
+        check_fields(self, "The sandbox")
 
 
 _SCRATCH = ("tmp", "dev/shm")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import sqlalchemy as sa
 
-from taoloop.core.cards.tool_card import ErrorCard, ExampleCard, Tier, ToolCard
+from taoloop.core.cards.tool_card import ErrorCard, ExampleCard, ToolCard
 from taoloop.errors import TaoError
 from taoloop.tools.from_card import tool_from_card
 from taoloop.tools.sql.engines import Server, StatementTimeout, held_by_role, make_engine, run_statement, url_of
@@ -49,7 +49,7 @@ def _query_card(server: Server, tables: Sequence[Table], text: CardTexts) -> Too
         ),
         errors=error_cards(text, *_CONNECTION, *_STATEMENT, "value_too_large", "no_rows"),
         examples=(_example(tables),) if tables else (),
-        tier=cast("Tier", database.read_tier),
+        tier=database.read_tier,
         roles={"params": "value", "limit": "minor", "offset": "minor"},
         reversible=None if database.read_tier == "read" else False,
     )
@@ -86,7 +86,7 @@ def _execute_card(server: Server, tables: Sequence[Table], text: CardTexts) -> T
         ),
         errors=error_cards(text, *_CONNECTION, *_STATEMENT, "too_many_rows", "structure_change"),
         # what the operator said, else what the database itself is held to; never the words of a statement
-        tier=cast("Tier", database.write_tier or ("write" if is_bounded else "destructive")),
+        tier=database.write_tier or ("write" if is_bounded else "destructive"),
         roles={"statement": "target", "params": "value"},
         reversible=False,
         idempotent=bool(database.calls_table),

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Annotated, Literal
 
-from taoloop.core.cards.tool_card import TIERS
+from pydantic import Field
+
+from taoloop.core.cards.tool_card import Tier
 from taoloop.errors import ConfigError
-
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,48}\Z")
-_TABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}\Z")
+from taoloop.tools.json_schema import Count, Seconds, Texts, check_fields
 
 
 @dataclass(frozen=True, kw_only=True)
 class Database:
     """One database: how to reach it, what of it is shown, and what may be done with it."""
 
-    name: str
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,48}$")]
     """The prefix of the names of its tools: `NAME.query`, `NAME.describe_table` and `NAME.execute`."""
 
     url: str = field(repr=False)
@@ -29,14 +28,14 @@ class Database:
     description: str = ""
     """What the database holds, in a line for the model."""
 
-    tables: tuple[str, ...] = ()
+    tables: Texts = ()
     """Only these tables and views, as names or patterns such as `order*`; none: all of them."""
 
-    hidden: tuple[str, ...] = ()
+    hidden: Texts = ()
     """The tables and views that are not shown. On SQLite they cannot be read; elsewhere the grants of the role decide
     what can be read."""
 
-    schemas: tuple[str, ...] = ()
+    schemas: Texts = ()
     """The schemas whose tables are shown; none: the default one."""
 
     read_only_role: bool = False
@@ -49,36 +48,36 @@ class Database:
     structure: bool = False
     """Whether `NAME.execute` may also create, alter and drop tables."""
 
-    read_tier: str = "read"
+    read_tier: Tier = "read"
     """The tier of the tools that read."""
 
-    write_tier: str = ""
+    write_tier: Literal["", "write", "destructive"] = ""
     """The tier of `NAME.execute`; empty: `write` where the database is restricted to rows (SQLite and PostgreSQL
     without `structure`), else `destructive`."""
 
-    max_rows_changed: int = 100
+    max_rows_changed: Count = 100
     """How many rows one call may change; a call that would change more is rolled back."""
 
-    calls_table: str = ""
+    calls_table: Annotated[str, Field(pattern=r"^([A-Za-z_][A-Za-z0-9_]{0,62})?$")] = ""
     """A table of this database for the keys of calls, created at the first use; with it a call that is repeated after a
     crash changes nothing a second time (SQLite and PostgreSQL)."""
 
-    timeout_s: float = 10.0
+    timeout_s: Seconds = 10.0
     """How long one statement may take, in seconds."""
 
-    max_rows: int = 500
+    max_rows: Count = 500
     """How many rows one call may return."""
 
-    page_rows: int = 50
+    page_rows: Count = 50
     """How many rows a call returns where it does not say how many."""
 
-    max_result_chars: int = 100_000
+    max_result_chars: Count = 100_000
     """How many characters all rows of a call may have."""
 
-    max_value_chars: int = 4_000
+    max_value_chars: Count = 4_000
     """How many characters one value may have."""
 
-    max_card_chars: int = 6_000
+    max_card_chars: Count = 6_000
     """How many characters the tables and columns may have that the card lists."""
 
     def __post_init__(self) -> None:
@@ -87,28 +86,17 @@ class Database:
         Raises:
             ConfigError: names the field and what it must be.
         """
-        if not _is_text(self.name) or not _NAME.match(self.name):
-            raise self._wrong("name", self.name, "1 to 48 ASCII letters, digits, underscores or hyphens")
-        if not _is_text(self.url) or "://" not in self.url:  # what stands there may be a password: not shown
-            raise ConfigError(
-                f"The database {self.name!r} has a url that is none.", hint="Write one such as sqlite:///shop.db."
-            )
-        for name in ("tables", "hidden", "schemas"):
-            object.__setattr__(self, name, self._names(name, getattr(self, name)))
-        for name in ("max_rows_changed", "max_rows", "page_rows", "max_result_chars", "max_value_chars"):
-            self._above_zero(name, whole=True)
-        self._above_zero("max_card_chars", whole=True)
-        self._above_zero("timeout_s", whole=False)
+        owner = f"The database {str(self.name)[:60]!r}"
+        check_fields(self, owner)
+        if "://" not in self.url:  # what it is may be a password: not shown
+            raise ConfigError(f"{owner} has a url that is none.", hint="Write one such as sqlite:///shop.db.")
+        wrong = ""
         if self.page_rows > self.max_rows:
-            raise self._wrong("page_rows", self.page_rows, f"at most max_rows, {self.max_rows}")
-        for name, tiers in (("read_tier", TIERS), ("write_tier", ("", "write", "destructive"))):
-            if getattr(self, name) not in tiers:
-                raise self._wrong(name, getattr(self, name), f"one of {', '.join(filter(None, tiers))}")
-        if self.calls_table and not _TABLE.match(self.calls_table):
-            raise self._wrong("calls_table", self.calls_table, "a plain name of a table")
-        if (self.structure or self.calls_table) and not self.write:
-            name = "structure" if self.structure else "calls_table"
-            raise self._wrong(name, getattr(self, name), "left away without write: true")
+            wrong, expected = "page_rows", f"at most max_rows, {self.max_rows}"
+        elif not self.write and (self.structure or self.calls_table):
+            wrong, expected = "structure" if self.structure else "calls_table", "left away without write: true"
+        if wrong:
+            raise ConfigError(f"{owner} has {wrong} = {getattr(self, wrong)!r}.", hint=f"It must be {expected}.")
 
     @property
     def is_partial(self) -> bool:
@@ -121,28 +109,6 @@ class Database:
         if _matches(names, self.hidden) or (self.calls_table and self.calls_table.lower() in names):
             return False
         return not self.tables or _matches(names, self.tables)
-
-    def _names(self, name: str, names: Any) -> tuple[str, ...]:
-        if isinstance(names, str) or not isinstance(names, list | tuple):
-            raise self._wrong(name, names, "a list of names")
-        if bad := [entry for entry in names if not isinstance(entry, str) or not entry]:
-            raise self._wrong(name, bad[0], "a list of names")
-        return tuple(names)
-
-    def _above_zero(self, name: str, *, whole: bool) -> None:
-        value = getattr(self, name)
-        if isinstance(value, bool) or not isinstance(value, int if whole else int | float) or not value > 0:
-            raise self._wrong(name, value, f"a {'whole ' if whole else ''}number above 0")
-
-    def _wrong(self, name: str, value: object, expected: str) -> ConfigError:
-        return ConfigError(
-            f"The database {str(self.name)[:60]!r} has {name} = {repr(value)[:60]}.", hint=f"It must be {expected}."
-        )
-
-
-def _is_text(value: object) -> bool:
-    """The types of the fields are promises: what fills them may be anything of a YAML file."""
-    return isinstance(value, str)
 
 
 def _matches(names: Iterable[str], patterns: Iterable[str]) -> bool:
