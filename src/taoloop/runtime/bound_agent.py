@@ -479,7 +479,7 @@ def _build_toolbox(settings: AgentSettings, *, handles: bool) -> Toolbox:
         tools.append(offered_tool(entry, builtin))
     toolbox = Toolbox(tools)
     if any(not tool.card.listed or tool.whole_schema is not None for tool in toolbox):
-        from taoloop.tools.toolbox import tool_search_tools  # noqa: PLC0415  # only for many or large tools
+        from taoloop.tools.discovery import tool_search_tools  # noqa: PLC0415  # only for many or large tools
 
         toolbox = Toolbox([*toolbox, *tool_search_tools(tuple(toolbox))])
     if handles:
