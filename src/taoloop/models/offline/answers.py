@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 from taoloop.core.events import Observed
@@ -130,7 +131,7 @@ class Speech:
         parts = [self._describe(results[0]) if len(results) == 1 else several]
         parts += [self.say("basis", calls=_list_calls(facts)) if len(facts) > 1 else f"({facts[0].call})"]
         parts += [self.say("cut", tool=fact.tool) for fact in facts if fact.observed.artifact is not None]
-        return "".join(part if part.endswith("。") else f"{part} " for part in parts).rstrip()
+        return join_sentences(*parts)
 
     def compose_known(self, facts: Sequence[ObservedResult]) -> str:
         """What the calls gave so far."""
@@ -139,6 +140,12 @@ class Speech:
     def _describe(self, result: ObservedResult) -> str:
         number = _find_plain_number(result)
         return result.preview if number is None else self.say("result", value=number)
+
+
+def join_sentences(*sentences: str) -> str:
+    """Sentences as one text. No space follows a full-width full stop."""
+    first, *others = filter(None, sentences)
+    return reduce(lambda text, other: f"{text}{'' if text.endswith('。') else ' '}{other}", others, first)
 
 
 def format_call(tool: str, args: Mapping[str, Any]) -> str:

@@ -14,6 +14,7 @@ from itertools import product
 from math import prod
 from typing import Any
 
+from taoloop.core.cards.coercion import resolve_reference
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.models.offline.task_values import VALUES, Token, extract_concepts, find_zone, read_table
 
@@ -154,18 +155,12 @@ def _resolve(schema: Any, root: Mapping[str, Any], depth: int = 0) -> Mapping[st
     """A schema behind its references; of several alternatives the first that is not null."""
     if not isinstance(schema, Mapping) or depth > _DEEPEST:
         return {}
-    reference = schema.get("$ref")
-    if isinstance(reference, str) and reference.startswith("#/"):
-        target: Any = root
-        for part in reference[2:].split("/"):
-            target = target.get(part) if isinstance(target, Mapping) else None
-        return _resolve(target, root, depth + 1)
-    for word in ("anyOf", "oneOf", "allOf"):
-        options = schema.get(word)
-        for option in options if isinstance(options, list | tuple) else ():
-            if isinstance(option, Mapping) and option.get("type") != "null":
-                return _resolve(option, root, depth + 1)
-    return schema
+    if isinstance(reference := schema.get("$ref"), str):
+        return _resolve(resolve_reference(reference, root), root, depth + 1)
+    lists = (schema.get(word) for word in ("anyOf", "oneOf", "allOf"))
+    options = [option for options in lists if isinstance(options, list | tuple) for option in options]
+    chosen = next((option for option in options if isinstance(option, Mapping) and option.get("type") != "null"), None)
+    return schema if chosen is None else _resolve(chosen, root, depth + 1)
 
 
 def _find_options(token: Token, question: Sequence[Token], parameters: Sequence[ToolParameter]) -> Iterator[Option]:

@@ -22,7 +22,7 @@ from taoloop.core.views.steps import CallView
 from taoloop.dialects import get_dialect
 from taoloop.errors import ModelError, ModelRequestRefused
 from taoloop.models.offline import arithmetic
-from taoloop.models.offline.answers import ObservedResult, Speech, format_call
+from taoloop.models.offline.answers import ObservedResult, Speech, format_call, join_sentences
 from taoloop.models.offline.arguments import EARLIER
 from taoloop.models.offline.arithmetic import ArithmeticOperation, Earlier, Node, Number, Question
 from taoloop.models.offline.task_values import MOST_CHARS, Token, is_chinese, tokenize
@@ -98,7 +98,7 @@ def decision_for(request: ModelRequest) -> Decision:
         run = _PlanRun(request.trace, profiles, speech)
         decision = run.next_decision(steps, closing=closing)
     except _Refusal as refusal:
-        message = f"{refusal} {speech.say('demo') if run is None else speech.compose_known(run.facts)}".strip()
+        message = join_sentences(str(refusal), speech.say("demo") if run is None else speech.compose_known(run.facts))
         if not closing:
             raise ModelRequestRefused(message, hint=speech.say("hint") if run is None else "") from None
         decision = Answer(text=message)
