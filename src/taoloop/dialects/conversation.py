@@ -31,19 +31,18 @@ from taoloop.core.events import (
 )
 from taoloop.core.message import SIDE_PURPOSES, Message
 from taoloop.core.preview import preview
-from taoloop.core.text import estimate_tokens, message_tokens
+from taoloop.core.text import message_tokens
 from taoloop.core.texts import limit_text
 from taoloop.dialects import get_dialect
 from taoloop.dialects.base import Dialect
-from taoloop.dialects.parsing.strict_json import compact_json
 from taoloop.dialects.prompt import (
     OpaqueObservations,
     defuse_markers,
-    describe,
     output_format_prompt,
     output_schema_prompt,
     system_prompt,
     task_prompt,
+    tool_tokens,
 )
 from taoloop.dialects.text_dialect import EMPTY_REPLY
 from taoloop.dialects.texts import TEXTS
@@ -187,11 +186,7 @@ class Conversation:
         """The tools that the provider gets through its API."""
         if self._tool_tokens_estimate is None:
             cards = listed_cards(self._agent.tools) if self._tools and self._dialect.native else ()
-            language = self._agent.language
-            self._tool_tokens_estimate = sum(
-                estimate_tokens(describe(card, language)) + estimate_tokens(compact_json(card.input_schema))
-                for card in cards
-            )
+            self._tool_tokens_estimate = tool_tokens(cards, self._agent.language)
         return self._tool_tokens_estimate
 
     def _compact(self, fact: Compacted, end: int) -> None:

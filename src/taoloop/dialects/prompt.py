@@ -18,7 +18,7 @@ from taoloop.core.cards.tool_card import ErrorCard, ExampleCard, ToolCard
 from taoloop.core.events import ActionRequested, ApprovalRefused, Fault, Observed
 from taoloop.core.handles import render_opaque
 from taoloop.core.prompts import PromptSet
-from taoloop.core.text import lazy_pattern
+from taoloop.core.text import estimate_tokens, lazy_pattern
 from taoloop.core.views.transcript import outcome_word
 from taoloop.dialects.base import Dialect
 from taoloop.dialects.parsing.patterns import LABEL
@@ -31,6 +31,12 @@ def tool_block(cards: Sequence[ToolCard], prompts: PromptSet) -> str:
     if not cards:
         return prompts.fill("no_tools")
     return "\n\n".join(_card(card, prompts) for card in cards)
+
+
+def tool_tokens(cards: Sequence[ToolCard], language: str) -> int:
+    """How many tokens cards need that the provider gets through its API, by estimate."""
+    texts = (text for card in cards for text in (describe(card, language), compact_json(card.input_schema)))
+    return sum(map(estimate_tokens, texts))
 
 
 def describe(card: ToolCard, language: str = "en") -> str:
@@ -159,7 +165,7 @@ def defuse_markers(text: str, nonce: str = "") -> str:
     if not text.isascii() or not text.isprintable():
         if "\r" in text:
             text = text.replace("\r\n", "\n").replace("\r", "\n")
-        text = _INVISIBLE.sub(_name_invisible, text)
+        text = _INVISIBLE.sub(lambda match: "".join(f"‹U+{ord(char):04X}›" for char in match.group()), text)
     if nonce and nonce.lower() in text.lower():
         text = re.sub(re.escape(nonce), "‹nonce›", text, flags=re.IGNORECASE)
     if "<" in text or "[" in text or "|>" in text or "｜" in text:
@@ -170,10 +176,6 @@ def defuse_markers(text: str, nonce: str = "") -> str:
 def quote_labels(text: str) -> str:
     """`text` with `| ` before every line that begins with a label word."""
     return LABEL.sub(lambda match: f"| {match.group()}", text) if _MARKS.search(text) else text
-
-
-def _name_invisible(match: re.Match[str]) -> str:
-    return "".join(f"‹U+{ord(char):04X}›" for char in match.group())
 
 
 def _one_line(name: str, nonce: str) -> str:

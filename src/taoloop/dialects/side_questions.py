@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from datetime import date
 from typing import Any, Literal
 
 from taoloop.core.cards.coercion import coerce_args
@@ -26,9 +25,11 @@ from taoloop.dialects.parsing.strict_json import NotJsonError
 from taoloop.dialects.prompt import defuse_markers, tool_block
 from taoloop.dialects.texts import TEXTS, ReplyParseError
 from taoloop.policy.provenance import GUARD
+from taoloop.policy.value_match import date_of
 
 AnswerKind = Literal["text", "number", "date", "email", "yes_no"]
 
+_YES_NO = {"yes": True, "true": True, "是": True, "no": False, "false": False, "否": False}
 _EMAIL = lazy_pattern(r"[\w.!#$%&'*+/=?^`{|}~-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}")
 
 
@@ -36,11 +37,12 @@ def question_prompt(
     prompts: PromptSet, nonce: str, question: str, kind: AnswerKind | Sequence[str], contents: Mapping[str, str]
 ) -> tuple[Message, ...]:
     """The whole prompt: the rules of reading, and the question with the contents in the frame for untrusted data."""
+    name = f"expected_{kind}" if isinstance(kind, str) else "expected_choice"
     parts = [f"[{handle}]\n{defuse_markers(text, nonce)}" for handle, text in contents.items()]
     filled = prompts.fill(
         "handles_question",
         question=question,
-        answer=_describe_answer(prompts.language, kind),
+        answer=TEXTS.text(prompts.language, name, choices=" | ".join(kind)),
         nonce=nonce,
         content="\n\n".join(parts),
     )
@@ -49,81 +51,56 @@ def question_prompt(
 
 def answer_schema(kind: AnswerKind | Sequence[str]) -> dict[str, Any]:
     """What the text of the reply must fit, for providers with structured output."""
-    kinds: dict[str, Any] = {"number": {"type": ["number", "null"]}, "yes_no": {"type": ["boolean", "null"]}}
-    value = kinds.get(kind, {"type": ["string", "null"]}) if isinstance(kind, str) else _choice_schema(kind)
+    json_type = {"number": "number", "yes_no": "boolean"}.get(kind, "string") if isinstance(kind, str) else "string"
+    value: dict[str, Any] = {"type": [json_type, "null"]}
+    if not isinstance(kind, str):
+        value["enum"] = [*kind, None]
     return {"type": "object", "properties": {"answer": value}, "required": ["answer"], "additionalProperties": False}
 
 
 def parse_reader_answer(text: str, kind: AnswerKind | Sequence[str]) -> Any:
     """The answer in a reply if it is of the kind that was asked for; else None."""
-    try:
-        text = strip_thinking(text).strip()
-        answer = parse_value(text, text.index("{")).value
-    except (ReplyParseError, NotJsonError, ValueError):
-        answer = None
+    answer = _parse_object(text)
     value = answer["answer"] if isinstance(answer, dict) and "answer" in answer else None if answer else text
-    if not isinstance(kind, str):
-        return _match_choice(value, kind)
-    return _READERS[kind](value)
+    value = value.strip() if isinstance(value, str) else value
+    if kind == "number":
+        return _parse_number(value)
+    if kind == "yes_no" and isinstance(value, bool):
+        return value
+    if not isinstance(value, str):
+        return None
+    match kind:
+        case "text":
+            return value or None
+        case "yes_no":
+            return _YES_NO.get(value.rstrip(".。").casefold())
+        case "email":
+            return value if _EMAIL.fullmatch(value) else None
+        case "date":
+            day = date_of(value)
+            return None if day is None else day.isoformat()
+        case choices:
+            return next((choice for choice in choices if choice.strip().casefold() == value.casefold()), None)
 
 
-def _choice_schema(choices: Sequence[str]) -> dict[str, Any]:
-    return {"type": ["string", "null"], "enum": [*choices, None]}
-
-
-def _describe_answer(language: str, kind: AnswerKind | Sequence[str]) -> str:
-    if isinstance(kind, str):
-        return TEXTS.text(language, f"expected_{kind}")
-    return TEXTS.text(language, "expected_choice", choices=" | ".join(kind))
-
-
-def _match_choice(value: Any, choices: Sequence[str]) -> str | None:
-    answer = value.strip().casefold() if isinstance(value, str) else None
-    return next((choice for choice in choices if choice.strip().casefold() == answer), None)
-
-
-def _parse_text(value: Any) -> str | None:
-    return value.strip() or None if isinstance(value, str) else None
+def _parse_object(text: str) -> Any:
+    """The object in a reply, behind its thinking; None where there is none."""
+    try:
+        text = strip_thinking(text)
+        return parse_value(text, text.index("{")).value
+    except (ReplyParseError, NotJsonError, ValueError):
+        return None
 
 
 def _parse_number(value: Any) -> int | float | None:
     if isinstance(value, str):
         try:
-            value = float(value.replace(",", "").strip())
+            value = float(value.replace(",", ""))
         except ValueError:
             return None
         value = int(value) if math.isfinite(value) and value.is_integer() else value
     whole = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     return value if whole else None
-
-
-def _parse_date(value: Any) -> str | None:
-    try:
-        return date.fromisoformat(value.strip()).isoformat() if isinstance(value, str) else None
-    except ValueError:
-        return None
-
-
-def _parse_email(value: Any) -> str | None:
-    address = value.strip() if isinstance(value, str) else ""
-    return address if _EMAIL.fullmatch(address) else None
-
-
-def _parse_yes_no(value: Any) -> bool | None:
-    if isinstance(value, str):
-        return {"yes": True, "true": True, "是": True, "no": False, "false": False, "否": False}.get(
-            value.strip().rstrip(".。").casefold()
-        )
-    return value if isinstance(value, bool) else None
-
-
-_READERS = {
-    "text": _parse_text,
-    "number": _parse_number,
-    "date": _parse_date,
-    "email": _parse_email,
-    "yes_no": _parse_yes_no,
-}
 
 
 _MOST_CALLS = 50
@@ -145,11 +122,7 @@ def intent_prompt(trace: Trace) -> tuple[Message, ...]:
 
 def parse_intent(text: str, cards: Sequence[ToolCard]) -> Pinned | None:
     """The tools and calls that a reply names, as far as there are such tools; None for a reply that says nothing."""
-    try:
-        text = strip_thinking(text)
-        value = parse_value(text, text.index("{")).value
-    except (ReplyParseError, NotJsonError, ValueError):
-        return None
+    value = _parse_object(text)
     if not isinstance(value, dict) or not isinstance(value.get("tools"), list):
         return None
     known = {card.name: card for card in cards}

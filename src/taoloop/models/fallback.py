@@ -104,14 +104,10 @@ class Fallback:
 def _combine_errors(failures: list[tuple[str, ModelError]]) -> ModelError:
     if len(failures) == 1:
         return failures[0][1]
-    summary = " ".join(_describe_failure(spec, error) for spec, error in failures)
-    message = f"None of {len(failures)} models answered. {summary}"
+    reasons = (error.message if spec in error.message else f"{spec}: {error.message}" for spec, error in failures)
+    message = f"None of {len(failures)} models answered. {' '.join(reasons)}"
     last = failures[-1][1]
     if all(type(error) is type(last) for _, error in failures):
         return with_message(last, message)
     retryable = any(error.retryable for _, error in failures)
     return ModelUnavailable(message, hint=last.hint, retryable=retryable)
-
-
-def _describe_failure(spec: str, error: ModelError) -> str:
-    return error.message if spec in error.message else f"{spec}: {error.message}"

@@ -60,7 +60,8 @@ def build_model(
     """
     owned: list[Model] = []
     chain: list[Model] = []
-    for entry in (*_entries(model), *_fallback_models(fallback)):
+    entries = split_specs(model) if isinstance(model, str) else (model,)
+    for entry in (*entries, *_fallback_models(fallback)):
         link = _base_model(entry, env)
         if link is not entry:
             owned.append(link)
@@ -78,13 +79,6 @@ def join_specs(*specs: str) -> str:
 def split_specs(spec: str) -> tuple[str, ...]:
     """The specs in a spec that may name several models."""
     return tuple(part.strip() for part in spec.split(SPEC_SEPARATOR) if part.strip()) or (spec,)
-
-
-def _entries(model: ModelSource) -> Iterator[ModelSource]:
-    if isinstance(model, str):
-        yield from split_specs(model)
-    else:
-        yield model
 
 
 def _fallback_models(fallback: FallbackModels) -> Iterator[str | Model]:

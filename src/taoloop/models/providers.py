@@ -87,12 +87,7 @@ def _local_server(name: str, port: int) -> Provider:
 PROVIDERS: dict[str, Provider] = {
     provider.name: provider
     for provider in (
-        Provider(
-            name="openai",
-            base_url="https://api.openai.com/v1",
-            default_model="gpt-4o-mini",
-            structured="always",
-        ),
+        Provider(name="openai", base_url="https://api.openai.com/v1", default_model="gpt-4o-mini", structured="always"),
         Provider(
             name="anthropic",
             base_url="https://api.anthropic.com",

@@ -15,16 +15,9 @@ from typing import Self
 from taoloop.core.cards.tool_search import listed_cards
 from taoloop.core.effects import ModelRequest
 from taoloop.core.message import ModelReply
-from taoloop.core.text import estimate_tokens, message_tokens
-from taoloop.dialects.parsing.strict_json import compact_json
-from taoloop.dialects.prompt import describe
-from taoloop.errors import (
-    ModelAuthError,
-    ModelContentRefused,
-    ModelNotFound,
-    ModelRateLimited,
-    ModelRequestRefused,
-)
+from taoloop.core.text import message_tokens
+from taoloop.dialects.prompt import tool_tokens
+from taoloop.errors import ModelAuthError, ModelContentRefused, ModelNotFound, ModelRateLimited, ModelRequestRefused
 from taoloop.models.base import Model, WrappedModel
 from taoloop.models.settings import REAL_PACE, Pace, Rate
 
@@ -178,8 +171,7 @@ class RateWindow:
         requests, tokens, time = self._requests.copy(), self._tokens.copy(), now
         for reservation in self._waiting:
             time = max(
-                requests.free_at(self._request_limit, time),
-                tokens.free_at(self._token_limit, time, reservation.tokens),
+                requests.free_at(self._request_limit, time), tokens.free_at(self._token_limit, time, reservation.tokens)
             )
             requests.add(1, time)
             tokens.add(reservation.tokens, time)
@@ -266,10 +258,7 @@ def estimated_tokens(request: ModelRequest) -> int:
     """What a request may need, estimated: the prompt, the tools beside it, and the output that may come."""
     prompt = sum(message_tokens(message) for message in request.messages)
     if request.native:
-        prompt += sum(
-            estimate_tokens(describe(card, request.trace.agent.language) + compact_json(card.input_schema))
-            for card in listed_cards(request.tools)
-        )
+        prompt += tool_tokens(listed_cards(request.tools), request.trace.agent.language)
     return prompt + (request.max_output_tokens or EXPECTED_OUTPUT_TOKENS)
 
 

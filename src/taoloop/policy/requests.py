@@ -184,7 +184,7 @@ class _RequestReader:
                     break
                 after_preposition = True
             elif raw_word in _PRONOUNS and not after_preposition and self._is_lone_pronoun(index):
-                direct |= self._antecedent_kinds(sentence, verb_index)
+                direct |= self._kinds(sentence, verb_index) or self._kinds(0, verb_index)  # what it may refer to
             words.add(word)
             if kinds := KIND_OF.get(word):
                 if after_preposition:
@@ -204,10 +204,6 @@ class _RequestReader:
         raw_word = self.tokens[index]
         following = self.tokens[index + 1] if index + 1 < len(self.tokens) else "."
         return raw_word in ("it", "them") or following in _SENTENCE_ENDS | _PREPOSITIONS | {"and", ","}
-
-    def _antecedent_kinds(self, sentence: int, verb_index: int) -> set[str]:
-        """The kinds of things that a pronoun may refer to."""
-        return self._kinds(sentence, verb_index) or self._kinds(0, verb_index)
 
     def _kinds(self, start: int, end: int) -> set[str]:
         start = max(start, end - 4 * _REACH_WORDS)

@@ -296,11 +296,11 @@ def _path_fits(pattern: str, paths: list[str], *, strict: bool) -> bool:
         return bool(paths) and all(
             fnmatchcase(path, pattern) and not _climbs_up(path) and not has_invisible(path) for path in paths
         )
-    return any(_climbs_up(path) or fnmatchcase(path, pattern) or _fits_loosely(pattern, path) for path in paths)
-
-
-def _fits_loosely(pattern: str, path: str) -> bool:
-    return fnmatchcase(_normalise_path(_forms(path)[1]), _normalise_path(pattern))
+    plain = _normalise_path(pattern)
+    return any(
+        _climbs_up(path) or fnmatchcase(path, pattern) or fnmatchcase(_normalise_path(_forms(path)[1]), plain)
+        for path in paths
+    )
 
 
 def _climbs_up(path: str) -> bool:

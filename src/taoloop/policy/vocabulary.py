@@ -100,10 +100,7 @@ PHRASE_VERBS = (
 """Verbs of several words, and the single word that replaces them."""
 
 _KINDS = {
-    "message": (
-        "email mail message letter dm sms text reply inbox",
-        "邮件|信件|消息|短信|私信|微信|邮箱|一封信|留言",
-    ),
+    "message": ("email mail message letter dm sms text reply inbox", "邮件|信件|消息|短信|私信|微信|邮箱|一封信|留言"),
     "money": (
         "money payment transaction transfer bill invoice rent amount refund salary fee euro eur dollar cash debt",
         "钱|款|元|金额|账单|房租|租金|费|工资|红包|转账|交易|发票|押金|欠款|税",

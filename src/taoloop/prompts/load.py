@@ -69,7 +69,10 @@ def load_prompts(language: str, own: Path | Mapping[str, str] | None = None) -> 
     packaged = _load_packaged(language)
     if own is None:
         return packaged
-    texts = _check_texts(own) if isinstance(own, Mapping) else _read_folder(own, language)
+    if isinstance(own, Mapping):
+        texts = {name: _check_text(name, text.encode(), f"the prompt text {name!r}") for name, text in own.items()}
+    else:
+        texts = _read_folder(own, language)
     return PromptSet(language=language, texts={**packaged.texts, **texts})
 
 
@@ -113,10 +116,6 @@ def _load_packaged(language: str) -> PromptSet:
     return PromptSet(language=language, texts=texts)
 
 
-def _check_texts(texts: Mapping[str, str]) -> dict[str, str]:
-    return {name: _check_text(name, text.encode(), f"the prompt text {name!r}") for name, text in texts.items()}
-
-
 def _read_folder(folder: Path, language: str) -> dict[str, str]:
     try:
         root = folder / language if (folder / language).is_dir() else folder
@@ -137,8 +136,7 @@ def _read_bytes(path: Path) -> bytes:
             content = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise PromptError(
-            f"The prompt file {path} cannot be read: {error.strerror or error}.",
-            hint="Check its permissions.",
+            f"The prompt file {path} cannot be read: {error.strerror or error}.", hint="Check its permissions."
         ) from error
     if len(content) > MAX_FILE_BYTES:
         raise PromptError(f"The prompt file {path} is larger than {MAX_FILE_BYTES} bytes.", hint="Shorten it.")

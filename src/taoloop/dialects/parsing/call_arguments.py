@@ -88,16 +88,13 @@ def _decode_if_json(text: str, types: frozenset[str]) -> Any:
 
 
 def _unknown_tool_name(name: str) -> str:
-    plain = name if _is_plain_name(name) else bare_name(name) or name.strip()
+    is_identifier = name.replace(".", "").replace("-", "").isidentifier()
+    plain = name if is_identifier else bare_name(name) or name.strip()
     if is_placeholder_name(plain):
         raise ReplyParseError("bad_action", "no_tool_named", name, action=excerpt(name))
     if len(plain) > MAX_NAME_CHARS or "\n" in plain or is_placeholder(plain):
         raise ReplyParseError("bad_action", "no_tool_name", name, name=excerpt(name))
     return plain
-
-
-def _is_plain_name(name: str) -> bool:
-    return name.replace(".", "").replace("-", "").isidentifier()
 
 
 def _unwrap_arguments(value: Any, card: ToolCard | None, tool: str, cards: Sequence[ToolCard], depth: int = 0) -> Any:

@@ -258,16 +258,7 @@ def _check_trailing_text(state: ParseState, text: str) -> None:
         or SECOND_THOUGHT.search(text)
         or (bare != "," and bare.startswith((",", "，", '"', "+", "|", "&&")))
         or INLINE_LABEL.search(text)
-        or _holds_call(text, state.cards)
+        or any(resolve_tool_name(call[1], state.cards) is not None for call in CALL.finditer(text))
     ):
-        raise ReplyParseError(
-            "stray_text",
-            "text_after_decision",
-            text,
-            text=excerpt(text.split("\n", 1)[0]),
-            usable=state.describe_readable(),
-        )
-
-
-def _holds_call(text: str, cards: Sequence[ToolCard]) -> bool:
-    return any(resolve_tool_name(call.group(1), cards) is not None for call in CALL.finditer(text))
+        line, usable = excerpt(text.split("\n", 1)[0]), state.describe_readable()
+        raise ReplyParseError("stray_text", "text_after_decision", text, text=line, usable=usable)

@@ -128,11 +128,7 @@ def read_error(value: Any, status: int) -> ProviderError:
         status = next((_STATUS[word] for word in (kind, code) if word in _STATUS), 500)
     message = error.get("message") or error.get("detail") or error.get("msg") or error.get("error")
     return ProviderError(
-        status=status,
-        message=str(message or ""),
-        code=code,
-        kind=kind,
-        param=str(error.get("param") or ""),
+        status=status, message=str(message or ""), code=code, kind=kind, param=str(error.get("param") or "")
     )
 
 
@@ -224,8 +220,7 @@ _PATTERNS = {
     for name in (*_DROPPABLE, *_SCHEMAS)
 }
 _UNSUPPORTED = re.compile(
-    r"unsupported|not[ _]support|not allowed|not permitted|unknown|unrecogni[sz]ed|unexpected|deprecated",
-    re.IGNORECASE,
+    r"unsupported|not[ _]support|not allowed|not permitted|unknown|unrecogni[sz]ed|unexpected|deprecated", re.IGNORECASE
 )
 _NOT_BOTH = re.compile(r"temperature.{1,20}top_p.{1,30}cannot both", re.IGNORECASE)
 _STREAMS_ONLY = re.compile(  # Qwen's thinking models: "This model only support stream mode, please enable the stream …"

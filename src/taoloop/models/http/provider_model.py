@@ -87,10 +87,7 @@ class ProviderModel(ABC):
             reader = self._reader(names, request.on_delta) if streamed else None
             try:
                 answer = await self._transport.post(
-                    _encode(body),
-                    timeout_s=request.timeout_s,
-                    headers=self._headers(body),
-                    reader=reader,
+                    _encode(body), timeout_s=request.timeout_s, headers=self._headers(body), reader=reader
                 )
             except ModelUnavailable:
                 if reader is None or not reader.whole:
