@@ -10,9 +10,8 @@ from pathlib import Path
 
 import click
 
-from taoloop.cli.app import cli
+from taoloop.cli.app import cli, translate_click
 from taoloop.cli.exit_codes import OF_STATUS, TABLE
-from taoloop.cli.help_format import translate_click
 from taoloop.cli.translation import LANGUAGE_VARIABLE, translate
 
 WIDTH = 100

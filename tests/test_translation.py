@@ -13,8 +13,7 @@ import click
 import pytest
 
 import taoloop
-from taoloop.cli.app import Commands, cli
-from taoloop.cli.help_format import help_texts
+from taoloop.cli.app import Commands, cli, help_texts
 from taoloop.core.text import TextCatalog, chinese_texts
 from taoloop.errors import UnknownName
 from taoloop.translation import Translator, unknown_name_texts
@@ -83,6 +82,8 @@ def examples() -> Iterator[str]:
 def texts_of(package: str) -> frozenset[str]:
     """Every text of a package that must have a translation."""
     texts = set(arguments_of(FOLDER / package, MARKERS.get(package, {"translate", "mark"})))
+    for position in (1, 2):  # after the place in a file: what is wrong, and what to do
+        texts |= set(arguments_of(FOLDER / package, {"problem"}, position))
     if package == "cli":
         texts |= set(texts_of_help())
     if package == "config":  # what a file should be is said by whoever reads it

@@ -114,7 +114,7 @@ def test_the_whole_of_a_long_output_is_printed(shell: Shell) -> None:
     [
         ("lines", '{"n": "x"}', "valid integer"),
         ("lines", "{", "--args is not JSON: it stops in the middle"),
-        ("lines", "[1]", "--args is not a JSON object"),
+        ("lines", "[1]", "--args is '[1]'. Give a JSON object"),
         ("liens", "{}", "Did you mean 'lines'?"),
     ],
 )

@@ -203,7 +203,7 @@ def test_a_run_that_is_under_way_is_not_undone_unless_it_is_taken_over(tao: Shel
     try:
         run_id = until(running, "observed")[0]["run_id"]
         refused = tao("undo", run_id, "--yes", "--tools", "shop:cancel", code=14)
-        assert f"the process {running.pid} is at work on it" in refused.err
+        assert f"the process {running.pid} is working on it" in refused.err
         assert "--take-over" in refused.err
         assert "cancel id-a" not in log(tao)
         (tao.folder / "hang").unlink()

@@ -15,8 +15,7 @@ from tests.sizes import examples
 
 from taoloop.config.agent_file import load_agent
 from taoloop.config.document import is_config_file
-from taoloop.config.env_references import EnvValues
-from taoloop.config.settings_reader import fields_of
+from taoloop.config.settings_reader import EnvValues, fields_of
 from taoloop.config.tool_entries import SOURCE_KINDS
 from taoloop.config.tool_file import LoadedFile, load_tools, read_tools, tools_named
 from taoloop.core.cards.tool_card import ToolCard

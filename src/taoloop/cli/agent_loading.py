@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -108,12 +108,14 @@ def agent_from_options(chosen: AgentOptions, env: Mapping[str, str]) -> Agent:
 
 def agent_from_options_unloaded(chosen: AgentOptions, env: Mapping[str, str]) -> Agent:
     """The same, and none of the sources of its tools is loaded yet."""
-    if chosen.agent is not None:
-        base = load_agent(chosen.agent, env=env)
-    else:
-        with_files = WORKSPACE_TOOLS if chosen.workspace is not None else ()
-        base = Agent(tools=DEFAULT_TOOLS + with_files + (MEMORY_TOOLS if chosen.memory is not None else ()))
-    return _with_options(base, chosen, env)
+    plain = Agent(tools=default_tools(chosen))
+    return _with_options(plain if chosen.agent is None else load_agent(chosen.agent, env=env), chosen, env)
+
+
+def default_tools(chosen: AgentOptions) -> tuple[str, ...]:
+    """The tools of an agent for which none are named."""
+    with_files = WORKSPACE_TOOLS if chosen.workspace is not None else ()
+    return DEFAULT_TOOLS + with_files + (MEMORY_TOOLS if chosen.memory is not None else ())
 
 
 def agent_of_run(spec: AgentSpec, chosen: AgentOptions, env: Mapping[str, str]) -> Agent:
@@ -237,7 +239,7 @@ def _with_options(agent: Agent, chosen: AgentOptions, env: Mapping[str, str]) ->
     if chosen.prompts is not None:
         changes["prompts"] = _folder("--prompts", chosen.prompts)
     if chosen.policy is not None or chosen.profile is not None:
-        changes["policy"] = _policy(agent, chosen)
+        changes["policy"] = policy_of(agent, chosen)
     if chosen.tools is not None:
         changes["tools"] = named_tools(chosen.tools, env)
     if chosen.limits:
@@ -247,7 +249,7 @@ def _with_options(agent: Agent, chosen: AgentOptions, env: Mapping[str, str]) ->
     return with_inner_agents(changed, lambda inner: _inner(inner, env))
 
 
-def _policy(agent: Agent, chosen: AgentOptions) -> Policy:
+def policy_of(agent: Agent, chosen: AgentOptions) -> Policy:
     """The policy of `--policy`, else the agent's, under the profile of `--profile`."""
     if chosen.policy is not None:
         policy = load_policy(_path("--policy", chosen.policy))
@@ -302,12 +304,10 @@ def _knowing_secrets(agent: Agent) -> Agent:
     used = {name: value for source in sources_in(agent.tools) for name, value in source.secrets.items()}
     if not used:
         return agent
-    own = agent.secrets if isinstance(agent.secrets, Mapping) else dict(_numbered(agent.secrets))
+    own = agent.secrets
+    if not isinstance(own, Mapping):
+        own = {f"secret_{number}": value for number, value in enumerate(own, 1)}
     return replace(agent, secrets={**own, **used})
-
-
-def _numbered(secrets: Sequence[str]) -> Iterator[tuple[str, str]]:
-    return ((f"secret_{number}", value) for number, value in enumerate(secrets, 1))
 
 
 def _path(option: str, value: str) -> Path:

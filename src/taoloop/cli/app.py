@@ -1,24 +1,134 @@
-"""The group of commands, and how their errors reach a person. Commands are loaded when they are called."""
+"""The group of commands, its help pages, and how errors reach a person. Commands are loaded when they are called.
+
+Help pages are in the language of the command line, with columns that wide characters do not break.
+"""
 
 from __future__ import annotations
 
 import errno
 import importlib
 import os
+import re
 import sys
 import traceback
+import unicodedata
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from difflib import get_close_matches
+from gettext import gettext, ngettext
+from inspect import cleandoc
 from typing import Any
 
 import click
 
 import taoloop
-from taoloop.cli.help_format import HelpFormatter, translate_click
+from taoloop.cli import exit_codes as exits
 from taoloop.cli.translation import interface_language, join_sentences, translate
 from taoloop.cli.ui.stdio import print_stderr, reopen_closed_streams, silence_stdout
 from taoloop.errors import TaoError, UnknownName
 from taoloop.translation import mark, set_interface_language, unknown_name_texts
+
+_PIECE = re.compile(r"[（“《【]*(?:[!-~]+|\S)[…，。；：、！？）”》】]*\s*")
+"""What stays on one line: an ASCII word or one other character, with the punctuation that belongs to it."""
+
+_COMMENT = re.compile(r"(\s*\S.*?\s{3,})(\S.*)")
+"""An example, and what is said of it after at least three spaces."""
+
+
+class HelpFormatter(click.HelpFormatter):
+    """Writes help in the language of the command line. A paragraph with an indented line keeps its lines."""
+
+    def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
+        """The line of usage; click's words in it are translated, the names of arguments stay."""
+        for word in ("COMMAND [ARGS]...", "[OPTIONS]"):
+            args = args.replace(word, translate(word))
+        super().write_usage(prog, args, translate("Usage: ") if prefix is None else prefix)
+
+    def write_heading(self, heading: str) -> None:
+        """The title of a section."""
+        self.write(f"{'':>{self.current_indent}}{translate(heading)}{translate(':')}\n")
+
+    def write_text(self, text: str) -> None:
+        """Paragraphs, wrapped; examples as they are."""
+        indent = " " * self.current_indent
+        width = self.width - self.current_indent
+        paragraphs = [
+            list(map(_translated_example, paragraph.splitlines()))
+            if has_examples(paragraph)
+            else _wrap(translate(_joined(paragraph)), width)
+            for paragraph in text.split("\n\n")
+        ]
+        self.write("\n\n".join("\n".join(f"{indent}{line}" for line in lines) for lines in paragraphs) + "\n")
+
+    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
+        """Terms in one column, what they mean in another. click puts defaults after the text, in brackets."""
+        rows = list(rows)
+        column = min(max(len(term) for term, _ in rows), col_max) + col_spacing
+        margin = " " * self.current_indent
+        for term, meaning in rows:
+            text, bracket, rest = meaning.partition("  [")
+            lines = _wrap(translate(text) + bracket + rest, max(self.width - column - 2, 10)) or [""]
+            first, *others = lines if len(term) <= column - col_spacing else ["", *lines]
+            self.write(f"{margin}{term:<{column}}{first}".rstrip() + "\n")
+            self.write("".join(f"{margin}{'':<{column}}{line}\n" for line in others))
+
+
+def help_texts(text: str) -> Iterator[str]:
+    """The parts of a help text that are translated one by one: paragraphs, and comments of examples."""
+    for paragraph in cleandoc(text).split("\n\n"):
+        if not has_examples(paragraph):
+            yield _joined(paragraph)
+            continue
+        for line in paragraph.splitlines():
+            if match := _COMMENT.fullmatch(line):
+                yield match[2]
+            elif not line.startswith("  "):
+                yield line
+
+
+def has_examples(paragraph: str) -> bool:
+    """Whether a paragraph of a help text consists of examples, whose lines stay as they are."""
+    return any(line.startswith("  ") for line in paragraph.splitlines())
+
+
+def translate_click() -> None:
+    """Let click's own words ("Usage:", "No such option") pass through `translate`, too.
+
+    click asks gettext, which looks for compiled catalogues of the locale alone and does not know `TAOLOOP_LANG`.
+    """
+    names = [name for name in sys.modules if name.startswith("click.") and name != "click.decorators"]
+    for module in map(sys.modules.__getitem__, names):  # decorators: commands keep its texts, so they stay English
+        if vars(module).get("_") is gettext:
+            vars(module)["_"] = translate
+        if vars(module).get("ngettext") is ngettext:
+            vars(module)["ngettext"] = lambda one, many, n: translate(one if n == 1 else many)
+
+
+def _joined(paragraph: str) -> str:
+    return " ".join(paragraph.split())
+
+
+def _translated_example(line: str) -> str:
+    example = line.strip()
+    if (translation := translate(example)) != example:  # also an example that has a task in the other language
+        return line.replace(example, translation)
+    match = _COMMENT.fullmatch(line)
+    return match[1] + translate(match[2]) if match else line
+
+
+def _cells(text: str) -> int:
+    """The columns that a text takes. As `rich.cells.cell_len`, without loading rich for a help page."""
+    return sum(1 + (unicodedata.east_asian_width(char) in "WF") for char in text)
+
+
+def _wrap(text: str, width: int) -> list[str]:
+    lines = [""]
+    for piece in _PIECE.findall(text):
+        if lines[-1] and _cells(lines[-1] + piece.rstrip()) > width:
+            lines.append("")
+        lines[-1] += piece
+    return [line.rstrip() for line in lines if line.strip()]
+
 
 DEBUG = "TAOLOOP_DEBUG"
 
@@ -26,22 +136,22 @@ _COMMANDS = {
     "run": ("run", "Run a task: think, act, observe, answer."),
     "resume": ("run", "Resume a run that is waiting, was stopped, or reached a limit."),
     "approvals": ("approvals", "List the calls that are waiting for a person."),
-    "approve": ("answers", "Approve a waiting call."),
-    "deny": ("answers", "Deny a waiting call; the model sees why."),
-    "settle": ("answers", "Record whether a call with an unknown outcome took effect."),
-    "recover": ("recover", "Resume every run whose process died."),
-    "note": ("answers", "Add a note to a waiting or stopped run; the model reads it next."),
+    "approve": ("approvals", "Approve a waiting call."),
+    "deny": ("approvals", "Deny a waiting call; the model sees why."),
+    "settle": ("approvals", "Record whether a call with an unknown outcome took effect."),
+    "recover": ("run", "Resume every run whose process died."),
+    "note": ("approvals", "Add a note to a waiting or stopped run; the model reads it next."),
     "runs": ("runs", "List the runs in the database."),
     "show": ("show", "Show what happened in a run."),
     "replay": ("show", "Repeat the decisions of a run, without model, tools or network."),
-    "fork": ("fork", "Start a new run from a step of another one, with edits."),
-    "diff": ("diff", "Compare two runs and show where they first differ."),
+    "fork": ("run", "Start a new run from a step of another one, with edits."),
+    "diff": ("show", "Compare two runs and show where they first differ."),
     "undo": ("undo", "Undo what a run did."),
     "costs": ("runs", "Add up model costs by API key, agent and day."),
     "verify": ("audit", "Check that a run was not changed after it was written."),
     "export": ("audit", "Write a run to a file: JSON lines, or a page to read."),
     "tools": ("tools", "Show the cards of tools, and lint them."),
-    "call": ("call", "Call one tool by hand."),
+    "call": ("tools", "Call one tool by hand."),
     "serve": ("serve", "Serve agents to OpenAI clients."),
     "mcp": ("mcp", "Serve tools and agents to MCP hosts."),
     "models": ("doctor", "List the models that can be used, and what is missing for the others."),
@@ -94,16 +204,14 @@ class Commands(click.Group):
             return super().invoke(ctx)
         except BrokenPipeError:
             silence_stdout()
-            raise click.exceptions.Exit(141) from None
+            raise click.exceptions.Exit(exits.BROKEN_PIPE) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """The list of the help page, and the exit codes after it."""
-        from taoloop.cli.exit_codes import TABLE  # noqa: PLC0415  # loads the core; only the help page needs it here
-
         with formatter.section(mark("Commands")):
             formatter.write_dl([(name, summary) for name, (_, summary) in _COMMANDS.items()])
         with formatter.section(mark("Exit codes")):
-            formatter.write_dl([(str(code), meaning) for code, meaning in TABLE.items()])
+            formatter.write_dl([(str(code), meaning) for code, meaning in exits.TABLE.items()])
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -142,10 +250,10 @@ def execute(args: list[str]) -> int:
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         print_stderr(translate("stopped."))
-        return 130
+        return exits.INTERRUPTED
     except BrokenPipeError:  # at the last flush
         silence_stdout()
-        return 141
+        return exits.BROKEN_PIPE
     except TaoError as error:
         return _report_error(error)
     except OSError as error:
@@ -153,7 +261,7 @@ def execute(args: list[str]) -> int:
             return _report_unexpected_error(error)
         silence_stdout()
         print_stderr(translate("The output cannot be written: {reason}.", reason=error.strerror))
-        return 1
+        return exits.FOUND
     except Exception as error:  # noqa: BLE001  # the last place where an error can be reported in one line
         return _report_unexpected_error(error)
     return result if isinstance(result, int) else 0
@@ -163,16 +271,14 @@ def _report_unexpected_error(error: Exception) -> int:
     if not _print_traceback_if_debugging():
         text = mark("unexpected {kind}: {error} (set {variable}=1 to see the traceback, and please report it)")
         print_stderr(translate(text, kind=type(error).__name__, error=error, variable=DEBUG))
-    return 1
+    return exits.FOUND
 
 
 def _report_error(error: TaoError) -> int:
-    from taoloop.cli.exit_codes import exit_code_for  # noqa: PLC0415  # loads the core; only errors need it here
-
     _print_traceback_if_debugging()
     message, hint = unknown_name_texts(error) if isinstance(error, UnknownName) else (error.message, error.hint)
     print_stderr(join_sentences(message, hint))
-    return exit_code_for(error)
+    return exits.exit_code_for(error)
 
 
 def _report_usage_error(error: click.ClickException) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from taoloop.cli.ui.stdio import OutputError
-from taoloop.core.events import Status
 from taoloop.errors import (
     FenceLost,
     JournalError,
@@ -17,6 +18,9 @@ from taoloop.errors import (
     TaoError,
 )
 from taoloop.translation import mark
+
+if TYPE_CHECKING:
+    from taoloop.core.events import Status  # for the types alone: `tao --help` does not load the core
 
 OK = 0
 FOUND = 1

@@ -9,6 +9,11 @@ from typing import Any, TypeVar
 
 import click
 
+from taoloop.cli.translation import translate
+from taoloop.core.cards.tool_card import TIERS
+from taoloop.core.policy import PROFILES
+from taoloop.dialects.parsing.strict_json import NotJsonError, loads
+from taoloop.errors import ConfigError
 from taoloop.translation import mark
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -18,14 +23,12 @@ NO_TIER = mark("no tier: counts as destructive")
 """What is shown in place of a tier that a tool does not declare."""
 
 
-def db_option(command: F) -> F:
-    """`--db PATH`."""
-    return click.option(
-        "--db",
-        metavar="PATH",
-        type=click.Path(dir_okay=False),
-        help="The database of runs. Default: TAOLOOP_DB, else runs.db in your data folder.",
-    )(command)
+db_option = click.option(
+    "--db",
+    metavar="PATH",
+    type=click.Path(dir_okay=False),
+    help="The database of runs. Default: TAOLOOP_DB, else runs.db in your data folder.",
+)
 
 
 def db_argument(db: str | None) -> str:
@@ -38,43 +41,39 @@ def json_option(text: str) -> Callable[[F], F]:
     return click.option("--json", "as_json", is_flag=True, help=text)
 
 
-def agent_option(command: F) -> F:
-    """`--agent FILE.yaml | module:attribute`."""
-    return click.option(
-        "--agent",
-        metavar="AGENT",
-        help="The agent: FILE.yaml (or .json), or module:attribute of a Python module here.",
-    )(command)
-
-
-def workspace_option(command: F) -> F:
-    """`--workspace DIR`."""
-    return click.option(
-        "--workspace",
-        metavar="DIR",
-        type=click.Path(file_okay=False),
-        help="The folder that the file tools can access; they cannot leave it.",
-    )(command)
-
-
-def memory_option(command: F) -> F:
-    """`--memory FILE`."""
-    return click.option(
-        "--memory",
-        metavar="FILE",
-        type=click.Path(dir_okay=False),
-        help="The file of notes that `remember` and `recall` share between runs.",
-    )(command)
+agent_option = click.option(
+    "--agent", metavar="AGENT", help="The agent: FILE.yaml (or .json), or module:attribute of a Python module here."
+)
+workspace_option = click.option(
+    "--workspace",
+    metavar="DIR",
+    type=click.Path(file_okay=False),
+    help="The folder that the file tools can access; they cannot leave it.",
+)
+memory_option = click.option(
+    "--memory",
+    metavar="FILE",
+    type=click.Path(dir_okay=False),
+    help="The file of notes that `remember` and `recall` share between runs.",
+)
+fallback_option = click.option(
+    "--fallback", metavar="SPEC", multiple=True, help="A model to use when --model fails; repeatable."
+)
+approve_option = click.option("--approve", type=click.Choice(TIERS), help="Approve calls up to this tier in advance.")
+profile_option = click.option(
+    "--profile", type=click.Choice(PROFILES), help="What the agent may do without asking (default: supervised)."
+)
+policy_option = click.option(
+    "--policy", metavar="FILE", type=click.Path(dir_okay=False), help="Your own rules, as YAML or JSON."
+)
+verbose_option = click.option("-v", "--verbose", is_flag=True, help="Show the raw output of the model.")
+by_option = click.option("--by", metavar="NAME", help="Who answers. Default: your user name.")
+"""`current_user` completes it."""
 
 
 def tools_option(text: str) -> Callable[[F], F]:
     """`--tools NAME,…`, repeatable; `split_repeated` splits its value."""
     return click.option("--tools", metavar="NAME,…", multiple=True, help=text)
-
-
-def by_option(command: F) -> F:
-    """`--by NAME`; `current_user` completes it."""
-    return click.option("--by", metavar="NAME", help="Who answers. Default: your user name.")(command)
 
 
 def limit_options(command: F) -> F:
@@ -109,3 +108,20 @@ def current_user(by: str | None) -> str:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):  # a user without a name
         return "user"
+
+
+def json_object(text: str) -> dict[str, Any]:
+    """The value of `--args`.
+
+    Raises:
+        ConfigError: it is not JSON, or not an object.
+    """
+    try:
+        parsed = loads(text)
+    except NotJsonError as error:
+        hint = translate("Write an object in quotes: --args {example}.", example="""'{"name": "value"}'""")
+        raise ConfigError(translate("--args is not JSON: {error}.", error=error), hint=hint) from error
+    if not isinstance(parsed, dict):
+        hint = translate("Give a JSON object: all arguments of the call.")
+        raise ConfigError(translate("--args is {value!r}.", value=text[:80]), hint=hint)
+    return parsed

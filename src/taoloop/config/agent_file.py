@@ -35,6 +35,7 @@ from taoloop.runtime.output_type import OutputValidator
 from taoloop.runtime.tool_source import sources_in
 from taoloop.strategies import get_strategy
 from taoloop.tools.tool import Tool
+from taoloop.translation import mark
 
 _FILE_MODELS = ("scripted", "replay")
 _NAMES_IN_AGENT = {"db": "journal", "output_schema": "output_type"}
@@ -292,11 +293,11 @@ def _require_consistent(document: ConfigDocument, fields: AgentFields) -> None:
     doubled = "max_steps" in (document.data.get("limits") or {})
     for name, other, is_double in (("db", "journal", "journal" in fields), ("max_steps", "limits.max_steps", doubled)):
         if name in fields and is_double:
-            message = translate("`{other}` means the same, and is here too.", other=other)
-            raise document.error((name,), message, hint=translate("Remove one of the two."))
+            text = mark("`{other}` means the same, and is here too.")
+            raise document.problem((name,), text, "Remove one of the two.", other=other)
     tools = fields.get("tools", ())
     for index, entry in enumerate(tools):
         if isinstance(entry, str) and entry in tools[:index]:
             field_path = ("tools", index)
-            message = translate("{entry!r} is here a second time.", entry=entry)
-            raise document.error(field_path, message, hint=translate("Remove one of the two."))
+            text = mark("{entry!r} is here a second time.")
+            raise document.problem(field_path, text, "Remove one of the two.", entry=entry)

@@ -101,6 +101,10 @@ class ConfigDocument:
         """An error that names the file, the line and the field at `place`."""
         return self.location(field_path).error(message, hint=hint)
 
+    def problem(self, field_path: FieldPath, text: str, hint: str = "", /, **values: object) -> AgentFileError:
+        """The same with texts that are translated and filled in with `values`."""
+        return self.error(field_path, translate(text, **values), hint=translate(hint, **values))
+
     def location(self, field_path: FieldPath) -> SourceLocation:
         """The file, the field at `place`, and the line of that field or of the nearest one around it."""
         near = field_path
@@ -115,9 +119,9 @@ class ConfigDocument:
     def unknown(self, field_path: FieldPath, known: tuple[str, ...]) -> AgentFileError:
         """The error for a key that nothing reads."""
         near = suggest_names(str(field_path[-1]), known, at_most=1)
-        listed = translate("Known: {names}.", names=", ".join(known))
-        hint = f"{translate('Did you mean {name!r}?', name=near[0])} {listed}" if near else listed
-        return self.error(field_path, translate("there is no such field."), hint=hint)
+        hint = mark("Did you mean {near!r}? Known: {names}.") if near else mark("Known: {names}.")
+        values = {"near": near[0] if near else "", "names": ", ".join(known)}
+        return self.problem(field_path, "there is no such field.", hint, **values)
 
 
 def kind_name(value: object) -> str:
@@ -200,62 +204,64 @@ def read_document(path: Path, what: str = _AGENT_FILE, begins: str = "tools: [ca
     if not is_json:
         data = document.value
     if not isinstance(data, dict):
-        actual = translate("empty") if data is None else kind_name(data)
-        raise AgentFileError(
-            translate("{what} is a mapping of fields, but this is {actual}.", what=translate(what), actual=actual),
-            path=str(path),
+        raise _file_error(
+            path,
+            mark("{what} is a mapping of fields, but this is {actual}."),
+            mark("Begin with, for example, `{example}`."),
             line=document.lines[()],
-            hint=translate("Begin with, for example, `{example}`.", example=begins),
+            what=translate(what),
+            actual=translate("empty") if data is None else kind_name(data),
+            example=begins,
         )
     return ConfigDocument(path, data, document.lines)
 
 
-def _text(path: Path, what: str) -> str:
-    def error(text: str, hint: str = "", **values: object) -> AgentFileError:
-        values["what"] = translate(what)
-        return AgentFileError(translate(text, **values), path=str(path), hint=translate(hint, **values))
+def _file_error(path: Path, text: str, hint: str = "", /, line: int = 0, **values: object) -> AgentFileError:
+    """An error about a file, with texts that are translated and filled in with `values`."""
+    return AgentFileError(translate(text, **values), path=str(path), line=line, hint=translate(hint, **values))
 
+
+def _text(path: Path, what: str) -> str:
+    name = translate(what)
     try:
         if path.stat().st_size > _MAX_BYTES:
-            raise error(mark("it is larger than 1 MB: too large for {what}."))
+            raise _file_error(path, mark("it is larger than 1 MB: too large for {what}."), what=name)
         return path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError as problem:
-        raise error(mark("there is no such file."), mark("Check the path.")) from problem
-    except UnicodeDecodeError as problem:
+    except FileNotFoundError as error:
+        raise _file_error(path, mark("there is no such file."), mark("Check the path.")) from error
+    except UnicodeDecodeError as error:
         text = mark("it is not UTF-8 text (byte {byte}).")
-        raise error(text, mark("Save it as UTF-8."), byte=problem.start) from problem
-    except IsADirectoryError as problem:
-        raise error(mark("it is a folder."), mark("Name {what} in it.")) from problem
-    except (OSError, ValueError) as problem:
-        reason = getattr(problem, "strerror", None) or problem
-        raise error(mark("it cannot be read: {reason}."), mark("Check its permissions."), reason=reason) from problem
+        raise _file_error(path, text, mark("Save it as UTF-8."), byte=error.start) from error
+    except IsADirectoryError as error:
+        raise _file_error(path, mark("it is a folder."), mark("Name {what} in it."), what=name) from error
+    except (OSError, ValueError) as error:
+        reason, hint = getattr(error, "strerror", None) or error, mark("Check its permissions.")
+        raise _file_error(path, mark("it cannot be read: {reason}."), hint, reason=reason) from error
 
 
 def _json(path: Path, text: str) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        message = translate("it is not JSON: {problem}.", problem=_parser_problem(error.msg))
-        raise AgentFileError(message, path=str(path), line=error.lineno) from error
+        problem = _parser_problem(error.msg)
+        raise _file_error(path, mark("it is not JSON: {problem}."), line=error.lineno, problem=problem) from error
     except RecursionError as error:
-        raise AgentFileError(translate("it is nested too deeply."), path=str(path)) from error
+        raise _file_error(path, mark("it is nested too deeply.")) from error
     except ValueError as error:
-        raise AgentFileError(translate("it has a number of too many digits."), path=str(path)) from error
+        raise _file_error(path, mark("it has a number of too many digits.")) from error
 
 
 def _not_yaml(path: Path, error: YamlError) -> AgentFileError:
     match error:
         case DuplicateKeyError():
-            field = field_name(error.path)
-            text = mark("{field}: the field appears a second time (first in line {line}).")
-            message, hint = translate(text, field=field, line=error.first_line), translate("Remove one of the two.")
-            return AgentFileError(message, path=str(path), line=error.line, field=field, hint=hint)
+            place = SourceLocation(path=path, line=error.line, field=field_name(error.path))
+            text = translate("the field appears a second time (first in line {line}).", line=error.first_line)
+            return place.error(text, hint=translate("Remove one of the two."))
         case YamlSizeError():
-            message = translate("it has too many parts, or is nested too deeply.")
-            return AgentFileError(message, path=str(path), line=error.line)
-    text = mark("Check the indentation, and quote texts that hold `: ` or begin with a special character.")
-    message = translate("it is not YAML: {problem}.", problem=_parser_problem(error.problem))
-    return AgentFileError(message, path=str(path), line=error.line, hint=translate(text))
+            return _file_error(path, mark("it has too many parts, or is nested too deeply."), line=error.line)
+    hint = mark("Check the indentation, and quote texts that hold `: ` or begin with a special character.")
+    problem = _parser_problem(error.problem)
+    return _file_error(path, mark("it is not YAML: {problem}."), hint, line=error.line, problem=problem)
 
 
 _PARSER_PROBLEMS = mark(

@@ -36,7 +36,6 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
 from taoloop.config.document import ConfigDocument, describe_value, kind_name, locate_error, translate
-from taoloop.config.env_references import EnvValues, has_reference
 from taoloop.config.import_attribute import load_attribute
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.errors import AgentFileError, ConfigError
@@ -251,9 +250,8 @@ class SettingsReader:
         if kind == "missing":
             name = str(details[0]["loc"][-1])
             if mode == "lenient":
-                return self.document.error((*path, name), translate("it is missing, or empty."))
-            message = translate("the field `{name}` is missing.", name=name)
-            return self.document.error(path, message, hint=translate("Add `{name}: …`.", name=name))
+                return self.document.problem((*path, name), "it is missing, or empty.")
+            return self.document.problem(path, "the field `{name}` is missing.", "Add `{name}: …`.", name=name)
         arms = dict.fromkeys(
             context.get("what") or translate(_EXPECTED.get(item["type"], mark("another value")), **context)
             for item in details
@@ -263,13 +261,13 @@ class SettingsReader:
         actual = kind_name(value) if is_secret else describe_value(value)  # as the file has it, with nothing filled in
         what, hint = translate(" or ").join(arms), context.get("hint", "")
         if what.startswith(translate("a text")) and isinstance(value, int | float | bool):
-            hint = translate("Put it in quotes.")
+            hint = mark("Put it in quotes.")
         elif what.endswith(translate("a list")) and isinstance(value, str):
-            hint = translate("Put it in brackets.")
+            hint = mark("Put it in brackets.")
         elif what == translate("a number") and isinstance(value, int) and not isinstance(value, bool):
             what = translate("a smaller number")  # it is one, but beyond what a float can be
         message = translate("{what} is expected, not {actual}.", what=what, actual=actual)
-        return self.document.error(path, message, hint=hint)
+        return self.document.error(path, message, hint=translate(hint))
 
     def _refused(self, path: FieldPath, value: Any, error: ConfigError) -> AgentFileError:
         """An error of a settings class, at the field that its message names."""
@@ -488,3 +486,68 @@ def _follow(location: Sequence[str | int], value: Any) -> tuple[FieldPath, Any]:
             path.append(key_text(keys[0]) if isinstance(value, dict) else part)
             value = value[keys[0]]
     return tuple(path), value
+
+
+_VARIABLE = re.compile(r"\$\$\{|\$\{(?P<inner>[^}]*)(?P<end>\}?)")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PLAIN_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[A-Za-z0-9.\[\]:-]+(?:/[a-z0-9._-]{0,15})*")
+
+
+class EnvValues:
+    """Fills in references to variables, and records which secrets were used.
+
+    `$${` stands for `${` itself. A variable that is empty counts as missing, unless a default is given.
+    """
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self._env = env
+        self.secrets: dict[str, str] = {}
+
+    def text(self, value: str, *, is_plain: bool = False) -> str:
+        """`value` with its references filled in. `is_plain`: no value here is a secret; it is a path, for example.
+
+        Everything else that comes from a variable counts as one, but for the path of something that is there, and an
+        address without credentials.
+
+        Raises:
+            ConfigError: a variable is missing, or a reference is malformed; names it.
+        """
+
+        def replacement(match: re.Match[str]) -> str:
+            if match["inner"] is None:
+                return "${"
+            name, has_default, default = match["inner"].partition(":-")
+            if not match["end"] or not _NAME.fullmatch(name):
+                text = mark("{reference!r} is not of the form ${{NAME}} or ${{NAME:-default}}.")
+                raise ConfigError(
+                    translate(text, reference=match[0][:60]), hint=translate("Write $${ for the two signs themselves.")
+                )
+            known = self._env.get(name, "")
+            if known:
+                if not is_plain and not _is_plain(known):
+                    self.secrets[name] = known
+                return known
+            if has_default:
+                return default
+            text = mark("the environment variable {name} is not set.")
+            if name in self._env:
+                text = mark("the environment variable {name} is empty.")
+            hint = mark("Set it (for `tao` also in a file .env), or write ${{{name}:-default}}.")
+            raise ConfigError(translate(text, name=name), hint=translate(hint, name=name))
+
+        return _VARIABLE.sub(replacement, value)
+
+
+def _is_plain(value: str) -> bool:
+    """Whether a value is no secret, whatever its field."""
+    if _PLAIN_ADDRESS.fullmatch(value):
+        return True
+    try:
+        return value.startswith(("/", "~", "./", "../")) and Path(value).expanduser().exists()
+    except (OSError, ValueError, RuntimeError):  # too long for a path, or the home of nobody
+        return False
+
+
+def has_reference(text: str) -> bool:
+    """Whether something in a text is to be filled in."""
+    return "${" in text

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Required, TypedDict
 
@@ -74,17 +73,12 @@ class SourceKind:
 
     def settings_class(self) -> type[Any]:
         """The class of the settings."""
-        settings_class: type[Any] = getattr(importlib.import_module(self.module), self.settings)
+        settings_class: type[Any] = self.attribute(self.settings)
         return settings_class
 
-    def load(self, settings: Any) -> LoadResult:
-        """Load the tools of one source."""
-        loaded: LoadResult = getattr(importlib.import_module(self.module), self.loader)(settings)
-        return loaded
-
-    def let_go(self, settings: Any) -> None:
-        """Close what the tools of one source hold open in this process."""
-        getattr(importlib.import_module(self.module), self.closer)(settings)
+    def attribute(self, name: str) -> Any:
+        """What the module calls `name`."""
+        return getattr(importlib.import_module(self.module), name)
 
 
 SOURCE_KINDS: dict[str, SourceKind] = {
@@ -257,8 +251,8 @@ class ToolReader:
         if isinstance(value, str):
             return self._by_name(field_path, value)
         if not isinstance(value, dict):
-            message = translate("a tool is expected, not {actual}.", actual=describe_value(value))
-            raise self.document.error(field_path, message, hint=_forms_hint())
+            values = {"actual": describe_value(value), "kinds": ", ".join(SOURCE_KINDS)}
+            raise self.document.problem(field_path, "a tool is expected, not {actual}.", _FORMS_HINT, **values)
         if "agent" in value:
             return self._agent(field_path, value)
         form = next((key for key in ("function", "card", "lookup", *SOURCE_KINDS) if key in value), "")
@@ -267,7 +261,8 @@ class ToolReader:
             if name not in allowed:
                 raise self._misplaced_key((*field_path, str(name)), form)
         if not form:
-            raise self.document.error(field_path, translate("this names no tool."), hint=_forms_hint())
+            kinds = ", ".join(SOURCE_KINDS)
+            raise self.document.problem(field_path, "this names no tool.", _FORMS_HINT, kinds=kinds)
         if form in SOURCE_KINDS:
             return self._source((*field_path, form), form, value[form])
         if form == "lookup":
@@ -285,8 +280,7 @@ class ToolReader:
             hint = mark("One entry names one thing: begin another with `- {name}:`.")
         else:
             return self.document.unknown(field_path, _KEYS)
-        message = translate("there is no such field beside `{form}`.", form=form)
-        return self.document.error(field_path, message, hint=translate(hint, form=form, name=name))
+        return self.document.problem(field_path, "there is no such field beside `{form}`.", hint, form=form, name=name)
 
     def _source(self, field_path: FieldPath, key: str, value: Any) -> ToolSource:
         form = SOURCE_KINDS[key]
@@ -306,10 +300,10 @@ class ToolReader:
             settings = self._program_beside_file(form, settings, value)
         return ToolSource(
             self.document.location(field_path),
-            partial(form.load, settings),
+            lambda: form.attribute(form.loader)(settings),
             secrets=reader.secrets,
             settings=settings,
-            on_close=partial(form.let_go, settings) if form.closer else None,
+            on_close=(lambda: form.attribute(form.closer)(settings)) if form.closer else None,
         )
 
     def _program_beside_file(self, form: SourceKind, settings: Any, fields: dict[str, Any]) -> Any:
@@ -324,20 +318,20 @@ class ToolReader:
         if ":" in name:
             head, _, rest = name.partition(":")
             if head in _KEYS and is_config_file(rest):
-                message = translate("{name!r} is one text.", name=name)
-                raise self.document.error(field_path, message, hint=translate("Put a blank after the colon."))
+                hint = mark("Put a blank after the colon.")
+                raise self.document.problem(field_path, "{name!r} is one text.", hint, name=name)
             return self._code(field_path, name)
         if name in SOURCE_KINDS and name not in self._builtin:
             return self._source(field_path, name, {})
         if name not in self._builtin:
             offered = tuple(name_ for name_ in self._builtin if name_ not in UNDOING)
-            text = mark("Built in: {names}. A tool of your own is written module:attribute.")
-            hint = translate(text, names=", ".join(offered))
+            hint = mark("Built in: {names}. A tool of your own is written module:attribute.")
             if near := suggest_names(name, (*offered, *SOURCE_KINDS), at_most=1):
-                hint = f"{translate('Did you mean {name!r}?', name=near[0])} {hint}"
+                hint = mark("Did you mean {near!r}? Built in: {names}. A tool of your own is written module:attribute.")
             if is_config_file(name):
-                hint = translate("The tools of another tool file are written `file: {name}`.", name=name)
-            raise self.document.error(field_path, translate("There is no tool called {name!r}.", name=name), hint=hint)
+                hint = mark("The tools of another tool file are written `file: {name}`.")
+            values = {"name": name, "names": ", ".join(offered), "near": next(iter(near), "")}
+            raise self.document.problem(field_path, "There is no tool called {name!r}.", hint, **values)
         return name
 
     def _code(self, field_path: FieldPath, source: str) -> Tool | ToolSource:
@@ -358,8 +352,8 @@ class ToolReader:
 
     def _function(self, field_path: FieldPath, value: dict[str, Any]) -> Tool | ToolSource:
         if "function" not in value:
-            hint = translate("Write `function: module:attribute` beside the card.")
-            raise self.document.error(field_path, translate("the code is not named."), hint=hint)
+            hint = mark("Write `function: module:attribute` beside the card.")
+            raise self.document.problem(field_path, "the code is not named.", hint)
         form = self._settings.read(FunctionForm, field_path, value, mode="written")
         function = self._code((*field_path, "function"), form["function"])
         if "card" not in form or isinstance(function, ToolSource):
@@ -371,8 +365,8 @@ class ToolReader:
         """Another agent as a tool: of a file beside this one, or of a module."""
         form = self._settings.read(AgentForm, field_path, {"purpose": "", **value}, mode="written")
         if not form["purpose"].strip():
-            text = translate("the purpose is missing: the model must know when this agent helps.")
-            raise self.document.error(field_path, text)
+            text = mark("the purpose is missing: the model must know when this agent helps.")
+            raise self.document.problem(field_path, text)
         source, inner = form["agent"], (*field_path, "agent")
         if is_config_file(source):
             source = str(self._settings.read(Path, inner, source))
@@ -381,10 +375,6 @@ class ToolReader:
         options: dict[str, Any] = {name: option for name, option in form.items() if name != "agent"}
         with error_location(self.document, field_path):
             return agent.as_tool(**options)
-
-
-def _forms_hint() -> str:
-    return translate(_FORMS_HINT, kinds=", ".join(SOURCE_KINDS))
 
 
 @contextmanager
@@ -416,8 +406,7 @@ def entries_in(path: Path, load_agent: AgentLoader) -> tuple[ToolEntry, ...]:
         document = read_document(path, "a tool file")
         for name in document.data:
             if name in _OTHER_FILES:
-                hint = translate(_OTHER_FILES[name])
-                raise document.error((name,), translate("there is no such field in a tool file."), hint=hint)
+                raise document.problem((name,), "there is no such field in a tool file.", _OTHER_FILES[name])
         fields = SettingsReader(document, variables()).read(ToolFileFields, (), document.data)
         reader = ToolReader(document, load_agent, egress=fields.get("egress"), spares_others=True)
         return _with_places(document, fields, reader.entries(("tools",), document.data["tools"]))

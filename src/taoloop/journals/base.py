@@ -13,6 +13,9 @@ from typing import Final, Protocol
 
 from taoloop.core.events import Event, Fact, Finished, Paused, Resumed, RunStarted
 from taoloop.core.stored_events import ChainReport
+from taoloop.translation import Translator
+
+translate = Translator("journals")
 
 RUNNING: Final = "running"
 WAITING: Final = "waiting"
@@ -174,8 +177,9 @@ class LockHolder:
     def __str__(self) -> str:
         """For messages."""
         if self.process is None:
-            return "another process"
-        return "this process" if self.process == os.getpid() else f"the process {self.process}"
+            return translate("another process")
+        own = self.process == os.getpid()
+        return translate("this process") if own else translate("the process {number}", number=self.process)
 
 
 class RunLocks(Protocol):

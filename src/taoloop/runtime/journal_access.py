@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from taoloop.errors import RunHeld
 from taoloop.journals.base import Journal, Lease, locks_of
+from taoloop.runtime.texts import TEXTS
 from taoloop.runtime.threads import require_asyncio
 
 if TYPE_CHECKING:
@@ -42,10 +43,7 @@ async def require_unlocked(journal: Journal, run_id: str) -> None:
     """
     run_locks = locks_of(journal)
     if run_locks is not None and (holder := await run_locks.holder(run_id)) is not None:
-        raise RunHeld(
-            f"Run {run_id} is under way: {holder} is at work on it.",
-            hint="Wait for it, stop it there, or take the run over: --take-over, in code take_over=True.",
-        )
+        raise TEXTS.run_error(RunHeld, "run_held", {"run_id": run_id, "holder": holder})
 
 
 @contextmanager

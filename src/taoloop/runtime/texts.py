@@ -9,6 +9,9 @@ from taoloop.core.handles import TOO_LONG, UNKNOWN_HANDLE
 from taoloop.core.text import TextCatalog
 
 _ENGLISH = {
+    # a run of another process
+    "run_held": "Run {run_id} was left alone: {holder} is working on it.",
+    "run_held_hint": "Wait for it, stop it there, or take over the run: --take-over, in code take_over=True.",
     # approvals
     "approval_timeout": "nobody answered within {s:g} s",
     "edit_denied": "the edited arguments are not allowed: the rule {title!r} denies them",

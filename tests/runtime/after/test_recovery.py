@@ -167,7 +167,7 @@ def test_a_run_that_is_under_way_is_neither_resumed_nor_recovered(tmp_path: Path
         agent = holding_agent(journal, entered, go)
         running = asyncio.create_task(agent.run("t", run_id="r"))
         await entered.wait()
-        with pytest.raises(RunHeld, match="this process is at work on it") as refused:
+        with pytest.raises(RunHeld, match="this process is working on it") as refused:
             await agent.resume("r")
         assert "take_over" in refused.value.hint
         assert await recover(journal, [agent]) == []

@@ -587,7 +587,7 @@ def test_a_run_that_is_under_way_is_not_undone_unless_it_is_taken_over() -> None
         ran = agent([call("order", item="a"), call("wait")], tools=[order, look, send, cancel, wait])
         running = asyncio.create_task(ran.run("x", run_id="r"))
         await entered.wait()
-        with pytest.raises(RunHeld, match="this process is at work on it"):
+        with pytest.raises(RunHeld, match="this process is working on it"):
             await ran.undo("r", agreed_by="li")
         assert list(WORLD) == ["a"]
         assert (await ran.undo("r", agreed_by="li", take_over=True)).undone

@@ -56,8 +56,8 @@ def verify_command(run_id: str | None, db: str | None, file: str | None, head: s
         report, links = _of_file(location)
     else:
         path = database(db, load_environment())
-        report, links = query_database(path, lambda journal: _of_run(journal, path, cast("str", run_id)))
-        location = path
+        report, rows = query_database(path, lambda journal: _stored(journal, path, run_id or ""))
+        location, links = path, [row.link.hex() for row in rows]
     if noted_head:
         report = _against(report, noted_head, links)
     with capture_stdout() as stream:
@@ -73,13 +73,7 @@ def _report_flaw(location: Path, report: ChainReport, flaw: ChainError) -> None:
     print_stderr(translate(text, path=location, run_id=report.run_id, flaw=flaw.text))
 
 
-async def _of_run(journal: Journal, path: Path, run_prefix: str) -> tuple[ChainReport, list[str]]:
-    run_id = await stored_id(journal, path, run_prefix)
-    links = [row.link.hex() for row in await cast("SqliteJournal", journal).linked(run_id)]
-    return await journal.verify(run_id), links
-
-
-async def stored_id(journal: Journal, path: Path, run_prefix: str) -> str:
+async def _stored_id(journal: Journal, path: Path, run_prefix: str) -> str:
     """The id of the run that is meant, also of one that the list has lost because somebody edited it.
 
     Raises:
@@ -200,7 +194,7 @@ def export_command(run_id: str, db: str | None, form: str | None, output: str | 
 
 
 async def _stored(journal: Journal, path: Path, run_prefix: str) -> tuple[ChainReport, list[ChainedEvent]]:
-    run_id = await stored_id(journal, path, run_prefix)
+    run_id = await _stored_id(journal, path, run_prefix)
     return await journal.verify(run_id), await cast("SqliteJournal", journal).linked(run_id)
 
 

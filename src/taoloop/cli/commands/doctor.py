@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
+import re
 import shutil
 import sqlite3
 import sys
@@ -23,7 +23,7 @@ from taoloop.cli.database import database, query_database
 from taoloop.cli.dotenv import ENV_FILE, load_environment
 from taoloop.cli.translation import join_sentences, stable_texts, translate
 from taoloop.cli.ui.event_view import console_for, write_rows
-from taoloop.cli.ui.stdio import capture_stdout
+from taoloop.cli.ui.stdio import capture_stdout, write_json_lines
 from taoloop.errors import EnvFileError, TaoError, UnknownName
 from taoloop.models.providers import (
     GENERAL_KEY_VAR,
@@ -44,7 +44,7 @@ _WAL_SINCE = (3, 7, 0)
 _STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Check:
     """One check of `tao doctor`."""
 
@@ -72,7 +72,7 @@ def doctor_command(db: str | None, as_json: bool) -> int:
         checks.append(_model(env))
     with capture_stdout() as stream:
         if as_json:
-            stream.writelines(json.dumps(asdict(check), ensure_ascii=False) + "\n" for check in checks)
+            write_json_lines(stream, map(asdict, checks))
         else:
             rows = [(check.state, check.name, join_sentences(check.text, check.hint)) for check in checks]
             write_rows(console_for(stream), rows, [_STYLES[check.state] for check in checks])
@@ -83,48 +83,36 @@ def _env() -> tuple[Mapping[str, str], Check]:
     try:
         env = load_environment()
     except EnvFileError as error:
-        return os.environ, Check(name=ENV_FILE, state="fail", text=error.message, hint=error.hint)
+        return os.environ, Check(ENV_FILE, "fail", error.message, error.hint)
     if Path(ENV_FILE).is_file():
-        return env, Check(name=ENV_FILE, state="ok", text=translate("{path} is read", path=Path.cwd() / ENV_FILE))
-    return env, Check(name=ENV_FILE, state="ok", text=translate("there is none in this folder"))
+        return env, Check(ENV_FILE, "ok", translate("{path} is read", path=Path.cwd() / ENV_FILE))
+    return env, Check(ENV_FILE, "ok", translate("there is none in this folder"))
 
 
 def _python() -> Iterator[Check]:
     text = f"{platform.python_version()} ({sys.executable}), taoloop {taoloop.__version__}"
-    old = sys.version_info < (3, 11)
-    yield Check(
-        name="python", state="fail" if old else "ok", text=text, hint=translate("Python 3.11 is needed.") if old else ""
-    )
+    hint = translate("Python 3.11 is needed.") if sys.version_info < (3, 11) else ""
+    yield Check("python", "fail" if hint else "ok", text, hint)
 
 
 def _packages() -> Iterator[Check]:
     present, absent = [], []
     for line in requires("taoloop") or []:
-        name = line.partition(";")[0]
-        for separator in "<>=!~[ ":
-            name = name.partition(separator)[0]
+        name = re.split(r"[<>=!~\[ ;]", line, maxsplit=1)[0]
         if "extra ==" in line and name == "taoloop":
             continue
         try:
             present.append(f"{name} {version(name)}")
         except PackageNotFoundError:
             absent.append((name, "extra ==" in line))
-    broken = [name for name, optional in absent if not optional]
-    if broken:
-        yield Check(
-            name="packages",
-            state="fail",
-            text=translate("missing: {names}.", names=", ".join(broken)),
-            hint=translate("Install taoloop again."),
-        )
-    yield Check(name="packages", state="ok", text=", ".join(dict.fromkeys(present)))
+    if broken := [name for name, optional in absent if not optional]:
+        text = translate("missing: {names}.", names=", ".join(broken))
+        yield Check("packages", "fail", text, translate("Install taoloop again."))
+    yield Check("packages", "ok", ", ".join(dict.fromkeys(present)))
     if optional := [name for name, optional in absent if optional]:
-        yield Check(
-            name="extras",
-            state="warn",
-            text=translate("not installed: {names}.", names=", ".join(dict.fromkeys(optional))),
-            hint=translate("For models of providers and all kinds of tools: pip install 'taoloop[all]'."),
-        )
+        text = translate("not installed: {names}.", names=", ".join(dict.fromkeys(optional)))
+        hint = translate("For models of providers and all kinds of tools: pip install 'taoloop[all]'.")
+        yield Check("extras", "warn", text, hint)
 
 
 def _zones() -> Iterator[Check]:
@@ -133,36 +121,24 @@ def _zones() -> Iterator[Check]:
     try:
         ZoneInfo("Asia/Shanghai")
     except (KeyError, OSError, ValueError):
-        yield Check(
-            name="time zones",
-            state="fail",
-            text=translate("Asia/Shanghai is unknown."),
-            hint=translate("Install them: pip install tzdata."),
-        )
+        hint = translate("Install them: pip install tzdata.")
+        yield Check("time zones", "fail", translate("Asia/Shanghai is unknown."), hint)
         return
-    yield Check(name="time zones", state="ok", text=translate("{n} known", n=len(available_timezones())))
+    yield Check("time zones", "ok", translate("{n} known", n=len(available_timezones())))
 
 
 def _sqlite() -> Iterator[Check]:
-    old = sqlite3.sqlite_version_info < _WAL_SINCE
-    yield Check(
-        name="sqlite",
-        state="fail" if old else "ok",
-        text=sqlite3.sqlite_version + (translate(" (no WAL)") if old else ""),
-    )
+    problem = translate(" (no WAL)") if sqlite3.sqlite_version_info < _WAL_SINCE else ""
+    yield Check("sqlite", "fail" if problem else "ok", sqlite3.sqlite_version + problem)
 
 
 def _terminal() -> Iterator[Check]:
     encoding = (sys.stdout.encoding or "unknown").lower()
+    hint = translate("Chinese may not be shown; set PYTHONUTF8=1 or a UTF-8 locale.")
     good = encoding.replace("-", "").startswith("utf8")
-    yield Check(
-        name="terminal",
-        state="ok" if good else "warn",
-        text=encoding
-        + (translate(", a terminal") if sys.stdout.isatty() else translate(", not a terminal"))
-        + (", NO_COLOR" if os.environ.get("NO_COLOR") else ""),
-        hint="" if good else translate("Chinese may not be shown; set PYTHONUTF8=1 or a UTF-8 locale."),
-    )
+    kind = translate(", a terminal") if sys.stdout.isatty() else translate(", not a terminal")
+    colours = ", NO_COLOR" if os.environ.get("NO_COLOR") else ""
+    yield Check("terminal", "ok" if good else "warn", encoding + kind + colours, "" if good else hint)
 
 
 def _sandbox() -> Iterator[Check]:
@@ -170,10 +146,10 @@ def _sandbox() -> Iterator[Check]:
     probe = probe_sandbox()
     if probe.program is None:
         text = translate("no run_python, no run_command: {reason}.", reason=probe.reason.rstrip("."))
-        yield Check(name="sandbox", state="warn", text=text, hint=INSTALL)
+        yield Check("sandbox", "warn", text, INSTALL)
     else:
         text = translate("{program}, a start takes {ms:.0f} ms", program=probe.program, ms=probe.start_s * 1000)
-        yield Check(name="sandbox", state="ok", text=text)
+        yield Check("sandbox", "ok", text)
 
 
 def _database(path: Path) -> Iterator[Check]:
@@ -186,34 +162,30 @@ def _database(path: Path) -> Iterator[Check]:
             text = translate("{path}: {n} run|{path}: {n} runs", path=path, n=count)
         else:
             text = translate("{path}: the first run creates it", path=path)
-        yield Check(name="database", state="ok", text=text)
+        yield Check("database", "ok", text)
         yield _writable(path if path.exists() else folder, folder)
         free = shutil.disk_usage(folder).free
     except TaoError as error:
-        yield Check(name="database", state="fail", text=error.message, hint=error.hint)
+        yield Check("database", "fail", error.message, error.hint)
         return
     except OSError as error:
-        yield Check(
-            name="database", state="fail", text=f"{path}: {error}.", hint=translate("Choose another path with --db.")
-        )
+        yield Check("database", "fail", f"{path}: {error}.", translate("Choose another path with --db."))
         return
     hint = translate("Free some space; a full disk ends runs.") if free < _LITTLE_SPACE else ""
-    yield Check(
-        name="space", state="warn" if hint else "ok", text=translate("{n:.1f} GB free", n=free / 1024**3), hint=hint
-    )
+    yield Check("space", "warn" if hint else "ok", translate("{n:.1f} GB free", n=free / 1024**3), hint)
 
 
 def _writable(target: Path, folder: Path) -> Check:
     """Tries it: permissions alone do not show that a file system is mounted read-only."""
-    hint = translate("Correct the permissions, or choose another path with --db or TAOLOOP_DB.")
     try:
         with (
             tempfile.TemporaryFile(dir=folder),
             target.open("ab") if target.is_file() else tempfile.TemporaryFile(),
         ):
-            return Check(name="writable", state="ok", text=str(target))
+            return Check("writable", "ok", str(target))
     except OSError as error:
-        return Check(name="writable", state="fail", text=f"{target}: {error.strerror or error}.", hint=hint)
+        hint = translate("Correct the permissions, or choose another path with --db or TAOLOOP_DB.")
+        return Check("writable", "fail", f"{target}: {error.strerror or error}.", hint)
 
 
 def _model(env: Mapping[str, str]) -> Check:
@@ -222,23 +194,21 @@ def _model(env: Mapping[str, str]) -> Check:
     try:
         resolve_model(spec, env)
     except TaoError as error:
-        return Check(name="model", state="fail", text=text + translate(": ") + error.message, hint=error.hint)
-    if spec == "offline":
-        hint = translate(
-            "It is a small deterministic planner, not a language model; `tao models` shows how to set one up."
-        )
-        return Check(name="model", state="ok", text=text + translate("."), hint=hint)
+        return Check("model", "fail", text + translate(": ") + error.message, error.hint)
+    if spec == OFFLINE:
+        hint = mark("It is a small deterministic planner, not a language model; `tao models` shows how to set one up.")
+        return Check("model", "ok", text + translate("."), translate(hint))
     if lacking := missing_packages(spec):
         hint = translate("Install the extra: pip install 'taoloop[{extra}]'", extra=extra_of(spec))
         missing_text = translate("missing: {names}.", names=", ".join(lacking))
-        return Check(name="model", state="fail", text=text + translate(": ") + missing_text, hint=hint)
-    return Check(name="model", state="ok", text=text)
+        return Check("model", "fail", text + translate(": ") + missing_text, hint)
+    return Check("model", "ok", text)
 
 
 _CHECKS: tuple[Callable[[], Iterator[Check]], ...] = (_python, _packages, _zones, _sqlite, _terminal, _sandbox)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ModelState:
     """One kind of model."""
 
@@ -267,8 +237,7 @@ def models_command(as_json: bool) -> int:
         states = model_states(env)
     with capture_stdout() as stream:
         if as_json:
-            for state in states:
-                stream.write(json.dumps(asdict(state), ensure_ascii=False) + "\n")
+            write_json_lines(stream, map(asdict, states))
             return exits.OK
         console = console_for(stream)
         rows = [
@@ -282,21 +251,14 @@ def models_command(as_json: bool) -> int:
 
 def model_states(env: Mapping[str, str]) -> list[ModelState]:
     """Every kind of model, as the environment configures it."""
-    default = default_spec(env)
-    states = [
-        ModelState(
-            spec="offline",
-            ready=True,
-            note=translate("embedded: a small deterministic planner, not a language model; no key, no network"),
-            default=default == "offline",
-        ),
-        ModelState(spec="scripted:FILE", ready=True, note=translate("answers from a YAML or JSON list of replies")),
-        ModelState(
-            spec="replay:FILE", ready=True, note=translate("answers with the replies of `tao show RUN_ID --json`")
-        ),
+    default, lacking = default_spec(env), missing(env)
+    planner = translate("embedded: a small deterministic planner, not a language model; no key, no network")
+    return [
+        ModelState(OFFLINE, True, planner, default == OFFLINE),
+        ModelState("scripted:FILE", True, translate("answers from a YAML or JSON list of replies")),
+        ModelState("replay:FILE", True, translate("answers with the replies of `tao show RUN_ID --json`")),
+        *(_provider(name, env, lacking.get(name), default) for name in PROVIDERS),
     ]
-    lacking = missing(env)
-    return states + [_provider(name, env, lacking.get(name), default) for name in PROVIDERS]
 
 
 def _provider(name: str, env: Mapping[str, str], variable: str | None, default: str) -> ModelState:
@@ -307,17 +269,15 @@ def _provider(name: str, env: Mapping[str, str], variable: str | None, default: 
         target = endpoint(name, "" if provider.default_model else "NAME", env)
     except TaoError as error:
         note = translate("set {variable}", variable=variable) if variable else str(error)
-        return ModelState(spec=spec, ready=False, note=note, default=chosen)
-    if variable is not None and not provider.needs_key:
-        text = mark("a local server at {address}; set {variable} to make it the default")
-        note = translate(text, address=shown_address(target.base_url), variable=variable)
-    else:
-        note = translate("at {address}", address=shown_address(target.base_url))
+        return ModelState(spec, False, note, chosen)
     if lacking := missing_packages(name):
         names = ", ".join(lacking)
         note = translate("missing: {names}: pip install 'taoloop[{extra}]'", names=names, extra=provider.api)
-        return ModelState(spec=spec, ready=False, note=note, default=chosen)
-    return ModelState(spec=spec, ready=True, note=note, default=chosen)
+        return ModelState(spec, False, note, chosen)
+    text = mark("at {address}")
+    if variable is not None and not provider.needs_key:
+        text = mark("a local server at {address}; set {variable} to make it the default")
+    return ModelState(spec, True, translate(text, address=shown_address(target.base_url), variable=variable), chosen)
 
 
 def default_reason(env: Mapping[str, str]) -> str:

@@ -18,12 +18,11 @@ import click
 
 from taoloop.cli import exit_codes as exits, options
 from taoloop.cli.agent_loading import (
-    DEFAULT_TOOLS,
-    MEMORY_TOOLS,
-    WORKSPACE_TOOLS,
     AgentOptions,
     agent_from_options,
+    default_tools,
     missing_package,
+    policy_of,
     require_extra,
     with_mock_model,
 )
@@ -32,13 +31,11 @@ from taoloop.cli.dotenv import load_environment
 from taoloop.cli.signals import signal_callbacks
 from taoloop.cli.translation import interface_language, translate
 from taoloop.cli.ui.stdio import capture_stdout, print_stderr
-from taoloop.config.agent_file import load_policy
 from taoloop.config.document import is_config_file, read_document
 from taoloop.config.import_attribute import load_attribute
 from taoloop.config.tool_entries import TOOL_FILE_FIELDS
 from taoloop.config.tool_file import load_tools
-from taoloop.core.cards.tool_card import TIERS
-from taoloop.core.policy import PROFILES, Policy
+from taoloop.core.policy import Policy
 from taoloop.errors import ConfigError
 from taoloop.journals.base import Journal
 from taoloop.policy import reject_unmatchable_rules
@@ -69,9 +66,9 @@ from taoloop.translation import mark, set_interface_language
 @options.workspace_option
 @options.memory_option
 @options.db_option
-@click.option("--approve", type=click.Choice(TIERS), help="Approve calls up to this tier in advance.")
-@click.option("--profile", type=click.Choice(PROFILES), help="What may be done without asking (default: supervised).")
-@click.option("--policy", metavar="FILE", type=click.Path(dir_okay=False), help="Your own rules, as YAML or JSON.")
+@options.approve_option
+@options.profile_option
+@options.policy_option
 @click.option(
     "--at-once",
     type=click.IntRange(min=1),
@@ -104,8 +101,6 @@ def mcp_command(sources: tuple[str, ...], http: str | None, allow_host: tuple[st
         if http is not None:
             address = mcp_server.parse_address(http, token=env.get("TAOLOOP_MCP_TOKEN"), names=allow_host)
         plan = _plan(sources, arguments, env)
-        for problem in plan.problems:
-            print_stderr(problem)
         with plan.closing:
             return asyncio.run(_serve(plan, address, stream))
 
@@ -114,20 +109,16 @@ def mcp_command(sources: tuple[str, ...], http: str | None, allow_host: tuple[st
 class _Plan:
     """What is to be served, before anything is open."""
 
+    arguments: Mapping[str, Any]
+    chosen: AgentOptions
+    policy: Policy
+    db: Path
+    env: Mapping[str, str]
     tools: list[Tool] = field(default_factory=list)
     agents: list[Agent] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
     closing: ExitStack = field(default_factory=ExitStack)
     """Closes what the tools of files hold open."""
     secrets: dict[str, str] = field(default_factory=dict)
-    policy: Policy = field(default_factory=Policy)
-    chosen: AgentOptions = field(default_factory=AgentOptions)
-    db: Path = field(default_factory=Path)
-    env: Mapping[str, str] = field(default_factory=dict)
-    purpose: str = ""
-    at_once: int = 64
-    workspace: str | None = None
-    memory: str | None = None
     origins: dict[str, str] = field(default_factory=dict)
 
 
@@ -139,31 +130,20 @@ def _plan(sources: Sequence[str], arguments: Mapping[str, Any], env: Mapping[str
     """
     from taoloop.serve.mcp.dispatcher import QUESTION_TIMEOUT_S  # noqa: PLC0415  # loads the SDK
 
-    chosen = AgentOptions.from_arguments({name: value for name, value in arguments.items() if name != "agent"})
-    policy = Policy() if chosen.policy is None else load_policy(Path(chosen.policy).expanduser().absolute())
-    policy = policy if chosen.profile is None else replace(policy, profile=chosen.profile)  # type: ignore[arg-type]  # a choice of the option
+    chosen = AgentOptions.from_arguments({**arguments, "agent": None})
+    policy = policy_of(Agent(), chosen)
     if policy.approval_timeout_s is None:
         policy = replace(policy, approval_timeout_s=QUESTION_TIMEOUT_S)
-    plan = _Plan(
-        policy=policy,
-        chosen=chosen,
-        db=database(arguments["db"], env),
-        env=env,
-        purpose=arguments["purpose"],
-        at_once=arguments["at_once"],
-        workspace=_absolute(chosen.workspace),
-        memory=_absolute(chosen.memory),
-    )
+    plan = _Plan(arguments=arguments, chosen=chosen, policy=policy, db=database(arguments["db"], env), env=env)
     tool_names: list[Any] = []
     for source in dict.fromkeys(sources):
         _add_source(plan, source, tool_names)
     if arguments["agent"] is not None:
         plan.agents.append(_agent(plan, arguments["agent"]))
     if not sources and not plan.agents:
-        files = WORKSPACE_TOOLS if chosen.workspace is not None else ()
-        tool_names = [*DEFAULT_TOOLS, *files, *(MEMORY_TOOLS if chosen.memory is not None else ())]
+        tool_names = list(default_tools(chosen))
     if tool_names:
-        box = Agent(tools=tool_names, workspace=plan.workspace, memory=plan.memory).toolbox
+        box = Agent(tools=tool_names, **_places(chosen)).toolbox
         plan.tools += [tool for tool in box if tool.name != PAGING_TOOL]  # it reads runs; a host gets outputs whole
     if not plan.tools and not plan.agents:
         hint = translate("The lines above say what is wrong with the sources.")
@@ -176,20 +156,26 @@ def _plan(sources: Sequence[str], arguments: Mapping[str, Any], env: Mapping[str
     return plan
 
 
-def _absolute(path: str | None) -> str | None:
-    return None if path is None else str(Path(path).expanduser().absolute())
+def _places(chosen: AgentOptions) -> dict[str, Any]:
+    places = {"workspace": chosen.workspace, "memory": chosen.memory}
+    return {name: None if path is None else str(_absolute(path)) for name, path in places.items()}
+
+
+def _absolute(path: str) -> Path:
+    return Path(path).expanduser().absolute()
 
 
 def _add_source(plan: _Plan, source: str, tool_names: list[Any]) -> None:
     """Put one source where it belongs."""
     if is_config_file(source):
-        if set(read_document(Path(source).expanduser().absolute(), "a tool file").data) - set(TOOL_FILE_FIELDS):
+        if set(read_document(_absolute(source), "a tool file").data) - set(TOOL_FILE_FIELDS):
             plan.agents.append(_agent(plan, source))
             return
         loaded = load_tools(source, env=plan.env)
         plan.tools += loaded.tools
-        plan.origins.update(dict.fromkeys((tool.name for tool in loaded.tools), _absolute(source) or source))
-        plan.problems += map(str, loaded.problems)
+        plan.origins.update(dict.fromkeys((tool.name for tool in loaded.tools), str(_absolute(source))))
+        for problem in loaded.problems:
+            print_stderr(str(problem))
         plan.closing.callback(loaded.close)
         plan.secrets.update(loaded.secrets)
     elif ":" in source:
@@ -213,7 +199,7 @@ def _agent(plan: _Plan, source: str) -> Agent:
 
 async def _serve(plan: _Plan, address: mcp_server.ListenAddress | None, stream: TextIO) -> int:
     """The exit code. The first Ctrl-C or SIGTERM is an orderly end, and the second one the end of the process."""
-    dispatcher, stop = mcp_server.CallDispatcher(at_once=plan.at_once), asyncio.Event()
+    dispatcher, stop = mcp_server.CallDispatcher(at_once=plan.arguments["at_once"]), asyncio.Event()
     exit_code = exits.OK
 
     def on_signal(code: int) -> None:
@@ -275,15 +261,14 @@ async def _offers(
             policy=plan.policy,
             approved_tiers=plan.chosen.approved_tiers or (),
             redactor=redactor_for(plan.env, plan.secrets),
-            workspace=plan.workspace,
-            memory=plan.memory,
+            **_places(plan.chosen),
             origins=plan.origins,
             cards=[tool.card for tool in plan.tools],
         )
         offers += [mcp_server.CardTool(tool=tool, calls=calls, desk=dispatcher) for tool in plan.tools]
     for agent in plan.agents:
-        journal = await opened(agent.journal)
-        offers.append(mcp_server.AgentAsTool(agent=agent, journal=journal, desk=dispatcher, purpose=plan.purpose))
+        journal, purpose = await opened(agent.journal), plan.arguments["purpose"]
+        offers.append(mcp_server.AgentAsTool(agent=agent, journal=journal, desk=dispatcher, purpose=purpose))
     return offers
 
 

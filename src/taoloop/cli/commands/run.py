@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import locale
 import os
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -32,25 +33,29 @@ from taoloop.cli.database import (
     holder_of,
     load_run,
     make_private,
+    query_database,
+    require_whole,
     warn_if_workspace_is_new,
 )
 from taoloop.cli.dotenv import load_environment
 from taoloop.cli.signals import SignalStopper
 from taoloop.cli.translation import translate, view_language
 from taoloop.cli.ui.approval_prompt import TerminalApprover, confirm
-from taoloop.cli.ui.event_view import DECIDE, LIMIT_OPTIONS, RESUME, approvals_line, resume_line, summary
+from taoloop.cli.ui.event_view import LIMIT_OPTIONS, RESUME, next_commands, resume_line, summary, write_events
 from taoloop.cli.ui.live_view import JsonView, LiveView
 from taoloop.cli.ui.stdio import OutputError, capture_stdout, one_line, print_stderr
-from taoloop.core.cards.tool_card import TIERS
 from taoloop.core.events import Event
-from taoloop.core.policy import PROFILES
 from taoloop.core.trace import Trace
-from taoloop.errors import ConfigError, RunHeld, RunNotResumable, TaoError
+from taoloop.errors import ConfigError, RunNotResumable, TaoError
+from taoloop.journals.sqlite.journal import SqliteJournal
 from taoloop.models.base import DeltaListener
-from taoloop.runtime.after.recovery import Recovered
+from taoloop.runtime.after.fork import store_fork
+from taoloop.runtime.after.fork_edits import Edits
+from taoloop.runtime.after.recovery import Recovered, belongs_to, orphans, recover
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.engine.clock import new_run_id
+from taoloop.runtime.journal_access import require_unlocked
 from taoloop.runtime.runner import Listener
 from taoloop.runtime.subagent import inner_agents
 from taoloop.translation import mark
@@ -73,7 +78,7 @@ _FIXED = (
 @click.argument("words", metavar="[TASK]", nargs=-1)
 @options.agent_option
 @click.option("--model", metavar="SPEC", help="offline, openai:NAME, deepseek:NAME, ollama:NAME, scripted:FILE …")
-@click.option("--fallback", metavar="SPEC", multiple=True, help="A model to use when --model fails; repeatable.")
+@options.fallback_option
 @click.option("--dialect", metavar="NAME", help="How the model writes decisions: native, json, text or fenced.")
 @click.option("--strategy", metavar="NAME", help="react, act_only, reason_only or standard.")
 @click.option("--lang", type=click.Choice(["auto", "en", "zh"]), help="Language of the prompts; auto follows the task.")
@@ -96,14 +101,12 @@ _FIXED = (
 @click.option("--take-over", is_flag=True, help="With --resume: take over the run from the process working on it.")
 @click.option("--recover", is_flag=True, help="First resume the runs of this agent whose processes died.")
 @click.option("--after", metavar="RUN_ID", help="Continue the conversation of that run; `last` is the newest run.")
-@click.option("--approve", type=click.Choice(TIERS), help="Approve calls up to this tier in advance.")
-@click.option(
-    "--profile", type=click.Choice(PROFILES), help="What the agent may do without asking (default: supervised)."
-)
-@click.option("--policy", metavar="FILE", type=click.Path(dir_okay=False), help="Your own rules, as YAML or JSON.")
+@options.approve_option
+@options.profile_option
+@options.policy_option
 @click.option("--prompts", metavar="DIR", type=click.Path(file_okay=False), help="A folder of edited prompts.")
 @click.option("--no-closing-turn", is_flag=True, help="Skip the closing turn of the model when a limit is reached.")
-@click.option("-v", "--verbose", is_flag=True, help="Show the raw output of the model.")
+@options.verbose_option
 def run_command(
     words: tuple[str, ...],
     db: str | None,
@@ -243,7 +246,6 @@ class RunSession:
         if not isinstance(journal, str | Path) or not (orphan_count := count_orphaned_runs(Path(journal))):
             return
         if recover or agent.recover_on_start:
-            from taoloop.cli.commands.recover import outcome, recover_with  # noqa: PLC0415  # it is rarely asked for
 
             def report_recovered(recovered: Recovered) -> None:
                 status, text = outcome(recovered)
@@ -280,16 +282,15 @@ class RunSession:
             resume = translate("Resume the run: {command}", command=command_line)
             hint = resume if command_line else translate("The run is completed.")
             raise OutputError(stopper.lost.message, hint=hint)
-        status = trace.status
-        if isinstance(view, LiveView) and trace.events and status != "running":
+        if isinstance(view, LiveView) and trace.events and trace.status != "running":
             view.pen.gap()
             view.pen.line(summary(trace, view.pen), "dim")
             stream.flush()
-        for text, command in ((DECIDE, approvals_line(trace, self._db)), (RESUME, command_line)):
-            if command is not None and isinstance(view, LiveView):
+        for text, command in next_commands(trace, self._db) if trace.events else ():
+            if isinstance(view, LiveView):
                 view.pen.line(view.pen.text(text, command=command), "bold")
                 stream.flush()
-            elif command is not None:
+            else:
                 self.report(text, command=command)
 
     def _exit_code(self, stopper: SignalStopper) -> int:
@@ -351,11 +352,8 @@ def _resumed_session(
         number = "" if holder.process is None else f" ({holder.process})"
         print_stderr(translate(text, language, run_id=run_id, number=number))
         take_over = confirm(translate("Take over the run?", language), language)
-    if holder is not None and not take_over:
-        raise RunHeld(
-            translate("Run {run_id} was left alone: {holder} is working on it.", run_id=run_id, holder=holder),
-            hint=translate("Wait for it, stop it there, or take over the run: --take-over."),
-        )
+    if not take_over:
+        query_database(path, lambda journal: require_unlocked(journal, run_id))
     call = {"limits": limits, "approved_tiers": chosen.approved_tiers, "take_over": take_over}
     return RunSession(agent, trace, trace.agent.language, db, **call)
 
@@ -381,3 +379,180 @@ def _standard_input() -> str:
             return data.decode(locale.getencoding())
         text = translate("The task on standard input is not text: {error}.", error=error)
         raise ConfigError(text, hint=translate("Send UTF-8.")) from error
+
+
+@click.command("fork")
+@click.argument("run_id")
+@click.option("--at", type=click.IntRange(min=1), metavar="N", required=True, help="The step to decide again, from 1.")
+@click.option("--edit", "edits", metavar="KIND=VALUE", multiple=True, help="An edit, see above; repeatable.")
+@click.option("--no-run", is_flag=True, help="Only create the fork; `tao run --resume` runs it.")
+@options.agent_option
+@click.option("--model", metavar="SPEC", help="The model to continue with; default: that of the run.")
+@options.fallback_option
+@options.workspace_option
+@options.memory_option
+@options.limit_options
+@options.approve_option
+@options.db_option
+@options.json_option("Events as JSON, one per line, including the copied ones.")
+@options.verbose_option
+def fork_command(
+    run_id: str,
+    at: int,
+    edits: tuple[str, ...],
+    no_run: bool,
+    db: str | None,
+    as_json: bool,
+    verbose: bool,
+    **arguments: Any,
+) -> int:
+    """Start a new run that copies RUN_ID up to step N, decides that step again, and continues from there.
+
+    The steps before N are copied: none of their calls is made again, and their observations stay as they were.
+    Effects are not rolled back: what the original run did stays done, and what the fork does happens now, perhaps
+    for a second time. Approvals are not inherited: the fork asks again, unless --approve says otherwise. Limits
+    include copied steps.
+
+    Edits, as --edit KIND=VALUE (repeatable):
+      task=TEXT                    the task
+      instructions=TEXT            the instructions of the agent
+      decision=JSON                what step N decides; its calls are judged and run
+      thought=TEXT                 why step N decided so; its calls and observations stay
+      observation=[CALL=]TEXT      what a call of step N returned; the decision stays
+      error=[CALL=][CODE: ]TEXT    the same, but the call failed
+
+    A decision is {"tool": NAME, "args": {...}}, {"calls": [...]} or {"answer": TEXT}, optionally with a "thought".
+    After an edited thought or observation of step N, step N+1 is the first that is decided again. Name a CALL, such
+    as call_2, if the step has several. If N is one above the last step of a run without an answer, the fork
+    continues where that run ended. The `resumed` event of the fork records what was edited.
+
+      tao fork RUN_ID --at 3
+      tao fork RUN_ID --at 3 --edit observation='the shop is closed'
+      tao fork RUN_ID --at 1 --edit instructions="Answer in one word." --no-run
+      tao diff RUN_ID FORK_ID                                    where they differ
+    """
+    env = load_environment()
+    chosen, parsed = AgentOptions.from_arguments(arguments), Edits.parse(edits)
+    path = database_of(chosen, env, db)
+    original = load_run(path, run_id)
+    require_whole(path, original)  # else the fork would give an edited history a chain that is whole
+    with capture_stdout() as stream:
+        configured = replace(agent_of_run(original.agent, chosen, env), journal=path)
+        agent = with_mock_model(configured, chosen, env)
+        trace = _forked(path, original, at, parsed, agent, chosen)
+        session = RunSession(agent, trace, original.agent.language, db, limits=trace.limits)
+        text = mark("run {run_id} is a fork of {original} at step {step}")
+        session.report(text, run_id=trace.run_id, original=original.run_id, step=at)
+        if parsed.names:
+            session.report("edited: {names}", names=", ".join(parsed.names))
+        if as_json:
+            write_events(stream, trace.run_id, trace.events)
+        if no_run:
+            session.report(RESUME, command=resume_line(trace, db))
+            return exits.OK
+        if agent is not configured:
+            print_stderr(model_notice(configured, agent, env, view_language(session.language, sys.stderr)))
+        return session.run(stream, as_json=as_json, verbose=verbose)
+
+
+def _forked(path: Path, original: Trace, at: int, edits: Edits, agent: Agent, chosen: AgentOptions) -> Trace:
+    """The fork, in the database. Tiers are approved in advance as the present agent says."""
+
+    async def make() -> Trace:
+        async with SqliteJournal(path) as journal:
+            return await store_fork(
+                journal,
+                original.run_id,
+                at=at,
+                now=agent.clock.now(),
+                edit=edits,
+                limits=merge_limits(original.limits, chosen.limits),
+                approved_tiers=agent.approved_tiers,
+                strategy=bind(agent).strategy,
+                check=bind(agent).require_resumable,
+                redactor=bind(agent).redactor,
+            )
+
+    return asyncio.run(make())
+
+
+@click.command("recover")
+@options.db_option
+@options.agent_option
+@click.option(
+    "--after", type=click.FloatRange(min=0), metavar="SECONDS", help="Only runs without an event for this long."
+)
+@click.option("--dry-run", is_flag=True, help="List the runs without resuming them.")
+@options.json_option("One JSON object per run and line.")
+def recover_command(db: str | None, agent: str | None, after: float | None, dry_run: bool, as_json: bool) -> int:
+    """Resume every run whose process died: killed, crashed, or cut off by a power failure.
+
+    A run that a live process is working on is left alone. A call that was in progress is looked up, repeated if
+    that is safe, or put before you: such a run then waits (`tao settle`).
+
+      tao recover --dry-run          only list the runs
+      tao recover --after 3600       only runs without an event for an hour
+    """
+    env = load_environment()
+    path, chosen = database(db, env), AgentOptions(agent=agent)
+    with capture_stdout() as stream:
+        if dry_run:
+            orphan_runs = query_database(path, lambda journal: orphans(journal, silent_s=after))
+            for trace in orphan_runs:
+                _write(stream, as_json, trace.run_id, "running", trace.task)
+            count, failed = len(orphan_runs), 0
+        else:
+            query_database(path, lambda journal: journal.runs(limit=1))  # a database that is not there is not made
+
+            def report(recovered: Recovered) -> None:
+                _write(stream, as_json, recovered.run_id, *outcome(recovered))
+
+            done = asyncio.run(recover_with(path, chosen, env, report, silent_s=after))
+            count = len(done)
+            failed = sum(recovered.error is not None and not recovered.elsewhere for recovered in done)
+    if not count:
+        print_stderr(translate("{path}: no run has lost its process.", path=path))
+    return exits.FOUND if failed else exits.OK
+
+
+async def recover_with(
+    path: Path,
+    chosen: AgentOptions,
+    env: Mapping[str, str],
+    report: Callable[[Recovered], None],
+    *,
+    silent_s: float | None = None,
+    only: Agent | None = None,
+) -> list[Recovered]:
+    """Resume the orphaned runs of a database, with the agents that the runs name; `only` those of one agent."""
+    agents: list[Agent] = []
+    async with SqliteJournal(path) as journal:
+
+        def agent_for(trace: Trace) -> Agent | None:
+            if only is not None and not belongs_to(trace, only):
+                return None
+            agents.append(
+                with_mock_model(replace(agent_of_run(trace.agent, chosen, env), journal=journal), chosen, env)
+            )
+            return agents[-1]
+
+        try:
+            return await recover(journal, agent_for, silent_s=silent_s, on_recovered=report)
+        finally:
+            for agent in agents:
+                await agent.close()
+
+
+def outcome(recovered: Recovered) -> tuple[str, str]:
+    """The status of a run after its recovery, and why, for people."""
+    if recovered.result is not None:
+        return recovered.result.status, recovered.result.reason
+    text = recovered.error.message if recovered.error is not None else ""
+    return ("elsewhere" if recovered.elsewhere else "failed"), text
+
+
+def _write(stream: TextIO, as_json: bool, run_id: str, status: str, text: str) -> None:
+    record = {"run_id": run_id, "status": status, "text": text}
+    line = json.dumps(record, ensure_ascii=False) if as_json else f"{run_id}  {status}  {one_line(text)}"
+    stream.write(f"{line}\n")
+    stream.flush()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
@@ -22,7 +21,7 @@ from taoloop.cli.database import database, query_database
 from taoloop.cli.dotenv import load_environment
 from taoloop.cli.translation import translate
 from taoloop.cli.ui.event_view import STATUS_STYLES, console_for
-from taoloop.cli.ui.stdio import capture_stdout, one_line, print_stderr
+from taoloop.cli.ui.stdio import capture_stdout, one_line, print_stderr, write_json_lines
 from taoloop.journals.base import Journal, RunRow, locks_of
 from taoloop.journals.costs import CostRow, cost_rows, totals
 from taoloop.translation import mark
@@ -51,8 +50,7 @@ def runs_command(db: str | None, status: str | None, limit: int, as_json: bool) 
     rows, states = query_database(path, lambda journal: _load_rows(journal, limit, status))
     with capture_stdout() as stream:
         if as_json:
-            for row in rows:
-                stream.write(json.dumps(asdict(row), ensure_ascii=False) + "\n")
+            write_json_lines(stream, map(asdict, rows))
             return exits.OK
         console = console_for(stream)
         if rows and console.is_terminal:
@@ -172,8 +170,7 @@ def costs_command(db: str | None, since: datetime | None, by: tuple[str, ...], a
     rows = totals(query_database(path, lambda journal: cost_rows(journal, start)), _grouping(chosen))
     with capture_stdout() as stream:
         if as_json:
-            for row in rows:
-                stream.write(json.dumps(_cost_record(row, chosen), ensure_ascii=False) + "\n")
+            write_json_lines(stream, (_cost_record(row, chosen) for row in rows))
         elif rows:
             lines = [_cost_cells(row, chosen) for row in rows]
             _write_columns(stream, (*chosen, *_NUMBERS), lines, right=_NUMBERS)

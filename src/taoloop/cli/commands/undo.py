@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -20,16 +19,16 @@ from taoloop.cli.dotenv import load_environment
 from taoloop.cli.signals import SignalStopper
 from taoloop.cli.translation import translate, view_language
 from taoloop.cli.ui.approval_prompt import confirm
-from taoloop.cli.ui.event_view import RESUME, RowWriter, console_for
+from taoloop.cli.ui.event_view import RESUME, RowWriter, console_for, write_events
 from taoloop.cli.ui.stdio import (
     capture_stdout,
     escape_invisible,
     one_line,
     print_stderr,
+    write_json_lines,
 )
 from taoloop.config.document import is_config_file
 from taoloop.core.events import Event, Observed, Undo
-from taoloop.core.stored_events import event_line
 from taoloop.core.trace import Trace
 from taoloop.core.views.transcript import input_text, observation_text
 from taoloop.errors import ConfigError
@@ -172,7 +171,7 @@ class UndoPrinter:
         """Show everything that the person is to agree to: each call that will be made, with all its arguments."""
         if self._as_json:
             record = {"kind": "undo_plan", "run_id": plan.run_id, "to_step": plan.to_step}
-            self._write({**record, "items": _records(plan.items)})
+            write_json_lines(self._stream, [{**record, "items": _records(plan.items)}])
             return
         pen = self._pen
         if plan.to_step:
@@ -198,8 +197,7 @@ class UndoPrinter:
     def event(self, plan: UndoPlan, run_id: str, entry: Undo | None, event: Event) -> None:
         """Report the outcome of a call."""
         if self._as_json:
-            self._stream.write(event_line(run_id, event) + "\n")
-            self._stream.flush()
+            write_events(self._stream, run_id, [event])
         elif isinstance(event.fact, Observed):
             key = None if entry is None else (entry.run_id, entry.call_id)
             item = next((planned for planned in plan.items if (planned.run_id, planned.call_id) == key), None)
@@ -216,7 +214,8 @@ class UndoPrinter:
         pen = self._pen
         if self._as_json:
             record = {"kind": "undo_result", "run_id": result.now.run_id, "complete": result.complete}
-            self._write({**record, "undone": [call.name for call in result.undone], "left": _records(result.left)})
+            record |= {"undone": [call.name for call in result.undone], "left": _records(result.left)}
+            write_json_lines(self._stream, [record])
             return
         if result.complete:
             pen.line(pen.text("Everything was undone as planned."), "bold green")
@@ -248,10 +247,6 @@ class UndoPrinter:
             return
         for part in Text(text).wrap(console, max(10, console.width - 8), overflow="fold"):
             self._pen.line(f"      {bar} {part.plain}", style)
-
-    def _write(self, record: dict[str, Any]) -> None:
-        self._stream.write(json.dumps(record, ensure_ascii=False, default=str) + "\n")
-        self._stream.flush()
 
 
 def _args_on_one_line(args: Mapping[str, Any]) -> str:

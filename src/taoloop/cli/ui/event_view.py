@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
@@ -35,6 +35,7 @@ from taoloop.core.events import (
     Resumed,
     RunStarted,
 )
+from taoloop.core.stored_events import event_line
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import TIMED_OUT
 from taoloop.core.views.transcript import input_text, observation_text
@@ -109,6 +110,12 @@ def write_rows(console: Console, rows: Sequence[tuple[str, ...]], styles: Sequen
     for row in rows:
         cells = [set_cell_size(one_line(cell), width) for cell, width in zip(row[:-1], widths, strict=True)]
         console.print(Text("  ".join([*cells, one_line(row[-1])])), soft_wrap=True)
+
+
+def write_events(stream: TextIO, run_id: str, events: Iterable[Event]) -> None:
+    """Events for programs: one JSON object per line, at once."""
+    stream.writelines(event_line(run_id, event) + "\n" for event in events)
+    stream.flush()
 
 
 @dataclass(slots=True)
@@ -363,9 +370,11 @@ def resume_line(trace: Trace, db: str | None) -> str | None:
     return " ".join(parts) + db_argument(db)
 
 
-def approvals_line(trace: Trace, db: str | None) -> str | None:
-    """The command that shows what a run waits for, and how to answer; None where it waits for nobody."""
-    return None if trace.paused is None else f"tao approvals {trace.run_id}{db_argument(db)}"
+def next_commands(trace: Trace, db: str | None) -> list[tuple[str, str]]:
+    """How to decide what a run waits for, and how to resume it: how each command is announced, and the command."""
+    commands = [(DECIDE, f"tao approvals {trace.run_id}{db_argument(db)}")] if trace.paused is not None else []
+    resume = resume_line(trace, db)
+    return commands if resume is None else [*commands, (RESUME, resume)]
 
 
 LIMIT_OPTIONS = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Protocol, Self, TextIO
+from contextlib import contextmanager
+from typing import Self, TextIO
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
@@ -13,30 +13,15 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 from taoloop.cli.translation import translate, view_language
-from taoloop.cli.ui.event_view import EventWriter, RowWriter, console_for
+from taoloop.cli.ui.event_view import EventWriter, RowWriter, console_for, write_events
 from taoloop.cli.ui.stdio import one_line, strip_control_codes
 from taoloop.core.events import Event
 from taoloop.core.message import Delta
-from taoloop.core.stored_events import event_line
 from taoloop.core.trace import Trace
 from taoloop.models.base import DeltaListener
 
 _TAIL_CHARS, _TAIL_LINES = 2_000, 6  # of a reply while it is being written
 _QUIET_S = 0.3  # what is done sooner than this shows no spinner, so that quick steps do not flicker
-
-
-class RunView(Protocol):
-    """Shows the events of a run, which are in its trace when they come.
-
-    `hears`: what takes the pieces of a reply while the model writes it; None where nothing would show them.
-    """
-
-    @property
-    def hears(self) -> DeltaListener | None: ...
-    def show(self, event: Event) -> None: ...
-    def waiting_for_person(self) -> AbstractContextManager[None]: ...
-    def __enter__(self) -> Self: ...
-    def __exit__(self, *_: object) -> None: ...
 
 
 class JsonView:
@@ -49,12 +34,7 @@ class JsonView:
 
     def show(self, event: Event) -> None:
         """Write the event at once."""
-        self._stream.write(event_line(self._trace.run_id, event) + "\n")
-        self._stream.flush()
-
-    def waiting_for_person(self) -> AbstractContextManager[None]:
-        """Nothing to hold still."""
-        return nullcontext()
+        write_events(self._stream, self._trace.run_id, [event])
 
     def __enter__(self) -> Self:
         return self

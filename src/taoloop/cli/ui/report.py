@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from taoloop.cli.translation import join_sentences, translate
@@ -257,48 +258,10 @@ def _escaped(text: str) -> str:
     return _SPECIAL.sub(r"\\\1", one_line(text))
 
 
-_PAGE_STYLE = """
-:root { color-scheme: light dark; --ink: #1c2024; --dim: #667079; --line: #dfe3e8; --back: #fff; --code: #f5f7f9;
-  --thought: #3b6fd4; --action: #0f8297; --good: #23854b; --bad: #c23b32; --ask: #b07500; --quiet: #aab2ba; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e4e7ea; --dim: #99a3ad; --line: #343a41; --back: #16191d;
-  --code: #1f2429; --thought: #7aa5f7; --action: #4cc0d5; --good: #55c283; --bad: #f07a70; --ask: #e0aa45;
-  --quiet: #5b646d; } }
-* { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 60rem; padding: 2rem 1.25rem 4rem; color: var(--ink); background: var(--back);
-  font: 16px/1.55 system-ui, -apple-system, "Segoe UI", "Noto Sans", "PingFang SC", "Microsoft YaHei",
-  "Noto Sans CJK SC", sans-serif; }
-h1 { font-size: 1.5rem; margin: 0; } h2 { font-size: 1.1rem; margin: 2.25rem 0 .75rem; }
-.id { color: var(--dim); margin: .1rem 0 1.25rem; }
-.id, .seq, .hash, pre, code { font-family: ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace; }
-.id, .hash { font-size: .8rem; overflow-wrap: anywhere; }
-.verdict { padding: .6rem .9rem; border: 1px solid var(--good); border-left-width: 5px; border-radius: 4px; }
-.verdict.bad { border-color: var(--bad); font-weight: 600; }
-.big { font-size: 1.05rem; white-space: pre-wrap; overflow-wrap: anywhere; margin: 0; }
-table { border-collapse: collapse; width: 100%; font-size: .9rem; }
-th, td { text-align: left; vertical-align: top; padding: .25rem .75rem .25rem 0; border-top: 1px solid var(--line); }
-th { width: 11rem; font-weight: 500; color: var(--dim); } td { overflow-wrap: anywhere; }
-article { border-left: 3px solid var(--quiet); padding: .1rem 0 .1rem 1rem; margin: 0 0 1.1rem; }
-article.thought { border-color: var(--thought); } article.action { border-color: var(--action); }
-article.good { border-color: var(--good); } article.bad { border-color: var(--bad); }
-article.ask { border-color: var(--ask); }
-article header { display: flex; flex-wrap: wrap; gap: .1rem .75rem; align-items: baseline; }
-article h3 { font-size: 1rem; margin: 0; overflow-wrap: anywhere; } article.quiet h3 { font-weight: 500; }
-.seq { color: var(--dim); font-size: .8rem; } .when { color: var(--dim); font-size: .8rem; margin-left: auto; }
-.facts { color: var(--dim); font-size: .85rem; margin: .1rem 0 .3rem; overflow-wrap: anywhere; }
-.facts span + span::before { content: " · "; }
-.name { color: var(--dim); font-size: .8rem; margin: .4rem 0 .1rem; }
-.text { white-space: pre-wrap; overflow-wrap: anywhere; margin: 0; }
-pre { background: var(--code); border-radius: 4px; padding: .6rem .8rem; margin: .2rem 0; white-space: pre-wrap;
-  overflow-wrap: anywhere; font-size: .85rem; line-height: 1.45; }
-summary { color: var(--dim); font-size: .85rem; cursor: pointer; }
-.hash { color: var(--dim); }
-@media print { body { max-width: none; padding: 0; } article { break-inside: avoid-page; } }
-"""
-
-
 def page(report: Report) -> str:
     """The whole page. Untrusted text is escaped, and what would not show as itself is written out."""
-    policy = f"default-src 'none'; style-src '{_digest(_PAGE_STYLE)}'; base-uri 'none'; form-action 'none'"
+    style = Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
+    policy = f"default-src 'none'; style-src '{_digest(style)}'; base-uri 'none'; form-action 'none'"
     language = "zh-CN" if report.language == "zh" else "en"
     title = f"{report.title} · {report.run_id}"
     rows = "".join(f"<tr><th>{_inert(name)}</th><td>{_inert(text)}</td></tr>" for name, text in report.facts)
@@ -308,7 +271,7 @@ def page(report: Report) -> str:
         f'<!doctype html>\n<html lang="{language}">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="referrer" content="no-referrer">\n<meta name="viewport" content="width=device-width">\n'
-        f"<title>{_inert(title)}</title>\n<style>{_PAGE_STYLE}</style>\n</head>\n<body>\n"
+        f"<title>{_inert(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n"
         f"<h1>{report.title}</h1>\n<p class=id>{_inert(report.run_id)}</p>\n"
         f'<p class="verdict{"" if report.whole else " bad"}">{_inert(report.verdict)}</p>\n'
         f"<h2>{report.text('Task')}</h2><p class=big>{_inert(report.task)}</p>\n{answer}\n"

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import codecs
 import io
+import json
 import os
 import re
 import shutil
 import sys
 import textwrap
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
-from typing import TextIO
+from typing import Any, TextIO
 
 from taoloop.cli.translation import stream_encoding, translate
 from taoloop.errors import TaoError
@@ -132,6 +133,12 @@ def _folded(line: str) -> str:
     return textwrap.fill(
         line, max(width, 20), subsequent_indent="     ", break_long_words=False, break_on_hyphens=False
     )
+
+
+def write_json_lines(stream: TextIO, records: Iterable[Mapping[str, Any]]) -> None:
+    """Records for programs, one per line and at once; what JSON does not know is a text."""
+    stream.writelines(json.dumps(record, ensure_ascii=False, default=str) + "\n" for record in records)
+    stream.flush()
 
 
 def silence_stdout() -> None:

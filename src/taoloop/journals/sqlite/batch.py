@@ -18,8 +18,8 @@ from taoloop.core.events import Event, Fact, RunStarted
 from taoloop.core.stored_events import HEAD_KINDS, encode_fact, event_hash, genesis_hash, hashed_bytes
 from taoloop.core.text import replace_surrogates
 from taoloop.errors import FenceLost, IllegalEvent, RunExists
-from taoloop.journals.base import RUNNING, Artifact, Lease, status_after
-from taoloop.journals.sqlite.errors import not_found, translate
+from taoloop.journals.base import RUNNING, Artifact, Lease, status_after, translate
+from taoloop.journals.sqlite.errors import not_found
 from taoloop.translation import mark
 
 _COLUMNS = 7  # of the table event

@@ -9,10 +9,8 @@ import sqlite3
 from pathlib import Path
 
 from taoloop.errors import IllegalEvent, JournalCorrupt, JournalError, JournalFull, JournalLocked, RunNotFound, TaoError
-from taoloop.translation import Translator, mark
-
-translate = Translator("journals")
-"""Texts about databases, in the language of the command line or of the run."""
+from taoloop.journals.base import translate
+from taoloop.translation import mark
 
 _UNWRITABLE = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from taoloop.errors import JournalError, JournalTooNew
+from taoloop.journals.base import translate
 from taoloop.journals.sqlite import schema
-from taoloop.journals.sqlite.errors import corrupt, explain, primary_code, translate
+from taoloop.journals.sqlite.errors import corrupt, explain, primary_code
 from taoloop.journals.sqlite.schema import MIGRATIONS, Migration
 from taoloop.translation import mark
 

@@ -13,9 +13,9 @@ from taoloop.core.events import Observed, RunStarted
 from taoloop.core.stored_events import ChainedEvent, ChainError, ChainReport, check, decode_fact, genesis_hash
 from taoloop.core.text import replace_surrogates
 from taoloop.errors import JournalCorrupt, JournalTampered
-from taoloop.journals.base import RUNNING, status_after
+from taoloop.journals.base import RUNNING, status_after, translate
 from taoloop.journals.sqlite import schema
-from taoloop.journals.sqlite.errors import not_found, translate
+from taoloop.journals.sqlite.errors import not_found
 from taoloop.translation import mark
 
 _STATUS_KINDS = frozenset({"run_started", "paused", "resumed", "finished"})

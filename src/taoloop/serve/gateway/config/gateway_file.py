@@ -22,8 +22,7 @@ from taoloop.config.document import (
     read_document,
     track_files,
 )
-from taoloop.config.env_references import has_reference
-from taoloop.config.settings_reader import LITERAL, SettingsReader, checked, fields_of, invalid
+from taoloop.config.settings_reader import LITERAL, SettingsReader, checked, fields_of, has_reference, invalid
 from taoloop.errors import ConfigError, MissingKey
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.bound_agent import bind
