@@ -143,7 +143,7 @@ def _plan(sources: Sequence[str], arguments: Mapping[str, Any], env: Mapping[str
     if not sources and not plan.agents:
         tool_names = list(default_tools(chosen))
     if tool_names:
-        box = Agent(tools=tool_names, **_places(chosen)).toolbox
+        box = Agent(tools=tool_names, **_tool_paths(chosen)).toolbox
         plan.tools += [tool for tool in box if tool.name != PAGING_TOOL]  # it reads runs; a host gets outputs whole
     if not plan.tools and not plan.agents:
         hint = translate("The lines above say what is wrong with the sources.")
@@ -156,9 +156,9 @@ def _plan(sources: Sequence[str], arguments: Mapping[str, Any], env: Mapping[str
     return plan
 
 
-def _places(chosen: AgentOptions) -> dict[str, Any]:
-    places = {"workspace": chosen.workspace, "memory": chosen.memory}
-    return {name: None if path is None else str(_absolute(path)) for name, path in places.items()}
+def _tool_paths(chosen: AgentOptions) -> dict[str, Any]:
+    paths = {"workspace": chosen.workspace, "memory": chosen.memory}
+    return {name: None if path is None else str(_absolute(path)) for name, path in paths.items()}
 
 
 def _absolute(path: str) -> Path:
@@ -261,7 +261,7 @@ async def _offers(
             policy=plan.policy,
             approved_tiers=plan.chosen.approved_tiers or (),
             redactor=redactor_for(plan.env, plan.secrets),
-            **_places(plan.chosen),
+            **_tool_paths(plan.chosen),
             origins=plan.origins,
             cards=[tool.card for tool in plan.tools],
         )

@@ -122,7 +122,7 @@ def tools_command(
             raise ConfigError(translate("There is no tool to show: the file names none."), hint=hint)
         findings = {tool.name: lint(tool.card) for tool in tools} if linting else {}
         if as_json:
-            extras = {name: {"findings": list(map(asdict, found))} for name, found in findings.items()}
+            extras = {name: {"findings": list(map(asdict, advice))} for name, advice in findings.items()}
             write_json_lines(stream, (card_record(tool.card) | extras.get(tool.name, {}) for tool in tools))
         else:
             console, language = console_for(stream), interface_language()
