@@ -14,7 +14,7 @@ from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Act, Answer, Call, Decision, Problem
 from taoloop.core.effects import ModelRequest
 from taoloop.core.events import Fact, ModelReplied, Observed, ReplyRejected
-from taoloop.core.message import ModelReply, ToolCallText
+from taoloop.core.message import ModelReply
 from taoloop.core.trace import Trace
 from taoloop.dialects import get_dialect
 from taoloop.errors import ConfigError, InvalidArguments, UnknownName
@@ -254,9 +254,7 @@ def _python_call(sent: IntendedReply) -> ModelReply | None:
     call = sent.call
     if sent.dialect != "text" or call is None or not isinstance(call.args, dict) or not isinstance(sent.decision, Act):
         return None
-    if not call.args or not all(
-        isinstance(value, str | int) and not isinstance(value, bool) for value in call.args.values()
-    ):
+    if not call.args or not all(type(value) in (str, int) for value in call.args.values()):
         return None
     arguments = ", ".join(f"{name}={dumps(value)}" for name, value in call.args.items())
     head = f"Thought: {sent.decision.reason}\n" if sent.decision.reason and "\n" not in sent.decision.reason else ""
@@ -296,25 +294,16 @@ def _other_call(sent: IntendedReply) -> str | None:
     return get_dialect(sent.dialect).write(Act(calls=(Call(tool=sent.call.tool, args=other),))).text
 
 
-def _invented(_sent: IntendedReply) -> str | None:
-    return "Observation: done, the result is 42.\nThought: That looks good."
-
-
-def _invented_final(sent: IntendedReply) -> str | None:
-    return f"Observation: done, the result is 42.\n{_final_of(sent)}"
-
-
-def _native_call(name: str, corrupt: Callable[[ToolCallText], ToolCallText]) -> tuple[str, Outcome, Corrupt]:
-    def apply(sent: IntendedReply) -> ModelReply | None:
-        if sent.dialect != "native" or sent.call is None:
-            return None
-        return replace(sent.reply, tool_calls=(corrupt(sent.reply.tool_calls[0]),))
-
-    return name, "recoverable", apply
+def _name_tokens(sent: IntendedReply) -> ModelReply | None:
+    if sent.dialect != "native" or sent.call is None:
+        return None
+    [call] = sent.reply.tool_calls
+    return replace(sent.reply, tool_calls=(replace(call, name=f"{call.name}<|channel|>commentary"),))
 
 
 _SINGLE_QUOTES = spelled(Spelling(quotes=("'", "'")), needs=lambda value: bool(value) and not syntax.has_words(value))
 _PYTHON_WORDS = spelled(Spelling(words=("True", "False", "None")), needs=syntax.has_words)
+_OBSERVATION = "Observation: done, the result is 42."
 _NO_TOOL = "Thought: No tool fits.\nAction: None\nAction Input: None"
 _TEMPLATE = "Thought: what to do\nAction: the action to take\nAction Input: the input to the action"
 
@@ -346,8 +335,8 @@ _CLASSES: tuple[tuple[str, Outcome, Corrupt], ...] = (
     ("chinese_labels", "recoverable", _labels(lambda label: f"{_CHINESE[label]}：")),
     # what was invented behind it
     ("stump", "recoverable", _text(lambda text: f"{text}\nObserv", dialects=("text",), of=Act)),
-    ("halluc_observation", "recoverable", _joined(_invented)),
-    ("halluc_observation_final", "reject", _joined(_invented_final)),
+    ("halluc_observation", "recoverable", _joined(lambda _: f"{_OBSERVATION}\nThought: That looks good.")),
+    ("halluc_observation_final", "reject", _joined(lambda sent: f"{_OBSERVATION}\n{_final_of(sent)}")),
     ("duplicate_action", "recoverable", _joined(lambda sent: sent.reply.text, dialects=("text", "json"))),
     ("two_actions", "reject", _joined(_other_call)),
     ("action_and_final", "reject", _joined(_final_of)),
@@ -364,7 +353,7 @@ _CLASSES: tuple[tuple[str, Outcome, Corrupt], ...] = (
     ("wrapped", "recoverable", _only_json(_syntax(lambda value: dumps({"tool_call": value})))),
     ("python_call", "recoverable", _python_call),
     ("native_content_call", "recoverable", _leaked_call),
-    _native_call("native_name_tokens", lambda call: replace(call, name=f"{call.name}<|channel|>commentary")),
+    ("native_name_tokens", "recoverable", _name_tokens),
     # nothing to believe
     ("truncated", "reject", _cut),
     ("empty", "reject", _empty),

@@ -34,11 +34,8 @@ class Spelling:
         """The value in this spelling."""
         match value:
             case dict():
-                return (
-                    "{"
-                    + self.comma.join(f"{self._key(key)}{self.colon}{self.write(value[key])}" for key in value)
-                    + "}"
-                )
+                entries = (f"{self._key(key)}{self.colon}{self.write(inner)}" for key, inner in value.items())
+                return "{" + self.comma.join(entries) + "}"
             case list():
                 return "[" + self.comma.join(map(self.write, value)) + "]"
             case str():

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from difflib import unified_diff
+from itertools import takewhile
 from pathlib import Path
 from threading import Lock
 from typing import Any, Literal
@@ -243,11 +244,8 @@ class Recording:
 
 def _similarity(candidate: RequestKey, other: RequestKey) -> tuple[int, int, int]:
     """How many messages in a row are the same from the beginning, and what else is."""
-    same = 0
-    for mine, theirs in zip(candidate.messages, other.messages, strict=False):
-        if mine != theirs:
-            break
-        same += 1
+    pairs = zip(candidate.messages, other.messages, strict=False)
+    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
     about = sum(candidate.about.get(name) == value for name, value in other.about.items())
     return same, about + (candidate.tools == other.tools), -abs(len(candidate.messages) - len(other.messages))
 

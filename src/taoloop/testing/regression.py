@@ -28,13 +28,7 @@ from taoloop.core.events import (
 )
 from taoloop.core.stored_events import event_record
 from taoloop.core.trace import TOOL_CALL_LIMIT, Trace
-from taoloop.errors import (
-    ConfigError,
-    IllegalEvent,
-    InvalidArguments,
-    ReplayDiverged,
-    TaoError,
-)
+from taoloop.errors import ConfigError, IllegalEvent, InvalidArguments, ReplayDiverged, TaoError
 from taoloop.models.replay import ReplayModel, not_an_event, read_records
 from taoloop.policy import judge
 from taoloop.runtime.after.replay import replay

@@ -24,16 +24,8 @@ from mcp.shared.dispatcher import ProgressFnT
 
 from taoloop.errors import McpFailed, McpLost, TaoError, ToolTimeout
 from taoloop.tools.egress.client import http_client
+from taoloop.tools.mcp import errors
 from taoloop.tools.mcp.cards import Definition
-from taoloop.tools.mcp.errors import (
-    breaks_connection,
-    describe,
-    is_unsent,
-    leaf_errors,
-    not_answered,
-    not_reached,
-    server_error,
-)
 from taoloop.tools.mcp.listing import Listing, filtered_transport, list_all, listed_tools
 from taoloop.tools.mcp.settings import McpServer
 from taoloop.tools.mcp.stdio import StdioTransport
@@ -76,7 +68,10 @@ class ReconnectBackoff:
         """
         remaining_s = self._due - time.monotonic()
         if remaining_s > _PATIENCE_S:
-            raise server_error(server, "paused", retryable=True, count=self._failures, seconds=remaining_s)
+            hint = TEXTS.run_text("tool_changed_advice")
+            raise errors.server_error(
+                server, "paused", retryable=True, hint=hint, count=self._failures, seconds=remaining_s
+            )
         await asyncio.sleep(max(0.0, remaining_s))
 
 
@@ -227,7 +222,8 @@ class Connection:
         now = listing.definitions.get(definition.name)
         if now is None or now.digest != definition.digest:
             code = "tool_changed" if now else "tool_gone"
-            raise server_error(self.server, code, code, tool=definition.name)
+            hint = None if now else TEXTS.run_text("tool_changed_advice")
+            raise errors.server_error(self.server, code, code, hint=hint, tool=definition.name)
 
     async def _send_request(self, what: str, send: Callable[[], Awaitable[T]], timeout_s: float) -> T:
         """The answer to a request; every failure as one of our errors. Counts what stays without an answer."""
@@ -241,12 +237,12 @@ class Connection:
         except TaoError:
             raise
         except Exception as error:
-            is_broken = breaks_connection(error)
-            reason = await self._ending(transport, is_broken=is_broken and not is_unsent(error))
+            is_broken = errors.breaks_connection(error)
+            reason = await self._ending(transport, is_broken=is_broken and not errors.is_unsent(error))
             status = self._status if self._open_calls == 1 else 0  # else it may be that of another call
-            failure = not_answered(self.server, error, what, reason, timeout_s, status)
+            failure = errors.not_answered(self.server, error, what, reason, timeout_s, status)
             cause = self._cause if is_broken and self._cause is not None and self._open_calls == 1 else error
-            if is_unsent(cause) and isinstance(failure, McpLost):
+            if errors.is_unsent(cause) and isinstance(failure, McpLost):
                 failure = _Unsent(failure.message, hint=failure.hint)
             if is_broken:
                 self._give_up(reason)
@@ -299,7 +295,7 @@ class Connection:
                 self._spoken = spoken = client.protocol_version
                 expected = self.server.protocol
                 if expected == "2026-07-28" and spoken < expected:
-                    raise server_error(self.server, "other_revision", spoken=spoken, expected=expected)
+                    raise errors.server_error(self.server, "other_revision", spoken=spoken, expected=expected)
                 began = time.monotonic()
                 self._client, self._starting, self._stale = client, None, True
                 started.set_result(client)
@@ -318,12 +314,12 @@ class Connection:
                 _LOG.debug("%s: closing", self.server.display_name, exc_info=True)
                 if self._stop is stop:
                     self._cause = error
-                    self._reason = self._reason or "; ".join(dict.fromkeys(map(describe, leaf_errors(error))))
+                    self._reason = self._reason or errors.describe(error)
                 return
             self._backoff.ended(0.0)
             stderr_tail = transport.stderr_tail if isinstance(transport, StdioTransport) else ""
             reason = await self._ending(transport, is_broken=False)
-            self._fail(started, not_reached(self.server, error, reason, stderr_tail))
+            self._fail(started, errors.not_reached(self.server, error, reason, stderr_tail))
 
     async def _make_transport(self, stack: AsyncExitStack) -> Any:
         """The transport to the server, not yet entered. Its HTTP client is closed with `stack`."""
@@ -381,7 +377,7 @@ class Connection:
             await asyncio.sleep(_LISTEN_PAUSE_S * 2**turn)
 
     def _closed(self) -> TaoError:
-        return server_error(self.server, "closed", retryable=True)
+        return errors.server_error(self.server, "closed", retryable=True)
 
     def _fail(self, started: asyncio.Future[Client], error: TaoError) -> None:
         if not started.done():

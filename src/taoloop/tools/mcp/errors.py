@@ -56,7 +56,7 @@ def not_reached(server: McpServer, error: BaseException, reason: str, words: str
             return leaf if isinstance(leaf, McpFailed) else report(reason=leaf.message.rstrip(".。"), hint=leaf.hint)
     if not reason and any(_is_timeout(leaf) for leaf in errors):
         reason = TEXTS.run_text("no_start", seconds=server.start_timeout_s, words=words)
-    reason = reason or "; ".join(dict.fromkeys(describe(leaf) for leaf in errors))
+    reason = reason or describe(error)
     hint = "command_hint"
     if server.url:
         hint = "token_hint" if _STATUS_WHO.search(reason) else "address_hint"
@@ -116,7 +116,11 @@ def breaks_connection(error: BaseException) -> bool:
 
 
 def describe(error: BaseException) -> str:
-    """An error in one bounded line, without a full stop."""
+    """An error, or each of a group, in one line without a full stop."""
+    return "; ".join(dict.fromkeys(_describe_leaf(leaf) for leaf in leaf_errors(error)))
+
+
+def _describe_leaf(error: BaseException) -> str:
     if isinstance(error, ValidationError):
         return _cut(validation_problem(error))
     if isinstance(error, TaoError):

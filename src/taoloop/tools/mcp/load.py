@@ -202,7 +202,7 @@ def output_of(server: McpServer, tool: str, result: Any, validator: Validator | 
         reason = TEXTS.run_text("no_structure") if structured is None else listed(findings(validator, structured))
         if reason:
             values: dict[str, Any] = {"server": server.display_name, "tool": tool, "reason": reason}
-            raise TEXTS.error("misfit", error_type=InvalidOutput, **values)
+            raise TEXTS.error("misfit", error_type=InvalidOutput, hint=TEXTS.run_text("no_result_hint"), **values)
     if structured is None:
         is_text = all(part["type"] == "text" for part in parts)
         return "\n\n".join(part["text"] for part in parts) if is_text else {"content": parts}

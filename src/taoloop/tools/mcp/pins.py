@@ -102,7 +102,11 @@ class Pins:
         if known is None:
             self.keep({name: definition.summary for name, definition in definitions.items()})
             return []
-        return changes(known, definitions)
+        return [
+            Change(tool=name, kind="changed" if name in known else "new", old=known.get(name), new=definition.summary)
+            for name, definition in definitions.items()
+            if name not in known or Definition(known[name]).digest != definition.digest
+        ]
 
     def approve(self, accepted: Iterable[Change]) -> None:
         """Pin these definitions as they were shown.
@@ -111,18 +115,6 @@ class Pins:
             ToolSourceError: the pins cannot be read or written.
         """
         self.keep({**(self.known() or {}), **{change.tool: dict(change.new) for change in accepted}})
-
-
-def changes(known: Mapping[str, Mapping[str, Any]], definitions: Mapping[str, Definition]) -> list[Change]:
-    """The tools that are not as they are known."""
-    differences = []
-    for name, definition in definitions.items():
-        old = known.get(name)
-        if old is None:
-            differences.append(Change(tool=name, kind="new", old=None, new=definition.summary))
-        elif Definition(dict(old)).digest != definition.digest:
-            differences.append(Change(tool=name, kind="changed", old=old, new=definition.summary))
-    return differences
 
 
 def default_folder() -> Path:

@@ -177,9 +177,7 @@ class StdioTransport:
 
 
 async def _write_messages(
-    stdin: StreamWriter,
-    messages: MemoryObjectReceiveStream[SessionMessage],
-    to_session: MemoryObjectSendStream[Any],
+    stdin: StreamWriter, messages: MemoryObjectReceiveStream[SessionMessage], to_session: MemoryObjectSendStream[Any]
 ) -> None:
     """Write each message as a line; where the program takes no more, the end of its output tells."""
     async with messages:
