@@ -14,7 +14,6 @@ import socket
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
 from typing import Any, Self
 
 from taoloop.core.words import index_terms
@@ -74,9 +73,7 @@ class HttpDouble:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         """Stop, and wait until it has."""
         self._server.shutdown()
         self._thread.join()

@@ -33,50 +33,38 @@ _SECRET_CHARS = 8
 _KEY_CHARS = 16
 
 
-@dataclass(frozen=True, slots=True)
 class RequestMasks:
-    """Texts that differ from run to run or must not be recorded, each with its placeholder."""
+    """Texts that differ from run to run or must not be recorded, each with its placeholder.
 
-    pairs: tuple[tuple[str, str], ...]
-    """The ids of the run; a recorded reply gets those of its own run."""
+    These are the nonce and the ids of the run, which a recorded reply gets again, the values of variables that are
+    named like secrets, and what fits `ignore`.
+    """
 
-    secrets: tuple[tuple[str, str], ...]
-    """The values of variables that are named like secrets, the longest first."""
-
-    ignored: tuple[re.Pattern[str], ...]
-    """What does not count in a request."""
-
-    @classmethod
-    def of(
-        cls, request: ModelRequest, env: Mapping[str, str] | None, ignore: Sequence[re.Pattern[str]]
-    ) -> RequestMasks:
-        """The nonce and the ids of the run, the values of variables that are named like secrets, and `ignore`."""
+    def __init__(self, request: ModelRequest, env: Mapping[str, str] | None, ignore: Sequence[re.Pattern[str]]) -> None:
         started = request.trace.started
-        pairs = [(request.trace.run_id, "⟨run⟩")]
+        ids = [(request.trace.run_id, "⟨run⟩")]
         if started is not None:
-            pairs = [(started.nonce, "⟨nonce⟩"), *pairs, (started.parent or "", "⟨parent⟩")]
+            ids = [(started.nonce, "⟨nonce⟩"), *ids, (started.parent or "", "⟨parent⟩")]
         variables = os.environ if env is None else env
-        secrets = [
-            (value, f"⟨{name}⟩")
-            for name, value in variables.items()
-            if len(value) >= _SECRET_CHARS and _SECRET_NAME.search(name)
-        ]
-        longest_first = sorted(secrets, key=lambda pair: -len(pair[0]))
-        long_enough = tuple(pair for pair in pairs if len(pair[0]) >= _SECRET_CHARS)
-        return cls(long_enough, tuple(longest_first), tuple(ignore))
+        secrets = [(value, f"⟨{name}⟩") for name, value in variables.items() if _SECRET_NAME.search(name)]
+        self._ids = [pair for pair in ids if len(pair[0]) >= _SECRET_CHARS]
+        self._secrets = sorted(
+            (pair for pair in secrets if len(pair[0]) >= _SECRET_CHARS), key=lambda pair: -len(pair[0])
+        )
+        self._ignored = ignore
 
     def hide(self, text: str) -> str:
         """The text as it may be recorded."""
         text = replace_surrogates(text)
-        for value, mask in (*self.secrets, *self.pairs):
+        for value, mask in (*self._secrets, *self._ids):
             text = text.replace(value, mask)
-        for pattern in self.ignored:
+        for pattern in self._ignored:
             text = pattern.sub("⟨…⟩", text)
         return text
 
     def show(self, text: str) -> str:
         """A recorded text with the ids of this run; secrets stay hidden."""
-        for value, mask in self.pairs:
+        for value, mask in self._ids:
             text = text.replace(mask, value)
         return text
 
@@ -433,7 +421,7 @@ class Recorder:
             ReplayDiverged: the request is not recorded, and the model may not be asked; says what differs from the
                 recorded request that is most like it.
         """
-        masks = RequestMasks.of(request, self._env, self._ignore)
+        masks = RequestMasks(request, self._env, self._ignore)
         key = RequestKey.of(request, self.spec, masks)
         times = self._asked[key.key]
         self._asked[key.key] += 1

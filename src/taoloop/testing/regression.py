@@ -12,20 +12,9 @@ from typing import Any
 
 import pydantic_core
 
+from taoloop.core import events as facts
 from taoloop.core.decision import Act, Call
-from taoloop.core.events import (
-    ActionRequested,
-    Compacted,
-    Event,
-    Fact,
-    Finished,
-    LimitReached,
-    ModelReplied,
-    Noted,
-    Observed,
-    ReplyRejected,
-    RunStarted,
-)
+from taoloop.core.events import ActionRequested, Event, Fact, Observed, RunStarted
 from taoloop.core.stored_events import event_record
 from taoloop.core.trace import TOOL_CALL_LIMIT, Trace
 from taoloop.errors import ConfigError, IllegalEvent, InvalidArguments, ReplayDiverged, TaoError
@@ -43,14 +32,14 @@ _RUN_FIELDS = (
 """What a run was given for itself; all else comes from the agent as it is now."""
 
 _DECIDED: dict[type[Fact], tuple[str, ...]] = {
-    ModelReplied: ("step", "purpose", "decision"),
-    ReplyRejected: ("step", "code"),
+    facts.ModelReplied: ("step", "purpose", "decision"),
+    facts.ReplyRejected: ("step", "code"),
     ActionRequested: ("call_id", "tool", "args", "verdict"),
     Observed: ("call_id", "ok"),
-    LimitReached: ("limit", "status"),
-    Compacted: ("through_step",),
-    Noted: ("by", "about"),
-    Finished: ("status", "answer", "limit"),
+    facts.LimitReached: ("limit", "status"),
+    facts.Compacted: ("through_step",),
+    facts.Noted: ("by", "about"),
+    facts.Finished: ("status", "answer", "limit"),
 }
 """The fields of each kind of fact that are decisions."""
 

@@ -32,7 +32,7 @@ _LINE_CHARS = 160
 
 def calls(ran: Ran) -> list[tuple[str, Any]]:
     """The calls that ran, in order, as tool and arguments; with failed ones, without those that were refused."""
-    return [(call.requested.tool, call.args) for call in _all(ran) if _has_run(call)]
+    return [(call.requested.tool, call.args) for call in _ran(ran)]
 
 
 def requested(ran: Ran) -> list[tuple[str, Any]]:
@@ -49,9 +49,7 @@ def observations(ran: Ran) -> list[tuple[str, bool, str]]:
 def calls_above(ran: Ran, tier: Tier) -> list[tuple[str, Any]]:
     """The calls that ran and can do more than `tier` allows. A tool without a tier may do anything: it counts."""
     allowed = TIERS[: TIERS.index(tier) + 1]
-    return [
-        (call.requested.tool, call.args) for call in _all(ran) if _has_run(call) and call.requested.tier not in allowed
-    ]
+    return [(call.requested.tool, call.args) for call in _ran(ran) if call.requested.tier not in allowed]
 
 
 def in_order(ran: Ran, *expected: Wanted) -> bool:
@@ -122,9 +120,11 @@ def _all(ran: Ran) -> Sequence[CallView]:
     return list(trace_of(ran).calls.values())
 
 
-def _has_run(call: CallView) -> bool:
-    refused = call.requested.verdict == "deny" or isinstance(call.approval, ApprovalRefused)
-    return not refused and (call.observed is not None or call.attempts > 0)
+def _ran(ran: Ran) -> Iterator[CallView]:
+    for call in _all(ran):
+        refused = call.requested.verdict == "deny" or isinstance(call.approval, ApprovalRefused)
+        if not refused and (call.observed is not None or call.attempts > 0):
+            yield call
 
 
 def _fits(pattern: Wanted, call: tuple[str, Any]) -> bool:

@@ -63,32 +63,26 @@ _ROLE_ORDER = {"target": 0, "value": 2, "content": 3, "minor": 4}
 
 Ctx = ServerRequestContext[Any, Any]
 Answer = types.CallToolResult | types.InputRequiredResult
+Arguments = Mapping[str, Any]
 
 
 class CallTask(Protocol):
     """What the calls of one tool become: runs that can be started and resumed."""
 
-    def language(self, args: Mapping[str, Any]) -> str:
+    def language(self, args: Arguments) -> str:
         """The language of a run with these arguments: that of its questions, and of notes that its model reads."""
-        ...
 
-    async def start(
-        self, args: Mapping[str, Any], run_id: str, approver: Approver, listener: Listener | None
-    ) -> Result:
+    async def start(self, args: Arguments, run_id: str, approver: Approver, listener: Listener | None) -> Result:
         """Start a run, and drive it until it ends or waits."""
-        ...
 
     async def resume(self, run_id: str, approver: Approver, listener: Listener | None) -> Result:
         """Resume a run, which waits."""
-        ...
 
     async def result_for_host(self, result: Result) -> types.CallToolResult:
         """The result of the call, as MCP has it."""
-        ...
 
     async def abandon(self, run_id: str) -> None:
         """Nobody will answer its questions any more."""
-        ...
 
 
 class CallDispatcher:

@@ -38,6 +38,7 @@ from taoloop.serve.mcp.dispatcher import (
     QUESTION_TIMEOUT_S,
     RUN_KEY,
     Answer,
+    Arguments,
     CallDispatcher,
     Ctx,
     failed_result,
@@ -76,11 +77,9 @@ class ExposedTool(Protocol):
     @property
     def listed(self) -> types.Tool:
         """The entry in the list of tools."""
-        ...
 
     async def call(self, ctx: Ctx, params: types.CallToolRequestParams) -> Answer:
         """Serve one call."""
-        ...
 
 
 # Tools
@@ -108,13 +107,11 @@ class CardTool:
         """Serve one call, by the policy of the operator."""
         return await self.desk.serve(ctx, params, self)
 
-    def language(self, _args: Mapping[str, Any]) -> str:
+    def language(self, _args: Arguments) -> str:
         """The language of its runs."""
         return self.calls.language
 
-    async def start(
-        self, args: Mapping[str, Any], run_id: str, approver: Approver, listener: Listener | None
-    ) -> Result:
+    async def start(self, args: Arguments, run_id: str, approver: Approver, listener: Listener | None) -> Result:
         """Start the run of a call."""
         return await self.calls.start(self.tool, args, run_id=run_id, approver=approver, listener=listener)
 
@@ -329,13 +326,11 @@ class AgentAsTool:
         """Run the agent."""
         return await self.desk.serve(ctx, params, self)
 
-    def language(self, args: Mapping[str, Any]) -> str:
+    def language(self, args: Arguments) -> str:
         """The language of the task."""
         return self.agent.spec_for(self._task(args)).language
 
-    async def start(
-        self, args: Mapping[str, Any], run_id: str, approver: Approver, listener: Listener | None
-    ) -> Result:
+    async def start(self, args: Arguments, run_id: str, approver: Approver, listener: Listener | None) -> Result:
         """Start the agent's run."""
         task = self._task(args)
         started = RunStarted(task=replace_surrogates(task), agent=self.agent.spec_for(task), nonce=new_nonce())
@@ -385,7 +380,7 @@ class AgentAsTool:
     async def abandon(self, run_id: str) -> None:
         """Leave it waiting: it can be answered and resumed like any run of the agent (`tao approvals`)."""
 
-    def _task(self, args: Mapping[str, Any]) -> str:
+    def _task(self, args: Arguments) -> str:
         task = args.get("task")
         if not isinstance(task, str) or not task.strip() or len(task) > MAX_TASK_CHARS or set(args) != {"task"}:
             raise InvalidArguments(

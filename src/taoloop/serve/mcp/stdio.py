@@ -28,7 +28,8 @@ _CHUNK = 64 * 1024
 _LONGEST_ID = 1_000
 _FINAL_TIMEOUT_S = 2.0
 _PIPES = WorkerThreads()  # separate: hanging tools may occupy all the others
-_Writing = MemoryObjectSendStream[SessionMessage]
+_Incoming = MemoryObjectSendStream[SessionMessage | Exception]
+_Outgoing = MemoryObjectSendStream[SessionMessage]
 
 
 async def serve_stdio(server: Server[Any], read_fd: int, write_fd: int, *, stop: asyncio.Event | None = None) -> None:
@@ -53,9 +54,7 @@ async def serve_stdio(server: Server[Any], read_fd: int, write_fd: int, *, stop:
         from_server.close()
 
 
-async def _read_lines(
-    fd: int, to_server: MemoryObjectSendStream[SessionMessage | Exception], replies: _Writing
-) -> None:
+async def _read_lines(fd: int, to_server: _Incoming, replies: _Outgoing) -> None:
     """Pass each line to the server. A thread reads, since a loop cannot wait for a file or a terminal."""
     buffer, dropping = bytearray(), False
     with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
@@ -79,15 +78,12 @@ async def _read_lines(
 
 
 def _read_some(fd: int) -> bytes:
-    try:
+    with suppress(OSError):  # closed meanwhile: the host has left
         return os.read(fd, _CHUNK)
-    except OSError:  # closed meanwhile: the host has left
-        return b""
+    return b""
 
 
-async def _deliver(
-    line: bytes, to_server: MemoryObjectSendStream[SessionMessage | Exception], replies: _Writing
-) -> None:
+async def _deliver(line: bytes, to_server: _Incoming, replies: _Outgoing) -> None:
     try:
         message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValueError:  # pydantic's, or invalid UTF-8
@@ -110,7 +106,7 @@ def _message_id(line: bytes) -> str | int | None:
     return message_id if is_id and len(str(message_id)) <= _LONGEST_ID else None
 
 
-async def _send_error(replies: _Writing, why: str, request_id: str | int | None = None) -> None:
+async def _send_error(replies: _Outgoing, why: str, request_id: str | int | None = None) -> None:
     error = types.ErrorData(code=types.PARSE_ERROR, message=why)
     await replies.send(SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=request_id, error=error)))
 

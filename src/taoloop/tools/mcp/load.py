@@ -12,6 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from importlib.util import find_spec
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -105,12 +106,9 @@ def approve_changes(server: McpServer, changes: Iterable[Change] | None = None) 
 
 
 def _require_sdk(server: McpServer) -> None:
-    try:
-        import mcp  # noqa: F401, PLC0415  # optional
-    except ImportError as error:
-        raise MissingExtra(
-            f"{server.display_name} needs the MCP SDK, which is not installed: pip install 'taoloop[mcp]'."
-        ) from error
+    if find_spec("mcp") is None:
+        text = f"{server.display_name} needs the MCP SDK, which is not installed: pip install 'taoloop[mcp]'."
+        raise MissingExtra(text)
 
 
 async def _read_listing(connection: Connection) -> tuple[Listing, bool, bool]:
