@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from taoloop.core.cards.tool_card import Tier, ToolCard
@@ -70,24 +71,16 @@ def tools_from_functions(
     tools: list[Tool] = []
     problems = list(cards.problems)
     for card in cards.cards:
-        caller = _Caller(cards.names[card.name], cards.renamed.get(card.name, {}), handler)
+        name = cards.names[card.name]
         try:
-            tools.append(tool_from_card(card, caller))
+            tools.append(tool_from_card(card, partial(_call, name, cards.renamed.get(card.name, {}), handler)))
         except ToolDefinitionError as error:
-            problems.append(
-                LoadProblem(source=source, place=cards.names[card.name], message=error.message, hint=error.hint)
-            )
+            problems.append(LoadProblem(source=source, place=name, message=error.message, hint=error.hint))
     return LoadResult(tools=tuple(tools), problems=tuple(problems))
 
 
-@dataclass(frozen=True, slots=True)
-class _Caller:
-    name: str
-    renamed: Mapping[str, str]
-    handler: Handler
-
-    def __call__(self, **args: Any) -> Any:
-        return self.handler(self.name, restore_names(args, self.renamed))
+def _call(name: str, renamed: Mapping[str, str], handler: Handler, /, **args: Any) -> Any:
+    return handler(name, restore_names(args, renamed))
 
 
 def _card(document: Any, names: Mapping[str, str]) -> tuple[str, ToolCard, Mapping[str, str]]:

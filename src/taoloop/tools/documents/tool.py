@@ -8,9 +8,9 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, NotRequired
+from typing import Annotated, Any, NotRequired
 
 from pydantic import Field
 from typing_extensions import TypedDict
@@ -19,7 +19,7 @@ from taoloop.core.cards.tool_card import ErrorCard, ExampleCard
 from taoloop.errors import ConfigError, ToolError, ToolSourceError
 from taoloop.tools.documents.index import BUSY_TIMEOUT_S, Index, IndexedPassage, find_passages
 from taoloop.tools.documents.index_update import update_index
-from taoloop.tools.documents.readers import ID_LENGTH, read_document
+from taoloop.tools.documents.readers import ID_LENGTH, ParsedPassage, read_document
 from taoloop.tools.documents.search import PassageSearch
 from taoloop.tools.documents.settings import DocumentFolder, printable_path
 from taoloop.tools.function import tool
@@ -40,31 +40,18 @@ _EXAMPLE_ID = "4k7m2pq9x0ab"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CitedPassage:
-    """A cited passage, and where it is."""
+class CitedPassage(ParsedPassage):
+    """A cited passage, and where it is.
+
+    For text and Markdown, `path.read_bytes().decode(encoding, "replace")[start:end]` is `text`.
+    """
 
     path: Path
     """The absolute path of its file."""
     file: str
     """The path of its file in the folder."""
-    line: int
-    """The line of the file, from 1; 0 if there is none, or it is unknown."""
-    page: int
-    """The page of a PDF, from 1; otherwise 0."""
-    heading: tuple[str, ...]
-    """The headings above it, the outermost first."""
-    start: int
-    """Where it begins.
-
-    For text and Markdown, `path.read_bytes().decode(encoding, "replace")[start:end]` is `text`. For HTML and PDF it
-    counts in the extracted text; for PDF in that of the page.
-    """
-    end: int
-    """Where it ends, in the same characters."""
     encoding: str
     """The encoding of the file; empty for a PDF."""
-    text: str
-    """Its text."""
 
     def __str__(self) -> str:
         """File and position, as editors accept it: `guide.md:12`, `report.pdf, page 3`."""
@@ -99,17 +86,12 @@ def locate(folder: DocumentFolder, citation: str) -> CitedPassage:
         directory.close()
     for passage in document.passages:
         if passage.id == indexed.id:
-            return CitedPassage(
-                path=folder.folder / indexed.file,
-                file=indexed.file,
-                line=passage.line,
-                page=passage.page,
-                heading=passage.heading,
-                start=passage.start,
-                end=passage.end,
-                encoding=document.encoding,
-                text=passage.text,
-            )
+            place: dict[str, Any] = {
+                "path": folder.folder / indexed.file,
+                "file": indexed.file,
+                "encoding": document.encoding,
+            }
+            return CitedPassage(**place, **asdict(passage))
     raise TEXTS.error("file_changed", "document_changed", file=indexed.file)
 
 

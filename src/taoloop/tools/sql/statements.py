@@ -95,7 +95,11 @@ def read_page(
                 raise database_error("no_rows", "no_rows")
             _skip(result, offset, stop)
             page = _page(result, server.database, limit, stop)
-    return _answer(page, offset)
+    answer: dict[str, Any] = {"columns": page.columns, "rows": page.rows, "next_offset": None}
+    if not page.is_whole:
+        answer["next_offset"] = offset + len(page.rows)
+        answer["note"] = TEXTS.run_text("more_rows", offset=offset + len(page.rows))
+    return answer
 
 
 def run(connection: sa.Connection, statement: str, params: Mapping[str, Any]) -> sa.CursorResult[Any]:
@@ -168,19 +172,6 @@ class _Batches:
         chars = sum(len(value) for row in batch for value in row if isinstance(value, str | bytes))
         self._size = 1 if chars > _MOST_CHARS else min(self._size * 4, _MOST_ROWS)
         return batch
-
-
-def _answer(page: Page, offset: int) -> dict[str, Any]:
-    answer: dict[str, Any] = {"columns": page.columns, "rows": page.rows, "next_offset": None}
-    if not page.is_whole:
-        answer["next_offset"] = offset + len(page.rows)
-        answer["note"] = TEXTS.run_text("more_rows", offset=offset + len(page.rows))
-    return answer
-
-
-def first_rows(result: sa.CursorResult[Any], database: Database, stop: StatementTimeout) -> Page:
-    """The rows that a changing statement gives back, as many as an answer has room for."""
-    return _page(result, database, database.max_rows, stop)
 
 
 _MAX_ITEMS = 200  # of one array or object
@@ -339,7 +330,8 @@ def _changed(
 ) -> dict[str, Any]:
     server.may_run(connection)
     result = run(connection, statement, params)
-    page = first_rows(result, server.database, stop) if result.returns_rows else None
+    database = server.database
+    page = _page(result, database, database.max_rows, stop) if result.returns_rows else None
     while page is not None and not page.is_whole and not stop.is_due and result.fetchmany(50):
         pass  # a statement with RETURNING is through only when its last row was taken
     if page is not None and stop.is_due:
@@ -348,9 +340,8 @@ def _changed(
     result.close()
     server.has_run(connection)
     count = server.changed(connection, rowcount)
-    most = server.database.max_rows_changed
-    if count.in_all is not None and count.in_all > most:
-        raise database_error("too_many_rows", "too_many_rows", count=count.in_all, limit=most)
+    if count.in_all is not None and count.in_all > database.max_rows_changed:
+        raise database_error("too_many_rows", "too_many_rows", count=count.in_all, limit=database.max_rows_changed)
     outcome: dict[str, Any] = {"rows_changed": count.itself}
     if count.in_all != count.itself:
         outcome["rows_changed_in_all"] = count.in_all
