@@ -118,17 +118,8 @@ class SandboxMounts:
         if self.workspace is None:
             return self._scratch(WORKSPACE)
         reserved = f"{WORKSPACE}/{RESERVED}"  # the runtime's backups are not the program's to change
-        return [
-            "--bind",
-            str(self.workspace),
-            WORKSPACE,
-            "--size",
-            "4096",
-            "--tmpfs",
-            reserved,
-            "--remount-ro",
-            reserved,
-        ]
+        hidden = ["--size", "4096", "--tmpfs", reserved, "--remount-ro", reserved]
+        return ["--bind", str(self.workspace), WORKSPACE, *hidden]
 
 
 def find_python(interpreter: Path | None = None) -> Interpreter:

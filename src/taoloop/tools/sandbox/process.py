@@ -11,9 +11,9 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 from taoloop.errors import ToolError
 from taoloop.tools.sandbox.confinement import SandboxMounts
@@ -125,24 +125,26 @@ class SandboxProcess:
         """
         outputs = {name: BoundedOutput(self._limits.output_bytes) for name in ("stdout", "stderr")}
         marker = f".ready-{secrets.token_hex(8)}"
-        with _Descriptors() as fds:
-            status, status_end = fds.pipe()
-            release_end, release = fds.pipe()
-            script_end, script = fds.pipe()
+        with ExitStack() as stack:
+            (status, status_end), (release_end, release), (script_end, script) = (_pipe(stack) for _ in range(3))
             inherited = [status_end, release_end, script_end]
 
             def hold(data: bytes) -> int:
-                inherited.append(fds.holding(data))
-                return inherited[-1]
+                end, writing = _pipe(stack)
+                with writing:
+                    writing.write(data)  # it fits into the smallest pipe
+                inherited.append(end)
+                return end.fileno()
 
-            options = self._mounts.options(hold, marker=marker, script=(script_end, self._script[0]))
-            options += ["--json-status-fd", str(status_end), "--block-fd", str(release_end)]
+            options = self._mounts.options(hold, marker=marker, script=(script_end.fileno(), self._script[0]))
+            options += ["--json-status-fd", str(status_end.fileno()), "--block-fd", str(release_end.fileno())]
             with self._started([self._bwrap, *options, "--", *self._argv], inherited) as process:
-                fds.close(*inherited)
+                for end in inherited:
+                    end.close()
                 try:
-                    pid = self._child(status)
-                    with os.fdopen(fds.detach(script), "wb") as pipe:  # not before: a death of ours now ends all
-                        pipe.write(self._script[1])
+                    pid = self._child(status.fileno())
+                    with script:  # not before: a death of ours now ends all
+                        script.write(self._script[1])
                     root = f"/proc/{pid}/root"
                     _wait_for(f"{root}/{marker}", process)
                     watch = self._bounded(pid, root)
@@ -150,10 +152,10 @@ class SandboxProcess:
                     raise self._not_started(process, error) from error
                 with watch:
                     began = time.monotonic()
-                    fds.close(release)  # what bubblewrap waits for before it begins the program
+                    release.close()  # what bubblewrap waits for before it begins the program
                     limit = self._attend(process, outputs, watch, began + self._limits.wall_s)
                     took_s = time.monotonic() - began
-            code = _exit_code(_rest(status))
+            code = _exit_code(status.read())
         if code is None and limit is None and not self._stopped:
             raise sandbox_failed(outputs["stderr"].text().strip() or TEXTS.run_text("no_word"))
         limit = limit or _BY_SIGNAL.get(code or 0)
@@ -167,15 +169,15 @@ class SandboxProcess:
         )
 
     @contextmanager
-    def _started(self, argv: list[str], descriptors: list[int]) -> Iterator[subprocess.Popen[bytes]]:
-        """Bubblewrap with nothing of this process but these `descriptors`; it is gone at the end."""
+    def _started(self, argv: list[str], inherited: list[BinaryIO]) -> Iterator[subprocess.Popen[bytes]]:
+        """Bubblewrap with nothing of this process but what is `inherited`; it is gone at the end."""
         try:
             process = subprocess.Popen(  # noqa: S603  # the program's own text goes through a file, never through these
                 argv,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                pass_fds=descriptors,
+                pass_fds=[end.fileno() for end in inherited],
                 env={},  # the first process in the sandbox can read what bubblewrap was started with
                 start_new_session=True,  # Ctrl-C at the terminal is for the run, which ends this in its own way
             )
@@ -325,41 +327,10 @@ class SandboxProcess:
         return sandbox_failed(stderr_text.rstrip(".") or str(error))
 
 
-class _Descriptors:
-    """Descriptors that are closed once each: a number that was given back may be somebody else's by then."""
-
-    def __init__(self) -> None:
-        self._open: set[int] = set()
-
-    def __enter__(self) -> _Descriptors:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.close(*self._open)
-
-    def pipe(self) -> tuple[int, int]:
-        """A pipe: the end to read from, and the end to write to."""
-        ends = os.pipe()
-        self._open.update(ends)
-        return ends
-
-    def holding(self, data: bytes) -> int:
-        """A descriptor to read these few bytes from."""
-        reading, writing = self.pipe()
-        os.write(writing, data)  # it fits into the smallest pipe
-        self.close(writing)
-        return reading
-
-    def detach(self, fd: int) -> int:
-        """The descriptor, which somebody else closes from now on."""
-        self._open.remove(fd)
-        return fd
-
-    def close(self, *fds: int) -> None:
-        """Give them back."""
-        for fd in fds:
-            self._open.remove(fd)
-            os.close(fd)
+def _pipe(stack: ExitStack) -> tuple[BinaryIO, BinaryIO]:
+    """The end of a pipe to read from, and the end to write to; `stack` closes what is still open."""
+    reading, writing = os.pipe()
+    return stack.enter_context(os.fdopen(reading, "rb")), stack.enter_context(os.fdopen(writing, "wb"))
 
 
 def _has_ended(pidfd: int) -> bool:
@@ -376,13 +347,6 @@ def _wait_for(path: str, process: subprocess.Popen[bytes]) -> None:
         if time.monotonic() >= deadline:
             raise TimeoutError("bubblewrap did not set up the sandbox in time")
         time.sleep(_WAIT_S)
-
-
-def _rest(fd: int) -> bytes:
-    data = b""
-    while chunk := os.read(fd, _CHUNK):
-        data += chunk
-    return data
 
 
 def _exit_code(status_lines: bytes) -> int | None:
