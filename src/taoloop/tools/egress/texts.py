@@ -21,9 +21,7 @@ TEXTS = TextCatalog(
         "unsendable": "The request was not sent: {reason}.",
         "unsendable_hint": "Only the operator of this tool can change that.",
         "not_a_method": "{method!r} is not a method",
-        "not_a_header": "{name!r} is not a header name",
-        "header_whitespace": "the header {name!r} begins or ends with white space, or contains a line break",
-        "header_characters": "the header {name!r} has characters that HTTP cannot carry",
+        "header_characters": "the name or the value of the header {name!r} has characters that HTTP cannot carry there",
         # refused by the rules
         "refused": "Requests to {target} are not allowed: {reason}.",
         "refused_hint": "Use another address.",

@@ -29,7 +29,6 @@ from taoloop.tools.openapi.operation_reader import OperationReader, accepts_idem
 from taoloop.tools.openapi.request import is_operator_supplied
 from taoloop.tools.openapi.settings import OpenapiSource, best_match, matches
 from taoloop.tools.openapi.truncation import truncate_schema
-from taoloop.tools.toolbox import LoadProblem
 
 _CORRECT = "Correct the schemas of its parameters and body in the document."
 
@@ -62,16 +61,12 @@ def build_plan(source: OpenapiSource, document: SourceBytes) -> Plan:
     operations = tuple(reader.operations())
     listed = len(operations) <= source.search_above
     tools: list[PlannedTool] = []
-    broken: list[LoadProblem] = []
     for operation in operations:
         try:
             tools.append(_plan_tool(operation, source, listed=listed))
         except ToolDefinitionError as error:
-            problem = f"It is omitted. {error.message}"
-            broken.append(
-                LoadProblem(source=document.label, place=operation.document_path, message=problem, hint=_CORRECT)
-            )
-    return Plan(tools=tuple(tools), problems=(*reader.problem_log.problems, *broken), files=reader.references.files)
+            reader.problem_log.add(operation.document_path, f"It is omitted. {error.message}", _CORRECT)
+    return Plan(tools=tuple(tools), problems=reader.problem_log.problems, files=reader.references.files)
 
 
 def _plan_tool(operation: Operation, source: OpenapiSource, *, listed: bool) -> PlannedTool:
@@ -229,11 +224,9 @@ def _describe(operation: Operation) -> tuple[str, str, str]:
 
 def _result_signature(operation: Operation) -> str:
     """The form of the response in one line; empty if the document does not define it, or if it is too long."""
-    for reply in operation.responses:
-        if reply.status[:1] == "2" and reply.schema is not None:
-            form = schema_signature(reply.schema)
-            return "" if form in ("…", "{…}", "object", "[…]") or len(form) > _MAX_RETURNS else form
-    return ""
+    schemas = [reply.schema for reply in operation.responses if reply.status[:1] == "2" and reply.schema is not None]
+    form = schema_signature(schemas[0]) if schemas else ""
+    return "" if form in ("…", "{…}", "object", "[…]") or len(form) > _MAX_RETURNS else form
 
 
 def _error_cards(operation: Operation) -> tuple[ErrorCard, ...]:
@@ -251,20 +244,16 @@ def _error_cards(operation: Operation) -> tuple[ErrorCard, ...]:
 
 def _example_cards(schema: Mapping[str, Any]) -> tuple[ExampleCard, ...]:
     """One example call from the examples of the document, if every required argument has one and they are valid."""
+    rules = {name: as_mapping(rule) for name, rule in schema["properties"].items()}
     args: dict[str, Any] = {}
-    for name, rule in schema["properties"].items():
-        examples = as_list(as_mapping(rule).get("examples"))
-        if examples:
+    for name, rule in rules.items():
+        if examples := as_list(rule.get("examples")):
             args[name] = examples[0]
         elif name in schema.get("required", ()):
-            options = as_list(as_mapping(rule).get("enum"))
-            default = as_mapping(rule).get("default", options[0] if options else None)
-            if default is None:
+            args[name] = rule.get("default", *as_list(rule.get("enum"))[:1])
+            if args[name] is None:
                 return ()
-            args[name] = default
-    if not any("examples" in as_mapping(rule) for rule in schema["properties"].values()):
-        return ()
-    if not args or len(str(args)) > _MAX_EXAMPLE:
+    if not any("examples" in rule for rule in rules.values()) or not args or len(str(args)) > _MAX_EXAMPLE:
         return ()
     try:
         return () if findings(compile_schema(schema, "The schema"), args) else (ExampleCard(args=args),)

@@ -36,8 +36,6 @@ from taoloop.tools.openapi.value_encoding import (
     unsendable_argument,
 )
 
-_DATA_PREFIX = "data:"
-
 _PLACEHOLDER = re.compile(r"\{([^{}/]*)\}")
 _PATH_SAFE = "/:@!$&'()*+,;=~%?"
 
@@ -149,9 +147,9 @@ def decode_file(arg: str, text: str) -> tuple[bytes, str]:
     Raises:
         InvalidArguments: it begins like a `data:` URL but is not valid.
     """
-    if not text.startswith(_DATA_PREFIX) or "," not in text[:200]:
+    if not text.startswith("data:") or "," not in text[:200]:
         return text.encode(), ""
-    head, _, payload = text[len(_DATA_PREFIX) :].partition(",")
+    head, _, payload = text.removeprefix("data:").partition(",")
     media_type, *attributes = head.split(";")
     media_type = check_header(arg, media_type)
     if "base64" not in [attribute.strip().lower() for attribute in attributes]:
@@ -274,10 +272,7 @@ def server_of(operation: Operation, source: OpenapiSource) -> str:
 
 def _merge_headers(layers: Iterable[Mapping[str, str]], cookies: Sequence[str]) -> dict[str, str]:
     """Headers with unique names: a later one replaces an earlier one, regardless of case. Cookies are added."""
-    merged: dict[str, tuple[str, str]] = {}
-    for name, value in (header for layer in layers for header in layer.items()):
-        merged.pop(name.lower(), None)
-        merged[name.lower()] = name, value
+    merged = {name.lower(): (name, value) for layer in layers for name, value in layer.items()}
     if cookies:
         _, existing = merged.pop("cookie", ("Cookie", ""))
         merged["cookie"] = "Cookie", "; ".join([existing, *cookies] if existing else cookies)

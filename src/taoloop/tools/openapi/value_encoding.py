@@ -185,7 +185,7 @@ def check_header(arg: str, text: str) -> str:
         InvalidArguments: it contains line breaks, control characters or characters outside Latin-1.
     """
     if not _CONTROLS.isdisjoint(text.replace("\t", " ")):
-        raise unsendable_argument(arg, "header_characters")
+        raise unsendable_argument(arg, "control_characters")
     try:
         text.encode("latin-1")
     except UnicodeEncodeError:

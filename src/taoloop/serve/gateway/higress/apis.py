@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 from urllib.parse import SplitResult, urlsplit
@@ -447,7 +448,10 @@ class ApiReader:
         for _, operation in _operations(api):
             name = str(operation.get("operationId") or "")
             if name and name in names:
-                line = self._second_line_of(described, f"operationId: {name}")
+                begin, lines = self._block(described)
+                id_text = f"operationId: {name}"
+                numbers = [n for n, text in enumerate(lines, begin + 1) if text.strip(" -'\"").endswith(id_text)]
+                line = numbers[1] if len(numbers) > 1 else 0
                 raise self._error(described, line, f"two operations are called {name!r}.", "Give each its own name.")
             names.add(name)
 
@@ -456,26 +460,18 @@ class ApiReader:
         match = _TEXT_LINE.fullmatch(error.message)
         if match is None:
             return self.document.error(path, error.message, hint=error.hint)
-        return self._error(path, self._line_in_file(path, int(match["line"])), match["message"], error.hint)
+        begin, _ = self._block(path)
+        return self._error(path, begin and begin + int(match["line"]), match["message"], error.hint)
 
     def _error(self, path: FieldPath, line: int, message: str, hint: str) -> AgentFileError:
         location = self.document.location(path)
         return replace(location, line=line or location.line).error(message, hint=hint)
 
-    def _line_in_file(self, path: FieldPath, line: int) -> int:
-        """The line of the file for a line of the text at `path`; 0 where the text is not a block."""
+    def _block(self, path: FieldPath) -> tuple[int, list[str]]:
+        """The line of the file where the block at `path` begins, and the lines after it; 0 if it is no block."""
         begin = self.document.lines.get(path, 0)
-        lines = self._lines()
-        return begin + line if 0 < begin <= len(lines) and _BLOCK_TEXT.search(lines[begin - 1]) else 0
-
-    def _second_line_of(self, path: FieldPath, text: str) -> int:
-        """The line of the file with the second occurrence of `text` in the block at `path`; 0 if there is none."""
-        begin = self.document.lines.get(path, 0)
-        numbers = [n for n, line in enumerate(self._lines(), 1) if n > begin and line.strip(" -'\"").endswith(text)]
-        return numbers[1] if len(numbers) > 1 and self._line_in_file(path, 1) else 0
-
-    def _lines(self) -> list[str]:
-        try:
-            return self.document.path.read_text(encoding="utf-8-sig").splitlines()
-        except OSError:  # it was there a moment ago; only a line in a message is lost
-            return []
+        with suppress(OSError):  # it was there a moment ago; only a line in a message is lost
+            lines = self.document.path.read_text(encoding="utf-8-sig").splitlines()
+            if 0 < begin <= len(lines) and _BLOCK_TEXT.search(lines[begin - 1]):
+                return begin, lines[begin:]
+        return 0, []
