@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, finalize
 
 from taoloop.errors import EgressFailed, MissingExtra
-from taoloop.tools.egress.response import EgressResponse
+from taoloop.tools.egress.response import ENCODINGS, EgressResponse
 from taoloop.tools.egress.rules import EgressRules, Resolver, resolve_host
 from taoloop.tools.egress.texts import TEXTS
 
@@ -172,8 +172,6 @@ def http_client(
     """
     transport_module = load_transport()
     import httpx2  # noqa: PLC0415  # optional; `load_transport` reports if it is missing
-
-    from taoloop.tools.egress.response import ENCODINGS  # noqa: PLC0415  # as above
 
     return httpx2.AsyncClient(
         transport=transport_module.CheckedTransport(rules, resolver, tls, max_bytes=max_bytes),

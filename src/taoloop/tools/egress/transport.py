@@ -177,11 +177,6 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
         )
         if self._max_bytes is None or _is_stream(request, response):
             return response
-        try:
-            require_known_coding(response.headers, host)
-        except EgressFailed:
-            await response.aclose()
-            raise
         headers = [
             (k, v) for k, v in core_response.headers if k.lower() not in (b"content-encoding", b"content-length")
         ]

@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -316,12 +316,6 @@ ReportProblem = Callable[[str], None]
 """Reports a problem with a schema, as a sentence."""
 
 
-@dataclass(slots=True)
-class _Component:
-    schema: Any = True
-    needs: set[str] = field(default_factory=set)
-
-
 class Components:
     """The schemas of one document. `request`: as a client sends them, without properties that only the server sets."""
 
@@ -332,7 +326,8 @@ class Components:
         self._siblings_count, self._request = siblings_count, request
         self._names: dict[tuple[str, str, bool], str] = {}
         self._used_names: set[str] = set()
-        self._components: dict[str, _Component] = {}
+        self._schemas: dict[str, Any] = {}
+        self._needs: defaultdict[str, set[str]] = defaultdict(set)
         self._pending: list[tuple[str, ResolvedNode, bool]] = []
 
     def read(self, node: Any, base: str) -> dict[str, Any]:
@@ -346,18 +341,16 @@ class Components:
         while pending:
             name = pending.pop()
             if name not in components:
-                component = self._component(name)
-                components[name] = component.schema
-                pending += sorted(component.needs - components.keys(), reverse=True)
+                self._read_pending()
+                components[name] = self._schemas[name]
+                pending += sorted(self._needs[name] - components.keys(), reverse=True)
         return {**schema, "$defs": components} if components else schema
 
-    def _component(self, name: str) -> _Component:
+    def _read_pending(self) -> None:
         while self._pending:
-            key, target, is_open = self._pending.pop()
-            component = self._components[key]
-            walk = _SchemaWalk(self, target.uri, key, target.value, component.needs)
-            component.schema = walk.read_open(target.value) if is_open else walk.schema(target.value)
-        return self._components[name]
+            name, target, is_open = self._pending.pop()
+            walk = _SchemaWalk(self, target.uri, name, target.value, self._needs[name])
+            self._schemas[name] = walk.read_open(target.value) if is_open else walk.schema(target.value)
 
     def name_of(self, target: ResolvedNode, *, is_open: bool = False) -> str:
         """The name of the target of a reference, which is read later, so that cycles end.
@@ -368,7 +361,6 @@ class Components:
         name = self._names.get(key)
         if name is None:
             name = self._names[key] = self._free_name(target)
-            self._components[name] = _Component()
             self._pending.append((name, target, is_open))
         return name
 

@@ -170,11 +170,11 @@ def check_path_value(arg: str, value: Any) -> None:
     """
     if value is None or value in ("", [], {}):
         raise unsendable_argument(arg, "path_empty")
-    for text in _texts(value):
-        for segment in _fully_decoded(text).replace("\\", "/").split("/"):
+    for text in map(_fully_decoded, _texts(value)):
+        for segment in text.replace("\\", "/").split("/"):
             if segment.strip() in (".", ".."):
                 raise unsendable_argument(arg, "path_changed", segment=segment.strip())
-        if not _CONTROLS.isdisjoint(_fully_decoded(text)):
+        if not _CONTROLS.isdisjoint(text):
             raise unsendable_argument(arg, "control_characters")
 
 
