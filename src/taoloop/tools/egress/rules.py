@@ -252,16 +252,15 @@ class EgressRules:
             raise _refusal(target, TEXTS.run_text("address_not_allowed", address_is=address_is), target)
         if port not in self.ports and not any(pattern.port == port for pattern in (*matching, *opening)):
             raise _refusal(target, self._port_reason(port), target)
-        if is_public(address) or opening:
+        is_local = is_private(address)
+        if is_public(address) or opening or (is_local and any(pattern.is_single_target for pattern in matching)):
             return
-        if is_private(address):
-            if not any(pattern.is_single_target for pattern in matching):
-                raise _refusal(target, TEXTS.run_text("address_not_public", address_is=address_is), target)
-        elif address in _METADATA:  # it hands out the keys of the machine, so its entry is not suggested
+        if address in _METADATA:  # it hands out the keys of the machine, so its entry is not suggested
             raise _refusal(target, TEXTS.run_text("address_metadata", address_is=address_is))
-        else:  # link-local: its name and port do not allow such an address
+        suggestion = target
+        if not is_local:  # link-local: its name and port do not allow such an address
             suggestion = str(address) if port in self.ports else format_target(str(address), port)
-            raise _refusal(target, TEXTS.run_text("address_not_public", address_is=address_is), suggestion)
+        raise _refusal(target, TEXTS.run_text("address_not_public", address_is=address_is), suggestion)
 
     def _port_reason(self, port: int) -> str:
         ports = ", ".join(map(str, self.ports)) or TEXTS.run_text("no_ports")
@@ -286,13 +285,16 @@ def parse_pattern(text: str, list_name: str) -> TargetPattern:
     target, port = text.strip(), None
     if match := _HOST_AND_PORT.fullmatch(target):
         target, port = match["target"], int(match["port"])
+        if not 0 < port < 65536:
+            problem = f"{list_name}: {_without_password(text)!r} has no usable port."
+            raise ConfigError(problem, hint="Ports are numbers from 1 to 65535.")
     host_text = target.replace("[", "").replace("]", "")
     try:
         network = None if "%" in host_text else ip_network(host_text)
     except ValueError:
         network = None  # it must be a name
     if network is not None:
-        return TargetPattern(text=text, network=network, port=_check_port(port, text, list_name))
+        return TargetPattern(text=text, network=network, port=port)
     wildcard = "*." if host_text.startswith("*.") else ""
     host = "*" if host_text == "*" else normalise_host(ascii_host(host_text.removeprefix(wildcard)))
     if host is None or target != host_text or "/" in text or parse_address(host) is not None:
@@ -301,15 +303,7 @@ def parse_pattern(text: str, list_name: str) -> TargetPattern:
             hint="Write a host (api.example.com), *.example.com, an address or a range (10.0.0.0/8), optionally "
             "with :PORT; without scheme and path.",
         )
-    return TargetPattern(text=text, host=wildcard + host, port=_check_port(port, text, list_name))
-
-
-def _check_port(port: int | None, text: str, list_name: str) -> int | None:
-    if port is not None and not 0 < port < 65536:
-        raise ConfigError(
-            f"{list_name}: {_without_password(text)!r} has no usable port.", hint="Ports are numbers from 1 to 65535."
-        )
-    return port
+    return TargetPattern(text=text, host=wildcard + host, port=port)
 
 
 def _may_match(pattern: TargetPattern, name: str, port: int) -> bool:
