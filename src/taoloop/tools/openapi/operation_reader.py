@@ -52,7 +52,7 @@ def _server_address(server: Mapping[str, Any], document_url: str, source: Openap
         url = urljoin(document_url, address or "/")
         url = f"https:{url}" if url.startswith("//") else url
         parts = urlsplit(url)
-        problem = "is not a URL" if parts.port == 0 else "" if parts.netloc else "names no host"
+        problem = "is not a URL" if parts.port == 0 else "" if parts.hostname else "names no host"
     except ValueError:  # unclosed brackets, or an invalid port
         problem = "is not a URL"
     if not problem and parts.scheme.lower() not in ("http", "https"):

@@ -13,13 +13,13 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
-from urllib.parse import quote, unquote_to_bytes, urlsplit
+from urllib.parse import quote, unquote_to_bytes
 
 from taoloop.errors import InvalidArguments, ToolDefinitionError
 from taoloop.tools.openapi.credentials import RequestParts, choose_alternative, credentials
 from taoloop.tools.openapi.names import FlatObject, flatten_object, is_header_name
 from taoloop.tools.openapi.operation import Body, Encoding, Operation, Parameter
-from taoloop.tools.openapi.settings import OpenapiSource
+from taoloop.tools.openapi.settings import OpenapiSource, is_http_url
 from taoloop.tools.openapi.texts import TEXTS
 from taoloop.tools.openapi.value_encoding import (
     apply_literals,
@@ -261,12 +261,9 @@ def server_of(operation: Operation, source: OpenapiSource) -> str:
     Raises:
         ToolDefinitionError: neither the document nor the settings name one.
     """
-    base = source.base_url or (operation.servers[0] if operation.servers else "")
-    parts = urlsplit(base)
-    if parts.scheme.lower() not in ("http", "https") or not parts.hostname:
-        values = {"tool": operation.name, "url": base}
-        hint = TEXTS.run_text("no_server_hint")
-        raise TEXTS.run_error(ToolDefinitionError, "bad_server" if base else "no_server", values, hint=hint)
+    base = source.base_url or next(iter(operation.servers), "")
+    if not is_http_url(base):
+        raise TEXTS.run_error(ToolDefinitionError, "no_server", {"tool": operation.name})
     return base.partition("?")[0].partition("#")[0].rstrip("/")
 
 

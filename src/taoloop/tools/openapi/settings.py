@@ -101,9 +101,10 @@ class OpenapiSource:
             raise ConfigError(f"The pattern of an OpenAPI source is not a regular expression: {error}.") from None
 
 
-def _is_http_url(text: str) -> bool:
+def is_http_url(text: str) -> bool:
+    """Whether it is an http(s) URL with a host, and its port is valid."""
     try:
-        return bool(_HTTP_URL.match(text)) and urlsplit(text).port != 0
+        return bool(_HTTP_URL.match(text)) and bool(urlsplit(text).hostname) and urlsplit(text).port != 0
     except ValueError:  # unclosed brackets, or an invalid port
         return False
 
@@ -115,7 +116,7 @@ _CHECKS: tuple[tuple[Sequence[str], Callable[[Any], bool], str], ...] = (
     (_TEXTS, lambda value: isinstance(value, str), "a text"),
     (["document"], lambda text: bool(text.strip()), "a path, a URL, or the text of a document"),
     (["name"], lambda text: not text or bool(_PREFIX.fullmatch(text)), "up to 24 letters, digits, _ or -"),
-    (["base_url"], lambda text: not text or _is_http_url(text), "an http(s) URL"),
+    (["base_url"], lambda text: not text or is_http_url(text), "an http(s) URL"),
     (
         _LISTS,
         lambda value: isinstance(value, tuple) and all(isinstance(item, str) for item in value),

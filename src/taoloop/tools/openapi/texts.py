@@ -21,8 +21,7 @@ TEXTS = TextCatalog(
         "data_url": "its `data:` URL is not valid base64",
         "form_object": "a form must be an object of its fields",
         # operations that cannot be called
-        "no_server": "{tool!r} cannot be called: its document names no server.",
-        "bad_server": "{tool!r} cannot be called: its server is {url!r}, which is not an http(s) URL.",
+        "no_server": "{tool!r} cannot be called: its document names no usable server.",
         "no_server_hint": "Set `base_url` for this API. Nothing was sent.",
         "path_variable": "The path {path!r} contains {{{name}}}, which is not a parameter of the operation.",
         "unsupported_security": "{tool!r} requires a kind of security that is not supported: {schemes}.",

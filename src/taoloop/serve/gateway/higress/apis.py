@@ -21,6 +21,7 @@ from taoloop.tools.openapi import OpenapiSource, openapi_tools
 from taoloop.tools.openapi.document import as_list, as_mapping, as_text, parse_values
 from taoloop.tools.openapi.operation_call import OperationCaller
 from taoloop.tools.openapi.operation_reader import METHODS
+from taoloop.tools.openapi.settings import is_http_url
 from taoloop.tools.tool import Tool
 from taoloop.tools.yaml12 import FieldPath
 
@@ -53,8 +54,7 @@ def _split_address(address: str, field_name: str = "") -> tuple[SplitResult, int
 
 
 def _service_address(address: str, _reader: SettingsReader) -> str:
-    parts, _ = _split_address(address)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    if not is_http_url(address):
         raise ConfigError(f"{address[:80]!r} is no http(s) address.")
     return address
 
