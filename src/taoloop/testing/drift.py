@@ -417,12 +417,11 @@ class DriftInjector(WrappedModel):
         decision = get_dialect(request.dialect).read(reply, request.tools)
         if isinstance(decision, Problem):
             return None
-        canonical = get_dialect(request.dialect).write(decision)
-        whole = replace(reply, text=canonical.text, tool_calls=canonical.tool_calls)
-        sent = IntendedReply(decision=decision, dialect=request.dialect, cards=request.tools, reply=whole)
+        sent = IntendedReply(decision=decision, dialect=request.dialect, cards=request.tools, reply=reply)
+        sent = replace(sent, reply=sent.written(decision))
         for drift_class in chance.sample(self._classes, len(self._classes)):
             corrupted = drift_class.corrupt(sent)
-            if corrupted is not None and corrupted != whole:
+            if corrupted is not None and corrupted != sent.reply:
                 return drift_class, corrupted
         return None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -37,12 +37,12 @@ def calls(ran: Ran) -> list[tuple[str, Any]]:
 
 def requested(ran: Ran) -> list[tuple[str, Any]]:
     """Everything that the model asked for, in order, refused calls and unknown tools included."""
-    return [(call.requested.tool, call.requested.args) for call in _all(ran)]
+    return [(call.requested.tool, call.requested.args) for call in trace_of(ran).calls.values()]
 
 
 def observations(ran: Ran) -> list[tuple[str, bool, str]]:
     """What came back, in the order of the calls: tool, whether it is ok, and the output or the error in one line."""
-    pairs = [(call.requested.tool, call.observed) for call in _all(ran)]
+    pairs = [(call.requested.tool, call.observed) for call in trace_of(ran).calls.values()]
     return [(tool, observed.ok, observation_text(observed)) for tool, observed in pairs if observed is not None]
 
 
@@ -116,12 +116,8 @@ def trace_of(ran: Ran) -> Trace:
     return ran.trace if isinstance(ran, Result) else ran
 
 
-def _all(ran: Ran) -> Sequence[CallView]:
-    return list(trace_of(ran).calls.values())
-
-
 def _ran(ran: Ran) -> Iterator[CallView]:
-    for call in _all(ran):
+    for call in trace_of(ran).calls.values():
         refused = call.requested.verdict == "deny" or isinstance(call.approval, ApprovalRefused)
         if not refused and (call.observed is not None or call.attempts > 0):
             yield call
@@ -139,25 +135,23 @@ def _wrong(
     fact: ApprovalGiven | ApprovalRefused | ActionStarted | Observed,
     request: ActionRequested,
     marks: set[tuple[str, str]],
-) -> Iterator[str]:
+) -> list[str]:
     """What is wrong with one fact about a call, given what was written down of the call before."""
 
     def has(kind: str) -> bool:
         return (kind, request.call_id) in marks
 
     refused = request.verdict == "deny" or has("approval_refused")
-    if isinstance(fact, Observed):
-        if has("observed"):
-            yield f"{request.call_id} has a second outcome"
-        if fact.ok and refused:
-            yield f"{request.call_id} was refused and has a result"
-        if fact.ok and request.tier != "read" and not has("action_started"):
-            yield f"{request.call_id} ran and was not written down before"
-    if isinstance(fact, ActionStarted) and refused:
-        yield f"{request.call_id} was refused and ran"
-    runs = isinstance(fact, ActionStarted) or (isinstance(fact, Observed) and fact.ok)
-    if runs and request.verdict == "ask" and not has("approval_given") and not refused:
-        yield f"{request.call_id} ran without the approval that the policy asked for"
+    started, succeeded = isinstance(fact, ActionStarted), isinstance(fact, Observed) and fact.ok
+    unapproved = request.verdict == "ask" and not has("approval_given") and not refused
+    findings = {
+        "has a second outcome": isinstance(fact, Observed) and has("observed"),
+        "was refused and has a result": succeeded and refused,
+        "ran and was not written down before": succeeded and request.tier != "read" and not has("action_started"),
+        "was refused and ran": started and refused,
+        "ran without the approval that the policy asked for": (started or succeeded) and unapproved,
+    }
+    return [f"{request.call_id} {text}" for text, is_found in findings.items() if is_found]
 
 
 def _short(text: str) -> str:

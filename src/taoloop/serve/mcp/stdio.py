@@ -24,6 +24,7 @@ from taoloop.runtime.threads import WorkerThreads
 MAX_LINE_BYTES = 4 * 1024 * 1024
 """The longest message; a longer one is dropped and answered with an error."""
 
+_TOO_LONG = f"A message may have {MAX_LINE_BYTES:,} bytes; this one was dropped."
 _CHUNK = 64 * 1024
 _LONGEST_ID = 1_000
 _FINAL_TIMEOUT_S = 2.0
@@ -64,9 +65,7 @@ async def _read_lines(fd: int, to_server: _Incoming, replies: _Outgoing) -> None
                 for line in lines:
                     buffer += line
                     if dropping or len(buffer) > MAX_LINE_BYTES:
-                        await _send_error(
-                            replies, f"A message may have {MAX_LINE_BYTES:,} bytes; this one was dropped."
-                        )
+                        await _send_error(replies, _TOO_LONG)
                     elif buffer.strip():
                         await _deliver(bytes(buffer), to_server, replies)
                     dropping = False

@@ -222,10 +222,10 @@ async def list_all(client: Client, method: str) -> tuple[list[Any], list[str]]:
         names = {entry.name for entry in page_entries}
         problems += [f"{name!r}: its x-mcp-header is none" for name in meta.get(NAMES, ()) if name not in names]
         cursor = page.next_cursor
-        if not cursor and len(entries) <= MAX_ENTRIES:
-            return entries, problems
-        if cursor is None or cursor in cursors or len(entries) > MAX_ENTRIES:
+        if len(entries) > MAX_ENTRIES or cursor in cursors:
             break
+        if not cursor:
+            return entries, problems
         cursors.add(cursor)
     accepted = entries[:MAX_ENTRIES]
     problems.append(f"its list does not end, or is too long; the first {len(accepted):,} entries count")
