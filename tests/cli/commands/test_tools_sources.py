@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from tests.cli.test_live import Terminal
+from tests.cli.ui.test_live_view import Terminal
 from tests.shell import Shell
 
 pytest.importorskip("mcp")

@@ -1,15 +1,17 @@
-"""Bad input: one clear line that names the thing and the way out, an exit code, and nothing started."""
+"""The program as a whole: bad input gets one clear line that names the way out, and an exit code; help and version."""
 
 import os
 import shlex
 import sqlite3
 import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from tests.shell import ENTRY, Shell, call
 
+import taoloop
 from taoloop.cli.exit_codes import OF_STATUS, TABLE
 
 
@@ -259,3 +261,24 @@ def test_every_status_has_its_own_code_and_the_help_tells_all(tao: Shell) -> Non
 def test_the_exit_code_is_that_of_the_status(tao: Shell, replies: list[object], options: list[str], code: int) -> None:
     events = tao("run", "x", "--model", tao.script(*replies), *options, "--json", code=code).events
     assert OF_STATUS[events[-1]["status"]] == code
+
+
+@pytest.mark.parametrize(
+    "args", [["-h"], ["--help"], ["run", "-h"], ["runs", "--help"], ["show", "-h"], ["replay", "-h"]]
+)
+def test_every_help_page_has_examples(tao: Shell, args: list[str]) -> None:
+    assert "  tao " in tao(*args, code=0).out
+
+
+def test_the_version_is_told(tao: Shell) -> None:
+    assert tao("--version", code=0).out == f"tao {taoloop.__version__}\n"
+
+
+def test_help_loads_neither_rich_nor_the_runtime() -> None:
+    code = (
+        "import sys; from taoloop.cli.app import execute; execute(['--version']);"
+        "heavy = ('rich', 'asyncio', 'pydantic', 'yaml', 'sqlite3', 'taoloop.runtime.agent');"
+        "print([name for name in heavy if name in sys.modules])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out.splitlines()[-1] == "[]"

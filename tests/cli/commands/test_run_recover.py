@@ -5,9 +5,8 @@ A tool that waits for a file holds a run.
 
 from __future__ import annotations
 
+from tests.cli.commands.test_run_stopping import held
 from tests.shell import Shell, call, until, until_true
-
-from .test_stopping import held
 
 
 def killed(tao: Shell, tool: str = "wait_for") -> str:

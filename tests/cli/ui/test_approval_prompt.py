@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 
 import pytest
+from tests.cli.ui.test_live_view import Terminal, plain
 from tests.shell import Shell, call
-
-from .test_live import Terminal, plain
 
 TOOLS = '''
 from taoloop import tool
