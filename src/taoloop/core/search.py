@@ -87,10 +87,7 @@ def find_text(
         count += 1
         if len(matches) < at_most:
             start, end = max(0, match.start() - context_chars), min(len(text), match.end() + context_chars)
-            context = " ".join(text[start:end].split())
-            matches.append(
-                TextMatch(
-                    start=match.start(), context=("…" if start else "") + context + ("…" if end < len(text) else "")
-                )
-            )
+            before, after = "…" if start else "", "…" if end < len(text) else ""
+            context = f"{before}{' '.join(text[start:end].split())}{after}"
+            matches.append(TextMatch(start=match.start(), context=context))
     return tuple(matches), count

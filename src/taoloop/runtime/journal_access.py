@@ -67,8 +67,8 @@ class SharedJournals:
     """
 
     def __init__(self) -> None:
-        self._before_forks: list[dict[Path, _SharedJournal]] = []
-        self._open: dict[Path, _SharedJournal] = {}
+        self._before_forks: list[dict[Path, tuple[SqliteJournal, int]]] = []
+        self._open: dict[Path, tuple[SqliteJournal, int]] = {}  # with the number of users
         self._lock = threading.Lock()
 
     @asynccontextmanager
@@ -78,43 +78,29 @@ class SharedJournals:
         Raises:
             JournalError: it cannot be opened; the text says why.
         """
-        shared = self._enter(path)
+        from taoloop.journals.sqlite.journal import SqliteJournal  # noqa: PLC0415  # only where a file is named
+
+        # unlike Path.resolve it never raises: opening the file will
+        path = Path(os.path.realpath(path))  # noqa: ASYNC240  # quick
+        with self._lock:
+            journals = self._open  # a forked child has others
+            journal, users = journals.get(path) or (SqliteJournal(path), 0)
+            journals[path] = journal, users + 1
         try:
-            await shared.journal.open()
-            yield shared.journal
+            await journal.open()
+            yield journal
         finally:
-            if self._leave(shared):
-                await shared.journal.close()
+            with self._lock:
+                _, users = journals.pop(path)
+                if users > 1:
+                    journals[path] = journal, users - 1
+            if users == 1:
+                await journal.close()
 
     def forget(self) -> None:
         """Drop all journals: for a forked child, which may not even close those of its parent."""
         self._before_forks.append(self._open)
         self._open, self._lock = {}, threading.Lock()
-
-    def _enter(self, path: str | Path) -> _SharedJournal:
-        from taoloop.journals.sqlite.journal import SqliteJournal  # noqa: PLC0415  # only where a file is named
-
-        path = Path(os.path.realpath(path))  # unlike Path.resolve it never raises: opening the file will
-        with self._lock:
-            shared = self._open.get(path)
-            if shared is None:
-                shared = self._open[path] = _SharedJournal(SqliteJournal(path))
-            shared.users += 1
-        return shared
-
-    def _leave(self, shared: _SharedJournal) -> bool:
-        """Whether that was the last user."""
-        with self._lock:
-            shared.users -= 1
-            is_last = shared.users == 0
-            if is_last and self._open.get(shared.journal.path) is shared:  # else this is a forked child
-                del self._open[shared.journal.path]
-        return is_last
-
-
-class _SharedJournal:
-    def __init__(self, journal: SqliteJournal) -> None:
-        self.journal, self.users = journal, 0
 
 
 JOURNALS = SharedJournals()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from taoloop.core.decision import Act, excerpt
@@ -66,16 +66,10 @@ class Entry:
 
 def transcript(trace: Trace) -> list[Entry]:
     """All entries in order, numbered from 0. A finished run has exactly one Final, at the end."""
-    entries: list[Entry] = []
-    for event in trace.events:
-        for part in _entry_fields(trace, event):
-            entries.append(Entry(number=len(entries), **part))
-    if trace.finished is not None:
-        finals = [entry for entry in entries[:-1] if entry.kind == "Final"]
-        if finals:  # ends before a resume are no ends any more
-            remaining = [entry for entry in entries if entry not in finals]
-            entries = [replace(entry, number=number) for number, entry in enumerate(remaining)]
-    return entries
+    entries = [fields for event in trace.events for fields in _entry_fields(trace, event)]
+    if trace.finished is not None:  # ends before a resume are no ends any more
+        entries = [fields for fields in entries[:-1] if fields["kind"] != "Final"] + entries[-1:]
+    return [Entry(number=number, **fields) for number, fields in enumerate(entries)]
 
 
 def transcript_text(trace: Trace) -> str:

@@ -121,11 +121,9 @@ class FileRunLocks:
 
     async def is_new_fork(self, run_id: str) -> bool:
         """Whether a run is a fork that nobody has resumed yet."""
-
-        def find(connection: sqlite3.Connection) -> bool:
-            return _is_unresumed_fork(connection, run_id, _origin_of(connection, run_id)[1])
-
-        return await self._read_database(find)
+        return await self._read_database(
+            lambda connection: _is_unresumed_fork(connection, run_id, _origin_of(connection, run_id)[1])
+        )
 
     def lock(self, lease: Lease) -> None:
         """Lock a lease that was just acquired.
