@@ -296,7 +296,11 @@ class RedirectingRequest:
         """
         request, hops = self._build_request(method.upper(), parse_url(url), headers, body), 0
         while True:
-            response = await self._send(request)
+            self.target = host_and_port(request.url)
+            try:
+                response = await self.transport.handle_async_request(request)
+            except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+                raise self._failure(error) from error
             try:
                 next_url = self._redirect_target(request, response)
                 if next_url is None:
@@ -326,13 +330,6 @@ class RedirectingRequest:
         request = httpx2.Request(method, url, headers=raw, content=body)
         request.stream = _TrackedBody(body or b"", self)
         return request
-
-    async def _send(self, request: httpx2.Request) -> httpx2.Response:
-        self.target = host_and_port(request.url)
-        try:
-            return await self.transport.handle_async_request(request)
-        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            raise self._failure(error) from error
 
     def _redirect_target(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.URL | None:
         """The target of a redirect; None if the response is final.

@@ -52,6 +52,9 @@ _TEXT_SUBTYPES = frozenset(("xml", "yaml", "x-yaml", "javascript", "x-www-form-u
 RETRYABLE_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
 """Statuses after which the same request may succeed."""
 
+TextFilter = Callable[[str], str]
+"""Removes secrets from a text."""
+
 _NOT_PROCESSED = frozenset({425, 429, 503})  # of these, the ones that mean that the request was not processed
 
 
@@ -63,8 +66,8 @@ def error_code(status: int | str) -> str:
     return {"3": "redirected", "4": "client_error", "5": "server_error"}.get(text[:1], "http_error")
 
 
-def success_output(response: EgressResponse, clean: Callable[[str], str]) -> ToolOutput:
-    """The output of a successful call: status, informative headers and body. `clean` removes secrets."""
+def success_output(response: EgressResponse, clean: TextFilter) -> ToolOutput:
+    """The output of a successful call: status, informative headers and body."""
     parts = [f'{{"status":{response.status}']
     informative = [name for name in _SHOWN_HEADERS if name in response.headers]
     if headers := {name: response.headers[name][:_MAX_HEADER_CHARS] for name in informative}:
@@ -77,12 +80,7 @@ def success_output(response: EgressResponse, clean: Callable[[str], str]) -> Too
 
 
 def error_output(
-    operation: Operation,
-    request: PreparedRequest,
-    response: EgressResponse,
-    clean: Callable[[str], str],
-    *,
-    is_repeatable: bool,
+    operation: Operation, request: PreparedRequest, response: EgressResponse, clean: TextFilter, *, is_repeatable: bool
 ) -> ToolError:
     """The error of a failed call. `is_repeatable`: a repetition has no further effect."""
     status = response.status

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any, cast
 from urllib.parse import urljoin, urlsplit
 
@@ -314,7 +315,7 @@ class OperationReader:
 
     def _required_schemes(self, security: Sequence[Mapping[str, Any]]) -> Mapping[str, Scheme]:
         schemes: dict[str, Scheme] = {}
-        for name in (name for alternative in security for name in alternative):
+        for name in chain.from_iterable(security):
             schemes[name] = self.schemes.get(name) or Scheme(name=name, kind="unsupported", description="not defined")
             if name not in self.schemes:
                 problem = f"It requires the security scheme {name[:60]!r}, which is not defined."
