@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from functools import cache
 from http import HTTPStatus
-from http.client import responses
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -45,6 +44,7 @@ MAX_ERROR_BODY_CHARS = 1_400
 
 _SHOWN_HEADERS = ("location", "link", "etag", "last-modified", "content-range", "x-total-count", "retry-after")
 _MAX_HEADER_CHARS = 500
+_PHRASES = {status.value: status.phrase for status in HTTPStatus}
 _STANDARD_CODES = (400, 401, 402, 403, 404, 405, 408, 409, 410, 412, 415, 423, 425, 501, 502, 504)
 _CODES = {status: HTTPStatus(status).name.lower() for status in _STANDARD_CODES}
 _CODES |= {413: "too_large", 422: "unprocessable", 429: "rate_limited", 503: "unavailable"}
@@ -99,7 +99,7 @@ def error_output(
     text = TEXTS.run_text(
         "failed_with_body" if body_text else "failed",
         request=f"{operation.method} {request.safe_url}",
-        status=f"{status} {responses.get(status, '')}".rstrip(),
+        status=f"{status} {_PHRASES.get(status, '')}".rstrip(),
         body=body_text,
     )
     return ToolError(
