@@ -121,16 +121,13 @@ def _syntax(write: Writer, finish_reason: str | None = None, *, open_end: bool =
     return corrupt
 
 
-def _text(
-    change: Callable[[str], str], *, dialects: Sequence[str] = _PROSE, of: type[Act | Answer] | None = None,
-    finish_reason: str | None = None,
-) -> Corrupt:  # fmt: skip
-    """The text of the reply, changed; `of`: only where the reply acts, or only where it answers."""
+def _text(change: Callable[[str], str], *, dialects: Sequence[str] = _PROSE, only_acts: bool = False) -> Corrupt:
+    """The text of the reply, changed; with `only_acts` not where it answers."""
 
     def corrupt(sent: IntendedReply) -> ModelReply | None:
-        if sent.dialect not in dialects or (of is not None and not isinstance(sent.decision, of)):
+        if sent.dialect not in dialects or (only_acts and not isinstance(sent.decision, Act)):
             return None
-        return sent.text(change(sent.reply.text), finish_reason)
+        return sent.text(change(sent.reply.text))
 
     return corrupt
 
@@ -334,7 +331,7 @@ _CLASSES: tuple[tuple[str, Outcome, Corrupt], ...] = (
     ("numbered_labels", "recoverable", _labels(lambda label: f"{label} 1:")),
     ("chinese_labels", "recoverable", _labels(lambda label: f"{_CHINESE[label]}：")),
     # what was invented behind it
-    ("stump", "recoverable", _text(lambda text: f"{text}\nObserv", dialects=("text",), of=Act)),
+    ("stump", "recoverable", _text(lambda text: f"{text}\nObserv", dialects=("text",), only_acts=True)),
     ("halluc_observation", "recoverable", _joined(lambda _: f"{_OBSERVATION}\nThought: That looks good.")),
     ("halluc_observation_final", "reject", _joined(lambda sent: f"{_OBSERVATION}\n{_final_of(sent)}")),
     ("duplicate_action", "recoverable", _joined(lambda sent: sent.reply.text, dialects=("text", "json"))),
