@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable, Collection
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aiohttp import hdrs, web
 from pydantic.json_schema import models_json_schema
@@ -20,6 +20,7 @@ from taoloop.serve.gateway.config.origins import ANY, origin_refused
 from taoloop.serve.gateway.errors import ApiError, error_for_exception
 from taoloop.serve.gateway.metrics import OTHER_LABEL
 from taoloop.serve.gateway.request_context import RequestContext, json_response
+from taoloop.serve.gateway.request_log import RequestRecord
 from taoloop.serve.gateway.request_schema import (
     UNSUPPORTED_IN_CHAT,
     UNSUPPORTED_IN_RESPONSES,
@@ -27,12 +28,9 @@ from taoloop.serve.gateway.request_schema import (
     ResponsesRequest,
 )
 from taoloop.serve.gateway.responses import responses
+from taoloop.serve.gateway.run_service import ConfigSnapshot
 from taoloop.serve.gateway.runs import ApprovalWire, answer_run, get_run
 from taoloop.tools.openapi.document import parse_values
-
-if TYPE_CHECKING:
-    from taoloop.serve.gateway.request_log import RequestRecord
-    from taoloop.serve.gateway.run_service import ConfigSnapshot
 
 _REF = "#/components/schemas/{model}"
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
@@ -226,10 +224,7 @@ def openapi_document() -> dict[str, Any]:
 def _unsupported_fields() -> dict[str, dict[str, Any]]:
     """Unsupported fields, which a request may only have with a value without effect, by the type of the request."""
     nothing: dict[str, Any] = {"enum": [None, False, 0, []]}
-    chat = dict.fromkeys(UNSUPPORTED_IN_CHAT, nothing) | {
-        "logprobs": {"enum": [None, False]},
-        "n": {"enum": [None, 1]},
-    }
+    chat = dict.fromkeys(UNSUPPORTED_IN_CHAT, nothing) | {"logprobs": {"enum": [None, False]}, "n": {"enum": [None, 1]}}
     responses: dict[str, Any] = {name: {"type": "null"} for name in UNSUPPORTED_IN_RESPONSES}
     return {"ChatRequest": chat, "ResponsesRequest": {**responses, "background": {"enum": [None, False]}}}
 

@@ -5,17 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from taoloop.core.trace import Trace
 from taoloop.errors import Refused, TaoError
+from taoloop.journals.base import RunRow
 from taoloop.runtime.approvals.request import unanswered_calls
 from taoloop.serve.gateway.client_tools import open_client_calls
 from taoloop.serve.gateway.run_request import RunRequest
-
-if TYPE_CHECKING:
-    from taoloop.journals.base import RunRow
-    from taoloop.serve.gateway.run_service import ConfigSnapshot
+from taoloop.serve.gateway.run_service import ConfigSnapshot
 
 _LOG = logging.getLogger("taoloop.gateway")
 
@@ -46,7 +43,10 @@ class AutoResumer:
             try:
                 await self.scan()
             except Exception as error:  # noqa: BLE001  # whatever it is: the journal may work again at the next scan
-                self._warn_once(f"Waiting runs could not be scanned: {error!r}")
+                warning = f"Waiting runs could not be scanned: {error!r}"
+                if warning != self._last_warning:  # once as long as it lasts
+                    _LOG.warning("%s", warning)
+                self._last_warning = warning
             else:
                 self._last_warning = ""
 
@@ -116,12 +116,6 @@ class AutoResumer:
             _LOG.warning("run %s was answered and cannot be resumed: %s", run_id, error)
         finally:
             await snapshot.leave()
-
-    def _warn_once(self, warning: str) -> None:
-        """Log a problem, once as long as it lasts."""
-        if warning != self._last_warning:
-            self._last_warning = warning
-            _LOG.warning("%s", warning)
 
 
 def _is_open(trace: Trace) -> bool:

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from aiohttp import web
+
+from taoloop.core.events import Event
+from taoloop.core.message import Usage
 from taoloop.core.stored_events import event_record
+from taoloop.serve.gateway.errors import ApiError
+from taoloop.serve.gateway.request_context import RequestContext
 from taoloop.serve.gateway.request_schema import ChatRequest, read_chat
 from taoloop.serve.gateway.run_answer import answer_request, sse
 from taoloop.serve.gateway.run_request import chat_run_request
-
-if TYPE_CHECKING:
-    from aiohttp import web
-
-    from taoloop.core.events import Event
-    from taoloop.core.message import Usage
-    from taoloop.serve.gateway.errors import ApiError
-    from taoloop.serve.gateway.request_context import RequestContext
-    from taoloop.serve.gateway.run_response import RunResponse
+from taoloop.serve.gateway.run_response import RunResponse
 
 HIDDEN_STEPS = ("run_started",)
 """Events that no client gets: they hold the whole description of the agent."""

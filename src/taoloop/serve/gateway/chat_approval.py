@@ -8,19 +8,15 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from taoloop.core.events import Resumed
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import CallView
-from taoloop.runtime.approvals.inbox import answer_approval
+from taoloop.journals.base import Journal
+from taoloop.runtime.approvals.inbox import PendingApproval, answer_approval
 from taoloop.runtime.approvals.request import EXPLICIT_YES_WORDS, NO_WORDS, YES_WORDS, ApprovalAnswer
 from taoloop.serve.texts import TEXTS
-
-if TYPE_CHECKING:
-    from taoloop.core.redaction.redactor import Redactor
-    from taoloop.journals.base import Journal
-    from taoloop.runtime.approvals.inbox import PendingApproval
 
 Verdict = Literal["yes", "no"]
 
@@ -107,24 +103,16 @@ def parse_approval_reply(text: str) -> ApprovalReply:
     return ApprovalReply(verdict="no", note=text.strip())
 
 
-async def answer_all(
-    journal: Journal,
-    waiting: Sequence[PendingApproval],
-    reply: ApprovalReply,
-    *,
-    by: str,
-    redactor: Redactor | None = None,
-) -> None:
+async def answer_all(journal: Journal, waiting: Sequence[PendingApproval], reply: ApprovalReply, *, by: str) -> None:
     """Answer these calls. Calls in doubt are not among them.
 
     Raises:
         NotWaiting, ApprovalStale: the question is no longer open.
     """
-    for approval in waiting:
-        answer = ApprovalAnswer(approved=reply.verdict == "yes", by=by, note=reply.note)
-        request = approval.request
+    answer = ApprovalAnswer(approved=reply.verdict == "yes", by=by, note=reply.note)
+    for request in (approval.request for approval in waiting):
         digest = request.digest if answer.approved else None
-        await answer_approval(journal, request.run_id, request.call_id, answer, digest=digest, redactor=redactor)
+        await answer_approval(journal, request.run_id, request.call_id, answer, digest=digest)
 
 
 def _approval_line(approval: PendingApproval, language: str) -> str:

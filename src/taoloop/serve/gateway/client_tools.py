@@ -46,23 +46,20 @@ def apply_tool_choice(choice: str | Mapping[str, Any] | None, tools: Sequence[Cl
         return ToolChoice(offered=tuple(tools))
     if choice == "none":
         return ToolChoice()
-    if choice == "required":
-        return _require_tools(tools, must_call=True)
-    if isinstance(choice, Mapping):
-        if choice.get("type") == "function":
-            return _require_tools(_select_tools([choice], tools), must_call=True)
-        if choice.get("type") == "allowed_tools":
-            allowed = choice.get("allowed_tools", choice)  # chat completions nest it in an object
-            listed = allowed.get("tools") if isinstance(allowed, Mapping) else None
-            if isinstance(listed, list) and allowed.get("mode") in ("auto", "required"):
-                return _require_tools(_select_tools(listed, tools), must_call=allowed["mode"] == "required")
-    raise invalid(f"{_FORMS}.", "tool_choice", "unsupported_value")
-
-
-def _require_tools(tools: Sequence[ClientTool], *, must_call: bool) -> ToolChoice:
-    if not tools:
+    must_call, entries = choice == "required", None
+    if isinstance(choice, Mapping) and choice.get("type") == "function":
+        must_call, entries = True, [choice]
+    elif isinstance(choice, Mapping) and choice.get("type") == "allowed_tools":
+        allowed = choice.get("allowed_tools", choice)  # chat completions nest it in an object
+        listed = allowed.get("tools") if isinstance(allowed, Mapping) else None
+        if isinstance(listed, list) and allowed.get("mode") in ("auto", "required"):
+            must_call, entries = allowed["mode"] == "required", listed
+    if entries is None and not must_call:
+        raise invalid(f"{_FORMS}.", "tool_choice", "unsupported_value")
+    offered = tools if entries is None else _select_tools(entries, tools)
+    if not offered:
         raise invalid("`tool_choice` asks for a call, and there are no `tools`.", "tool_choice")
-    return ToolChoice(offered=tuple(tools), must_call=must_call)
+    return ToolChoice(offered=tuple(offered), must_call=must_call)
 
 
 def _select_tools(entries: Sequence[Any], tools: Sequence[ClientTool]) -> list[ClientTool]:
@@ -148,10 +145,7 @@ def tool_call_parts(run_id: str, calls: Sequence[CallView]) -> list[dict[str, An
         {
             "id": client_call_id(run_id, call.requested.call_id),
             "type": "function",
-            "function": {
-                "name": call.requested.tool,
-                "arguments": json.dumps(call.args, ensure_ascii=False),
-            },
+            "function": {"name": call.requested.tool, "arguments": json.dumps(call.args, ensure_ascii=False)},
         }
         for call in calls
     ]

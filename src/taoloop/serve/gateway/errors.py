@@ -90,7 +90,7 @@ _FAILURES: dict[str, tuple[int, str, str]] = {
 own key or configuration is not the client's fault, so it is a 502."""
 
 RETRY_AFTER_S = 5.0
-
+"""How long a client should wait where a model's server or the journal takes nothing for now."""
 
 _EXPLAINED = ("model_context_overflow", "model_content_refused", "unreadable")
 """Errors that a client can do something about, so that it gets the reason. Others may name the server's addresses."""
@@ -128,9 +128,6 @@ def error_for_exceeded_quota(error: Refused) -> ApiError:
     return ApiError(status=429, message=error.message, kind=LIMITED, code=code, retry_after_s=error.retry_after_s)
 
 
-_JOURNAL_RETRY_S = 5.0
-
-
 def error_for_exception(error: Exception, request_id: str) -> ApiError:
     """What a client is told of an exception. Of a bug or a broken journal only where to look; the log has all of it."""
     if isinstance(error, ApiError):
@@ -141,6 +138,6 @@ def error_for_exception(error: Exception, request_id: str) -> ApiError:
         _LOG.error("request %s: %s: %s", request_id, type(error).__name__, error)
     if isinstance(error, (JournalLocked, JournalFull)) or type(error) is JournalError:
         message = f"The server cannot keep its runs at the moment; its log has the reason under {request_id}."
-        return ApiError(status=503, message=message, kind=SERVER, code=error.code, retry_after_s=_JOURNAL_RETRY_S)
+        return ApiError(status=503, message=message, kind=SERVER, code=error.code, retry_after_s=RETRY_AFTER_S)
     message = f"The server failed; its log has the reason under {request_id}."
     return ApiError(status=500, message=message, kind=SERVER, code="internal_error")

@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Container
 from functools import cache
-from typing import TYPE_CHECKING
 
 import taoloop
 from taoloop.core.events import ActionRequested, Event, ModelErred, ModelReplied, Observed, RunStarted
-from taoloop.errors import MissingExtra
-
-if TYPE_CHECKING:
-    from taoloop.core.message import Usage
-    from taoloop.core.trace import Trace
-    from taoloop.errors import RefusedFor
+from taoloop.core.message import Usage
+from taoloop.core.trace import Trace
+from taoloop.errors import MissingExtra, RefusedFor
 
 OTHER_LABEL = "other"
 """The label of everything beyond a bound, or that no configuration names."""
@@ -145,7 +141,6 @@ class RunMetrics:
         self._model = metrics._bound_label("model", model)
         self._tool_labels: dict[str, str] = {}  # by call id
         self._unmatched: list[tuple[str, str]] = []  # calls of an earlier turn and their outcomes
-        self._first = self._ended = False
         metrics._runs.inc()
 
     def on_event(self, event: Event) -> None:
@@ -173,19 +168,14 @@ class RunMetrics:
                 metrics._count_usage(self._agent, INNER_RUNS, fact.usage, fact.cost_usd)
 
     def first_token(self, seconds: float) -> None:
-        """The first piece of the answer was sent, so many seconds after the request; only the first call counts."""
-        if not self._first:
-            self._first = True
-            self._metrics._first(self._agent).observe(seconds)
+        """The first piece of the answer was sent, so many seconds after the request."""
+        self._metrics._first(self._agent).observe(seconds)
 
     def end(self, status: str, seconds: float, trace: Trace | None = None) -> None:
-        """The turn is over; `status` is the run's, or `failed` where it has none. A second call does nothing.
+        """The turn is over; `status` is the run's, or `failed` where it has none.
 
         The `trace` names the tools of calls that an earlier turn requested.
         """
-        if self._ended:
-            return
-        self._ended = True
         self._metrics._runs.dec()
         self._metrics._run_seconds(self._agent, status).observe(seconds)
         tools = tools_by_call_id(trace) if self._unmatched and trace is not None else {}

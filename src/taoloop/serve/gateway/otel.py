@@ -53,10 +53,7 @@ def model_attributes(spec: str) -> Attributes:
     if not spec:
         return {}
     provider, _, model = spec.partition(":")
-    return {
-        "gen_ai.provider.name": _PROVIDERS.get(provider, provider),
-        "gen_ai.request.model": model or spec,
-    }
+    return {"gen_ai.provider.name": _PROVIDERS.get(provider, provider), "gen_ai.request.model": model or spec}
 
 
 def _message_json(role: str, text: str, calls: Iterable[ToolCallText] = ()) -> str:
@@ -71,11 +68,7 @@ def _to_nanoseconds(at: float) -> int:
     return int(at * 1_000_000_000)
 
 
-ENDPOINTS = (
-    "OTEL_EXPORTER_OTLP_ENDPOINT",
-    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
-    "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
-)
+ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT")
 """Telemetry is on where one of these is set."""
 
 CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
@@ -264,14 +257,13 @@ class RunSpans:
             "taoloop.purpose": reply.purpose,
             "taoloop.step": reply.step,
         }
-        if usage.cached_tokens:
-            attributes["gen_ai.usage.cache_read.input_tokens"] = usage.cached_tokens
-        if reply.model:
-            attributes["gen_ai.response.model"] = reply.model
-        if reply.finish_reason:
-            attributes["gen_ai.response.finish_reasons"] = (reply.finish_reason,)
-        if reply.cost_usd is not None:
-            attributes["taoloop.cost_usd"] = reply.cost_usd
+        optional = {
+            "gen_ai.usage.cache_read.input_tokens": usage.cached_tokens or None,
+            "gen_ai.response.model": reply.model or None,
+            "gen_ai.response.finish_reasons": (reply.finish_reason,) if reply.finish_reason else None,
+            "taoloop.cost_usd": reply.cost_usd,
+        }
+        attributes |= {name: value for name, value in optional.items() if value is not None}
         figures = {name: attributes[name] for name in _METRIC_LABELS if name in attributes}
         if self._telemetry.content:
             attributes["gen_ai.output.messages"] = _message_json("assistant", reply.text, reply.tool_calls)
@@ -331,9 +323,7 @@ _METRIC_LABELS = tuple(
 
 
 def _parent_context(headers: Mapping[str, str]) -> Context | None:
-    from opentelemetry.trace.propagation.tracecontext import (  # noqa: PLC0415  # an extra, and only where it is on
-        TraceContextTextMapPropagator,
-    )
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator  # noqa: PLC0415  # an extra, and only where it is on
 
     carrier = {name: headers[name] for name in ("traceparent", "tracestate") if name in headers}
     return TraceContextTextMapPropagator().extract(carrier) if carrier else None
@@ -342,9 +332,7 @@ def _parent_context(headers: Mapping[str, str]) -> Context | None:
 def _otlp_providers(*, traces: bool, figures: bool) -> tuple[Any, Any]:
     """Providers that export by OTLP over HTTP, in batches, from threads of their own."""
     try:
-        from opentelemetry.exporter.otlp.proto.http.metric_exporter import (  # noqa: PLC0415  # an extra, and heavy
-            OTLPMetricExporter,
-        )
+        from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter  # noqa: PLC0415  # an extra, and heavy
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415  # the same
         from opentelemetry.sdk.metrics import MeterProvider  # noqa: PLC0415  # the same
         from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader  # noqa: PLC0415  # the same

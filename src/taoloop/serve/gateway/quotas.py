@@ -10,26 +10,21 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING
 
-from taoloop.core.events import ModelReplied, Observed
+from taoloop.core.events import Event, ModelReplied, Observed
+from taoloop.core.trace import Trace
 from taoloop.errors import Refused, RefusedFor
+from taoloop.journals.costs import CostRow
 from taoloop.models.providers import is_priced
 from taoloop.models.rate_limit import SlidingWindow
 from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.engine.clock import Clock, SystemClock
-from taoloop.serve.gateway.config.model import ApiKey, GatewayConfig, ServerLimits
+from taoloop.serve.gateway.config.model import ApiKey, GatewayConfig, ServedAgent, ServerLimits
+from taoloop.serve.gateway.metrics import Metrics
+from taoloop.serve.gateway.otel import Telemetry
 from taoloop.serve.texts import TEXTS
-
-if TYPE_CHECKING:
-    from taoloop.core.events import Event
-    from taoloop.core.trace import Trace
-    from taoloop.journals.costs import CostRow
-    from taoloop.serve.gateway.config.model import ApiKey, ServedAgent
-    from taoloop.serve.gateway.metrics import Metrics
-    from taoloop.serve.gateway.otel import Telemetry
 
 _DAY_S = 86_400
 
@@ -87,11 +82,11 @@ class Quotas:
         Raises:
             Refused: the key has used up its quota, or there is no place; nothing was counted.
         """
-        self._check_runs(key)
+        if self.active_runs >= self._limits.max_runs:
+            message = f"The server is busy: {self._limits.max_runs} runs are active."
+            raise Refused(message, why="runs", retry_after_s=_RETRY_S)
         if key is not None:
-            self._check_budget(key)
-            self._check_rate("tokens", key, key.tokens_per_minute)
-            self._check_rate("requests", key, key.requests_per_minute)
+            self._check_key(key)
             if key.requests_per_minute is not None:
                 self._windows["requests", key.name].add(1, self._clock.tick())
         self._running[_name_of(key)] += 1
@@ -110,31 +105,24 @@ class Quotas:
         if key is not None and key.tokens_per_minute is not None:
             self._windows["tokens", key.name].add(tokens, self._clock.tick())
 
-    def _check_runs(self, key: ApiKey | None) -> None:
-        limits = self._limits
-        if self.active_runs >= limits.max_runs:
-            raise Refused(f"The server is busy: {limits.max_runs} runs are active.", why="runs", retry_after_s=_RETRY_S)
-        own = limits.max_runs_per_key
-        if key is not None and own is not None and self._running[key.name] >= own:
-            raise Refused(f"This key has {own} active runs, which is its limit.", why="runs", retry_after_s=_RETRY_S)
-
-    def _check_budget(self, key: ApiKey) -> None:
+    def _check_key(self, key: ApiKey) -> None:
+        own_runs = self._limits.max_runs_per_key
+        if own_runs is not None and self._running[key.name] >= own_runs:
+            message = f"This key has {own_runs} active runs, which is its limit."
+            raise Refused(message, why="runs", retry_after_s=_RETRY_S)
         if key.usd_per_day is not None and self.spent_today(key.name) >= key.usd_per_day:
-            now = datetime.fromtimestamp(self._clock.now(), UTC)
-            midnight = (now + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
-            raise Refused(
-                f"The budget of this key for today, {key.usd_per_day:g} US dollars, is used up.",
-                why="budget",
-                retry_after_s=(midnight - now).total_seconds(),
-            )
-
-    def _check_rate(self, what: RefusedFor, key: ApiKey, limit: int | None) -> None:
-        if limit is None:
-            return
-        now = self._clock.tick()
-        wait_s = self._windows[what, key.name].free_at(limit, now) - now
-        if wait_s > 0:
-            raise Refused(f"This key may use {limit} {what} per minute.", why=what, retry_after_s=wait_s)
+            message = f"The budget of this key for today, {key.usd_per_day:g} US dollars, is used up."
+            raise Refused(message, why="budget", retry_after_s=_DAY_S - self._clock.now() % _DAY_S)
+        rates: tuple[tuple[RefusedFor, int | None], ...] = (
+            ("tokens", key.tokens_per_minute),
+            ("requests", key.requests_per_minute),
+        )
+        for what, limit in rates:
+            if limit is not None:
+                now = self._clock.tick()
+                wait_s = self._windows[what, key.name].free_at(limit, now) - now
+                if wait_s > 0:
+                    raise Refused(f"This key may use {limit} {what} per minute.", why=what, retry_after_s=wait_s)
 
     def _start_new_day(self) -> None:
         """Reset the costs where a new day has begun."""

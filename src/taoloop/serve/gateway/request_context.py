@@ -10,28 +10,22 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from taoloop.errors import Refused
 from taoloop.runtime.engine.clock import new_run_id
-from taoloop.serve.gateway.config.model import presented_key
+from taoloop.serve.gateway.config.model import ApiKey, ServedAgent, presented_key
 from taoloop.serve.gateway.config.origins import is_foreign, origin_refused
 from taoloop.serve.gateway.errors import SERVER, UNKNOWN_KEY, ApiError, error_for_exceeded_quota
+from taoloop.serve.gateway.quotas import RunRecorder
 from taoloop.serve.gateway.request_log import RequestRecord
-
-if TYPE_CHECKING:
-    from taoloop.serve.gateway.config.model import ApiKey, ServedAgent, ServerLimits
-    from taoloop.serve.gateway.quotas import RunRecorder
-    from taoloop.serve.gateway.run_request import RunRequest
-    from taoloop.serve.gateway.run_response import RunResponse
-    from taoloop.serve.gateway.run_service import ConfigSnapshot
+from taoloop.serve.gateway.run_request import RunRequest
+from taoloop.serve.gateway.run_response import RunResponse
+from taoloop.serve.gateway.run_service import ConfigSnapshot
 
 _LOG = logging.getLogger("taoloop.gateway")
-
-_CHUNK_BYTES = 64 * 1024
 
 _FIELD = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 """Names of fields that may be in a header; a client can call a field whatever it likes."""
@@ -91,13 +85,32 @@ class RequestContext:
         """The body, once the client's key is known.
 
         Raises:
-            ApiError: the key is unknown, the body is too large or too slow, or the request comes from another
-                site's page that may not call. Where nobody needs a key, nothing else would keep such a page from
-                starting runs.
+            ApiError: the key is unknown, the body is too large or too slow or cannot be decoded, or the request comes
+                from another site's page that may not call. Where nobody needs a key, nothing else would keep such a
+                page from starting runs.
         """
         if self.key is None and is_foreign(self.request.headers, self.config.allow_origins):
             raise origin_refused(self.request.headers)
-        return await _read_body(self.request, self.config.limits)
+        content, limits = self.request.content, self.config.limits
+        body = bytearray()
+        is_too_large = (self.request.content_length or 0) > limits.max_body_bytes
+        try:
+            # nearly always all of it has arrived: then there is nothing to wait for
+            async with asyncio.timeout(None if content.is_eof() else limits.body_timeout_s):
+                while not is_too_large and not content.at_eof():
+                    body += await content.readany()
+                    is_too_large = len(body) > limits.max_body_bytes
+        except TimeoutError:
+            message = f"The body did not arrive within {limits.body_timeout_s:g} s."
+            raise ApiError(status=408, message=message, code="request_timeout") from None
+        except (HttpProcessingError, web.RequestPayloadError, web.PayloadAccessError) as error:
+            _LOG.debug("a body cannot be read: %s", error)
+            message = "The body cannot be decoded: it is not in the transfer or content encoding that its headers name."
+            raise ApiError(status=400, message=message, code="invalid_body") from None
+        if is_too_large:
+            message = f"The body is larger than {limits.max_body_bytes:,} bytes, which is the limit."
+            raise ApiError(status=413, message=message, code="request_too_large")
+        return bytes(body)
 
     def find_agent(self, model: str) -> ServedAgent:
         """The agent that clients call `model`.
@@ -186,39 +199,3 @@ def json_response(body: object, headers: Mapping[str, str], status: int = 200) -
     """A response with a body in JSON."""
     data = json.dumps(body, ensure_ascii=False, default=str).encode(errors="replace")
     return web.Response(status=status, body=data, content_type="application/json", headers=headers)
-
-
-async def _read_body(request: web.Request, limits: ServerLimits) -> bytes:
-    """The whole body, within its bounds.
-
-    Raises:
-        ApiError: it is too large, comes too slowly, or cannot be decoded.
-    """
-    max_bytes = limits.max_body_bytes
-    if (request.content_length or 0) > max_bytes:
-        raise _too_large(max_bytes)
-    body = bytearray()
-    try:
-        if request.content.is_eof():  # all of it has arrived, as nearly always: nothing to wait for
-            whole = request.content.read_nowait()
-            if len(whole) > max_bytes:
-                raise _too_large(max_bytes)
-            return whole
-        async with asyncio.timeout(limits.body_timeout_s):
-            async for chunk in request.content.iter_chunked(_CHUNK_BYTES):
-                body += chunk
-                if len(body) > max_bytes:
-                    raise _too_large(max_bytes)
-    except TimeoutError:
-        message = f"The body did not arrive within {limits.body_timeout_s:g} s."
-        raise ApiError(status=408, message=message, code="request_timeout") from None
-    except (HttpProcessingError, web.RequestPayloadError, web.PayloadAccessError) as error:
-        _LOG.debug("a body cannot be read: %s", error)
-        message = "The body cannot be decoded: it is not in the transfer or content encoding that its headers name."
-        raise ApiError(status=400, message=message, code="invalid_body") from None
-    return bytes(body)
-
-
-def _too_large(max_bytes: int) -> ApiError:
-    message = f"The body is larger than {max_bytes:,} bytes, which is the limit."
-    return ApiError(status=413, message=message, code="request_too_large")

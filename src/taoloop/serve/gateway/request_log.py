@@ -11,13 +11,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from operator import attrgetter
-from typing import TYPE_CHECKING, Literal, TextIO
+from typing import Literal, TextIO
 
+from taoloop.core.redaction.redactor import Redactor
 from taoloop.runtime.engine.clock import Clock, SystemClock
 from taoloop.runtime.engine.redaction import LOGS, redactor_for
-
-if TYPE_CHECKING:
-    from taoloop.core.redaction.redactor import Redactor
 
 LogFormat = Literal["text", "json"]
 Level = Literal["debug", "info", "warning", "error", "critical"]

@@ -259,11 +259,6 @@ def parse_body(model: type[T], body: bytes) -> T:
         raise _request_error(error) from None
 
 
-def _specificity(error: Mapping[str, Any]) -> tuple[int, bool]:
-    """How specific a finding is: deeper ones more, and of the arms of a union the one whose type matched."""
-    return len(error["loc"]), not error["type"].endswith("_type")
-
-
 def _reject_constant(name: str) -> None:
     raise invalid(f"The body is not valid JSON: {name} is not a number.", None, "invalid_json")
 
@@ -271,25 +266,18 @@ def _reject_constant(name: str) -> None:
 def _request_error(error: ValidationError) -> ApiError:
     """The most specific finding, with its field as OpenAI writes it."""
     findings = error.errors(include_url=False, include_input=False, include_context=False)
-    first = max(findings, key=_specificity) if len(findings) > 1 else findings[0]
+    # deeper ones are more specific, and of the arms of a union the one whose type matched
+    first = max(findings, key=lambda finding: (len(finding["loc"]), not finding["type"].endswith("_type")))
     if first["type"] == "json_invalid":
-        return invalid(
-            f"The body is not valid JSON: {first['msg'].removeprefix('Invalid JSON: ')}.", None, "invalid_json"
-        )
-    path = format_path([part for part in first["loc"] if not _is_type_name(part)])
+        message = f"The body is not valid JSON: {first['msg'].removeprefix('Invalid JSON: ')}."
+        return invalid(message, None, "invalid_json")
+    fields = [part for part in first["loc"] if not _is_type_name(part)]
+    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in fields).removeprefix(".")
     if not path:
         return invalid("The body must be a JSON object.", None, "invalid_type")
     if first["type"] == "missing":
         return missing(path)
     return invalid_field(path, f"{first['msg']}.")
-
-
-def format_path(parts: Sequence[str | int]) -> str:
-    """A path in a request: `messages[0].role`."""
-    text = ""
-    for part in parts:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
-    return text
 
 
 def _is_type_name(part: str | int) -> bool:

@@ -7,28 +7,23 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from taoloop.core.events import ActionRequested
-from taoloop.core.message import Message
+from aiohttp import web
+
+from taoloop.core.events import ActionRequested, Event
+from taoloop.core.message import Message, Usage
+from taoloop.core.trace import Trace
 from taoloop.runtime.result import Result
 from taoloop.serve.gateway.chat_approval import parse_approval_reply, resume_count
 from taoloop.serve.gateway.client_tools import client_call_id, open_client_calls, parse_call_id
 from taoloop.serve.gateway.errors import ApiError, invalid, invalid_field
+from taoloop.serve.gateway.request_context import RequestContext
 from taoloop.serve.gateway.request_schema import ChatMessage, ResponsesRequest, call_message, read_responses
 from taoloop.serve.gateway.run_answer import answer_request, sse
 from taoloop.serve.gateway.run_request import RunRequest, new_run_request, require_may_approve
-
-if TYPE_CHECKING:
-    from aiohttp import web
-
-    from taoloop.core.events import Event
-    from taoloop.core.message import Usage
-    from taoloop.core.trace import Trace
-    from taoloop.serve.gateway.errors import ApiError
-    from taoloop.serve.gateway.request_context import RequestContext
-    from taoloop.serve.gateway.run_response import FinishReason, RunResponse
-    from taoloop.serve.gateway.run_service import Service
+from taoloop.serve.gateway.run_response import FinishReason, RunResponse
+from taoloop.serve.gateway.run_service import Service
 
 _TEXT_ITEM, _CALL_ITEM = "msg_", "fc_"
 """Prefixes of the ids of items: before the run id for a text, before the call id for a call."""

@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from aiohttp import web
 
@@ -20,11 +20,9 @@ from taoloop.core.message import Delta
 from taoloop.dialects.answer_stream import AnswerStream, unsent_suffix
 from taoloop.dialects.pending_text import StopCutter, cut_at
 from taoloop.serve.gateway.errors import ApiError, error_for_exception
-
-if TYPE_CHECKING:
-    from taoloop.serve.gateway.request_context import RequestContext
-    from taoloop.serve.gateway.run_request import RunRequest
-    from taoloop.serve.gateway.run_response import RunResponse
+from taoloop.serve.gateway.request_context import RequestContext
+from taoloop.serve.gateway.run_request import RunRequest
+from taoloop.serve.gateway.run_response import RunResponse
 
 WRITE_TIMEOUT_S = 30.0
 """How long a client may leave a piece of its stream unread before it counts as disconnected."""
@@ -41,23 +39,18 @@ class AnswerEncoder(Protocol):
 
     def whole(self, response: RunResponse) -> dict[str, Any]:
         """The whole answer of a run that is over."""
-        ...
 
     def piece(self, text: str) -> bytes:
         """A piece of the answer."""
-        ...
 
     def step(self, event: Event, /) -> bytes:
         """Something happened in the run."""
-        ...
 
     def end(self, response: RunResponse) -> bytes:
         """The run is over, with an error or with all of its answer sent: the last events of the stream."""
-        ...
 
     def error(self, error: ApiError) -> bytes:
         """The stream ends with an error."""
-        ...
 
 
 async def answer_request(
@@ -210,24 +203,16 @@ class EventStream:
 
     async def follow(self, queue: asyncio.Queue[bytes], work: asyncio.Task[object]) -> None:
         """Send what comes into the queue until the work is done, and a heartbeat comment in longer pauses."""
-        while True:
-            getting = asyncio.ensure_future(queue.get())
+        work.add_done_callback(lambda _: queue.put_nowait(b""))
+        while not (work.done() and queue.empty()):
             try:
-                done, _ = await asyncio.wait(
-                    (getting, work), timeout=self._heartbeat_s, return_when=asyncio.FIRST_COMPLETED
-                )
-            finally:
-                if not getting.done():
-                    getting.cancel()
-            if getting in done:
-                data = getting.result()
-                while not queue.empty():
-                    data += queue.get_nowait()
-                await self.send(data)
-            elif work in done:
-                return
-            else:
-                await self.send(_HEARTBEAT)
+                async with asyncio.timeout(self._heartbeat_s):
+                    data = await queue.get()
+            except TimeoutError:
+                data = _HEARTBEAT
+            while not queue.empty():
+                data += queue.get_nowait()
+            await self.send(data)
 
 
 class AnswerPieces:

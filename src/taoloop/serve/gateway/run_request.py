@@ -253,14 +253,11 @@ def _message_text(message: ChatMessage, param: str) -> str:
     Raises:
         ApiError: a part is not a text; names it.
     """
-    if message.content is None:
-        return replace_surrogates(message.refusal or "")
-    if not isinstance(message.content, str):
-        for number, part in enumerate(message.content):
-            if part.type not in ("text", "refusal"):
-                why = f"`{param}[{number}]` is of the type {part.type[:80]!r}; only texts can be read."
-                raise invalid_field(f"{param}[{number}]", why)
-    return replace_surrogates(message.text)
+    for number, part in enumerate(message.content if isinstance(message.content, list) else ()):
+        if part.type not in ("text", "refusal"):
+            why = f"`{param}[{number}]` is of the type {part.type[:80]!r}; only texts can be read."
+            raise invalid_field(f"{param}[{number}]", why)
+    return replace_surrogates(message.refusal or "" if message.content is None else message.text)
 
 
 def _continue_message(messages: Sequence[ChatMessage]) -> ChatMessage:
@@ -295,7 +292,7 @@ def parse_tool_results(
         runs.add(ids[0])
         if message.content is None:
             raise missing(f"{param}.{result_name}")
-        for number, part in enumerate(() if isinstance(message.content, str) else message.content):
+        for number, part in enumerate(message.content if isinstance(message.content, list) else ()):
             if part.type != "text" or part.text is None:
                 raise invalid_field(f"{param}.{result_name}[{number}].type", "Only texts can be read.")
         results[ids[1]] = message.text

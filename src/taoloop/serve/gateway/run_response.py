@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from taoloop.core.events import ModelReplied
 from taoloop.core.message import Usage
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import CallView
 from taoloop.dialects.answer_stream import truncated_answer
+from taoloop.journals.base import Journal
 from taoloop.runtime.approvals.inbox import pending_approvals
+from taoloop.runtime.result import Result
 from taoloop.serve.gateway.chat_approval import waiting_text
 from taoloop.serve.gateway.client_tools import open_client_calls, tool_call_parts
 from taoloop.serve.gateway.errors import SERVER, ApiError, error_for_failed_run, error_for_filtered_reply
-
-if TYPE_CHECKING:
-    from taoloop.journals.base import Journal
-    from taoloop.runtime.result import Result
 
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]
 """Why an answer ends, as OpenAI's chat completions name it."""

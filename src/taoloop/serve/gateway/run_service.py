@@ -8,8 +8,9 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.events import ActionRequested, RunStarted
 from taoloop.core.handles import READER
 from taoloop.core.text import replace_surrogates
@@ -25,32 +26,28 @@ from taoloop.errors import (
     RunNotResumable,
     UnknownName,
 )
+from taoloop.journals.base import Journal
+from taoloop.models.base import DeltaListener
 from taoloop.models.http.sdk_request import load_sdk
 from taoloop.models.model_builder import split_specs
-from taoloop.runtime.approvals.inbox import pending_approvals
+from taoloop.runtime.agent import Agent
+from taoloop.runtime.approvals.inbox import PendingApproval, pending_approvals
 from taoloop.runtime.bound_agent import FINDERS, PAGING_TOOL, bind
 from taoloop.runtime.chat import has_untrusted_turns, load_history
 from taoloop.runtime.engine.clock import new_nonce, new_run_id
 from taoloop.runtime.output_type import OutputValidator
 from taoloop.runtime.result import Result
+from taoloop.runtime.runner import Listener
 from taoloop.serve.gateway.chat_approval import answer_all, matches_question
 from taoloop.serve.gateway.client_tools import bind_client_tools, client_tools_of, open_client_calls
-from taoloop.serve.gateway.config.model import KeyRing
+from taoloop.serve.gateway.config.model import GatewayConfig, KeyRing
 from taoloop.serve.gateway.errors import SERVER, ApiError, invalid
 from taoloop.serve.gateway.higress.file import rewrite_as_json
+from taoloop.serve.gateway.quotas import RunAccounts
+from taoloop.serve.gateway.run_request import RunRequest
 from taoloop.serve.gateway.run_response import LIMIT_STATUSES, RunResponse, build_response
 from taoloop.serve.texts import TEXTS
-
-if TYPE_CHECKING:
-    from taoloop.core.agent_spec import AgentSpec
-    from taoloop.journals.base import Journal
-    from taoloop.models.base import DeltaListener
-    from taoloop.runtime.agent import Agent
-    from taoloop.runtime.runner import Listener
-    from taoloop.serve.gateway.config.model import GatewayConfig
-    from taoloop.serve.gateway.quotas import RunAccounts
-    from taoloop.serve.gateway.run_request import RunRequest
-    from taoloop.tools.tool import Tool
+from taoloop.tools.tool import Tool
 
 _RUNTIME_TOOLS = (PAGING_TOOL, READER, *FINDERS)
 """Tools that the runtime adds to those of an agent by itself."""
@@ -95,7 +92,8 @@ class Service:
                     result = await self.resume(request, request.run, on_event, on_delta)
                 if request.must_call and result.status == "completed":
                     return await _force_tool_call(self, request, result, on_event)
-                if _must_rewrite(request, result):
+                has_schema = result.trace.agent.output_schema is not None  # the client asked for a form of its own
+                if request.served.reshape is not None and result.status == "completed" and not has_schema:
                     return await _with_json_answer(self, request, result, on_event)
                 return await build_response(self.journal, result, one_call=request.one_call)
         except _StaleApprovalReply as error:
@@ -108,9 +106,8 @@ class Service:
             message = f"Run {request.run} cannot be continued now: {error.message} {error.hint}".strip()
             raise ApiError(status=409, message=message, code=error.code, param="messages") from None
         except TimeoutError:
-            message = (
-                f"The run took longer than {self._run_timeout_s:g} s and was stopped (run {request.run or run_id})."
-            )
+            run_id = request.run or run_id
+            message = f"The run took longer than {self._run_timeout_s:g} s and was stopped (run {run_id})."
             raise ApiError(status=504, message=message, kind=SERVER, code="run_timeout") from None
 
     async def resolve_request(self, request: RunRequest) -> RunRequest:
@@ -173,9 +170,11 @@ class Service:
             ApiError: there is no such run of this client, or the results are for no call that waits.
             ApprovalStale, RunHeld, RunNotResumable: it cannot be resumed now.
         """
-        await self.load_owned_run(request.owner, run_id, request.served.name)
-        waiting = await pending_approvals(self.journal, run_id=run_id) if request.approval is not None else []
         trace = await self.load_owned_run(request.owner, run_id, request.served.name)
+        waiting: Sequence[PendingApproval] = ()
+        if request.approval is not None:  # what waits is loaded before the run, so that it is no newer than that
+            waiting = await pending_approvals(self.journal, run_id=run_id)
+            trace = await self.load_owned_run(request.owner, run_id, request.served.name)
         if trace.status == "completed" or trace.status in LIMIT_STATUSES:
             return Result.of(trace)
         if trace.agent.policy.version != request.served.agent.spec_for(trace.task).policy.version:
@@ -198,15 +197,12 @@ class Service:
         Raises:
             ApiError: there is none, or it is another client's, which gives the same error.
         """
-        unknown = f"There is no run {run_id} of this client."
-        try:
+        labels: Mapping[str, str] = {}
+        with suppress(RunNotFound):
             trace = Trace(run_id, await self.journal.load(run_id))
-        except RunNotFound:
-            raise ApiError(status=404, message=unknown, code="run_not_found") from None
-        started = trace.started
-        labels = started.labels if started is not None else {}
+            labels = trace.started.labels if trace.started is not None else {}
         if labels.get("key") != owner or agent not in (None, labels.get("agent")):
-            raise ApiError(status=404, message=unknown, code="run_not_found")
+            raise ApiError(status=404, message=f"There is no run {run_id} of this client.", code="run_not_found")
         return trace
 
     def _original_agent(self, request: RunRequest, trace: Trace) -> Agent:
@@ -266,12 +262,6 @@ async def _force_tool_call(
         return response
     message = f"The model answered in words and called none of {', '.join(names)} (run {retried.run_id})."
     return replace(response, error=ApiError(status=502, message=message, kind=SERVER, code="tool_not_called"))
-
-
-def _must_rewrite(request: RunRequest, result: Result) -> bool:
-    """Whether the agent's file asks for JSON and the client for no form of its own."""
-    has_own_schema = result.trace.agent.output_schema is not None
-    return request.served.reshape is not None and result.status == "completed" and not has_own_schema
 
 
 async def _with_json_answer(
@@ -341,12 +331,7 @@ class ConfigSnapshot:
     request.
     """
 
-    def __init__(
-        self,
-        config: GatewayConfig,
-        journal: Journal,
-        accounts: RunAccounts,
-    ) -> None:
+    def __init__(self, config: GatewayConfig, journal: Journal, accounts: RunAccounts) -> None:
         bound_agents = {
             name: replace(served, agent=replace(served.agent, journal=journal))
             for name, served in config.agents.items()

@@ -5,22 +5,19 @@ Not part of OpenAI's API. A run that was answered elsewhere (`tao approve`) resu
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from aiohttp import web
+
+from taoloop.core.trace import Trace
 from taoloop.errors import ApprovalStale, NotWaiting
 from taoloop.runtime.approvals.inbox import answer_approval, pending_approvals
-from taoloop.runtime.approvals.request import ApprovalAnswer
+from taoloop.runtime.approvals.request import ApprovalAnswer, ApprovalRequest
 from taoloop.runtime.result import Result
 from taoloop.serve.gateway.errors import ApiError
+from taoloop.serve.gateway.request_context import RequestContext
 from taoloop.serve.gateway.request_schema import ApiModel, parse_body
 from taoloop.serve.gateway.run_request import require_may_approve
-
-if TYPE_CHECKING:
-    from aiohttp import web
-
-    from taoloop.core.trace import Trace
-    from taoloop.runtime.approvals.request import ApprovalRequest
-    from taoloop.serve.gateway.request_context import RequestContext
 
 
 class ApprovalWire(ApiModel):

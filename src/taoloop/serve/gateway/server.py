@@ -12,26 +12,24 @@ import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 
 from taoloop.config.document import Stamp, file_stamp, track_files
 from taoloop.errors import ConfigError, TaoError
+from taoloop.journals.base import Journal
 from taoloop.serve.gateway.app import Gateway
 from taoloop.serve.gateway.auto_resume import AutoResumer
+from taoloop.serve.gateway.config.model import GatewayConfig
 from taoloop.serve.gateway.errors import SERVER, ApiError
 from taoloop.serve.gateway.metrics import Metrics
+from taoloop.serve.gateway.otel import Telemetry
 from taoloop.serve.gateway.quotas import Quotas, RunAccounts, unenforceable_budgets
 from taoloop.serve.gateway.request_context import json_response
+from taoloop.serve.gateway.request_log import RequestRecord
 from taoloop.serve.gateway.run_service import ConfigSnapshot
-
-if TYPE_CHECKING:
-    from taoloop.journals.base import Journal
-    from taoloop.serve.gateway.config.model import GatewayConfig
-    from taoloop.serve.gateway.otel import Telemetry
-    from taoloop.serve.gateway.request_log import RequestRecord
 
 _LOG = logging.getLogger("taoloop.gateway")
 
@@ -282,11 +280,7 @@ class _Connection(web.RequestHandler):
     __slots__ = ()
 
     def handle_error(
-        self,
-        request: web.BaseRequest,
-        status: int = 500,
-        exc: BaseException | None = None,
-        message: str | None = None,
+        self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
     ) -> web.StreamResponse:
         """The answer to an invalid request; the connection ends with it."""
         super().handle_error(request, status, exc, message)  # it logs, and knows whether an answer has begun
