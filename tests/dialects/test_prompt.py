@@ -22,8 +22,8 @@ from taoloop.dialects import (
     task_prompt,
     tool_block,
 )
-from taoloop.dialects.json_dialect import JsonDialect
 from taoloop.dialects.prompt import defuse_markers, observation_text
+from taoloop.dialects.text_dialect import JsonDialect
 from taoloop.errors import PromptError, UnknownName
 from taoloop.prompts import load_prompts
 

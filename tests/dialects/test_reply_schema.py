@@ -10,7 +10,7 @@ import pytest
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Act, Answer, Call
 from taoloop.dialects import get_dialect
-from taoloop.dialects.json_dialect import reply_schema
+from taoloop.dialects.text_dialect import reply_schema
 
 CARDS = (ToolCard(name="stock", purpose="Say what is there."),)
 SCHEMA = {"type": "integer"}

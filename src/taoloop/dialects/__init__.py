@@ -8,11 +8,10 @@ from typing import Any
 
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.dialects.base import Dialect
-from taoloop.dialects.json_dialect import FencedDialect, JsonDialect
 from taoloop.dialects.native_dialect import NativeDialect
 from taoloop.dialects.prompt import describe, output_format_prompt, system_prompt, task_prompt, tool_block
 from taoloop.dialects.standalone_reader import Reading, read_and_validate
-from taoloop.dialects.text_dialect import TextDialect
+from taoloop.dialects.text_dialect import FencedDialect, JsonDialect, TextDialect
 from taoloop.errors import UnknownName
 
 __all__ = [

@@ -40,8 +40,8 @@ from taoloop.core.trace import Trace
 from taoloop.core.views.steps import TIMEOUT, CallView
 from taoloop.dialects import get_dialect
 from taoloop.dialects.conversation import Conversation
-from taoloop.dialects.json_dialect import reply_schema
 from taoloop.dialects.side_questions import intent_prompt
+from taoloop.dialects.text_dialect import reply_schema
 from taoloop.errors import IllegalEvent, ModelContextOverflow
 from taoloop.policy import needs_intent
 from taoloop.strategies.compaction import make_room
