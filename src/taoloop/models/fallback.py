@@ -23,8 +23,6 @@ from taoloop.models.base import Model, is_language_model
 from taoloop.models.retry import RestartingStream, complete_within, with_message
 from taoloop.models.settings import REAL_PACE, Pace
 
-_LOG = logging.getLogger("taoloop")
-
 SPEC_SEPARATOR = " | "
 """Separates the specs of the models in the spec of a `Fallback`: `openai:a | deepseek:b`."""
 
