@@ -27,6 +27,7 @@ MOVED_MODULES = {
     "taoloop.dialects.reply": "taoloop.dialects.standalone_reader",
     "taoloop.journals.holds": "taoloop.journals.base",
     "taoloop.journals.spending": "taoloop.journals.costs",
+    "taoloop.models.fallback": "taoloop.models.retry",
     "taoloop.models.resolve": "taoloop.models.registry",
     "taoloop.models.retrying": "taoloop.models.retry",
     "taoloop.policy.judging": "taoloop.policy.judge",

@@ -16,13 +16,12 @@ from taoloop.core.events import Event, ModelReplied, RunStarted
 from taoloop.core.message import Message, ModelReply
 from taoloop.dialects import DIALECTS
 from taoloop.models.base import Model
-from taoloop.models.fallback import Fallback
 from taoloop.models.offline.planner import OfflineModel
 from taoloop.models.openai import OpenAIModel
 from taoloop.models.providers import Endpoint
 from taoloop.models.rate_limit import RateLimited
 from taoloop.models.replay import ReplayModel
-from taoloop.models.retry import Retrying
+from taoloop.models.retry import Fallback, Retrying
 from taoloop.models.settings import Rate
 from taoloop.testing import DriftInjector, HttpDouble, Recorder
 from taoloop.tools.builtin.calculator import calculator

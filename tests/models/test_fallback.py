@@ -20,7 +20,7 @@ from taoloop.errors import (
     RealCallsForbidden,
     ScriptExhausted,
 )
-from taoloop.models.fallback import Fallback
+from taoloop.models.retry import Fallback
 
 DOWN = ModelUnavailable("a:x answered 503.", hint="Wait.")
 

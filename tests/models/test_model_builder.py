@@ -12,9 +12,8 @@ from tests.models.asking import Told, asking
 from taoloop import Agent
 from taoloop.config.agent_file import load_agent
 from taoloop.errors import AgentFileError, ConfigError, MissingKey, ModelUnavailable
-from taoloop.models.fallback import Fallback
 from taoloop.models.model_builder import BuiltModel, build_model, join_specs, split_specs
-from taoloop.models.retry import Retrying
+from taoloop.models.retry import Fallback, Retrying
 from taoloop.models.scripted import ScriptedModel
 from taoloop.models.settings import Rate, Retry
 

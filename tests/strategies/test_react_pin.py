@@ -15,9 +15,8 @@ from taoloop.core.events import ActionRequested, Pinned
 from taoloop.core.message import Message, ModelReply
 from taoloop.errors import ModelUnavailable
 from taoloop.journals.memory import MemoryJournal
-from taoloop.models.fallback import Fallback
 from taoloop.models.replay import ReplayModel
-from taoloop.models.retry import Retrying
+from taoloop.models.retry import Fallback, Retrying
 from taoloop.policy import Policy, Rule, needs_intent
 from taoloop.runtime.after.fork import make_fork
 from taoloop.runtime.after.replay import replay

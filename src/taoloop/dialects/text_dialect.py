@@ -1,4 +1,7 @@
-"""Decisions in the text of a reply: what all such dialects share, and the dialect of labelled lines (`text`)."""
+"""Decisions in the text of a reply: what all such dialects share, and those that are built in.
+
+They are labelled lines (`text`), a JSON object alone (`json`), and one in a code fence after a thought (`fenced`).
+"""
 
 from __future__ import annotations
 

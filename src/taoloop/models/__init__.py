@@ -25,14 +25,13 @@ if TYPE_CHECKING:
         Model as Model,
         WrappedModel as WrappedModel,
     )
-    from taoloop.models.fallback import Fallback as Fallback
     from taoloop.models.offline.planner import OfflineModel as OfflineModel
     from taoloop.models.openai import OpenAIModel as OpenAIModel
     from taoloop.models.providers import Endpoint as Endpoint
     from taoloop.models.rate_limit import RateLimited as RateLimited
     from taoloop.models.registry import model_kinds as model_kinds, resolve_model as resolve_model
     from taoloop.models.replay import ReplayModel as ReplayModel
-    from taoloop.models.retry import Retrying as Retrying
+    from taoloop.models.retry import Fallback as Fallback, Retrying as Retrying
     from taoloop.models.scripted import Reply as Reply, ScriptedModel as ScriptedModel
     from taoloop.models.settings import Pace as Pace, Rate as Rate, Retry as Retry
 
@@ -50,8 +49,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "taoloop.models.replay": "ReplayModel",
         "taoloop.models.scripted": "Reply ScriptedModel",
         "taoloop.models.settings": "Pace Rate Retry",
-        "taoloop.models.fallback": "Fallback",
         "taoloop.models.rate_limit": "RateLimited",
-        "taoloop.models.retry": "Retrying",
+        "taoloop.models.retry": "Fallback Retrying",
     },
 )

@@ -60,7 +60,8 @@ class AnthropicStream(ReplyStream):
                 f"{self._model.spec} refused to answer: {str(words or 'it gave no reason')[:500]}"
             )
         usage, written = _usage(self._usage)
-        return self._finish(_finish_reason(self._stop.get("stop_reason")), usage, cache_write_tokens=written)
+        reason = text_or_empty(self._stop.get("stop_reason")) or None
+        return self._finish(_FINISH_REASONS.get(reason or "", reason), usage, cache_write_tokens=written)
 
     def _take(self, data: bytes) -> None:
         event = parse_json(data)
@@ -111,7 +112,7 @@ class AnthropicStream(ReplyStream):
             return
         number, block = self._blocks[index]
         if not self._assembly.arguments_of(number):  # a call without arguments sends no piece of them
-            self._assembly.arguments(number, _arguments(block))
+            self._assembly.arguments(number, to_json(block.get("input") or {}).decode())
         self._assembly.end_call(number)
 
     def _add_usage(self, usage: object) -> None:
@@ -131,14 +132,6 @@ def _usage(usage: Mapping[str, Any]) -> tuple[Usage | None, int]:
         cached_tokens=cached,
     )
     return (tokens if tokens.total_tokens else None), written
-
-
-def _finish_reason(stop_reason: object) -> str | None:
-    return _FINISH_REASONS.get(stop_reason, stop_reason) if isinstance(stop_reason, str) else None
-
-
-def _arguments(block: Mapping[str, Any]) -> str:
-    return to_json(block.get("input") or {}).decode()
 
 
 CACHE = {"type": "ephemeral"}

@@ -8,11 +8,10 @@ from typing import cast
 
 from taoloop.errors import ConfigError
 from taoloop.models.base import Model
-from taoloop.models.fallback import SPEC_SEPARATOR, Fallback
 from taoloop.models.rate_limit import RateLimited
 from taoloop.models.real_call_switch import ForbiddenModel, is_set
 from taoloop.models.registry import is_provider, resolve_model, translate
-from taoloop.models.retry import Retrying
+from taoloop.models.retry import SPEC_SEPARATOR, Fallback, Retrying
 from taoloop.models.scripted import Reply, ScriptedModel
 from taoloop.models.settings import Rate, Retry
 

@@ -80,8 +80,8 @@ class OpenAIStream(ReplyStream):
 
     def _take_delta(self, delta: Mapping[str, Any]) -> None:
         text, thinking = _parts(delta.get("content"))
-        thinking = _thinking(delta) or thinking
-        if thinking:
+        own_fields = (text_or_empty(delta.get(name)) for name in _THINKING)
+        if thinking := next(filter(None, own_fields), thinking):
             self._assembly.thinking(thinking)
         if text:
             self._assembly.text(text)
@@ -123,10 +123,6 @@ def read_usage(usage: object) -> Usage | None:
         cached_tokens=token_count(cached),
     )
     return tokens if tokens.total_tokens else None
-
-
-def _thinking(message: Mapping[str, Any]) -> str:
-    return next((text for name in _THINKING if (text := text_or_empty(message.get(name)))), "")
 
 
 def _parts(content: object) -> tuple[str, str]:

@@ -203,24 +203,24 @@ def endpoint(provider_name: str, model: str, env: Mapping[str, str]) -> Endpoint
             raise _missing(
                 mark("No key for {provider}: the variable {variable} is not set."),
                 mark("Set {variable} in the environment or in a .env file, or use --model offline."),
-                provider=provider.name,
-                variable=provider.key_var,
+                provider.name,
+                provider.key_var,
             )
         key = "none"  # a local server behind another address takes any key
     if not base_url and not provider.base_url:
         raise _missing(
             mark("No address for {provider}: the variable {variable} is not set."),
             mark("Set {variable}, or AZURE_OPENAI_RESOURCE_NAME to the name of the resource."),
-            provider=provider.name,
-            variable=provider.base_url_var,
+            provider.name,
+            provider.base_url_var,
         )
     name = model or _model(provider, env)
     if not name:
         raise _missing(
             mark("No model named for {provider}."),
             mark("Write {provider}:NAME, or set {variable}."),
-            provider=provider.name,
-            variable=provider.model_var,
+            provider.name,
+            provider.model_var,
         )
     if "/deployments/" in base_url and not version:
         version = AZURE_DEPLOYMENTS_VERSION if provider.name == "azure" else ""
@@ -234,7 +234,8 @@ def endpoint(provider_name: str, model: str, env: Mapping[str, str]) -> Endpoint
     )
 
 
-def _missing(text: str, hint: str, **values: str) -> MissingKey:
+def _missing(text: str, hint: str, provider: str, variable: str) -> MissingKey:
+    values = {"provider": provider, "variable": variable}
     return MissingKey(translate(text, **values), hint=translate(hint, **values))
 
 

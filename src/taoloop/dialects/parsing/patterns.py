@@ -1,4 +1,4 @@
-"""The patterns of a reply: the labels of its sections, the marks where the parser stops, what may enclose a value."""
+"""The patterns of a reply: labels of its sections, events at which the parser stops, what may enclose a value."""
 
 from __future__ import annotations
 

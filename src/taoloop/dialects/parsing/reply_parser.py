@@ -32,6 +32,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import islice
 
 from taoloop.core.cards.tool_card import ToolCard
@@ -120,19 +121,14 @@ def _no_decision(cursor: ReplyCursor, state: ParseState) -> ReplyParseError:
 
 def _unwrap_string(text: str) -> str:
     """The reply in a JSON string, where the text is one, perhaps in a code fence; else the text as it is."""
-    text = _unescape(text) if text.startswith('{\\"') else text
+    if text.startswith('{\\"'):
+        with suppress(NotJsonError):
+            text = unescape_quotes(text)
     fence = _FENCED_STRING.match(text)
     if fence is None:
         is_quoted = text[0] in "\"'“" and text[-1] in "\"'”"
         return _object_in_string(text) or text if is_quoted else text
     return _object_in_string(text[fence.end() :].removesuffix("```").rstrip()) or text
-
-
-def _unescape(text: str) -> str:
-    try:
-        return unescape_quotes(text)
-    except NotJsonError:
-        return text
 
 
 def _object_in_string(text: str) -> str | None:
