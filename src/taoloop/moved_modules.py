@@ -62,7 +62,7 @@ MOVED_MODULES = {
     "taoloop.tools.openapi.meta": "taoloop.tools.openapi.document",
     "taoloop.tools.openapi.source": "taoloop.tools.openapi.settings",
     "taoloop.tools.registry": "taoloop.tools.toolbox",
-    "taoloop.tools.sandbox_limits": "taoloop.tools.sandbox.limits",
+    "taoloop.tools.sandbox_limits": "taoloop.tools.sandbox.confinement",
     "taoloop.tools.table": "taoloop.tools.builtin.lookup",
 }
 """Old path: new path."""

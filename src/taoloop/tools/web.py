@@ -25,7 +25,7 @@ from taoloop.tools.egress.response import EgressResponse
 from taoloop.tools.egress.rules import EgressRules, Resolver, resolve_host
 from taoloop.tools.function import function_tool
 from taoloop.tools.isolated_parser import IsolatedParser, ParserKind, ParserTimeoutError, UnreadableFileError
-from taoloop.tools.json_schema import Count, Seconds, check_fields
+from taoloop.tools.settings_check import Count, Seconds, check_fields
 from taoloop.tools.texts import TEXTS
 from taoloop.tools.tool import Tool, require_name
 from taoloop.tools.toolbox import LoadProblem, LoadResult

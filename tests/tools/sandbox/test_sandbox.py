@@ -15,7 +15,7 @@ import pytest
 
 from taoloop import Agent, ScriptedModel
 from taoloop.tools.builtin.commands import sandbox_tools
-from taoloop.tools.sandbox.limits import SandboxLimits
+from taoloop.tools.sandbox.confinement import SandboxLimits
 from taoloop.tools.sandbox.process import ProcessResult
 from taoloop.tools.sandbox.sandbox import Sandbox
 from taoloop.tools.tool import ToolContext

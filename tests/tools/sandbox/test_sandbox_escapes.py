@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from taoloop.errors import ToolError
-from taoloop.tools.sandbox.confinement import seccomp_filter
-from taoloop.tools.sandbox.limits import SandboxLimits
+from taoloop.tools.sandbox.confinement import SandboxLimits, seccomp_filter
 from taoloop.tools.sandbox.process import ProcessResult
 from taoloop.tools.sandbox.sandbox import Sandbox
 

@@ -16,8 +16,7 @@ from taoloop.core.cards.card_lint import lint
 from taoloop.errors import ConfigError, ToolError, UnknownName
 from taoloop.tools.builtin.catalog import builtin_tools, offered_tool
 from taoloop.tools.builtin.commands import COMMAND_TOOLS, command_tools
-from taoloop.tools.sandbox.confinement import checked_readable, find_python, seccomp_filter
-from taoloop.tools.sandbox.limits import SandboxLimits
+from taoloop.tools.sandbox.confinement import SandboxLimits, checked_readable, find_python, seccomp_filter
 from taoloop.tools.sandbox.process import BoundedOutput
 from taoloop.tools.sandbox.sandbox import Sandbox, probe_sandbox, require_sandbox
 from taoloop.tools.tool import Tool, ToolContext

@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 from taoloop.core.cards.tool_card import ErrorCard, ExampleCard
 from taoloop.core.text import chinese_texts
 from taoloop.tools.function import tool
-from taoloop.tools.sandbox.limits import SandboxLimits
+from taoloop.tools.sandbox.confinement import SandboxLimits
 from taoloop.tools.sandbox.process import ProcessResult
 from taoloop.tools.sandbox.sandbox import Sandbox, require_sandbox
 from taoloop.tools.texts import TEXTS

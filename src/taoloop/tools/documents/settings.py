@@ -12,7 +12,7 @@ from typing import Annotated, Protocol, runtime_checkable
 from pydantic import Field, Strict
 
 from taoloop.errors import ConfigError
-from taoloop.tools.json_schema import Count, Seconds, check_fields
+from taoloop.tools.settings_check import Count, Seconds, check_fields
 from taoloop.tools.workspace.confined_dir import Parts, is_reserved
 from taoloop.tools.workspace.workspace import fits
 

@@ -27,8 +27,7 @@ from taoloop.errors import ConfigError, ToolError
 from taoloop.tools.mcp.errors import server_error
 from taoloop.tools.mcp.settings import McpSandbox, McpServer
 from taoloop.tools.mcp.texts import TEXTS
-from taoloop.tools.sandbox.confinement import SandboxMounts, checked_readable
-from taoloop.tools.sandbox.limits import SandboxLimits
+from taoloop.tools.sandbox.confinement import SandboxLimits, SandboxMounts, checked_readable
 from taoloop.tools.sandbox.sandbox import require_sandbox
 
 _INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ")

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, Literal
 
 from taoloop.errors import ToolError
-from taoloop.tools.sandbox.confinement import SandboxMounts
-from taoloop.tools.sandbox.limits import Bound, SandboxLimits, UsageWatch
+from taoloop.tools.sandbox.confinement import Bound, SandboxLimits, SandboxMounts, UsageWatch
 from taoloop.tools.texts import TEXTS, system_reason
 
 

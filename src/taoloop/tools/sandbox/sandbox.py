@@ -17,8 +17,15 @@ from functools import cached_property
 from pathlib import Path
 
 from taoloop.errors import ConfigError, ToolError
-from taoloop.tools.sandbox.confinement import SCRIPTS, Interpreter, SandboxMounts, checked_readable, find_python
-from taoloop.tools.sandbox.limits import MAX_SCRIPT_BYTES, SandboxLimits
+from taoloop.tools.sandbox.confinement import (
+    MAX_SCRIPT_BYTES,
+    SCRIPTS,
+    Interpreter,
+    SandboxLimits,
+    SandboxMounts,
+    checked_readable,
+    find_python,
+)
 from taoloop.tools.sandbox.process import ProcessResult, SandboxProcess
 from taoloop.tools.texts import TEXTS, system_reason
 from taoloop.tools.tool import run_in_thread

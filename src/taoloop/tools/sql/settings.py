@@ -11,7 +11,7 @@ from pydantic import Field
 
 from taoloop.core.cards.tool_card import Tier
 from taoloop.errors import ConfigError
-from taoloop.tools.json_schema import Count, Seconds, Texts, check_fields
+from taoloop.tools.settings_check import Count, Seconds, Texts, check_fields
 
 
 @dataclass(frozen=True, kw_only=True)
