@@ -49,25 +49,24 @@ def read_dotenv(path: Path) -> str | None:
     try:
         mode = path.stat().st_mode
         if not stat.S_ISREG(mode):  # opening a FIFO would wait for its writer
-            text = translate("{path}: it is {kind}, not a file.", path=path, kind=_kind(mode))
-            raise EnvFileError(text, hint=translate("Move it away, or rename it."))
+            text, hint = mark("{path}: it is {kind}, not a file."), mark("Move it away, or rename it.")
+            raise _error(text, hint, path=path, kind=_kind(mode))
         return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError as error:
         if not path.is_symlink():
             return None
-        text = translate("{path}: it is a link to a file that does not exist.", path=path)
-        raise EnvFileError(text, hint=translate("Repair or remove the link.")) from error
+        text, hint = mark("{path}: it is a link to a file that does not exist."), mark("Repair or remove the link.")
+        raise _error(text, hint, path=path) from error
     except UnicodeDecodeError as error:
-        raise EnvFileError(
-            translate("{path}: this is not UTF-8 text (byte {byte}).", path=path, byte=error.start),
-            hint=translate("Save it as UTF-8, or move it away."),
-        ) from error
+        text, hint = mark("{path}: this is not UTF-8 text (byte {byte})."), mark("Save it as UTF-8, or move it away.")
+        raise _error(text, hint, path=path, byte=error.start) from error
     except OSError as error:
-        reason = error.strerror or error
-        raise EnvFileError(
-            translate("{path}: it cannot be read ({reason}).", path=path, reason=reason),
-            hint=translate("Correct its permissions, or move it away."),
-        ) from error
+        text, hint = mark("{path}: it cannot be read ({reason})."), mark("Correct its permissions, or move it away.")
+        raise _error(text, hint, path=path, reason=error.strerror or error) from error
+
+
+def _error(text: str, hint: str, **values: object) -> EnvFileError:
+    return EnvFileError(translate(text, **values), hint=translate(hint))
 
 
 def _kind(mode: int) -> str:

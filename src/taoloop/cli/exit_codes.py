@@ -65,22 +65,20 @@ TABLE: dict[int, str] = dict(sorted(({code: status for status, code in OF_STATUS
 """Every exit code of `tao` and what it means."""
 
 
+_OF_ERROR: dict[type[TaoError], int] = {
+    ScriptUnused: SCRIPT_UNUSED,
+    ReplayDiverged: FOUND,
+    OutputError: FOUND,
+    RunNotFound: USAGE,
+    RunExists: USAGE,
+    RunHeld: HELD,
+    FenceLost: HELD,
+    JournalTampered: TAMPERED,
+    JournalError: JOURNAL,
+    ModelError: OF_STATUS["model_failed"],
+}
+
+
 def exit_code_for(error: TaoError) -> int:
-    """The exit code for an error that ends a command."""
-    match error:
-        case ScriptUnused():
-            return SCRIPT_UNUSED
-        case ReplayDiverged() | OutputError():
-            return FOUND
-        case RunNotFound() | RunExists():
-            return USAGE
-        case RunHeld() | FenceLost():
-            return HELD
-        case JournalTampered():
-            return TAMPERED
-        case JournalError():
-            return JOURNAL
-        case ModelError():
-            return OF_STATUS["model_failed"]
-        case _:
-            return USAGE
+    """The exit code for an error that ends a command: that of its nearest class in the table."""
+    return next((_OF_ERROR[kind] for kind in type(error).__mro__ if kind in _OF_ERROR), USAGE)

@@ -178,10 +178,7 @@ def _database(path: Path) -> Iterator[Check]:
 def _writable(target: Path, folder: Path) -> Check:
     """Tries it: permissions alone do not show that a file system is mounted read-only."""
     try:
-        with (
-            tempfile.TemporaryFile(dir=folder),
-            target.open("ab") if target.is_file() else tempfile.TemporaryFile(),
-        ):
+        with tempfile.TemporaryFile(dir=folder), target.open("ab") if target.is_file() else tempfile.TemporaryFile():
             return Check("writable", "ok", str(target))
     except OSError as error:
         hint = translate("Correct the permissions, or choose another path with --db or TAOLOOP_DB.")

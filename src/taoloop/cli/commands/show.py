@@ -98,10 +98,7 @@ def show_command(run_id: str, db: str | None, as_json: bool, raw: bool, steps: b
 def _head(trace: Trace, pen: RowWriter) -> None:
     agent = trace.agent
     began = datetime.fromtimestamp(trace.events[0].at).astimezone()
-    pen.line(
-        f"{began:%Y-%m-%d %H:%M:%S} · {agent.name} · {agent.model} · {agent.strategy} · {agent.dialect}",
-        "dim",
-    )
+    pen.line(f"{began:%Y-%m-%d %H:%M:%S} · {agent.name} · {agent.model} · {agent.strategy} · {agent.dialect}", "dim")
     if trace.started is not None:
         write_links(pen, trace.started)
     pen.row("Task", trace.task, style="bold", body="bold")

@@ -28,13 +28,7 @@ from taoloop.dialects.parsing.strict_json import NotJsonError, loads
 from taoloop.errors import InvalidArguments
 from taoloop.policy.texts import translate_reasons
 from taoloop.runtime.approvals.inbox import validate_edited_args
-from taoloop.runtime.approvals.request import (
-    EXPLICIT_YES_WORDS,
-    NO_WORDS,
-    YES_WORDS,
-    ApprovalAnswer,
-    ApprovalRequest,
-)
+from taoloop.runtime.approvals.request import EXPLICIT_YES_WORDS, NO_WORDS, YES_WORDS, ApprovalAnswer, ApprovalRequest
 from taoloop.translation import mark
 
 _KEYS: Mapping[str, Collection[str]] = {
@@ -154,7 +148,7 @@ class TerminalApprover:
                     note=note,
                     settle=answer,  # type: ignore[arg-type]  # one of the three
                 )
-            self._prompt(pen.text("Type one of these letters, then Enter: "))
+            self._prompt(pen.text(_TYPE_A_LETTER))
         return None
 
     async def _in_full(self) -> bool:
@@ -289,14 +283,10 @@ def show_question(pen: RowWriter, request: ApprovalRequest, *, inner: bool = Fal
     if request.doubt:
         pen.row("Note", _on_one_line(printable(pen, request.doubt)))
         return
-    pen.row(
-        "Why",
-        pen.text("; ").join(_on_one_line(printable(pen, reason)) for reason in reasons_of(pen, request)),
-    )
+    pen.row("Why", pen.text("; ").join(_on_one_line(printable(pen, reason)) for reason in reasons_of(pen, request)))
     if request.expires_at is not None:
         pen.line(
-            "   " + pen.text("Until {time}, then it is refused.", time=format_local_time(request.expires_at)),
-            "dim",
+            "   " + pen.text("Until {time}, then it is refused.", time=format_local_time(request.expires_at)), "dim"
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TextIO
+from typing import Any, TextIO
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console
@@ -74,17 +74,9 @@ class _Console(Console):
 
 def console_for(stream: TextIO) -> Console:
     """A console on `stream`: colours only on a terminal, and never with NO_COLOR. Raises BrokenPipeError."""
-    if stream.isatty():
-        return _Console(file=stream, highlight=False, markup=False, emoji=False)
-    return _Console(
-        file=stream,
-        force_terminal=False,
-        color_system=None,
-        highlight=False,
-        markup=False,
-        emoji=False,
-        soft_wrap=True,
-    )
+    plain: dict[str, Any] = {"force_terminal": False, "color_system": None, "soft_wrap": True}
+    options = {} if stream.isatty() else plain
+    return _Console(file=stream, highlight=False, markup=False, emoji=False, **options)
 
 
 def write_rows(console: Console, rows: Sequence[tuple[str, ...]], styles: Sequence[str]) -> None:
@@ -303,8 +295,7 @@ def write_links(pen: RowWriter, fact: RunStarted) -> None:
         pen.line(pen.text("continues run {run_id}", run_id=fact.after), "dim")
     if fact.forked_from is not None:
         pen.line(
-            pen.text("forked from run {run_id} at step {step}", run_id=fact.forked_from, step=fact.forked_at),
-            "dim",
+            pen.text("forked from run {run_id} at step {step}", run_id=fact.forked_from, step=fact.forked_at), "dim"
         )
 
 
@@ -349,10 +340,7 @@ def summary(trace: Trace, pen: RowWriter) -> str:
         parts.append(pen.text("{n:,} tokens", n=trace.usage.total_tokens))
         unknown = bool(trace.unpriced_calls)
         parts.append(pen.text("cost unknown") if unknown else pen.text("{usd} USD", usd=f"{trace.cost_usd:.6g}"))
-    parts += [
-        pen.text("{s:.1f} s", s=trace.wall_s),
-        pen.text("run {run_id}", run_id=trace.run_id),
-    ]
+    parts += [pen.text("{s:.1f} s", s=trace.wall_s), pen.text("run {run_id}", run_id=trace.run_id)]
     return " · ".join(parts)
 
 

@@ -96,11 +96,7 @@ class LiveView:
     def _start(self) -> None:
         if self._is_drawn:
             self._live = Live(
-                self._busy,
-                console=self._console,
-                refresh_per_second=10,
-                transient=True,
-                redirect_stdout=False,
+                self._busy, console=self._console, refresh_per_second=10, transient=True, redirect_stdout=False
             )
             self._live.start()
 
