@@ -8,7 +8,6 @@ import re
 from bisect import bisect_right
 from contextvars import ContextVar
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 if TYPE_CHECKING:
@@ -120,8 +119,9 @@ def chinese_texts(package: str) -> Mapping[str, str]:
     Args:
         package: The folder of the package in `taoloop`, such as `config`.
     """
-    path = Path(__file__).parents[1] / package / "zh.json"
-    texts: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))
+    from pkgutil import get_data  # noqa: PLC0415  # 5 ms that only texts in Chinese need
+
+    texts: dict[str, str] = json.loads(get_data("taoloop", f"{package}/zh.json") or b"{}")
     return texts
 
 
