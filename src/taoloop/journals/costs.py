@@ -95,16 +95,11 @@ async def cost_rows(journal: Journal, since: float | None = None) -> list[CostRo
         starts[row.run_id], own = _own_events(events)
         usages += _day_usages(row.run_id, own, since)
     for run_id in list(starts):
-        await _add_outer(journal, starts, run_id)
+        outer = starts[run_id].parent
+        while outer is not None and outer not in starts:  # nothing happened in it since
+            starts[outer], _ = _own_events(await journal.load(outer))
+            outer = starts[outer].parent
     return _sum_rows(starts, usages, since)
-
-
-async def _add_outer(journal: Journal, starts: dict[str, _RunStart], run_id: str) -> None:
-    """The runs around a run, where nothing happened in them since."""
-    outer = starts[run_id].parent
-    while outer is not None and outer not in starts:
-        starts[outer], _ = _own_events(await journal.load(outer))
-        outer = starts[outer].parent
 
 
 def _own_events(events: list[Event]) -> tuple[_RunStart, list[Event]]:

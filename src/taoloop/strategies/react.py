@@ -148,14 +148,9 @@ class LoopStrategy:
 
     def _answered(self, trace: Trace) -> Effect:
         answer = trace.answer or Answer(text="")
-        return Finish(
-            fact=Finished(
-                status="completed",
-                answer=answer.text,
-                reason=answer.reason or end_message(trace.agent.language, "answered"),
-                citations=answer.citations or cited_ids(answer.text),
-            )
-        )
+        reason = answer.reason or end_message(trace.agent.language, "answered")
+        citations = answer.citations or cited_ids(answer.text)
+        return Finish(fact=Finished(status="completed", answer=answer.text, reason=reason, citations=citations))
 
     def _call(self, agent: AgentSpec, trace: Trace, purpose: Purpose, step: int) -> Effect:
         """Ask the model, once the prompt fits into its window."""

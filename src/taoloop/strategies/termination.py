@@ -104,13 +104,8 @@ def limit_finish(trace: Trace, reached: LimitReached, failed: str = "") -> Finis
     if failed:
         reason += end_message(language, "closing_failed", detail=failed)
     answer = trace.answer
-    return Finished(
-        status=reached.status,
-        limit=reached.limit,
-        answer=answer.text if answer else None,
-        reason=reason,
-        citations=(answer.citations or cited_ids(answer.text)) if answer else (),
-    )
+    text, citations = (answer.text, answer.citations or cited_ids(answer.text)) if answer else (None, ())
+    return Finished(status=reached.status, limit=reached.limit, answer=text, reason=reason, citations=citations)
 
 
 def model_failed(trace: Trace, message: str, code: str = "") -> Finished:
@@ -120,12 +115,8 @@ def model_failed(trace: Trace, message: str, code: str = "") -> Finished:
     """
     if trace.limit_reached is not None:
         return limit_finish(trace, trace.limit_reached, failed=message)
-    return Finished(
-        status="model_failed",
-        answer=None,
-        reason=end_message(trace.agent.language, "model_failed", detail=message),
-        error=code,
-    )
+    reason = end_message(trace.agent.language, "model_failed", detail=message)
+    return Finished(status="model_failed", answer=None, reason=reason, error=code)
 
 
 def on_model_error(trace: Trace, effect: CallModel, error: Exception) -> Fact:

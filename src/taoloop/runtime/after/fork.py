@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from taoloop.core.agent_spec import Limits
 from taoloop.core.cards.tool_card import Tier
@@ -383,7 +384,10 @@ class _Branch:
         blank = replace(fact, output="", form="text", error=None, artifact=None, size_chars=0, output_digest="")
         if outcome.code is not None:
             return replace(blank, ok=False, error=Fault(code=outcome.code, message=text))
-        form = fact.form if _is_json(text) else "text"
+        form: Literal["json", "text"] = "text"
+        with suppress(NotJsonError):
+            loads(text)
+            form = fact.form
         card = self.trace.card(self.trace.pending[fact.call_id].requested.tool)
         limit = card.max_preview_chars if card is not None else len(text)
         if len(text) <= limit:
@@ -447,11 +451,3 @@ def _is_same(actual: Act | Answer | None, expected: Act | Answer, *, structured:
     if structured and isinstance(actual, Answer) and isinstance(expected, Answer):
         return actual.reason == expected.reason
     return actual == expected
-
-
-def _is_json(text: str) -> bool:
-    try:
-        loads(text)
-    except NotJsonError:
-        return False
-    return True

@@ -240,13 +240,12 @@ class _UndoSession:
                 continue
             if any(call.attempts for call in undo.pending.values()):
                 driver = self._bound_agent(tree, self._tools_of(undo, tree))
-                listener = self._listener(undo.run_id, plan_of(undo))
                 self.results.append(
                     await driver.continue_run(
                         self.journal,
                         undo,
                         limits=undo.limits,
-                        listener=listener,
+                        listener=self._listener(undo.run_id, plan_of(undo)),
                         approver=self._approve,
                         take_over=self.take_over,
                     )

@@ -58,7 +58,7 @@ async def run_probe(
         values = tool.prepare(args).values
         with capture_output() as printed:
             asking = probe.invoke(values, context) if probe.is_async else invoke_in_thread(probe, values, context)
-            report = await within(timeout_s, asking, _timeout_error)
+            report = await within(timeout_s, asking, lambda s: ToolTimeout(TEXTS.run_text("probe_late", s=s)))
     except BaseException as error:  # whatever a probe does, it has settled nothing
         if is_own_cancellation(error):
             raise
@@ -115,10 +115,6 @@ def describe_doubt(trace: Trace, call: CallView) -> str:
     if call.settled is not None and call.settled.note:
         text = TEXTS.text(language, "doubt_probed", text=text, note=call.settled.note)
     return text
-
-
-def _timeout_error(timeout_s: float | None) -> ToolTimeout:
-    return ToolTimeout(TEXTS.run_text("probe_late", s=timeout_s))
 
 
 def _is_empty(report: Any) -> bool:
