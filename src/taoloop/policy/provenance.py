@@ -173,7 +173,7 @@ class Provenance:
             document = json.loads(output)
         except (ValueError, RecursionError):
             return  # it was cut
-        for name, value in _named_leaves(document):
+        for name, value in _parts(document):
             kind = fields.get(name)
             if kind is not None and isinstance(value, str | int):
                 self._ids.setdefault(kind, set()).add(str(value))
@@ -277,7 +277,7 @@ def unforeseen_names(card: ToolCard, value: Any) -> Iterator[str]:
     if not card.parameters:
         return
     known: set[str] | None = None
-    for key in _key_names(value):
+    for key in (str(name) for _, part in _parts(value) if isinstance(part, Mapping) for name in part):
         if key in card.parameters:
             continue
         if known is None:
@@ -288,37 +288,16 @@ def unforeseen_names(card: ToolCard, value: Any) -> Iterator[str]:
 
 def foreseen_names(card: ToolCard) -> set[str]:
     """All names in the schema of a card, however deep."""
-    return set(_schema_names(card.input_schema))
+    parts = _parts(card.input_schema)
+    return {name for key, part in parts if key == "properties" and isinstance(part, Mapping) for name in part}
 
 
-def _key_names(value: Any) -> Iterator[str]:
+def _parts(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
+    """A value and all that is within it, each with the key that it, or the list around it, has."""
+    yield key, value
     if isinstance(value, Mapping):
         for name, part in value.items():
-            yield str(name)
-            yield from _key_names(part)
+            yield from _parts(part, str(name))
     elif isinstance(value, list | tuple):
         for part in value:
-            yield from _key_names(part)
-
-
-def _schema_names(schema: Any) -> Iterator[str]:
-    if isinstance(schema, Mapping):
-        for name, part in schema.items():
-            if name == "properties" and isinstance(part, Mapping):
-                yield from part
-            yield from _schema_names(part)
-    elif isinstance(schema, list | tuple):
-        for part in schema:
-            yield from _schema_names(part)
-
-
-def _named_leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """The plain values within a value, each with the key that it, or the list around it, has."""
-    if isinstance(value, Mapping):
-        for key, part in value.items():
-            yield from _named_leaves(part, str(key))
-    elif isinstance(value, list | tuple):
-        for part in value:
-            yield from _named_leaves(part, name)
-    else:
-        yield name, value
+            yield from _parts(part, key)

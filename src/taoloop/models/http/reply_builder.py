@@ -13,9 +13,8 @@ from typing import Any
 from pydantic_core import from_json
 
 from taoloop.core.message import Delta, ModelReply, ToolCallText, Usage
-from taoloop.errors import ModelReplyUnreadable
 from taoloop.models.base import DeltaFanout
-from taoloop.models.http.transport import MAX_REPLY_BYTES
+from taoloop.models.http.transport import MAX_REPLY_BYTES, too_large
 
 _ACCEPTED = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _NOT_ACCEPTED = re.compile(r"[^a-zA-Z0-9_-]+")
@@ -207,7 +206,7 @@ class Assembly:
     def bound(self, pending: int) -> None:
         """Refuse an event that is larger than a whole reply may be; so much of it has come."""
         if pending > MAX_REPLY_BYTES:
-            raise self._too_large()
+            raise too_large(self._spec)
 
     def reply(self, *, finish_reason: str | None, model: str, usage: Usage, cost_usd: float | None) -> ModelReply:
         """The whole reply."""
@@ -229,14 +228,7 @@ class Assembly:
     def _grow(self, chars: int) -> None:
         self._size += chars
         if self._size > MAX_REPLY_BYTES:
-            raise self._too_large()
-
-    def _too_large(self) -> ModelReplyUnreadable:
-        return ModelReplyUnreadable(
-            f"{self._spec} sent more than {MAX_REPLY_BYTES // 1024**2} MiB; the rest was not read.",
-            hint="Bound the reply with max_output_tokens.",
-            retryable=False,
-        )
+            raise too_large(self._spec)
 
 
 class _Call:

@@ -211,12 +211,12 @@ class HttpTransport:
             await self._stream(first, response, reader)
             return HttpResponse(status=status, body=b"", headers=headers, streamed=True)
         if length is not None and length > MAX_REPLY_BYTES:
-            raise self._too_large()
+            raise too_large(self._target.name)
         chunks, size = [first], len(first)
         async for piece in pieces:
             size += len(piece)
             if size > MAX_REPLY_BYTES:
-                raise self._too_large()
+                raise too_large(self._target.name)
             chunks.append(piece)
         return HttpResponse(status=status, body=chunks[0] if len(chunks) == 1 else b"".join(chunks), headers=headers)
 
@@ -229,7 +229,7 @@ class HttpTransport:
                     if reader.feed(piece):
                         break
                     if size > MAX_STREAM_BYTES:
-                        raise self._too_large()
+                        raise too_large(self._target.name)
                     if reader.whole:
                         last_words.reschedule(asyncio.get_running_loop().time() + self._last_words_s)
                     piece = await content.readany()
@@ -242,14 +242,6 @@ class HttpTransport:
                 async with asyncio.timeout(_DRAIN_S):  # the reply is whole; this is only for its connection
                     await content.readany()
 
-    def _too_large(self) -> ModelReplyUnreadable:
-        name, limit = self._target.name, MAX_REPLY_BYTES // 1024**2
-        return ModelReplyUnreadable(
-            f"{name} sent more than {limit} MiB; the rest was not read.",
-            hint="Bound the reply with max_output_tokens, or check the address.",
-            retryable=False,
-        )
-
     def _unreachable(self, reason: str, retryable: bool = True) -> ModelUnavailable:
         target = self._target
         through = f" through the proxy {shown_address(target.proxy)}" if target.proxy else ""
@@ -258,6 +250,15 @@ class HttpTransport:
             hint="Check the address, the proxy and the network." if through else "Check the address and the network.",
             retryable=retryable,
         )
+
+
+def too_large(name: str) -> ModelReplyUnreadable:
+    """The error for a reply of the model `name` that is larger than what is read."""
+    return ModelReplyUnreadable(
+        f"{name} sent more than {MAX_REPLY_BYTES // 1024**2} MiB; the rest was not read.",
+        hint="Bound the reply with max_output_tokens, or check the address.",
+        retryable=False,
+    )
 
 
 def _aiohttp() -> Any:
