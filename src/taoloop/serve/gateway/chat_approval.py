@@ -18,8 +18,6 @@ from taoloop.runtime.approvals.inbox import PendingApproval, answer_approval
 from taoloop.runtime.approvals.request import EXPLICIT_YES_WORDS, NO_WORDS, YES_WORDS, ApprovalAnswer
 from taoloop.serve.texts import TEXTS
 
-Verdict = Literal["yes", "no"]
-
 _SPLIT = re.compile(r"\s*[:：,，;；\n]\s*")
 _RUN = re.compile(r"\((?:run|运行) (\d{8}-\d{6}-[0-9a-f]{8})(?:(?:, code |，代码 )([0-9a-f]{16}))?\)\s*\Z")
 _HIDDEN = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
@@ -30,7 +28,7 @@ _MARKUP = re.compile(r"[\[\]<>`]")
 class ApprovalReply:
     """A client's reply to the questions of a waiting run."""
 
-    verdict: Verdict
+    verdict: Literal["yes", "no"]
     """Approve the calls, or refuse them."""
 
     note: str = ""

@@ -126,9 +126,8 @@ class Telemetry:
             ConfigError: the protocol is not supported.
         """
         env = os.environ if env is None else env
-        if not any(env.get(name, "").strip() for name in ENDPOINTS):
-            return None
-        if env.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
+        is_disabled = env.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
+        if is_disabled or not any(env.get(name, "").strip() for name in ENDPOINTS):
             return None
         for name in ("OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"):
             if env.get(name, "").strip() not in ("", "http/protobuf"):

@@ -1,4 +1,7 @@
-"""The gateway without HTTP: one request is one run, from the first message to the answer in OpenAI's terms."""
+"""The gateway without HTTP: one request is one run, from the first message to the answer in OpenAI's terms.
+
+A `ConfigSnapshot` is one configuration in use, with its agents bound to the journal.
+"""
 
 from __future__ import annotations
 
@@ -364,15 +367,13 @@ class ConfigSnapshot:
     async def leave(self) -> None:
         """A request has ended."""
         self._active -= 1
-        await self._close_when_idle()
+        if self._is_replaced:
+            await self.retire()
 
     async def retire(self) -> None:
         """Another snapshot replaces this one, or the server ends."""
         self._is_replaced = True
-        await self._close_when_idle()
-
-    async def _close_when_idle(self) -> None:
-        if self._is_replaced and self._active == 0:
+        if self._active == 0:
             for served in self.config.agents.values():
                 try:
                     await served.agent.close()
