@@ -79,6 +79,10 @@ def test_what_programs_read_is_the_same_in_both_languages(tao: Shell) -> None:
     tao("run", "What is 2 + 3?", code=0)
     for args in (["show", "last"], ["runs"], ["models"], ["costs"], ["approvals"], ["verify", "last"], ["tools"]):
         assert tao(*args, "--json", TAOLOOP_LANG="zh").out == tao(*args, "--json").out
+    flawed = [
+        tao("verify", "last", "--head", "0" * 8, "--json", code=12, TAOLOOP_LANG=name).out for name in ("zh", "en")
+    ]
+    assert flawed[0] == flawed[1]
     assert "Python 3" not in tao("doctor", "--json", TAOLOOP_LANG="zh").err
     records = [json.loads(line) for line in tao("doctor", "--json", TAOLOOP_LANG="zh").out.splitlines()]
     assert all(record["text"].isascii() and record["hint"].isascii() for record in records)
@@ -210,6 +214,6 @@ def test_what_differs_between_runs_is_named_in_words(tao: Shell) -> None:
     assert "not compared: context window in tokens is" in english
     assert "They first differ in step 1: arguments of calculator" in english
     chinese = tao("diff", first, second, "--all", code=1, TAOLOOP_LANG="zh").out
-    assert "未比较：上下文窗口的 token 数 在 a 中为" in chinese
+    assert "未比较：上下文窗口的 token 数（a：" in chinese
     assert "从第 1 步开始不同：calculator 的参数" in chinese
     assert "2 答案" in chinese

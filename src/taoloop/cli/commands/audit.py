@@ -14,7 +14,7 @@ from rich.cells import cell_len
 from taoloop.cli import exit_codes as exits, options
 from taoloop.cli.database import database, find_run, query_database
 from taoloop.cli.dotenv import load_environment
-from taoloop.cli.translation import translate
+from taoloop.cli.translation import stable_texts, translate
 from taoloop.cli.ui.report import markdown, page, report_of
 from taoloop.cli.ui.stdio import OutputError, capture_stdout, one_line, print_stderr
 from taoloop.core.events import Event
@@ -51,15 +51,16 @@ def verify_command(run_id: str | None, db: str | None, file: str | None, head: s
     if (run_id is None) == (file is None):
         raise click.UsageError(translate("Name a run, or a file with --file."))
     noted_head = _noted(head)
-    if file is not None:
-        location = Path(file)
-        report, links = _of_file(location)
-    else:
-        path = database(db, load_environment())
-        report, rows = query_database(path, lambda journal: _stored(journal, path, run_id or ""))
-        location, links = path, [row.link.hex() for row in rows]
-    if noted_head:
-        report = _against(report, noted_head, links)
+    with stable_texts(as_json):
+        if file is not None:
+            location = Path(file)
+            report, links = _of_file(location)
+        else:
+            path = database(db, load_environment())
+            report, rows = query_database(path, lambda journal: _stored(journal, path, run_id or ""))
+            location, links = path, [row.link.hex() for row in rows]
+        if noted_head:
+            report = _against(report, noted_head, links)
     with capture_stdout() as stream:
         stream.write(f"{_json(report)}\n" if as_json else _text(report))
     if report.first is not None:
@@ -115,7 +116,8 @@ def _against(report: ChainReport, noted_head: str, links: list[str]) -> ChainRep
     """A run may have grown since its head was noted; then the chain still contains it."""
     if any(link.startswith(noted_head) for link in links):
         return report
-    flaw = ChainError(None, "head", f"its chain does not contain the head {noted_head}: it was written anew, or cut")
+    text = translate("its chain does not contain the head {head}: it was written anew, or cut", head=noted_head)
+    flaw = ChainError(None, "head", text)
     return replace(report, flaws=(*report.flaws, flaw))
 
 

@@ -39,7 +39,7 @@ from taoloop.cli.database import (
 )
 from taoloop.cli.dotenv import load_environment
 from taoloop.cli.signals import SignalStopper
-from taoloop.cli.translation import translate, view_language
+from taoloop.cli.translation import stable_texts, translate, view_language
 from taoloop.cli.ui.approval_prompt import TerminalApprover, confirm
 from taoloop.cli.ui.event_view import LIMIT_OPTIONS, RESUME, next_commands, resume_line, summary, write_events
 from taoloop.cli.ui.live_view import JsonView, LiveView
@@ -507,7 +507,8 @@ def recover_command(db: str | None, agent: str | None, after: float | None, dry_
             def report(recovered: Recovered) -> None:
                 _write(stream, as_json, recovered.run_id, *outcome(recovered))
 
-            done = asyncio.run(recover_with(path, chosen, env, report, silent_s=after))
+            with stable_texts(as_json):
+                done = asyncio.run(recover_with(path, chosen, env, report, silent_s=after))
             count = len(done)
             failed = sum(recovered.error is not None and not recovered.elsewhere for recovered in done)
     if not count:
