@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import dropwhile, takewhile
 
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.text import lazy_pattern
@@ -178,12 +179,8 @@ def _nouns(words: list[str], verb: str) -> tuple[list[str], frozenset[str]]:
     if verb in rest:
         rest.remove(verb)
     nouns = [word for word in rest if word not in _FUNCTION_WORDS]
-    before: list[str] = []
-    for word in rest:
-        if word in _FUNCTION_WORDS and before:
-            break
-        if word not in _FUNCTION_WORDS:
-            before.append(word)
+    from_first_noun = dropwhile(_FUNCTION_WORDS.__contains__, rest)
+    before = list(takewhile(lambda word: word not in _FUNCTION_WORDS, from_first_noun))
     return nouns, KIND_OF.get(before[-1], frozenset()) if before else frozenset()
 
 

@@ -405,25 +405,16 @@ def _nonword_pieces(text: str) -> str:
     return "\n".join(piece for piece in text.split() if not (piece.isidentifier() and piece.isascii()))
 
 
-def _with_cjk_removed(text: str) -> tuple[str, ...]:
-    """The text, and if it contains Chinese also without it: no space separates an address from Chinese."""
-    spaced = _CJK_RUN.sub(" ", text)
-    return (text,) if spaced == text else (text, spaced)
+def _find_all(pattern: re.Pattern[str], text: str) -> Iterator[str]:
+    """What a pattern finds in a text, and in the text without its Chinese: no space separates an address from that."""
+    for variant in dict.fromkeys((text, _CJK_RUN.sub(" ", text))):
+        yield from (match.group() for match in pattern.finditer(variant))
 
 
 _EXTRACTORS: dict[str, Callable[[_Text], Iterable[Any]]] = {
-    "mail": lambda text: (
-        m.group().lower().rstrip(".") for variant in _with_cjk_removed(text.marked) for m in MAIL.finditer(variant)
-    ),
-    "url": lambda text: (
-        url
-        for variant in _with_cjk_removed(text.marked)
-        for m in URL.finditer(variant)
-        for url in _url_forms(m.group())
-    ),
-    "iban": lambda text: (
-        _compact(m.group()) for variant in _with_cjk_removed(text.whole) for m in _IBAN.finditer(variant)
-    ),
+    "mail": lambda text: (mail.lower().rstrip(".") for mail in _find_all(MAIL, text.marked)),
+    "url": lambda text: (url for address in _find_all(URL, text.marked) for url in _url_forms(address)),
+    "iban": lambda text: map(_compact, _find_all(_IBAN, text.whole)),
     "number": _numbers,
     "date": _dates,
     "time": _times,

@@ -104,18 +104,16 @@ def loads(text: str) -> Any:
     return value
 
 
-def dumps(value: Any) -> str:
-    """`value` as JSON on one line, not escaped to ASCII."""
-    return _write(value)
-
-
-def compact_json(value: Any) -> str:
-    """`value` as JSON without blanks between its parts, not escaped to ASCII; what JSON does not have is a text."""
-    return _COMPACT.encode(value)
+dumps = json_writer(json.JSONEncoder(ensure_ascii=False))
+"""A value as JSON on one line, not escaped to ASCII."""
 
 
 def _plain(value: Any) -> Any:
     return dict(value) if isinstance(value, Mapping) else str(value)
+
+
+compact_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain).encode
+"""A value as JSON without blanks between its parts, not escaped to ASCII; what JSON does not have is a text."""
 
 
 def json_equal(left: Any, right: Any) -> bool:
@@ -188,5 +186,3 @@ def _reject_constant(name: str) -> NoReturn:
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_build_object, parse_float=parse_finite, parse_constant=_reject_constant)
-_write = json_writer(json.JSONEncoder(ensure_ascii=False))
-_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain)
