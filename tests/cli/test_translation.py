@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 import sqlite3
+import sys
 from contextlib import closing
 
 import pytest
@@ -17,6 +18,8 @@ from taoloop.cli import translation
 from taoloop.core.text import chinese_texts
 
 CATALOG = chinese_texts("cli")
+TRAILING_COMMA = "对象的最后一项之后不能有逗号" if sys.version_info >= (3, 13) else "此处应为双引号括起的键名"
+"""What `json` finds wrong with a comma after the last field, which has a message of its own since Python 3.13."""
 
 
 def test_what_click_says_about_a_mistake_is_translated(tao: Shell) -> None:
@@ -134,6 +137,7 @@ FILES = {
     "twice.yaml": "name: a\nname: b\n",
     "colon.yaml": "a: b: c\n",
     "bracket.yaml": "model: [offline\n",
+    "unquoted.json": '{name: "a"}',
     "comma.json": '{"name": "a",}',
     "tool.yaml": "tools: [calculatr]\n",
     "variable.yaml": "tools:\n- fetch: {allow: ['${NO_SUCH}']}\n",
@@ -158,7 +162,8 @@ FILES = {
         ("run x --agent twice.yaml", 2, "name: 字段重复（首次出现在第 1 行）。"),
         ("run x --agent colon.yaml", 2, "不是合法的 YAML：此处不能出现 `: `。"),
         ("run x --agent bracket.yaml", 2, "应为 ',' 或 ']'，却是 '<stream end>'。"),
-        ("run x --agent comma.json", 2, "不是合法的 JSON：此处应为双引号括起的键名。"),
+        ("run x --agent unquoted.json", 2, "不是合法的 JSON：此处应为双引号括起的键名。"),
+        ("run x --agent comma.json", 2, f"不是合法的 JSON：{TRAILING_COMMA}。"),
         ("run x --agent tool.yaml", 2, "没有名为 'calculatr' 的工具。是不是想写 'calculator'？"),
         ("run x --agent none.yaml", 2, "none.yaml: 文件不存在。请检查路径。"),
         ("run x --agent nowhere:agent", 2, "没有模块 'nowhere'。"),

@@ -284,6 +284,8 @@ _PARSER_PROBLEMS = mark(
         "Expecting value",
         "Expecting property name enclosed in double quotes",
         "Expecting '{0}' delimiter",
+        "Illegal trailing comma before end of object",
+        "Illegal trailing comma before end of array",
         "Extra data",
         "Unterminated string starting at",
         "Invalid control character at",
