@@ -266,7 +266,7 @@ def test_methods_and_callable_objects_are_tools() -> None:
         (Shop, "class 'Shop' is no tool", "instance"),
         (Shop.price, "method without its object", "instance.price"),
         (str.upper, "method without its object", "instance.upper"),
-        (list[int], "parameters of the tool 'list' cannot be found", "typed function"),
+        (max, "parameters of the tool 'max' cannot be found", "typed function"),
     ],
 )
 def test_what_is_no_function_says_what_to_give_instead(given: Any, message: str, hint: str) -> None:

@@ -81,7 +81,7 @@ def test_flow_yaml_that_looks_like_json_is_read() -> None:
         ("openapi: 3.1.0\npaths: [1]\n", "not a mapping"),
         ('{"openapi": "3.1.0", "paths": {', "line 1"),
         ("openapi: 3.1.0\npaths: {a: b: c}\n", "line 2"),
-        ("[" * 5_000 + "\n", "nested"),
+        ("[" * 100_000 + "\n", "nested"),
         ('{"openapi": "3.1.0", "n": ' + "1" * 5_000 + "}", "not JSON"),
     ],
 )
