@@ -8,9 +8,9 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from taoloop.core.cards.tool_card import TIERS, Tier, ToolCard
-from taoloop.core.field_error import field_error
 from taoloop.core.policy import Policy
 from taoloop.core.prompts import PromptSet
+from taoloop.core.text import field_error
 from taoloop.errors import ConfigError
 
 DEFAULT_MAX_STEPS = 6

@@ -16,7 +16,7 @@ from functools import cached_property, lru_cache
 from typing import Any, Literal, TypeGuard, cast, get_args
 
 from taoloop.core.cards.tool_card import TIERS, Tier
-from taoloop.core.field_error import field_error
+from taoloop.core.text import field_error
 from taoloop.errors import PolicyError
 
 Profile = Literal["supervised", "strict", "headless", "autonomous", "read-only", "locked"]

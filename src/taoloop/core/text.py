@@ -164,3 +164,33 @@ class TextCatalog:
         if f"{name}_hint" in self:
             attributes.setdefault("hint", self.run_text(f"{name}_hint", **(values or {})))
         return kind(self.run_text(name, **(values or {})), **attributes)
+
+
+_FIELD_TEXTS = TextCatalog(
+    "core",
+    {
+        "agent": "An agent's {name} is {value!r}.",
+        "limit": "The limit {name} is {value!r}.",
+        "setting": "{owner}: {name} is {value!r}.",
+        "policy": "The policy has {name} = {value!r}.",
+        "rule": "The rule has {name} = {value!r}.",
+        "named rule": "The rule {owner!r} has {name} = {value!r}.",
+        "must be": "It must be {expected}.",
+    },
+)
+
+
+def field_error(kind: Callable[..., E], text: str, expected: str, /, **values: object) -> E:
+    """The error that a field has a value that it cannot have, in the language of the current run.
+
+    Args:
+        kind: The class of the error.
+        text: Which text names the field: `agent`, `limit`, `setting`, `policy`, `rule` or `named rule`.
+        expected: What the value must be, in English.
+        values: What the text is filled in with: `name` and `value`, and for some `owner`.
+    """
+    language = RUN_LANGUAGE.get()
+    must_be = chinese_texts("core").get(expected, expected) if language == "zh" else expected
+    return kind(
+        _FIELD_TEXTS.text(language, text, **values), hint=_FIELD_TEXTS.text(language, "must be", expected=must_be)
+    )

@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass
 from typing import Protocol
 
-from taoloop.core.field_error import field_error
+from taoloop.core.text import field_error
 from taoloop.errors import ConfigError
 
 

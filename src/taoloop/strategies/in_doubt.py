@@ -13,10 +13,10 @@ from typing import Literal
 
 from taoloop.core.action_requests import failed_observation
 from taoloop.core.events import Fact, Fault, InDoubt, Observed
+from taoloop.core.texts import TEXTS
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import NO_OUTCOME, PROBE, TIMED_OUT, CallView
 from taoloop.strategies.termination import remaining_s
-from taoloop.strategies.texts import TEXTS
 
 MAX_ATTEMPTS = 5
 """The most attempts at one call without a person: a call that kills its process must come to an end."""

@@ -15,10 +15,10 @@ from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.decision import Act, Call
 from taoloop.core.effects import Effect, Finish, Record
 from taoloop.core.events import Finished, ModelReplied, Resumed, Status, Undo
+from taoloop.core.texts import TEXTS
 from taoloop.core.trace import Trace
 from taoloop.errors import IllegalEvent
 from taoloop.strategies.react import LoopStrategy
-from taoloop.strategies.texts import TEXTS
 
 CALLER = "caller"
 """The `model` of the reply that has the decision of a single call."""

@@ -35,7 +35,7 @@ from taoloop.core.events import (
     Observed,
 )
 from taoloop.core.message import SIDE_PURPOSES, Message, Purpose
-from taoloop.core.texts import end_message
+from taoloop.core.texts import TEXTS, end_message, preapproval_note
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import TIMEOUT, CallView
 from taoloop.dialects import get_dialect
@@ -47,7 +47,6 @@ from taoloop.policy import needs_intent
 from taoloop.strategies.compaction import make_room
 from taoloop.strategies.in_doubt import Unresolved, plan_unresolved_calls
 from taoloop.strategies.termination import exceeded_limit, exceeded_step_limit, limit_finish, model_failed, remaining_s
-from taoloop.strategies.texts import TEXTS, preapproval_note
 
 _WITHOUT_TOOLS = ("close", *SIDE_PURPOSES)
 

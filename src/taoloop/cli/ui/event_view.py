@@ -36,10 +36,10 @@ from taoloop.core.events import (
     RunStarted,
 )
 from taoloop.core.stored_events import event_line
+from taoloop.core.texts import preapproval_note
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import TIMED_OUT
 from taoloop.core.views.transcript import input_text, observation_text
-from taoloop.strategies.texts import preapproval_note
 from taoloop.translation import mark
 
 STATUS_STYLES = {"completed": "green", "running": "cyan", "waiting": "bold yellow", "model_failed": "red"}

@@ -10,9 +10,9 @@ from tests.scripting import call
 
 from taoloop import Agent, Limits, ScriptedModel, tool
 from taoloop.core.events import ActionRequested, ApprovalGiven, Finished, Observed
+from taoloop.core.texts import TEXTS
 from taoloop.policy import Policy
 from taoloop.runtime.approvals.request import ApprovalAnswer
-from taoloop.strategies.texts import TEXTS
 
 _ENGLISH = re.compile(r"[A-Za-z]+(?: [A-Za-z]+)+")
 
