@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 
 import pytest
 
 from taoloop.runtime.engine import clock as module
-from taoloop.runtime.engine.clock import WaitTimer, within
+from taoloop.runtime.engine.clock import WaitTimer, random_hex, within
 
 
 def timers() -> int:
@@ -250,3 +251,23 @@ def test_one_timer_serves_many_waits_and_moves_to_the_deadline_that_counts() -> 
         return outcomes
 
     assert asyncio.run(main()) == ["in time", "in time", "late", "in time"]
+
+
+def test_random_hex_never_repeats_whatever_the_sizes() -> None:
+    sizes = (4, 6, 12, 4096, 5000, 1)
+    drawn = [random_hex(size) for _ in range(300) for size in sizes[:3]]
+    assert len({text for text in drawn if len(text) >= 12}) == 600
+    assert [len(random_hex(size)) for size in sizes] == [2 * size for size in sizes]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_child_draws_other_bytes_than_its_parent() -> None:
+    random_hex(4)  # the rest of this draw is in the memory of both
+    reader, writer = os.pipe()
+    if (child := os.fork()) == 0:
+        os.write(writer, random_hex(16).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(reader, 100).decode() != random_hex(16)
+    os.close(reader)
+    os.close(writer)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import secrets
 import time
 from collections.abc import Awaitable, Callable, Collection
 from functools import cache
@@ -15,6 +14,7 @@ from aiohttp import hdrs, web
 from pydantic.json_schema import models_json_schema
 
 import taoloop
+from taoloop.runtime.engine.clock import random_hex
 from taoloop.serve.gateway.chat import chat_completions
 from taoloop.serve.gateway.config.origins import ANY, origin_refused
 from taoloop.serve.gateway.errors import ApiError, error_for_exception
@@ -155,7 +155,7 @@ def _suggestion(path: str) -> str:
 
 def _request_id(request: web.Request) -> str:
     client_id = request.headers.get("x-request-id", "")
-    return client_id if _REQUEST_ID.fullmatch(client_id) else f"req_{secrets.token_hex(12)}"
+    return client_id if _REQUEST_ID.fullmatch(client_id) else f"req_{random_hex(12)}"
 
 
 # The small routes, and the description of all routes
