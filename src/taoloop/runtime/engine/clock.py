@@ -63,7 +63,7 @@ def random_hex(size: int) -> str:
     except IndexError:
         unused = b""
     if len(unused) < size:
-        unused = os.urandom(_DRAW_BYTES)
+        unused = os.urandom(max(size, _DRAW_BYTES))
     if len(unused) > size:
         _unused.append(unused[size:])
     return unused[:size].hex()
