@@ -271,3 +271,17 @@ def test_a_child_draws_other_bytes_than_its_parent() -> None:
     assert os.read(reader, 100).decode() != random_hex(16)
     os.close(reader)
     os.close(writer)
+
+
+def test_a_kept_timer_is_set_again_in_another_loop() -> None:
+    timer = WaitTimer()
+
+    async def wait(delay_s: float) -> bool:
+        timer.start(delay_s)
+        try:
+            await (forever() if delay_s < 1 else quick())
+        except asyncio.CancelledError:
+            return timer.stop()
+        return timer.stop(keep=True)
+
+    assert [asyncio.run(wait(delay_s)) for delay_s in (3600.0, 0.001)] == [False, True]

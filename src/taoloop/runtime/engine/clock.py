@@ -157,11 +157,12 @@ class WaitTimer:
     stays there refers to nothing of the run: a weak reference, and a context without variables.
     """
 
-    __slots__ = ("__weakref__", "_cancellations", "_deadline", "_handle", "_task", "expired")
+    __slots__ = ("__weakref__", "_cancellations", "_deadline", "_handle", "_loop", "_task", "expired")
 
     def __init__(self) -> None:
         self._task: asyncio.Task[Any] | None = None
         self._handle: asyncio.TimerHandle | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self.expired = False
 
     def start(self, delay_s: float) -> None:
@@ -170,10 +171,11 @@ class WaitTimer:
         self._task, self.expired = _current_task(), False
         self._cancellations = self._task.cancelling()
         self._deadline = loop.time() + delay_s
-        if self._handle is not None and self._handle.when() > self._deadline:
+        if self._handle is not None and (self._loop is not loop or self._handle.when() > self._deadline):
             self._handle.cancel()
             self._handle = None
         if self._handle is None:
+            self._loop = loop
             self._schedule(loop)
 
     def _schedule(self, loop: asyncio.AbstractEventLoop) -> None:

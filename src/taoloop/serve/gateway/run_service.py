@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -37,7 +37,7 @@ from taoloop.runtime.agent import Agent
 from taoloop.runtime.approvals.inbox import PendingApproval, pending_approvals
 from taoloop.runtime.bound_agent import FINDERS, PAGING_TOOL, bind
 from taoloop.runtime.chat import has_untrusted_turns, load_history
-from taoloop.runtime.engine.clock import new_nonce, new_run_id
+from taoloop.runtime.engine.clock import WaitTimer, new_nonce, new_run_id
 from taoloop.runtime.output_type import OutputValidator
 from taoloop.runtime.result import Result
 from taoloop.runtime.runner import Listener
@@ -72,6 +72,7 @@ class Service:
 
     def __init__(self, journal: Journal, *, run_timeout_s: float) -> None:
         self.journal, self._run_timeout_s = journal, run_timeout_s
+        self._timers: list[WaitTimer] = []  # that no request uses now
         self._specs: dict[int, tuple[AgentSpec, AgentSpec]] = {}  # those of the agents, which live as long as this
 
     async def answer(
@@ -88,7 +89,7 @@ class Service:
             ApiError: it cannot be done: a field is invalid, or the run is unknown or not its owner's.
         """
         try:
-            async with asyncio.timeout(self._run_timeout_s + _GRACE_S):
+            with self._time_limit():
                 if request.run is None:
                     result = await self.start(request, run_id, on_event, on_delta)
                 else:
@@ -112,6 +113,25 @@ class Service:
             run_id = request.run or run_id
             message = f"The run took longer than {self._run_timeout_s:g} s and was stopped (run {run_id})."
             raise ApiError(status=504, message=message, kind=SERVER, code="run_timeout") from None
+
+    @contextmanager
+    def _time_limit(self) -> Iterator[None]:
+        """Cancel what the block does after the time of a run. A timer of its own would be a twentieth of a request.
+
+        Raises:
+            TimeoutError: the block took too long.
+        """
+        timer = self._timers.pop() if self._timers else WaitTimer()
+        timer.start(self._run_timeout_s + _GRACE_S)
+        try:
+            yield
+        except asyncio.CancelledError as error:
+            if timer.stop():
+                raise TimeoutError from error
+            raise
+        finally:
+            timer.stop(keep=True)
+            self._timers.append(timer)
 
     async def resolve_request(self, request: RunRequest) -> RunRequest:
         """The request itself, or its fallback where its tool results come with tools that their run does not know.
