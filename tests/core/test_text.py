@@ -15,6 +15,7 @@ from taoloop.core.text import (
     RUN_LANGUAGE,
     TextCatalog,
     estimate_tokens,
+    join_sentences,
     language_of,
     lazy_pattern,
     message_tokens,
@@ -136,3 +137,9 @@ def test_an_error_of_a_catalogue_has_its_text_and_its_hint() -> None:
         assert texts.run_error(ToolError, "gone", values).hint == "还有 2 项"
     finally:
         RUN_LANGUAGE.reset(token)
+
+
+def test_sentences_are_joined_as_their_language_does() -> None:
+    assert join_sentences("It failed.", "", "Try again.") == "It failed. Try again."
+    assert join_sentences("失败了。", "请重试。") == "失败了。请重试。"
+    assert join_sentences("") == ""

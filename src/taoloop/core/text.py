@@ -107,6 +107,14 @@ def language_of(text: str) -> Language:
     return "zh" if han >= 2 * words or _CHINESE_FUNCTION_WORD.search(text) else "en"
 
 
+def join_sentences(*sentences: str) -> str:
+    """The sentences that are not empty as one text: with a space between them, but none after Chinese punctuation."""
+    text = ""
+    for sentence in filter(None, sentences):
+        text += sentence if not text or text.endswith(("。", "！", "？", "：", "；")) else f" {sentence}"
+    return text
+
+
 RUN_LANGUAGE: ContextVar[str] = ContextVar("taoloop_run_language", default="en")
 """The language of the run that the current code works for. The runner sets it, so tools and their threads have it:
 `TEXTS.run_text("no_such_file", path=...)`. Outside a run it is English."""

@@ -24,7 +24,7 @@ from taoloop.core.events import (
 )
 from taoloop.core.handles import render_opaque
 from taoloop.core.message import SIDE_PURPOSES
-from taoloop.core.text import estimate_tokens, truncate_to_tokens
+from taoloop.core.text import estimate_tokens, join_sentences, truncate_to_tokens
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import CallView, Step
 
@@ -146,7 +146,7 @@ def observation_text(observed: Observed) -> str:
     if observed.error is None:
         return observed.output
     error = observed.error
-    return f"{error.code}: {error.message}" + (f" {error.hint}" if error.hint else "")
+    return join_sentences(f"{error.code}: {error.message}", error.hint)
 
 
 def outcome_word(observed: Observed) -> str:

@@ -9,10 +9,10 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 from taoloop.core.events import Observed
+from taoloop.core.text import join_sentences
 from taoloop.models.offline.arithmetic import parse_number
 from taoloop.models.offline.task_values import extract_concepts
 
@@ -140,12 +140,6 @@ class Speech:
     def _describe(self, result: ObservedResult) -> str:
         number = _find_plain_number(result)
         return result.preview if number is None else self.say("result", value=number)
-
-
-def join_sentences(*sentences: str) -> str:
-    """Sentences as one text. No space follows a full-width full stop."""
-    first, *others = filter(None, sentences)
-    return reduce(lambda text, other: f"{text}{'' if text.endswith('。') else ' '}{other}", others, first)
 
 
 def format_call(tool: str, args: Mapping[str, Any]) -> str:

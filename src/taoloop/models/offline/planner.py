@@ -17,12 +17,13 @@ from typing import Any
 from taoloop.core.decision import Act, Answer, Call, Decision, Problem
 from taoloop.core.effects import ModelRequest
 from taoloop.core.message import SIDE_PURPOSES, ModelReply, Usage
+from taoloop.core.text import join_sentences
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import CallView
 from taoloop.dialects import get_dialect
 from taoloop.errors import ModelError, ModelRequestRefused
 from taoloop.models.offline import arithmetic
-from taoloop.models.offline.answers import ObservedResult, Speech, format_call, join_sentences
+from taoloop.models.offline.answers import ObservedResult, Speech, format_call
 from taoloop.models.offline.arguments import EARLIER
 from taoloop.models.offline.arithmetic import ArithmeticOperation, Earlier, Node, Number, Question
 from taoloop.models.offline.task_values import MOST_CHARS, Token, is_chinese, tokenize
@@ -312,7 +313,7 @@ class _PlanRun:
             act = Act(calls=(Call(tool=tool, args=args),), reason=self._speech.say(reason, text=text, tool=tool))
             raise _NextCall(act, text)
         if call.observed.error is not None:
-            message = f"{call.observed.error.message} {call.observed.error.hint}".strip()
+            message = join_sentences(call.observed.error.message, call.observed.error.hint)
             raise self._stop("failed", call=format_call(tool, call.args), message=message)
         lost = output_is_lost(self._trace, call)
         self.facts.append(ObservedResult(tool=tool, args=call.args, observed=call.observed, is_lost=lost))
