@@ -24,8 +24,8 @@ from taoloop.core.decision import Act, Answer, Call, Decision
 from taoloop.core.effects import ModelRequest
 from taoloop.core.events import Event, RunStarted
 from taoloop.core.message import ModelReply
+from taoloop.core.views.transcript import Result
 from taoloop.dialects import DIALECTS, get_dialect
-from taoloop.runtime.result import Result
 from taoloop.testing import DriftInjector
 from taoloop.testing.drift import Drift
 from taoloop.tools.tool import Tool

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -25,6 +26,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a 
 os.environ["TAOLOOP_LANG"] = "en"  # the tests read what the command line says, whatever the locale is
 
 SHARED = Path(__file__).resolve().parent.parent.parent / "shared"
+
+
+def pytest_collection_finish() -> None:
+    """Let no collection of garbage walk through thousands of collected tests: they live to the end."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import yaml
+from tests.fork_server import ForkedProcess, is_forkable
 
 from taoloop.cli.app import execute
 from taoloop.tools.mcp.loop_thread import close_all
@@ -67,29 +68,19 @@ class Shell:
 
     def process(self, *args: str, code: int | None = None, stdin: str = "", **env: str) -> Ended:
         """Run a command in a process of its own."""
-        process = subprocess.run(
-            [*ENTRY, *args],
-            cwd=self.folder,
-            env=self.env | env,
-            capture_output=True,
-            encoding="utf-8",
-            input=stdin,
-            timeout=60,
-            check=False,
-        )
-        return _checked(Ended(process.returncode, process.stdout, process.stderr), code)
+        pipe = subprocess.PIPE
+        process = launch(args, self.folder, self.env | env, stdin=pipe, stdout=pipe, stderr=pipe)
+        return _ended(process, stdin, code)
 
-    def start(self, *args: str) -> subprocess.Popen[str]:
+    def fresh_process(self, *args: str, code: int | None = None, **env: str) -> Ended:
+        """Run a command in a process that begins with the interpreter and the entry point."""
+        process = _fresh_process(args, self.folder, self.env | env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        return _ended(process, "", code)
+
+    def start(self, *args: str, stdin: int = subprocess.DEVNULL, **env: str) -> subprocess.Popen[str]:
         """Start a command in a process of its own, which is read with `until` and may be sent signals."""
-        return subprocess.Popen(
-            [*ENTRY, *args],
-            cwd=self.folder,
-            env=self.env,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            encoding="utf-8",
-        )
+        pipe = subprocess.PIPE
+        return launch(args, self.folder, self.env | env, stdin=stdin, stdout=pipe, stderr=pipe)
 
     def write(self, name: str, content: str) -> Path:
         path = self.folder / name
@@ -100,6 +91,27 @@ class Shell:
         """The spec of a scripted model with these replies."""
         self.write(name, yaml.safe_dump(list(replies), allow_unicode=True))
         return f"scripted:{name}"
+
+
+def launch(args: Sequence[str], folder: Path, env: Mapping[str, str], **options: Any) -> subprocess.Popen[str]:
+    """Start `tao` in a process of its own, forked from one that has everything imported if `env` allows that.
+
+    `options`: `stdin`, `stdout` and `stderr` as of `subprocess.Popen`, and `has_terminal`: the process leads a session
+    whose terminal is its standard input.
+    """
+    if is_forkable(env):
+        return ForkedProcess(args, folder, env, **options)
+    has_terminal = options.pop("has_terminal", False)
+    return _fresh_process(args, folder, env, start_new_session=has_terminal, **options)
+
+
+def _fresh_process(args: Sequence[str], folder: Path, env: Mapping[str, str], **options: Any) -> subprocess.Popen[str]:
+    return subprocess.Popen([*ENTRY, *args], cwd=folder, env=env, encoding="utf-8", **options)
+
+
+def _ended(process: subprocess.Popen[str], stdin: str, code: int | None) -> Ended:
+    out, err = process.communicate(stdin, timeout=WAIT_S)
+    return _checked(Ended(process.returncode, out, err), code)
 
 
 def _checked(ended: Ended, code: int | None) -> Ended:

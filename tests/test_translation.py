@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import ast
+import errno
+import os
+import re
 import string
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
+from inspect import cleandoc
+from itertools import count
 from pathlib import Path
 
 import click
 import pytest
 
 import taoloop
-from taoloop.cli.app import Commands, cli, help_texts
+from taoloop import errors
+from taoloop.cli.app import COMMENT, Commands, cli, has_examples
 from taoloop.core.text import TextCatalog, chinese_texts
-from taoloop.errors import UnknownName
-from taoloop.translation import Translator, unknown_name_texts
+from taoloop.errors import ToolSourceError, UnknownName
+from taoloop.translation import Translator, error_texts, translate_error
 
 FOLDER = Path(taoloop.__file__).parent
 PACKAGES = ("cli", "config", "journals", "models")
-MARKERS = {"cli": {"translate", "mark", "text", "row", "report", "say"}}
+MARKERS = {"cli": {"translate", "mark", "text", "row", "report", "say", "_read_text"}}
 """Calls whose first argument is a text in English, by package; in the others `translate` and `mark`."""
 
 NOT_FILLED_IN = {
@@ -42,14 +48,35 @@ def texts_in(node: ast.AST) -> Iterator[str]:
             yield from texts_in(orelse)
 
 
+@cache
+def calls_and_constants(path: Path) -> tuple[list[ast.Call], frozenset[object]]:
+    """The calls in a source and the values of its constants: each source is read once."""
+    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    constants = frozenset(node.value for node in nodes if isinstance(node, ast.Constant))
+    return [node for node in nodes if isinstance(node, ast.Call)], constants
+
+
 def arguments_of(folder: Path, functions: set[str], position: int = 0) -> Iterator[str]:
     """The texts that are an argument of calls of these functions."""
     for path in folder.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and len(node.args) > position:
-                name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        for call in calls_and_constants(path)[0]:
+            if len(call.args) > position:
+                name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
                 if name in functions:
-                    yield from texts_in(node.args[position])
+                    yield from texts_in(call.args[position])
+
+
+def help_texts(text: str) -> Iterator[str]:
+    """The parts of a help text that are translated one by one: paragraphs, and comments of examples."""
+    for paragraph in cleandoc(text).split("\n\n"):
+        if not has_examples(paragraph):
+            yield " ".join(paragraph.split())
+            continue
+        for line in paragraph.splitlines():
+            if match := COMMENT.fullmatch(line):
+                yield match[2]
+            elif not line.startswith("  "):
+                yield line
 
 
 def texts_of_help() -> Iterator[str]:
@@ -115,10 +142,7 @@ def test_every_text_with_a_name_has_a_chinese_one() -> None:
 def test_every_chinese_text_of_a_catalogue_is_used(package: str) -> None:
     """`tests/tools/test_texts.py` looks at those of the tools, some of which are on cards."""
     names = {text for catalog in catalogs() if catalog.package == package for text in catalog.english.values()}
-    sources = (path.read_text("utf-8") for path in FOLDER.rglob("*.py"))
-    constants = {
-        node.value for source in sources for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant)
-    }
+    constants = {value for path in FOLDER.rglob("*.py") for value in calls_and_constants(path)[1]}
     used = names | constants | {f"{kind} above 0, or None for no limit" for kind in ("a number", "a whole number")}
     assert sorted(chinese_texts(package).keys() - used) == []
 
@@ -159,4 +183,119 @@ def test_a_text_is_filled_in_and_its_number_chosen() -> None:
 
 def test_an_unknown_name_outside_of_chinese_is_as_it_was() -> None:
     error = UnknownName("tool", "hammer", ("saw", "drill"), hint="Buy one.")
-    assert unknown_name_texts(error) == ("There is no tool called 'hammer'.", "Known: saw, drill. Buy one.")
+    assert error_texts(error) == ("There is no tool called 'hammer'.", "Known: saw, drill. Buy one.")
+
+
+ERRORS = {*errors.__all__, "LoadProblem", "UnusablePartError", "YamlError", "YamlSizeError", "PointerError"} - {
+    "ApiError",
+    "IllegalEvent",
+}
+"""Whose texts have a translation in the `zh.json` of the whole package. A bug needs none."""
+
+UNTRANSLATED = ("testing", "serve/gateway/client_tools.py", "serve/gateway/quotas.py", "serve/gateway/run_service.py")
+"""Modules whose errors no command and no run shows."""
+
+
+def numbered(text: str, holes: str) -> str:
+    """The text with `{0}`, `{1}` … in place of what fits the regular expression `holes`."""
+    numbers = count()
+    return re.sub(holes, lambda _: f"{{{next(numbers)}}}", text)
+
+
+def pattern_of(node: ast.AST) -> str:
+    """A text in the code with numbers for its values, without a place before a colon and a sentence before its own."""
+    match node:
+        case ast.JoinedStr(values=values):
+            parts = [str(part.value) if isinstance(part, ast.Constant) else None for part in values]
+        case ast.Constant(value=str(text)):
+            parts = [text]
+        case _:
+            return ""
+    text = "".join("\0" if part is None else part.replace("{", "{{").replace("}", "}}") for part in parts)
+    while (place := re.match(r"[^\sA-Z{}]+: |\0 (?=[A-Z][a-z])", text)) and re.search(
+        "[A-Za-z]{2,}", text[place.end() :]
+    ):
+        text = text[place.end() :]
+    return numbered(text, "\0")
+
+
+def texts_of_errors(node: ast.AST) -> Iterator[str]:
+    """What a call of an error is given as message and hint."""
+    match node:
+        case ast.IfExp(body=body, orelse=orelse):
+            yield from texts_of_errors(body)
+            yield from texts_of_errors(orelse)
+        case ast.Constant() | ast.JoinedStr():
+            if re.search("[A-Za-z]{2,}.* ", re.sub(r"^\S+: |{\d}", "", pattern := pattern_of(node))):
+                yield pattern
+
+
+def test_every_error_has_a_chinese_text() -> None:
+    """Errors are raised in English; `translate_error` finds the Chinese text of their patterns."""
+    missing = set()
+    for path in FOLDER.rglob("*.py"):
+        if path.relative_to(FOLDER).as_posix().startswith(UNTRANSLATED):
+            continue
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ERRORS:
+                arguments = [*node.args, *(word.value for word in node.keywords if word.arg in ("message", "hint"))]
+                missing |= {text for argument in arguments for text in texts_of_errors(argument)}
+    elsewhere = set().union(*(chinese_texts(package) for package in PACKAGES))  # a translator marks it there
+    assert sorted(missing - chinese_texts("").keys() - elsewhere) == []
+
+
+def test_every_chinese_text_of_an_error_is_used() -> None:
+    nodes = [node for path in FOLDER.rglob("*.py") for node in ast.walk(ast.parse(path.read_text("utf-8")))]
+    texts = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    used = {pattern_of(node) for node in nodes} | {numbered(text, r"{[^{}]*}|%[.\d]*[dfrs]") for text in texts}
+    system = {os.strerror(code) for code in errno.errorcode}
+    assert sorted(chinese_texts("").keys() - used - system) == []
+
+
+def test_a_chinese_text_of_an_error_has_the_values_of_the_english_one() -> None:
+    catalog = chinese_texts("")
+    assert [english for english in catalog if not fields(catalog[english]) <= fields(english)] == []
+
+
+@pytest.mark.parametrize(
+    ("english", "chinese"),
+    [
+        ("a.yaml:3: the table is not UTF-8 text.", "a.yaml:3: 表不是 UTF-8 文本。"),
+        (
+            "The workspace 'w' cannot be opened: No such file or directory.",
+            "无法打开工作区 'w'：没有这个文件或文件夹。",
+        ),
+        ("openai:m gave no reply within 5 s. Check the address.", "openai:m 没有在 5 秒内回复。请检查地址。"),
+        ("After 3 attempts: openai:m gave no reply within 5 s.", "尝试 3 次后：openai:m 没有在 5 秒内回复。"),
+        (
+            "The provider is out of order; try again later. The provider asks for a wait of 3 s, and 1 s are left.",
+            "模型提供商暂时不可用，请稍后重试。模型提供商要求等待 3 秒，而只剩 1 秒。",
+        ),
+        ("It is empty. Something else. Give another.", "内容为空。Something else. 请另给一个。"),
+        ("It is not a PDF.", "不是 PDF。"),
+        ("无法加载：Two tools are called 'a'.", "无法加载：有两个名为 'a' 的工具。"),
+        ("a text: of another library", "a text: of another library"),
+        ("", ""),
+    ],
+)
+def test_a_text_of_an_error_is_translated_sentence_by_sentence(english: str, chinese: str) -> None:
+    assert translate_error(english, "zh") == chinese
+    assert translate_error(english) == english
+
+
+def test_the_hint_of_an_error_is_translated_apart_from_its_message() -> None:
+    error = ToolSourceError("It is a folder.", source="d", hint="Give the path of the document in it.")
+    assert error_texts(error, "zh") == ("d: 它是文件夹。", "请给出其中文档的路径。")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(".", "...", "Upstream busy: ...", "Please wait. ... then retry", "No such file: ."),
+        *("line too long", "The key is revoked", "it failed after two steps", "server said: nothing"),
+        "The upstream replied with an HTML page of 502 Bad Gateway",
+        "x" * 100_000,
+    ],
+)
+def test_a_foreign_text_stays_as_it_is(text: str) -> None:
+    assert translate_error(text, "zh") == text

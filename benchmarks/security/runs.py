@@ -19,7 +19,7 @@ from security.script import Script, Timing
 from security.stage import Stage, tools_of
 
 from taoloop import Agent, Limits, MemoryJournal
-from taoloop.runtime.result import Result
+from taoloop.core.views.transcript import Result
 
 NO_LIMITS = Limits(max_steps=None, max_consecutive_errors=None, repeat_tell=None, repeat_stop=None)
 """An attack must fail at the policy, never at a limit."""

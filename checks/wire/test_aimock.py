@@ -23,10 +23,10 @@ from taoloop.core.effects import ModelRequest
 from taoloop.core.events import Event, RunStarted
 from taoloop.core.message import Delta, Message, ModelReply
 from taoloop.core.trace import Trace
+from taoloop.core.views.transcript import Result
 from taoloop.errors import ModelError, ModelRateLimited, ModelReplyUnreadable, ModelUnavailable
 from taoloop.models.registry import resolve_model
 from taoloop.models.settings import Retry
-from taoloop.runtime.result import Result
 
 AIMOCK = os.environ["AIMOCK"]  # the path of its command `llmock`; set by scripts/check-wire
 USAGE = {"prompt_tokens": 20, "completion_tokens": 8, "input_tokens": 20, "output_tokens": 8}

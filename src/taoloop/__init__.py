@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     )
     from taoloop.core.events import Event as Event
     from taoloop.core.trace import Trace as Trace
+    from taoloop.core.views.transcript import Result as Result
     from taoloop.errors import TaoError as TaoError, ToolError as ToolError
     from taoloop.journals.memory import MemoryJournal as MemoryJournal
     from taoloop.journals.sqlite.journal import SqliteJournal as SqliteJournal
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from taoloop.runtime.agent import Agent as Agent
     from taoloop.runtime.approvals.request import ApprovalAnswer as ApprovalAnswer, ApprovalRequest as ApprovalRequest
     from taoloop.runtime.chat import Chat as Chat
-    from taoloop.runtime.result import Result as Result
     from taoloop.tools.function import tool as tool
     from taoloop.tools.tool import Tool as Tool, ToolContext as ToolContext
 
@@ -48,6 +48,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "taoloop.core.cards.tool_card": "ErrorCard ExampleCard JournalConnection ToolCard",
         "taoloop.core.events": "Event",
         "taoloop.core.trace": "Trace",
+        "taoloop.core.views.transcript": "Result",
         "taoloop.errors": "TaoError ToolError",
         "taoloop.journals.memory": "MemoryJournal",
         "taoloop.journals.sqlite.journal": "SqliteJournal",
@@ -57,7 +58,6 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "taoloop.runtime.agent": "Agent",
         "taoloop.runtime.approvals.request": "ApprovalAnswer ApprovalRequest",
         "taoloop.runtime.chat": "Chat",
-        "taoloop.runtime.result": "Result",
         "taoloop.tools.function": "tool",
         "taoloop.tools.tool": "Tool ToolContext",
     },

@@ -68,12 +68,8 @@ MOVED_MODULES = {
 """Old path: new path."""
 
 RENAMED = {
-    "taoloop.journals.holds": {
-        "holds_of": "locks_of",
-    },
-    "taoloop.journals.spending": {
-        "Spent": "CostRow",
-    },
+    "taoloop.journals.holds": {"holds_of": "locks_of"},
+    "taoloop.journals.spending": {"Spent": "CostRow"},
     "taoloop.runtime.answering": {
         "answer": "answer_approval",
         "note": "add_note",
@@ -81,41 +77,17 @@ RENAMED = {
         "Answered": "AnswerRecorded",
         "Waiting": "PendingApproval",
     },
-    "taoloop.runtime.doubt": {
-        "settle": "settle_doubt",
-    },
-    "taoloop.runtime.fork": {
-        "fork": "make_fork",
-    },
-    "taoloop.runtime.given": {
-        "GivenCalls": "ToolCallRuns",
-    },
-    "taoloop.runtime.undo": {
-        "Undone": "UndoResult",
-    },
-    "taoloop.serve.gateway.described": {
-        "describe": "config_summary",
-    },
-    "taoloop.serve.gateway.process": {
-        "Process": "GatewayServer",
-    },
-    "taoloop.serve.mcp.desk": {
-        "Desk": "CallDispatcher",
-    },
-    "taoloop.serve.mcp.offers": {
-        "ToolOffer": "CardTool",
-        "AgentOffer": "AgentAsTool",
-    },
-    "taoloop.tools.base": {
-        "Output": "ToolOutput",
-    },
-    "taoloop.tools.documents.locate": {
-        "Located": "CitedPassage",
-    },
-    "taoloop.tools.loaded": {
-        "Loaded": "LoadResult",
-        "Problem": "LoadProblem",
-    },
+    "taoloop.runtime.doubt": {"settle": "settle_doubt"},
+    "taoloop.runtime.fork": {"fork": "make_fork"},
+    "taoloop.runtime.given": {"GivenCalls": "ToolCallRuns"},
+    "taoloop.runtime.undo": {"Undone": "UndoResult"},
+    "taoloop.serve.gateway.described": {"describe": "config_summary"},
+    "taoloop.serve.gateway.process": {"Process": "GatewayServer"},
+    "taoloop.serve.mcp.desk": {"Desk": "CallDispatcher"},
+    "taoloop.serve.mcp.offers": {"ToolOffer": "CardTool", "AgentOffer": "AgentAsTool"},
+    "taoloop.tools.base": {"Output": "ToolOutput"},
+    "taoloop.tools.documents.locate": {"Located": "CitedPassage"},
+    "taoloop.tools.loaded": {"Loaded": "LoadResult", "Problem": "LoadProblem"},
 }
 """Old path of a module: its names that changed, with the names that they have now."""
 

@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.shell import ENTRY, Shell, call
+from tests.shell import ENTRY, WAIT_S, Ended, Shell, call, launch
 
 import taoloop
 from taoloop.cli.exit_codes import OF_STATUS, TABLE
@@ -101,20 +101,13 @@ def test_output_that_cannot_be_written_is_one_line(tao: Shell) -> None:
     run = ["run", "x", "--model", model]
     for args in (run, [*run, "--json"], ["runs"], ["show", run_id], ["--help"]):
         with Path("/dev/full").open("w") as full:
-            done = subprocess.run(
-                [*ENTRY, *args],
-                cwd=tao.folder,
-                env=tao.env,
-                stdout=full,
-                stderr=subprocess.PIPE,
-                text=True,
-                check=False,
-            )
-        assert done.returncode == 1, done.stderr
-        told = [line for line in done.stderr.splitlines() if line.startswith("tao: ")]
+            process = launch(args, tao.folder, tao.env, stdout=full.fileno(), stderr=subprocess.PIPE)
+            _, err = process.communicate(timeout=WAIT_S)
+        assert process.returncode == 1, err
+        told = [line for line in err.splitlines() if line.startswith("tao: ")]
         assert len(told) == 1
         assert "output cannot be written: No space left on device." in told[0]
-        assert "Traceback" not in done.stderr
+        assert "Traceback" not in err
         if args[0] == "run":
             _, _, stopped_id = told[0].partition("Go on with the run: tao run --resume ")
             newest = tao("runs", "--json", code=0).events[0]
@@ -157,7 +150,8 @@ def test_the_environment_wins_over_the_env_file(tao: Shell) -> None:
 def test_a_missing_sdk_is_told_before_the_run(tao: Shell) -> None:
     tao.write("sitecustomize.py", "import sys\nsys.modules['openai'] = None\n")
     env = {"PYTHONPATH": str(tao.folder), "OPENAI_API_KEY": "k"}
-    assert "pip install 'taoloop[openai]'" in tao.process("run", "x", "--model", "openai:m", code=2, **env).one_line
+    refused = tao.fresh_process("run", "x", "--model", "openai:m", code=2, **env)
+    assert "pip install 'taoloop[openai]'" in refused.one_line
     assert tao("runs", code=11).out == ""
 
 
@@ -218,14 +212,29 @@ def test_a_full_disk_is_named_and_what_was_kept_goes_on(tao: Shell) -> None:
     tao("run", "--resume", run_id, "--tools", "large:large", "--json", code=0)
 
 
-def test_a_locked_database_is_named_and_nothing_is_lost(tao: Shell) -> None:
-    model = tao.script("y")
-    tao("run", "x", "--model", model, code=0)
-    other = sqlite3.connect(tao.folder / "runs.db", isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    assert "another process holds the database" in tao("run", "x", "--model", model, code=11).one_line
-    other.close()
-    assert len(tao("runs", "--json", code=0).events) == 1
+@pytest.fixture(scope="module")
+def lock_reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ended]:
+    """What a run says whose database another process has locked, by language; the time limit runs for both at once."""
+    tao = Shell(tmp_path_factory.mktemp("locked"))
+    run = ("run", "x", "--model", tao.script("y"))
+    tao(*run, code=0)
+    with closing(sqlite3.connect(tao.folder / "runs.db", isolation_level=None)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        processes = {language: tao.start(*run, TAOLOOP_LANG=language) for language in ("en", "zh")}
+        outputs = {language: process.communicate(timeout=WAIT_S) for language, process in processes.items()}
+    assert len(tao("runs", "--json", code=0).events) == 1, "nothing is lost, and nothing was added"
+    return {language: Ended(process.returncode, *outputs[language]) for language, process in processes.items()}
+
+
+def test_a_locked_database_is_named_and_nothing_is_lost(lock_reports: dict[str, Ended]) -> None:
+    assert lock_reports["en"].code == 11
+    assert "another process holds the database" in lock_reports["en"].one_line
+
+
+def test_a_database_that_another_process_has_locked_is_reported_in_chinese(lock_reports: dict[str, Ended]) -> None:
+    """Also where the thread that writes finds it: it has the language of the command."""
+    assert lock_reports["zh"].code == 11
+    assert "另一个进程占用该数据库已超过 5 秒；没有写入任何内容。" in lock_reports["zh"].one_line
 
 
 def test_an_ambiguous_id_lists_what_it_may_mean(tao: Shell) -> None:
@@ -238,8 +247,8 @@ def test_an_ambiguous_id_lists_what_it_may_mean(tao: Shell) -> None:
 def test_an_error_of_our_own_is_one_line_and_debug_shows_where(tao: Shell) -> None:
     tao.write("sitecustomize.py", "import taoloop.cli.database\ntaoloop.cli.database.query_database = None\n")
     path = {"PYTHONPATH": str(tao.folder)}
-    assert "unexpected TypeError" in tao.process("runs", code=1, **path).one_line
-    assert "Traceback" in tao.process("runs", code=1, TAOLOOP_DEBUG="1", **path).err
+    assert "unexpected TypeError" in tao.fresh_process("runs", code=1, **path).one_line
+    assert "Traceback" in tao.fresh_process("runs", code=1, TAOLOOP_DEBUG="1", **path).err
 
 
 def test_every_status_has_its_own_code_and_the_help_tells_all(tao: Shell) -> None:

@@ -3,13 +3,14 @@
 Everything else about the commands is tested in this process (`tests/shell.py`).
 """
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import click
 import pytest
-from tests.shell import Shell, call, until_line, waiting
+from tests.shell import WAIT_S, Shell, call, until_line, waiting
 
 from taoloop.cli.app import cli
 
@@ -53,9 +54,18 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Shell:
 @pytest.mark.parametrize("command", cli.list_commands(click.Context(cli)))
 def test_a_command_is_a_process_with_its_exit_code(prepared: Shell, tmp_path: Path, command: str) -> None:
     args, code, text = CALLS[command]
-    ended = prepared.process(command, *args, TAOLOOP_DB=str(copy_of(prepared, tmp_path)), code=code)
+    ended = prepared.fresh_process(command, *args, TAOLOOP_DB=str(copy_of(prepared, tmp_path)), code=code)
     assert text in ended.out + ended.err
     assert "Traceback" not in ended.err
+
+
+def test_a_forked_process_is_like_a_fresh_one_and_says_how_it_ended(prepared: Shell) -> None:
+    for args in (("show", "last"), ("runs", "--unknown")):
+        assert prepared.process(*args) == prepared.fresh_process(*args)
+    with prepared.start("run", "-", stdin=subprocess.PIPE) as process:
+        assert process.poll() is None  # it waits for its task
+        process.kill()
+        assert process.wait(timeout=WAIT_S) == -signal.SIGKILL
 
 
 def copy_of(prepared: Shell, folder: Path) -> Path:

@@ -145,6 +145,17 @@ FILES = {
     "broken.py": "raise ValueError('没有')\n",
     "damaged.db": "no database at all" * 9,
     "script.yaml": "- {txt: hello}\n",
+    "swagger.yaml": 'swagger: "1.2"\n',
+    "openapi.yaml": "tools:\n- openapi: swagger.yaml\n",
+    "mcp.yaml": "tools:\n- mcp: {name: here}\n",
+    "server.yaml": "tools:\n- mcp: {name: here, command: /no/such/server}\n",
+    "url.yaml": "tools:\n- sql: {name: shop, url: shop}\n",
+    "kind.yaml": "tools:\n- sql: {name: shop, url: 'paper://shop'}\n",
+    "documents.yaml": "tools:\n- documents: nowhere\n",
+    "untyped.py": "from taoloop import tool\n\n@tool\ndef greet(name):\n    ...\n",
+    "agents.yaml": "agents: {}\n",
+    "key.yaml": "agents: {a: {model: offline}}\nkeys: [{name: a, key: abc}]\n",
+    "origin.yaml": "agents: {a: {model: offline}}\nserver: {allow_origins: [chat.example]}\n",
 }
 
 
@@ -181,13 +192,32 @@ FILES = {
         ("runs --db damaged.db", 11, "damaged.db：不是 taoloop 的数据库，或已损坏（"),
         ("run x --model scripted:ok.yaml --db damaged.db", 11, "damaged.db：不是 taoloop 的数据库，或已损坏（"),
         ("call calculator --args '{}'", 2, "'calculator' 的参数不符合要求：缺少 'expression'。"),
+        ("call calculator --args '{'", 2, "--args 不是 JSON："),
+        ('call read_file --args \'{"path": "a"}\'', 1, "read_file 失败：no_workspace: "),
+        ("tools openapi.yaml", 2, "声明的版本是 '1.2'，不受支持。支持 2.0 和 3.0 到 3.2；"),
+        ("tools --openapi none.yaml", 2, "无法读取：没有这个文件或文件夹。请给出 OpenAPI 3 或 Swagger 2.0 文档"),
+        ("tools mcp.yaml", 2, "MCP 服务器 'here' 需要 `command` 和 `url` 二者之一。"),
+        ("tools server.yaml", 2, "无法启动 MCP 服务器 'here'：没有程序 '/no/such/server'。请安装它，"),
+        ("tools url.yaml", 2, "数据库 'shop' 的 url 不是 URL。请写成 sqlite:///shop.db 的形式。"),
+        ("tools kind.yaml", 2, "SQLAlchemy 不支持数据库类型 'paper'。请写 sqlite:///FILE、"),
+        ("tools documents.yaml", 2, "没有这个文件夹。请写明文档所在的文件夹。"),
+        ("tools untyped:greet", 2, "工具 'greet' 的参数 'name' 没有类型。请加上标注，如 `name: str`。"),
+        ("serve agents.yaml --check", 2, "agents: 其中没有智能体。请写 `agents: {NAME: FILE.yaml}`。"),
+        ("serve key.yaml --check", 2, "keys[0].key: 文件中不能直接写密钥。"),
+        ("serve origin.yaml --check", 2, "'chat.example' 不是网页的来源（origin）。请把协议也写上，"),
+        ("serve swagger.yaml --check", 2, "这不是网关配置文件。这是 Swagger 文档：请在智能体的 `tools` 下写 "),
+        ("mcp calculator --http here", 2, "--http 'here' 不是可以监听的地址。请写 HOST:PORT，"),
+        ("mcp calculator --http 0.0.0.0:80", 2, "其他机器可以访问 --http 0.0.0.0:80，而没有设置令牌。"),
+        ("run x --prompts none", 2, "/none'：没有这个文件或文件夹。请给出包含 .txt 文件的文件夹，"),
     ],
 )
 def test_an_error_of_a_file_a_database_or_a_model_is_chinese(tao: Shell, command: str, code: int, text: str) -> None:
     for name, content in FILES.items():
         tao.write(name, content)
     tao.script("ok", name="ok.yaml")
-    line = tao(*shlex.split(command), code=code, TAOLOOP_LANG="zh").one_line
+    line, *others = tao(*shlex.split(command), code=code, TAOLOOP_LANG="zh").err.splitlines()
+    assert line.startswith("tao: ")
+    assert others in ([], ["tao: 没有可用的工具。问题见上文。"])
     assert text in line
     words = re.search(r"(?<![\w./'])[A-Za-z]{2,}( [a-z]{2,}){2}", line)
     assert words is None or words[0] in ("file is not", "No such file"), "SQLite and the system speak English"
@@ -198,15 +228,6 @@ def test_a_database_of_another_version_is_reported_in_chinese(tao: Shell) -> Non
     with closing(sqlite3.connect(tao.folder / "runs.db")) as connection:
         connection.execute("PRAGMA user_version = 99")
     assert "由更新版本的 taoloop 写入（结构 99，" in tao("runs", code=11, TAOLOOP_LANG="zh").one_line
-
-
-def test_a_database_that_another_process_has_locked_is_reported_in_chinese(tao: Shell) -> None:
-    """Also where the thread that writes finds it: it has the language of the command."""
-    tao("run", "x", "--model", tao.script("y"), code=0)
-    with closing(sqlite3.connect(tao.folder / "runs.db", isolation_level=None)) as connection:
-        connection.execute("BEGIN IMMEDIATE")
-        ended = tao("run", "x", "--model", tao.script("y"), code=11, TAOLOOP_LANG="zh")
-    assert "另一个进程占用该数据库已超过 5 秒；没有写入任何内容。" in ended.one_line
 
 
 def test_what_differs_between_runs_is_named_in_words(tao: Shell) -> None:
@@ -222,3 +243,37 @@ def test_what_differs_between_runs_is_named_in_words(tao: Shell) -> None:
     assert "未比较：上下文窗口的 token 数（a：" in chinese
     assert "从第 1 步开始不同：calculator 的参数" in chinese
     assert "2 答案" in chinese
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "text"),
+    [
+        ("approve last call_9", 2, "没有调用 'call_9'。这次运行没有等待审批的调用。"),
+        ("deny last call_1", 2, "的调用 call_1 不需要审批。"),
+        ("settle last call_1 --happened", 2, "call_1 不是结果未知的调用。结果未知的调用：无。"),
+        ("note last hello", 2, "已完成。请开始新的运行，或从这次运行分叉。"),
+        ("undo last --to 9", 2, "撤销到第 9 步。它共有 2 步；0 表示全部撤销。"),
+        ("fork last --at 9", 2, "共有 2 步，不能在第 9 步分叉。请给出 1 到 2 之间的步骤；"),
+        ("fork last --at 1 --edit color=red", 2, "编辑 'color=red' 的写法不对。请写成以下形式之一："),
+        ("fork last --at 1 --edit task=", 2, "编辑后的任务为空。请用文本说明智能体要做什么。"),
+    ],
+)
+def test_an_error_about_a_run_is_chinese(tao: Shell, command: str, code: int, text: str) -> None:
+    tao("run", "x", "--model", tao.script(call("calculator", expression="6*7"), "42"), code=0)
+    assert text in tao(*shlex.split(command), code=code, TAOLOOP_LANG="zh").one_line
+
+
+@pytest.mark.parametrize(
+    ("env", "text"),
+    [
+        ({}, "无法连接 openai:m（http://127.0.0.1:9/v1）：Connect call failed ('127.0.0.1', 9)。请检查地址和网络。"),
+        ({"OPENAI_BASE_URL": "ftp://x"}, "无法调用 openai:m：ftp://x 不是可用的地址。请写成 https://HOST/v1 的形式，"),
+        ({"TAOLOOP_NO_REAL_CALLS": "1"}, "没有调用 openai:m：环境变量 TAOLOOP_NO_REAL_CALLS 禁止了真实调用。"),
+    ],
+)
+def test_an_error_of_a_provider_is_chinese(tao: Shell, env: dict[str, str], text: str) -> None:
+    tao.write("once.yaml", "model: openai:m\nretry: {attempts: 1}\n")
+    provider = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "TAOLOOP_LANG": "zh"}
+    assert f"没有答案：模型调用失败：{text}" in tao("run", "x", "--agent", "once.yaml", code=9, **provider | env).out
+    shown = tao("show", "last", code=0).out
+    assert "The model failed: openai:m" in shown, "the run is in English, and stays so"

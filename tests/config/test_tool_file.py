@@ -2,6 +2,7 @@
 
 import json
 import logging
+import shutil
 import sqlite3
 import sys
 from collections.abc import Iterator
@@ -38,24 +39,31 @@ def plain(city: str) -> str:
 '''
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A folder with a module, a table, documents and a database; the current folder is another one."""
-    (tmp_path / "files").mkdir()
-    (tmp_path / "files" / "toolcode.py").write_text(CODE)
-    (tmp_path / "files" / "facts.yaml").write_text("capital: Paris\n")
-    (tmp_path / "files" / "handbook").mkdir()
-    (tmp_path / "files" / "handbook" / "rest.md").write_text("# Rest\n\nWho works at night rests by day.\n")
-    with closing(sqlite3.connect(tmp_path / "files" / "shop.db")) as database, database:
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a module, a table, documents and a database."""
+    folder = tmp_path_factory.mktemp("template")
+    (folder / "toolcode.py").write_text(CODE)
+    (folder / "facts.yaml").write_text("capital: Paris\n")
+    (folder / "handbook").mkdir()
+    (folder / "handbook" / "rest.md").write_text("# Rest\n\nWho works at night rests by day.\n")
+    with closing(sqlite3.connect(folder / "shop.db")) as database, database:
         database.execute("create table orders (id integer primary key, town text)")
         database.execute("insert into orders values (7, 'Bern')")
-    database.close()
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def here(template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A copy of that folder, as `files` in the current folder."""
+    shutil.copytree(template, tmp_path / "files")
     monkeypatch.chdir(tmp_path)
-    path = list(sys.path)
+    path, modules = list(sys.path), set(sys.modules)
     yield
     sys.path[:] = path
-    for name in ("toolcode", "cardcode"):
-        sys.modules.pop(name, None)
+    for name in set(sys.modules) - modules:  # another test may have a module of the same name
+        if str(tmp_path) in (getattr(sys.modules[name], "__file__", None) or ""):
+            del sys.modules[name]
 
 
 def written(content: str, name: str = "tools.yaml") -> Path:
@@ -201,7 +209,12 @@ def test_the_workspace_of_the_file_may_come_from_a_variable() -> None:
         ("tools:\n- fetch:\n    allow: localhost\n", 3, "tools[0].fetch.allow", "not 'localhost'. Put it in brackets."),
         ("tools:\n- fetch:\n    ports: [80, x]\n", 3, "tools[0].fetch.ports[1]", "a whole number is expected"),
         ("tools: [fetch]\negress:\n  denied: [x]\n", 3, "egress.denied", "Did you mean 'deny'?"),
-        ("tools: [fetch]\negress:\n  schemes: [ftp]\n", 3, "egress.schemes", "'ftp' cannot be used"),
+        (
+            "tools: [fetch]\negress:\n  schemes: [ftp]\n",
+            3,
+            "egress.schemes[0]",
+            "matches ^https?$ is expected",
+        ),
         ("tools:\n- mcp: {name: a}\n", 2, "tools[0].mcp", "`command` or `url`"),
     ],
 )

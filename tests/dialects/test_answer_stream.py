@@ -222,11 +222,15 @@ LONG_PIECES = [
 
 @pytest.mark.parametrize("piece", LONG_PIECES)
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_the_time_grows_with_the_length_only(dialect: str, piece: str) -> None:
+@pytest.mark.parametrize("chars_per_delta", [pytest.param(1, marks=pytest.mark.nightly), 7])
+def test_the_time_grows_with_the_length_only(dialect: str, piece: str, chars_per_delta: int) -> None:
+    """Seven characters: the time for a delta is seen to grow as well, and its borders are anywhere in the pieces."""
+
     def work(chars: int) -> None:
         long = piece * (chars // len(piece))
         for start in ("", "a ", "<think>", "Final Answer: a", '{"final_answer": "'):
-            stream(dialect, list(start + long))
+            text = start + long
+            stream(dialect, [text[at : at + chars_per_delta] for at in range(0, len(text), chars_per_delta)])
 
     assert_linear(work, 8_000)
 

@@ -16,9 +16,9 @@ from taoloop.core.decision import Act, Answer, Call
 from taoloop.core.effects import ModelRequest
 from taoloop.core.events import ReplyRejected
 from taoloop.core.message import Message, ModelReply
+from taoloop.core.views.transcript import Result
 from taoloop.dialects import get_dialect
 from taoloop.errors import UnknownName
-from taoloop.runtime.result import Result
 
 STRATEGIES = ["react", "act_only", "reason_only", "standard"]
 

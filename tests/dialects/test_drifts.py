@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import pytest
@@ -32,11 +33,12 @@ SCHEMA = {
 NAME = "look_up"
 
 
-def tools(tier: Tier) -> list[ToolCard]:
-    return [
+@cache
+def tools(tier: Tier) -> tuple[ToolCard, ...]:
+    return (
         ToolCard(name=NAME, purpose="t", input_schema=SCHEMA, tier=tier),
         ToolCard(name="erase", purpose="t", input_schema=SCHEMA, tier="destructive"),
-    ]
+    )
 
 
 # how the arguments are written
@@ -289,11 +291,15 @@ def test_every_spelling_of_a_name_is_understood_in_every_form(form: str, name: s
 
 @pytest.mark.parametrize("form", sorted(FORMS))
 @pytest.mark.parametrize("around", sorted(AROUND))
-@pytest.mark.parametrize("beside", sorted(AROUND))
-def test_what_stands_around_is_understood_in_every_form(form: str, around: str, beside: str) -> None:
-    text = FORMS[form]("I look it up.", NAME, json.dumps(PLAIN))
-    got = read(form, AROUND[beside](AROUND[around](text)), "write")
-    known = {"invented", "twice", "thinking", "lone closing", "slot", "stump", "token", "mark"}
-    if got.kind == "reject" and {around, beside} <= known | {"prose"}:
-        return  # such as an invented step, twice
-    assert (got.tool, got.args) == (NAME, PLAIN), got
+def test_what_stands_around_is_understood_in_every_form(form: str, around: str) -> None:
+    """With every second drift outside of the first."""
+    text = AROUND[around](FORMS[form]("I look it up.", NAME, json.dumps(PLAIN)))
+    known = {"invented", "twice", "thinking", "lone closing", "slot", "stump", "token", "mark", "prose"}
+    replies = {beside: read(form, drift(text), "write") for beside, drift in AROUND.items()}
+    wrong = {
+        beside: got
+        for beside, got in replies.items()
+        if (got.tool, got.args) != (NAME, PLAIN)
+        and not (got.kind == "reject" and {around, beside} <= known)  # such as an invented step, twice
+    }
+    assert wrong == {}

@@ -188,7 +188,7 @@ PIECES = [
 @pytest.mark.parametrize("piece", PIECES)
 @pytest.mark.parametrize("name", NAMES)
 def test_the_time_of_reading_grows_with_the_length_only(name: str, piece: str) -> None:
-    assert_linear(lambda chars: read_long(name, piece, chars), 32_000)
+    assert_linear(lambda chars: read_long(name, piece, chars), 16_000)
 
 
 @pytest.mark.nightly

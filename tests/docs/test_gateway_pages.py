@@ -23,7 +23,7 @@ from typing import Any
 
 import pytest
 from tests.docs.fenced import ROOT, Block, blocks, without_digits
-from tests.shell import ENTRY, run_in_process, until_line
+from tests.shell import ENTRY, launch, run_in_process, until_line
 
 from taoloop.models.providers import variables
 from taoloop.runtime.approvals.request import NO_WORDS, YES_WORDS
@@ -73,9 +73,11 @@ class Walk:
             end(earlier)
         if words[0] == "tao" and "--port" not in words:
             words += ["--port", self._ports["8080"]]
-        server = subprocess.Popen(
-            words, cwd=self.folder, env=self._env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8"
-        )
+        streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        if words[0] == "tao":
+            server = launch(words[1:], self.folder, self._env, **streams)
+        else:
+            server = subprocess.Popen(words, cwd=self.folder, env=self._env, encoding="utf-8", **streams)
         self._servers[" ".join(line.split()[:3])] = server
         self._stack.callback(end, server)
         return until_line(server, server.stdout, "")
@@ -135,8 +137,8 @@ def test_the_page_of_the_api_names_every_route_field_word_and_code(page: str) ->
         assert f"`{method} {path.replace(':.+', '')}`" in text
     fields = {*request_schema.ChatRequest.model_fields, *request_schema.ResponsesRequest.model_fields}
     fields |= {
-        *request_schema.UNSUPPORTED_IN_CHAT,
-        *request_schema.UNSUPPORTED_IN_RESPONSES,
+        *request_schema.ChatRequest.unsupported,
+        *request_schema.ResponsesRequest.unsupported,
         *request_schema.StreamOptions.model_fields,
     }
     words = {word.replace("_", " ") for word in (*YES_WORDS, *NO_WORDS)} - {"dont"}

@@ -207,7 +207,7 @@ def test_rows_are_added_up_by_what_is_asked_for() -> None:
         CostRow(day=TODAY, key="b", agent="x", runs=2, cost_usd=2.0),
         CostRow(day=TOMORROW, key="a", agent="y", runs=4, cost_usd=4.0),
     ]
-    by_key = totals(rows, lambda row: ("", row.key, ""))
+    by_key = totals(rows, ("key",))
     assert [(row.key, row.runs, row.cost_usd, row.unpriced_calls) for row in by_key] == [
         ("a", 5, 5.0, 1),
         ("b", 2, 2.0, 0),

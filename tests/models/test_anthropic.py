@@ -10,12 +10,12 @@ from tests.models.provider_answers import Act, ask, ask_streaming, asking, event
 
 from taoloop import Agent, Limits, tool
 from taoloop.core.message import Delta, Message, ToolCallText
+from taoloop.core.views.transcript import Result
 from taoloop.errors import ModelContentRefused, ModelUnavailable
 from taoloop.models.anthropic import AnthropicModel, convert_messages
 from taoloop.models.http.reply_builder import ToolNameMap
 from taoloop.models.http.sdk_request import anthropic_target
 from taoloop.models.providers import Endpoint
-from taoloop.runtime.result import Result
 from taoloop.testing import HttpDouble
 
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, strategies as st
 
 from taoloop import Agent, Limits, tool
+from taoloop.core.views.transcript import Result
 from taoloop.errors import MissingKey
 from taoloop.models.http.reply_builder import ToolNameMap
 from taoloop.models.registry import default_spec, resolve_model
 from taoloop.models.settings import Retry
-from taoloop.runtime.result import Result
 from taoloop.testing import HttpDouble
 from taoloop.testing.fakes import Answer
 

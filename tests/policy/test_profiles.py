@@ -10,7 +10,16 @@ from taoloop.core.policy import PROFILES
 from taoloop.policy.profiles import CallFeatures, Row, profile_verdict, risk_class
 from taoloop.policy.texts import reason_text
 
-_FLAGS = ("out", "tainted", "pinned", "fixed", "endorsed", "exact", "aimed", "known_places")
+_FLAGS = (
+    "out",
+    "tainted",
+    "intended",
+    "intent_fixed",
+    "endorsed",
+    "contents_endorsed",
+    "targets_endorsed",
+    "known_destinations",
+)
 CALLS = [
     CallFeatures(tier=tier, **dict(zip(_FLAGS, flags, strict=True)))
     for tier in (*TIERS, None)
@@ -46,7 +55,7 @@ def test_no_write_is_ever_allowed_unasked_after_taint_unless_pinned_endorsed_and
     for call in CALLS:
         if call.tier in ("write", "destructive", None) and profile_verdict("supervised", risk_class(call)) == "allow":
             assert call.tier == "write"
-            assert call.pinned
+            assert call.intended
             assert call.endorsed
             assert not (call.tainted and call.out)
 

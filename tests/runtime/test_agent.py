@@ -25,8 +25,8 @@ from taoloop.core.effects import ModelRequest
 from taoloop.core.events import ActionRequested, Finished, LimitReached, ModelReplied, Observed
 from taoloop.core.message import ModelReply, ToolCallText
 from taoloop.core.text import RUN_LANGUAGE
+from taoloop.core.views.transcript import Result
 from taoloop.errors import ConfigError, RunNotFound, RunNotResumable, ScriptUnused, UnknownName
-from taoloop.runtime.result import Result
 
 PATIENCE_S = 20
 

@@ -15,9 +15,9 @@ from taoloop import Agent, ApprovalAnswer, ApprovalRequest, Limits, MemoryJourna
 from taoloop.core.effects import ModelRequest
 from taoloop.core.events import Event, Observed
 from taoloop.core.message import ModelReply, Usage
+from taoloop.core.views.transcript import Result
 from taoloop.errors import ConfigError
 from taoloop.runtime.after.replay import replay
-from taoloop.runtime.result import Result
 
 
 @tool(tier="read")

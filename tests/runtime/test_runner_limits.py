@@ -10,7 +10,7 @@ from tests.scripting import call
 
 from taoloop import Agent, ApprovalAnswer, ApprovalRequest, Limits, MemoryJournal, ScriptedModel, ToolError, tool
 from taoloop.core.events import Finished, LimitReached, Noted, Observed, RunStarted
-from taoloop.runtime.result import Result
+from taoloop.core.views.transcript import Result
 from taoloop.testing import FakeClock
 
 _FREE = Limits(max_steps=None, max_consecutive_errors=None, repeat_tell=None, repeat_stop=None)

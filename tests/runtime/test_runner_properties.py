@@ -14,9 +14,8 @@ from taoloop.core.events import ActionRequested, Finished, ModelReplied, Observe
 from taoloop.core.message import Message, ModelReply
 from taoloop.core.stored_events import decode_fact, encode_fact
 from taoloop.core.trace import Trace
-from taoloop.core.views.transcript import step_summaries, transcript
+from taoloop.core.views.transcript import Result, step_summaries, transcript
 from taoloop.runtime.after.replay import replay
-from taoloop.runtime.result import Result
 
 
 @tool(tier="read")

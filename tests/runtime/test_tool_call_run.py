@@ -12,10 +12,10 @@ from taoloop import ApprovalAnswer, MemoryJournal, tool
 from taoloop.core.cards.tool_card import TIERS, Tier, ToolCard
 from taoloop.core.events import ActionRequested, ActionStarted, Observed
 from taoloop.core.policy import Policy, Profile, Rule
+from taoloop.core.views.transcript import Result
 from taoloop.errors import IllegalEvent, RunExists
 from taoloop.runtime.after.replay import replay
 from taoloop.runtime.engine.redaction import redactor_for
-from taoloop.runtime.result import Result
 from taoloop.runtime.tool_call_run import ToolCallRuns, policy_for
 from taoloop.strategies import get_strategy
 from taoloop.tools.from_card import tool_from_card

@@ -17,14 +17,16 @@ from taoloop.core.effects import CallModel, Effect, Record
 from taoloop.core.events import Compacted, Event, ModelErred, ModelReplied, Noted, Observed
 from taoloop.core.message import ModelReply, Usage
 from taoloop.core.text import estimate_tokens, message_tokens
+from taoloop.core.views.transcript import Result
 from taoloop.errors import ModelContextOverflow, ModelError, ModelTimeout, ToolError
 from taoloop.models.replay import ReplayModel
+from taoloop.models.settings import Retry
 from taoloop.runtime.after.replay import replay
-from taoloop.runtime.result import Result
 from taoloop.strategies import REACT
 
 WINDOW = 6_000
 FREE = Limits(max_steps=None)
+AT_ONCE = Retry(first_wait_s=0)
 DIALECTS = ["native", "json", "text"]
 
 
@@ -46,7 +48,7 @@ def size(messages: Any) -> int:
 def test_a_long_run_keeps_within_its_window(dialect: str, summary: str | Exception) -> None:
     """S3-60: also where the model writes no summary."""
     model = Speaking(40, dialect, summary=summary)
-    result = run(model, dialect=dialect, context_tokens=WINDOW)
+    result = run(model, dialect=dialect, context_tokens=WINDOW, retry=AT_ONCE)
     assert (result.status, len(result.trace.steps)) == ("completed", 41)
     assert max(size(messages) for _, messages in model.seen) <= WINDOW
     facts = compactions(result.trace)

@@ -12,11 +12,10 @@ from taoloop.core.decision import EXCERPT_CHARS, Act, Answer, Call
 from taoloop.core.effects import ModelRequest
 from taoloop.core.events import ModelReplied, ReplyRejected
 from taoloop.core.message import ModelReply
-from taoloop.core.views.transcript import transcript
+from taoloop.core.views.transcript import Result, transcript
 from taoloop.dialects import get_dialect
 from taoloop.errors import UnknownName
 from taoloop.runtime.after.replay import replay
-from taoloop.runtime.result import Result
 
 DIALECTS = ["native", "json", "text", "fenced"]
 BAD: dict[str, Any] = {

@@ -12,10 +12,10 @@ from taoloop import Agent, Limits, ScriptedModel, tool
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Act, Answer, Call, Decision
 from taoloop.core.events import ModelReplied
+from taoloop.core.views.transcript import Result
 from taoloop.dialects import get_dialect
 from taoloop.dialects.parsing.strict_json import json_equal
 from taoloop.errors import ConfigError, TaoError, UnknownName
-from taoloop.runtime.result import Result
 from taoloop.testing import DRIFT, DriftInjector, calls, explained, violations
 from taoloop.testing.drift import IntendedReply
 from taoloop.tools.tool import Tool

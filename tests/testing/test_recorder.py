@@ -66,6 +66,12 @@ def test_only_what_is_not_recorded_is_asked(path: Path) -> None:
     assert len(model.requests) == 2
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such modes")
+def test_a_recording_is_for_its_owner(path: Path) -> None:
+    ask(Recorder(ScriptedModel(["y"]), path))
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
 def test_recording_anew_replaces_what_was_recorded_for_the_same_request(path: Path) -> None:
     ask(Recorder(Told("old"), path))
     ask(Recorder(Told("kept"), path), asking("another"))
@@ -280,7 +286,7 @@ def test_any_text_comes_back(
     tmp_path_factory: pytest.TempPathFactory, asked: str, said: str, args: str, as_json: bool
 ) -> None:
     path = tmp_path_factory.mktemp("recorded") / ("r.json" if as_json else "r.yaml")
-    request = RequestKey.build({"model": "m", "dialect": "text"}, [], [{"role": "user", "content": asked}])
+    request = RequestKey(asked, {"model": "m", "dialect": "text"}, [], [{"role": "user", "content": asked}])
     call = ToolCallText(name="add", arguments=args, id="c1")
     reply = ModelReply(text=said, tool_calls=(call,), usage=Usage(output_tokens=3), cost_usd=0.5, finish_reason="stop")
     Recording(path).add(request, reply, replace=False)

@@ -6,11 +6,13 @@ import asyncio
 import re
 import string
 from dataclasses import asdict
+from itertools import accumulate
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import pytest
 from pydantic import Field
+from pydantic_core.core_schema import ErrorType
 from tests.chinese import chinese_of, english_in
 
 from taoloop.core.text import TextCatalog, chinese_texts
@@ -91,7 +93,14 @@ def test_every_chinese_text_is_that_of_an_english_one() -> None:
             used.add(value)
         elif isinstance(value, dict | list | tuple):
             waiting += value.values() if isinstance(value, dict) else value
-    assert chinese_texts("tools").keys() - used == set()
+    libraries = {text for text in chinese_texts("tools") if text.startswith(("pydantic: ", "schema: "))}
+    assert chinese_texts("tools").keys() - used == libraries
+
+
+def test_every_chinese_text_for_pydantic_is_that_of_one_of_its_errors() -> None:
+    kinds = {kind for error_type in get_args(ErrorType) for kind in accumulate(error_type.split("_"), "{}_{}".format)}
+    names = {text.removeprefix("pydantic: ") for text in chinese_texts("tools") if text.startswith("pydantic: ")}
+    assert names - kinds == {""}
 
 
 @tool(tier="read", purpose="Book.")

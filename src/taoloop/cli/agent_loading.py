@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from taoloop.cli.database import database
-from taoloop.cli.options import split_repeated
+from taoloop.cli.options import LIMIT_OPTIONS, split_repeated
 from taoloop.cli.translation import translate
-from taoloop.cli.ui.event_view import LIMIT_OPTIONS
 from taoloop.cli.ui.stdio import one_line, print_stderr
 from taoloop.config.agent_file import load_agent, load_policy, read_schema
 from taoloop.config.document import is_config_file
@@ -28,12 +27,12 @@ from taoloop.runtime.agent_settings import AgentSettings
 from taoloop.runtime.bound_agent import PAGING_TOOL, bind
 from taoloop.runtime.subagent import with_inner_agents
 from taoloop.runtime.tool_source import sources_in
-from taoloop.tools.builtin.catalog import builtin_tools
+from taoloop.tools.builtin.catalog import BUILTIN_NAMES
+from taoloop.tools.builtin.memory import MEMORY_TOOLS
 from taoloop.tools.tool import Tool
-from taoloop.translation import mark
+from taoloop.translation import mark, translate_error
 
 DEFAULT_TOOLS = ("calculator", "time_now")
-MEMORY_TOOLS = ("remember", "recall")
 WORKSPACE_TOOLS = ("read_file", "list_files", "search_files", "write_file")
 
 
@@ -136,9 +135,9 @@ def agent_of_run(spec: AgentSpec, chosen: AgentOptions, env: Mapping[str, str]) 
     agent = _with_options(base, chosen, env)
     print_load_problems(agent)
     if chosen.tools is None:
-        builtin = builtin_tools(None)
         present = agent.toolbox.names
-        lacking = [c.name for c in spec.tools if c.name not in present and c.name in builtin and c.name != PAGING_TOOL]
+        needed = [card.name for card in spec.tools if card.name not in present and card.name != PAGING_TOOL]
+        lacking = [name for name in needed if name in BUILTIN_NAMES]
         agent = replace(agent, tools=(*agent.tools, *lacking))
     model_spec = chosen.model or chosen.fallback or chosen.agent
     if model_spec is None and _model_spec(agent, env) != spec.model:
@@ -218,16 +217,8 @@ def database_of(chosen: AgentOptions, env: Mapping[str, str], db: str | None) ->
 
 
 def _with_options(agent: Agent, chosen: AgentOptions, env: Mapping[str, str]) -> Agent:
-    plain: dict[str, Any] = {
-        "model": chosen.model,
-        "dialect": chosen.dialect,
-        "strategy": chosen.strategy,
-        "language": chosen.language,
-        "closing_turn": chosen.closing_turn,
-        "context_tokens": chosen.context_tokens,
-        "approved_tiers": chosen.approved_tiers,
-    }
-    changes = {name: value for name, value in plain.items() if value is not None}
+    same = ("model", "dialect", "strategy", "language", "closing_turn", "context_tokens", "approved_tiers")
+    changes: dict[str, Any] = {name: value for name in same if (value := getattr(chosen, name)) is not None}
     if chosen.model is not None or chosen.fallback:
         changes["fallback"] = chosen.fallback or ()  # --model alone means that model and no other
     if chosen.workspace is not None:
@@ -289,7 +280,7 @@ def print_load_problems(agent: AgentSettings) -> None:
     """
     problems = [problem for source in sources_in(agent.tools) for problem in source.take_problems()]
     for problem in problems:
-        print_stderr(one_line(str(problem)))
+        print_stderr(one_line(translate_error(str(problem))))
     if problems and not bind(agent).toolbox.names:
         raise no_tool_left()
 

@@ -12,26 +12,25 @@ import re
 import sys
 import traceback
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from difflib import get_close_matches
 from gettext import gettext, ngettext
-from inspect import cleandoc
 from typing import Any
 
 import click
 
 import taoloop
 from taoloop.cli import exit_codes as exits
-from taoloop.cli.translation import interface_language, join_sentences, translate
+from taoloop.cli.translation import interface_language, join_on_one_line, translate, translate_warnings
 from taoloop.cli.ui.stdio import print_stderr, reopen_closed_streams, silence_stdout
-from taoloop.errors import TaoError, UnknownName
-from taoloop.translation import mark, set_interface_language, unknown_name_texts
+from taoloop.errors import TaoError
+from taoloop.translation import error_texts, mark, set_interface_language
 
 _PIECE = re.compile(r"[（“《【]*(?:[!-~]+|\S)[…，。；：、！？）”》】]*\s*")
 """What stays on one line: an ASCII word or one other character, with the punctuation that belongs to it."""
 
-_COMMENT = re.compile(r"(\s*\S.*?\s{3,})(\S.*)")
+COMMENT = re.compile(r"(\s*\S.*?\s{3,})(\S.*)")
 """An example, and what is said of it after at least three spaces."""
 
 
@@ -67,23 +66,11 @@ class HelpFormatter(click.HelpFormatter):
         margin = " " * self.current_indent
         for term, meaning in rows:
             text, bracket, rest = meaning.partition("  [")
-            lines = _wrap(translate(text) + bracket + rest, max(self.width - column - 2, 10)) or [""]
+            shown = text if text in exits.OF_STATUS else translate(text)  # a status is a code
+            lines = _wrap(shown + bracket + rest, max(self.width - column - 2, 10)) or [""]
             first, *others = lines if len(term) <= column - col_spacing else ["", *lines]
             self.write(f"{margin}{term:<{column}}{first}".rstrip() + "\n")
             self.write("".join(f"{margin}{'':<{column}}{line}\n" for line in others))
-
-
-def help_texts(text: str) -> Iterator[str]:
-    """The parts of a help text that are translated one by one: paragraphs, and comments of examples."""
-    for paragraph in cleandoc(text).split("\n\n"):
-        if not has_examples(paragraph):
-            yield _joined(paragraph)
-            continue
-        for line in paragraph.splitlines():
-            if match := _COMMENT.fullmatch(line):
-                yield match[2]
-            elif not line.startswith("  "):
-                yield line
 
 
 def has_examples(paragraph: str) -> bool:
@@ -112,7 +99,7 @@ def _translated_example(line: str) -> str:
     example = line.strip()
     if (translation := translate(example)) != example:  # also an example that has a task in the other language
         return line.replace(example, translation)
-    match = _COMMENT.fullmatch(line)
+    match = COMMENT.fullmatch(line)
     return match[1] + translate(match[2]) if match else line
 
 
@@ -196,7 +183,7 @@ class Commands(click.Group):
             else:
                 raise
             message = translate("There is no command {name!r}.", name=args[0])
-            raise click.UsageError(join_sentences(message, hint), ctx) from error
+            raise click.UsageError(join_on_one_line(message, hint), ctx) from error
 
     def invoke(self, ctx: click.Context) -> Any:
         """Call the command; it ends quietly once nobody reads its output."""
@@ -242,6 +229,8 @@ def execute(args: list[str]) -> int:
     reopen_closed_streams()
     translate_click()
     set_interface_language(interface_language())
+    if interface_language() == "zh":
+        translate_warnings()
     try:
         result: Any = cli.main(args=args, prog_name="tao", standalone_mode=False)
         sys.stdout.flush()
@@ -276,8 +265,7 @@ def _report_unexpected_error(error: Exception) -> int:
 
 def _report_error(error: TaoError) -> int:
     _print_traceback_if_debugging()
-    message, hint = unknown_name_texts(error) if isinstance(error, UnknownName) else (error.message, error.hint)
-    print_stderr(join_sentences(message, hint))
+    print_stderr(join_on_one_line(*error_texts(error)))
     return exits.exit_code_for(error)
 
 
@@ -291,7 +279,7 @@ def _report_usage_error(error: click.ClickException) -> None:
         message = message[:-1] + translate(".")
     context = getattr(error, "ctx", None)
     hint = "" if context is None else translate("See `{command} --help`.", command=context.command_path)
-    print_stderr(join_sentences(message, hint))
+    print_stderr(join_on_one_line(message, hint))
 
 
 def _print_traceback_if_debugging() -> bool:

@@ -1,4 +1,4 @@
-"""Reading the database of runs, without changing it."""
+"""The database of runs: where it is, and what is in it."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ def database(db: str | None, env: Mapping[str, str]) -> Path:
     return Path(db).expanduser() if db is not None else default_path(env)
 
 
-def query_database(path: Path, query: Callable[[Journal], Awaitable[T]]) -> T:
-    """What `query` finds in the database.
+def query_database(path: Path, query: Callable[[Journal], Awaitable[T]], *, read_only: bool = True) -> T:
+    """What `query` finds in the database, or does in it if it is not `read_only`.
 
     Raises:
         JournalError: there is no database, or it cannot be read.
     """
 
     async def ask() -> T:
-        async with SqliteJournal(path, read_only=True) as journal:
+        async with SqliteJournal(path, read_only=read_only) as journal:
             return await query(journal)
 
     return asyncio.run(ask())

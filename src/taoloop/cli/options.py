@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from taoloop.cli.translation import translate
+from taoloop.cli.translation import interface_language, translate
 from taoloop.core.cards.tool_card import TIERS
 from taoloop.core.policy import PROFILES
 from taoloop.dialects.parsing.strict_json import NotJsonError, loads
@@ -76,28 +76,28 @@ def tools_option(text: str) -> Callable[[F], F]:
     return click.option("--tools", metavar="NAME,…", multiple=True, help=text)
 
 
+_COUNT, _AMOUNT = click.IntRange(min=1), click.FloatRange(min=0, min_open=True)
+_LIMITS = {
+    "max_steps": ("--max-steps", _COUNT, "N", "Limit on decisions of the model; 6 for a new run."),
+    "max_tool_calls": ("--max-tool-calls", _COUNT, "N", "Limit on tool calls."),
+    "max_tokens": ("--max-tokens", _COUNT, "N", "Limit on the tokens of all model calls."),
+    "max_cost_usd": ("--max-cost", _AMOUNT, "USD", "Limit on the cost of model calls."),
+    "max_wall_s": ("--max-time", _AMOUNT, "SECONDS", "Limit on wall-clock time."),
+}
+LIMIT_OPTIONS = {name: option for name, (option, *_) in _LIMITS.items()}
+"""Which option of `tao run` sets which limit."""
+
+
 def limit_options(command: F) -> F:
     """The options that bound a run, under the names of its limits."""
-    count, amount = click.IntRange(min=1), click.FloatRange(min=0, min_open=True)
-    for option, name, kind, metavar, text in (
-        ("--max-time", "max_wall_s", amount, "SECONDS", "Limit on wall-clock time."),
-        ("--max-cost", "max_cost_usd", amount, "USD", "Limit on the cost of model calls."),
-        ("--max-tokens", "max_tokens", count, "N", "Limit on the tokens of all model calls."),
-        ("--max-tool-calls", "max_tool_calls", count, "N", "Limit on tool calls."),
-        ("--max-steps", "max_steps", count, "N", "Limit on decisions of the model; 6 for a new run."),
-    ):
+    for name, (option, kind, metavar, text) in reversed(_LIMITS.items()):
         command = click.option(option, name, type=kind, metavar=metavar, help=text)(command)
     return command
 
 
 def split_repeated(values: tuple[str, ...] | None) -> tuple[str, ...] | None:
     """The names of an option that may be repeated, each time with several; None if it was not given."""
-    return names(",".join(values)) if values else None
-
-
-def names(text: str | None) -> tuple[str, ...] | None:
-    """`a,b` as names; None if the option was not given."""
-    return None if text is None else tuple(name.strip() for name in text.split(",") if name.strip())
+    return tuple(name.strip() for name in ",".join(values).split(",") if name.strip()) if values else None
 
 
 def current_user(by: str | None) -> str:
@@ -119,8 +119,9 @@ def json_object(text: str) -> dict[str, Any]:
     try:
         parsed = loads(text)
     except NotJsonError as error:
+        reason = error.text.render(interface_language())
         hint = translate("Write an object in quotes: --args {example}.", example="""'{"name": "value"}'""")
-        raise ConfigError(translate("--args is not JSON: {error}.", error=error), hint=hint) from error
+        raise ConfigError(translate("--args is not JSON: {error}.", error=reason), hint=hint) from error
     if not isinstance(parsed, dict):
         hint = translate("Give a JSON object: all arguments of the call.")
         raise ConfigError(translate("--args is {value!r}.", value=text[:80]), hint=hint)

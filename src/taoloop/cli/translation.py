@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TextIO
 
 from taoloop.core.text import Language
-from taoloop.translation import INTERFACE_LANGUAGE, Translator, set_interface_language
+from taoloop.translation import INTERFACE_LANGUAGE, Translator, set_interface_language, translate_error
 
 LANGUAGE_VARIABLE = "TAOLOOP_LANG"
 _VARIABLES = (LANGUAGE_VARIABLE, "LC_ALL", "LC_MESSAGES", "LANG")
@@ -55,9 +55,21 @@ def translate(text: str, language: str | None = None, /, **values: object) -> st
     return _translate(text, language or interface_language(), **values)
 
 
-def join_sentences(*sentences: str) -> str:
+def join_on_one_line(*sentences: str) -> str:
     """Sentences on one line: with a space between them, but for none after Chinese punctuation."""
-    return re.sub(r"(?<=[。！？：；]) ", "", " ".join(" ".join(sentences).split()))
+    return re.sub(r"(?<=[。！？：；）]) ", "", " ".join(" ".join(sentences).split()))
+
+
+def translate_warnings() -> None:
+    """Let warnings that nothing else takes, which Python writes to standard error, be in the language of a command."""
+    import logging  # noqa: PLC0415  # 3 ms that a command in English does not need
+
+    class Formatter(logging.Formatter):
+        def format(self, record: logging.LogRecord) -> str:
+            return translate_error(super().format(record))
+
+    if logging.lastResort is not None:
+        logging.lastResort.setFormatter(Formatter())
 
 
 def stream_encoding(stream: TextIO) -> str:

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from taoloop.core.search import suggest_names
-from taoloop.errors import AgentFileError, ConfigError, UnknownName
+from taoloop.errors import AgentFileError, ConfigError
 from taoloop.runtime.tool_source import SourceLocation
 from taoloop.tools.yaml12 import DuplicateKeyError, FieldPath, YamlError, YamlSizeError, parse_yaml_document
-from taoloop.translation import Translator, error_language, mark, unknown_name_texts
+from taoloop.translation import Translator, error_language, error_texts, mark
 
 translate = Translator("config")
 """Texts about files, in the language of the command line or of the run."""
@@ -155,11 +155,9 @@ def describe_value(value: Any) -> str:
 
 def locate_error(document: ConfigDocument, field_path: FieldPath, error: ConfigError) -> AgentFileError:
     """An error with the line of `field_path`, unless it has a line of this document already."""
-    if isinstance(error, UnknownName):
-        message, hint = unknown_name_texts(error)
-        return document.error(field_path, message, hint=hint)
     if not isinstance(error, AgentFileError):
-        return document.error(field_path, error.message, hint=error.hint)
+        message, hint = error_texts(error)
+        return document.error(field_path, message, hint=hint)
     return error if error.path == str(document.path) else document.error(field_path, str(error.args[0]))
 
 
@@ -204,15 +202,11 @@ def read_document(path: Path, what: str = _AGENT_FILE, begins: str = "tools: [ca
     if not is_json:
         data = document.value
     if not isinstance(data, dict):
-        raise _file_error(
-            path,
-            mark("{what} is a mapping of fields, but this is {actual}."),
-            mark("Begin with, for example, `{example}`."),
-            line=document.lines[()],
-            what=translate(what),
-            actual=translate("empty") if data is None else kind_name(data),
-            example=begins,
-        )
+        actual = translate("empty") if data is None else kind_name(data)
+        values = {"what": translate(what), "actual": actual, "example": begins}
+        text = mark("{what} is a mapping of fields, but this is {actual}.")
+        hint = mark("Begin with, for example, `{example}`.")
+        raise _file_error(path, text, hint, line=document.lines[()], **values)
     return ConfigDocument(path, data, document.lines)
 
 

@@ -234,9 +234,8 @@ class SettingsReader:
             by_path,
             key=lambda path: (by_path[path][0]["type"] == "missing", self.document.location((*base, *path)).line),
         )
-        inner = max(
-            (path for path in by_path if path[: len(first)] == first), key=len
-        )  # of the arm that took the value
+        # Of the arms of a union, the one that took the value.
+        inner = max((path for path in by_path if path[: len(first)] == first), key=len)
         details = sorted(by_path[inner], key=lambda item: "error" not in item.get("ctx", {}))
         path, value = (*base, *inner), _follow(inner, data)[1]
         kind, context = details[0]["type"], details[0].get("ctx", {})

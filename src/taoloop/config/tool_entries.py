@@ -27,12 +27,12 @@ from taoloop.core.search import suggest_names
 from taoloop.errors import AgentFileError, ConfigError
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.tool_source import ToolSource
-from taoloop.tools.builtin.catalog import UNDOING, builtin_tools, offered_tool
+from taoloop.tools.builtin.catalog import BUILTIN_NAMES, UNDOING, builtin_tools, offered_tool
 from taoloop.tools.builtin.lookup import lookup_tool
 from taoloop.tools.egress.rules import EgressRules
 from taoloop.tools.from_card import tool_from_card
 from taoloop.tools.tool import Tool
-from taoloop.tools.toolbox import LoadProblem, LoadResult, Toolbox
+from taoloop.tools.toolbox import Toolbox
 from taoloop.tools.yaml12 import FieldPath
 from taoloop.translation import mark
 
@@ -229,7 +229,6 @@ class ToolReader:
         self.document, self._load_agent = document, load_agent
         self._egress, self._spares_others = egress, spares_others
         self._settings = SettingsReader(document, variables())
-        self._builtin = tuple(builtin_tools(None))
 
     def entries(self, field_path: FieldPath, value: Any) -> tuple[ToolEntry, ...]:
         """Every entry, checked, nothing loaded yet but code.
@@ -321,10 +320,10 @@ class ToolReader:
                 hint = mark("Put a blank after the colon.")
                 raise self.document.problem(field_path, "{name!r} is one text.", hint, name=name)
             return self._code(field_path, name)
-        if name in SOURCE_KINDS and name not in self._builtin:
+        if name in SOURCE_KINDS and name not in BUILTIN_NAMES:
             return self._source(field_path, name, {})
-        if name not in self._builtin:
-            offered = tuple(name_ for name_ in self._builtin if name_ not in UNDOING)
+        if name not in BUILTIN_NAMES:
+            offered = tuple(name_ for name_ in BUILTIN_NAMES if name_ not in UNDOING)
             hint = mark("Built in: {names}. A tool of your own is written module:attribute.")
             if near := suggest_names(name, (*offered, *SOURCE_KINDS), at_most=1):
                 hint = mark("Did you mean {near!r}? Built in: {names}. A tool of your own is written module:attribute.")
@@ -346,9 +345,7 @@ class ToolReader:
     def _broken_source(self, field_path: FieldPath, error: ConfigError) -> ToolSource:
         """A source whose code cannot be loaded: it has no tools and one problem."""
         location = self.document.location(field_path)
-        source = f"{self.document.path.name}:{location.line}"
-        problem = LoadProblem(source=source, place=location.field, message=error.message, hint=error.hint)
-        return ToolSource(location, lambda: LoadResult(problems=(problem,)), secrets={})
+        return ToolSource(location, lambda: location.without_tools(error.message, hint=error.hint), secrets={})
 
     def _function(self, field_path: FieldPath, value: dict[str, Any]) -> Tool | ToolSource:
         if "function" not in value:
@@ -420,7 +417,7 @@ def _with_places(
     if not paths:
         return entries
     with error_location(document, (next(iter(paths)),)):
-        builtin = builtin_tools(**paths)
+        builtin = builtin_tools(**paths, names=[entry.item for entry in entries if isinstance(entry.item, str)])
     bound = []
     for entry in entries:
         with error_location(document, entry.field_path):

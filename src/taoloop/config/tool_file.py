@@ -51,7 +51,7 @@ def load_tools(path: Path | str, *, env: Mapping[str, str] | None = None) -> Loa
     tools: dict[str, Tool] = {}
     problems: list[LoadProblem] = []
     origins: dict[str, str] = {}
-    builtin = builtin_tools(None)
+    builtin = builtin_tools(names=[entry.item for entry in entries if isinstance(entry.item, str)])
     sources = tuple(entry.item for entry in entries if isinstance(entry.item, ToolSource))
     load_concurrently(sources)
     for entry in entries:
@@ -105,8 +105,4 @@ def _tools_of(entry: ToolEntry, builtin: Mapping[str, Tool]) -> LoadResult:
     try:
         return LoadResult(tools=(offered_tool(entry.item, builtin),))
     except (ConfigError, UnknownName) as error:
-        located_error = entry.document.error(entry.field_path, error.message, hint=error.hint)
-        where = f"{entry.document.path.name}:{located_error.line}"
-        return LoadResult(
-            problems=(LoadProblem(source=where, place=located_error.field, message=error.message, hint=error.hint),)
-        )
+        return entry.document.location(entry.field_path).without_tools(error.message, hint=error.hint)

@@ -10,7 +10,7 @@ from typing import Any
 from taoloop.core.cards.tool_card import TIERS, Tier, ToolCard
 from taoloop.core.policy import Policy
 from taoloop.core.prompts import PromptSet
-from taoloop.core.text import field_error
+from taoloop.core.text import field_error, is_number
 from taoloop.errors import ConfigError
 
 DEFAULT_MAX_STEPS = 6
@@ -149,10 +149,10 @@ class AgentSpec:
         )
         for name in ("temperature", "top_p"):
             value = getattr(self, name)
-            self._require(name, value is None or (_is_number(value) and value >= 0), "0 or more, or None")
+            self._require(name, value is None or (is_number(value) and value >= 0), "0 or more, or None")
         timeout_s = self.model_timeout_s
         self._require(
-            "model_timeout_s", timeout_s is None or (_is_number(timeout_s) and timeout_s > 0), "above 0, or None"
+            "model_timeout_s", timeout_s is None or (is_number(timeout_s) and timeout_s > 0), "above 0, or None"
         )
 
     def _require(self, name: str, holds: bool, expected: str) -> None:
@@ -162,7 +162,3 @@ class AgentSpec:
 
 def _is_int(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property, lru_cache
-from typing import Any, Literal, TypeGuard, cast, get_args
+from typing import Any, Literal, cast, get_args
 
 from taoloop.core.cards.tool_card import TIERS, Tier
-from taoloop.core.text import field_error
+from taoloop.core.text import field_error, is_number
 from taoloop.errors import PolicyError
 
 Profile = Literal["supervised", "strict", "headless", "autonomous", "read-only", "locked"]
@@ -95,7 +95,7 @@ class Rule:
         climbs = ".." in re.split(r"[/\\]", self.path)
         self._require(not climbs, "path", "a pattern without '..', for a path that climbs fits none")
         for amount in self.total_over.values():
-            self._require(_is_number(amount), "total_over", "a mapping from an argument to an amount")
+            self._require(is_number(amount), "total_over", "a mapping from an argument to an amount")
         for path, test in self.args.items():
             self._check_test(path, test)
 
@@ -104,19 +104,15 @@ class Rule:
         if not isinstance(test, Mapping):
             self._require(isinstance(test, str | int | float | bool), where, "a text, a number, or a mapping", test)
             return
-        unknown = set(test) - _ARG_TESTS
-        self._require(
-            bool(test) and not unknown, where, f"a mapping with some of {', '.join(sorted(_ARG_TESTS))}", test
-        )
+        is_known = bool(test) and set(test) <= _ARG_TESTS
+        self._require(is_known, where, f"a mapping with some of {', '.join(sorted(_ARG_TESTS))}", test)
         low, high = test.get("min", -math.inf), test.get("max", math.inf)
-        self._require(
-            _is_number(low, True) and _is_number(high, True), where, "a mapping with numbers as min and max", test
-        )
+        are_numbers = is_number(low, infinite=True) and is_number(high, infinite=True)
+        self._require(are_numbers, where, "a mapping with numbers as min and max", test)
         self._require(low <= high, where, "a range whose min is not above its max", test)
         options = test.get("in", [None])
-        self._require(
-            isinstance(options, list | tuple) and bool(options), where, "a mapping with a list of values as `in`", test
-        )
+        is_list = isinstance(options, list | tuple) and bool(options)
+        self._require(is_list, where, "a mapping with a list of values as `in`", test)
         try:
             re.compile(test.get("matches", ""))
         except (re.error, TypeError) as error:
@@ -188,9 +184,7 @@ class Policy:
         )
         self._require("trusted_fields", holds, "a mapping from tools to fields and the kinds of their ids")
         timeout: object = self.approval_timeout_s
-        self._require(
-            "approval_timeout_s", timeout is None or (_is_number(timeout) and timeout > 0), "above 0, or None"
-        )
+        self._require("approval_timeout_s", timeout is None or (is_number(timeout) and timeout > 0), "above 0, or None")
         for number, rule in enumerate(self.rules):
             if earlier := next((item for item in self.rules[:number] if _decides_before(item, rule)), None):
                 raise PolicyError(
@@ -260,8 +254,3 @@ def _decides_before(first: Rule, later: Rule) -> bool:
         and first.egress in (None, later.egress)
         and first.tainted in (None, later.tainted)
     )
-
-
-def _is_number(value: object, allow_infinity: bool = False) -> TypeGuard[float]:
-    known = isinstance(value, int | float) and not isinstance(value, bool)
-    return known and (allow_infinity or math.isfinite(cast("float", value)))

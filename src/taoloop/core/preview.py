@@ -43,16 +43,6 @@ _BORDERS = (("\n\n", 0.7), ("\n", 0.5), (" ", 0.8))  # a border counts if it kee
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Preview:
-    """The view of an output."""
-
-    text: str
-    """What is shown."""
-    cut: bool
-    """Whether something was left out."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Bounds:
     """How much is shown: levels, items of lists, keys of inner objects and of the top level, characters of texts."""
 
@@ -63,18 +53,16 @@ class _Bounds:
     top: int = _UNBOUNDED
 
 
-def preview(text: str, form: str, max_chars: int) -> Preview:
+def preview(text: str, form: str, max_chars: int) -> str:
     """At most `max_chars` characters of `text`, whose `form` is `json` or `text`; notes are in the run's language.
 
     Invalid JSON is treated as text. JSON has at least 2 characters; with less room the view is empty.
     """
     if len(text) <= max_chars:
-        return Preview(text=text, cut=False)
-    if form == "json":
-        document = _parse(text)
-        if document is not _UNREADABLE:
-            return Preview(text=_shrink(document, max_chars), cut=True)
-    return Preview(text=_cut_text(text, max_chars), cut=True)
+        return text
+    if form == "json" and (document := _parse(text)) is not _UNREADABLE:
+        return _shrink(document, max_chars)
+    return _cut_text(text, max_chars)
 
 
 _UNREADABLE = object()

@@ -36,9 +36,8 @@ def suggest_names(approximate: str, known: Iterable[str], *, at_most: int = 5) -
         return (known_names[folded],)
     import difflib  # noqa: PLC0415  # few names are misspelt
 
-    suggestions: dict[str, None] = {}
-    for close in difflib.get_close_matches(folded, list(known_names), n=at_most, cutoff=0.6):
-        suggestions[known_names[close]] = None
+    close_names = difflib.get_close_matches(folded, list(known_names), n=at_most, cutoff=0.6)
+    suggestions = dict.fromkeys(known_names[close] for close in close_names)
     if len(folded) > 1:
         suggestions.update(dict.fromkeys(name for key, name in sorted(known_names.items()) if folded in key))
     return tuple(islice(suggestions, at_most))

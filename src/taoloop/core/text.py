@@ -8,7 +8,7 @@ import re
 from bisect import bisect_right
 from contextvars import ContextVar
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeGuard, TypeVar, cast
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -107,6 +107,17 @@ def language_of(text: str) -> Language:
     return "zh" if han >= 2 * words or _CHINESE_FUNCTION_WORD.search(text) else "en"
 
 
+def printable_json(value: object) -> str:
+    """A value as JSON on one line; in ASCII if it holds a character that is invisible or changes the direction."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if text.isprintable() else json.dumps(value, default=str)
+
+
+def blank_unprintable(text: str) -> str:
+    """The text with a blank in place of every character that is not printable, such as the end of a line."""
+    return "".join(char if char.isprintable() else " " for char in text)
+
+
 def join_sentences(*sentences: str) -> str:
     """The sentences that are not empty as one text: with a space between them, but none after Chinese punctuation."""
     text = ""
@@ -172,6 +183,12 @@ class TextCatalog:
         if f"{name}_hint" in self:
             attributes.setdefault("hint", self.run_text(f"{name}_hint", **(values or {})))
         return kind(self.run_text(name, **(values or {})), **attributes)
+
+
+def is_number(value: object, *, infinite: bool = False) -> TypeGuard[float]:
+    """Whether a value is a number and no truth value. `infinite`: it may be infinite, or NaN."""
+    known = isinstance(value, int | float) and not isinstance(value, bool)
+    return known and (infinite or math.isfinite(cast("float", value)))
 
 
 _FIELD_TEXTS = TextCatalog(

@@ -62,7 +62,8 @@ class Trace:
 
     Append only through `append` and `add`; everything else is derived. `view` keeps further views up to date lazily.
 
-    `agent` is the agent's spec as the run started with it, `task` what the user asked.
+    `agent` is the agent's spec as the run started with it, `task` what the user asked. `calls` has every call by its
+    id, `pending` those that are open.
     """
 
     if TYPE_CHECKING:
@@ -81,6 +82,7 @@ class Trace:
         self.approved_tiers: tuple[Tier, ...] = ()
         self.limit_reached: LimitReached | None = None
         self.phase: Phase = "new"
+        self.calls: dict[str, CallView] = {}
         self.pending: dict[str, CallView] = {}
         self.step_count = 0
         self.last_reply: ModelReplied | None = None
@@ -174,12 +176,7 @@ class Trace:
     @property
     def steps(self) -> list[Step]:
         """The run as steps. A view for people and planners, built on first use."""
-        return self.view("steps", Steps).steps
-
-    @property
-    def calls(self) -> dict[str, CallView]:
-        """Every call by its id. Built with `steps`; the calls that are open are in `pending`."""
-        return self.view("steps", Steps).calls
+        return self.view("steps", lambda: Steps(self.calls)).steps
 
     def card(self, tool: str) -> ToolCard | None:
         """The card of a tool of this run, by its exact name."""
@@ -273,7 +270,7 @@ class Trace:
         self.phase = "thinking"
 
     def _action_requested(self, fact: ActionRequested, _at: float) -> None:
-        self.pending[fact.call_id] = CallView(requested=fact)
+        self.pending[fact.call_id] = self.calls[fact.call_id] = CallView(requested=fact)
         self.calls_requested += 1
         if fact.verdict != "deny":
             self.tool_calls += 1
@@ -293,15 +290,18 @@ class Trace:
         call = self.pending.get(fact.call_id)
         if call is None:
             raise IllegalEvent(f"Run {self.run_id}: {fact.call_id} started, but it is not pending.")
-        call.record_start(fact, at)
+        call.attempts, call.started_at = fact.attempt, at
+        call.doubt = call.settled = None  # a doubt about the attempt before is over
 
     def _in_doubt(self, fact: InDoubt, at: float) -> None:
         call = self.pending.get(fact.call_id)
         if call is None or not call.attempts or call.doubt is not None:
             raise IllegalEvent(f"Run {self.run_id}: {fact.call_id} is in doubt, but nothing of it is open.")
-        call.record_doubt(fact)
-        if fact.reason == TIMED_OUT and call.started_at is not None:
-            self.working_s += max(0.0, at - call.started_at)
+        call.doubt = fact
+        if fact.reason == TIMED_OUT:
+            call.timeouts += 1
+            if call.started_at is not None:
+                self.working_s += max(0.0, at - call.started_at)
 
     def _doubt_settled(self, fact: DoubtSettled, _at: float) -> None:
         call = self.pending.get(fact.call_id)
@@ -315,6 +315,7 @@ class Trace:
         call = self.pending.pop(fact.call_id, None)
         if call is None:
             raise IllegalEvent(f"Run {self.run_id}: an observation for {fact.call_id}, which is not pending.")
+        call.observed = fact
         self.working_s += fact.latency_s
         if fact.usage is not None:
             self._spend(fact.usage, fact.cost_usd)

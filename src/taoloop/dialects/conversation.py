@@ -315,9 +315,9 @@ def _preview_observation(observed: Observed) -> Observed:
     """An observation as a compaction leaves it: short, with the name under which the whole can be read."""
     fault, output = observed.error, observed.output
     if fault is not None and len(fault.message) > OLD_OBSERVATION_CHARS + _WORTH_CUTTING_CHARS:
-        fault = replace(fault, message=preview(fault.message, "text", OLD_OBSERVATION_CHARS).text)
+        fault = replace(fault, message=preview(fault.message, "text", OLD_OBSERVATION_CHARS))
     if len(output) > OLD_OBSERVATION_CHARS + _WORTH_CUTTING_CHARS:
-        output = preview(output, observed.form, OLD_OBSERVATION_CHARS).text
+        output = preview(output, observed.form, OLD_OBSERVATION_CHARS)
     if output is observed.output and fault is observed.error:
         return observed
     whole = observed.output if observed.error is None else observed.error.message

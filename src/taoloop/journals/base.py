@@ -116,7 +116,7 @@ class Journal(Protocol):
         `at` is how many events the caller knows: a run that has more by now is left to the worker that wrote them.
 
         Raises:
-            FenceLost: the run has other than `at` events; nothing was changed.
+            FenceLost: the run does not have exactly `at` events; nothing was changed.
             RunNotFound: there is no such run.
             JournalTampered: the run is not as it was written; it cannot be continued.
         """
@@ -229,11 +229,8 @@ def is_unresumed_fork(origin: str | None, last_reason: str | None) -> bool:
 def starts_as_fork(events: Sequence[Event]) -> bool:
     """`is_new_fork` of the events of a run."""
     origin = getattr(events[0].fact, "forked_from", None) if events else None
-    if origin is None:
-        return False
-    return is_unresumed_fork(
-        origin, next((e.fact.reason for e in reversed(events) if isinstance(e.fact, Resumed)), None)
-    )
+    reasons = (event.fact.reason for event in reversed(events) if isinstance(event.fact, Resumed))
+    return is_unresumed_fork(origin, next(reasons, None))
 
 
 def locks_of(journal: Journal) -> RunLocks | None:

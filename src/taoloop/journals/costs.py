@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -56,6 +56,9 @@ class CostRow:
     unpriced_calls: int = 0
     """How many calls are not in the cost."""
 
+
+GROUPS = ("day", "key", "agent")
+"""What costs are added up by."""
 
 _CALL_COUNTS = ("model_calls", "input_tokens", "cached_tokens", "output_tokens", "cost_usd", "unpriced_calls")
 _COUNTS = ("runs", *_CALL_COUNTS)
@@ -165,7 +168,7 @@ def read_spending(path: Path, since: float | None, connection: sqlite3.Connectio
     """`cost_rows` for the tables of a SQLite journal: each row that counts is read once.
 
     Raises:
-        JournalCorrupt: an event is no JSON.
+        JournalCorrupt: an event is not JSON.
     """
     import sqlite3  # noqa: PLC0415  # a journal in memory does without it
 
@@ -187,9 +190,8 @@ def read_spending(path: Path, since: float | None, connection: sqlite3.Connectio
     except sqlite3.OperationalError as error:
         if "malformed JSON" not in str(error):
             raise
-        raise JournalCorrupt(
-            f"{path}: an event that the costs are summed from is no JSON.", hint="`tao verify` finds the run."
-        ) from error
+        message = f"{path}: an event that the costs are summed from is not JSON."
+        raise JournalCorrupt(message, hint="`tao verify` finds the run.") from error
     return _sum_rows(starts, usages, since)
 
 
@@ -204,7 +206,7 @@ def _sum_rows(starts: Mapping[str, _RunStart], usages: Iterable[_DayUsage], sinc
 
     rows = [row(run_id, _day(run.at), runs=1) for run_id, run in starts.items() if since is None or run.at >= since]
     rows += [row(run_id, day, **dict(zip(_CALL_COUNTS, counts, strict=True))) for run_id, day, *counts in usages]
-    return totals(rows, lambda row: (row.day, row.key, row.agent))
+    return totals(rows)
 
 
 def _key(starts: Mapping[str, _RunStart], run_id: str) -> str:
@@ -221,11 +223,11 @@ def _day(at: float) -> str:
     return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d}"
 
 
-def totals(rows: Iterable[CostRow], by: Callable[[CostRow], tuple[str, str, str]]) -> list[CostRow]:
-    """The rows added up in groups: those for which `by` gives the same day, key and agent. Sorted by these three."""
-    sums: dict[tuple[str, str, str], CostRow] = {}
+def totals(rows: Iterable[CostRow], by: Collection[str] = GROUPS) -> list[CostRow]:
+    """The rows added up by what `by` names of day, key and agent, the rest of which is empty; sorted by these three."""
+    sums: dict[tuple[str, ...], CostRow] = {}
     for row in rows:
-        day, key, agent = group = by(row)
+        day, key, agent = group = tuple(getattr(row, name) if name in by else "" for name in GROUPS)
         total = sums.get(group, CostRow(day=day, key=key, agent=agent))
         sums[group] = replace(total, **{name: getattr(total, name) + getattr(row, name) for name in _COUNTS})
     return [sums[group] for group in sorted(sums)]

@@ -263,5 +263,7 @@ def estimated_tokens(request: ModelRequest) -> int:
 
 
 def _rate_text(rate: Rate) -> str:
-    limits = (("requests", rate.requests_per_minute), ("tokens", rate.tokens_per_minute))
-    return " and ".join(f"{value} {name} per minute" for name, value in limits if value is not None)
+    requests, tokens = rate.requests_per_minute, rate.tokens_per_minute
+    if tokens is None:
+        return f"{requests} requests per minute"
+    return f"{tokens} tokens per minute" if requests is None else f"{requests} requests and {tokens} tokens per minute"

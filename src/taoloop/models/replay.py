@@ -52,15 +52,20 @@ class ReplayModel:
     """Answers with the replies and errors of a recorded run in their order; the tools are called for real.
 
     For a replay that touches nothing, see `taoloop.runtime.after.replay`.
+
+    Attributes:
+        spec: `replay`, or `replay:FILE`.
+        dialect: The dialect of the recorded run.
+        is_language_model: Whether the recorded run asked its model what the task calls for: then it is asked again.
     """
 
     def __init__(self, facts: Iterable[Fact], *, spec: str = "replay") -> None:
-        self._spec, self._dialect, self._was_asked = spec, "native", False
+        self.spec, self.dialect, self.is_language_model = spec, "native", False
         self._replies: list[ModelReplied | ModelErred] = []
         for fact in facts:
             if isinstance(fact, RunStarted):
-                self._dialect = fact.agent.dialect
-                self._was_asked = fact.agent.policy.pin == "model"
+                self.dialect = fact.agent.dialect
+                self.is_language_model = fact.agent.policy.pin == "model"
             elif isinstance(fact, ModelReplied | ModelErred):
                 self._replies.append(fact)
 
@@ -73,21 +78,6 @@ class ReplayModel:
         """
         facts = [fact for _, _, fact in read_records(path)]
         return cls(facts, spec=f"replay:{path}")
-
-    @property
-    def spec(self) -> str:
-        """`replay`, or `replay:FILE`."""
-        return self._spec
-
-    @property
-    def dialect(self) -> str:
-        """The dialect of the recorded run."""
-        return self._dialect
-
-    @property
-    def is_language_model(self) -> bool:
-        """Whether the recorded run asked its model what the task calls for: then it is asked again."""
-        return self._was_asked
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """The recorded reply for this turn."""

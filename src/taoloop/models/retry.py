@@ -130,7 +130,8 @@ class Retrying(WrappedModel):
         if left_s is None or wait_s < left_s:
             return None
         who = "The provider asks for a wait" if error.retry_after_s is not None else "The next attempt is due after one"
-        return with_message(error, f"{counted} {who} of {wait_s:.1f} s, and {left_s:.1f} s are left.")
+        missing_time = f"{who} of {wait_s:.1f} s, and {left_s:.1f} s are left."
+        return with_message(error, f"{counted} {missing_time}")
 
 
 SPEC_SEPARATOR = " | "

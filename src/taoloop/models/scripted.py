@@ -32,7 +32,8 @@ class ScriptedModel:
     Asking for more replies than the script has is an error (the run ends as `model_failed`), and so is a run that
     completes with replies left over. A run that a limit ended may leave replies.
 
-    Where a listener waits for the pieces of a reply, it gets them first, all at once.
+    Where a listener waits for the pieces of a reply, it gets them first, all at once. `spec` is `scripted`, or
+    `scripted:FILE`.
     """
 
     def __init__(self, replies: Sequence[Reply], *, spec: str = "scripted", strict: bool = True) -> None:
@@ -41,7 +42,7 @@ class ScriptedModel:
             text = mark("The script {spec!r} is {kind}, not a list of replies.")
             raise ConfigError(translate(text, spec=spec, kind=_kind(replies)), hint=hint)
         self._replies = tuple(_reply(reply, number, spec) for number, reply in enumerate(replies, 1))
-        self._spec, self._strict = spec, strict
+        self.spec, self._strict = spec, strict
 
     @classmethod
     def from_file(cls, path: Path | str) -> ScriptedModel:
@@ -67,11 +68,6 @@ class ScriptedModel:
         return cls(content, spec=f"scripted:{path}")
 
     @property
-    def spec(self) -> str:
-        """`scripted`, or `scripted:FILE`."""
-        return self._spec
-
-    @property
     def dialect(self) -> str:
         """The dialect in which the script is written, as far as its replies show."""
         if any(reply.tool_calls for reply in self._replies):
@@ -86,7 +82,7 @@ class ScriptedModel:
         """The script's reply for this turn of the run."""
         if request.turn >= len(self._replies):
             raise ScriptExhausted(
-                f"The script {self._spec!r} has {_count(len(self._replies))}; the run asked for one more "
+                f"The script {self.spec!r} has {_count(len(self._replies))}; the run asked for one more "
                 f"({request.purpose})."
             )
         reply = self._replies[request.turn]
@@ -99,7 +95,7 @@ class ScriptedModel:
         """Refuse a completed run that used fewer replies than the script has."""
         if self._strict and replies < len(self._replies):
             raise ScriptUnused(
-                f"The run completed after {_count(replies)}; the script {self._spec!r} has {len(self._replies)}.",
+                f"The run completed after {_count(replies)}; the script {self.spec!r} has {len(self._replies)}.",
                 hint="Shorten the script, or see in the trace why the run ended early.",
             )
 

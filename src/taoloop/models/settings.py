@@ -6,13 +6,12 @@ The time, a pause and a random number are an argument of all that waits, so that
 from __future__ import annotations
 
 import asyncio
-import math
 import random
 import time
 from dataclasses import dataclass
 from typing import Protocol
 
-from taoloop.core.text import field_error
+from taoloop.core.text import field_error, is_number
 from taoloop.errors import ConfigError
 
 
@@ -47,9 +46,9 @@ class Retry:
         _require("Retry", "attempts", self.attempts, _is_count(self.attempts), "a whole number above 0")
         for name in ("first_wait_s", "max_wait_s"):
             value = getattr(self, name)
-            _require("Retry", name, value, _is_number(value) and value >= 0, "seconds, 0 or more")
+            _require("Retry", name, value, is_number(value) and value >= 0, "seconds, 0 or more")
         limit = self.attempt_timeout_s
-        holds = limit is None or (_is_number(limit) and limit > 0)
+        holds = limit is None or (is_number(limit) and limit > 0)
         _require("Retry", "attempt_timeout_s", limit, holds, "seconds above 0, or None")
 
 
@@ -81,10 +80,6 @@ def _require(owner: str, name: str, value: object, holds: bool, expected: str) -
 
 def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value > 0
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 class Pace(Protocol):

@@ -192,9 +192,8 @@ def _verdict(
 def _features_of(provenance: Provenance, policy: Policy, card: ToolCard, args: Any, *, tainted: bool) -> CallFeatures:
     out = card.sends_out(args)
     if card.tier in ("read", "draft"):
-        known_places = out and tainted and _goes_to_known_hosts(provenance, policy, card, args)
-        return CallFeatures(tier=card.tier, out=out, tainted=tainted, known_places=known_places)
-    pinned = provenance.is_intended(card)
+        known_destinations = out and tainted and _goes_to_known_hosts(provenance, policy, card, args)
+        return CallFeatures(tier=card.tier, out=out, tainted=tainted, known_destinations=known_destinations)
     arguments = {name: value for name, value in args.items() if value is not None} if isinstance(args, Mapping) else {}
     unendorsed = [name for name, value in arguments.items() if not provenance.is_endorsed(card, name, value)]
     aim_names = [name for name, value in arguments.items() if _is_aim(card.role(name)) and _names_something(value)]
@@ -202,11 +201,11 @@ def _features_of(provenance: Provenance, policy: Policy, card: ToolCard, args: A
         tier=card.tier,
         out=out,
         tainted=tainted,
-        pinned=pinned,
-        fixed=provenance.pinned is not None,
+        intended=provenance.is_intended(card),
+        intent_fixed=provenance.pinned is not None,
         endorsed=all(card.role(name) == "content" for name in unendorsed),
-        exact=not unendorsed,
-        aimed=bool(aim_names) and not any(name in unendorsed for name in aim_names),
+        contents_endorsed=not unendorsed,
+        targets_endorsed=bool(aim_names) and not any(name in unendorsed for name in aim_names),
     )
 
 
@@ -244,7 +243,10 @@ def _is_known_destination(provenance: Provenance, policy: Policy, card: ToolCard
 
 
 def is_high_risk(card: ToolCard | None, sources: tuple[Source, ...]) -> bool:
-    """Whether a call is hard to undo and its target appears nowhere in the task: such a question has no default."""
+    """Whether a call is hard to undo and its target is in no trusted text.
+
+    A standing permission never covers such a call, and its question has no default answer.
+    """
     destructive = card is None or card.tier in ("destructive", None)
     return destructive and any(
         source.badge in ("FOREIGN", "UNKNOWN") and (source.role == "target" or source.role.startswith("ref:"))
@@ -261,7 +263,7 @@ def _reason_codes(
         yield policy.profile
     if features.tainted and row not in ("read_out", "foreign_destructive"):
         yield "filled" if filled else "tainted"
-    if not features.pinned and card.tier not in ("read", "draft") and row != "foreign_destructive":
+    if not features.intended and card.tier not in ("read", "draft") and row != "foreign_destructive":
         yield "not_pinned"
     if features.tainted:
         badges = {source.badge for source in sources if source.role != "minor"}

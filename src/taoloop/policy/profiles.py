@@ -38,18 +38,18 @@ class CallFeatures:
     """Whether the call sends data out."""
     tainted: bool
     """Whether the model has seen untrusted text."""
-    pinned: bool = False
+    intended: bool = False
     """The task asks for the tool."""
-    fixed: bool = False
-    """That was stated explicitly, not only derived from keywords."""
+    intent_fixed: bool = False
+    """The tools that the task asks for were fixed by a `pinned` event, not only derived from the task's words."""
     endorsed: bool = False
-    """Every target, id and value appears in a trusted text."""
-    exact: bool = False
-    """Every content does, too."""
-    aimed: bool = False
-    """The targets of the call appear in a trusted text."""
-    known_places: bool = False
-    """So do its addresses, or their hosts are allowed."""
+    """Every target, id and value appears in a trusted text; contents need not."""
+    contents_endorsed: bool = False
+    """Every argument appears in a trusted text, contents included."""
+    targets_endorsed: bool = False
+    """The call has targets, and each of them appears in a trusted text."""
+    known_destinations: bool = False
+    """Each address that a read sends data to appears in a trusted text, or its host is allowed."""
 
 
 def risk_class(call: CallFeatures) -> Row:
@@ -57,21 +57,21 @@ def risk_class(call: CallFeatures) -> Row:
     if call.tier in ("read", "draft"):
         if not call.out or (not call.tainted and call.tier == "read"):
             return "read" if call.tier == "read" else "draft"
-        return "read_out_known" if call.known_places else "read_out"
-    high_risk = call.tier != "write" or (call.out and call.fixed)
-    if call.tainted and high_risk and not call.pinned and not call.aimed:
+        return "read_out_known" if call.known_destinations else "read_out"
+    exceeds_write = call.tier != "write" or (call.out and call.intent_fixed)
+    if call.tainted and exceeds_write and not call.intended and not call.targets_endorsed:
         return "foreign_destructive"
     if call.tier is None:
         return "undeclared"
     if call.tier == "destructive":
         return "destructive"
-    if call.pinned and call.endorsed and (not call.out or (call.exact and not call.tainted)):
+    if call.intended and call.endorsed and (not call.out or (call.contents_endorsed and not call.tainted)):
         return "wanted"
     return "write_out" if call.out else "write"
 
 
 _ALWAYS: frozenset[Row] = frozenset({"read", "draft"})
-_ASKS: dict[Profile, VerdictKind] = {
+_FALLBACK_VERDICTS: dict[Profile, VerdictKind] = {
     "supervised": "ask",
     "strict": "ask",
     "headless": "deny",
@@ -79,6 +79,7 @@ _ASKS: dict[Profile, VerdictKind] = {
     "read-only": "deny",
     "locked": "deny",
 }
+"""The verdict of each profile on a call that no other line of its table decides."""
 
 
 def needs_intent(policy: Policy, card: ToolCard) -> bool:
@@ -119,4 +120,4 @@ def profile_verdict(profile: Profile, row: Row) -> VerdictKind:
         return "deny"
     if row in ("wanted", "read_out_known") and profile == "supervised":
         return "allow"
-    return _ASKS[profile]
+    return _FALLBACK_VERDICTS[profile]

@@ -193,7 +193,7 @@ class Provenance:
         return (tool, rule) in self._grants
 
     def is_trusted_value(self, value: Any, role: str, *, looked_up: bool = True) -> bool:
-        """Whether a value stands in what a person wrote or a trusted tool gave; each part of it in one of them."""
+        """Whether a person wrote this value or a trusted tool returned it; of an object or a list, every part."""
         if self.words.has(value, role) or (looked_up and self.was_looked_up(value, role)):
             return True
         parts = value.values() if isinstance(value, Mapping) else value
@@ -202,7 +202,7 @@ class Provenance:
         )
 
     def is_endorsed(self, card: ToolCard, name: str, value: Any, *, looked_up: bool = True) -> bool:
-        """Whether an argument of a call stands there, with whatever its card did not foresee the name of."""
+        """Whether trusted text contains an argument of a call, and every key in it that its schema does not declare."""
         role = card.role(name)
         if role == "minor":
             return True
@@ -211,7 +211,7 @@ class Provenance:
 
     @property
     def looked_up(self) -> TrustedText:
-        """What tools that the operator trusts gave; read only once something is looked for in it."""
+        """The outputs of tools that the operator trusts; read only when something is looked up in them."""
         while self._unread_lookups:
             self._looked_up.add(self._unread_lookups.pop())
         return self._looked_up

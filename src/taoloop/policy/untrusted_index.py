@@ -16,7 +16,7 @@ from taoloop.policy.provenance import Provenance, first_name, leaves, sources_of
 from taoloop.policy.value_match import atoms, has_invisible, links_in, normalise_text
 
 SNIPPET_CHARS = 120
-_MAX_POSITIONS = 4  # of one word: enough to find a phrase, and bounded
+_MAX_OUTPUTS_PER_WORD = 4  # bounds the index; a phrase of words that are more common is searched for by its rarer ones
 _MIN_PORTION, _PORTION_DIVISOR = 2, 64  # a question reads two outputs into the index, or one in 64 of what is left
 
 
@@ -33,7 +33,7 @@ class UntrustedIndex:
         self._folded: dict[int, str] = {}  # of outputs that were searched and are not in the index yet
         self._plain: dict[int, str] = {}  # of outputs that were looked into
         self._atoms: dict[int, frozenset[str]] = {}  # of outputs that were looked into and are not in the index yet
-        self._positions: dict[str, list[int]] = {}
+        self._outputs_by_word: dict[str, list[int]] = {}
         self._indexed = 0
 
     def fold(self, event: Event) -> None:
@@ -64,21 +64,21 @@ class UntrustedIndex:
         portion = min(remaining, max(_MIN_PORTION, remaining // _PORTION_DIVISOR))
         for index in range(self._indexed, self._indexed + portion):
             for atom in self._atoms_of(index):
-                positions = self._positions.setdefault(atom, [])
-                if len(positions) < _MAX_POSITIONS:
-                    positions.append(index)
+                indexes = self._outputs_by_word.setdefault(atom, [])
+                if len(indexes) < _MAX_OUTPUTS_PER_WORD:
+                    indexes.append(index)
             del self._atoms[index]
             self._folded.pop(index, None)
             self._indexed = index + 1
 
     def _outputs_with_any(self, words: Sequence[str]) -> Iterator[int]:
         """The outputs that contain one of these words, in order; for each word the first few."""
-        counts = {word: len(self._positions.get(word, ())) for word in words}
-        yield from sorted({index for word in words for index in self._positions.get(word, ())})
+        counts = {word: len(self._outputs_by_word.get(word, ())) for word in words}
+        yield from sorted({index for word in words for index in self._outputs_by_word.get(word, ())})
         for index in range(self._indexed, len(self._outputs)):
             if (folded := self._folded.get(index)) is None:
                 folded = self._folded[index] = _folded(_output_text(self._outputs[index]))
-            candidates = [word for word in counts if counts[word] < _MAX_POSITIONS and word in folded]
+            candidates = [word for word in counts if counts[word] < _MAX_OUTPUTS_PER_WORD and word in folded]
             if candidates and (matching := [word for word in candidates if word in self._atoms_of(index)]):
                 counts |= {word: counts[word] + 1 for word in matching}
                 yield index

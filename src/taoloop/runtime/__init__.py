@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from taoloop.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from taoloop.core.views.transcript import Result as Result
     from taoloop.runtime.after.fork import Fork as Fork, make_fork as make_fork
     from taoloop.runtime.after.fork_edits import EditedObservation as EditedObservation, Edits as Edits
     from taoloop.runtime.after.recovery import Recovered as Recovered, orphans as orphans, recover as recover
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     )
     from taoloop.runtime.chat import Chat as Chat
     from taoloop.runtime.engine.clock import Clock as Clock
-    from taoloop.runtime.result import Result as Result
     from taoloop.runtime.runner import Listener as Listener
     from taoloop.runtime.subagent import AgentTool as AgentTool, agent_tool as agent_tool
     from taoloop.runtime.tool_call_run import ToolCallRuns as ToolCallRuns
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = lazy_exports(
     globals(),
     {
+        "taoloop.core.views.transcript": "Result",
         "taoloop.runtime.after.fork": "Fork make_fork",
         "taoloop.runtime.after.fork_edits": "EditedObservation Edits",
         "taoloop.runtime.after.recovery": "Recovered orphans recover",
@@ -52,7 +53,6 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "taoloop.runtime.approvals.request": "ApprovalAnswer ApprovalRequest Approver Settling",
         "taoloop.runtime.chat": "Chat",
         "taoloop.runtime.engine.clock": "Clock",
-        "taoloop.runtime.result": "Result",
         "taoloop.runtime.runner": "Listener",
         "taoloop.runtime.subagent": "AgentTool agent_tool",
         "taoloop.runtime.tool_call_run": "ToolCallRuns",

@@ -23,13 +23,13 @@ from taoloop.runtime.threads import require_asyncio, run_sync
 if TYPE_CHECKING:
     from taoloop.core.events import Event
     from taoloop.core.message import Delta, Message
+    from taoloop.core.views.transcript import Result
     from taoloop.models.base import DeltaListener
     from taoloop.runtime.after.recovery import Recovered
     from taoloop.runtime.after.undo import UndoResult
     from taoloop.runtime.approvals.request import Approver
     from taoloop.runtime.bound_agent import BoundAgent
     from taoloop.runtime.chat import Chat
-    from taoloop.runtime.result import Result
     from taoloop.runtime.runner import Listener
     from taoloop.tools.tool import Tool
     from taoloop.tools.toolbox import Toolbox
@@ -251,13 +251,7 @@ class Agent(AgentSettings):
         from taoloop.runtime.subagent import agent_tool  # noqa: PLC0415  # loads the schema machinery
 
         return agent_tool(
-            self,
-            purpose=purpose,
-            name=name,
-            use_when=use_when,
-            avoid_when=avoid_when,
-            tier=tier,
-            timeout_s=timeout_s,
+            self, purpose=purpose, name=name, use_when=use_when, avoid_when=avoid_when, tier=tier, timeout_s=timeout_s
         )
 
     def run_sync(self, task: str, **options: Any) -> Result:

@@ -80,7 +80,8 @@ class AgentSettings:
     """Whether a run that reaches a limit gets a last turn without tools, to answer from what it has."""
 
     repair_turns: int = 1
-    """How often in a row an unreadable reply is sent back before the run ends."""
+    """How often in a row an unreadable reply is sent back for repair. After that it counts as a step of its own; only a
+    limit, such as `max_consecutive_errors`, ends the run."""
 
     temperature: float | None = None
     """The sampling temperature. None leaves it to the provider, or is 0.2 with the dialect `json` unless `top_p` is

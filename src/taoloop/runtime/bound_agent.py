@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from copy import copy
 from dataclasses import replace
@@ -21,7 +21,7 @@ from taoloop.core.policy import Policy, plain_policy, with_pin
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.core.text import language_of, replace_surrogates
 from taoloop.core.trace import Trace
-from taoloop.core.views.transcript import event_text
+from taoloop.core.views.transcript import Result, event_text
 from taoloop.dialects import get_dialect
 from taoloop.errors import ConfigError, RunNotResumable
 from taoloop.journals.base import Journal, Lease
@@ -36,11 +36,9 @@ from taoloop.runtime.engine.clock import new_nonce
 from taoloop.runtime.engine.redaction import redactor_for
 from taoloop.runtime.engine.tool_execution import require_transactions
 from taoloop.runtime.journal_access import acquire_run, open_journal, run_lock
-from taoloop.runtime.result import Result
 from taoloop.runtime.runner import Listener, Runner
 from taoloop.runtime.tool_source import resolve_sources, sources_in
 from taoloop.strategies import Strategy, get_strategy
-from taoloop.tools.tool import Tool
 from taoloop.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
@@ -466,17 +464,14 @@ def _build_toolbox(settings: AgentSettings, *, handles: bool) -> Toolbox:
     entries: Any = settings.tools
     if isinstance(entries, str) or not isinstance(entries, Iterable):
         raise ConfigError(f"The agent's tools are {entries!r}.", hint="Give a list of tools.")
-    builtin: Mapping[str, Tool] | None = None
-    tools: list[Tool | Callable[..., Any]] = []
-    for entry in resolve_sources(entries):
-        if not isinstance(entry, str):
-            tools.append(entry)
-            continue
-        from taoloop.tools.builtin.catalog import offered_tool  # noqa: PLC0415  # only where a tool is named
+    tools = resolve_sources(entries)
+    if names := [entry for entry in tools if isinstance(entry, str)]:
+        from taoloop.tools.builtin.catalog import builtin_tools, offered_tool  # noqa: PLC0415  # only for named tools
+        from taoloop.tools.workspace.workspace import Workspace  # noqa: PLC0415  # the same
 
-        if builtin is None:
-            builtin = _builtin_tools(settings.workspace, settings.memory)
-        tools.append(offered_tool(entry, builtin))
+        folder = Workspace(settings.workspace, create=True).open() if settings.workspace is not None else None
+        builtin = builtin_tools(folder, memory=settings.memory, names=names)
+        tools = [offered_tool(entry, builtin) if isinstance(entry, str) else entry for entry in tools]
     toolbox = Toolbox(tools)
     if any(not tool.card.listed or tool.whole_schema is not None for tool in toolbox):
         from taoloop.tools.discovery import tool_search_tools  # noqa: PLC0415  # only for many or large tools
@@ -510,11 +505,3 @@ def verbose_listener(on_event: Listener | None) -> Listener:
             on_event(event)
 
     return print_event
-
-
-def _builtin_tools(workspace: str | Path | None, memory: str | Path | None) -> Mapping[str, Tool]:
-    from taoloop.tools.builtin.catalog import builtin_tools  # noqa: PLC0415  # only where a tool is named
-    from taoloop.tools.workspace.workspace import Workspace  # noqa: PLC0415  # the same
-
-    folder = Workspace(workspace, create=True).open() if workspace is not None else None
-    return builtin_tools(folder, memory=memory)

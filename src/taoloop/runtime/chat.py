@@ -10,11 +10,11 @@ from taoloop.core.events import Event, Fact, Finished
 from taoloop.core.handles import mask_handles
 from taoloop.core.message import Message
 from taoloop.core.trace import Trace
+from taoloop.core.views.transcript import Result
 from taoloop.errors import ConfigError, JournalTampered, RunNotAnswered
 from taoloop.journals.base import Journal
 from taoloop.policy import tainted
 from taoloop.runtime.engine.clock import Clock, new_run_id
-from taoloop.runtime.result import Result
 from taoloop.runtime.texts import TEXTS
 
 MAX_TURNS = 20
@@ -181,8 +181,7 @@ class Chat:
         """The options of the next turn, with the id by which it can be resumed."""
         if self.open is not None:
             raise RunNotAnswered(
-                f"The run {self.open} of this conversation has no answer yet.",
-                hint="Resume it first: chat.resume().",
+                f"The run {self.open} of this conversation has no answer yet.", hint="Resume it first: chat.resume()."
             )
         run_id = options.get("run_id") or new_run_id(self.agent.clock.now())
         return {**self._with_listener(run_id, options), "run_id": run_id}

@@ -36,8 +36,8 @@ class OutputValidator:
         self._validator = compile_schema(self.schema, "The output schema")
 
     @classmethod
-    def of(cls, output_type: Any) -> OutputValidator | None:
-        """The validator for a type or a schema; None for None and `str`, whose answers are texts.
+    def of(cls, output_type: Any) -> OutputValidator:
+        """The validator for a type or a schema.
 
         A mapping is a JSON Schema. Anything else is a type for pydantic: a model, a dataclass, a TypedDict,
         `list[int]`, `Literal["yes", "no"]`, `int` …
@@ -45,8 +45,6 @@ class OutputValidator:
         Raises:
             ConfigError: pydantic cannot describe the type as JSON, or the schema is invalid.
         """
-        if output_type is None or output_type is str:
-            return None
         if isinstance(output_type, Mapping):
             return cls(output_type)
         from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter  # noqa: PLC0415  # heavy

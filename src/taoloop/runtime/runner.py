@@ -31,7 +31,7 @@ from taoloop.policy import CodeRule, judge
 from taoloop.runtime.approvals.in_doubt import ask_person, run_probe
 from taoloop.runtime.approvals.request import ApprovalAnswer, Approver, Questions, answer_fact, denying_rule
 from taoloop.runtime.child_run import BudgetShare, ParentRun
-from taoloop.runtime.engine.clock import Clock, WaitTimer, within
+from taoloop.runtime.engine.clock import Clock, within
 from taoloop.runtime.engine.early_reads import EarlyReads
 from taoloop.runtime.engine.redacted_stream import RedactedDeltas
 from taoloop.runtime.engine.redaction import RealArguments
@@ -76,7 +76,6 @@ class Runner:
         self.trace, self._lease, self._journal = trace, lease, journal
         self._strategy, self._model, self._toolbox = strategy, model, toolbox
         self._clock, self._approver, self._listener = clock, approver, listener
-        self._timer = WaitTimer()  # of the waits for the model, one after the other
         self._redactor, self._real = redactor, RealArguments()
         self._stored_reply = trace.last_reply  # its arguments are as they were stored
         self._clean = redactor.text if redactor is not None else None
@@ -186,7 +185,7 @@ class Runner:
         began = self._clock.tick()
         try:
             waiting = self._model.complete(request)
-            reply = await within(request.timeout_s, waiting, self._model_timeout, self._timer)
+            reply = await within(request.timeout_s, waiting, self._model_timeout)
             if self._handles is not None:
                 await self._handles.load(reply.text)
             facts: list[Fact] = reply_to_events(effect, reply, self._clock.tick() - began, self._check_answer)

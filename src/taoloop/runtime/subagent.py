@@ -10,6 +10,7 @@ from taoloop.core.cards.tool_card import TIERS, ErrorCard, Tier, ToolCard
 from taoloop.core.events import RunStarted
 from taoloop.core.text import replace_surrogates
 from taoloop.core.trace import Trace
+from taoloop.core.views.transcript import Result
 from taoloop.dialects.parsing.strict_json import loads
 from taoloop.errors import RunExists, TaoError, ToolError
 from taoloop.policy import stricter, tainted, trusted_texts
@@ -18,7 +19,6 @@ from taoloop.runtime.agent_settings import AgentSettings
 from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.child_run import ParentRun
 from taoloop.runtime.engine.clock import new_nonce, new_run_id
-from taoloop.runtime.result import Result
 from taoloop.runtime.texts import TEXTS
 from taoloop.tools.from_card import tool_from_card
 from taoloop.tools.tool import Tool, ToolContext

@@ -17,14 +17,10 @@ _ENGLISH = {
     "edit_denied": "the edited arguments are not allowed: the rule {title!r} denies them",
     "edit_misfit": "the edited arguments do not fit",
     "edit_misfit_why": "the edited arguments do not fit: {why}",
-    "edit_no_object": "The edited arguments of {tool!r} must be a JSON object.",
     "edit_no_json": "The edited arguments of {tool!r} are not JSON: {why}.",
-    "edit_too_large": "The edited arguments of {tool!r} are {size:,} bytes; it accepts at most {most:,}.",
-    "edit_bad": "The edited arguments of {tool!r} do not fit: {why}.",
     "edit_secret": "The edited arguments hold a secret, which is not stored, so the run could not make the call.",
     "edit_secret_hint": "Answer in the process that resumes the run, or refuse the call.",
     "edit_no_tool": "Run {run_id} has no tool {tool!r} that could take arguments.",
-    "expected": "Expected: {form}",
     # calls in doubt
     "doubt_no_outcome": "It was started at {at} (attempt {n}), and the process ended before its outcome was"
     " stored: it may have happened or not.",

@@ -18,6 +18,7 @@ from taoloop.core.policy import Policy, Rule, VerdictKind, with_pin
 from taoloop.core.prompts import PromptSet
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.core.trace import Trace
+from taoloop.core.views.transcript import Result
 from taoloop.errors import ModelError, PolicyError
 from taoloop.journals.base import Journal
 from taoloop.policy import CodeRule
@@ -28,7 +29,6 @@ from taoloop.runtime.agent_settings import AgentSettings
 from taoloop.runtime.approvals.request import Approver
 from taoloop.runtime.bound_agent import BoundAgent
 from taoloop.runtime.engine.clock import Clock, SystemClock, new_nonce
-from taoloop.runtime.result import Result
 from taoloop.runtime.runner import Listener
 from taoloop.strategies import Strategy
 from taoloop.strategies.planned_calls import SINGLE_CALL, decision_of, task_of

@@ -43,6 +43,11 @@ class SourceLocation:
         text = f"{self.field}: {message}" if self.field else message
         return AgentFileError(text, path=str(self.path), line=self.line, field=self.field, hint=hint)
 
+    def without_tools(self, message: str, *, hint: str) -> LoadResult:
+        """No tool, and the problem that this field has."""
+        problem = LoadProblem(source=f"{self.path.name}:{self.line}", place=self.field, message=message, hint=hint)
+        return LoadResult(problems=(problem,))
+
 
 class ToolSource:
     """One source of tools, in its place among an agent's tools. It is loaded once, when it is first used.
@@ -120,14 +125,10 @@ class ToolSource:
         except TaoError as error:
             if isinstance(error, ConfigError) and not isinstance(error, ToolSourceError | MissingExtra):
                 raise self.location.error(self._clean(error.message), hint=self._clean(error.hint)) from None
-            return self._failed(error.message, error.hint)
+            return self.location.without_tools(error.message, hint=error.hint)
         except Exception as error:  # noqa: BLE001  # one source must not fail the others
             _LOG.debug("%s", self.where, exc_info=True)
-            return self._failed(f"it cannot be loaded: {type(error).__name__}: {error}", "")
-
-    def _failed(self, message: str, hint: str) -> LoadResult:
-        problem = LoadProblem(source=self._line, place=self.location.field, message=message, hint=hint)
-        return LoadResult(problems=(problem,))
+            return self.location.without_tools(f"it cannot be loaded: {type(error).__name__}: {error}", hint="")
 
     def _cleaned(self, loaded: LoadResult) -> LoadResult:
         """The result without secrets in its problems, which get the line of the file that names the source.

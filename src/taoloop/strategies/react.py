@@ -65,7 +65,7 @@ class LoopStrategy:
     """Whether the prompt asks for a thought before each decision."""
 
     def next(self, agent: AgentSpec, trace: Trace) -> Effect:
-        """The next effect. Every branch is decided by the trace's phase alone."""
+        """The next effect. The trace's phase selects the method; each method reads the rest from the trace."""
         match trace.phase:
             case "thinking":
                 return self._think(agent, trace)
@@ -133,7 +133,7 @@ class LoopStrategy:
         return self._call(agent, trace, "decide", trace.step_count + 1)
 
     def _last_turn(self, agent: AgentSpec, trace: Trace, reached: LimitReached) -> Effect:
-        """After a limit was reached: one more turn without tools, if the agent wants it and the model is readable."""
+        """After a limit was reached: one more turn without tools, if the agent wants it and replies are readable."""
         if agent.closing_turn and reached.status != "unreadable":
             return self._call(agent, trace, "close", trace.step_count)
         return Finish(fact=limit_finish(trace, reached))

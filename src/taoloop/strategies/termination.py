@@ -8,9 +8,11 @@ from taoloop.core.decision import cited_ids
 from taoloop.core.effects import CallModel
 from taoloop.core.events import Fact, Finished, LimitReached, ModelErred, Status
 from taoloop.core.message import SIDE_PURPOSES
+from taoloop.core.text import join_sentences
 from taoloop.core.texts import end_message, limit_text
 from taoloop.core.trace import Trace
-from taoloop.errors import ModelContextOverflow, ModelError, ModelTimeout
+from taoloop.errors import ModelContextOverflow, ModelError, ModelTimeout, TaoError
+from taoloop.translation import error_texts
 
 _MIN_CALL_S = 0.001  # of a call when no time is left: it starts, and times out at once
 
@@ -130,6 +132,8 @@ def on_model_error(trace: Trace, effect: CallModel, error: Exception) -> Fact:
         reached = time_limit(trace, trace.agent.model_timeout_s)
         if reached is not None:
             return reached
+    language = trace.agent.language
+    message = join_sentences(*error_texts(error, language)) if isinstance(error, TaoError) else str(error)
     if purpose in SIDE_PURPOSES or isinstance(error, ModelContextOverflow):
-        return ModelErred(step=effect.step, purpose=purpose, code=code, message=str(error))
-    return model_failed(trace, str(error), code)
+        return ModelErred(step=effect.step, purpose=purpose, code=code, message=message)
+    return model_failed(trace, message, code)

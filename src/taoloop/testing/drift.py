@@ -409,7 +409,8 @@ class DriftInjector(WrappedModel):
     def drift(self, request: ModelRequest, reply: ModelReply) -> tuple[Drift, ModelReply] | None:
         """The class that a reply drifts by, and what becomes of it; None where it stays as it is."""
         chance = self._chance(request.task, request.turn)
-        if chance.random() >= self._rate or self._enough(request.trace):
+        is_enough = self._in_a_row is not None and request.trace.consecutive_errors >= self._in_a_row
+        if chance.random() >= self._rate or is_enough:
             return None
         decision = get_dialect(request.dialect).read(reply, request.tools)
         if isinstance(decision, Problem):
@@ -424,9 +425,6 @@ class DriftInjector(WrappedModel):
 
     def _chance(self, task: str, turn: int) -> random.Random:
         return random.Random(f"{self._seed}/{turn}/{task}")  # noqa: S311  # to be repeatable is the point
-
-    def _enough(self, trace: Trace) -> bool:
-        return self._in_a_row is not None and trace.consecutive_errors >= self._in_a_row
 
     def _lost(self, trace: Trace) -> int:
         """How many of the run's replies were lost to drift: those that drifted and came to nothing."""

@@ -44,6 +44,10 @@ Answer = tuple[int, Any] | Callable[[socket.socket], None]
 for streams and broken answers; afterwards the connection is closed."""
 
 
+_POLL_INTERVAL_S = 0.01
+"""How often it looks whether to stop: with the half second of the standard library each test would wait for it."""
+
+
 class HttpDouble:
     """Answers POST requests in order and keeps what was sent.
 
@@ -56,7 +60,9 @@ class HttpDouble:
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self._thread = threading.Thread(target=self._server.serve_forever, name="taoloop-http-double", daemon=True)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(_POLL_INTERVAL_S,), name="taoloop-http-double", daemon=True
+        )
 
     @property
     def port(self) -> int:

@@ -11,7 +11,7 @@ Every `test_` method of the class is then an ordinary synchronous test, run by p
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from hashlib import sha256
 from inspect import getmembers, iscoroutinefunction
 from typing import Any, TypeVar
@@ -61,10 +61,10 @@ async def refused(error: type[E], call: Awaitable[object]) -> E:
     raise AssertionError(f"went through, where {error.__name__} was due")
 
 
-async def start_run(journal: Journal, run_id: str = "r1") -> Lease:
-    """The lease of a new run that has its first event."""
+async def start_run(journal: Journal, run_id: str = "r1", *more: Fact, artifacts: Sequence[Artifact] = ()) -> Lease:
+    """The lease of a new run that has its first event, with `more` facts and artifacts."""
     lease = await journal.create(run_id)
-    await journal.append(lease, events(STARTED))
+    await journal.append(lease, events(STARTED, *more), artifacts)
     return lease
 
 
@@ -258,9 +258,8 @@ class JournalContract:
         assert len(await journal.load("r1")) == 3
 
     async def test_an_artifact_is_kept_once_and_never_replaced(self, journal: Journal) -> None:
-        lease = await journal.create("r1")
         first, other = Artifact(ref="a", body="first", form="json"), Artifact(ref="b", body="")
-        await journal.append(lease, events(STARTED), [first, other])
+        lease = await start_run(journal, artifacts=[first, other])
         clash = [Artifact(ref="c", body="new"), Artifact(ref="a", body="second")]
         await refused(IllegalEvent, journal.append(lease, events(Paused(reason="p"), start=1), clash))
         assert await journal.artifact("r1", "a") == first
@@ -271,8 +270,7 @@ class JournalContract:
 
     async def test_a_large_artifact_comes_back_whole(self, journal: Journal) -> None:
         large = Artifact(ref="big", body="汉字 and ASCII 1234\n" * 250_000)  # over 5 MB
-        lease = await journal.create("r1")
-        await journal.append(lease, events(STARTED), [large])
+        await start_run(journal, artifacts=[large])
         assert await journal.artifact("r1", "big") == large
 
     async def test_the_list_starts_with_the_newest_and_ends_at_the_limit(self, journal: Journal) -> None:
@@ -285,8 +283,7 @@ class JournalContract:
         assert await journal.runs(limit=0) == []
 
     async def test_the_list_says_what_the_events_say(self, journal: Journal) -> None:
-        lease = await journal.create("r1")
-        await journal.append(lease, events(STARTED, note(1)))
+        await start_run(journal, "r1", note(1))
         expected = RunRow(
             run_id="r1",
             task="How many posts?",

@@ -7,7 +7,6 @@ import hashlib
 import json
 import os
 import re
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -68,14 +67,6 @@ class RequestMasks:
             text = text.replace(mask, value)
         return text
 
-    def hidden(self, reply: ModelReply) -> ModelReply:
-        """The reply as it may be recorded, without separate thinking."""
-        return replace(_with_texts(reply, self.hide), thinking="")
-
-    def mask_reply(self, reply: ModelReply) -> ModelReply:
-        """A recorded reply with the ids of this run."""
-        return _with_texts(reply, self.show)
-
 
 def _with_texts(reply: ModelReply, change: Callable[[str], str]) -> ModelReply:
     calls = tuple(replace(call, arguments=change(call.arguments)) for call in reply.tool_calls)
@@ -114,11 +105,7 @@ class RequestKey:
         tools = [
             {"name": card.name, "description": describe(card), "parameters": plain(card.input_schema)} for card in cards
         ]
-        return cls.build(about, tools, [_message(message, masks) for message in request.messages])
-
-    @classmethod
-    def build(cls, about: Mapping[str, Any], tools: list[dict[str, Any]], messages: list[dict[str, Any]]) -> RequestKey:
-        """A request from its parts."""
+        messages = [_message(message, masks) for message in request.messages]
         return cls(digest([about, tools, messages]), about, tools, messages)
 
     def lines(self) -> list[str]:
@@ -155,15 +142,8 @@ _DIFF_CHARS = 160
 _PROCESS_LOCK = Lock()
 
 
-@dataclass(frozen=True, slots=True)
-class Exchange:
-    """One request and the replies to it."""
-
-    request: RequestKey
-    """The request."""
-
-    replies: tuple[ModelReply, ...]
-    """The replies in the order in which they came."""
+Exchanges = dict[str, tuple[RequestKey, tuple[ModelReply, ...]]]
+"""Requests by their key, each with the replies in the order in which they came."""
 
 
 class Recording:
@@ -171,37 +151,36 @@ class Recording:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._exchanges: dict[str, Exchange] = {}
+        self._exchanges: Exchanges = {}
         self._load()
 
     @property
     def first(self) -> RequestKey | None:
         """The first request, if there is any."""
-        return next((exchange.request for exchange in self._exchanges.values()), None)
+        return next((request for request, _ in self._exchanges.values()), None)
 
     def has(self, purpose: Purpose) -> bool:
         """Whether a request of this purpose was recorded."""
-        return any(exchange.request.about["purpose"] == purpose for exchange in self._exchanges.values())
+        return any(request.about["purpose"] == purpose for request, _ in self._exchanges.values())
 
     def replies(self, key: str) -> tuple[ModelReply, ...]:
         """The replies to a request; empty if it was not recorded."""
-        exchange = self._exchanges.get(key)
-        return exchange.replies if exchange is not None else ()
+        return self._exchanges[key][1] if key in self._exchanges else ()
 
     def add(self, request: RequestKey, reply: ModelReply, *, replace: bool) -> None:
         """Add a reply to those to the same request, or `replace` them, and write the file."""
         with _PROCESS_LOCK, _lock_folder(self.path):
             self._load()
             before = () if replace else self.replies(request.key)
-            self._exchanges[request.key] = Exchange(request, (*before, reply))
-            _write(self.path, _to_document(list(self._exchanges.values())))
+            self._exchanges[request.key] = (request, (*before, reply))
+            _write(self.path, _to_document(self._exchanges))
 
     def difference(self, request: RequestKey) -> str:
         """How a request differs from the one recorded that is most like it, in a few lines."""
         if not self._exchanges:
             return "Nothing is recorded there."
         nearest = max(
-            (exchange.request for exchange in self._exchanges.values()),
+            (recorded for recorded, _ in self._exchanges.values()),
             key=lambda candidate: _similarity(candidate, request),
         )
         lines = list(unified_diff(nearest.lines(), request.lines(), "recorded", "asked", n=0, lineterm=""))[2:]
@@ -238,13 +217,12 @@ def _similarity(candidate: RequestKey, other: RequestKey) -> tuple[int, int, int
     return same, about + (candidate.tools == other.tools), -abs(len(candidate.messages) - len(other.messages))
 
 
-def _to_document(exchanges: Sequence[Exchange]) -> dict[str, Any]:
+def _to_document(exchanges: Exchanges) -> dict[str, Any]:
     """The content of the file. What a request shares with an earlier one is written once."""
     toolsets: dict[str, Any] = {}
     prefixes: dict[str, str] = {}
     rows: list[dict[str, Any]] = []
-    for exchange in exchanges:
-        request = exchange.request
+    for request, replies in exchanges.values():
         ends = [digest(request.messages[:length]) for length in range(len(request.messages) + 1)]
         shared = next((n for n in range(len(ends) - 1, 0, -1) if ends[n] in prefixes), 0)
         row: dict[str, Any] = {"key": request.key, **request.about}
@@ -253,27 +231,26 @@ def _to_document(exchanges: Sequence[Exchange]) -> dict[str, Any]:
             toolsets[row["tools"]] = request.tools
         if shared:
             row["after"] = prefixes[ends[shared]]
-        replies = [_reply_row(reply) for reply in exchange.replies]
-        rows.append(row | {"messages": request.messages[shared:], "replies": replies})
+        reply_rows = [_reply_row(reply) for reply in replies]
+        rows.append(row | {"messages": request.messages[shared:], "replies": reply_rows})
         prefixes.setdefault(ends[-1], request.key)
     return {"recording": VERSION} | ({"tools": toolsets} if toolsets else {}) | {"exchanges": rows}
 
 
-def _exchanges(content: Any) -> dict[str, Exchange]:
+def _exchanges(content: Any) -> Exchanges:
     if not isinstance(content, Mapping) or "recording" not in content:
         raise ValueError("it is no recording")
     if content["recording"] != VERSION:
         raise ValueError(f"it has the version {content['recording']!r}, this taoloop reads {VERSION}")
     toolsets = content.get("tools") or {}
-    by_key: dict[str, Exchange] = {}
+    by_key: Exchanges = {}
     for row in content["exchanges"]:
         rest = dict(row)
         key, replies = rest.pop("key"), tuple(_reply(reply) for reply in rest.pop("replies"))
-        before = by_key[rest.pop("after")].request.messages if "after" in rest else []
+        before = by_key[rest.pop("after")][0].messages if "after" in rest else []
         messages = before + rest.pop("messages")
         tools = toolsets[rest.pop("tools")] if "tools" in rest else []
-        request = RequestKey.build(rest, tools, messages)
-        by_key[key] = Exchange(replace(request, key=key), replies)
+        by_key[key] = (RequestKey(key, rest, tools, messages), replies)
     return by_key
 
 
@@ -324,14 +301,12 @@ def _format_file(path: Path, content: Mapping[str, Any]) -> str:
 
 def _write(path: Path, content: Mapping[str, Any]) -> None:
     """Replace the file as a whole, or leave the old one."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(_format_file(path, content))
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    temporary = path.with_name(f".{path.name}.new")  # the folder is locked: nobody else writes it
+    data = _format_file(path, content).encode()
+    temporary.unlink(missing_ok=True)
+    temporary.touch(mode=0o600)  # what a model was told is for its owner
+    temporary.write_bytes(data)
+    temporary.replace(path)
 
 
 @contextlib.contextmanager
@@ -427,7 +402,7 @@ class Recorder:
         self._asked[key.key] += 1
         recorded = self._recording.replies(key.key)
         if recorded and self._mode != "record":
-            reply = masks.mask_reply(recorded[min(times, len(recorded) - 1)])
+            reply = _with_texts(recorded[min(times, len(recorded) - 1)], masks.show)
             if request.on_delta is not None:
                 for delta in reply_deltas(reply):
                     request.on_delta(delta)
@@ -439,7 +414,8 @@ class Recorder:
                 f"{self._recording.difference(key)}"
             )
         reply = await self._real().complete(request)
-        self._recording.add(key, masks.hidden(reply), replace=self._mode == "record" and times == 0)
+        masked = replace(_with_texts(reply, masks.hide), thinking="")
+        self._recording.add(key, masked, replace=self._mode == "record" and times == 0)
         return reply
 
     def check_used(self, replies: int) -> None:

@@ -17,12 +17,12 @@ from taoloop.core.decision import Act, Call
 from taoloop.core.events import ActionRequested, Event, Fact, Observed, RunStarted
 from taoloop.core.stored_events import event_record
 from taoloop.core.trace import TOOL_CALL_LIMIT, Trace
+from taoloop.core.views.transcript import Result
 from taoloop.errors import ConfigError, IllegalEvent, InvalidArguments, ReplayDiverged, TaoError
 from taoloop.models.replay import ReplayModel, not_an_event, read_records
 from taoloop.policy import judge
 from taoloop.runtime.after.replay import replay
 from taoloop.runtime.agent import Agent
-from taoloop.runtime.result import Result
 from taoloop.testing.trace_asserts import trace_of
 
 _RUN_FIELDS = (

@@ -18,8 +18,7 @@ from taoloop.core.events import (
 )
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import CallView
-from taoloop.core.views.transcript import observation_text, transcript
-from taoloop.runtime.result import Result
+from taoloop.core.views.transcript import Result, observation_text, transcript
 
 Ran = Result | Trace
 """A run: its result, or its trace."""

@@ -8,9 +8,9 @@ from functools import partial
 from typing import Any
 
 from taoloop.core.cards.tool_card import ToolCard
-from taoloop.core.cards.tool_search import CALL_TOOL, CHINESE, DESCRIBE_TOOL, FIND_TOOL, rank_cards, summary_of
+from taoloop.core.cards.tool_search import CALL_TOOL, DESCRIBE_TOOL, FIND_TOOL, rank_cards, summary_of
 from taoloop.core.search import suggest_names
-from taoloop.core.text import RUN_LANGUAGE
+from taoloop.core.text import RUN_LANGUAGE, chinese_texts
 from taoloop.tools.from_card import tool_from_card
 from taoloop.tools.texts import TEXTS
 from taoloop.tools.tool import Tool
@@ -32,7 +32,7 @@ def tool_search_tools(tools: Sequence[Tool]) -> tuple[Tool, ...]:
         handlers = [(DESCRIBE_TOOL, partial(_describe, {tool.name: tool for tool in tools}))]
     if unlisted:
         handlers = [(FIND_TOOL, partial(_find, unlisted)), *handlers, (CALL_TOOL, _call)]
-    return tuple(tool_from_card(card, handler, chinese=CHINESE) for card, handler in handlers)
+    return tuple(tool_from_card(card, handler, chinese=chinese_texts("core")) for card, handler in handlers)
 
 
 def _find(tools: Sequence[Tool], query: str, limit: int = 5) -> Any:

@@ -16,7 +16,6 @@ from typing import (
     NotRequired,
     TypeGuard,
     Union,
-    cast,
     get_args,
     get_origin,
     get_type_hints,
@@ -248,11 +247,8 @@ def function_tool(function: Callable[..., Any], **options: Any) -> Tool:
     fields, context_parameter = _fields(function, name, hints, _argument_texts(doc))
     adapter, schema = _arguments_adapter(name, fields)
     output_schema, check_output = _output(name, returned)
-    if isinstance(overrides.get("egress"), list):
-        overrides["egress"] = tuple(overrides["egress"])
-    overrides["errors"] = tuple(overrides.get("errors", ()))
-    overrides["examples"] = tuple(overrides.get("examples", ()))
-    overrides.setdefault("purpose", _purpose(doc))
+    overrides |= {option: tuple(value) for option, value in overrides.items() if isinstance(value, list)}
+    overrides.setdefault("purpose", " ".join(doc.split("\n\n", 1)[0].split()))
     handler, is_async = _with_field_defaults(function), handler_is_async(function)
     overrides["probes"] = probe is not None
     overrides["transactional"] = _is_transactional(name, overrides, connection, is_async=is_async)
@@ -281,8 +277,9 @@ def _is_transactional(name: str, options: Mapping[str, Any], connection: str | N
     declared = options.get("transactional")
     if declared is not None and bool(declared) != (connection is not None):
         raise ToolDefinitionError(
-            f"The tool {name!r} has transactional={declared!r} and "
-            + ("takes no connection." if connection is None else f"takes one as {connection!r}."),
+            f"The tool {name!r} has transactional={declared!r} and takes no connection."
+            if connection is None
+            else f"The tool {name!r} has transactional={declared!r} and takes one as {connection!r}.",
             hint="A transactional tool has a parameter annotated JournalConnection; no other one does.",
         )
     if connection is not None and is_async:
@@ -403,7 +400,8 @@ def _with_field_defaults(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _arguments_adapter(name: str, fields: Mapping[str, Any]) -> tuple[TypeAdapter[Any], dict[str, Any]]:
-    arguments = cast("Any", typing_extensions.TypedDict)(f"{name}_arguments", dict(fields))
+    typed_dict: Any = typing_extensions.TypedDict
+    arguments = typed_dict(f"{name}_arguments", dict(fields))
     arguments.__pydantic_config__ = ConfigDict(extra="forbid", strict=True)
     try:
         adapter: TypeAdapter[Any] = TypeAdapter(arguments)
@@ -462,10 +460,6 @@ def problems(error: ValidationError, *, at_most: int = 5) -> str:
     if len(errors) > at_most:
         lines.append(TEXTS.run_text("more_of", count=len(errors) - at_most))
     return TEXTS.run_text("separator").join(lines)
-
-
-def _purpose(doc: str) -> str:
-    return " ".join(doc.split("\n\n", 1)[0].split())
 
 
 def _argument_texts(doc: str) -> dict[str, str]:

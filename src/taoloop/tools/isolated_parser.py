@@ -148,13 +148,10 @@ class IsolatedParser:
         if child is None:
             return
         child.kill()
-        child.wait()
         if self._exchange is not None:
             self._exchange.join()
-        for pipe in (child.stdin, child.stdout):
-            with suppress(OSError):
-                if pipe is not None:
-                    pipe.close()
+        with suppress(OSError), child:
+            pass  # closes its pipes and waits for its end
 
 
 def _exchange(

@@ -1,9 +1,10 @@
-"""Settings of tools that are held to the annotations of their fields, by pydantic."""
+"""Checks of the settings of tools: of their fields by their annotations, with pydantic, and of paths."""
 
 from __future__ import annotations
 
 from dataclasses import fields
 from functools import cache
+from pathlib import Path
 from typing import Annotated, Any, cast, get_type_hints
 
 from pydantic import ConfigDict, Field, Strict, StringConstraints, TypeAdapter, ValidationError
@@ -13,6 +14,8 @@ from taoloop.errors import ConfigError
 
 Count = Annotated[int, Field(gt=0, le=2**62)]
 """In settings: a whole number above 0."""
+Bytes = Annotated[int, Field(gt=0, le=10**12)]
+"""In settings: a number of bytes, no more than any system's calls take."""
 Seconds = Annotated[float, Field(gt=0, le=10**9)]
 """In settings: a number of seconds above 0."""
 Texts = Annotated[tuple[Annotated[str, Strict(), StringConstraints(min_length=1)], ...], Strict(strict=False)]
@@ -31,8 +34,8 @@ def check_fields(settings: Any, owner: str) -> None:
         checked = _fields_adapter(kind).validate_python({name: getattr(settings, name) for name in shown})
     except ValidationError as error:
         finding = error.errors(include_url=False)[0]
-        name = finding["loc"][0]
-        raise ConfigError(f"{owner} has {name} = {shown[str(name)]}.", hint=f"{finding['msg']}.") from None
+        name, why = str(finding["loc"][0]), finding["msg"]
+        raise ConfigError(f"{owner} has {name} = {shown[name]}.", hint=f"{why[0].upper()}{why[1:]}.") from None
     for name, value in checked.items():
         if isinstance(value, tuple):
             object.__setattr__(settings, name, value)
@@ -40,8 +43,26 @@ def check_fields(settings: Any, owner: str) -> None:
 
 @cache
 def _fields_adapter(kind: type) -> TypeAdapter[dict[str, Any]]:
-    names = [field.name for field in fields(kind)]
     hints = get_type_hints(kind, include_extras=True)
-    typed: Any = cast("Any", TypedDict)(kind.__name__, {name: hints[name] for name in names})
+    typed: Any = cast("Any", TypedDict)(kind.__name__, {field.name: hints[field.name] for field in fields(kind)})
     typed.__pydantic_config__ = ConfigDict(strict=True, arbitrary_types_allowed=True, allow_inf_nan=False)
     return TypeAdapter(typed)
+
+
+def check_path(owner: str, name: str, value: object) -> None:
+    """Refuse what cannot be a path on this machine.
+
+    Raises:
+        ConfigError: the field `name` of the `owner`, and what it must be.
+    """
+    if not isinstance(value, str | Path) or not str(value).strip() or "\0" in str(value):
+        raise invalid_field(owner, name, value, "a path")
+    try:
+        Path(value).expanduser().resolve()
+    except (OSError, RuntimeError) as error:  # no such user, or a loop of links
+        raise invalid_field(owner, name, value, f"a path that can be resolved ({error})") from error
+
+
+def invalid_field(owner: str, name: str, value: object, expected: str) -> ConfigError:
+    """The error of a field of the `owner` that must be something else."""
+    return ConfigError(f"{owner} has {name} = {str(value)[:60]!r}.", hint=f"Expected: {expected}.")

@@ -1,6 +1,7 @@
 """What tools report to the model of a run: arguments and results that do not fit, and the tools' own errors.
 
-The English texts are here; `zh.json` has the Chinese text for each of them, and for those on the built-in cards.
+The English texts are here; `zh.json` has the Chinese text for each of them, for those on the built-in cards, and for
+what pydantic and the validator of JSON Schema report in English: by `pydantic: TYPE` and `schema: KEYWORD`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import errno
 from collections.abc import Mapping
 from typing import Any
 
-from taoloop.core.text import RUN_LANGUAGE, TextCatalog
+from taoloop.core.text import RUN_LANGUAGE, TextCatalog, chinese_texts
 from taoloop.errors import ToolError
 
 
@@ -78,7 +79,8 @@ def schema_problem(keyword: str, value: object, message: str) -> str:
     if RUN_LANGUAGE.get() != "zh":
         return message
     shown = "、".join(map(str, value)) if isinstance(value, list) else str(value)
-    return _SCHEMA_ZH.get(keyword, "不符合 Schema 的 {keyword} 要求").format(value=shown[:200], keyword=keyword)
+    texts = chinese_texts("tools")
+    return texts.get(f"schema: {keyword}", texts["schema: "]).format(value=shown[:200], keyword=keyword)
 
 
 def argument_problem(kind: str, context: Mapping[str, Any], message: str) -> str:
@@ -91,9 +93,11 @@ def argument_problem(kind: str, context: Mapping[str, Any], message: str) -> str
     """
     if RUN_LANGUAGE.get() != "zh":
         return message[:1].lower() + message[1:]
-    text = next((text for start, text in _PYDANTIC_ZH.items() if kind.startswith(start)), "不符合要求（{kind}）")
+    texts, name = chinese_texts("tools"), kind
+    while f"pydantic: {name}" not in texts:  # of `int_parsing`, that of `int`
+        name = name.rpartition("_")[0]
     expected = str(context.get("expected", "")).replace(", ", "、").replace(" or ", "、")
-    return text.format_map({"kind": kind, **context, "expected": expected})
+    return texts[f"pydantic: {name}"].format_map({"kind": kind, **context, "expected": expected})
 
 
 def system_reason(error: OSError) -> str:
@@ -103,52 +107,6 @@ def system_reason(error: OSError) -> str:
         return TEXTS.run_text(name)
     return error.strerror or str(error)
 
-
-_SCHEMA_ZH = {
-    "type": "应为 {value} 类型",
-    "enum": "应为其中之一：{value}",
-    "const": "应为 {value}",
-    "required": "缺少 {value!r}",
-    "additionalProperties": "未知的参数 {value!r}",
-    "minLength": "至少要有 {value} 个字符",
-    "maxLength": "最多 {value} 个字符",
-    "minItems": "至少要有 {value} 项",
-    "maxItems": "最多 {value} 项",
-    "minimum": "不能小于 {value}",
-    "maximum": "不能大于 {value}",
-    "exclusiveMinimum": "必须大于 {value}",
-    "exclusiveMaximum": "必须小于 {value}",
-    "multipleOf": "应为 {value} 的倍数",
-    "pattern": "不匹配正则表达式 {value}",
-    "format": "不是有效的 {value}",
-    "uniqueItems": "有重复的项",
-    "anyOf": "不符合任何一种允许的形式",
-    "oneOfNotValid": "不符合任何一种允许的形式",
-}
-_PYDANTIC_ZH = {
-    "string_too_short": "至少要有 {min_length} 个字符",
-    "string_too_long": "最多 {max_length} 个字符",
-    "string_pattern": "不匹配正则表达式 {pattern}",
-    "string": "应为文本",
-    "int": "应为整数",
-    "float": "应为数字",
-    "bool": "应为 true 或 false",
-    "list": "应为列表",
-    "dict": "应为对象",
-    "typed_dict": "应为对象",
-    "model": "应为对象",
-    "literal": "应为其中之一：{expected}",
-    "enum": "应为其中之一：{expected}",
-    "greater_than_equal": "不能小于 {ge}",
-    "greater_than": "必须大于 {gt}",
-    "less_than_equal": "不能大于 {le}",
-    "less_than": "必须小于 {lt}",
-    "too_short": "至少要有 {min_length} 项",
-    "too_long": "最多 {max_length} 项",
-    "none": "应为 null",
-    "date": "应为日期或时间",
-    "time": "应为时间",
-}
 
 TEXTS = ToolTexts(
     {
@@ -300,9 +258,8 @@ TEXTS = ToolTexts(
         "file_failed": "{path!r} cannot be used: {reason}.",
         "near_names": "Near names: {names}.",
         "ENOENT": "there is no such file or folder",
-        "ENOENT_hint": "List the files with list_files.",
+        "not_found_hint": "List the files with list_files.",
         "ENOTDIR": "a part of it is a file, not a folder",
-        "ENOTDIR_hint": "List the files with list_files.",
         "EISDIR": "it is a folder",
         "EISDIR_hint": "Give the path of a file.",
         "ENXIO": "it is not a regular file",
@@ -314,13 +271,11 @@ TEXTS = ToolTexts(
         "EMLINK": "the file has hard links",
         "EMLINK_hint": "Copy the file to another name.",
         "EACCES": "the system denies access",
-        "EACCES_hint": "Use another place.",
+        "permission_denied_hint": "Use another place.",
         "EROFS": "the file system is read-only",
-        "EROFS_hint": "Use another place.",
         "ENOSPC": "no space is left on the device",
-        "ENOSPC_hint": "Stop writing and tell the user.",
+        "disk_full_hint": "Stop writing and tell the user.",
         "EDQUOT": "the disk quota is used up",
-        "EDQUOT_hint": "Stop writing and tell the user.",
         "EFBIG": "the file would be larger than the system permits",
         "EFBIG_hint": "Write less.",
         # run_python and run_command
@@ -380,12 +335,12 @@ TEXTS = ToolTexts(
         "file_gone_hint": "Search again.",
         "file_unreadable": "{file}: it cannot be read: {reason}.",
         "file_unreadable_hint": "Check the file.",
-        "newer_index": "{index}: this is the index of a newer taoloop; it was not changed.",
-        "newer_index_hint": "Upgrade, or name another file.",
-        "other_database": "{index}: this is another kind of database; it was not changed.",
-        "other_database_hint": "Name a new file for the index.",
-        "other_folder": "{index}: this is the index of another folder, {folder}.",
-        "other_folder_hint": "Name another file for the index.",
+        "index_newer": "{index}: this is the index of a newer taoloop; it was not changed.",
+        "index_newer_hint": "Upgrade, or name another file.",
+        "index_other": "{index}: this is another kind of database; it was not changed.",
+        "index_other_hint": "Name a new file for the index.",
+        "index_other_folder": "{index}: this is the index of another folder, {folder}.",
+        "index_other_folder_hint": "Name another file for the index.",
         "index_unusable": "{index}: the index cannot be used: {reason}.",
         "index_unusable_hint": "Check permissions and disk space, or name another file for the index.",
         "locked_hint": "Another program has locked it; try again.",

@@ -25,14 +25,6 @@ async def _no_artifacts(_ref: str) -> str | None:
     return None
 
 
-def _no_literals(_args: Any) -> Mapping[str, str]:
-    return {}
-
-
-def _ignore_progress(_text: str) -> None:
-    """Nobody watches."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolContext:
     """What a tool may know of the call that it serves; a handler asks for it by a parameter of this type."""
@@ -47,10 +39,10 @@ class ToolContext:
     """Which attempt at the call this is, from 1."""
     read_artifact: Callable[[str], Awaitable[str | None]] = _no_artifacts
     """`read_artifact(ref)` gives the whole of an earlier output of this run, or None."""
-    literals: Callable[[Any], Mapping[str, str]] = _no_literals
+    literals: Callable[[Any], Mapping[str, str]] = lambda _args: {}
     """`literals(args)` gives the decimals in the arguments as the model wrote them, by JSON pointer
     (`{"/amount": "1.10"}`), where they are more than the float gives."""
-    progress: Callable[[str], None] = _ignore_progress
+    progress: Callable[[str], None] = lambda _text: None
     """`progress(text)` reports in a line how far the call is, to those who watch; none of it is stored."""
     parent_run: Any = None
     """The runtime's own, for tools that are agents."""
@@ -320,10 +312,11 @@ def _invalid_arguments(name: str, hint: str | None = None, **values: Any) -> Too
     return TEXTS.error(name, error_type=InvalidArguments, hint=hint, **values)
 
 
-def misfit_arguments(card: ToolCard, problems: str) -> ToolError:
-    """The error for arguments that the tool of `card` cannot take."""
+def misfit_arguments(card: ToolCard, problems: str, code: str = "") -> ToolError:
+    """The error for arguments that the tool of `card` cannot take; `code` empty: that of `InvalidArguments`."""
+    values: dict[str, Any] = {"tool": card.name, "problems": problems}
     expected = TEXTS.run_text("expected", form=expected_form(card))
-    return _invalid_arguments("arguments", hint=expected, tool=card.name, problems=problems)
+    return TEXTS.error("arguments", code, error_type=InvalidArguments, hint=expected, **values)
 
 
 def misfit_result(tool: str, problems: str) -> ToolError:

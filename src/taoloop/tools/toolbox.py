@@ -139,12 +139,3 @@ class LoadResult:
     """The tools, in their order."""
     problems: tuple[LoadProblem, ...] = ()
     """What could not be used."""
-
-    @classmethod
-    def joined(cls, parts: Iterable[LoadResult]) -> LoadResult:
-        """Several as one."""
-        parts = tuple(parts)
-        return cls(
-            tools=tuple(tool for part in parts for tool in part.tools),
-            problems=tuple(problem for part in parts for problem in part.problems),
-        )

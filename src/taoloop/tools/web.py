@@ -19,7 +19,7 @@ from pydantic_core import to_json
 from typing_extensions import TypedDict
 
 from taoloop.core.cards.tool_card import ErrorCard, ExampleCard
-from taoloop.errors import ConfigError, EgressFailed, ToolDefinitionError
+from taoloop.errors import EgressFailed
 from taoloop.tools.egress.client import EgressClient
 from taoloop.tools.egress.response import EgressResponse
 from taoloop.tools.egress.rules import EgressRules, Resolver, resolve_host
@@ -27,7 +27,6 @@ from taoloop.tools.function import function_tool
 from taoloop.tools.isolated_parser import IsolatedParser, ParserKind, ParserTimeoutError, UnreadableFileError
 from taoloop.tools.settings_check import Count, Seconds, check_fields
 from taoloop.tools.texts import TEXTS
-from taoloop.tools.tool import Tool, require_name
 from taoloop.tools.toolbox import LoadProblem, LoadResult
 
 if TYPE_CHECKING:
@@ -67,7 +66,7 @@ _ERRORS = (
 class FetchSettings:
     """The settings of one `fetch` tool."""
 
-    name: str = "fetch"
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$")] = "fetch"
     """The name of the tool."""
     allow: tuple[str, ...] = ()
     """Targets that may be reached besides public ones, as for `EgressRules.allow`."""
@@ -99,10 +98,6 @@ class FetchSettings:
             ConfigError: a field is not valid; the error names it.
         """
         check_fields(self, "The tool fetch")
-        try:
-            require_name(self.name)
-        except ToolDefinitionError as error:
-            raise ConfigError(f"name: {self.name[:80]!r} cannot be the name of a tool.") from error
         _ = self.rules
 
     @property
@@ -152,13 +147,9 @@ def fetch_tools(
     """
     settings = settings if settings is not None else FetchSettings()
     if missing := [name for name in ("httpx2", "resiliparse") if find_spec(name) is None]:
-        message = f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed."
+        message = f"Not installed: {', '.join(missing)}."
         hint = "pip install 'taoloop[web]'"
         return LoadResult(problems=(LoadProblem(source=settings.name, place="", message=message, hint=hint),))
-    return LoadResult(tools=(_fetch_tool(settings, resolver, tls),))
-
-
-def _fetch_tool(settings: FetchSettings, resolver: Resolver, tls: Callable[[], ssl.SSLContext] | None) -> Tool:
     client = EgressClient(
         settings.rules,
         timeout_s=settings.timeout_s,
@@ -181,7 +172,7 @@ def _fetch_tool(settings: FetchSettings, resolver: Resolver, tls: Callable[[], s
         response = await client.send("GET", url, headers=headers, follow=True, types=settings.types)
         return await _fetched_content(response, settings)
 
-    return function_tool(
+    fetch_tool = function_tool(
         fetch,
         name=settings.name,
         tier="read",
@@ -194,6 +185,7 @@ def _fetch_tool(settings: FetchSettings, resolver: Resolver, tls: Callable[[], s
         idempotent=True,
         timeout_s=settings.timeout_s + _PARSE_S + 1,
     )
+    return LoadResult(tools=(fetch_tool,))
 
 
 async def _fetched_content(response: EgressResponse, settings: FetchSettings) -> Fetched:
@@ -210,8 +202,9 @@ async def _fetched_content(response: EgressResponse, settings: FetchSettings) ->
             fetched["json"] = value
             return fetched
     if form == "binary":
-        return _add_binary(fetched, response, settings)
-    await _add_text(fetched, response, settings, is_html=form == "html")
+        _add_binary(fetched, response, settings)
+    else:
+        await _add_text(fetched, response, settings, is_html=form == "html")
     return fetched
 
 
@@ -256,7 +249,7 @@ def _parse_float(literal: str) -> float | str:
         return literal
 
 
-def _add_binary(fetched: Fetched, response: EgressResponse, settings: FetchSettings) -> Fetched:
+def _add_binary(fetched: Fetched, response: EgressResponse, settings: FetchSettings) -> None:
     media_type = response.media_type or TEXTS.run_text("response_data")
     if response.is_cut:
         values: dict[str, Any] = {"media_type": media_type, "max_bytes": settings.max_bytes}
@@ -264,7 +257,6 @@ def _add_binary(fetched: Fetched, response: EgressResponse, settings: FetchSetti
     fetched["bytes"] = len(response.body)
     fetched["note"] = TEXTS.run_text("response_binary", media_type=media_type, size=len(response.body))
     fetched["base64"] = base64.b64encode(response.body).decode("ascii")
-    return fetched
 
 
 async def _add_text(fetched: Fetched, response: EgressResponse, settings: FetchSettings, *, is_html: bool) -> None:
@@ -287,15 +279,12 @@ async def _parse_page(response: EgressResponse, settings: FetchSettings, *, kind
     Raises:
         ToolError: `unreadable`: it cannot be parsed within the limits.
     """
-    options: dict[str, Any] = {"charset": response.charset}
-    if kind == "html":
-        options |= {"url": response.url, "links": settings.links, "max_chars": settings.max_bytes}
-    else:
-        options |= {"is_html": False}
+    of_page = {"url": response.url, "links": settings.links, "max_chars": settings.max_bytes}
+    options: dict[str, Any] = of_page if kind == "html" else {"is_html": False}
 
     def parse() -> dict[str, Any]:
         with IsolatedParser(_PARSE_S, _PARSE_MEMORY, start_s=0) as parser:
-            (page,) = parser.parse(kind, response.body, **options)
+            (page,) = parser.parse(kind, response.body, charset=response.charset, **options)
             return page
 
     try:

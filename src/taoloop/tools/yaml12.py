@@ -86,9 +86,7 @@ def parse_yaml(text: str, *, max_depth: int = 300, max_values: int = 3_000_000) 
     Raises:
         YamlError: it is not YAML, too deep or too large.
     """
-    import yaml  # noqa: PLC0415  # heavy, and only a document in YAML needs it
-
-    return _parse(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader), _Limits(max_depth, max_values)).value
+    return _parse(text, max_depth, max_values, is_strict=False).value
 
 
 def parse_yaml_document(text: str, *, max_depth: int = 60, max_values: int = 50_000) -> YamlDocument:
@@ -99,10 +97,7 @@ def parse_yaml_document(text: str, *, max_depth: int = 60, max_values: int = 50_
         YamlSizeError: it is too deep or too large.
         YamlError: it is not YAML, has a tag outside the core schema, or more than one document.
     """
-    import yaml  # noqa: PLC0415  # as above
-
-    # The parser in Python: the one in C refuses an escaped pair such as `\ud83d\ude00`, which JSON files have.
-    return _parse(text, yaml.SafeLoader, _Limits(max_depth, max_values), is_strict=True)
+    return _parse(text, max_depth, max_values, is_strict=True)
 
 
 def parse_scalar(text: str) -> Any:
@@ -130,20 +125,16 @@ def key_text(key: Any) -> str:
     return "null" if key is None else str(key)
 
 
-@dataclass(frozen=True, slots=True)
-class _Limits:
-    depth: int
-    values: int
-
-
 _LineTree = dict[str | int, tuple[int, Any]]
 """The line of each member of a collection, and the tree of the member if it is a collection itself, else None."""
 
 
-def _parse(text: str, loader: Any, limits: _Limits, *, is_strict: bool = False) -> YamlDocument:
-    import yaml  # noqa: PLC0415  # the callers have loaded it
+def _parse(text: str, max_depth: int, max_values: int, *, is_strict: bool) -> YamlDocument:
+    import yaml  # noqa: PLC0415  # heavy, and only a document in YAML needs it
 
-    builder = _Builder(yaml, limits, is_strict=is_strict)
+    # The parser in C refuses an escaped pair such as `\ud83d\ude00`, which JSON files have.
+    loader = yaml.SafeLoader if is_strict else getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    builder = _Builder(yaml, max_depth, max_values, is_strict=is_strict)
     try:
         builder.build(yaml.parse(text, Loader=loader))
     except yaml.YAMLError as error:
@@ -152,37 +143,36 @@ def _parse(text: str, loader: Any, limits: _Limits, *, is_strict: bool = False) 
         context = getattr(error, "context", None)
         line = mark.line + 1 if mark is not None else 0
         raise YamlError(f"{context}: {problem}" if context else str(problem), line) from None
-    lines = _flatten(builder.root_line, builder.root_lines, limits.depth) if is_strict else {}
-    return YamlDocument(builder.root, lines)
+    value = builder.root.value[-1] if builder.root.value else None
+    return YamlDocument(value, _flatten(builder.root.lines, max_depth) if is_strict else {})
 
 
-def _flatten(root_line: int, root_lines: _LineTree | None, max_depth: int) -> dict[FieldPath, int]:
-    lines: dict[FieldPath, int] = {(): root_line}
-    pending: list[tuple[FieldPath, _LineTree]] = [((), root_lines or {})]
+def _flatten(root: _LineTree, max_depth: int) -> dict[FieldPath, int]:
+    """The lines of the parts of the only document, which is the first member of the `root`."""
+    lines: dict[FieldPath, int] = {}
+    pending: list[tuple[FieldPath, _LineTree]] = [((), root)]
     while pending:
         path, tree = pending.pop()
         for key, (line, subtree) in tree.items():
-            if len(path) >= max_depth:  # aliases may nest deeper than the text does
+            if len(path) > max_depth:  # aliases may nest deeper than the text does
                 raise YamlSizeError(f"it is nested more than {max_depth} levels deep", line)
-            lines[*path, key] = line
+            lines[(*path, key)[1:]] = line
             if subtree:
                 pending.append(((*path, key), subtree))
-    return lines
+    return lines or {(): 1}
 
 
 class _Builder:
-    """Builds values from events. Each open collection is a frame; nothing recurses."""
+    """Builds values from events. Each open collection is a frame, as the documents are in `root`; nothing recurses."""
 
-    def __init__(self, yaml: Any, limits: _Limits, *, is_strict: bool) -> None:
-        self._limits, self._is_strict = limits, is_strict
+    def __init__(self, yaml: Any, max_depth: int, max_values: int, *, is_strict: bool) -> None:
+        self._max_depth, self._max_values, self._is_strict = max_depth, max_values, is_strict
         self._anchors: dict[str, tuple[Any, int, _LineTree | None]] = {}
-        self._frames: list[_Frame] = []
+        self.root = _Frame([], None, 0)
+        self._frames = [self.root]
         self._size = 0
-        self._documents = 0
-        self.root: Any = None
-        self.root_line = 1
-        self.root_lines: _LineTree | None = None
-        self._mapping_start, self._document_end = yaml.MappingStartEvent, yaml.DocumentEndEvent
+        self._mapping_start = yaml.MappingStartEvent
+        self._document_start, self._document_end = yaml.DocumentStartEvent, yaml.DocumentEndEvent
         self._handlers: dict[Any, Callable[[Any], None]] = {
             yaml.ScalarEvent: self._add_scalar,
             yaml.AliasEvent: self._add_alias,
@@ -190,20 +180,16 @@ class _Builder:
             yaml.SequenceStartEvent: self._open,
             yaml.MappingEndEvent: self._close,
             yaml.SequenceEndEvent: self._close,
-            yaml.DocumentStartEvent: self._start_document,
         }
 
     def build(self, events: Iterator[Any]) -> None:
         for event in events:
             if (handle := self._handlers.get(type(event))) is not None:
                 handle(event)
-            elif isinstance(event, self._document_end) and self.root is not None and not self._is_strict:
+            elif self._is_strict and self.root.value and isinstance(event, self._document_start):
+                raise YamlError("there is a second document in it", _line(event))
+            elif isinstance(event, self._document_end) and self.root.value[-1] is not None and not self._is_strict:
                 break
-
-    def _start_document(self, event: Any) -> None:
-        self._documents += 1
-        if self._is_strict and self._documents > 1:
-            raise YamlError("there is a second document in it", _line(event))
 
     def _add_scalar(self, event: Any) -> None:
         tag, is_plain = event.tag, event.implicit[0]
@@ -223,14 +209,14 @@ class _Builder:
         self._add(value, size, event, lines=lines)
 
     def _open(self, event: Any) -> None:
-        if len(self._frames) >= self._limits.depth:
-            raise YamlSizeError(f"it is nested more than {self._limits.depth} levels deep", _line(event))
+        if len(self._frames) > self._max_depth:
+            raise YamlSizeError(f"it is nested more than {self._max_depth} levels deep", _line(event))
         value: Any = {} if isinstance(event, self._mapping_start) else []
         if self._is_strict:
             _check_tag(event, value)
-            if self._frames and self._frames[-1].expects_key:
+            if self._frames[-1].expects_key:
                 raise YamlError("a list or a mapping cannot be a key", _line(event))
-        self._frames.append(_Frame(value, event, self._size, keeps_keys=self._is_strict))
+        self._frames.append(_Frame(value, event, self._size))
 
     def _close(self, _event: Any) -> None:
         frame = self._frames.pop()
@@ -253,24 +239,21 @@ class _Builder:
         self, value: Any, size: int, event: Any, *, lines: _LineTree | None = None, is_merge: bool = False
     ) -> None:
         self._size += size
-        if self._size > self._limits.values:
+        if self._size > self._max_values:
             raise YamlSizeError(
-                f"it has more than {self._limits.values:,} values, counting those that its aliases repeat", _line(event)
+                f"it has more than {self._max_values:,} values, counting those that its aliases repeat", _line(event)
             )
         if event.anchor is not None:
             self._anchors[event.anchor] = (value, size, lines)
-        if self._frames:
-            frame = self._frames[-1]
-            is_key = frame.expects_key
-            frame.add(value, is_merge=is_merge)
-            if self._is_strict:
-                self._note_line(frame, event, lines, is_key=is_key)
-        else:
-            self.root, self.root_line, self.root_lines = value, _line(event), lines
+        frame = self._frames[-1]
+        is_key = frame.expects_key
+        frame.add(key_text(value) if is_key and not self._is_strict else value, is_merge=is_merge)
+        if self._is_strict:
+            self._note_line(frame, event, lines, is_key=is_key)
 
     def _note_line(self, frame: _Frame, event: Any, lines: _LineTree | None, *, is_key: bool) -> None:
         if is_key and frame.key in frame.lines:
-            path = (*(outer.open_key for outer in self._frames[:-1]), frame.key)
+            path = (*(outer.open_key for outer in self._frames[1:-1]), frame.key)
             raise DuplicateKeyError(path, _line(event), frame.lines[frame.key][0])
         line = _line(event) if is_key or isinstance(frame.value, list) else frame.lines[frame.key][0]
         frame.lines[frame.key] = (line, lines)
@@ -279,15 +262,12 @@ class _Builder:
 class _Frame:
     """One collection that is still open: `key` is the key or index of its last member."""
 
-    __slots__ = (
-        *("event", "expects_key", "is_merge", "keeps_keys", "key", "lines", "merges", "raw_key", "size_before"),
-        "value",
-    )
+    __slots__ = ("event", "expects_key", "is_merge", "key", "lines", "merges", "raw_key", "size_before", "value")
 
-    def __init__(self, value: Any, event: Any, size_before: int, *, keeps_keys: bool) -> None:
-        self.value, self.event, self.size_before, self.keeps_keys = value, event, size_before, keeps_keys
+    def __init__(self, value: Any, event: Any, size_before: int) -> None:
+        self.value, self.event, self.size_before = value, event, size_before
         self.key: str | int = -1
-        self.raw_key: Any = None  # as it was parsed, where `keeps_keys`
+        self.raw_key: Any = None  # as it is in `value`
         self.expects_key = isinstance(value, dict)
         self.is_merge = False
         self.merges: list[Any] = []
@@ -303,8 +283,7 @@ class _Frame:
             self.key = len(self.value)
             self.value.append(value)
         elif self.expects_key:
-            self.key, self.is_merge = key_text(value), is_merge
-            self.raw_key = value if self.keeps_keys else self.key
+            self.key, self.raw_key, self.is_merge = key_text(value), value, is_merge
             self.expects_key = False
         else:
             self.expects_key = True

@@ -8,14 +8,16 @@ import signal
 import subprocess
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import IO, Any
 
+import anyio
 import httpx2
 import mcp_types as types
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
-from tests.shell import ENTRY, Shell, until_line, until_true
+from mcp.server.stdio import stdio_server
+from tests.shell import ENTRY, Shell, launch, until_line, until_true
 
 Here = Callable[..., str]
 
@@ -72,18 +74,41 @@ def statuses(here: Here) -> list[tuple[str, str]]:
 
 
 @asynccontextmanager
-async def host(tao: Shell, *args: str, era: str = "auto", answer: Any = None, **env: str) -> AsyncIterator[Client]:
+async def host(
+    tao: Shell, *args: str, era: str = "auto", answer: Any = None, is_fresh: bool = False, **env: str
+) -> AsyncIterator[Client]:
+    """A client of `tao mcp`; `is_fresh`: the SDK starts the program, as hosts do."""
+
     async def elicit(context: Any, params: Any) -> types.ElicitResult:
         found: types.ElicitResult = answer
         return found
 
-    server = StdioServerParameters(
-        command=ENTRY[0], args=[*ENTRY[1:], "mcp", *args], env=tao.env | env, cwd=str(tao.folder)
-    )
     with (tao.folder / "stderr.txt").open("w") as log:
+        if is_fresh:
+            server = StdioServerParameters(
+                command=ENTRY[0], args=[*ENTRY[1:], "mcp", *args], env=tao.env | env, cwd=str(tao.folder)
+            )
+            transport = stdio_client(server, errlog=log)
+        else:
+            transport = forked_server(tao, *args, log=log, **env)
         callback = None if answer is None else elicit
-        async with Client(stdio_client(server, errlog=log), mode=era, elicitation_callback=callback, cache=None) as one:
+        async with Client(transport, mode=era, elicitation_callback=callback, cache=None) as one:
             yield one
+
+
+@asynccontextmanager
+async def forked_server(tao: Shell, *args: str, log: IO[str], **env: str) -> AsyncIterator[Any]:
+    """The streams to a server in a forked process, which ends as hosts end it: its standard input is closed."""
+    pipe = subprocess.PIPE
+    process = launch(("mcp", *args), tao.folder, tao.env | env, stdin=pipe, stdout=pipe, stderr=log.fileno())
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with process:
+        async with stdio_server(anyio.wrap_file(process.stdout), anyio.wrap_file(process.stdin)) as streams:
+            try:
+                yield streams
+            finally:
+                process.stdin.close()
 
 
 def said(result: types.CallToolResult) -> str:
@@ -94,7 +119,7 @@ def said(result: types.CallToolResult) -> str:
 
 def test_built_in_tools_are_served_and_every_call_is_in_the_list_of_runs(tao: Shell, here: Here) -> None:
     async def run(era: str) -> None:
-        async with host(tao, era=era) as client:
+        async with host(tao, era=era, is_fresh=True) as client:
             assert [one.name for one in (await client.list_tools()).tools] == ["calculator", "time_now"]
             assert said(await client.call_tool("calculator", {"expression": "6*7"})) == "result=42"
 
@@ -183,15 +208,7 @@ HOLDING = {"id": 2, "method": "tools/call", "params": {"name": "hold", "argument
 
 
 def serving(tao: Shell, *args: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [*ENTRY, "mcp", *args],
-        cwd=tao.folder,
-        env=tao.env,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-    )
+    return tao.start("mcp", *args, stdin=subprocess.PIPE)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
@@ -247,14 +264,7 @@ def test_a_question_that_is_open_when_the_server_ends_is_a_no(tao: Shell, here: 
 
 def test_over_http_a_token_lets_in(tao: Shell) -> None:
     token = "a-token-of-more-than-sixteen"
-    process = subprocess.Popen(
-        [*ENTRY, "mcp", "--http", "127.0.0.1:0"],
-        cwd=tao.folder,
-        env=tao.env | {"TAOLOOP_MCP_TOKEN": token},
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-    )
-    with process:
+    with tao.start("mcp", "--http", "127.0.0.1:0", TAOLOOP_MCP_TOKEN=token) as process:
         try:
             url = until_line(process, process.stderr, "http").rpartition(" ")[2].strip()
             assert httpx2.post(url, json={}, trust_env=False).status_code == 401

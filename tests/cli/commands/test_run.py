@@ -1,10 +1,9 @@
 """`tao run` as a person and as a program use it: a scripted model, real tools."""
 
 import json
-import subprocess
 
 import pytest
-from tests.shell import ENTRY, Shell, call
+from tests.shell import WAIT_S, Shell, call
 
 TOOLS = '''
 import os, subprocess, time
@@ -68,17 +67,18 @@ def test_a_chinese_task_is_shown_in_chinese(tao: Shell) -> None:
 
 
 def test_a_task_on_standard_input_is_utf_8_or_refused(tao: Shell) -> None:
-    run = [*ENTRY, "run", "-", "--model", tao.script("y"), "--json"]
+    run = ["run", "-", "--model", tao.script("y"), "--json"]
     for data, task in ((b"\xef\xbb\xbfsay y\r\n", "say y"), ("说 y".encode(), "说 y"), (b"\xff\x00\x81", None)):
+        (tao.folder / "input").write_bytes(data)
         for locale in ({"PYTHONUTF8": "1"}, {"PYTHONUTF8": "0", "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"}):
-            done = subprocess.run(
-                run, cwd=tao.folder, env=tao.env | locale, input=data, capture_output=True, check=False
-            )
+            with (tao.folder / "input").open("rb") as file:
+                process = tao.start(*run, stdin=file.fileno(), **locale)
+                out, err = process.communicate(timeout=WAIT_S)
             if task is None:
-                assert done.returncode == 2
-                assert b"standard input is not text" in done.stderr
+                assert process.returncode == 2
+                assert "standard input is not text" in err
             else:
-                assert json.loads(done.stdout.splitlines()[0])["task"] == task
+                assert json.loads(out.splitlines()[0])["task"] == task
 
 
 def test_without_any_configuration_the_embedded_model_answers_and_says_what_it_is(tao: Shell) -> None:

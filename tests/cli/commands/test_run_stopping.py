@@ -93,7 +93,7 @@ def test_ctrl_c_while_a_command_is_still_being_loaded_is_quiet(tao: Shell) -> No
         "import sys\n\nclass Finder:\n    def find_spec(self, name, *_):\n"
         "        if name == 'click':\n            raise KeyboardInterrupt\n\nsys.meta_path.insert(0, Finder())\n",
     )
-    ended = tao.process("runs", code=130, PYTHONPATH=str(tao.folder))
+    ended = tao.fresh_process("runs", code=130, PYTHONPATH=str(tao.folder))
     assert ended.out + ended.err == ""
 
 

@@ -39,16 +39,26 @@ paths:
       responses: {"201": {description: Made.}}
 """
 SERVER = """
-import sys
-from mcp.server.mcpserver import MCPServer
+import json, sys
 
-server = MCPServer("clock")
+def tools():
+    schema = {"type": "object", "properties": {"zone": {"type": "string"}}, "required": ["zone"]}
+    return {"tools": [{"name": "tell_time", "description": open(sys.argv[1]).read(), "inputSchema": schema}]}
 
-@server.tool(description=open(sys.argv[1]).read())
-def tell_time(zone: str) -> str:
-    return "noon in " + zone
+def call(params):
+    return {"content": [{"type": "text", "text": "noon in " + params["arguments"]["zone"]}]}
 
-server.run()
+INFO = {"name": "clock", "version": "1"}
+HELLO = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": INFO}
+METHODS = {"initialize": lambda _: HELLO, "tools/list": lambda _: tools(), "tools/call": call}
+UNKNOWN = {"error": {"code": -32601, "message": "no such method"}}
+
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" in message:
+        method = METHODS.get(message["method"])
+        answer = {"result": method(message.get("params"))} if method else UNKNOWN
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}), flush=True)
 """
 KEY = "s3cr3t-shop-key"
 
@@ -75,7 +85,7 @@ class _Shop(BaseHTTPRequestHandler):
 @pytest.fixture
 def shop() -> Iterator[str]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Shop)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     yield f"http://127.0.0.1:{server.server_address[1]}"
     server.shutdown()
@@ -96,7 +106,7 @@ tools:
 - mcp:
     name: clock
     command: {sys.executable}
-    args: [clock.py, said.txt]
+    args: [-I, clock.py, said.txt]
     tiers: {{"*": read}}
     resources: false
     prompts: false

@@ -4,12 +4,11 @@ import errno
 import os
 import pty
 import re
-import subprocess
 from collections.abc import Iterator
 
 import pytest
 from rich.cells import cell_len
-from tests.shell import ENTRY, Shell, call, waiting
+from tests.shell import Shell, call, launch, waiting
 
 from taoloop.cli.options import current_user
 
@@ -37,9 +36,7 @@ class Terminal:
     def __init__(self, tao: Shell, *args: str, **env: str) -> None:
         self._main, side = pty.openpty()
         variables = tao.env | {"TERM": "xterm-256color", "COLUMNS": "60", "LINES": "40"} | env
-        self.process = subprocess.Popen(
-            [*ENTRY, *args], cwd=tao.folder, env=variables, stdin=side, stdout=side, stderr=side, start_new_session=True
-        )
+        self.process = launch(args, tao.folder, variables, stdin=side, stdout=side, stderr=side, has_terminal=True)
         os.close(side)
         self.seen = ""
 

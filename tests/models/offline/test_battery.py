@@ -6,10 +6,9 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-import yaml
-from tests.models.offline.toolset import FOLDER, changes_of, recorded, refusal, run, steps_of
+from tests.models.offline.toolset import card, changes_of, read_yaml, recorded, refusal, run, steps_of
 
-_GROUPS: list[dict[str, Any]] = yaml.safe_load((FOLDER / "battery.yaml").read_text(encoding="utf-8"))
+_GROUPS: list[dict[str, Any]] = read_yaml("battery.yaml")
 _ROWS = [
     (task, tuple(group["tools"]), calls, verdict)
     for group in _GROUPS
@@ -23,12 +22,11 @@ _ROWS = [
 def test_a_task_is_done_right_or_plainly_refused(
     task: str, tools: tuple[str, ...], calls: list[Any], verdict: str
 ) -> None:
-    given = recorded(tools, calls)
-    if why := refusal(task, given):
+    if why := refusal(task, map(card, tools)):
         assert verdict == "either"
         assert any(words in why for words in ("I cannot", "我做不了"))
         return
-    result = run(task, given)
+    result = run(task, recorded(tools, calls))
     if verdict == "right" or result.status == "completed":
         assert (result.status, steps_of(result)) == ("completed", [(name, args) for name, args, _ in calls])
         assert calls
@@ -41,19 +39,23 @@ EXTRAS = ("{}, and sing a song about it.", "Explain why: {}", "{} 并解释原�
 NEGATIONS = ("Do not {}", "Never {}", "{}? No!", "不要{}", "除了{}")
 
 
+@pytest.mark.parametrize("every", [pytest.param(1, marks=pytest.mark.nightly), 5])
 @pytest.mark.parametrize("form", [*EXTRAS, *NEGATIONS])
-def test_a_task_with_a_part_that_is_not_understood_is_not_begun(form: str) -> None:
-    for task, tools, calls in RIGHT:
-        assert refusal(form.format(task.rstrip(".?!。")), recorded(tools, calls)), task
+def test_a_task_with_a_part_that_is_not_understood_is_not_begun(form: str, every: int) -> None:
+    """Every fifth task with a form, and every task with two forms; at night all of them with all."""
+    first = [*EXTRAS, *NEGATIONS].index(form) % every
+    for task, tools, _ in RIGHT[first::every]:
+        assert refusal(form.format(task.rstrip(".?!。")), map(card, tools)), task
 
 
-@pytest.mark.parametrize("between", [". ", ", then ", "，然后"])
-def test_of_two_tasks_both_are_done_or_none(between: str) -> None:
-    for first, second in pairwise(RIGHT[::2]):
+@pytest.mark.parametrize("every", [pytest.param(1, marks=pytest.mark.nightly), 3])
+@pytest.mark.parametrize(("between", "start"), [(". ", 0), (", then ", 1), ("，然后", 2)])
+def test_of_two_tasks_both_are_done_or_none(between: str, start: int, every: int) -> None:
+    for first, second in list(pairwise(RIGHT[::2]))[start % every :: every]:
         calls = [*first[2], *second[2]]
-        task, given = f"{first[0].rstrip('.?!。')}{between}{second[0]}", recorded(first[1], calls)
-        if first[1] == second[1] and not refusal(task, given):
-            result = run(task, given)
+        task = f"{first[0].rstrip('.?!。')}{between}{second[0]}"
+        if first[1] == second[1] and not refusal(task, map(card, first[1])):
+            result = run(task, recorded(first[1], calls))
             expected = [(name, args) for name, args, _ in calls]
             assert result.status == "completed", task
             assert steps_of(result) == [step for index, step in enumerate(expected) if step not in expected[:index]]

@@ -268,7 +268,7 @@ def test_what_it_does_not_understand_in_full_is_refused_before_the_first_call(ta
     ("task", "says"), [("Say hello.", "I cannot do"), ("说你好", "我做不了"), ("東京の", "I cannot")]
 )
 def test_a_refusal_is_in_the_language_of_the_task(task: str, says: str) -> None:
-    assert says in refusal(task, SHOP)
+    assert says in refusal(task, [tool.card for tool in SHOP])
 
 
 @pytest.mark.parametrize(("task", "says"), [("2 + 2", "without tools"), ("2 加 2", "没有工具")])

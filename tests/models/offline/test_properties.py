@@ -103,6 +103,6 @@ def test_words_in_any_order_give_runs_that_end_with_an_answer_or_a_refusal(task:
         "a, ",
     ],
 )
-@pytest.mark.parametrize("size", [1_900, 100_000])
+@pytest.mark.parametrize("size", [600, pytest.param(1_900, marks=pytest.mark.nightly), 100_000])
 def test_a_long_task_is_decided(part: str, size: int) -> None:
     _decide(part * (size // len(part)), tuple(map(card, TOOLS)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -62,9 +62,9 @@ def recorded(names: Sequence[str], calls: Sequence[tuple[str, Mapping[str, Any],
     return [tool(name, giving(name.partition("/")[0])) for name in names]
 
 
-def refusal(task: str, tools: Sequence[Tool]) -> str:
-    """Why the model refuses a task before its first call; empty if it begins."""
-    cards = tuple(each.card for each in tools)
+def refusal(task: str, cards: Iterable[ToolCard]) -> str:
+    """Why the model with these tools refuses a task before its first call; empty if it begins."""
+    cards = tuple(cards)
     started = RunStarted(task=task, agent=AgentSpec(dialect="text", tools=cards), nonce="n")
     trace = Trace("r", [Event(0, 0.0, started)])
     try:
@@ -91,7 +91,13 @@ def changes_of(result: Result) -> list[str]:
     return [card.name for card in cards if card is not None and not card.reads_only]
 
 
+def read_yaml(name: str) -> Any:
+    """A file of this folder."""
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return yaml.load((FOLDER / name).read_text(encoding="utf-8"), Loader=loader)  # noqa: S506  # both are safe
+
+
 @cache
 def _rows() -> dict[str, Any]:
-    rows: dict[str, Any] = yaml.safe_load((FOLDER / "tools.yaml").read_text(encoding="utf-8"))
+    rows: dict[str, Any] = read_yaml("tools.yaml")
     return rows

@@ -31,12 +31,12 @@ from taoloop.core.events import (
     ModelReplied,
     Observed,
 )
+from taoloop.core.views.transcript import Result
 from taoloop.dialects.conversation import Conversation
 from taoloop.errors import ConfigError, ToolDefinitionError, ToolTimeout
 from taoloop.journals.base import Journal
 from taoloop.runtime.after.replay import replay
 from taoloop.runtime.approvals.inbox import settle_doubt
-from taoloop.runtime.result import Result
 from taoloop.testing import FakeClock
 from taoloop.tools.tool import ToolContext
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 
 import pytest
 
 from taoloop.runtime.engine import clock as module
-from taoloop.runtime.engine.clock import WaitTimer, random_hex, within
+from taoloop.runtime.engine.clock import random_hex, start_timer, within
 
 
 def timers() -> int:
@@ -242,10 +243,10 @@ def test_time_limits_inside_the_coroutine_are_its_own_affair(monkeypatch: pytest
 
 def test_one_timer_serves_many_waits_and_moves_to_the_deadline_that_counts() -> None:
     async def main() -> list[str]:
-        timer, outcomes = WaitTimer(), []
+        outcomes = []
         for limit_s, wait_s in ((0.02, 0.0), (5.0, 0.04), (0.02, 5.0), (5.0, 0.0)):
             try:
-                outcomes.append(await within(limit_s, asyncio.sleep(wait_s, "in time"), lambda _: LateError(), timer))
+                outcomes.append(await within(limit_s, asyncio.sleep(wait_s, "in time"), lambda _: LateError()))
             except LateError:
                 outcomes.append("late")
         return outcomes
@@ -273,15 +274,52 @@ def test_a_child_draws_other_bytes_than_its_parent() -> None:
     os.close(writer)
 
 
-def test_a_kept_timer_is_set_again_in_another_loop() -> None:
-    timer = WaitTimer()
+def test_a_stopped_timer_serves_the_next_wait_of_its_loop_alone() -> None:
+    timers = []
 
-    async def wait(delay_s: float) -> bool:
-        timer.start(delay_s)
-        try:
-            await (forever() if delay_s < 1 else quick())
-        except asyncio.CancelledError:
-            return timer.stop()
-        return timer.stop(keep=True)
+    async def wait(*delays_s: float) -> bool:
+        for delay_s in delays_s:
+            timer = start_timer(delay_s)
+            timers.append(timer)
+            try:
+                await (forever() if delay_s < 1 else quick())
+            except asyncio.CancelledError:
+                return timer.stop()
+            assert not timer.stop()
+            assert not timer.stop()  # once is enough
+        return False
 
-    assert [asyncio.run(wait(delay_s)) for delay_s in (3600.0, 0.001)] == [False, True]
+    assert not asyncio.run(wait(3600.0, 7200.0))
+    assert asyncio.run(wait(3600.0, 0.001))
+    first, second, other_loop, last = timers
+    assert first is second is not other_loop is last
+
+
+def test_waits_at_the_same_time_have_a_timer_each() -> None:
+    async def main() -> list[object]:
+        waits = [within(limit_s, forever(), lambda _: LateError()) for limit_s in (0.02, 0.01, 0.03)]
+        return await asyncio.gather(*waits, quick(), return_exceptions=True)
+
+    *late, _ = asyncio.run(main())
+    assert [type(error) for error in late] == [LateError] * 3
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="uvloop is not for Windows")
+def test_limits_of_any_length_end_waits_of_uvloop_too() -> None:
+    """uvloop rounds times to milliseconds, and gives timers of less than half of one no time at all."""
+    import uvloop  # noqa: PLC0415  # not on every system
+
+    async def main() -> list[str]:
+        outcomes = []
+        for limit_s in (0.0001, 0.00037, 0.0104, 0.00049, 0.0107, 0.0203):
+            try:
+                await within(limit_s, forever(), lambda _: LateError())
+            except LateError:
+                outcomes.append("late")
+        return outcomes
+
+    async def bounded() -> list[str]:
+        async with asyncio.timeout(20):
+            return await main()
+
+    assert uvloop.run(bounded()) == ["late"] * 6

@@ -13,10 +13,10 @@ from taoloop import Agent, Limits, MemoryJournal, ToolContext, tool
 from taoloop.core.effects import ModelRequest
 from taoloop.core.events import Event, Observed, ReadDropped
 from taoloop.core.message import Delta, ModelReply, ToolCallText
+from taoloop.core.views.transcript import Result
 from taoloop.errors import JournalError
 from taoloop.journals.base import Artifact, Lease
 from taoloop.runtime.after.replay import replay
-from taoloop.runtime.result import Result
 from taoloop.testing import HttpDouble
 
 Step = Delta | Callable[[], Awaitable[Any]] | ModelReply

@@ -14,8 +14,8 @@ import pytest
 from taoloop import Agent, MemoryJournal, ScriptedModel, ToolError, tool
 from taoloop.core.events import Observed
 from taoloop.core.message import ModelReply, ToolCallText
+from taoloop.core.views.transcript import Result
 from taoloop.errors import ToolDefinitionError
-from taoloop.runtime.result import Result
 from taoloop.runtime.threads import WorkerThreads
 from taoloop.tools.builtin.calculator import calculator
 from taoloop.tools.tool import Tool

@@ -14,9 +14,9 @@ from tests.scripting import call
 
 from taoloop import Agent, JournalConnection, MemoryJournal, ScriptedModel, SqliteJournal, tool
 from taoloop.core.events import ActionStarted, Finished, InDoubt, Observed
+from taoloop.core.views.transcript import Result
 from taoloop.errors import ConfigError, InvalidOutput, ToolDefinitionError, ToolError
 from taoloop.runtime.after.replay import replay
-from taoloop.runtime.result import Result
 from taoloop.tools.tool import ToolContext
 
 
@@ -158,7 +158,10 @@ def test_a_trigger_of_the_tools_own_does_not_reach_it_either(tmp_path: Path) -> 
     assert seen(run(tmp_path / "r.db", book)).error is not None
 
 
-def test_a_statement_that_undoes_the_transaction_is_told_as_that(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("language", "message"), [("en", "nothing was kept. It was"), ("zh", "没有保存任何内容。已回滚")]
+)
+def test_a_statement_that_undoes_the_transaction_is_told_as_that(tmp_path: Path, language: str, message: str) -> None:
     @tool(tier="draft")
     def book(n: int, db: JournalConnection) -> str:
         """Undo it all by a conflict, and say that all is well."""
@@ -170,9 +173,10 @@ def test_a_statement_that_undoes_the_transaction_is_told_as_that(tmp_path: Path)
             return "all is well"
         return ""
 
-    result = run(tmp_path / "r.db", book)
+    result = run(tmp_path / "r.db", book, language=language)
     observed = seen(result)
     assert observed.error is not None
+    assert message in observed.error.message
     assert (observed.error.code, result.status, booked(tmp_path / "r.db")) == ("rolled_back", "completed", [])
 
 

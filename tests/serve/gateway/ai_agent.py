@@ -15,9 +15,9 @@ from urllib.parse import parse_qsl, urlsplit
 
 import yaml
 
+from taoloop.core.views.transcript import Result
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.bound_agent import bind
-from taoloop.runtime.result import Result
 from taoloop.serve.gateway.config.gateway_file import load_config
 from taoloop.serve.gateway.config.model import GatewayConfig, ServedAgent
 from taoloop.tools.tool import Tool
@@ -65,6 +65,7 @@ def world(*replies: str | tuple[int, Any]) -> Iterator[World]:
             status, value = made.answer(self.command, self.path, headers, body)
             content = json.dumps(value).encode()
             self.send_response(status)
+            self.send_header("Retry-After", "0")  # what may be tried again need not wait
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
@@ -77,7 +78,7 @@ def world(*replies: str | tuple[int, Any]) -> Iterator[World]:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     made.place = f"127.0.0.1:{server.server_port}"
     try:

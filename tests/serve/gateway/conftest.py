@@ -23,7 +23,7 @@ from taoloop.models.settings import Retry
 from taoloop.serve.gateway.config.model import GatewayConfig, ServedAgent, ServerLimits
 from taoloop.serve.gateway.quotas import Quotas
 from taoloop.serve.gateway.request_log import RequestRecord
-from taoloop.serve.gateway.server import IDLE_TIMEOUT_S, GatewayServer
+from taoloop.serve.gateway.server import IDLE_TIMEOUT_S, POLL_INTERVAL_S, GatewayServer
 
 Reply = Any
 """A text; a mapping with `text`, `tool_calls` (name, args), `pieces`; a status with a body; or a function of the body
@@ -231,6 +231,10 @@ class Running:
         event = self.process.hurry if at_once else self.process.stop
         self.loop.call_soon_threadsafe(event.set)
 
+    def reload(self) -> None:
+        """What a SIGHUP does."""
+        self.loop.call_soon_threadsafe(self.process.request_reload)
+
     def traces(self) -> list[Trace]:
         """The runs in the journal, the oldest first."""
 
@@ -248,6 +252,7 @@ def gateway(
     journal: Any = None,
     load: Callable[[], GatewayConfig] | None = None,
     idle_s: float = IDLE_TIMEOUT_S,
+    poll_s: float = POLL_INTERVAL_S,
 ) -> Iterator[Running]:
     """A gateway on a free port of this machine. All that it answers is judged; what is wrong fails the test."""
     judge = Judge()
@@ -265,6 +270,7 @@ def gateway(
             on_request=logged.append,
             say=said.append,
             idle_timeout_s=idle_s,
+            poll_interval_s=poll_s,
         )
         process.stop = stop
         judge.attach(process.gateway.app)

@@ -13,9 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tests.serve.gateway.conftest import Upstream, model_env
-from tests.shell import ENTRY, Ended, run_in_process, until_line
-
-TAO = list(ENTRY)
+from tests.shell import Ended, launch, run_in_process, until_line
 
 
 class Served:
@@ -61,9 +59,7 @@ def fetch_text(
 
 @contextmanager
 def serving(file: Path, server: Upstream, *options: str, env: Mapping[str, str] | None = None) -> Iterator[Served]:
-    everything = {**os.environ, **model_env(server), **(env or {})}
-    command = [*TAO, "serve", str(file), "--port", "0", "--db", str(file.parent / "runs.db")]
-    process = subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True, env=everything)
+    process = launch_server(file, server, *options, env=env, stderr=subprocess.PIPE)
     try:
         line = until_line(process, process.stderr, "Serving")
         yield Served(process, line.split(" on ")[1].strip().removesuffix("/v1"))
@@ -72,6 +68,15 @@ def serving(file: Path, server: Upstream, *options: str, env: Mapping[str, str] 
         process.wait(10)
         if process.stderr is not None:
             process.stderr.close()
+
+
+def launch_server(
+    file: Path, server: Upstream, *options: str, env: Mapping[str, str] | None = None, **streams: Any
+) -> subprocess.Popen[str]:
+    """Start `tao serve` on a free port; `streams` are options of `launch`."""
+    everything = {**os.environ, "PYTHONUTF8": "1", **model_env(server), **(env or {})}
+    args = ["serve", str(file), "--port", "0", "--db", str(file.parent / "runs.db"), *options]
+    return launch(args, Path.cwd(), everything, **streams)
 
 
 def _takes_connections(url: str) -> bool:

@@ -17,7 +17,7 @@ from tests.serve.gateway.conftest import agent, client, config_of, gateway, unti
 
 from taoloop import Agent
 from taoloop.core.agent_spec import Limits
-from taoloop.serve.gateway.config.model import Reshape, ServedAgent
+from taoloop.serve.gateway.config.model import ServedAgent
 
 
 def test_a_question_is_answered_over_several_steps_and_tokens_are_summed() -> None:
@@ -43,7 +43,7 @@ def test_the_answer_is_streamed_while_the_model_writes_it() -> None:
         first = next(chunks)
         assert first.choices[0].delta.role == "assistant"
         assert first.choices[0].delta.content == "First"  # and the model has not gone on yet
-        assert server.waiting.is_set()
+        assert server.waiting.wait(20)
         server.go_on()
         rest = list(chunks)
         text = "First" + "".join(chunk.choices[0].delta.content or "" for chunk in rest)
@@ -91,7 +91,7 @@ def test_structured_answers_fit_and_are_sent_back_once() -> None:
 def test_a_json_answer_of_an_ai_agent_file_is_made_by_one_more_call() -> None:
     schema = Weather.model_json_schema()
     with upstream("Rome has 21 degrees.", '{"city": "Rome", "degrees": 21}') as server:
-        served = ServedAgent(name="weather", agent=agent(server), reshape=Reshape(schema=schema))
+        served = ServedAgent(name="weather", agent=agent(server), reshape=schema)
         with gateway(config_of(served)) as running:
             made = client(running).chat.completions.create(model="weather", messages=ask("Rome?"))
             assert Weather.model_validate_json(made.choices[0].message.content or "") == Weather(

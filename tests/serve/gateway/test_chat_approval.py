@@ -19,7 +19,7 @@ from taoloop.core.policy import Policy
 from taoloop.runtime.approvals.inbox import answer_approval
 from taoloop.runtime.approvals.request import ApprovalAnswer
 from taoloop.serve.gateway.auto_resume import AutoResumer
-from taoloop.serve.gateway.config.model import Reshape, ServedAgent, new_key
+from taoloop.serve.gateway.config.model import ServedAgent, new_key
 
 WORSE = {"tool_calls": [{"name": "send_note", "args": {"to": "Eve", "text": "everything"}}]}
 SECRETARY = {"tool_calls": [{"name": "secretary", "args": {"task": "Say hello."}}]}
@@ -242,7 +242,7 @@ def test_two_answers_at_once_are_one(reshaped: bool) -> None:
         return "Done." if body["messages"][-1]["role"] == "tool" else NOTE
 
     with upstream(replies) as server:
-        reshape = Reshape(schema={"type": "object", "required": ["said"]}) if reshaped else None
+        reshape = {"type": "object", "required": ["said"]} if reshaped else None
         served = ServedAgent(name="assistant", agent=agent(server, tools=[send_note]), reshape=reshape)
         with gateway(config_of(served)) as running:
             first = content(client(running).chat.completions.create(model="assistant", messages=ask("Say hello.")))
@@ -342,7 +342,7 @@ def test_a_run_of_a_key_that_is_gone_does_not_go_on() -> None:
         with gateway(config, load=lambda: left) as running:
             client(running, api_key=ann[0]).chat.completions.create(model="assistant", messages=ask("Say hello."))
             [trace] = running.traces()
-            running.process.request_reload()
+            running.reload()
             while not running.said:
                 threading.Event().wait(0.02)
             call_id = next(iter(trace.pending))
@@ -371,7 +371,7 @@ def test_a_key_that_may_not_use_the_agent_any_more_approves_nothing_and_with_it_
 
             def reload() -> None:
                 told = len(running.said)
-                running.process.request_reload()
+                running.reload()
                 while len(running.said) == told:
                     threading.Event().wait(0.02)
 
@@ -402,7 +402,10 @@ def test_a_key_that_may_not_use_the_agent_any_more_approves_nothing_and_with_it_
 
 def test_what_goes_on_by_itself_is_measured_and_traced_as_what_a_client_asks_for() -> None:
     bench = Bench()
-    with upstream(NOTE, "Done.") as server, gateway(config_of(agent(server, tools=[send_note]))) as running:
+    with (
+        upstream(NOTE, "Done.") as server,
+        gateway(config_of(agent(server, tools=[send_note])), poll_s=0.02) as running,
+    ):
         client(running).chat.completions.create(model="assistant", messages=ask("Say hello."))
         [trace] = running.traces()
         snapshot = running.process.gateway.snapshot
@@ -463,7 +466,7 @@ def test_a_run_that_began_under_another_policy_does_not_go_on() -> None:
         with gateway(config, load=lambda: replace(stricter, port=0)) as running:
             chat = client(running).chat.completions
             first = content(chat.create(model="assistant", messages=ask("Say hello.")))
-            running.process.request_reload()
+            running.reload()
             while not running.said:
                 threading.Event().wait(0.02)
             with pytest.raises(openai.ConflictError, match="policy") as told:

@@ -9,7 +9,7 @@ import pytest
 from tests.serve.gateway.clients import CALL, CLIENT_TOOL, LOOK, SENT, ask, send_note
 from tests.serve.gateway.conftest import agent, client, config_of, gateway, upstream
 
-from taoloop.serve.gateway.client_tools import ToolChoice, apply_tool_choice
+from taoloop.serve.gateway.client_tools import apply_tool_choice
 from taoloop.serve.gateway.errors import ApiError
 from taoloop.serve.gateway.request_schema import ClientTool
 
@@ -42,8 +42,8 @@ TOOLS = [ClientTool.model_validate(one) for one in (CLIENT_TOOL, OTHER_TOOL)]
 def test_each_form_says_what_is_offered_and_whether_it_must_be_called(
     choice: Any, names: list[str], must: bool
 ) -> None:
-    found = apply_tool_choice(choice, TOOLS)
-    assert ([one.function.name for one in found.offered], found.must_call) == (names, must)
+    offered, must_call = apply_tool_choice(choice, TOOLS)
+    assert ([one.function.name for one in offered], must_call) == (names, must)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_what_is_no_choice_is_refused_by_its_name(choice: Any) -> None:
 
 
 def test_without_tools_nothing_can_be_required() -> None:
-    assert apply_tool_choice("auto", ()) == ToolChoice()
+    assert apply_tool_choice("auto", ()) == ((), False)
     with pytest.raises(ApiError, match="there are no `tools`"):
         apply_tool_choice("required", ())
 

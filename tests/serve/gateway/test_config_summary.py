@@ -46,7 +46,7 @@ def test_an_ai_agent_file_is_told_with_its_model_its_tools_and_where_they_go() -
 def test_the_short_form_answers_and_warnings_are_told() -> None:
     text = config_summary(load_config(CONFIGS / "06_flat_form.yaml", env={}, resolve={"x": "h:1"}))
     assert "an ai-agent file in its short form" in text
-    assert "  06_flat_form.yaml: --resolve x: no service, domain or host has this name." in text
+    assert "  06_flat_form.yaml: x: no model and no OpenAPI tool is at this host" in text
     assert "JSON: WeatherAnswer" in config_summary(load_config(CONFIGS / "01_weather.yaml", env={}))
     assert "JSON: any JSON object" in config_summary(load_config(CONFIGS / "05_key_in_query.yaml", env={}))
 

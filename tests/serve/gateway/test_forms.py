@@ -148,7 +148,7 @@ def test_an_ai_agent_file_is_an_agent_of_a_gateway_that_has_keys(tmp_path: Path)
         content["services"] = {"llm.dns": there.place, "weather.dns": there.place}
         (tmp_path / "gate.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
         config = load_config(tmp_path / "gate.yaml", env={})
-        assert config.files == (tmp_path / "gate.yaml", CONFIGS / LONG)
+        assert tuple(config.files) == (tmp_path / "gate.yaml", CONFIGS / LONG)
         assert {"llm-key-for-tests", "weather-key-for-tests"} <= set(config.secrets.values())
         assert "agent weather: The sky." in config_summary(config)
         assert "-for-tests" not in config_summary(config)
@@ -216,7 +216,7 @@ def test_what_a_change_cannot_do_and_what_it_warns_of_is_said() -> None:
         config = config_of(agent(server))
         changed_to = replace(config, port=0, db=Path("other.db"), warnings=("gate.yaml:1: x: it has no effect.",))
         with gateway(config, load=lambda: changed_to) as running:
-            running.process.request_reload()
+            running.reload()
             until(lambda: len(running.said) == 2)
             assert running.said[0].endswith("in use. A new `db` requires a restart.")
             assert running.said[1] == "Warning: gate.yaml:1: x: it has no effect."
@@ -247,7 +247,7 @@ def shop() -> Iterator[str]:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Shop)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
         yield f"127.0.0.1:{server.server_port}"

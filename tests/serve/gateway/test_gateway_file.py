@@ -54,7 +54,7 @@ agents:
     spec = config.agents["notes"].agent.spec_for("")
     assert (spec.limits.max_steps, spec.policy.profile) == (9, "strict")
     assert config.agents["notes"].agent.toolbox
-    assert config.files == (tmp_path / "gate.yaml", tmp_path / "sums.yaml")
+    assert tuple(config.files) == (tmp_path / "gate.yaml", tmp_path / "sums.yaml")
     assert (config.any_model, config.keys, config.db) == (False, (), None)
     assert config.agent_for("sums") is config.agents["sums"]
     assert config.agent_for("nobody") is None

@@ -51,7 +51,7 @@ def test_every_ai_agent_file_loads_unchanged_and_answers_whatever_model_is_asked
     assert served.agent.toolbox.cards
     assert served.agent.spec_for("hello").policy.profile == "supervised"
     assert config.keys == ()
-    assert config.files == (path,)
+    assert tuple(config.files) == (path,)
 
 
 def test_a_plain_agent_file_is_served_under_its_name_with_its_journal(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from taoloop import Agent, MemoryJournal
 from taoloop.core.events import Event, Fact, Observed
 from taoloop.core.message import Usage
 from taoloop.core.trace import Trace
-from taoloop.serve.gateway.metrics import Metrics
+from taoloop.serve.gateway.metrics import Metrics, RunMetrics
 
 OWN = ("calculator", "clock")
 
@@ -37,7 +37,7 @@ def samples(metrics: Metrics) -> dict[str, float]:
 def run(metrics: Metrics, *script: Any, journal: Any = None, **options: Any) -> Trace:
     """A real run, heard by the metrics as the gateway would."""
     agent = Agent(model=list(script), tools=["calculator"], journal=journal or MemoryJournal(), **options)
-    turn = metrics.run("sums", OWN)
+    turn = RunMetrics(metrics, "sums", OWN)
     result = asyncio.run(agent.run("2+2?", on_event=turn.on_event))
     turn.first_token(0.2)
     turn.end(result.status, 1.5, result.trace)
@@ -79,7 +79,7 @@ def test_a_run_is_counted_with_its_steps_tools_tokens_and_cost() -> None:
 
 def test_a_run_under_way_is_told() -> None:
     metrics = Metrics()
-    turn = metrics.run("sums", OWN)
+    turn = RunMetrics(metrics, "sums", OWN)
     assert samples(metrics)["taoloop_runs_under_way"] == 1
     turn.end("stopped", 0.1)
     assert samples(metrics)["taoloop_runs_under_way"] == 0
@@ -95,7 +95,7 @@ def test_a_price_that_nobody_knows_is_counted_apart() -> None:
 
 def test_a_call_that_an_earlier_turn_asked_for_keeps_the_name_of_its_tool() -> None:
     metrics, trace = Metrics(), run(Metrics(), call(), ANSWER)
-    turn = metrics.run("sums", OWN)
+    turn = RunMetrics(metrics, "sums", OWN)
     for event in trace.events:
         if isinstance(event.fact, Observed):
             turn.on_event(event)
@@ -105,7 +105,7 @@ def test_a_call_that_an_earlier_turn_asked_for_keeps_the_name_of_its_tool() -> N
 
 def test_what_runs_inside_a_run_counts_for_it() -> None:
     metrics = Metrics()
-    turn = metrics.run("sums", OWN)
+    turn = RunMetrics(metrics, "sums", OWN)
     fact: Fact = Observed(call_id="call_1", ok=True, output="", child="r.1", usage=Usage(input_tokens=7), cost_usd=0.5)
     turn.on_event(Event(0, 0.0, fact))
     turn.end("completed", 1.0)
@@ -139,7 +139,7 @@ def test_no_name_from_outside_makes_more_and_more_series() -> None:
         metrics.request(f"/v1/{number}", 200 + number * 10, 0.1)
         if number % 4 == 0:
             run(metrics, call(f"made_up_{number}"), ANSWER, repair_turns=0)
-        turn = metrics.run(f"agent {number}", OWN, model=f"model {number}")
+        turn = RunMetrics(metrics, f"agent {number}", OWN, model=f"model {number}")
         turn.end("completed", 0.1)
     metrics.request("/v1/one-too-many", 200, 0.1)
     before = len(samples(metrics))

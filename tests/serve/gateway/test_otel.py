@@ -24,9 +24,9 @@ from opentelemetry.semconv._incubating.metrics import gen_ai_metrics
 
 from taoloop import Agent, MemoryJournal
 from taoloop.core.events import ActionRequested, Observed
+from taoloop.core.views.transcript import Result
 from taoloop.errors import ConfigError
-from taoloop.runtime.result import Result
-from taoloop.serve.gateway.otel import Telemetry, model_attributes
+from taoloop.serve.gateway.otel import RunSpans, Telemetry, model_attributes
 
 PARENT = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}
 SCRIPT = [
@@ -66,7 +66,7 @@ class Bench:
 
     def run(self, *script: Any, headers: dict[str, str] | None = None, task: str = "17+25?", **options: Any) -> Result:
         agent = Agent(model=list(script), tools=["calculator"], journal=MemoryJournal(), **options)
-        spans = self.telemetry.run("sums", run_id="r1", headers=headers)
+        spans = RunSpans(self.telemetry, "sums", run_id="r1", headers=headers)
         result = asyncio.run(agent.run(task, on_event=spans.on_event))
         spans.end(result.status, result.trace)
         return result
@@ -192,7 +192,7 @@ def test_a_run_that_failed_is_a_failed_span() -> None:
 
 def test_a_turn_that_no_event_ended_is_ended_by_hand_and_only_once() -> None:
     bench = Bench()
-    spans = bench.telemetry.run("sums")
+    spans = RunSpans(bench.telemetry, "sums")
     spans.end("failed")
     spans.end("failed")
     (top,) = bench.spans
@@ -202,7 +202,7 @@ def test_a_turn_that_no_event_ended_is_ended_by_hand_and_only_once() -> None:
 def test_a_call_that_an_earlier_turn_asked_for_has_the_name_of_its_tool() -> None:
     trace = Bench().run(*SCRIPT).trace
     bench = Bench()
-    spans = bench.telemetry.run("sums", model="openai:gpt-4o-mini")
+    spans = RunSpans(bench.telemetry, "sums", model="openai:gpt-4o-mini")
     for event in trace.events:
         if isinstance(event.fact, Observed):
             spans.on_event(event)
@@ -228,7 +228,7 @@ def collector() -> Iterator[tuple[str, list[tuple[str, bytes]]]]:
             """Stay quiet."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_port}", taken
@@ -244,7 +244,7 @@ def test_an_endpoint_in_the_environment_is_sent_spans_and_figures(monkeypatch: p
         monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment=test")
         telemetry = Telemetry.from_env()
         assert telemetry is not None
-        turn = telemetry.run("sums", headers=PARENT)
+        turn = RunSpans(telemetry, "sums", headers=PARENT)
         turn.end("completed")
         telemetry.close()
         telemetry.close()
@@ -266,7 +266,7 @@ def test_without_an_endpoint_it_is_off() -> None:
 
 
 def test_another_protocol_is_refused_in_one_line() -> None:
-    with pytest.raises(ConfigError, match="OTEL_EXPORTER_OTLP_PROTOCOL is 'grpc'"):
+    with pytest.raises(ConfigError, match="OTEL_EXPORTER_OTLP_PROTOCOL has the protocol 'grpc'"):
         Telemetry.from_env({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://x", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"})
 
 

@@ -24,7 +24,7 @@ from taoloop.journals.sqlite.journal import SqliteJournal
 from taoloop.serve.gateway.config.config_summary import config_summary
 from taoloop.serve.gateway.config.model import ApiKey, ServedAgent, ServerLimits, new_key
 from taoloop.serve.gateway.metrics import Metrics
-from taoloop.serve.gateway.quotas import Quotas, RunAccounts, RunRecorder, unenforceable_budgets
+from taoloop.serve.gateway.quotas import Quotas, RunAccounts, RunRecorder, late_warnings
 from taoloop.testing import FakeClock
 
 TEN = datetime(2027, 1, 15, 10, tzinfo=UTC).timestamp()
@@ -184,9 +184,9 @@ def test_a_turn_leaves_by_itself() -> None:
 def test_new_limits_hold_at_once_and_nothing_is_forgotten() -> None:
     allowances, shop = made(max_runs=8), key(requests_per_minute=2)
     allowances.enter(shop)
-    allowances.update_limits(ServerLimits(max_runs=1))
+    allowances.limits = ServerLimits(max_runs=1)
     assert refused(lambda: allowances.enter(shop)).why == "runs"
-    allowances.update_limits(ServerLimits(max_runs=8))
+    allowances.limits = ServerLimits(max_runs=8)
     allowances.enter(shop)
     assert refused(lambda: allowances.enter(shop)).why == "requests"
 
@@ -273,7 +273,7 @@ def test_a_model_without_a_price_is_told_to_who_has_a_budget(
     model: str, env: dict[str, str], key: ApiKey, told: bool
 ) -> None:
     config = config_of(Agent(model=model, env=env, name="assistant"), keys=(key,))
-    found = list(unenforceable_budgets(config))
+    found = list(late_warnings(config))
     assert len(found) == told
     for one in found:
         assert "shop" in one
@@ -283,7 +283,7 @@ def test_a_model_without_a_price_is_told_to_who_has_a_budget(
 
 def test_each_of_the_models_that_may_stand_in_is_looked_at() -> None:
     made = Agent(model="openai:gpt-4o-mini", fallback=["openai:nobody-knows-it"], env=OPENAI, name="assistant")
-    [told] = unenforceable_budgets(config_of(made, keys=(KEY,)))
+    [told] = late_warnings(config_of(made, keys=(KEY,)))
     assert "openai:nobody-knows-it" in told
 
 
@@ -292,5 +292,5 @@ def test_it_is_told_at_the_start_and_after_a_change() -> None:
         config = config_of(agent(server), keys=(KEY,))
         with gateway(config, load=lambda: replace(config, port=0)) as running:
             assert len([text for text in running.said if "usd_per_day" in text]) == 1
-            running.process.request_reload()
+            running.reload()
             until(lambda: len([text for text in running.said if "usd_per_day" in text]) == 2)

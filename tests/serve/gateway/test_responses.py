@@ -11,7 +11,7 @@ from tests.serve.gateway.clients import CALL, CLIENT_TOOL, LOOK, NOTE, SENT, ask
 from tests.serve.gateway.conftest import agent, client, config_of, gateway, upstream
 from tests.serve.gateway.test_chat import Weather
 
-from taoloop.serve.gateway.config.model import ApiKey, Reshape, ServedAgent, digest_of
+from taoloop.serve.gateway.config.model import ApiKey, ServedAgent, digest_of
 
 
 def test_a_question_is_answered_and_tokens_are_summed() -> None:
@@ -152,7 +152,7 @@ def test_any_json_object_is_asked_for_by_its_type_alone() -> None:
 
 def test_a_json_answer_of_an_ai_agent_file_is_made_by_one_more_call() -> None:
     with upstream("Rome has 21 degrees.", '{"city": "Rome", "degrees": 21}') as server:
-        served = ServedAgent(name="weather", agent=agent(server), reshape=Reshape(schema=Weather.model_json_schema()))
+        served = ServedAgent(name="weather", agent=agent(server), reshape=Weather.model_json_schema())
         with gateway(config_of(served)) as running:
             stream = client(running).responses.create(model="weather", input="Rome?", stream=True)
             text = "".join(event.delta for event in stream if event.type == "response.output_text.delta")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,10 @@ from tests.serve.gateway.ai_agent import changed
 from tests.serve.gateway.clients import post, speak
 from tests.serve.gateway.conftest import AGENT, Running, agent, config_of, gateway, model_env, until, upstream
 from tests.serve.gateway.judging import openai_schema
-from tests.serve.gateway.server_process import TAO, _takes_connections, fetch, run, serving
+from tests.serve.gateway.server_process import _takes_connections, fetch, run, serving
+from tests.shell import Shell
 
+from taoloop.serve.gateway.config.gateway_file import load_config
 from taoloop.serve.gateway.config.model import digest_of
 from taoloop.serve.gateway.server import _connection_error
 
@@ -121,12 +122,8 @@ def test_an_approval_from_another_process_lets_the_run_go_on(tmp_path: Path) -> 
         assert status == 200
         run_id = body["agent"]["run_id"]
         [waits] = body["agent"]["waiting_for"]
-        everything = {**os.environ, **env}
-        approve = [*TAO, "approve", run_id, waits["call_id"]]
-        done = subprocess.run(
-            [*approve, "--db", str(tmp_path / "runs.db")], env=everything, capture_output=True, text=True, check=False
-        )
-        assert done.returncode in (0, 10), done.stderr
+        approve = Shell(tmp_path).process("approve", run_id, waits["call_id"], PYTHONPATH=str(tmp_path))
+        assert approve.code in (0, 10), approve.err
         until(lambda: served.get(f"/v1/runs/{run_id}")[1]["status"] == "completed")
         assert served.get(f"/v1/runs/{run_id}")[1]["answer"] == "Done."
 
@@ -200,15 +197,22 @@ def test_what_goes_into_the_file_is_yaml_whatever_the_name(tmp_path: Path, name:
 def test_a_new_file_that_was_broken_is_taken_up_once_it_is_mended(agent_file: Path) -> None:
     gate, more = agent_file.parent / "gate.yaml", agent_file.parent / "more.yaml"
     gate.write_text("agents:\n  assistant: agent.yaml\n")
-    with upstream("Hello.") as server, serving(gate, server) as served:
-        gate.write_text("agents:\n  assistant: agent.yaml\n  more: more.yaml\n")
-        served.said("gate.yaml:3: agents.more")  # there is no such file
-        more.write_text("model: nothing-of-that-kind:x\n")
-        served.said("more.yaml:1: model")
-        assert served.ask("Hi.")[0] == 200
-        more.write_text("model: offline\n")
-        served.said("The changed configuration is in use.")
-        assert [one["id"] for one in served.get("/v1/models")[1]["data"]] == ["assistant", "more"]
+    with upstream("Hello.") as server:
+        load = partial(load_config, gate, env=model_env(server))
+        with gateway(load(), load=load, poll_s=0.02) as running:
+
+            def says(text: str) -> None:
+                until(lambda: any(text in said for said in running.said))
+
+            gate.write_text("agents:\n  assistant: agent.yaml\n  more: more.yaml\n")
+            says("gate.yaml:3: agents.more")  # there is no such file
+            more.write_text("model: nothing-of-that-kind:x\n")
+            says("more.yaml:1: model")
+            assert post(running, {"messages": [{"role": "user", "content": "Hi."}], "model": "assistant"})[0] == 200
+            more.write_text("model: offline\n")
+            says("The changed configuration is in use.")
+            listed = fetch(f"{running.url}/v1/models")[1]["data"]
+            assert [one["id"] for one in listed] == ["assistant", "more"]
 
 
 def test_the_log_keeps_the_secrets_of_a_changed_file_to_itself(tmp_path: Path) -> None:
@@ -223,6 +227,7 @@ def test_the_log_keeps_the_secrets_of_a_changed_file_to_itself(tmp_path: Path) -
         fetch(f"{served.url}/v1/models", headers={"x-request-id": later})
         assert f"request_id={later}" in served.line("route=/v1/models")
         write(later)
+        served.process.send_signal(signal.SIGHUP)
         served.said("The changed configuration is in use.")
         fetch(f"{served.url}/v1/models", headers={"x-request-id": later})
         line = served.line("route=/v1/models")

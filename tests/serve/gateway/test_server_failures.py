@@ -23,7 +23,7 @@ from taoloop import tool
 from taoloop.errors import JournalCorrupt
 from taoloop.journals.memory import MemoryJournal
 from taoloop.journals.sqlite.journal import SqliteJournal
-from taoloop.serve.gateway.config.model import GatewayConfig, Reshape, ServedAgent
+from taoloop.serve.gateway.config.model import ANY_OBJECT, GatewayConfig, ServedAgent
 
 
 def running_now(running: Running) -> tuple[float, int]:
@@ -84,7 +84,7 @@ def test_a_client_that_leaves_gives_its_place_back_and_stops_its_run(phase: str)
     IN_TOOL.clear()
     with upstream(lambda body: hanging_in(phase, body)) as server:
         made = agent(server, tools=[sleepy, send_note])
-        reshape = Reshape(schema=None) if phase == "reshape" else None
+        reshape = ANY_OBJECT if phase == "reshape" else None
         with gateway(config_of(ServedAgent(name="assistant", agent=made, reshape=reshape))) as running:
             body: Any = {"model": "assistant", "messages": ask("Hi."), "stream": phase == "stream"}
             if phase == "resume":
@@ -178,7 +178,10 @@ def test_a_disk_that_is_gone_for_a_while_ends_nothing_for_good() -> None:
     def replies(body: dict[str, Any]) -> Any:
         return "Done." if body["messages"][-1]["role"] == "tool" else NOTE
 
-    with upstream(replies) as server, gateway(config_of(agent(server, tools=[send_note])), journal=journal) as running:
+    with (
+        upstream(replies) as server,
+        gateway(config_of(agent(server, tools=[send_note])), journal=journal, poll_s=0.02) as running,
+    ):
         chat = client(running).chat.completions
         journal.broken = "append"
         for streamed in (False, True):
@@ -210,7 +213,10 @@ def test_one_run_that_cannot_be_read_does_not_keep_the_others_waiting() -> None:
     def replies(body: dict[str, Any]) -> Any:
         return "Done." if body["messages"][-1]["role"] == "tool" else NOTE
 
-    with upstream(replies) as server, gateway(config_of(agent(server, tools=[send_note])), journal=Partly()) as running:
+    with (
+        upstream(replies) as server,
+        gateway(config_of(agent(server, tools=[send_note])), journal=Partly(), poll_s=0.02) as running,
+    ):
         chat = client(running).chat.completions
         ids = []
         for _ in range(3):
@@ -242,7 +248,7 @@ def test_a_reload_that_fails_in_an_unforeseen_way_is_told_and_the_next_one_works
         with gateway(config, load=load) as running:
             loop = running.process.gateway
             for number in (1, 2, 3):
-                running.process.request_reload()
+                running.reload()
                 until(lambda: len(running.said) == number)  # noqa: B023  # called at once
             assert "not used" in running.said[0]
             assert "in use" in running.said[2]
@@ -258,7 +264,7 @@ def test_a_request_that_began_before_a_reload_ends_with_the_agent_that_it_had(st
         with gateway(config_of(agent(old)), load=lambda: replace(changed, port=0)) as running:
             with sent(running, {"model": "assistant", "messages": ask("Hi."), "stream": streamed}) as connection:
                 assert old.waiting.wait(10)
-                running.process.request_reload()
+                running.reload()
                 until(lambda: running.said)
                 made = client(running).chat.completions.create(model="assistant", messages=ask("Hi."))
                 assert made.choices[0].message.content == "new"
@@ -277,13 +283,20 @@ def test_runs_that_were_answered_get_their_time_when_the_server_ends() -> None:
     def replies(body: dict[str, Any]) -> Any:
         return {"text": "Done.", "hangs": True} if body["messages"][-1]["role"] == "tool" else NOTE
 
-    with upstream(replies) as server, gateway(config_of(agent(server, tools=[send_note]))) as running:
-        client(running).chat.completions.create(model="assistant", messages=ask("Say hello."))
-        [trace] = running.traces()
-        answer = {"decision": "approve", "call_id": next(iter(trace.pending))}
-        assert post(running, answer, path=f"/v1/runs/{trace.run_id}/approvals")[0] == 200
-        assert server.waiting.wait(10)
-        threading.Timer(0.5, server.go_on).start()
+    with upstream(replies) as server:
+        config = config_of(agent(server, tools=[send_note]))
+        with gateway(config, poll_s=0.02) as running:
+            client(running).chat.completions.create(model="assistant", messages=ask("Say hello."))
+            [trace] = running.traces()
+            answer = {"decision": "approve", "call_id": next(iter(trace.pending))}
+            assert post(running, answer, path=f"/v1/runs/{trace.run_id}/approvals")[0] == 200
+            assert server.waiting.wait(10)
+
+            def go_on() -> None:
+                until(lambda: any("shutting down" in text for text in running.said))
+                server.go_on()
+
+            threading.Thread(target=go_on).start()
     assert running.traces()[0].status == "completed"
 
 

@@ -15,13 +15,14 @@ from tests.scripting import call
 from taoloop import Agent
 from taoloop.core.agent_spec import Limits
 from taoloop.core.cards.tool_card import ToolCard
-from taoloop.core.cards.tool_search import CALL_TOOL, CHINESE, DESCRIBE_TOOL, FIND_TOOL
+from taoloop.core.cards.tool_search import CALL_TOOL, DESCRIBE_TOOL, FIND_TOOL
 from taoloop.core.effects import ModelRequest
 from taoloop.core.message import ModelReply
+from taoloop.core.text import chinese_texts
 from taoloop.dialects.prompt import describe
 from taoloop.errors import ToolError
 from taoloop.models.scripted import ScriptedModel
-from taoloop.tools.builtin.catalog import UNDOING, builtin_tools
+from taoloop.tools.builtin.catalog import BUILTIN_NAMES, UNDOING, builtin_tools
 from taoloop.tools.builtin.commands import command_tools
 from taoloop.tools.builtin.lookup import lookup_tool
 from taoloop.tools.builtin.observations import ask_about
@@ -51,7 +52,7 @@ def test_a_card_is_chinese_in_a_chinese_run_and_as_before_in_an_english_one(one:
 
 @pytest.mark.parametrize("card", [FIND_TOOL, DESCRIBE_TOOL, CALL_TOOL], ids=lambda card: card.name)
 def test_the_cards_of_tools_that_find_tools_are_chinese(card: ToolCard) -> None:
-    assert not english_in(texts_of(card.translated(CHINESE)))
+    assert not english_in(texts_of(card.translated(chinese_texts("core"))))
 
 
 def test_a_text_that_the_operator_changed_stays_as_it_is() -> None:
@@ -179,3 +180,11 @@ def test_a_file_that_cannot_be_used_is_reported_in_the_language_of_the_run(tmp_p
         Workspace(tmp_path).read_text("missing.txt")
     assert error.value.message == "无法使用 'missing.txt'：没有这个文件或文件夹。"
     assert error.value.hint == "请用 list_files 列出文件。"
+
+
+def test_the_names_are_those_of_the_tools_and_with_names_others_are_left_out(tmp_path: Path) -> None:
+    assert tuple(builtin_tools()) == BUILTIN_NAMES
+    for name in BUILTIN_NAMES:
+        chosen = builtin_tools(tmp_path, names=[name])
+        assert chosen[name].card == builtin_tools(tmp_path)[name].card
+        assert len(chosen) < len(BUILTIN_NAMES)

@@ -7,7 +7,8 @@ from hypothesis import given, strategies as st
 from tests.growth import assert_linear
 from tests.sizes import examples
 
-from taoloop.tools.documents.readers import NotTextError, decode_html, decode_text, source_lines
+from taoloop.tools.documents.readers import decode_html, decode_text, source_lines
+from taoloop.tools.isolated_parser import UnreadableFileError
 
 SOURCE = """<html><head><title>Coffee is here</title></head>
 <!-- Coffee is not here -->
@@ -64,7 +65,7 @@ def test_the_encoding_gives_the_text_back_from_the_bytes(text: str) -> None:
         data = text.encode(encoding, "replace")
         try:
             found = decode_text(data)
-        except NotTextError:
+        except UnreadableFileError:
             continue
         assert data.decode(found.encoding, "replace") == found.text
 
@@ -75,7 +76,7 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     for way in (decode_text, decode_html):
         try:
             found = way(data)
-        except NotTextError:
+        except UnreadableFileError:
             continue
         assert data.decode(found.encoding, "replace") == found.text
 
@@ -95,7 +96,7 @@ def test_a_named_encoding_counts_where_it_is_not_unicode() -> None:
 
 @pytest.mark.parametrize("data", [b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", bytes(range(32)) * 4, b"a\0b\0c\0"])
 def test_what_is_no_text_is_refused(data: bytes) -> None:
-    with pytest.raises(NotTextError, match="so it is not text"):
+    with pytest.raises(UnreadableFileError, match="so it is not text"):
         decode_text(data)
 
 
@@ -107,7 +108,7 @@ def test_a_page_is_read_by_what_it_says_itself() -> None:
 
 
 def test_a_codec_that_gives_no_text_is_refused() -> None:
-    with pytest.raises(NotTextError):
+    with pytest.raises(UnreadableFileError):
         decode_text(b"\xff\xfe1"[:1] + b"\xe9 x", "hex")
 
 
@@ -120,6 +121,6 @@ def test_a_codec_that_gives_no_text_is_refused() -> None:
     ],
 )
 def test_a_text_whose_encoding_cannot_be_told_is_refused_and_not_garbled(text: str, encoding: str) -> None:
-    with pytest.raises(NotTextError, match="its encoding cannot be detected"):
+    with pytest.raises(UnreadableFileError, match="its encoding cannot be detected"):
         decode_text(text.encode(encoding))
     assert decode_text(text.encode(encoding), encoding).text == text

@@ -25,6 +25,10 @@ class Got:
     body: bytes = b""
 
 
+class _Server(ThreadingHTTPServer):
+    request_queue_size = 128  # with 5, a client of many connections tries again after a second
+
+
 @dataclass
 class Site:
     """Serves `routes` by path (without the query) while it is entered; `got` holds the requests."""
@@ -35,7 +39,7 @@ class Site:
 
     def __enter__(self) -> Self:
         self._stop = threading.Event()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self, self._stop))
+        self._server = _Server(("127.0.0.1", 0), _handler(self, self._stop))
         if self.tls is not None:
             self._server.socket = self.tls.wrap_socket(
                 self._server.socket, server_side=True, do_handshake_on_connect=False

@@ -11,10 +11,10 @@ from tests.chinese import english_in
 
 from taoloop import Agent, Limits, ScriptedModel
 from taoloop.core.events import ActionRequested, InDoubt, Observed
+from taoloop.core.views.transcript import Result
 from taoloop.dialects.prompt import describe
 from taoloop.errors import McpFailed, ToolError
 from taoloop.policy import tainted
-from taoloop.runtime.result import Result
 from taoloop.tools.mcp import McpServer, mcp_tools
 
 from .calling import Make, only, until, use

@@ -10,29 +10,29 @@ from taoloop.tools.mcp import McpSandbox, McpServer
 
 
 @pytest.mark.parametrize(
-    ("settings", "field"),
+    ("settings", "message"),
     [
-        ({"name": "", "command": "x"}, "name"),
-        ({"name": "a.b", "command": "x"}, "name"),
-        ({"name": "a" * 33, "command": "x"}, "name"),
-        ({"name": "a"}, "command"),
-        ({"name": "a", "command": "x", "url": "http://x"}, "command"),
-        ({"name": "a", "command": "x", "protocol": "2024"}, "protocol"),
-        ({"name": "a", "command": "x", "tiers": {"t": "safe"}}, "tiers"),
-        ({"name": "a", "command": "x", "timeout_s": 0}, "timeout_s"),
-        ({"name": "a", "command": "x", "max_message_bytes": True}, "max_message_bytes"),
-        ({"name": "a", "url": "http://x", "args": ("a",)}, "args"),
-        ({"name": "a", "url": "http://x", "env": {"A": "b"}}, "env"),
-        ({"name": "a", "url": "http://x", "folder": Path("x")}, "folder"),
-        ({"name": "a", "url": "http://x", "sandbox": McpSandbox()}, "sandbox"),
-        ({"name": "a", "command": "x", "headers": {"A": "b"}}, "headers"),
-        ({"name": "a", "url": "http://x", "headers": {"A": "b\r\nC: d"}}, "headers"),
-        ({"name": "a", "command": "x", "env": {"A=B": "c"}}, "env"),
-        ({"name": "a", "command": "x", "args": ("a\0b",)}, "args"),
+        ({"name": "", "command": "x"}, "An MCP server has name = "),
+        ({"name": "a.b", "command": "x"}, "An MCP server has name = "),
+        ({"name": "a" * 33, "command": "x"}, "An MCP server has name = "),
+        ({"name": "a"}, "command: "),
+        ({"name": "a", "command": "x", "url": "http://x"}, "command: "),
+        ({"name": "a", "command": "x", "protocol": "2024"}, "An MCP server has protocol = "),
+        ({"name": "a", "command": "x", "tiers": {"t": "safe"}}, "An MCP server has tiers = "),
+        ({"name": "a", "command": "x", "timeout_s": 0}, "An MCP server has timeout_s = "),
+        ({"name": "a", "command": "x", "max_message_bytes": True}, "An MCP server has max_message_bytes = "),
+        ({"name": "a", "url": "http://x", "args": ("a",)}, "args: "),
+        ({"name": "a", "url": "http://x", "env": {"A": "b"}}, "env: "),
+        ({"name": "a", "url": "http://x", "folder": Path("x")}, "folder: "),
+        ({"name": "a", "url": "http://x", "sandbox": McpSandbox()}, "sandbox: "),
+        ({"name": "a", "command": "x", "headers": {"A": "b"}}, "headers: "),
+        ({"name": "a", "url": "http://x", "headers": {"A": "b\r\nC: d"}}, "headers: "),
+        ({"name": "a", "command": "x", "env": {"A=B": "c"}}, "env: "),
+        ({"name": "a", "command": "x", "args": ("a\0b",)}, "args: "),
     ],
 )
-def test_settings_that_name_no_server_are_refused_by_field(settings: dict[str, Any], field: str) -> None:
-    with pytest.raises(ConfigError, match=f"^{field}: "):
+def test_settings_that_name_no_server_are_refused_by_field(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=f"^{message}"):
         McpServer(**settings)
 
 

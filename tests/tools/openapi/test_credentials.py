@@ -20,6 +20,7 @@ SCHEMES = {
     "token": Scheme(name="token", kind="api_key", prefix="Token"),
     "oauth": Scheme(name="oauth", kind="oauth2_client", token_url="https://h/token"),
     "mutual": Scheme(name="mutual", kind="unsupported", description="mutualTLS"),
+    "nowhere": Scheme(name="nowhere", kind="unsupported", description="not defined"),
 }
 
 

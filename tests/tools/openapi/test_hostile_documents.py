@@ -261,11 +261,11 @@ def test_settings_that_fit_are_not_told_also_for_operations_that_are_not_chosen(
     [
         ({"timeout_s": "5"}, "has timeout_s = '5'."),
         ({"timeout_s": -1}, "has timeout_s = -1."),
-        ({"tags": ["a", 3]}, "has tags = ('a', 3)."),
+        ({"tags": ["a", 3]}, "has tags = ['a', 3]."),
         ({"tiers": {"a": "reed"}}, "has tiers = {'a': 'reed'}."),
         ({"retries": None}, "has retries = None."),
         ({"base_url": "ftp://x"}, "has base_url = 'ftp://x'."),
-        ({"auth": "key-for-tests"}, "has auth."),
+        ({"auth": "key-for-tests"}, "has auth = …."),
     ],
 )
 def test_a_setting_that_cannot_be_is_shown_as_it_was_given(settings: dict[str, Any], message: str) -> None:

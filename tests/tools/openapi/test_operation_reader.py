@@ -228,10 +228,10 @@ def test_servers_are_filled_in(servers: list[Any], settings: dict[str, Any], tol
     ("servers", "told"),
     [
         ([], "names no server"),
-        ([{"url": "/v1"}], "names no host"),
+        ([{"url": "/v1"}], "is not an http(s) URL with a host"),
         ([{"url": "https://{r}.example.com"}], "'r' has no value"),
         ([{"url": "https://{r}.e", "variables": {"r": {"enum": ["a"], "default": "b"}}}], "cannot be 'b'"),
-        ([{"url": "ws://a.example.com"}], "neither http nor https"),
+        ([{"url": "ws://a.example.com"}], "is not an http(s) URL with a host"),
         ([5, {"url": None}], "names no server"),
     ],
 )

@@ -74,7 +74,7 @@ def test_a_statement_that_the_database_does_not_end_is_interrupted_from_outside(
         stop.arm(interrupted.set)
         return interrupted.wait(20)
 
-    assert asyncio.run(run_statement(work, 0.01)) is True
+    assert asyncio.run(run_statement(work, 0.01, margin_s=0.01)) is True
 
 
 def test_an_interrupt_that_comes_too_early_is_not_lost() -> None:

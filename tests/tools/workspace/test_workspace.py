@@ -85,14 +85,9 @@ def test_s4_54_symbolic_links_lead_nowhere(workspace: Workspace, root: Path) -> 
 
 def test_s4_54_magic_links_and_other_file_systems_are_refused(opener: Opener) -> None:
     """S4-54: /proc and /dev, even for a workspace that contains them."""
-    with Workspace("/", opener=opener) as everything:
-        for path in (
-            "proc/self/status",
-            "proc/self/root/etc/passwd",
-            "dev/zero",
-            f"proc/{os.getpid()}/status",
-        ):
-            assert refused(lambda path=path: everything.read_text(path)) in ("path_refused", "not_a_file")  # type: ignore[misc]
+    everything = Workspace("/", opener=opener)
+    for path in ("proc/self/status", "proc/self/root/etc/passwd", "dev/zero", f"proc/{os.getpid()}/status"):
+        assert refused(lambda path=path: everything.read_text(path)) in ("path_refused", "not_a_file")  # type: ignore[misc]
 
 
 def test_s4_54_hard_links_are_refused(workspace: Workspace, root: Path) -> None:
@@ -333,7 +328,7 @@ def test_blocks_of_any_size_find_the_same_lines(
     for size in (1, 2, 3, 7, 1000):
         result = scanned(path, text, block_bytes=size)
         assert result is not None
-        assert ([found.line for found in result.matches], result.is_whole) == (expected, True)
+        assert ([found["line"] for found in result.matches], result.is_whole) == (expected, True)
 
 
 def test_a_file_that_is_too_large_to_read_is_searched(tmp_path: Path) -> None:
@@ -362,4 +357,4 @@ def test_the_first_lines_are_given_and_the_rest_is_told_to_be_there(tmp_path: Pa
     (tmp_path / "x").write_text("needle\n" * 10, encoding="utf-8")
     result = scanned(tmp_path / "x", "needle", at_most=4)
     assert result is not None
-    assert ([found.line for found in result.matches], result.is_whole) == ([1, 2, 3, 4], False)
+    assert ([found["line"] for found in result.matches], result.is_whole) == ([1, 2, 3, 4], False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
 import time
@@ -14,12 +13,12 @@ from typing import Any, TextIO, get_args
 import click
 
 from taoloop.cli import exit_codes as exits, options
-from taoloop.cli.database import ALL_RUNS, database, load_run, query_database
+from taoloop.cli.database import database, load_run, query_database
 from taoloop.cli.dotenv import load_environment
 from taoloop.cli.options import current_user
 from taoloop.cli.translation import translate, view_language
-from taoloop.cli.ui.approval_prompt import format_local_time, reasons_of, show_call
-from taoloop.cli.ui.event_view import RESUME, RowWriter, console_for, resume_line, write_events
+from taoloop.cli.ui.approval_prompt import reasons_of, show_call
+from taoloop.cli.ui.event_view import RESUME, RowWriter, console_for, format_local_time, resume_line, write_events
 from taoloop.cli.ui.stdio import capture_stdout, one_line, print_stderr
 from taoloop.core.cards.decimals import decimal_literals
 from taoloop.core.events import ApprovalGiven, ApprovalRefused, ApprovalScope, Noted
@@ -28,8 +27,7 @@ from taoloop.core.trace import Trace
 from taoloop.core.views.steps import PROBE
 from taoloop.errors import ConfigError, NotWaiting, TaoError
 from taoloop.journals.base import Journal
-from taoloop.journals.sqlite.journal import SqliteJournal
-from taoloop.runtime.approvals.in_doubt import describe_doubt
+from taoloop.runtime.approvals.in_doubt import describe_doubt, doubt_requests
 from taoloop.runtime.approvals.inbox import (
     AnswerRecorded,
     PendingApproval,
@@ -39,9 +37,8 @@ from taoloop.runtime.approvals.inbox import (
     pending_approvals,
     settle_doubt,
 )
-from taoloop.runtime.approvals.request import ApprovalAnswer, ApprovalRequest, Settling, unanswered_calls
-from taoloop.strategies.in_doubt import plan_unresolved_calls
-from taoloop.translation import mark
+from taoloop.runtime.approvals.request import ApprovalAnswer, Settling, unanswered_calls
+from taoloop.translation import mark, translate_error
 
 
 @click.command("approvals")
@@ -80,65 +77,23 @@ def _load_pending(path: Path, run_prefix: str | None) -> list[PendingApproval]:
     run_id = None if run_prefix is None else load_run(path, run_prefix).run_id
 
     def report_unreadable(broken_id: str, error: TaoError) -> None:
-        text = one_line(error.message)
+        text = one_line(translate_error(error.message))
         print_stderr(translate("The run {run_id} is waiting but cannot be read: {error}", run_id=broken_id, error=text))
 
     async def load(journal: Journal) -> list[PendingApproval]:
-        pending = await pending_approvals(journal, run_id=run_id, on_error=report_unreadable)
-        pending += await _calls_in_doubt(journal, run_id)
-        order = list(dict.fromkeys(approval.request.run_id for approval in pending))
-        for waiting_id in order:
+        pending = await pending_approvals(journal, run_id=run_id, on_error=report_unreadable, in_doubt=True)
+        approval_ids = {approval.request.run_id for approval in pending if not approval.request.doubt}
+        pending.sort(key=lambda approval: approval.request.run_id not in approval_ids)  # doubts alone: last
+        for waiting_id in dict.fromkeys(approval.request.run_id for approval in pending):
             if (flaw := (await journal.verify(waiting_id)).first) is not None:
-                message = translate(
+                text = mark(
                     "The run {run_id} is not as it was written: {flaw}."
-                    " Do not trust what is shown of it; it accepts no answers.",
-                    run_id=waiting_id,
-                    flaw=flaw.text,
+                    " Do not trust what is shown of it; it accepts no answers."
                 )
-                print_stderr(message)
-        return sorted(pending, key=lambda approval: order.index(approval.request.run_id))
+                print_stderr(translate(text, run_id=waiting_id, flaw=flaw.text))
+        return pending
 
     return query_database(path, load)
-
-
-async def _calls_in_doubt(journal: Journal, run_id: str | None = None) -> list[PendingApproval]:
-    """Every call in doubt of the waiting runs, the oldest run first; with `run_id` those of it and the runs inside it.
-
-    A run that cannot be read is left out: `pending_approvals` reports it.
-    """
-    pending = []
-    for row in reversed(await journal.runs(limit=ALL_RUNS, status="waiting")):
-        if run_id is not None and row.run_id != run_id and not row.run_id.startswith(f"{run_id}."):
-            continue
-        try:
-            trace = Trace(row.run_id, await journal.load(row.run_id))
-            questions = doubt_questions(trace)
-            outer = await outermost_run_id(journal, trace) if questions else ""
-        except TaoError:
-            continue
-        pending += [PendingApproval(request=question, task=trace.task, outer=outer) for question in questions]
-    return pending
-
-
-def doubt_questions(trace: Trace) -> list[ApprovalRequest]:
-    """The calls of a waiting run of which a person must say whether they happened."""
-    if trace.paused is None:
-        return []
-    return [
-        ApprovalRequest(
-            run_id=trace.run_id,
-            call_id=call.requested.call_id,
-            tool=call.requested.tool,
-            args=call.args,
-            reasons=(),
-            card=trace.card(call.requested.tool),
-            digest=call.requested.digest,
-            policy=call.requested.policy,
-            since=call.started_at,
-            doubt=describe_doubt(trace, call),
-        )
-        for call in plan_unresolved_calls(trace, tuple(trace.pending.values())).ask
-    ]
 
 
 def _row(approval: PendingApproval) -> dict[str, Any]:
@@ -297,17 +252,16 @@ def _record(
     with capture_stdout() as stream:
         run_id = load_run(path, run_prefix).run_id  # a run that does not exist must not create the database
 
-        async def work() -> tuple[AnswerRecorded, str]:
-            async with SqliteJournal(path) as journal:
-                try:
-                    recorded = await add(journal, run_id)
-                except NotWaiting as error:
-                    if hint := _doubt_hint(Trace(run_id, await journal.load(run_id))):
-                        raise NotWaiting(error.message, hint=f"{error.hint} {hint}") from error
-                    raise
-                return recorded, await outermost_run_id(journal, recorded.trace)
+        async def work(journal: Journal) -> tuple[AnswerRecorded, str]:
+            try:
+                recorded = await add(journal, run_id)
+            except NotWaiting as error:
+                if hint := _doubt_hint(Trace(run_id, await journal.load(run_id))):
+                    raise NotWaiting(error.message, hint=f"{error.hint} {hint}") from error
+                raise
+            return recorded, await outermost_run_id(journal, recorded.trace)
 
-        recorded, outer = asyncio.run(work())
+        recorded, outer = query_database(path, work, read_only=False)
         _print_recorded(stream, recorded, as_json=as_json)
         language = view_language(recorded.trace.agent.language, sys.stderr)
         if unanswered := unanswered_calls(recorded.trace):
@@ -318,7 +272,7 @@ def _record(
 
 
 def _doubt_hint(trace: Trace) -> str:
-    questions = doubt_questions(trace)
+    questions = doubt_requests(trace)
     if not questions:
         return ""
     return translate(
@@ -343,8 +297,6 @@ def _print_recorded(stream: TextIO, recorded: AnswerRecorded, *, as_json: bool) 
                 stream.write(translate(text, language, tool=tool, call_id=fact.call_id, run_id=trace.run_id) + "\n")
             case Noted():
                 stream.write(translate("note added to run {run_id}", language, run_id=trace.run_id) + "\n")
-            case _:
-                pass
     stream.flush()
 
 
@@ -390,11 +342,10 @@ def settle_command(run_id: str, call_id: str, by: str | None, note: str, db: str
         ask = translate("Answer with --happened, --repeat or --leave.")
         print_stderr(f"{call.requested.tool} ({call_id}): {describe_doubt(trace, call)} {ask}")
         return exits.OF_STATUS["waiting"]
-
-    async def settle() -> Trace:
-        async with SqliteJournal(path) as journal:
-            return await settle_doubt(journal, trace.run_id, call_id, outcomes[0], by=current_user(by), note=note)
-
-    settled = asyncio.run(settle())
+    settled = query_database(
+        path,
+        lambda journal: settle_doubt(journal, trace.run_id, call_id, outcomes[0], by=current_user(by), note=note),
+        read_only=False,
+    )
     print_stderr(translate("Recorded. Resume the run: {command}", command=resume_line(settled, db)))
     return exits.OK

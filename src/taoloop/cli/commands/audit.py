@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import click
 from rich.cells import cell_len
@@ -15,8 +14,8 @@ from taoloop.cli import exit_codes as exits, options
 from taoloop.cli.database import database, find_run, query_database
 from taoloop.cli.dotenv import load_environment
 from taoloop.cli.translation import stable_texts, translate
-from taoloop.cli.ui.report import markdown, page, report_of
-from taoloop.cli.ui.stdio import OutputError, capture_stdout, one_line, print_stderr
+from taoloop.cli.ui.report import Report, markdown, page
+from taoloop.cli.ui.stdio import OutputError, capture_stdout, one_line, print_stderr, write_json_lines
 from taoloop.core.events import Event
 from taoloop.core.stored_events import ChainedEvent, ChainError, ChainReport, check, decode_fact
 from taoloop.core.trace import Trace
@@ -24,7 +23,7 @@ from taoloop.core.views.trace_export import from_lines, to_line
 from taoloop.errors import ConfigError, IllegalEvent, JournalCorrupt, JournalError, RunNotFound
 from taoloop.journals.base import Journal
 from taoloop.journals.sqlite.journal import SqliteJournal
-from taoloop.translation import mark
+from taoloop.translation import mark, translate_error
 
 _SHOWN = 20
 
@@ -62,29 +61,20 @@ def verify_command(run_id: str | None, db: str | None, file: str | None, head: s
         if noted_head:
             report = _against(report, noted_head, links)
     with capture_stdout() as stream:
-        stream.write(f"{_json(report)}\n" if as_json else _text(report))
-    if report.first is not None:
-        _report_flaw(location, report, report.first)
-        return exits.TAMPERED
-    return exits.OK
+        if as_json:
+            write_json_lines(stream, [_record(report)])
+        else:
+            stream.write(_text(report))
+    return _exit_code(location, report)
 
 
-def _report_flaw(location: Path, report: ChainReport, flaw: ChainError) -> None:
+def _exit_code(location: Path, report: ChainReport) -> int:
+    """12 for a run that is not as it was written, which is reported."""
+    if report.first is None:
+        return exits.OK
     text = mark("{path}: run {run_id} is not as it was written: {flaw}.")
-    print_stderr(translate(text, path=location, run_id=report.run_id, flaw=flaw.text))
-
-
-async def _stored_id(journal: Journal, path: Path, run_prefix: str) -> str:
-    """The id of the run that is meant, also of one that the list has lost because somebody edited it.
-
-    Raises:
-        RunNotFound, ConfigError: there is none, or several begin so.
-    """
-    try:
-        return await find_run(journal, path, run_prefix.strip())
-    except RunNotFound:
-        await journal.verify(run_prefix)
-        return run_prefix
+    print_stderr(translate(text, path=location, run_id=report.run_id, flaw=report.first.text))
+    return exits.TAMPERED
 
 
 def _of_file(path: Path) -> tuple[ChainReport, list[str]]:
@@ -121,8 +111,8 @@ def _against(report: ChainReport, noted_head: str, links: list[str]) -> ChainRep
     return replace(report, flaws=(*report.flaws, flaw))
 
 
-def _json(report: ChainReport) -> str:
-    record = {
+def _record(report: ChainReport) -> dict[str, Any]:
+    return {
         "run_id": report.run_id,
         "whole": report.whole,
         "events": report.events,
@@ -131,7 +121,6 @@ def _json(report: ChainReport) -> str:
         "first_bad_seq": report.first.seq if report.first is not None else None,
         "flaws": [flaw._asdict() for flaw in report.flaws],
     }
-    return json.dumps(record, ensure_ascii=False)
 
 
 def _text(report: ChainReport) -> str:
@@ -189,14 +178,15 @@ def export_command(run_id: str, db: str | None, form: str | None, output: str | 
     else:
         with capture_stdout() as stream:
             stream.write(text)
-    if report.first is not None:
-        _report_flaw(path, report, report.first)
-        return exits.TAMPERED
-    return exits.OK
+    return _exit_code(path, report)
 
 
 async def _stored(journal: Journal, path: Path, run_prefix: str) -> tuple[ChainReport, list[ChainedEvent]]:
-    run_id = await _stored_id(journal, path, run_prefix)
+    """The run that is meant, also one that the list has lost because somebody edited it."""
+    try:
+        run_id = await find_run(journal, path, run_prefix.strip())
+    except RunNotFound:
+        run_id = run_prefix
     return await journal.verify(run_id), await cast("SqliteJournal", journal).linked(run_id)
 
 
@@ -210,9 +200,9 @@ def _rendered(path: Path, form: str, report: ChainReport, rows: list[ChainedEven
         return "".join(f"{to_line(report.run_id, row)}\n" for row in rows)
     try:
         trace = Trace(report.run_id, (Event(row.seq, row.at, decode_fact(row.kind, row.body)) for row in rows))
-        run_report = report_of(trace, report, [row.link.hex() for row in rows])
+        run_report = Report(trace, report, [row.link.hex() for row in rows])
     except (JournalCorrupt, IllegalEvent, IndexError) as error:
-        why = report.first.text if report.first is not None else " ".join(str(error).split())
+        why = report.first.text if report.first is not None else translate_error(" ".join(str(error).split()))
         text = mark("{path}: run {run_id} cannot be read as a run: {reason}.")
         raise JournalCorrupt(
             translate(text, path=path, run_id=report.run_id, reason=why),
@@ -225,9 +215,8 @@ def _write_file(path: Path, text: str) -> None:
     """Write the file whole or not at all, readable by its owner only: a trace is private."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with os.fdopen(
-            os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8"
-        ) as stream:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
             stream.write(text)
         temporary.replace(path)
     except OSError as error:

@@ -21,7 +21,7 @@ import taoloop
 from taoloop.cli import exit_codes as exits, options
 from taoloop.cli.database import database, query_database
 from taoloop.cli.dotenv import ENV_FILE, load_environment
-from taoloop.cli.translation import join_sentences, stable_texts, translate
+from taoloop.cli.translation import join_on_one_line, stable_texts, translate
 from taoloop.cli.ui.event_view import console_for, write_rows
 from taoloop.cli.ui.stdio import capture_stdout, write_json_lines
 from taoloop.errors import EnvFileError, TaoError, UnknownName
@@ -37,10 +37,9 @@ from taoloop.models.providers import (
 )
 from taoloop.models.registry import OFFLINE, default_spec, mock_is_set, resolve_model
 from taoloop.tools.sandbox.sandbox import INSTALL, probe_sandbox
-from taoloop.translation import mark
+from taoloop.translation import error_texts, mark, translate_error
 
 _LITTLE_SPACE = 200 * 1024 * 1024
-_WAL_SINCE = (3, 7, 0)
 _STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
 
@@ -74,7 +73,7 @@ def doctor_command(db: str | None, as_json: bool) -> int:
         if as_json:
             write_json_lines(stream, map(asdict, checks))
         else:
-            rows = [(check.state, check.name, join_sentences(check.text, check.hint)) for check in checks]
+            rows = [(check.state, check.name, join_on_one_line(check.text, check.hint)) for check in checks]
             write_rows(console_for(stream), rows, [_STYLES[check.state] for check in checks])
     return exits.FOUND if any(check.state == "fail" for check in checks) else exits.OK
 
@@ -83,7 +82,7 @@ def _env() -> tuple[Mapping[str, str], Check]:
     try:
         env = load_environment()
     except EnvFileError as error:
-        return os.environ, Check(ENV_FILE, "fail", error.message, error.hint)
+        return os.environ, Check(ENV_FILE, "fail", *error_texts(error))
     if Path(ENV_FILE).is_file():
         return env, Check(ENV_FILE, "ok", translate("{path} is read", path=Path.cwd() / ENV_FILE))
     return env, Check(ENV_FILE, "ok", translate("there is none in this folder"))
@@ -91,8 +90,7 @@ def _env() -> tuple[Mapping[str, str], Check]:
 
 def _python() -> Iterator[Check]:
     text = f"{platform.python_version()} ({sys.executable}), taoloop {taoloop.__version__}"
-    hint = translate("Python 3.11 is needed.") if sys.version_info < (3, 11) else ""
-    yield Check("python", "fail" if hint else "ok", text, hint)
+    yield Check("python", "ok", text)
 
 
 def _packages() -> Iterator[Check]:
@@ -128,8 +126,7 @@ def _zones() -> Iterator[Check]:
 
 
 def _sqlite() -> Iterator[Check]:
-    problem = translate(" (no WAL)") if sqlite3.sqlite_version_info < _WAL_SINCE else ""
-    yield Check("sqlite", "fail" if problem else "ok", sqlite3.sqlite_version + problem)
+    yield Check("sqlite", "ok", sqlite3.sqlite_version)
 
 
 def _terminal() -> Iterator[Check]:
@@ -166,7 +163,7 @@ def _database(path: Path) -> Iterator[Check]:
         yield _writable(path if path.exists() else folder, folder)
         free = shutil.disk_usage(folder).free
     except TaoError as error:
-        yield Check("database", "fail", error.message, error.hint)
+        yield Check("database", "fail", *error_texts(error))
         return
     except OSError as error:
         yield Check("database", "fail", f"{path}: {error}.", translate("Choose another path with --db."))
@@ -191,7 +188,8 @@ def _model(env: Mapping[str, str]) -> Check:
     try:
         resolve_model(spec, env)
     except TaoError as error:
-        return Check("model", "fail", text + translate(": ") + error.message, error.hint)
+        message, hint = error_texts(error)
+        return Check("model", "fail", text + translate(": ") + message, hint)
     if spec == OFFLINE:
         hint = mark("It is a small deterministic planner, not a language model; `tao models` shows how to set one up.")
         return Check("model", "ok", text + translate("."), translate(hint))
@@ -265,7 +263,7 @@ def _provider(name: str, env: Mapping[str, str], variable: str | None, default: 
     try:
         target = endpoint(name, "" if provider.default_model else "NAME", env)
     except TaoError as error:
-        note = translate("set {variable}", variable=variable) if variable else str(error)
+        note = translate("set {variable}", variable=variable) if variable else translate_error(str(error))
         return ModelState(spec, False, note, chosen)
     if lacking := missing_packages(name):
         names = ", ".join(lacking)

@@ -49,7 +49,7 @@ from taoloop.runtime.tool_call_run import ToolCallRuns
 from taoloop.serve import mcp as mcp_server
 from taoloop.tools.tool import Tool
 from taoloop.tools.toolbox import Toolbox
-from taoloop.translation import mark, set_interface_language
+from taoloop.translation import mark, set_interface_language, translate_error
 
 
 @click.command("mcp")
@@ -175,7 +175,7 @@ def _add_source(plan: _Plan, source: str, tool_names: list[Any]) -> None:
         plan.tools += loaded.tools
         plan.origins.update(dict.fromkeys((tool.name for tool in loaded.tools), str(_absolute(source))))
         for problem in loaded.problems:
-            print_stderr(str(problem))
+            print_stderr(translate_error(str(problem)))
         plan.closing.callback(loaded.close)
         plan.secrets.update(loaded.secrets)
     elif ":" in source:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import locale
 import os
 import shlex
@@ -11,6 +10,7 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -41,12 +41,13 @@ from taoloop.cli.dotenv import load_environment
 from taoloop.cli.signals import SignalStopper
 from taoloop.cli.translation import stable_texts, translate, view_language
 from taoloop.cli.ui.approval_prompt import TerminalApprover, confirm
-from taoloop.cli.ui.event_view import LIMIT_OPTIONS, RESUME, next_commands, resume_line, summary, write_events
+from taoloop.cli.ui.event_view import RESUME, next_commands, resume_line, summary, write_events
 from taoloop.cli.ui.live_view import JsonView, LiveView
-from taoloop.cli.ui.stdio import OutputError, capture_stdout, one_line, print_stderr
+from taoloop.cli.ui.stdio import OutputError, capture_stdout, one_line, print_stderr, write_json_lines
 from taoloop.core.events import Event
 from taoloop.core.trace import Trace
 from taoloop.errors import ConfigError, RunNotResumable, TaoError
+from taoloop.journals.base import Journal
 from taoloop.journals.sqlite.journal import SqliteJournal
 from taoloop.models.base import DeltaListener
 from taoloop.runtime.after.fork import store_fork
@@ -58,7 +59,7 @@ from taoloop.runtime.engine.clock import new_run_id
 from taoloop.runtime.journal_access import require_unlocked
 from taoloop.runtime.runner import Listener
 from taoloop.runtime.subagent import inner_agents
-from taoloop.translation import mark
+from taoloop.translation import mark, translate_error
 
 _FIXED = (
     "dialect",
@@ -337,7 +338,7 @@ def _resumed_session(
         raise RunNotResumable(translate("The run {run_id} is completed.", run_id=run_id), hint=hint)
     limits = merge_limits(trace.limits, chosen.limits)
     limit = trace.finished.limit if trace.finished is not None else None
-    if limit in LIMIT_OPTIONS and (allowed := getattr(limits, limit)) == getattr(trace.limits, limit):
+    if limit in options.LIMIT_OPTIONS and (allowed := getattr(limits, limit)) == getattr(trace.limits, limit):
         text = translate(
             "The run {run_id} has used up its {limit} of {allowed:g}.", run_id=run_id, limit=limit, allowed=allowed
         )
@@ -439,7 +440,7 @@ def fork_command(
     with capture_stdout() as stream:
         configured = replace(agent_of_run(original.agent, chosen, env), journal=path)
         agent = with_mock_model(configured, chosen, env)
-        trace = _forked(path, original, at, parsed, agent, chosen)
+        trace = query_database(path, partial(_fork, original, at, parsed, agent, chosen), read_only=False)
         session = RunSession(agent, trace, original.agent.language, db, limits=trace.limits)
         text = mark("run {run_id} is a fork of {original} at step {step}")
         session.report(text, run_id=trace.run_id, original=original.run_id, step=at)
@@ -455,25 +456,20 @@ def fork_command(
         return session.run(stream, as_json=as_json, verbose=verbose)
 
 
-def _forked(path: Path, original: Trace, at: int, edits: Edits, agent: Agent, chosen: AgentOptions) -> Trace:
+async def _fork(original: Trace, at: int, edits: Edits, agent: Agent, chosen: AgentOptions, journal: Journal) -> Trace:
     """The fork, in the database. Tiers are approved in advance as the present agent says."""
-
-    async def make() -> Trace:
-        async with SqliteJournal(path) as journal:
-            return await store_fork(
-                journal,
-                original.run_id,
-                at=at,
-                now=agent.clock.now(),
-                edit=edits,
-                limits=merge_limits(original.limits, chosen.limits),
-                approved_tiers=agent.approved_tiers,
-                strategy=bind(agent).strategy,
-                check=bind(agent).require_resumable,
-                redactor=bind(agent).redactor,
-            )
-
-    return asyncio.run(make())
+    return await store_fork(
+        journal,
+        original.run_id,
+        at=at,
+        now=agent.clock.now(),
+        edit=edits,
+        limits=merge_limits(original.limits, chosen.limits),
+        approved_tiers=agent.approved_tiers,
+        strategy=bind(agent).strategy,
+        check=bind(agent).require_resumable,
+        redactor=bind(agent).redactor,
+    )
 
 
 @click.command("recover")
@@ -547,13 +543,14 @@ async def recover_with(
 def outcome(recovered: Recovered) -> tuple[str, str]:
     """The status of a run after its recovery, and why, for people."""
     if recovered.result is not None:
-        return recovered.result.status, recovered.result.reason
-    text = recovered.error.message if recovered.error is not None else ""
+        return recovered.result.status, translate_error(recovered.result.reason)
+    text = translate_error(recovered.error.message) if recovered.error is not None else ""
     return ("elsewhere" if recovered.elsewhere else "failed"), text
 
 
 def _write(stream: TextIO, as_json: bool, run_id: str, status: str, text: str) -> None:
-    record = {"run_id": run_id, "status": status, "text": text}
-    line = json.dumps(record, ensure_ascii=False) if as_json else f"{run_id}  {status}  {one_line(text)}"
-    stream.write(f"{line}\n")
+    if as_json:
+        write_json_lines(stream, [{"run_id": run_id, "status": status, "text": text}])
+        return
+    stream.write(f"{run_id}  {status}  {one_line(text)}\n")
     stream.flush()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -20,7 +20,7 @@ from taoloop.cli import exit_codes as exits, options
 from taoloop.cli.database import database, query_database
 from taoloop.cli.dotenv import load_environment
 from taoloop.cli.translation import translate
-from taoloop.cli.ui.event_view import STATUS_STYLES, console_for
+from taoloop.cli.ui.event_view import STATUS_STYLES, console_for, format_local_time
 from taoloop.cli.ui.stdio import capture_stdout, one_line, print_stderr, write_json_lines
 from taoloop.journals.base import Journal, RunRow, locks_of
 from taoloop.journals.costs import CostRow, cost_rows, totals
@@ -91,7 +91,7 @@ def _write_lines(stream: TextIO, rows: list[RunRow], states: Mapping[str, str]) 
         if len(task) > _MOST_CHARS:
             task = f"{task[: _MOST_CHARS - 1]}…"
         events = translate("{n} event|{n} events", n=row.events)
-        lines.append((row.run_id, _time(row.started_at), _state(row, states), events, task))
+        lines.append((row.run_id, format_local_time(row.started_at), _state(row, states), events, task))
     _write_columns(stream, _HEADER, lines)
 
 
@@ -134,12 +134,8 @@ def _table(console: Console, rows: list[RunRow], states: Mapping[str, str]) -> N
         task = Text(one_line(row.task))
         task.truncate(console.width - used_columns, overflow="ellipsis")
         status = Text(_state(row, states), STATUS_STYLES.get(row.status, "yellow"))
-        table.add_row(row.run_id, _time(row.started_at), status, str(row.events), task)
+        table.add_row(row.run_id, format_local_time(row.started_at), status, str(row.events), task)
     console.print(table)
-
-
-def _time(at: float) -> str:
-    return f"{datetime.fromtimestamp(at).astimezone():%Y-%m-%d %H:%M:%S}"
 
 
 _COLUMNS = mark(("day", "key", "agent"))
@@ -167,7 +163,7 @@ def costs_command(db: str | None, since: datetime | None, by: tuple[str, ...], a
     path = database(db, load_environment())
     start = None if since is None else since.replace(tzinfo=UTC).timestamp()
     chosen = tuple(name for name in _COLUMNS if not by or name in by)
-    rows = totals(query_database(path, lambda journal: cost_rows(journal, start)), _grouping(chosen))
+    rows = totals(query_database(path, lambda journal: cost_rows(journal, start)), chosen)
     with capture_stdout() as stream:
         if as_json:
             write_json_lines(stream, (_cost_record(row, chosen) for row in rows))
@@ -178,14 +174,6 @@ def costs_command(db: str | None, since: datetime | None, by: tuple[str, ...], a
         none_since = translate("{path}: no run since {day:%Y-%m-%d}.", path=path, day=since) if since else ""
         print_stderr(none_since or translate("{path}: no run yet.", path=path))
     return exits.OK
-
-
-def _grouping(chosen: tuple[str, ...]) -> Callable[[CostRow], tuple[str, str, str]]:
-    def group_key(row: CostRow) -> tuple[str, str, str]:
-        day, key, agent = (getattr(row, name) if name in chosen else "" for name in _COLUMNS)
-        return day, key, agent
-
-    return group_key
 
 
 def _cost_record(row: CostRow, chosen: tuple[str, ...]) -> dict[str, object]:

@@ -22,7 +22,7 @@ from taoloop.cli.translation import interface_language, translate
 from taoloop.cli.ui.stdio import print_stderr
 from taoloop.errors import ConfigError
 from taoloop.runtime.journal_access import JOURNALS
-from taoloop.translation import set_interface_language
+from taoloop.translation import set_interface_language, translate_error
 
 if TYPE_CHECKING:
     from taoloop.serve.gateway.config.model import GatewayConfig
@@ -101,7 +101,7 @@ def serve_command(file: str | None, **arguments: Any) -> int:
         require_keys_off_localhost(config)
         return 0
     for warning in config.warnings:
-        print_stderr(translate("Warning: {warning}", warning=warning))
+        print_stderr(translate("Warning: {warning}", warning=translate_error(warning)))
     path = config.db if config.db is not None else database(None, env)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(_serve(config, path, load, arguments["log_format"], env))
@@ -195,10 +195,10 @@ def _resolved(entries: tuple[str, ...]) -> dict[str, str]:
 
 
 def _allowed(origins: tuple[str, ...]) -> tuple[str, ...]:
-    from taoloop.serve.gateway.config.origins import origins_of  # noqa: PLC0415  # the extra is there
+    from taoloop.serve.gateway.config.origins import origin_of  # noqa: PLC0415  # the extra is there
 
     try:
-        return origins_of(origins)
+        return tuple(map(origin_of, origins))
     except ConfigError as error:
         raise ConfigError(f"--allow-origin: {error.message}", hint=error.hint) from None
 

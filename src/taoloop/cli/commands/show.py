@@ -6,7 +6,6 @@ import json
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, is_dataclass
-from datetime import datetime
 from difflib import unified_diff
 from typing import Any
 
@@ -21,6 +20,7 @@ from taoloop.cli.ui.event_view import (
     EventWriter,
     RowWriter,
     console_for,
+    format_local_time,
     next_commands,
     summary,
     write_approval,
@@ -38,7 +38,7 @@ from taoloop.core.views.steps import CallView
 from taoloop.core.views.transcript import Entry, step_summaries, transcript
 from taoloop.errors import ReplayDiverged
 from taoloop.runtime.after.replay import ReplayedEvent, replay
-from taoloop.translation import mark
+from taoloop.translation import mark, translate_error
 
 _STYLES = {
     "Thought": (mark("Thought"), "blue"),
@@ -73,11 +73,10 @@ def show_command(run_id: str, db: str | None, as_json: bool, raw: bool, steps: b
         print_stderr(translate(text, run_id=trace.run_id, flaw=flaw.text))
     with capture_stdout() as stream:
         if as_json and steps:
-            answer = (
-                {} if trace.answer is None else {"answer": trace.answer.text}
-            )  # in the row of the step that gave it
             rows = step_summaries(trace)
-            write_json_lines(stream, (row | (answer if row["action"] == "final" else {}) for row in rows))
+            if trace.answer is not None:
+                rows = [row | ({"answer": trace.answer.text} if row["action"] == "final" else {}) for row in rows]
+            write_json_lines(stream, rows)
             return exits.OK
         if as_json:
             write_events(stream, trace.run_id, trace.events)
@@ -97,8 +96,8 @@ def show_command(run_id: str, db: str | None, as_json: bool, raw: bool, steps: b
 
 def _head(trace: Trace, pen: RowWriter) -> None:
     agent = trace.agent
-    began = datetime.fromtimestamp(trace.events[0].at).astimezone()
-    pen.line(f"{began:%Y-%m-%d %H:%M:%S} · {agent.name} · {agent.model} · {agent.strategy} · {agent.dialect}", "dim")
+    began = format_local_time(trace.events[0].at)
+    pen.line(f"{began} · {agent.name} · {agent.model} · {agent.strategy} · {agent.dialect}", "dim")
     if trace.started is not None:
         write_links(pen, trace.started)
     pen.row("Task", trace.task, style="bold", body="bold")
@@ -153,8 +152,6 @@ def _raw(trace: Trace, pen: RowWriter) -> None:
                     pen.line(f"→ {call.name} {call.arguments}", "cyan")
             case ReplyRejected() as fact:
                 pen.row("Unreadable", f"{fact.code}: {fact.message}", style="yellow", body="yellow")
-            case _:
-                pass
 
 
 def _steps(trace: Trace, pen: RowWriter) -> None:
@@ -219,7 +216,7 @@ def replay_command(run_id: str, db: str | None, as_json: bool, step: bool) -> in
                     _show_replayed(pen, writer, replayed, decided)
                 stream.flush()
         except ReplayDiverged as error:
-            first_difference = first_difference or str(error)
+            first_difference = first_difference or translate_error(str(error))
         if not first_difference and not as_json:
             pen.gap()
             pen.line(pen.text(_REPLAYED, n=total), "bold green")
@@ -250,29 +247,15 @@ def _show_replayed(pen: RowWriter, writer: EventWriter, replayed: Trace, decided
 
 _PARTS = mark(
     {
-        "task": "task",
         "history": "conversation before the task",
         "tool": "card of the tool {name}",
         "prompt": "prompt text {name}",
-        "unreadable replies": "unreadable replies",
-        "thought": "thought",
         "answer of a person to": "answer of a person to {name}",
-        "answer": "answer",
-        "decision": "decision",
         "arguments of": "arguments of {name}",
         "call": "call {name}",
         "verdict on": "verdict on {name}",
         "observation of": "observation of {name}",
-        "step": "step",
-        "end": "end",
-        "instructions": "instructions",
-        "language": "language",
-        "dialect": "dialect",
-        "strategy": "strategy",
         "output_schema": "schema of the answer",
-        "model": "model",
-        "limits": "limits",
-        "policy": "policy",
         "approved_tiers": "tiers approved in advance",
         "closing_turn": "closing turn",
         "repair_turns": "turns to repair an unreadable reply",
@@ -287,6 +270,15 @@ _PARTS = mark(
     }
 )
 """What may differ, by the first words of `Difference.what`, which `--json` shows."""
+
+_NAMED_BY_CODE = (
+    *mark(("task", "unreadable replies", "thought", "answer", "decision", "step", "end")),
+    *mark(("instructions", "language", "dialect", "strategy", "model", "limits", "policy")),
+)
+"""What may differ and is called in words as it is there."""
+
+_DECISIONS = mark(("answer", "unreadable"))
+"""The first words of a decision that is no call."""
 
 _ROW_CHARS, _LONG_CHARS, _CONTEXT_LINES = 100, 72, 2
 
@@ -359,11 +351,17 @@ def _rows(pen: RowWriter, comparison: Comparison) -> None:
     for pair in comparison.steps:
         if pair.a == pair.b:
             mark, style = ("=", "dim") if pair.same else ("≠", "bold red")
-            pen.line(_short(f"{pair.number:>3} {mark} {pair.a}"), style)
+            pen.line(_short(f"{pair.number:>3} {mark} {_decision(pen, pair.a)}"), style)
             continue
         for name, line, style in (("a", pair.a, "red"), ("b", pair.b, "green")):
             number = f"{pair.number:>3} ≠" if name == "a" else "     "
-            pen.line(_short(f"{number} {name}: {line if line is not None else '–'}"), style)
+            pen.line(_short(f"{number} {name}: {_decision(pen, line)}"), style)
+
+
+def _decision(pen: RowWriter, line: str | None) -> str:
+    """A decision in one line; only the words that are no tool are translated."""
+    word, space, rest = (line or "–").partition(" ")
+    return (pen.text(word) if word in _DECISIONS else word) + space + rest
 
 
 def _headline(pen: RowWriter, first: Difference) -> str:
@@ -379,6 +377,8 @@ def _headline(pen: RowWriter, first: Difference) -> str:
 
 def _part(pen: RowWriter, what: str) -> str:
     """What differs, in words."""
+    if what in _NAMED_BY_CODE:
+        return pen.text(what)
     code = next((code for code in _PARTS if f"{what} ".startswith(f"{code} ")), None)
     return what if code is None else pen.text(_PARTS[code], name=what.removeprefix(code).strip()).strip()
 

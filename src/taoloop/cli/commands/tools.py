@@ -24,7 +24,7 @@ from taoloop.cli.agent_loading import (
 from taoloop.cli.database import database, make_private, warn_if_workspace_is_new
 from taoloop.cli.dotenv import load_environment
 from taoloop.cli.options import current_user
-from taoloop.cli.translation import interface_language, join_sentences, translate
+from taoloop.cli.translation import interface_language, join_on_one_line, translate
 from taoloop.cli.ui.approval_prompt import confirm
 from taoloop.cli.ui.event_view import console_for
 from taoloop.cli.ui.stdio import (
@@ -44,6 +44,7 @@ from taoloop.core.events import Observed
 from taoloop.core.policy import Policy
 from taoloop.core.search import suggest_names
 from taoloop.core.trace import Trace
+from taoloop.core.views.transcript import Result
 from taoloop.errors import ConfigError, RunNotFound, TaoError, UnknownName
 from taoloop.journals.sqlite.journal import SqliteJournal
 from taoloop.models.offline.planner import OfflineModel
@@ -51,12 +52,11 @@ from taoloop.models.scripted import Reply, ScriptedModel
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.approvals.request import ApprovalAnswer, ApprovalRequest
 from taoloop.runtime.engine.clock import new_run_id
-from taoloop.runtime.result import Result
 from taoloop.runtime.tool_source import ToolSource, sources_in
 from taoloop.tools.builtin.catalog import builtin_tools
 from taoloop.tools.tool import Tool, expected_form
 from taoloop.tools.toolbox import LoadProblem, Toolbox
-from taoloop.translation import mark
+from taoloop.translation import error_texts, mark, translate_error
 
 if TYPE_CHECKING:
     from taoloop.tools.mcp import McpServer
@@ -114,7 +114,7 @@ def tools_command(
             return _approve_changes(stream, _sources(names, agent, env), plain, yes=yes)
         tools, problems = _tools_of_document(openapi) if openapi is not None else _load_tools(names, agent, env)
         for problem in problems:
-            print_stderr(one_line(str(problem)))
+            print_stderr(one_line(translate_error(str(problem))))
         if problems and not tools:
             raise no_tool_left()
         if not tools:
@@ -269,7 +269,9 @@ def findings_text(card: ToolCard, findings: Sequence[Finding]) -> str:
     """What the linter says, one finding a line."""
     if not findings:
         return translate("{tool}: nothing to improve", tool=card.name)
-    return "\n".join(f"{card.name}: {f.field}: {f.message} {f.advice} [{f.code}]" for f in findings)
+    return "\n".join(
+        f"{card.name}: {f.field}: {translate_error(f'{f.message} {f.advice}')} [{f.code}]" for f in findings
+    )
 
 
 def _approve_changes(stream: TextIO, sources: Iterable[ToolSource], names: Sequence[str], *, yes: bool) -> int:
@@ -299,7 +301,7 @@ def _approve_server(stream: TextIO, server: McpServer, *, yes: bool) -> int:
     try:
         changes = pending_changes(server)
     except TaoError as error:
-        print_stderr(one_line(join_sentences(f"{server.name}: {error.message}", error.hint)))
+        print_stderr(one_line(join_on_one_line(f"{server.name}:", *error_texts(error))))
         return exits.FOUND
     stream.writelines(escape_invisible(f"{server.name}: {change}") + "\n" for change in changes)
     stream.flush()
@@ -369,9 +371,9 @@ def call_command(
                 return exits.OF_STATUS["waiting"]
             db_path = database(db, env)
             make_private(db_path, expected=db_path == database(None, {}))
-            return _print_result(
-                stream, tool, asyncio.run(_run_call(agent, tool, text, db_path)), db_path, as_json=as_json
-            )
+            language = "zh" if interface_language() == "zh" and not as_json else agent.language
+            outcome = asyncio.run(_run_call(replace(agent, language=language), tool, text, db_path))
+            return _print_result(stream, tool, outcome, db_path, as_json=as_json)
         finally:
             asyncio.run(agent.close())
 
@@ -509,6 +511,6 @@ def _print_result(stream: TextIO, tool: Tool, outcome: tuple[Result, str], db_pa
     elif observed.ok:
         stream.write(output + "\n")
     if fault is not None:
-        error = join_sentences(f"{fault.code}: {fault.message}", fault.hint)
+        error = translate_error(join_on_one_line(f"{fault.code}: {fault.message}", fault.hint))
         print_stderr(one_line(translate("{tool} failed: {error}", tool=tool.name, error=error)))
     return exits.OK if observed.ok else exits.FOUND

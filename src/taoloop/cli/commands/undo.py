@@ -5,12 +5,11 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
 import click
-from rich.text import Text
 
 from taoloop.cli import exit_codes as exits, options
 from taoloop.cli.agent_loading import AgentOptions, agent_of_run, database_of, named_tools
@@ -18,12 +17,11 @@ from taoloop.cli.database import load_run, query_database, require_whole
 from taoloop.cli.dotenv import load_environment
 from taoloop.cli.signals import SignalStopper
 from taoloop.cli.translation import translate, view_language
-from taoloop.cli.ui.approval_prompt import confirm
+from taoloop.cli.ui.approval_prompt import confirm, fold_line
 from taoloop.cli.ui.event_view import RESUME, RowWriter, console_for, write_events
 from taoloop.cli.ui.stdio import capture_stdout, escape_invisible, one_line, print_stderr, write_json_lines
 from taoloop.config.document import is_config_file
 from taoloop.core.events import Event, Observed, Undo
-from taoloop.core.trace import Trace
 from taoloop.core.views.transcript import input_text, observation_text
 from taoloop.errors import ConfigError
 from taoloop.journals.sqlite.journal import SqliteJournal
@@ -56,16 +54,16 @@ _GROUPS: dict[UndoStatus, str] = {
 @click.option(
     "--again", metavar="CALL", multiple=True, help="Try this call again although it may have been undone; repeatable."
 )
-@click.option(
-    "--tools", metavar="NAME,…", help="Compensating tools that the agent does not have: module:attribute, or a file."
-)
+@options.tools_option("Compensating tools that the agent does not have: module:attribute, or a file.")
 @click.option("--take-over", is_flag=True, help="Take over the run from the process working on it.")
 @options.agent_option
 @options.workspace_option
 @options.memory_option
 @options.db_option
 @options.json_option("The plan, the events of the undo and its outcome as JSON, one object per line.")
-def undo_command(run_id: str, db: str | None, tools: str | None, yes: bool, as_json: bool, **arguments: Any) -> int:
+def undo_command(
+    run_id: str, db: str | None, tools: tuple[str, ...], yes: bool, as_json: bool, **arguments: Any
+) -> int:
     """Undo what RUN_ID did, the last effect first: each call by the compensation that its tool names.
 
     Shows what will be undone and by which call, and what cannot be undone and why; then asks. --yes answers the
@@ -87,79 +85,55 @@ def undo_command(run_id: str, db: str | None, tools: str | None, yes: bool, as_j
     path = database_of(chosen, env, db)
     trace = load_run(path, run_id)
     require_whole(path, trace)
-    undoing = _Undoing(
-        agent=replace(agent_of_run(trace.agent, chosen, env), journal=path),
-        path=path,
-        trace=trace,
-        selection={name: arguments[name] for name in ("to_step", "skip", "again")} | {"tools": _tools(tools, env)},
-        command_line=_command_line(trace.run_id, db, tools, arguments),
-        take_over=arguments["take_over"],
-    )
+    agent = replace(agent_of_run(trace.agent, chosen, env), journal=path)
+    selection = {name: arguments[name] for name in ("to_step", "skip", "again")} | {"tools": _tools(tools, env)}
+    command_line, take_over = _command_line(trace.run_id, db, tools, arguments), arguments["take_over"]
     with capture_stdout() as stream:
-        return undoing.run(stream, yes=yes, as_json=as_json)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Undoing:
-    """One command's work: what is undone, where, and the command that repeats it."""
-
-    agent: Agent
-    path: Path
-    trace: Trace
-    selection: dict[str, Any]
-    command_line: str
-    take_over: bool
-
-    def run(self, stream: TextIO, *, yes: bool, as_json: bool) -> int:
-        """Show the plan, ask, and carry it out; returns the exit code."""
-        run_id, language = self.trace.run_id, view_language(self.trace.agent.language, sys.stderr)
-        plan = query_database(self.path, lambda journal: plan_undo(self.agent, journal, run_id, **self.selection))
-        printer = UndoPrinter(stream, self.trace.agent.language, as_json=as_json)
+        plan = query_database(path, lambda journal: plan_undo(agent, journal, trace.run_id, **selection))
+        printer = UndoPrinter(stream, trace.agent.language, as_json=as_json)
         printer.plan(plan)
         if not plan.todo:
             return exits.NOT_UNDONE if plan.left else exits.OK
         can_ask = not as_json and stream.isatty() and sys.stdin.isatty()
-        if (yes or can_ask) and not self.take_over:
-            query_database(self.path, lambda journal: require_unlocked(journal, run_id))
-        question = translate("Make this call?|Make these {n} calls?", language, n=len(plan.todo))
-        if not yes and not (can_ask and confirm(question, language)):
-            command = f"{self.command_line} --yes"
-            print_stderr(translate("Nothing was undone. To undo it: {command}", language, command=command))
+        if (yes or can_ask) and not take_over:
+            query_database(path, lambda journal: require_unlocked(journal, trace.run_id))
+        if not yes and not (can_ask and printer.confirm(plan)):
+            printer.report("Nothing was undone. To undo it: {command}", command=f"{command_line} --yes")
             return exits.OF_STATUS["waiting"]
-
-        def report_stop() -> None:
-            print_stderr(translate("stopping… (Ctrl-C again to quit at once)", language))
-
-        with SignalStopper(report_stop) as stopper:
-            undone = stopper.drive(self._undo(plan, stopper, printer))
+        with SignalStopper(lambda: printer.report("stopping… (Ctrl-C again to quit at once)")) as stopper:
+            undone = stopper.drive(_carry_out(agent, path, plan, stopper, printer, take_over=take_over, **selection))
         if undone is None:
             return stopper.code if stopper.code is not None else exits.FOUND
-        printer.end(undone, self.command_line)
+        printer.end(undone, command_line)
         return exits.OK if undone.complete else exits.NOT_UNDONE
 
-    async def _undo(self, plan: UndoPlan, stopper: SignalStopper, printer: UndoPrinter) -> UndoResult:
-        def hear(run_id: str, entry: Undo | None, event: Event) -> None:
-            stopper.guard(lambda event: printer.event(plan, run_id, entry, event))(event)
 
-        async with SqliteJournal(self.path) as journal:
-            return await undo(
-                self.agent,
-                journal,
-                self.trace.run_id,
-                approver=approved_by("user"),
-                agreed=plan,
-                take_over=self.take_over,
-                on_event=hear,
-                **self.selection,
-            )
+async def _carry_out(
+    agent: Agent, path: Path, plan: UndoPlan, stopper: SignalStopper, printer: UndoPrinter, **options: Any
+) -> UndoResult:
+    def hear(run_id: str, entry: Undo | None, event: Event) -> None:
+        stopper.guard(lambda event: printer.event(plan, run_id, entry, event))(event)
+
+    async with SqliteJournal(path) as journal:
+        approver = approved_by("user")
+        return await undo(agent, journal, plan.run_id, approver=approver, agreed=plan, on_event=hear, **options)
 
 
 class UndoPrinter:
     """Tells a person, or a program, what is planned and what happens."""
 
     def __init__(self, stream: TextIO, language: str, *, as_json: bool) -> None:
-        self._stream, self._as_json, self._language = stream, as_json, language
+        self._stream, self._as_json, self._language = stream, as_json, view_language(language, sys.stderr)
         self._pen = RowWriter(console_for(stream), view_language(language, stream))
+
+    def report(self, text: str, /, **values: object) -> None:
+        """One line on standard error."""
+        print_stderr(translate(text, self._language, **values))
+
+    def confirm(self, plan: UndoPlan) -> bool:
+        """Whether the person agrees to the plan."""
+        question = translate("Make this call?|Make these {n} calls?", self._language, n=len(plan.todo))
+        return confirm(question, self._language)
 
     def plan(self, plan: UndoPlan) -> None:
         """Show everything that the person is to agree to: each call that will be made, with all its arguments."""
@@ -168,11 +142,8 @@ class UndoPrinter:
             write_json_lines(self._stream, [{**record, "items": _records(plan.items)}])
             return
         pen = self._pen
-        if plan.to_step:
-            text = mark("Undo run {run_id}, back to the end of step {step}")
-            pen.line(pen.text(text, run_id=plan.run_id, step=plan.to_step), "bold")
-        else:
-            pen.line(pen.text("Undo run {run_id}", run_id=plan.run_id), "bold")
+        text = mark("Undo run {run_id}, back to the end of step {step}") if plan.to_step else mark("Undo run {run_id}")
+        pen.line(pen.text(text, run_id=plan.run_id, step=plan.to_step), "bold")
         if not plan.items:
             pen.line(pen.text("There is nothing to undo."))
         if plan.todo:
@@ -219,7 +190,7 @@ class UndoPrinter:
         for item in result.left:
             self._item(item, "  -")
         if result.now.todo:
-            print_stderr(translate(RESUME, view_language(self._language, sys.stderr), command=command_line))
+            self.report(RESUME, command=command_line)
 
     def _item(self, item: PlannedUndo, bullet: str) -> None:
         """A call and what undoes it, so that nothing in either can hide or pass for a line of ours."""
@@ -235,12 +206,8 @@ class UndoPrinter:
 
     def _block(self, text: str, style: str = "", *, bar: str = "│") -> None:
         """A text between bars, also where it is folded."""
-        console = self._pen.console
-        if not console.is_terminal:
-            self._pen.line(f"      {bar} {text}", style)
-            return
-        for part in Text(text).wrap(console, max(10, console.width - 8), overflow="fold"):
-            self._pen.line(f"      {bar} {part.plain}", style)
+        for part in fold_line(self._pen, text, 8):
+            self._pen.line(f"      {bar} {part}", style)
 
 
 def _args_on_one_line(args: Mapping[str, Any]) -> str:
@@ -262,20 +229,22 @@ def _records(items: Sequence[PlannedUndo]) -> list[dict[str, Any]]:
     ]
 
 
-def _tools(spec: str | None, env: Mapping[str, str]) -> tuple[Tool, ...]:
-    names = options.names(spec) or ()
+def _tools(values: tuple[str, ...], env: Mapping[str, str]) -> tuple[Tool, ...]:
+    names = options.split_repeated(values) or ()
     if plain := [name for name in names if ":" not in name and not is_config_file(name)]:
         hint = translate("Name it as module:attribute, or a file.")
         raise ConfigError(translate("--tools: {name!r} is not a tool of yours.", name=plain[0]), hint=hint)
     return tuple(Toolbox(tool for tool in resolve_sources(named_tools(names, env)) if not isinstance(tool, str)))
 
 
-def _command_line(run_id: str, db: str | None, tools: str | None, arguments: dict[str, Any]) -> str:
+def _command_line(run_id: str, db: str | None, tools: tuple[str, ...], arguments: dict[str, Any]) -> str:
     """The command as it was called, without what answers its question."""
     parts = ["tao undo", run_id]
     if arguments["to_step"]:
         parts.append(f"--to {arguments['to_step']}")
     parts += [f"--skip {shlex.quote(name)}" for name in arguments["skip"]]
-    settings = {"tools": tools, "db": db} | {name: arguments[name] for name in ("agent", "workspace", "memory")}
+    settings = {"tools": ",".join(tools) or None, "db": db} | {
+        name: arguments[name] for name in ("agent", "workspace", "memory")
+    }
     parts += [f"--{name} {shlex.quote(value)}" for name, value in settings.items() if value is not None]
     return " ".join(parts)

@@ -9,7 +9,6 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
 
 import click
@@ -17,8 +16,8 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from taoloop.cli.options import current_user
-from taoloop.cli.translation import join_sentences, translate
-from taoloop.cli.ui.event_view import RowWriter
+from taoloop.cli.translation import translate
+from taoloop.cli.ui.event_view import RowWriter, format_local_time
 from taoloop.cli.ui.live_view import LiveView
 from taoloop.cli.ui.stdio import escape_invisible
 from taoloop.core.cards.decimals import decimal_literals
@@ -29,7 +28,7 @@ from taoloop.errors import InvalidArguments
 from taoloop.policy.texts import translate_reasons
 from taoloop.runtime.approvals.inbox import validate_edited_args
 from taoloop.runtime.approvals.request import EXPLICIT_YES_WORDS, NO_WORDS, YES_WORDS, ApprovalAnswer, ApprovalRequest
-from taoloop.translation import mark
+from taoloop.translation import mark, translate_error
 
 _KEYS: Mapping[str, Collection[str]] = {
     "yes": YES_WORDS,
@@ -74,6 +73,8 @@ class TerminalApprover:
 
     async def __call__(self, request: ApprovalRequest) -> ApprovalAnswer | None:
         """The answer, or None where the person wants to decide later."""
+        if (request.run_id, request.call_id) in self._singly:
+            request = replace(request, batch=())
         with self._view.waiting_for_person():
             try:
                 return await (self._ask_what_happened(request) if request.doubt else self._ask(request))
@@ -83,24 +84,17 @@ class TerminalApprover:
                 raise
 
     async def _ask(self, request: ApprovalRequest) -> ApprovalAnswer | None:
-        if (request.run_id, request.call_id) in self._singly:
-            request = replace(request, batch=())
-        pen = self._view.pen
-        show_question(pen, request, inner=request.run_id != self._view.run_id)
-        discard_typeahead()
+        pen = self._show(request)
         args: Mapping[str, Any] | None = None
         digits: Mapping[str, str] | None = None
         on_offer = _on_offer(request)
         self._prompt(self._keys(request, on_offer))
         while True:
-            line = await _read_line()
-            answer = "later" if line is None else _parse_answer(line, on_offer, in_full=request.grave)
-            match answer:
+            match answer := await _read_answer(on_offer, in_full=request.grave):
                 case "later":
                     return None
                 case "no":
-                    self._prompt(pen.text("Why not? The model reads this: "))
-                    note = (await _read_line() or "").strip()
+                    note = await self._read_text("Why not? The model reads this: ")
                     return ApprovalAnswer(approved=False, by=self._by, note=note, batch=bool(request.batch))
                 case "edit":
                     args, digits = await self._edited(request) or (args, digits)
@@ -109,7 +103,7 @@ class TerminalApprover:
                     self._prompt(self._keys(request, on_offer))
                 case "one":
                     self._singly |= {(approval.run_id, approval.call_id) for approval in (request, *request.batch)}
-                    return await self._ask(request)
+                    return await self._ask(replace(request, batch=()))
                 case "values" if request.grave and not await self._in_full():
                     self._prompt(self._keys(request, on_offer))
                 case "yes" | "always" | "values":
@@ -126,22 +120,22 @@ class TerminalApprover:
                     repeated = pen.text(_IN_FULL if request.grave else _TYPE_A_LETTER)
                     self._prompt(repeated + (" " if request.grave else ""))
 
+    def _show(self, request: ApprovalRequest) -> RowWriter:
+        """Show the question; what was typed before it is no answer."""
+        show_question(self._view.pen, request, inner=request.run_id != self._view.run_id)
+        discard_typeahead()
+        return self._view.pen
+
     async def _ask_what_happened(self, request: ApprovalRequest) -> ApprovalAnswer | None:
         """The other question: of a call without an outcome, whether it happened. No letter of the first is taken."""
-        pen = self._view.pen
-        show_question(pen, request, inner=request.run_id != self._view.run_id)
-        discard_typeahead()
+        pen = self._show(request)
         on_offer = ("happened", "repeat", "leave", "later")
         self._prompt(self._menu([pen.text(_OFFERS[key]) for key in on_offer]))
-        while (line := await _read_line()) is not None:
-            answer = _parse_answer(line, on_offer, in_full=False)
-            if answer == "later":
-                return None
-            if answer in ("happened", "repeat", "leave"):
+        while (answer := await _read_answer(on_offer, in_full=False)) != "later":
+            if answer:
                 note = ""
                 if answer == "happened":
-                    self._prompt(pen.text("What was the result? The model reads this: "))
-                    note = (await _read_line() or "").strip()
+                    note = await self._read_text("What was the result? The model reads this: ")
                 return ApprovalAnswer(
                     approved=answer == "happened",
                     by=self._by,
@@ -153,8 +147,7 @@ class TerminalApprover:
 
     async def _in_full(self) -> bool:
         """Whether the person types the whole word too, where one letter must not be enough."""
-        self._prompt(self._view.pen.text(_IN_FULL) + " ")
-        return (await _read_line() or "").strip().lower() in EXPLICIT_YES_WORDS
+        return (await self._read_text(_IN_FULL, " ")).lower() in EXPLICIT_YES_WORDS
 
     def _keys(self, request: ApprovalRequest, on_offer: tuple[str, ...]) -> str:
         """What the person can type. A high-risk call shows no letter that approves it."""
@@ -178,8 +171,7 @@ class TerminalApprover:
         """Arguments that fit the tool, with their decimals as typed; None where the person left them as they are."""
         pen = self._view.pen
         while True:
-            self._prompt(pen.text("The arguments as a JSON object, on one line (Enter alone: leave them): "))
-            line = (await _read_line() or "").strip()
+            line = await self._read_text("The arguments as a JSON object, on one line (Enter alone: leave them): ")
             if not line:
                 return None
             try:
@@ -188,9 +180,14 @@ class TerminalApprover:
                     return (dict(edited), decimal_literals(edited, (line,))) if isinstance(edited, Mapping) else None
                 return validate_edited_args(request.card, edited), decimal_literals(edited, (line,))
             except NotJsonError as error:
-                pen.line(f"JSON: {error}", "red")
+                pen.line(f"JSON: {error.text.render(pen.language)}", "red")
             except InvalidArguments as error:
-                pen.line(join_sentences(error.message, error.hint), "red")
+                pen.line(translate_error(str(error), pen.language), "red")
+
+    async def _read_text(self, question: str, gap: str = "") -> str:
+        """What the person types to a question; empty at the end of input."""
+        self._prompt(self._view.pen.text(question) + gap)
+        return (await _read_line() or "").strip()
 
     def _prompt(self, text: str) -> None:
         stream = self._view.pen.console.file
@@ -207,8 +204,11 @@ def _on_offer(request: ApprovalRequest) -> tuple[str, ...]:
     return ("yes", "no", *always, "values", "edit", "later")
 
 
-def _parse_answer(line: str, on_offer: tuple[str, ...], *, in_full: bool) -> str:
-    """The answer that a line gives; empty if it gives none of those on offer."""
+async def _read_answer(on_offer: tuple[str, ...], *, in_full: bool) -> str:
+    """The answer that the next line gives: `later` at the end of input, empty if it is none of those on offer."""
+    line = await _read_line()
+    if line is None:
+        return "later"
     typed = line.strip().lower()
     if in_full and typed in YES_WORDS - EXPLICIT_YES_WORDS:
         return ""
@@ -336,7 +336,7 @@ def _argument(pen: RowWriter, name: str, value: Any, sources: Iterable[Source] |
         if source.snippet and source.call_id:
             snippet = _on_one_line(printable(pen, source.snippet))
             origin = pen.text(" ({call_id}: “{snippet}”)", call_id=source.call_id, snippet=snippet)
-        for line in _folded(pen, where + pen.text(_BADGES[source.badge]) + origin, 6):
+        for line in fold_line(pen, where + pen.text(_BADGES[source.badge]) + origin, 6):
             pen.line(f"      {line}", _STYLES.get(source.badge, "dim"))
 
 
@@ -346,14 +346,6 @@ def printable(pen: RowWriter, text: str) -> str:
     return escape_invisible(text).encode(encoding, "backslashreplace").decode(encoding)
 
 
-def format_local_time(at: float) -> str:
-    """A time of the journal in the person's own zone."""
-    try:
-        return f"{datetime.fromtimestamp(at).astimezone():%Y-%m-%d %H:%M:%S}"
-    except (OverflowError, OSError, ValueError):  # beyond what calendars know
-        return f"{at:g}"
-
-
 def _block(pen: RowWriter, text: str) -> None:
     """The text between bars, also where a line of it is folded, so that none of it passes for a line of ours."""
     for line in text.split("\n"):
@@ -361,7 +353,7 @@ def _block(pen: RowWriter, text: str) -> None:
             pen.line(f"   │ {part.plain}")
 
 
-def _folded(pen: RowWriter, text: str, indent: int) -> list[str]:
+def fold_line(pen: RowWriter, text: str, indent: int) -> list[str]:
     """A line of a terminal as several, so that no part of it begins where our own lines do."""
     if not pen.console.is_terminal:
         return [text]

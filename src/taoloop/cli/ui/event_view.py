@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, TextIO
 
 from rich.cells import cell_len, set_cell_size
@@ -12,35 +13,17 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from taoloop.cli.options import db_argument
+from taoloop.cli.options import LIMIT_OPTIONS, db_argument
 from taoloop.cli.translation import translate
 from taoloop.cli.ui.stdio import one_line, strip_control_codes, truncate
-from taoloop.core.events import (
-    ActionRequested,
-    ApprovalGiven,
-    ApprovalRefused,
-    Compacted,
-    DoubtSettled,
-    Event,
-    Finished,
-    InDoubt,
-    LimitReached,
-    ModelErred,
-    ModelReplied,
-    Noted,
-    Observed,
-    Paused,
-    ReadDropped,
-    ReplyRejected,
-    Resumed,
-    RunStarted,
-)
+from taoloop.core import events as facts
+from taoloop.core.events import Event
 from taoloop.core.stored_events import event_line
 from taoloop.core.texts import preapproval_note
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import TIMED_OUT
 from taoloop.core.views.transcript import input_text, observation_text
-from taoloop.translation import mark
+from taoloop.translation import mark, translate_error
 
 STATUS_STYLES = {"completed": "green", "running": "cyan", "waiting": "bold yellow", "model_failed": "red"}
 """How a status looks in lists."""
@@ -133,9 +116,8 @@ class RowWriter:
             lines = [head + self.text(": ") + first, *(f"    {line}".rstrip() for line in more)]
             self.console.print(Text("\n".join(lines)), soft_wrap=True)
             return
-        width = _LABEL_CELLS.get(self.language, 10)
         name_cell = Text(f"{mark:>2} ", "dim") + Text(label, style)
-        width = 3 + max(width, cell_len(label) + 1)
+        width = 3 + max(_LABEL_CELLS.get(self.language, 10), cell_len(label) + 1)
         if self.console.width < width + _LEAST_CELLS:
             self.console.print(name_cell)
             self.console.print(Padding(Text(content, body, overflow="fold"), (0, 0, 0, 2)))
@@ -173,54 +155,57 @@ class EventWriter:
         """Show one event, which the trace has already."""
         pen = self.pen
         match event.fact:
-            case RunStarted() as fact:
+            case facts.RunStarted() as fact:
                 self._started(fact)
-            case Resumed(reason=reason):
+            case facts.Resumed(reason=reason):
                 pen.row("Resumed", f"{self.trace.run_id}: {reason}" if reason else self.trace.run_id, style="bold")
                 pen.row("Task", self.trace.task, style="bold", body="bold")
-            case ModelReplied() as fact:
+            case facts.ModelReplied() as fact:
                 self._replied(fact)
-            case ReplyRejected() as fact:
+            case facts.ReplyRejected() as fact:
                 pen.row("Unreadable", f"{fact.code}: {fact.message}", style="yellow", body="yellow")
-            case ActionRequested() as fact:
+            case facts.ActionRequested() as fact:
                 self._requested(fact)
-            case Observed() as fact:
+            case facts.Observed() as fact:
                 self._observed(fact)
-            case ApprovalGiven() | ApprovalRefused() as fact:
+            case facts.ApprovalGiven() | facts.ApprovalRefused() as fact:
                 write_approval(pen, self.trace, fact)
-            case Paused() | Finished():
-                self._ended(event.fact)
+            case facts.Paused(reason=reason):
+                pen.gap()
+                pen.row("Waiting", reason, style="bold yellow")
+            case facts.Finished() as fact:
+                pen.gap()
+                write_end(pen, fact)
             case _:
                 self._write_rare(event)
 
     def _write_rare(self, event: Event) -> None:
         pen = self.pen
         match event.fact:
-            case ModelErred(code=code, message=message):
-                pen.row("Note", f"{code}: {message}", style="yellow", body="dim")
-            case Compacted() as fact:
+            case facts.ModelErred(code=code, message=message):
+                text = translate_error(message, pen.language)
+                pen.row("Note", f"{code}: {text}", style="yellow", body="dim")
+            case facts.Compacted() as fact:
                 change = _SUMMARISED if fact.summary else _PREVIEWED
                 sizes = {"before": fact.tokens_before, "after": fact.tokens_after}
                 text = pen.text(change, n=fact.through_step, **sizes)
                 summary = f"\n{fact.summary}" if fact.summary and (self.raw or self.whole) else ""
                 pen.row("Context", text + summary, style="yellow", body="dim")
-            case ReadDropped(tool=tool, args=args, reason=reason):
+            case facts.ReadDropped(tool=tool, args=args, reason=reason):
                 text = f"{tool} {self._cut(input_text(args))} ({reason})"
                 pen.row("Dropped", text, style="dim", body="dim")
-            case InDoubt(call_id=call_id, reason=reason):
+            case facts.InDoubt(call_id=call_id, reason=reason):
                 cause = _NO_RESULT_IN_TIME if reason == TIMED_OUT else _PROCESS_STOPPED
                 pen.row("In doubt", pen.text(cause, call_id=call_id), style="yellow", body="yellow")
-            case DoubtSettled() as fact:
+            case facts.DoubtSettled() as fact:
                 write_doubt_settled(pen, fact)
-            case Noted(text=text):
+            case facts.Noted(text=text):
                 pen.row("Note", text, style="yellow", body="dim")
-            case LimitReached(limit=limit, allowed=allowed, used=used):
+            case facts.LimitReached(limit=limit, allowed=allowed, used=used):
                 text = pen.text("{limit}: {used:g} of {allowed:g}", limit=limit, used=used, allowed=allowed)
                 pen.row("Limit", text, style="yellow", body="yellow")
-            case _:
-                pass
 
-    def _started(self, fact: RunStarted) -> None:
+    def _started(self, fact: facts.RunStarted) -> None:
         agent = fact.agent
         offline = self.pen.text("offline: the embedded planner, not a language model")
         model = offline if agent.model == "offline" else agent.model
@@ -228,7 +213,7 @@ class EventWriter:
         write_links(self.pen, fact)
         self.pen.row("Task", fact.task, style="bold", body="bold")
 
-    def _replied(self, fact: ModelReplied) -> None:
+    def _replied(self, fact: facts.ModelReplied) -> None:
         if self.raw:
             calls = "".join(f"\n→ {call.name} {call.arguments}" for call in fact.tool_calls)
             self.pen.row(
@@ -241,7 +226,7 @@ class EventWriter:
         if fact.decision is not None and fact.decision.reason:
             self.pen.row("Thought", fact.decision.reason, style="blue", mark="" if self.raw else str(fact.step))
 
-    def _requested(self, fact: ActionRequested) -> None:
+    def _requested(self, fact: facts.ActionRequested) -> None:
         step = self.trace.steps[-1] if self.trace.steps else None
         has_mark = self.raw or (step is not None and step.decision is not None and bool(step.decision.reason))
         text = f"{fact.tool} {self._cut(input_text(fact.args))}"
@@ -249,7 +234,7 @@ class EventWriter:
         if fact.verdict == "deny" and fact.reasons:
             self.pen.row("Denied", self.pen.text("; ").join(fact.reasons), style="yellow")
 
-    def _observed(self, fact: Observed) -> None:
+    def _observed(self, fact: facts.Observed) -> None:
         call = self.trace.calls.get(fact.call_id)
         step = self.trace.steps[-1] if self.trace.steps else None
         has_siblings = call is not None and step is not None and len(step.calls) > 1
@@ -268,14 +253,6 @@ class EventWriter:
         if fact.printed:
             self.pen.row("Printed", self._cut(fact.printed), style="dim", body="dim")
 
-    def _ended(self, fact: Paused | Finished) -> None:
-        pen = self.pen
-        pen.gap()
-        if isinstance(fact, Paused):
-            pen.row("Waiting", fact.reason, style="bold yellow")
-            return
-        write_end(pen, fact)
-
     def _cut(self, text: str) -> str:
         if self.whole:
             return text
@@ -287,7 +264,7 @@ class EventWriter:
         return f"{preview}\n{more}"
 
 
-def write_links(pen: RowWriter, fact: RunStarted) -> None:
+def write_links(pen: RowWriter, fact: facts.RunStarted) -> None:
     """The run that this one is part of, the one that it continues, and the one that it was forked from."""
     if fact.parent is not None:
         pen.line(pen.text("part of run {run_id}", run_id=fact.parent), "dim")
@@ -299,7 +276,7 @@ def write_links(pen: RowWriter, fact: RunStarted) -> None:
         )
 
 
-def write_approval(pen: RowWriter, trace: Trace, fact: ApprovalGiven | ApprovalRefused) -> None:
+def write_approval(pen: RowWriter, trace: Trace, fact: facts.ApprovalGiven | facts.ApprovalRefused) -> None:
     """Who allowed or refused a call, and what they said."""
     tier = trace.calls[fact.call_id].requested.tier
     if fact.by == "operator" and fact.note in (preapproval_note("en", tier), preapproval_note("zh", tier)):
@@ -307,24 +284,25 @@ def write_approval(pen: RowWriter, trace: Trace, fact: ApprovalGiven | ApprovalR
     else:
         who = pen.text("by user") if fact.by == "user" else pen.text("by {by}", by=fact.by)
         approver = who + pen.text(": ") + fact.note if fact.note else who
-    if isinstance(fact, ApprovalGiven):
+    if isinstance(fact, facts.ApprovalGiven):
         pen.row("Allowed", approver, style="green")
     else:
         pen.row("Refused", approver, style="yellow")
 
 
-def write_doubt_settled(pen: RowWriter, fact: DoubtSettled) -> None:
+def write_doubt_settled(pen: RowWriter, fact: facts.DoubtSettled) -> None:
     """Who said of a call without an outcome whether it happened."""
     text = pen.text(_SETTLED[str(fact.happened)], call_id=fact.call_id)
     pen.row("In doubt", f"{text} ({fact.by}{': ' if fact.note else ''}{fact.note})", style="yellow", body="yellow")
 
 
-def write_end(pen: RowWriter, fact: Finished) -> None:
+def write_end(pen: RowWriter, fact: facts.Finished) -> None:
     """The answer of a run, or why there is none."""
     if fact.answer is not None:
         pen.row("Answer", fact.answer, style="bold green")
     if fact.answer is None or fact.status != "completed":
-        pen.row(mark("No answer") if fact.answer is None else mark("Limit"), fact.reason, style="bold yellow")
+        reason = translate_error(fact.reason, pen.language)
+        pen.row(mark("No answer") if fact.answer is None else mark("Limit"), reason, style="bold yellow")
     for citation in fact.citations:
         pen.line(f"   [{citation}]", "dim")
 
@@ -342,6 +320,14 @@ def summary(trace: Trace, pen: RowWriter) -> str:
         parts.append(pen.text("cost unknown") if unknown else pen.text("{usd} USD", usd=f"{trace.cost_usd:.6g}"))
     parts += [pen.text("{s:.1f} s", s=trace.wall_s), pen.text("run {run_id}", run_id=trace.run_id)]
     return " · ".join(parts)
+
+
+def format_local_time(at: float) -> str:
+    """A time of the journal in the person's own zone."""
+    try:
+        return f"{datetime.fromtimestamp(at).astimezone():%Y-%m-%d %H:%M:%S}"
+    except (OverflowError, OSError, ValueError):  # beyond what calendars know
+        return f"{at:g}"
 
 
 def resume_line(trace: Trace, db: str | None) -> str | None:
@@ -363,13 +349,3 @@ def next_commands(trace: Trace, db: str | None) -> list[tuple[str, str]]:
     commands = [(DECIDE, f"tao approvals {trace.run_id}{db_argument(db)}")] if trace.paused is not None else []
     resume = resume_line(trace, db)
     return commands if resume is None else [*commands, (RESUME, resume)]
-
-
-LIMIT_OPTIONS = {
-    "max_steps": "--max-steps",
-    "max_tool_calls": "--max-tool-calls",
-    "max_tokens": "--max-tokens",
-    "max_cost_usd": "--max-cost",
-    "max_wall_s": "--max-time",
-}
-"""Which option of `tao run` sets which limit."""

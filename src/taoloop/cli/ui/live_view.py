@@ -49,7 +49,6 @@ class LiveView:
     def __init__(self, stream: TextIO, trace: Trace, *, language: str, raw: bool = False) -> None:
         self._trace = trace
         self._console = console_for(stream)
-        self._stream = stream
         language = view_language(language, stream)
         self.pen = RowWriter(self._console, language)
         self._writer = EventWriter(self.pen, trace, raw=raw)
@@ -74,7 +73,7 @@ class LiveView:
         """Write the event and turn the spinner to what comes next."""
         self._writer.write(event)
         self._busy.turn()
-        self._stream.flush()
+        self._console.file.flush()
 
     @contextmanager
     def waiting_for_person(self) -> Iterator[None]:

@@ -89,10 +89,7 @@ def capture_stdout() -> Iterator[TextIO]:
     sys.stdout.flush()
     try:
         number = sys.stdout.fileno()
-    except (
-        OSError,
-        io.UnsupportedOperation,
-    ):  # no real stream, as in a test or a notebook: there is nothing to separate
+    except OSError:  # no real stream, as in a test or a notebook: there is nothing to separate
         yield sys.stdout
         return
     saved_fd = os.dup(number)
@@ -143,7 +140,7 @@ def write_json_lines(stream: TextIO, records: Iterable[Mapping[str, Any]]) -> No
 
 def silence_stdout() -> None:
     """Let the interpreter flush to nowhere when it ends: the reader of the pipe is gone."""
-    with suppress(OSError, io.UnsupportedOperation):
+    with suppress(OSError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
         os.close(nowhere)

@@ -56,6 +56,37 @@ _EMPTY_WORDS = frozenset(
 _VERB_ENDINGS = ("ing", "es", "s")  # a past begins no clause that says what a tool does
 _TYPE_KEYS = ("type", "$ref", "anyOf", "oneOf", "allOf", "enum", "const")
 _DESCRIPTION_KEYS = ("description", "enum", "const", "format", "pattern", "examples")
+_TEXTS = {
+    "meaningless_name": "{name!r} does not say what the tool does.",
+    "meaningless_name_advice": "Name the act and its object, such as search_user.",
+    "no_purpose": "The purpose is missing.",
+    "no_purpose_advice": "Say in one sentence what a call does.",
+    "several_things": "The tool does more than one thing: {acts}.",
+    "several_things_advice": "Make one tool of each, so that each has its own tier.",
+    "no_limits": "Nothing says what the tool cannot do or when not to use it.",
+    "no_limits_advice": "State limits in the purpose ('at most 10 rows') or fill avoid_when.",
+    "parameter_without_type": "The parameter {name!r} has no type.",
+    "parameter_without_type_advice": 'Give it one, such as "type": "string".',
+    "parameter_without_description": "The parameter {name!r} says nothing about its meaning or format.",
+    "parameter_without_description_advice": "Describe it in a line, with an example of its format.",
+    "required_not_stated": "Nothing says which parameters are required.",
+    "required_not_stated_advice": 'List them in "required" (an empty list if none is), or give the others a default.',
+    "no_tier": "The tier is not declared; every call counts as destructive and as sending data out: a person is asked.",
+    "no_tier_advice": "Declare read, draft, write or destructive.",
+    "tier_contradicts_name": "The tier is read, but the tool seems to change something: {verb}.",
+    "tier_contradicts_name_advice": "Declare write or destructive, or rename the tool.",
+    "no_egress": "Nothing says whether a call sends data out of the operator's reach; it counts as one that does.",
+    "no_egress_advice": "Declare egress: true, false, or the arguments that send data out.",
+    "no_role": "The parameter {name!r} has no role; it counts as what the call acts on.",
+    "no_role_advice": "Declare target, ref:KIND, value, content or minor.",
+    "no_rollback": "Nothing says how a call is undone, or that it cannot be.",
+    "no_rollback_advice": "Name the tool that undoes it in compensation, or declare reversible: false.",
+    "no_errors": "No error is listed.",
+    "no_errors_advice": "List the codes that the tool reports, whether they may pass, and what to do instead.",
+    "example_does_not_fit": "The example {what}.",
+    "example_does_not_fit_advice": "An example must be a call that works.",
+}
+"""What is wrong, and what to do, by the code of the finding."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +101,11 @@ class Finding:
     """What is wrong."""
     advice: str
     """What to do."""
+
+
+def _finding(*, code: str, field: str, **values: str) -> Finding:
+    message, advice = _TEXTS[code].format(**values), _TEXTS[f"{code}_advice"].format(**values)
+    return Finding(code=code, field=field, message=message, advice=advice)
 
 
 def lint(card: ToolCard) -> tuple[Finding, ...]:
@@ -88,85 +124,39 @@ def lint(card: ToolCard) -> tuple[Finding, ...]:
 def _check_name(card: ToolCard) -> Iterator[Finding]:
     words = name_words(card.name)
     if all(word in _EMPTY_WORDS or word.isdigit() or len(word) == 1 for word in words):
-        yield Finding(
-            code="meaningless_name",
-            field="name",
-            message=f"{card.name!r} does not say what the tool does.",
-            advice="Name the act and its object, such as search_user.",
-        )
+        yield _finding(code="meaningless_name", field="name", name=card.name)
 
 
 def _check_purpose(card: ToolCard) -> Iterator[Finding]:
     text = card.purpose.strip()
     if len(text) < 4:
-        yield Finding(
-            code="no_purpose",
-            field="purpose",
-            message="The purpose is missing.",
-            advice="Say in one sentence what a call does.",
-        )
+        yield _finding(code="no_purpose", field="purpose")
         return
     acts = _acts(text) | _acts_in_name(card.name)
     if len(set(acts.values())) > 1:
-        yield Finding(
-            code="several_things",
-            field="purpose",
-            message=f"The tool does more than one thing: {', '.join(acts)}.",
-            advice="Make one tool of each, so that each has its own tier.",
-        )
+        yield _finding(code="several_things", field="purpose", acts=", ".join(acts))
     if not card.avoid_when.strip() and not _LIMIT.search(text):
-        yield Finding(
-            code="no_limits",
-            field="avoid_when",
-            message="Nothing says what the tool cannot do or when not to use it.",
-            advice="State limits in the purpose ('at most 10 rows') or fill avoid_when.",
-        )
+        yield _finding(code="no_limits", field="avoid_when")
 
 
 def _check_parameters(card: ToolCard) -> Iterator[Finding]:
     parameters = {name: rule if isinstance(rule, Mapping) else {} for name, rule in card.parameters.items()}
     for name, rule in parameters.items():
         if not any(key in rule for key in _TYPE_KEYS):
-            yield Finding(
-                code="parameter_without_type",
-                field=f"input_schema.{name}",
-                message=f"The parameter {name!r} has no type.",
-                advice='Give it one, such as "type": "string".',
-            )
+            yield _finding(code="parameter_without_type", field=f"input_schema.{name}", name=name)
         if not any(key in rule for key in _DESCRIPTION_KEYS):
-            yield Finding(
-                code="parameter_without_description",
-                field=f"input_schema.{name}",
-                message=f"The parameter {name!r} says nothing about its meaning or format.",
-                advice="Describe it in a line, with an example of its format.",
-            )
+            yield _finding(code="parameter_without_description", field=f"input_schema.{name}", name=name)
     if "required" not in card.input_schema and any("default" not in rule for rule in parameters.values()):
-        yield Finding(
-            code="required_not_stated",
-            field="input_schema.required",
-            message="Nothing says which parameters are required.",
-            advice='List them in "required" (an empty list if none is), or give the others a default.',
-        )
+        yield _finding(code="required_not_stated", field="input_schema.required")
 
 
 def _check_tier(card: ToolCard) -> Iterator[Finding]:
     if card.tier is None:
-        yield Finding(
-            code="no_tier",
-            field="tier",
-            message="The tier is not declared; every call counts as destructive and as sending data out: a person is"
-            " asked.",
-            advice="Declare read, draft, write or destructive.",
-        )
+        yield _finding(code="no_tier", field="tier")
         return
     changing = [verb for verb, group in _leading_acts(card).items() if group in _CHANGING_GROUPS]
     if card.tier == "read" and changing:
-        yield Finding(
-            code="tier_contradicts_name",
-            field="tier",
-            message=f"The tier is read, but the tool seems to change something: {changing[0]}.",
-            advice="Declare write or destructive, or rename the tool.",
-        )
+        yield _finding(code="tier_contradicts_name", field="tier", verb=changing[0])
 
 
 def _check_effect(card: ToolCard) -> Iterator[Finding]:
@@ -174,37 +164,17 @@ def _check_effect(card: ToolCard) -> Iterator[Finding]:
     if card.tier not in ("write", "destructive"):
         return
     if card.egress is None:
-        yield Finding(
-            code="no_egress",
-            field="egress",
-            message="Nothing says whether a call sends data out of the operator's reach; it counts as one that does.",
-            advice="Declare egress: true, false, or the arguments that send data out.",
-        )
+        yield _finding(code="no_egress", field="egress")
     for name in card.parameters:
         if name not in card.roles:
-            yield Finding(
-                code="no_role",
-                field=f"roles.{name}",
-                message=f"The parameter {name!r} has no role; it counts as what the call acts on.",
-                advice="Declare target, ref:KIND, value, content or minor.",
-            )
+            yield _finding(code="no_role", field=f"roles.{name}", name=name)
     if card.compensation is None and card.reversible is None:
-        yield Finding(
-            code="no_rollback",
-            field="compensation",
-            message="Nothing says how a call is undone, or that it cannot be.",
-            advice="Name the tool that undoes it in compensation, or declare reversible: false.",
-        )
+        yield _finding(code="no_rollback", field="compensation")
 
 
 def _check_errors(card: ToolCard) -> Iterator[Finding]:
     if not card.errors:
-        yield Finding(
-            code="no_errors",
-            field="errors",
-            message="No error is listed.",
-            advice="List the codes that the tool reports, whether they may pass, and what to do instead.",
-        )
+        yield _finding(code="no_errors", field="errors")
 
 
 def _check_examples(card: ToolCard) -> Iterator[Finding]:
@@ -214,12 +184,7 @@ def _check_examples(card: ToolCard) -> Iterator[Finding]:
         unknown = [name for name in example.args if closed and name not in card.parameters]
         if missing or unknown:
             what = f"leaves out {missing[0]!r}" if missing else f"has the unknown argument {unknown[0]!r}"
-            yield Finding(
-                code="example_does_not_fit",
-                field=f"examples[{index}]",
-                message=f"The example {what}.",
-                advice="An example must be a call that works.",
-            )
+            yield _finding(code="example_does_not_fit", field=f"examples[{index}]", what=what)
 
 
 def _acts(text: str) -> dict[str, str]:

@@ -20,16 +20,11 @@ _MAX_DEPTH = 50
 class _LiteralFloat(float):
     """A float that knows its text."""
 
-    text: str
+    def __init__(self, text: str) -> None:
+        self.text = text
 
 
-def _literal_float(text: str) -> _LiteralFloat:
-    literal = _LiteralFloat(text)
-    literal.text = text
-    return literal
-
-
-_DECODER = json.JSONDecoder(parse_float=_literal_float)
+_DECODER = json.JSONDecoder(parse_float=_LiteralFloat)
 _DECIMAL = lazy_pattern(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _OPEN = lazy_pattern(r"\{")
 

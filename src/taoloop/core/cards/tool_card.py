@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, Protocol, cast
 
+from taoloop.core.text import is_number
 from taoloop.core.words import name_words
 from taoloop.errors import ToolDefinitionError
 
@@ -134,8 +135,7 @@ class ToolCard:
         self._require(self.approval in (None, "required"), "approval", omitted)
         for name in ("timeout_s", "max_input_bytes", "max_preview_chars"):
             value = getattr(self, name)
-            is_number = isinstance(value, int | float) and not isinstance(value, bool)
-            self._require(is_number and value > 0, name, "It must be a number above 0.")
+            self._require(is_number(value, infinite=True) and value > 0, name, "It must be a number above 0.")
         if self.roles or self.egress is not None:
             self._check_roles()
         if self.ids:

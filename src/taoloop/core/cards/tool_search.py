@@ -12,11 +12,12 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from taoloop.core.cards.tool_card import ErrorCard, ExampleCard, ToolCard
 from taoloop.core.decision import Call
-from taoloop.core.text import lazy_pattern
+from taoloop.core.text import chinese_texts, lazy_pattern
 from taoloop.core.words import CJK, cjk_pairs, name_words, stem
 
 FIND_TOOL = ToolCard(
@@ -92,41 +93,6 @@ CALL_TOOL = ToolCard(
     tier="destructive",  # as strict as any call that it may wrap; that call is judged by its own card
 )
 
-CHINESE = {
-    "Find tools that are not listed here, by what they do. Gives at most 20 cards with their arguments.": (
-        "按用途查找此处没有列出的工具。最多返回 20 张工具卡片及其参数。"
-    ),
-    "No listed tool does what is needed.": "列出的工具都不能完成所需的操作。",
-    "A listed tool, or one that was found before, does it.": "列出的工具，或之前找到的工具，已能完成。",
-    "A few words on what the tool must do, such as: send message to channel": (
-        "用几个词说明工具要做什么，例如：向频道发送消息"
-    ),
-    "How many at most": "最多返回几个",
-    "list open orders of a customer": "列出某个客户的未完成订单",
-    "Show the card of one tool, or one argument of it at any depth, where only a part of it was shown.": (
-        "显示一个工具的完整卡片，或其中任意层级的一个参数，用于之前只显示了一部分的情况。"
-    ),
-    "A schema says that only part of it is shown, and the rest is needed.": "Schema 注明只显示了一部分，还需其余部分。",
-    "The arguments are clear already.": "参数已经清楚。",
-    "Use a name that find_tool gave.": "请使用 find_tool 给出的名称。",
-    "Use a path that exists; the error lists the names there.": "请使用存在的路径；错误信息列出了此处的名称。",
-    "The name of the tool": "工具的名称",
-    "A path of names from an argument inwards, such as filter.must.range; empty for all": (
-        "从参数向内的名称路径，例如 filter.must.range；为空则显示全部"
-    ),
-    "Call a tool that find_tool gave, by its name; it cannot call anything else.": (
-        "按名称调用 find_tool 给出的工具；不能调用其他工具。"
-    ),
-    "The tool was found and is not listed here itself.": "工具已经找到，而此处没有列出。",
-    "The tool is listed here: call it directly.": "此处已列出该工具：直接调用即可。",
-    "The name that find_tool gave": "find_tool 给出的名称",
-    "The arguments of that tool, as its card says": "该工具的参数，以其卡片为准",
-}
-"""The Chinese form of the texts of these cards, by their English form."""
-
-_DISCOVERY_CARDS = (FIND_TOOL, DESCRIBE_TOOL, FIND_TOOL.translated(CHINESE), DESCRIBE_TOOL.translated(CHINESE))
-_CALL_CARDS = (CALL_TOOL, CALL_TOOL.translated(CHINESE))
-
 _CJK_RUN = lazy_pattern(f"[{CJK}]+")
 _STOP_WORDS = frozenset(
     re.findall(r"\w+", "a an and any at by for from in into is it its of on or the this that to with 的 了 和")
@@ -143,7 +109,9 @@ def listed_cards(cards: Sequence[ToolCard]) -> Sequence[ToolCard]:
 def unwrap_call_tool(call: Call, cards: Sequence[ToolCard]) -> Call:
     """The call that is meant: for `call_tool` the one that it names, else the call itself."""
     args = call.args
-    if call.tool != CALL_TOOL.name or not isinstance(args, Mapping) or not any(card in cards for card in _CALL_CARDS):
+    if call.tool != CALL_TOOL.name or not isinstance(args, Mapping):
+        return call
+    if CALL_TOOL not in cards and _chinese_cards()[CALL_TOOL.name] not in cards:
         return call
     name, inner = args.get("name"), args.get("args")
     if not isinstance(name, str) or not isinstance(inner, Mapping) or len(args) != 2 or name == CALL_TOOL.name:
@@ -153,7 +121,15 @@ def unwrap_call_tool(call: Call, cards: Sequence[ToolCard]) -> Call:
 
 def is_discovery_tool(card: ToolCard | None) -> bool:
     """Whether a tool only describes the run's own tools."""
-    return card is not None and card.name in (FIND_TOOL.name, DESCRIBE_TOOL.name) and card in _DISCOVERY_CARDS
+    if card is None or card.name not in (FIND_TOOL.name, DESCRIBE_TOOL.name):
+        return False
+    return card in (FIND_TOOL, DESCRIBE_TOOL) or card == _chinese_cards()[card.name]
+
+
+@cache
+def _chinese_cards() -> Mapping[str, ToolCard]:
+    """The cards of this module in Chinese, by name."""
+    return {card.name: card.translated(chinese_texts("core")) for card in (FIND_TOOL, DESCRIBE_TOOL, CALL_TOOL)}
 
 
 def rank_cards(query: str, cards: Iterable[ToolCard], at_most: int) -> tuple[ToolCard, ...]:

@@ -13,7 +13,7 @@ import html
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from operator import attrgetter
 from typing import Any, TypeVar, cast
 
@@ -58,8 +58,6 @@ _OPTIONAL_TYPES = ("int", "float", "Usage", "Limits")
 _NUMERIC_ANNOTATIONS = frozenset(
     ("bool", "int | float", *_OPTIONAL_TYPES, *(f"{kind} | None" for kind in _OPTIONAL_TYPES))
 )
-_GETTERS: dict[type, Callable[[Any], tuple[Any, ...]] | None] = {}
-"""The fields to look at, by type; filled as types come."""
 
 MAX_WORD_CHARS = 1_024  # characters that are held back because no blank comes; longer than any token
 _MIN_PATTERN_CHARS = 6  # characters; a text below it holds no secret that is looked for
@@ -101,6 +99,7 @@ class Redactor:
         """Look for these forms of known secrets: the longest first, because it may contain a shorter one."""
         self._labels_by_form = tuple(sorted(labels_by_form.items(), key=lambda pair: -len(pair[0])))
         self._forms = tuple(form for form, _ in self._labels_by_form)
+        self._form_starts = "".join(f"\0{form}" for form in self._forms)  # one search instead of one for each form
         self._multi_word = tuple(form for form in self._forms if len(form) > MAX_WORD_CHARS or not _is_one_word(form))
         self._min_chars = min([_MIN_PATTERN_CHARS if self._patterns else MIN_SECRET_CHARS, *map(len, self._forms)])
 
@@ -149,7 +148,7 @@ class Redactor:
         """False: no secret begins in `word`, whatever follows it; for a word that is still being written."""
         if self._patterns and may_begin(word):
             return True
-        return any(form.startswith(word[at:]) for form in self._forms for at in range(len(word)))
+        return any(f"\0{word[at:]}" in self._form_starts for at in range(len(word)))
 
     def text(self, text: str) -> str:
         """`text` without secrets. If the whole text is JSON it is redacted by its names, and stays JSON."""
@@ -165,7 +164,8 @@ class Redactor:
                 if redacted is not value:
                     return json.dumps(redacted, ensure_ascii=False)
                 return self._without_known(text)  # digits that JSON reads as a number with other digits
-        cleaned = self._redact_text(text)
+        cleaned = self._without_known(text)
+        cleaned = redact_patterns(cleaned) if self._patterns else cleaned
         return text if cleaned == text else cleaned
 
     def value(self, value: Any) -> Any:
@@ -231,10 +231,6 @@ class Redactor:
                 self._cache.clear()
             self._cache[id(value)] = value, clean  # with the object itself, so that its id is not reused
         return cast("T", clean)
-
-    def _redact_text(self, text: str) -> str:
-        text = self._without_known(text)
-        return redact_patterns(text) if self._patterns else text
 
     def _without_known(self, text: str) -> str:
         for form, label in self._labels_by_form:
@@ -342,13 +338,10 @@ def _collect_texts(value: Any, parts: list[str]) -> None:
     elif isinstance(value, Mapping | list):
         if value:
             parts.append(_json(value))
-    else:
-        if kind not in _GETTERS:
-            _GETTERS[kind] = _getter(kind)
-        if (getter := _GETTERS[kind]) is not None:
-            for item in getter(value):
-                if item:
-                    _collect_texts(item, parts)
+    elif (getter := _getter(kind)) is not None:  # type: ignore[arg-type]  # a class can be hashed
+        for item in getter(value):
+            if item:
+                _collect_texts(item, parts)
 
 
 def _collect_reply_texts(reply: ModelReplied, parts: list[str]) -> None:
@@ -403,14 +396,11 @@ def _fields(kind: type) -> tuple[str, ...]:
         return ()
     # a card's purpose is what its source says
     ours = RUNTIME_FIELDS - {"purpose"} if kind is ToolCard else RUNTIME_FIELDS
-    return tuple(field.name for field in dataclasses.fields(kind) if field.name not in ours and _holds_text(field.type))
+    fields = (field for field in dataclasses.fields(kind) if field.type not in _NUMERIC_ANNOTATIONS)
+    return tuple(field.name for field in fields if field.name not in ours)
 
 
-def _holds_text(annotation: Any) -> bool:
-    """False for fields of plain numbers, which are most; annotations are strings here."""
-    return not isinstance(annotation, str) or annotation not in _NUMERIC_ANNOTATIONS
-
-
+@cache
 def _getter(kind: type) -> Callable[[Any], tuple[Any, ...]] | None:
     names = _fields(kind)
     if not names:

@@ -5,13 +5,13 @@ The loop itself needs only counters and the calls that wait, which the trace kee
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from taoloop.core.decision import Act, Answer
 from taoloop.core.events import (
     ActionRequested,
-    ActionStarted,
     ApprovalGiven,
     ApprovalRefused,
     DoubtSettled,
@@ -65,16 +65,6 @@ class CallView:
     observed: Observed | None = None
     """The outcome."""
 
-    def record_start(self, fact: ActionStarted, at: float) -> None:
-        """Note that an attempt began: a doubt about the one before is over."""
-        self.attempts, self.started_at = fact.attempt, at
-        self.doubt = self.settled = None
-
-    def record_doubt(self, fact: InDoubt) -> None:
-        """Note that the last attempt has no outcome."""
-        self.doubt = fact
-        self.timeouts += fact.reason == TIMED_OUT
-
     @property
     def args(self) -> Any:
         """The arguments that run: the model's, or those that a person put in their place."""
@@ -111,13 +101,13 @@ class Step:
 
 
 class Steps:
-    """All steps, and all calls by id. The closing turn is not a step, and neither is a summary."""
+    """All steps, with the calls of the trace. The closing turn is not a step, and neither is a summary."""
 
-    __slots__ = ("calls", "steps")
+    __slots__ = ("_calls", "steps")
 
-    def __init__(self) -> None:
+    def __init__(self, calls: Mapping[str, CallView]) -> None:
         self.steps: list[Step] = []
-        self.calls: dict[str, CallView] = {}
+        self._calls = calls
 
     def fold(self, event: Event) -> None:
         """Process the next event."""
@@ -131,17 +121,6 @@ class Steps:
             case ReplyRejected() as fact if self.steps and self.steps[-1].number == fact.step:
                 self.steps[-1].rejected.append(fact)
             case ActionRequested() as fact:
-                call = self.calls[fact.call_id] = CallView(requested=fact)
-                self.steps[-1].calls.append(call)
-            case ApprovalGiven() | ApprovalRefused() as fact:
-                self.calls[fact.call_id].approval = fact
-            case ActionStarted() as fact:
-                self.calls[fact.call_id].record_start(fact, event.at)
-            case InDoubt() as fact:
-                self.calls[fact.call_id].record_doubt(fact)
-            case DoubtSettled() as fact:
-                self.calls[fact.call_id].settled = fact
-            case Observed() as fact:
-                self.calls[fact.call_id].observed = fact
+                self.steps[-1].calls.append(self._calls[fact.call_id])
             case _:
                 pass

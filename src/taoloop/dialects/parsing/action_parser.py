@@ -278,10 +278,8 @@ def _apply_text_input(state: ParseState, name: str, body: str) -> None:
 
 
 def _find_input_end(text: str, start: int) -> int:
-    for event in EVENT.finditer(text, start):
-        if event.lastgroup not in ("brace", "fence") and event.start() > start:
-            return event.start()
-    return len(text)
+    ends = (event.start() for event in EVENT.finditer(text, start) if event.lastgroup not in ("brace", "fence"))
+    return next((end for end in ends if end > start), len(text))
 
 
 def _holds_arguments(body: str, card: ToolCard) -> bool:

@@ -339,17 +339,12 @@ def canonical_args(tool: str, source: str, cards: Sequence[ToolCard]) -> Any:
     return args if end == len(source) and _are_plain(args, tool, cards) else None
 
 
-def canonical_act(tool: str, args: Any, reason: str, cards: Sequence[ToolCard]) -> Act | None:
-    """The call of a known tool whose arguments are all its own, and plain texts and numbers."""
-    return Act(calls=(Call(tool=tool, args=args),), reason=reason) if _are_plain(args, tool, cards) else None
-
-
 def canonical_decision(
     action: Any, value: Any, reason: str, cards: Sequence[ToolCard], finals: Sequence[str]
 ) -> Decision | None:
     """The decision of a canonical object: a call, or an answer where the action is one of `finals`."""
     if action not in finals:
-        return canonical_act(action, value, reason, cards)
+        return Act(calls=(Call(tool=action, args=value),), reason=reason) if _are_plain(value, action, cards) else None
     is_tool = any(card.name in finals for card in cards)
     return canonical_answer(value, reason) if type(value) is str and not is_tool else None
 

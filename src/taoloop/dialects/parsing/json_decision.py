@@ -124,9 +124,7 @@ def _parse_json_text(value: str, cards: Sequence[ToolCard], depth: int) -> list[
         parsed = parse_whole(value)
     except NotJsonError:
         return []
-    if parsed.is_guess:
-        return []
-    return parse_decision_object(parsed.value, cards, depth + 1)
+    return [] if parsed.is_guess else parse_decision_object(parsed.value, cards, depth + 1)
 
 
 def is_observation(value: Any) -> bool:

@@ -94,15 +94,6 @@ def parse_value(text: str, position: int = 0, *, call: bool = False) -> Repaired
                 raise
         else:
             return RepairedJson(value, end)
-    return parse_lenient(text, position, call=call)
-
-
-def parse_lenient(text: str, position: int = 0, *, call: bool = False) -> RepairedJson:
-    """`parse_value` without the strict attempt before it.
-
-    Raises:
-        NotJsonError: as `parse_value`.
-    """
     reader = _LenientReader(text, position, ")）" if call else "")
     value = reader.parse_value(0)
     return RepairedJson(value, reader.position, reader.missing_closers, reader.has_bare_quotes)

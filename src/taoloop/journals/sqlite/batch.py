@@ -20,7 +20,6 @@ from taoloop.core.text import replace_surrogates
 from taoloop.errors import FenceLost, IllegalEvent, RunExists
 from taoloop.journals.base import RUNNING, Artifact, Lease, status_after, translate
 from taoloop.journals.sqlite.errors import not_found
-from taoloop.translation import mark
 
 _COLUMNS = 7  # of the table event
 _ROWS_AT_ONCE = 32  # 224 parameters; the least limit of any SQLite is 999
@@ -234,9 +233,7 @@ class Batch:
         run_id = append.run_id
         head = self._head(run_id)
         if head.fence != append.fence:
-            text = mark("{path}: run {run_id!r} was taken by another worker.")
-            hint = translate("Stop working on it; nothing was written.")
-            raise FenceLost(translate(text, path=self._path, run_id=run_id), hint=hint)
+            raise fence_lost(self._path, run_id)
         if append.first is not None:
             if append.first != head.next_seq:
                 raise IllegalEvent(f"Run {run_id!r} expects event {head.next_seq}, not {append.first}.")
@@ -266,6 +263,12 @@ class Batch:
             )
         else:
             self._connection.execute("UPDATE run SET status = ? WHERE id = ?", (status, run_id))
+
+
+def fence_lost(path: Path, run_id: str) -> FenceLost:
+    """Another worker has acquired the run."""
+    message = translate("{path}: run {run_id!r} was taken by another worker.", path=path, run_id=run_id)
+    return FenceLost(message, hint=translate("Stop working on it; nothing was written."))
 
 
 def _exists(path: Path, run_id: str) -> RunExists:

@@ -27,9 +27,7 @@ def explain(error: Exception, path: Path) -> Exception:
         case sqlite3.Error():
             return _explain_sqlite(error, path)
         case OSError():
-            if error.errno in _NO_SPACE:
-                return full(path, error)
-            return unwritable(path, error)
+            return full(path, error) if error.errno in _NO_SPACE else unwritable(path, error)
         case ValueError():  # not JSON, or text that is not Unicode
             text = mark("{path}: an event or artifact cannot be stored: {error}.")
             return IllegalEvent(translate(text, path=path, error=error))

@@ -17,11 +17,11 @@ from taoloop.errors import JournalCorrupt, JournalError
 from taoloop.journals.base import Artifact, Lease, RunRow
 from taoloop.journals.costs import CostRow, read_spending
 from taoloop.journals.sqlite.batch import FIRST_FENCE, Acquire, Begin, Create, Write, encode
-from taoloop.journals.sqlite.errors import explain, not_found
+from taoloop.journals.sqlite.errors import explain
 from taoloop.journals.sqlite.file import DatabaseFile, OpenedFile, Synchronous, default_path, open_database
 from taoloop.journals.sqlite.run_locks import run_locks_beside
 from taoloop.journals.sqlite.transaction import Transaction, begin
-from taoloop.journals.sqlite.verify import linked_rows, require_whole, verify
+from taoloop.journals.sqlite.verify import event_rows, linked_rows, require_whole, verify
 from taoloop.journals.sqlite.writer import Writer
 
 T = TypeVar("T")
@@ -234,19 +234,16 @@ class SqliteJournal:
 
 
 def _load(path: Path, run_id: str, connection: sqlite3.Connection) -> list[Event]:
-    rows = connection.execute(
-        "SELECT seq, at, kind, body FROM event WHERE run_id = ? ORDER BY seq", (run_id,)
-    ).fetchall()
-    if not rows and connection.execute("SELECT 1 FROM run WHERE id = ?", (run_id,)).fetchone() is None:
-        raise not_found(path, run_id)
     events: list[Event] = []
+    rows = event_rows(path, run_id, "seq, at, kind, body", connection)
     for expected, (seq, at, kind, body) in enumerate(rows):
         if seq != expected:
             raise JournalCorrupt(f"{path}: event {expected} of run {run_id!r} is missing.")
         try:
             events.append(Event(seq, at, decode_fact(kind, body)))
         except JournalCorrupt as error:
-            raise JournalCorrupt(f"{path}: event {seq} of run {run_id!r}: {error.message}", hint=error.hint) from error
+            text = f"{path}: event {expected} of run {run_id!r}: {error.message}"
+            raise JournalCorrupt(text, hint=error.hint) from error
     return events
 
 

@@ -55,27 +55,18 @@ _RUNNING = """
 SELECT id, fence FROM run WHERE status = 'running' AND EXISTS (SELECT 1 FROM event WHERE run_id = run.id)
 ORDER BY number
 """
-_ORIGIN = """
-SELECT json_extract(body, '$.parent'), json_extract(body, '$.forked_from')
-FROM event WHERE run_id = ? AND seq = 0 AND json_valid(body)
-"""
-_LAST_RESUMED = """
-SELECT CASE WHEN json_valid(body) THEN json_extract(body, '$.reason') END
-FROM event WHERE run_id = ? AND kind = 'resumed' ORDER BY seq DESC LIMIT 1
+_START = """
+SELECT json_extract(body, '$.parent'), json_extract(body, '$.forked_from'), (
+  SELECT CASE WHEN json_valid(body) THEN json_extract(body, '$.reason') END
+  FROM event AS later WHERE later.run_id = event.run_id AND kind = 'resumed' ORDER BY seq DESC LIMIT 1
+) FROM event WHERE run_id = ? AND seq = 0 AND json_valid(body)
 """
 
 
-def _origin_of(connection: sqlite3.Connection, run_id: str) -> tuple[str | None, str | None]:
-    """The run around a run, and the run that it was forked from."""
-    row: tuple[str | None, str | None] | None = connection.execute(_ORIGIN, (run_id,)).fetchone()
-    return row or (None, None)
-
-
-def _is_unresumed_fork(connection: sqlite3.Connection, run_id: str, origin: str | None) -> bool:
-    if origin is None:
-        return False
-    row = connection.execute(_LAST_RESUMED, (run_id,)).fetchone()
-    return row is not None and is_unresumed_fork(origin, row[0])
+def _start_of(connection: sqlite3.Connection, run_id: str) -> tuple[str | None, bool]:
+    """The run around a run, and whether it is a fork that nobody has resumed yet."""
+    parent, origin, reason = connection.execute(_START, (run_id,)).fetchone() or (None, None, None)
+    return parent, is_unresumed_fork(origin, reason)
 
 
 class _ReadDatabase(Protocol):
@@ -109,21 +100,15 @@ class FileRunLocks:
 
         def find(connection: sqlite3.Connection) -> list[str]:
             rows = connection.execute(_RUNNING).fetchall()
-            orphans = []
-            for run_id, fence in rows:
-                if self._holder(Lease(run_id=run_id, fence=fence)) is None:
-                    parent, origin = _origin_of(connection, run_id)
-                    if parent is None and not _is_unresumed_fork(connection, run_id, origin):
-                        orphans.append(run_id)
-            return orphans
+            idle = [run_id for run_id, fence in rows if self._holder(Lease(run_id=run_id, fence=fence)) is None]
+            return [run_id for run_id in idle if _start_of(connection, run_id) == (None, False)]
 
         return await self._read_database(find)
 
     async def is_new_fork(self, run_id: str) -> bool:
         """Whether a run is a fork that nobody has resumed yet."""
-        return await self._read_database(
-            lambda connection: _is_unresumed_fork(connection, run_id, _origin_of(connection, run_id)[1])
-        )
+        _, is_new = await self._read_database(lambda connection: _start_of(connection, run_id))
+        return is_new
 
     def lock(self, lease: Lease) -> None:
         """Lock a lease that was just acquired.

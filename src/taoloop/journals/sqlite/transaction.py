@@ -17,9 +17,9 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from taoloop.core.cards.tool_card import JournalConnection
 from taoloop.core.events import Event
-from taoloop.errors import FenceLost, ToolError
+from taoloop.errors import ToolError
 from taoloop.journals.base import Artifact, Lease
-from taoloop.journals.sqlite.batch import Batch, encode, look_up
+from taoloop.journals.sqlite.batch import Batch, encode, fence_lost, look_up
 from taoloop.journals.sqlite.errors import explain
 from taoloop.journals.sqlite.file import execute_patiently
 from taoloop.journals.sqlite.writer import Writer
@@ -228,10 +228,7 @@ def _begin(
         execute_patiently(raw, "BEGIN IMMEDIATE", time.monotonic() + timeout_s)
         row = raw.execute("SELECT fence FROM run WHERE id = ?", (lease.run_id,)).fetchone()
         if row is None or row[0] != lease.fence:
-            raise FenceLost(
-                f"{path}: run {lease.run_id!r} was taken by another worker.",
-                hint="Stop working on it; nothing was written.",
-            )
+            raise fence_lost(path, lease.run_id)
         return Transaction(path, lease, raw, writer.release)
     except BaseException as error:
         if raw is not None:

@@ -22,6 +22,19 @@ _STATUS_KINDS = frozenset({"run_started", "paused", "resumed", "finished"})
 """The kinds of events that the row of a run is made from."""
 
 
+def event_rows(path: Path, run_id: str, columns: str, connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
+    """These columns of a run's events, in their order.
+
+    Raises:
+        RunNotFound: there is no such run.
+    """
+    statement = f"SELECT {columns} FROM event WHERE run_id = ? ORDER BY seq"  # noqa: S608  # no input
+    rows = connection.execute(statement, (run_id,)).fetchall()
+    if not rows and connection.execute("SELECT 1 FROM run WHERE id = ?", (run_id,)).fetchone() is None:
+        raise not_found(path, run_id)
+    return rows
+
+
 def linked_rows(path: Path, run_id: str, connection: sqlite3.Connection) -> list[ChainedEvent]:
     """The events of a run as they are stored, readable or not.
 
@@ -29,10 +42,7 @@ def linked_rows(path: Path, run_id: str, connection: sqlite3.Connection) -> list
         RunNotFound: there is no such run.
     """
     link = "link" if schema.version(connection) >= schema.CHAINED else "x''"
-    statement = f"SELECT seq, at, kind, body, {link} FROM event WHERE run_id = ? ORDER BY seq"  # noqa: S608  # no input
-    rows = connection.execute(statement, (run_id,)).fetchall()
-    if not rows and connection.execute("SELECT 1 FROM run WHERE id = ?", (run_id,)).fetchone() is None:
-        raise not_found(path, run_id)
+    rows = event_rows(path, run_id, f"seq, at, kind, body, {link}", connection)
     return [ChainedEvent(seq, at, str(kind), _bytes(body), _bytes(link)) for seq, at, kind, body, link in rows]
 
 
@@ -45,6 +55,7 @@ def verify(path: Path, run_id: str, connection: sqlite3.Connection) -> ChainRepo
     connection.execute("BEGIN")
     try:
         rows = linked_rows(path, run_id, connection)
+        head = (rows[-1].link if rows else genesis_hash(run_id)).hex()
         if schema.version(connection) < schema.CHAINED:
             text = mark(
                 "the database is of an older taoloop that stored no hashes; any run that writes to it adds them"
@@ -56,14 +67,12 @@ def verify(path: Path, run_id: str, connection: sqlite3.Connection) -> ChainRepo
         ).fetchone()
         if row is None:
             flaws = [*check(run_id, rows), ChainError(None, "run_row", translate("the list of runs lacks this run"))]
-            return ChainReport(run_id=run_id, events=len(rows), head=_hex(run_id, rows), flaws=tuple(flaws))
+            return ChainReport(run_id=run_id, events=len(rows), head=head, flaws=tuple(flaws))
         flaws = check(run_id, rows, _bytes(row[4]) or genesis_hash(run_id))
         flaws += _row_flaws(rows, row[:4])
         if rows:  # else it is replaced when it is created again
             flaws += _artifact_flaws(run_id, rows, connection)
-        return ChainReport(
-            run_id=run_id, events=len(rows), head=_hex(run_id, rows), flaws=tuple(flaws), sealed_later=row[5]
-        )
+        return ChainReport(run_id=run_id, events=len(rows), head=head, flaws=tuple(flaws), sealed_later=row[5])
     finally:
         connection.execute("ROLLBACK")
 
@@ -81,10 +90,6 @@ def require_whole(path: Path, run_id: str, connection: sqlite3.Connection) -> No
         text = mark("{path}: run {run_id!r} was changed after it was written: {flaw}.")
         message = translate(text, path=path, run_id=run_id, flaw=flaw.text)
         raise JournalTampered(message, hint=translate(hint, run_id=run_id))
-
-
-def _hex(run_id: str, rows: Sequence[ChainedEvent]) -> str:
-    return (rows[-1].link if rows else genesis_hash(run_id)).hex()
 
 
 def _bytes(value: Any) -> bytes:

@@ -37,6 +37,8 @@ class ProviderModel(ABC):
     """Parameters without which the API takes no request."""
 
     is_language_model = True
+    dialect = "native"
+    """Native tool calls, which such endpoints have."""
 
     def __init__(self, target: Endpoint) -> None:
         self.endpoint = target
@@ -62,11 +64,6 @@ class ProviderModel(ABC):
     def model(self) -> str:
         """The name of the model at its provider."""
         return self.endpoint.model
-
-    @property
-    def dialect(self) -> str:
-        """Native tool calls, which such endpoints have."""
-        return "native"
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """One reply, streamed where there is a listener. A provider that reports no usage leaves it at zero.

@@ -244,11 +244,12 @@ class HttpTransport:
 
     def _unreachable(self, reason: str, retryable: bool = True) -> ModelUnavailable:
         target = self._target
-        through = f" through the proxy {shown_address(target.proxy)}" if target.proxy else ""
+        address, hint = target.address, "Check the address and the network."
+        if target.proxy:
+            address = f"{target.address} through the proxy {shown_address(target.proxy)}"
+            hint = "Check the address, the proxy and the network."
         return ModelUnavailable(
-            f"{target.name} cannot be reached at {target.address}{through}: {reason}.",
-            hint="Check the address, the proxy and the network." if through else "Check the address and the network.",
-            retryable=retryable,
+            f"{target.name} cannot be reached at {address}: {reason}.", hint=hint, retryable=retryable
         )
 
 

@@ -12,46 +12,37 @@ from dataclasses import dataclass
 from typing import Any
 
 from taoloop.core.events import Observed
-from taoloop.core.text import join_sentences
+from taoloop.core.text import TextCatalog, join_sentences
 from taoloop.models.offline.arithmetic import parse_number
 from taoloop.models.offline.task_values import extract_concepts
 
-#: Each sentence in English and in Chinese.
-_TEXTS = {
-    "act": ('For "{text}" the tool {tool} fits.', "可以用 {tool} 处理“{text}”。"),
-    "again": ("{tool} spells this value otherwise; I try that.", "{tool} 中该值的写法不同；改用那种写法再试一次。"),
-    "done": ("All parts of the task are answered by observations.", "所需信息已齐全。"),
-    "result": ("The result is {value}.", "结果是 {value}。"),
-    "basis": ("Based on: {calls}.", "依据：{calls}。"),
-    "cut": ("Only the first part of the output of {tool} was seen.", "{tool} 的输出只看到前一部分。"),
-    "unfinished": ('Not finished: "{text}" was still open.', "尚未完成：“{text}”。"),
-    "cannot": ("I cannot do this task: {why} The tools are: {names}.", "我做不了这个任务：{why}现有工具：{names}。"),
-    "stopped": ("I cannot finish this task: {why}", "我无法完成这个任务：{why}"),
-    "known": ("Known so far: {calls}.", "目前已知：{calls}。"),
-    "no_tool": (
-        'no tool explains every word of "{text}"; put names and texts in quotes.',
-        "没有工具能解释“{text}”中的每个词；请用引号标出名称和文本。",
-    ),
-    "no_order": (
-        '"{text}" would change something, and it is not a plain order with all values.',
-        "“{text}”会改变某些内容，但它不是一条给出了全部取值的明确指令。",
-    ),
-    "several": ('more than one tool fits "{text}".', "有不止一个工具适合“{text}”。"),
-    "missing": ('"{text}" needs a value for {names} of {tool}.', "“{text}”缺少 {tool} 的参数 {names} 的值。"),
-    "no_sum": ('no tool computes "{text}".', "没有工具能计算“{text}”。"),
-    "twice": ("it asks for the same call twice.", "它要求两次同样的调用。"),
-    "failed": ("{call} failed: {message}", "{call} 失败：{message}"),
-    "no_value": ('"{text}" gave no value that could be used.', "“{text}”没有给出可用的值。"),
-    "no_tools": ("I cannot answer without tools, and this run has none.", "没有工具就无法回答，而这次运行没有工具。"),
-    "demo": (
-        "This is a demo planner, not a language model: it calls tools with the values of the task, and calculates.",
-        "这是演示用的规划器，不是语言模型：它用任务中给出的值调用工具并做计算。",
-    ),
-    "hint": (
-        "For any other task choose a model, such as `--model openai:gpt-4o-mini`; `tao models` lists them.",
-        "其他任务请选用语言模型，例如 `--model openai:gpt-4o-mini`；`tao models` 会列出可用的模型。",
-    ),
-}
+_TEXTS = TextCatalog(
+    "models/offline",
+    {
+        "act": 'For "{text}" the tool {tool} fits.',
+        "again": "{tool} spells this value otherwise; I try that.",
+        "done": "All parts of the task are answered by observations.",
+        "result": "The result is {value}.",
+        "basis": "Based on: {calls}.",
+        "cut": "Only the first part of the output of {tool} was seen.",
+        "unfinished": 'Not finished: "{text}" was still open.',
+        "cannot": "I cannot do this task: {why} The tools are: {names}.",
+        "stopped": "I cannot finish this task: {why}",
+        "known": "Known so far: {calls}.",
+        "no_tool": 'no tool explains every word of "{text}"; put names and texts in quotes.',
+        "no_order": '"{text}" would change something, and it is not a plain order with all values.',
+        "several": 'more than one tool fits "{text}".',
+        "missing": '"{text}" needs a value for {names} of {tool}.',
+        "no_sum": 'no tool computes "{text}".',
+        "twice": "it asks for the same call twice.",
+        "failed": "{call} failed: {message}",
+        "no_value": '"{text}" gave no value that could be used.',
+        "no_tools": "I cannot answer without tools, and this run has none.",
+        "demo": "This is a demo planner, not a language model: it calls tools with the values of the task, and "
+        "calculates.",
+        "hint": "For any other task choose a model, such as `--model openai:gpt-4o-mini`; `tao models` lists them.",
+    },
+)
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ](\d\d):(\d\d)")
 _PARTS = {"@hour": 1, "@minute": 2}
 _RESULTS = {"", "body", "result", "value", "answer", "total", "count", "amount"}
@@ -119,11 +110,12 @@ class Speech:
     """Says things in one language."""
 
     def __init__(self, *, chinese: bool) -> None:
-        self._language, self._stop = (1, "。") if chinese else (0, ".")
+        self._language, self._stop = ("zh", "。") if chinese else ("en", ".")
 
     def say(self, name: str, **values: object) -> str:
         """The sentence called `name`."""
-        return _TEXTS[name][self._language].format(**{key: shorten(str(value), 600) for key, value in values.items()})
+        shown = {key: shorten(str(value), 600) for key, value in values.items()}
+        return _TEXTS.text(self._language, name, **shown)
 
     def compose_answer(self, results: Sequence[ObservedResult], facts: Sequence[ObservedResult]) -> str:
         """The results that no later step used, with the calls that they come from."""

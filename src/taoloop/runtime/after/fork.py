@@ -148,7 +148,7 @@ def make_fork(
         raise RunNotFound(f"The run {original.run_id} never began; there is nothing to fork.")
     name = original.agent.strategy
     own = strategy if strategy is not None and strategy.name == name else get_strategy(name)
-    branch = _Branch(original, at, edits, run_id, own)
+    branch = _Branch(original, at, edits, own, Trace(run_id))
     branch.copy()
     about = f"; {EDITED}: {', '.join(branch.edited)}" if branch.edited else ""
     branch.add(
@@ -173,13 +173,9 @@ class _Branch:
     original: Trace
     at: int
     edits: Edits
-    run_id: str
     strategy: Strategy
+    trace: Trace
     artifacts: list[Artifact] = field(default_factory=list)
-    trace: Trace = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.trace = Trace(self.run_id)
 
     def add(self, at: float, *facts: Fact) -> None:
         for fact in facts:
@@ -335,8 +331,7 @@ class _Branch:
             reached = trace.limit_reached
             phase = f"the run is {trace.phase}" if reached is None else f"the limit {reached.limit} is reached"
             raise ConfigError(
-                f"The run asks for no decision here: {phase}.",
-                hint="Fork at another step, or give other limits.",
+                f"The run asks for no decision here: {phase}.", hint="Fork at another step, or give other limits."
             )
         reply = replace(get_dialect(trace.agent.dialect).write(decision), model=EDITED, cost_usd=0.0)
         schema = trace.agent.output_schema
@@ -390,19 +385,12 @@ class _Branch:
             form = fact.form
         card = self.trace.card(self.trace.pending[fact.call_id].requested.tool)
         limit = card.max_preview_chars if card is not None else len(text)
+        observed = replace(blank, ok=True, output=preview(text, form, limit), form=form, size_chars=len(text))
         if len(text) <= limit:
-            return replace(blank, ok=True, output=text, form=form, size_chars=len(text))
+            return observed
         ref = f"obs_{fact.call_id}"
         self.artifacts.append(Artifact(ref=ref, body=text, form=form))
-        return replace(
-            blank,
-            ok=True,
-            output=preview(text, form, limit).text,
-            form=form,
-            artifact=ref,
-            size_chars=len(text),
-            output_digest=hashlib.sha256(text.encode()).hexdigest(),
-        )
+        return replace(observed, artifact=ref, output_digest=hashlib.sha256(text.encode()).hexdigest())
 
     # Whether it replays
 

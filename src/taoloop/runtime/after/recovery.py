@@ -11,12 +11,12 @@ from pathlib import Path
 
 from taoloop.core.events import ActionStarted, DoubtSettled, InDoubt, Resumed
 from taoloop.core.trace import Trace
+from taoloop.core.views.transcript import Result
 from taoloop.errors import FenceLost, RunHeld, RunNotResumable, TaoError
 from taoloop.journals.base import Journal, RunRow, locks_of, starts_as_fork
 from taoloop.runtime.agent_settings import AgentSettings
 from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.journal_access import open_journal
-from taoloop.runtime.result import Result
 
 MARGIN_S = 60.0
 """The seconds that a process may be silent beyond the time limit of the call under way."""

@@ -94,16 +94,13 @@ def replay(trace: Trace) -> Iterator[ReplayedEvent]:
             raise ReplayDiverged(
                 f"Run {trace.run_id}, event {event.seq}: recorded {fact.kind}, but the replay decides {decided.kind}."
             )
-        yield ReplayedEvent(recorded=event, decided=decided, same=_is_same(decided, fact))
+        is_same = _without_wording(decided) == _without_wording(fact)
+        yield ReplayedEvent(recorded=event, decided=decided, same=is_same)
         replayed.append(Event(event.seq, event.at, fact))
 
 
-def _is_same(decided: Fact, recorded: Fact) -> bool:
-    """Whether two facts are the same decision. Texts for people and models that have a code do not count."""
-    return _without_wording(decided) == _without_wording(recorded)
-
-
 def _without_wording(fact: Fact) -> Fact:
+    """What decides whether two facts are the same: all but texts for people and models that have a code."""
     match fact:
         case ReplyRejected():
             return replace(fact, message="")

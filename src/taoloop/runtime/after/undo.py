@@ -19,7 +19,7 @@ from taoloop.core.events import Compensated, Event, Finished, Observed, RunStart
 from taoloop.core.policy import Policy, Rule, VerdictKind
 from taoloop.core.prompts import PromptSet
 from taoloop.core.trace import Trace
-from taoloop.core.views.transcript import observation_text
+from taoloop.core.views.transcript import Result, observation_text
 from taoloop.errors import ConfigError, FenceLost, RunNotFound
 from taoloop.journals.base import Journal, Lease
 from taoloop.policy import CodeRule
@@ -38,7 +38,6 @@ from taoloop.runtime.approvals.request import ApprovalAnswer, ApprovalRequest, A
 from taoloop.runtime.bound_agent import BoundAgent
 from taoloop.runtime.engine.clock import new_nonce
 from taoloop.runtime.journal_access import acquire_run, require_unlocked, run_lock
-from taoloop.runtime.result import Result
 from taoloop.runtime.runner import Listener
 from taoloop.runtime.texts import TEXTS
 from taoloop.runtime.tool_call_run import NO_LIMITS, bind_without_model, with_rule
@@ -146,7 +145,8 @@ async def undo(
             tree = await session.load_current_tree()
             plan = await make_plan(journal, tree, run_id, to_step, skip=skip, again=again)
             _require_agreed(before, plan)
-            if plan.todo and session.may_continue:
+            has_failed = bool(session.results) and session.results[-1].status not in ("completed", "stopped")
+            if plan.todo and not has_failed:  # what follows may depend on what was started before
                 await session.carry_out(plan)
         tree = await session.load_current_tree()
         await session.note_outcomes(tree)
@@ -194,11 +194,6 @@ class _UndoSession:
     async def load_current_tree(self) -> RunTree:
         """The runs as they are in the journal now."""
         return await _tree(self.journal, self.agent, self.run_id, self.tools)
-
-    @property
-    def may_continue(self) -> bool:
-        """Whether nothing that was started before failed: what follows may depend on it."""
-        return not self.results or self.results[-1].status in ("completed", "stopped")
 
     async def lock_runs(self, plan: UndoPlan) -> RunTree:
         """Acquire every run that is to be undone: from here on no other worker can resume it."""
@@ -277,10 +272,26 @@ class _UndoSession:
             Undo(run_id=item.run_id, call_id=item.call_id, call=item.call) for item in plan.todo if item.call
         )
         started = self._started(tree, plan, entries)
-        listener = _OutcomeListener(self, entries, self._listener(trace.run_id, entries), trace.run_id)
-        driver = self._bound_agent(tree, plan.tools)
-        async with listener:
-            result = await driver.start(self.journal, trace, started, listener=listener, approver=self._approve)
+        report, outcomes = self._listener(trace.run_id, entries), asyncio.Queue[Observed | None]()
+
+        def listen(event: Event) -> None:
+            if isinstance(event.fact, Observed):
+                outcomes.put_nowait(event.fact)
+            if report is not None:
+                report(event)
+
+        async def note_outcomes() -> None:
+            while (observed := await outcomes.get()) is not None:
+                entry = entries[number_of(observed.call_id)]
+                await self.note_outcome(entry, f"{trace.run_id}:{observed.call_id}", observed)
+
+        noting = asyncio.create_task(note_outcomes())
+        try:
+            driver = self._bound_agent(tree, plan.tools)
+            result = await driver.start(self.journal, trace, started, listener=listen, approver=self._approve)
+        finally:
+            outcomes.put_nowait(None)
+            await noting
         self.results.append(result)
 
     def _started(self, tree: RunTree, plan: UndoPlan, entries: tuple[Undo, ...]) -> RunStarted:
@@ -365,50 +376,9 @@ class _UndoSession:
         trace.append(event)
 
 
-class _NotedOutcomes:
-    """The compensations whose outcomes are noted in a run. A view."""
-
-    def __init__(self) -> None:
-        self.by: set[str] = set()
-
-    def fold(self, event: Event) -> None:
-        """Take in the next event."""
-        if isinstance(event.fact, Compensated):
-            self.by.add(event.fact.by_call_id)
-
-
 def _is_noted(trace: Trace, by: str) -> bool:
-    """Whether the outcome of a compensation is noted in a run."""
-    return by in trace.view("compensations", _NotedOutcomes).by
-
-
-class _OutcomeListener:
-    """A listener of the run that undoes: it notes each outcome in the run that is undone."""
-
-    def __init__(self, session: _UndoSession, plan: tuple[Undo, ...], listener: Listener | None, run_id: str) -> None:
-        self._session, self._plan, self._listener, self._run_id = session, plan, listener, run_id
-        self._queue: asyncio.Queue[Observed | None] = asyncio.Queue()
-        self._task: asyncio.Task[None] | None = None
-
-    def __call__(self, event: Event) -> None:
-        """Take in an event that the journal has."""
-        if isinstance(event.fact, Observed):
-            self._queue.put_nowait(event.fact)
-        if self._listener is not None:
-            self._listener(event)
-
-    async def __aenter__(self) -> None:
-        self._task = asyncio.create_task(self._note())
-
-    async def __aexit__(self, *_: object) -> None:
-        self._queue.put_nowait(None)
-        if self._task is not None:
-            await self._task
-
-    async def _note(self) -> None:
-        while (observed := await self._queue.get()) is not None:
-            entry = self._plan[number_of(observed.call_id)]
-            await self._session.note_outcome(entry, f"{self._run_id}:{observed.call_id}", observed)
+    """Whether the outcome of a compensation is noted in a run; such notes are at its end."""
+    return any(isinstance(event.fact, Compensated) and event.fact.by_call_id == by for event in reversed(trace.events))
 
 
 def _only_denials(rule: CodeRule) -> CodeRule:

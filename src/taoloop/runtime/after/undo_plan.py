@@ -283,8 +283,7 @@ async def make_plan(
     known = {item.name for item in items}
     if unknown := sorted({*skip, *again} - known):
         raise ConfigError(
-            f"There is no call {unknown[0]!r} to be undone.",
-            hint=f"Its calls: {', '.join(sorted(known)) or 'none'}.",
+            f"There is no call {unknown[0]!r} to be undone.", hint=f"Its calls: {', '.join(sorted(known)) or 'none'}."
         )
     return UndoPlan(
         run_id=run_id, to_step=to_step, language=trace.agent.language, items=tuple(items), tools=planner.tools
@@ -474,4 +473,4 @@ def _builtin(agent: BoundAgent, name: str) -> Tool | None:
     workspace = agent.settings.workspace
     if name not in UNDOING or workspace is None:
         return None
-    return builtin_tools(workspace)[name]
+    return builtin_tools(workspace, names=(name,))[name]

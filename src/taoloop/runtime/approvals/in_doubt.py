@@ -24,6 +24,7 @@ from taoloop.runtime.engine.tool_execution import (
     outcome_of,
 )
 from taoloop.runtime.texts import TEXTS
+from taoloop.strategies.in_doubt import plan_unresolved_calls
 from taoloop.tools.tool import ToolContext
 from taoloop.tools.toolbox import Toolbox
 
@@ -83,21 +84,35 @@ async def ask_person(approver: Approver, trace: Trace, call: CallView) -> DoubtS
 
     A plain yes means that it happened, and never that it is to run again. A plain no leaves it open.
     """
+    answer = await ask(approver, doubt_request(trace, call))
+    if answer is None:
+        return None
+    how: Settling = answer.settle or ("happened" if answer.approved is True else "leave")
+    return settled_by(call.requested.call_id, how, answer.by, answer.note)
+
+
+def doubt_request(trace: Trace, call: CallView) -> ApprovalRequest:
+    """The question whether a call in doubt happened."""
     requested = call.requested
-    question = ApprovalRequest(
+    return ApprovalRequest(
         run_id=trace.run_id,
         call_id=requested.call_id,
         tool=requested.tool,
         args=copy.deepcopy(call.args),  # what the approver does to it must not change what is repeated
         reasons=(),
         card=trace.card(requested.tool),
+        digest=requested.digest,
+        policy=requested.policy,
+        since=call.started_at,
         doubt=describe_doubt(trace, call),
     )
-    answer = await ask(approver, question)
-    if answer is None:
-        return None
-    how: Settling = answer.settle or ("happened" if answer.approved is True else "leave")
-    return settled_by(requested.call_id, how, answer.by, answer.note)
+
+
+def doubt_requests(trace: Trace) -> list[ApprovalRequest]:
+    """The questions of a waiting run about its calls in doubt; none of a run that does not wait."""
+    if trace.paused is None:
+        return []
+    return [doubt_request(trace, call) for call in plan_unresolved_calls(trace, tuple(trace.pending.values())).ask]
 
 
 def settled_by(call_id: str, how: Settling, by: str, note: str) -> DoubtSettled:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
-from taoloop.core.cards.coercion import coerce_args
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import call_digest
 from taoloop.core.events import ApprovalGiven, Event, Fact, Finished, InDoubt, Noted, Resumed
@@ -30,7 +29,7 @@ from taoloop.errors import (
     TaoError,
 )
 from taoloop.journals.base import Journal
-from taoloop.runtime.approvals.in_doubt import settled_by
+from taoloop.runtime.approvals.in_doubt import doubt_requests, settled_by
 from taoloop.runtime.approvals.request import (
     RESERVED_NAMES,
     SETTLINGS,
@@ -47,8 +46,8 @@ from taoloop.runtime.approvals.request import (
 from taoloop.runtime.engine.clock import Clock, SystemClock
 from taoloop.runtime.engine.redaction import redactor_for
 from taoloop.runtime.texts import TEXTS
-from taoloop.tools.json_schema import compile_schema, findings, listed, plain
-from taoloop.tools.tool import expected_form
+from taoloop.tools.from_card import tool_from_card
+from taoloop.tools.json_schema import plain
 
 _MAX_ATTEMPTS = 20
 _ALL = 10_000_000
@@ -202,11 +201,16 @@ async def settle_doubt(
 
 
 async def pending_approvals(
-    journal: Journal, *, run_id: str | None = None, on_error: Callable[[str, TaoError], None] | None = None
+    journal: Journal,
+    *,
+    run_id: str | None = None,
+    on_error: Callable[[str, TaoError], None] | None = None,
+    in_doubt: bool = False,
 ) -> list[PendingApproval]:
     """The calls that wait for a person, the oldest run first; with `run_id` only those of this run and inside it.
 
     `on_error` is called with the id and error of a run that cannot be loaded; without it the error is raised.
+    `in_doubt` adds the calls of which a person must say whether they happened.
     """
     approvals: list[PendingApproval] = []
     for row in reversed(await journal.runs(limit=_ALL, status="waiting")):
@@ -221,10 +225,9 @@ async def pending_approvals(
             on_error(row.run_id, error)
             continue
         if trace.paused is not None:
-            approvals += [
-                PendingApproval(request=approval_request(trace, call), task=trace.task, outer=outer)
-                for call in unanswered_calls(trace)
-            ]
+            requests = [approval_request(trace, call) for call in unanswered_calls(trace)]
+            requests += doubt_requests(trace) if in_doubt else []
+            approvals += [PendingApproval(request=request, task=trace.task, outer=outer) for request in requests]
     return approvals
 
 
@@ -248,27 +251,15 @@ def validate_edited_args(card: ToolCard, args: Any, language: str | None = None)
     Raises:
         InvalidArguments: they do not fit; the hint shows the expected form.
     """
-    language = language or RUN_LANGUAGE.get()
-
-    def error(name: str, **values: object) -> InvalidArguments:
-        hint = TEXTS.text(language, "expected", form=expected_form(card))
-        return InvalidArguments(TEXTS.text(language, name, tool=card.name, **values), hint=hint)
-
-    if not isinstance(args, Mapping):
-        raise error("edit_no_object")
+    tool = tool_from_card(replace(card, probes=False, transactional=False), lambda **values: values)
+    token = RUN_LANGUAGE.set(language or RUN_LANGUAGE.get())
     try:
-        size = len(json.dumps(edited := plain(args), ensure_ascii=False, allow_nan=False).encode())
-    except (TypeError, ValueError) as problem:
-        raise error("edit_no_json", why=problem) from problem
-    if size > card.max_input_bytes:
-        raise error("edit_too_large", size=size, most=card.max_input_bytes)
-    validator = compile_schema(card.input_schema, f"The input schema of {card.name!r}")
-    if not (problems := findings(validator, edited)):
-        return dict(edited)
-    corrected = coerce_args(edited, card.input_schema)
-    if findings(validator, corrected):
-        raise error("edit_bad", why=listed(problems))
-    return dict(corrected)
+        edited: Mapping[str, Any] = tool.prepare(json.loads(json.dumps(plain(args), allow_nan=False))).args
+    except (TypeError, ValueError) as error:
+        raise TEXTS.run_error(InvalidArguments, "edit_no_json", {"tool": card.name, "why": error}) from error
+    finally:
+        RUN_LANGUAGE.reset(token)
+    return edited
 
 
 async def _add(

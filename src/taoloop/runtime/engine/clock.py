@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import threading
 import time
 import types
 import weakref
@@ -82,26 +83,20 @@ GRACE_S = 2.0
 """How many seconds a cancelled coroutine may take to clean up."""
 
 
-async def within(
-    timeout_s: float | None, coroutine: Coroutine[Any, Any, T], late: Late, timer: WaitTimer | None = None
-) -> T:
+async def within(timeout_s: float | None, coroutine: Coroutine[Any, Any, T], late: Late) -> T:
     """The result of `coroutine`, or `late(timeout_s)` raised once it has waited `timeout_s` seconds (None: no limit).
 
     A coroutine that is cancelled, by the limit or from outside, may clean up for `GRACE_S` seconds; one that still
     has not ended is abandoned.
 
-    The timer is started only when the coroutine really has to wait: a call that answers at once leaves no cancelled
-    timer behind in the loop, which would keep it (and its memory) until its time (`benchmarks/overhead.py`). Whoever
-    waits many times, one wait after the other, passes one `timer` for all of them.
+    The timer is started only when the coroutine really has to wait: a call that answers at once needs none
+    (`benchmarks/overhead.py`).
     """
     try:
         awaited = coroutine.send(None)
     except StopIteration as ended:
         return ended.value  # type: ignore[no-any-return]  # what the coroutine returns
-    limit = None
-    if timeout_s is not None:
-        limit = timer or WaitTimer()
-        limit.start(timeout_s)
+    limit = None if timeout_s is None else start_timer(timeout_s)
     try:
         result: T = await _resume(coroutine, awaited)
     except BaseException as error:
@@ -110,7 +105,7 @@ async def within(
             raise late(timeout_s) from error
         raise
     if limit is not None:
-        limit.stop(keep=limit is timer)
+        limit.stop()
     return result
 
 
@@ -128,8 +123,7 @@ def _resume(coroutine: Coroutine[Any, Any, Any], awaited: Any) -> Generator[Any,
                 sent = yield awaited
             except asyncio.CancelledError as error:
                 if grace is None:
-                    grace = WaitTimer()
-                    grace.start(GRACE_S)
+                    grace = start_timer(GRACE_S)
                 elif grace.expired:
                     raise
                 awaited = coroutine.throw(error)
@@ -150,64 +144,82 @@ def _resume(coroutine: Coroutine[Any, Any, Any], awaited: Any) -> Generator[Any,
 
 
 class WaitTimer:
-    """Cancels the task that started it after some seconds, unless it is stopped before. It can be started again.
+    """Cancels the task that started it after some seconds, unless it is stopped before.
 
-    A timer of the event loop costs more than the rest of a short wait. So one that is kept is not cancelled: it stays
-    in the loop, and when its time comes it is set to the deadline that counts then (`benchmarks/many_agents.py`). What
-    stays there refers to nothing of the run: a weak reference, and a context without variables.
+    A timer of the event loop costs more than the rest of a short wait. So one that is stopped is not cancelled: it
+    stays in the loop for the next wait, and when its time comes it is set to the deadline that counts then
+    (`benchmarks/many_agents.py`, `benchmarks/gateway.py`). What stays there refers to nothing of the run: a weak
+    reference, and a context without variables.
     """
 
-    __slots__ = ("__weakref__", "_cancellations", "_deadline", "_handle", "_loop", "_task", "expired")
+    __slots__ = ("__weakref__", "_cancellations", "_deadline", "_handle", "_loop", "_scheduled_at", "_task", "expired")
 
-    def __init__(self) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
         self._task: asyncio.Task[Any] | None = None
-        self._handle: asyncio.TimerHandle | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._handle: asyncio.Handle | None = None
+        self._scheduled_at = 0.0  # of the handle; what `when()` of uvloop gives is rounded, or absent
         self.expired = False
 
     def start(self, delay_s: float) -> None:
         """Cancel the current task `delay_s` seconds from now."""
-        loop = asyncio.get_running_loop()
         self._task, self.expired = _current_task(), False
         self._cancellations = self._task.cancelling()
-        self._deadline = loop.time() + delay_s
-        if self._handle is not None and (self._loop is not loop or self._handle.when() > self._deadline):
+        self._deadline = self._loop.time() + delay_s
+        if self._handle is not None and self._scheduled_at > self._deadline:
             self._handle.cancel()
             self._handle = None
         if self._handle is None:
-            self._loop = loop
-            self._schedule(loop)
+            self._schedule()
 
-    def _schedule(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._handle = loop.call_at(self._deadline, _expire, weakref.ref(self), loop, context=Context())
+    def _schedule(self) -> None:
+        self._scheduled_at = self._deadline
+        self._handle = self._loop.call_at(self._deadline, _expire, weakref.ref(self), context=Context())
 
-    def expire(self, loop: asyncio.AbstractEventLoop) -> None:
+    def expire(self) -> None:
         """The timer of the loop has come to its time: cancel the task, or wait for the deadline that counts now."""
         handle, self._handle = self._handle, None
         if self._task is None or handle is None:
             return
-        if handle.when() < self._deadline:
-            self._schedule(loop)
+        if self._scheduled_at < self._deadline:
+            self._schedule()
             return
         self.expired = True
         self._task.cancel()
 
-    def stop(self, *, keep: bool = False) -> bool:
-        """Stop it and take its cancellation back; True if the task has no other cancellation since the start.
-
-        Args:
-            keep: leave the timer in the loop, for the next start.
-        """
+    def stop(self) -> bool:
+        """Stop it and take its cancellation back; True if the task has no other cancellation since the start."""
         task, self._task = self._task, None
-        if self._handle is not None and not keep:
-            self._handle.cancel()
-            self._handle = None
-        return self.expired and task is not None and task.uncancel() <= self._cancellations
+        if task is None:
+            return False
+        if _idle.loop is self._loop:
+            _idle.timers.append(self)
+        return self.expired and task.uncancel() <= self._cancellations
 
 
-def _expire(timer: weakref.ref[WaitTimer], loop: asyncio.AbstractEventLoop) -> None:
+class _IdleTimers(threading.local):
+    """The timers of a thread's event loop that nobody waits with: as many as waited at the same time."""
+
+    loop: asyncio.AbstractEventLoop | None = None
+    timers: list[WaitTimer]
+
+
+_idle = _IdleTimers()
+
+
+def start_timer(delay_s: float) -> WaitTimer:
+    """A timer that cancels the current task `delay_s` seconds from now; the caller stops it."""
+    loop = asyncio.get_running_loop()
+    if _idle.loop is not loop:
+        _idle.loop, _idle.timers = loop, []
+    timer = _idle.timers.pop() if _idle.timers else WaitTimer(loop)
+    timer.start(delay_s)
+    return timer
+
+
+def _expire(timer: weakref.ref[WaitTimer]) -> None:
     if (waiting := timer()) is not None:
-        waiting.expire(loop)
+        waiting.expire()
 
 
 def _current_task() -> asyncio.Task[Any]:

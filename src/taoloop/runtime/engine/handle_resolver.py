@@ -94,7 +94,7 @@ class ObservationReader:
 
 
 def _preview_of(value: Any, chars: int) -> str:
-    return preview(inline_text(value), "text" if isinstance(value, str) else "json", chars).text
+    return preview(inline_text(value), "text" if isinstance(value, str) else "json", chars)
 
 
 class HandleResolver:

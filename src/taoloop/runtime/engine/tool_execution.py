@@ -13,7 +13,7 @@ from typing import Any
 
 from taoloop.core.events import Event, Fact, Fault, Observed, new_observed
 from taoloop.core.preview import preview
-from taoloop.core.text import replace_surrogates
+from taoloop.core.text import RUN_LANGUAGE, replace_surrogates
 from taoloop.errors import ConfigError, HandedOver, TaoError, ToolError, ToolTimeout
 from taoloop.journals.base import Artifact, Journal, Lease
 from taoloop.runtime.engine.clock import Clock, within
@@ -21,6 +21,7 @@ from taoloop.runtime.engine.stdout_capture import CapturedOutput, capture_output
 from taoloop.runtime.texts import TEXTS
 from taoloop.runtime.threads import POOL
 from taoloop.tools.tool import Probe, Tool, ToolContext, ToolOutput
+from taoloop.translation import translate_error
 
 MAX_MESSAGE_CHARS = 2_000
 
@@ -99,7 +100,7 @@ def outcome_of(
     if clean is not None:
         text = clean(text)
     limit = tool.card.max_preview_chars
-    output_text = text if len(text) <= limit else preview(text, output.form, limit).text
+    output_text = text if len(text) <= limit else preview(text, output.form, limit)
     is_cut = output_text is not text
     ref = f"obs_{call_id}" if is_cut else None
     observed = new_observed(
@@ -117,14 +118,21 @@ def outcome_of(
     return Outcome(observed, artifact)
 
 
+_MOST_CHARS_OF_OURS = 400
+"""A longer error is not one of taoloop's own, whose English texts are translated in a run in Chinese."""
+
+
 def fault_of(error: BaseException, clean: Clean | None = None) -> Fault:
     """The error of a tool as the model sees it: code, text, whether to retry, what to do."""
     if isinstance(error, TaoError) and isinstance(getattr(error, "message", None), str):
+        message, hint = error.message, str(error.hint or "")
+        if RUN_LANGUAGE.get() == "zh" and len(message) + len(hint) <= _MOST_CHARS_OF_OURS:
+            message, hint = translate_error(message, "zh"), translate_error(hint, "zh")
         return Fault(
             code=_bounded(str(error.code), clean),
-            message=_bounded(error.message, clean),
+            message=_bounded(message, clean),
             retryable=bool(error.retryable),
-            hint=_bounded(str(error.hint or ""), clean),
+            hint=_bounded(hint, clean),
         )
     try:
         text = str(error)
@@ -275,7 +283,7 @@ async def transact(
         try:
             await transaction.commit([event], () if outcome.artifact is None else (outcome.artifact,))
         except ToolError as error:
-            return _rolled_back(outcome, error.message)
+            return _rolled_back(outcome, fault_of(error).message)
         add_committed(event)  # before anything else: a cancellation must find the trace as the journal has it
         raise_if_cancelled()
         return None

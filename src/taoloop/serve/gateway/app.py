@@ -21,12 +21,7 @@ from taoloop.serve.gateway.errors import ApiError, error_for_exception
 from taoloop.serve.gateway.metrics import OTHER_LABEL
 from taoloop.serve.gateway.request_context import RequestContext, json_response
 from taoloop.serve.gateway.request_log import RequestRecord
-from taoloop.serve.gateway.request_schema import (
-    UNSUPPORTED_IN_CHAT,
-    UNSUPPORTED_IN_RESPONSES,
-    ChatRequest,
-    ResponsesRequest,
-)
+from taoloop.serve.gateway.request_schema import ChatRequest, ResponsesRequest
 from taoloop.serve.gateway.responses import responses
 from taoloop.serve.gateway.run_service import ConfigSnapshot
 from taoloop.serve.gateway.runs import ApprovalWire, answer_run, get_run
@@ -134,15 +129,13 @@ def error_response(error: ApiError, headers: dict[str, str] | None = None) -> we
 
 
 def _routing_error(request: web.Request, error: web.HTTPException) -> ApiError:
-    messages = {
-        404: f"Unknown request URL: {request.method} {request.path}. {_suggestion(request.path)}",
-        405: f"Not allowed to {request.method} on {request.path}.",
+    unknown = f"Unknown request URL: {request.method} {request.path}. {_suggestion(request.path)}"
+    errors = {
+        404: ("unknown_url", unknown),
+        405: ("method_not_allowed", f"Not allowed to {request.method} on {request.path}."),
     }
-    return ApiError(
-        status=error.status,
-        message=messages.get(error.status, error.reason),
-        code={404: "unknown_url", 405: "method_not_allowed"}.get(error.status),
-    )
+    code, message = errors.get(error.status, (None, error.reason))
+    return ApiError(status=error.status, message=message, code=code)
 
 
 def _suggestion(path: str) -> str:
@@ -215,18 +208,11 @@ def openapi_document() -> dict[str, Any]:
     models = [(model, "validation") for model in (ChatRequest, ResponsesRequest, ApprovalWire)]
     _, generated = models_json_schema(models, ref_template=_REF)  # type: ignore[arg-type]  # the mode is a literal
     schemas = document["components"]["schemas"] = {**generated["$defs"], **document["components"]["schemas"]}
-    for name, narrower in _unsupported_fields().items():
-        schemas[name]["properties"] |= narrower
+    for model in (ChatRequest, ResponsesRequest):  # an unsupported field may have a value without effect
+        narrower = {name: {"enum": [*allowed]} for name, (allowed, _) in model.unsupported.items()}
+        schemas[model.__name__]["properties"] |= narrower
     schemas["ChatRequest"]["properties"]["messages"]["minItems"] = 1
     return document
-
-
-def _unsupported_fields() -> dict[str, dict[str, Any]]:
-    """Unsupported fields, which a request may only have with a value without effect, by the type of the request."""
-    nothing: dict[str, Any] = {"enum": [None, False, 0, []]}
-    chat = dict.fromkeys(UNSUPPORTED_IN_CHAT, nothing) | {"logprobs": {"enum": [None, False]}, "n": {"enum": [None, 1]}}
-    responses: dict[str, Any] = {name: {"type": "null"} for name in UNSUPPORTED_IN_RESPONSES}
-    return {"ChatRequest": chat, "ResponsesRequest": {**responses, "background": {"enum": [None, False]}}}
 
 
 ROUTES: list[tuple[str, str, Handler]] = [

@@ -16,9 +16,6 @@ from taoloop.serve.gateway.run_service import ConfigSnapshot
 
 _LOG = logging.getLogger("taoloop.gateway")
 
-POLL_INTERVAL_S = 1.0
-"""How often the journal is searched for waiting runs."""
-
 _MAX_ROWS = 1_000
 
 
@@ -36,10 +33,10 @@ class AutoResumer:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._last_warning = ""
 
-    async def poll(self) -> None:
+    async def poll(self, interval_s: float) -> None:
         """Scan again and again, until cancelled."""
         while True:
-            await asyncio.sleep(POLL_INTERVAL_S)
+            await asyncio.sleep(interval_s)
             try:
                 await self.scan()
             except Exception as error:  # noqa: BLE001  # whatever it is: the journal may work again at the next scan
@@ -109,7 +106,7 @@ class AutoResumer:
         try:
             with snapshot.accounts.record_run(served, key, run_id) as recorder:
                 response = await snapshot.service.answer(run_request, run_id, on_event=recorder.on_event)
-                recorder.record_end(response.status, response.trace)
+                recorder.result = response.result
         except Refused:  # there is no place now; the next scan tries again
             self._event_counts.pop(run_id, None)
         except Exception as error:  # noqa: BLE001  # no client waits for it: it is logged, and can still be resumed

@@ -57,7 +57,12 @@ class ChatEncoder:
             message["tool_calls"] = list(response.tool_calls)
         choice = {"index": 0, "message": message, "finish_reason": response.finish_reason, "logprobs": None}
         usage, agent = _usage_part(response.usage), dict(response.agent)
-        return {**self._head(response.run_id, "chat.completion"), "choices": [choice], "usage": usage, "agent": agent}
+        return {
+            **self._head(response.result.run_id, "chat.completion"),
+            "choices": [choice],
+            "usage": usage,
+            "agent": agent,
+        }
 
     def piece(self, text: str) -> bytes:
         """A piece of the answer; the first one also names the role."""

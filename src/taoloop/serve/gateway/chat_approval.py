@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, Literal
+from typing import Any
 
 from taoloop.core.events import Resumed
 from taoloop.core.trace import Trace
@@ -28,8 +28,8 @@ _MARKUP = re.compile(r"[\[\]<>`]")
 class ApprovalReply:
     """A client's reply to the questions of a waiting run."""
 
-    verdict: Literal["yes", "no"]
-    """Approve the calls, or refuse them."""
+    approved: bool
+    """Whether the calls are approved, or refused."""
 
     note: str = ""
     """Why they are refused; the model reads it."""
@@ -62,7 +62,7 @@ def resume_count(trace: Trace) -> int:
 
 def matches_question(reply: ApprovalReply, trace: Trace, waiting: Sequence[PendingApproval]) -> bool:
     """Whether a reply is to the questions that wait now. `waiting` was loaded before `trace`."""
-    if reply.verdict == "yes" and not reply.is_explicit and any(approval.request.grave for approval in waiting):
+    if reply.approved and not reply.is_explicit and any(approval.request.grave for approval in waiting):
         return False
     return reply.turn == resume_count(trace) if reply.turn is not None else reply.code == question_code(waiting)
 
@@ -95,19 +95,18 @@ def parse_approval_reply(text: str) -> ApprovalReply:
     word = head.strip(" .!。！`'\"“”").casefold().replace(" ", "_")
     note = rest[0].strip() if rest else ""
     if word in YES_WORDS and not note:
-        return ApprovalReply(verdict="yes", is_explicit=word in EXPLICIT_YES_WORDS)
+        return ApprovalReply(approved=True, is_explicit=word in EXPLICIT_YES_WORDS)
     if word in NO_WORDS:
-        return ApprovalReply(verdict="no", note=note)
-    return ApprovalReply(verdict="no", note=text.strip())
+        return ApprovalReply(approved=False, note=note)
+    return ApprovalReply(approved=False, note=text.strip())
 
 
-async def answer_all(journal: Journal, waiting: Sequence[PendingApproval], reply: ApprovalReply, *, by: str) -> None:
+async def answer_all(journal: Journal, waiting: Sequence[PendingApproval], answer: ApprovalAnswer) -> None:
     """Answer these calls. Calls in doubt are not among them.
 
     Raises:
         NotWaiting, ApprovalStale: the question is no longer open.
     """
-    answer = ApprovalAnswer(approved=reply.verdict == "yes", by=by, note=reply.note)
     for request in (approval.request for approval in waiting):
         digest = request.digest if answer.approved else None
         await answer_approval(journal, request.run_id, request.call_id, answer, digest=digest)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from taoloop.core.cards.tool_card import ToolCard
@@ -20,56 +19,44 @@ from taoloop.serve.gateway.errors import invalid, invalid_field
 from taoloop.serve.gateway.request_schema import ClientTool, OfferedFunction
 from taoloop.serve.texts import TEXTS
 from taoloop.tools.from_card import tool_from_card
+from taoloop.tools.openapi.document import as_mapping
 from taoloop.tools.tool import Tool, ToolContext
 
 _FORMS = "`tool_choice` can be `auto`, `none`, `required`, a function of `tools`, or `allowed_tools`"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolChoice:
-    """What a `tool_choice` means for the client's tools."""
-
-    offered: tuple[ClientTool, ...] = ()
-    """The tools that the model may call."""
-
-    must_call: bool = False
-    """Whether it must call one of them before it answers."""
-
-
-def apply_tool_choice(choice: str | Mapping[str, Any] | None, tools: Sequence[ClientTool]) -> ToolChoice:
-    """Apply a `tool_choice` to the client's tools.
+def apply_tool_choice(
+    choice: str | Mapping[str, Any] | None, tools: Sequence[ClientTool]
+) -> tuple[tuple[ClientTool, ...], bool]:
+    """The tools that the model may call by a `tool_choice`, and whether it must call one before it answers.
 
     Raises:
         ApiError: its form is unknown, or it names a tool that is not in the request.
     """
     if choice is None or choice == "auto":
-        return ToolChoice(offered=tuple(tools))
+        return tuple(tools), False
     if choice == "none":
-        return ToolChoice()
-    must_call, entries = choice == "required", None
-    if isinstance(choice, Mapping) and choice.get("type") == "function":
+        return (), False
+    must_call, entries, fields = choice == "required", None, as_mapping(choice)
+    if fields.get("type") == "function":
         must_call, entries = True, [choice]
-    elif isinstance(choice, Mapping) and choice.get("type") == "allowed_tools":
-        allowed = choice.get("allowed_tools", choice)  # chat completions nest it in an object
-        listed = allowed.get("tools") if isinstance(allowed, Mapping) else None
-        if isinstance(listed, list) and allowed.get("mode") in ("auto", "required"):
-            must_call, entries = allowed["mode"] == "required", listed
+    elif fields.get("type") == "allowed_tools":
+        allowed = as_mapping(fields.get("allowed_tools", choice))  # chat completions nest it in an object
+        if isinstance(allowed.get("tools"), list) and allowed.get("mode") in ("auto", "required"):
+            must_call, entries = allowed["mode"] == "required", allowed["tools"]
     if entries is None and not must_call:
         raise invalid(f"{_FORMS}.", "tool_choice", "unsupported_value")
     offered = tools if entries is None else _select_tools(entries, tools)
     if not offered:
         raise invalid("`tool_choice` asks for a call, and there are no `tools`.", "tool_choice")
-    return ToolChoice(offered=tuple(offered), must_call=must_call)
+    return tuple(offered), must_call
 
 
 def _select_tools(entries: Sequence[Any], tools: Sequence[ClientTool]) -> list[ClientTool]:
-    names = []
-    for entry in entries:
-        function = entry.get("function", entry) if isinstance(entry, Mapping) else None
-        name = function.get("name") if isinstance(function, Mapping) else None
+    names = [as_mapping(as_mapping(entry).get("function", entry)).get("name") for entry in entries]
+    for name in names:
         if not any(name == tool.function.name for tool in tools):
             raise invalid(f"`tool_choice` names {str(name)[:80]!r}, which is none of `tools`.", "tool_choice")
-        names.append(name)
     return [tool for tool in tools if tool.function.name in names]
 
 

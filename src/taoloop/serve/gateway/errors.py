@@ -12,11 +12,7 @@ from taoloop.models.registry import OFFLINE
 
 _LOG = logging.getLogger("taoloop.gateway")
 
-INVALID = "invalid_request_error"
-LIMITED = "rate_limit_error"
-SERVER = "server_error"
-DENIED = "permission_error"
-UNKNOWN_KEY = "authentication_error"
+_KINDS = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 
 
 @dataclass(eq=False, kw_only=True)
@@ -28,9 +24,6 @@ class ApiError(Exception):
 
     message: str
     """What is wrong, and what to do about it."""
-
-    kind: str = INVALID
-    """The field `type` of the error: one of the constants above."""
 
     code: str | None = None
     """A stable code for programs."""
@@ -44,6 +37,11 @@ class ApiError(Exception):
     def __str__(self) -> str:
         """The message."""
         return self.message
+
+    @property
+    def kind(self) -> str:
+        """The field `type` of the error, which follows from the status."""
+        return _KINDS.get(self.status, "server_error" if self.status >= 500 else "invalid_request_error")
 
     @property
     def body(self) -> dict[str, Any]:
@@ -74,19 +72,19 @@ def invalid_field(param: str, why: str) -> ApiError:
     return invalid(message, param, "invalid_value")
 
 
-_FAILURES: dict[str, tuple[int, str, str]] = {
-    "model_timeout": (504, SERVER, "the model gave no reply in time"),
-    "model_unavailable": (502, SERVER, "the model's server is down or cannot be reached"),
-    "model_rate_limited": (429, LIMITED, "the model's server accepts no more calls for now"),
-    "model_auth": (502, SERVER, "the model's server does not accept the gateway's key"),
-    "model_not_found": (502, SERVER, "the model's server does not know the configured model"),
-    "model_request_refused": (502, SERVER, "the model's server refused the request"),
-    "model_context_overflow": (400, INVALID, "the conversation is too long for the model"),
-    "model_content_refused": (400, INVALID, "the model will not answer this content"),
-    "model_reply_unreadable": (502, SERVER, "the model's server sent an invalid reply"),
-    "unreadable": (502, SERVER, "the model wrote nothing that could be read as a decision"),
+_FAILURES: dict[str, tuple[int, str]] = {
+    "model_timeout": (504, "the model gave no reply in time"),
+    "model_unavailable": (502, "the model's server is down or cannot be reached"),
+    "model_rate_limited": (429, "the model's server accepts no more calls for now"),
+    "model_auth": (502, "the model's server does not accept the gateway's key"),
+    "model_not_found": (502, "the model's server does not know the configured model"),
+    "model_request_refused": (502, "the model's server refused the request"),
+    "model_context_overflow": (400, "the conversation is too long for the model"),
+    "model_content_refused": (400, "the model will not answer this content"),
+    "model_reply_unreadable": (502, "the model's server sent an invalid reply"),
+    "unreadable": (502, "the model wrote nothing that could be read as a decision"),
 }
-"""Status, kind and what happened, by the error code that ended a run. What a model's server reports about the gateway's
+"""Status and what happened, by the error code that ended a run. What a model's server reports about the gateway's
 own key or configuration is not the client's fault, so it is a 502."""
 
 RETRY_AFTER_S = 5.0
@@ -98,7 +96,7 @@ _EXPLAINED = ("model_context_overflow", "model_content_refused", "unreadable")
 
 def error_for_filtered_reply(run_id: str) -> ApiError:
     """The error where the model's provider cut its replies for their content, and nothing was left."""
-    what = _FAILURES["model_content_refused"][2]
+    what = _FAILURES["model_content_refused"][1]
     return ApiError(status=400, message=f"{what[0].upper()}{what[1:]} (run {run_id}).", code="content_filter")
 
 
@@ -107,13 +105,12 @@ def error_for_failed_run(finished: Finished, run_id: str, model: str = "") -> Ap
     code = finished.error or ("unreadable" if finished.status == "unreadable" else "model_error")
     if (model, code) == (OFFLINE, ModelRequestRefused.code):  # a task beyond the demo planner, which has no secrets
         return ApiError(status=400, message=f"{finished.reason.rstrip('.。')} (run {run_id}).", code=code)
-    status, kind, what = _FAILURES.get(code, (502, SERVER, "the model failed"))
+    status, what = _FAILURES.get(code, (502, "the model failed"))
     why = f": {finished.reason.rstrip('.')}" if code in _EXPLAINED else ""
     codes = {"model_context_overflow": "context_length_exceeded", "model_content_refused": "content_filter"}
     return ApiError(
         status=status,
         message=f"{what[0].upper()}{what[1:]}{why} (run {run_id}).",
-        kind=kind,
         code=codes.get(code, "model_unreadable" if code == "unreadable" else code),
         retry_after_s=RETRY_AFTER_S if status == 429 else None,
     )
@@ -125,7 +122,7 @@ _QUOTA_CODES = {"runs": "server_busy", "requests": "rate_limit_exceeded", "token
 def error_for_exceeded_quota(error: Refused) -> ApiError:
     """The error for a client that has used up its quota, or for whose run there is no place."""
     code = _QUOTA_CODES.get(error.why, "insufficient_quota")
-    return ApiError(status=429, message=error.message, kind=LIMITED, code=code, retry_after_s=error.retry_after_s)
+    return ApiError(status=429, message=error.message, code=code, retry_after_s=error.retry_after_s)
 
 
 def error_for_exception(error: Exception, request_id: str) -> ApiError:
@@ -138,6 +135,6 @@ def error_for_exception(error: Exception, request_id: str) -> ApiError:
         _LOG.error("request %s: %s: %s", request_id, type(error).__name__, error)
     if isinstance(error, (JournalLocked, JournalFull)) or type(error) is JournalError:
         message = f"The server cannot keep its runs at the moment; its log has the reason under {request_id}."
-        return ApiError(status=503, message=message, kind=SERVER, code=error.code, retry_after_s=RETRY_AFTER_S)
+        return ApiError(status=503, message=message, code=error.code, retry_after_s=RETRY_AFTER_S)
     message = f"The server failed; its log has the reason under {request_id}."
-    return ApiError(status=500, message=message, kind=SERVER, code="internal_error")
+    return ApiError(status=500, message=message, code="internal_error")

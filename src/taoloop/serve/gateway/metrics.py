@@ -102,13 +102,6 @@ class Metrics:
         """A changed configuration was loaded, or could not be."""
         self._reloads("ok" if ok else "failed").inc()
 
-    def run(self, agent: str, tools: Container[str], model: str = "") -> RunMetrics:
-        """The metrics of a turn of a run, which begins now.
-
-        `agent` is the name by which it is served, `tools` are its own tools, `model` is the spec of its model.
-        """
-        return RunMetrics(self, self._bound_label("agent", agent), tools, model)
-
     def expose(self, accept: str = "") -> tuple[bytes, str]:
         """The page and its content type. `accept` is the request's header: Prometheus may ask for OpenMetrics."""
         write, content_type = self._prometheus.exposition.choose_encoder(accept)
@@ -134,10 +127,13 @@ class Metrics:
 
 
 class RunMetrics:
-    """One turn of a run. Pass it every event (`on_event`), and its end."""
+    """One turn of a run, which begins now. Pass it every event (`on_event`), and its end.
 
-    def __init__(self, metrics: Metrics, agent: str, tools: Container[str], model: str) -> None:
-        self._metrics, self._agent, self._own_tools = metrics, agent, tools
+    `agent` is the name by which it is served, `tools` are its own tools, `model` is the spec of its model.
+    """
+
+    def __init__(self, metrics: Metrics, agent: str, tools: Container[str], model: str = "") -> None:
+        self._metrics, self._agent, self._own_tools = metrics, metrics._bound_label("agent", agent), tools
         self._model = metrics._bound_label("model", model)
         self._tool_labels: dict[str, str] = {}  # by call id
         self._unmatched: list[tuple[str, str]] = []  # calls of an earlier turn and their outcomes
@@ -178,15 +174,10 @@ class RunMetrics:
         """
         self._metrics._runs.dec()
         self._metrics._run_seconds(self._agent, status).observe(seconds)
-        tools = tools_by_call_id(trace) if self._unmatched and trace is not None else {}
+        calls = {} if trace is None else trace.calls
         for call_id, outcome in self._unmatched:
-            self._metrics._tools(self._label(tools.get(call_id, "")), outcome).inc()
+            tool = self._label(calls[call_id].requested.tool) if call_id in calls else OTHER_LABEL
+            self._metrics._tools(tool, outcome).inc()
 
     def _label(self, tool: str) -> str:
         return tool if tool in self._own_tools else OTHER_LABEL
-
-
-def tools_by_call_id(trace: Trace) -> dict[str, str]:
-    """The tool of every call of a run, by its id."""
-    facts = (event.fact for event in trace.events)
-    return {fact.call_id: fact.tool for fact in facts if isinstance(fact, ActionRequested)}

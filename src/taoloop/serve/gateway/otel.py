@@ -25,7 +25,6 @@ from taoloop.core.events import (
 )
 from taoloop.core.message import ToolCallText, Usage
 from taoloop.errors import ConfigError, MissingExtra
-from taoloop.serve.gateway.metrics import tools_by_call_id
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -131,20 +130,13 @@ class Telemetry:
             return None
         for name in ("OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"):
             if env.get(name, "").strip() not in ("", "http/protobuf"):
-                raise ConfigError(f"{name} is {env[name]!r}.", hint="Only http/protobuf is spoken; unset it.")
+                raise ConfigError(
+                    f"{name} has the protocol {env[name]!r}.", hint="Only http/protobuf is spoken; unset it."
+                )
         traces, figures = (env.get(f"OTEL_{what}_EXPORTER", "otlp").strip() != "none" for what in ("TRACES", "METRICS"))
         content = env.get(CAPTURE, "").strip().lower() in ("true", "1")
         tracer_provider, meter_provider = _otlp_providers(traces=traces, figures=figures)
         return cls(tracer_provider, meter_provider, content=content)
-
-    def run(
-        self, agent: str, *, model: str = "", run_id: str = "", headers: Mapping[str, str] | None = None
-    ) -> RunSpans:
-        """The spans of a turn of a run, which begins now, below the span that `traceparent` in `headers` names.
-
-        `model` is the spec of the agent's model; `headers` finds names in lower case.
-        """
-        return RunSpans(self, agent, model, run_id, _parent_context(headers or {}))
 
     def close(self) -> None:
         """Export what is queued, and end the threads. Blocks for a few seconds at most; call it in a thread."""
@@ -154,10 +146,21 @@ class Telemetry:
 
 
 class RunSpans:
-    """One turn of a run: a span `invoke_agent` with a child span for each call of a model or a tool."""
+    """One turn of a run, which begins now: a span `invoke_agent` with a child span for each call of a model or a tool.
 
-    def __init__(self, telemetry: Telemetry, agent: str, model: str, run_id: str, parent: Context | None) -> None:
-        self._telemetry, self._agent, self._parent = telemetry, agent, parent
+    It is below the span that `traceparent` in `headers` names, which finds names in lower case. `model` is the spec of
+    the agent's model.
+    """
+
+    def __init__(
+        self,
+        telemetry: Telemetry,
+        agent: str,
+        model: str = "",
+        run_id: str = "",
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        self._telemetry, self._agent, self._parent = telemetry, agent, _parent_context(headers or {})
         self._model: Attributes = model_attributes(model)
         self._span: Span | None = None
         self._began_at = self._ended_at = 0.0
@@ -201,10 +204,10 @@ class RunSpans:
 
         The `trace` names the tools of calls that an earlier turn requested.
         """
-        if self._unmatched and trace is not None and self._span is not None:
-            names = tools_by_call_id(trace)
+        if trace is not None and self._span is not None:
             for at, observed in self._unmatched:
-                self._record_tool_call(at, observed, names.get(observed.call_id, ""), None)
+                call = trace.calls.get(observed.call_id)
+                self._record_tool_call(at, observed, call.requested.tool if call is not None else "", None)
         self._unmatched = []
         if not self._ended:
             self._close(status, None, status if status == "failed" else "", self._ended_at)

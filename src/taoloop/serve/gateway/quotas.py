@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from taoloop.core.events import Event, ModelReplied, Observed
-from taoloop.core.trace import Trace
+from taoloop.core.views.transcript import Result
 from taoloop.errors import Refused, RefusedFor
 from taoloop.journals.costs import CostRow
 from taoloop.models.providers import is_priced
@@ -22,8 +22,8 @@ from taoloop.models.rate_limit import SlidingWindow
 from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.engine.clock import Clock, SystemClock
 from taoloop.serve.gateway.config.model import ApiKey, GatewayConfig, ServedAgent, ServerLimits
-from taoloop.serve.gateway.metrics import Metrics
-from taoloop.serve.gateway.otel import Telemetry
+from taoloop.serve.gateway.metrics import Metrics, RunMetrics
+from taoloop.serve.gateway.otel import RunSpans, Telemetry
 from taoloop.serve.texts import TEXTS
 
 _DAY_S = 86_400
@@ -43,13 +43,13 @@ class Quotas:
     day in UTC and covers known costs; a run that has started may finish. For one event loop.
 
     Args:
-        limits: How many runs may be active, in total and per key.
+        limits: How many runs may be active, in total and per key. They may be replaced: what was used stays counted.
         spent: Earlier costs (`taoloop.journals.costs`); only those of today count.
         clock: The source of the time.
     """
 
     def __init__(self, limits: ServerLimits, *, spent: Iterable[CostRow] = (), clock: Clock | None = None) -> None:
-        self._limits = limits
+        self.limits = limits
         self._clock = clock or SystemClock()
         self._windows: defaultdict[tuple[RefusedFor, str], SlidingWindow] = defaultdict(
             partial(SlidingWindow, grain_s=_WINDOW_GRAIN_S)
@@ -72,18 +72,14 @@ class Quotas:
         self._start_new_day()
         return self._spent.get(name, 0.0)
 
-    def update_limits(self, limits: ServerLimits) -> None:
-        """Apply new limits from now on; what was used stays counted. Limits of keys come with the keys themselves."""
-        self._limits = limits
-
     def enter(self, key: ApiKey | None) -> None:
         """Start a run for a key (None: there are no keys), which must `leave` in the end.
 
         Raises:
             Refused: the key has used up its quota, or there is no place; nothing was counted.
         """
-        if self.active_runs >= self._limits.max_runs:
-            message = f"The server is busy: {self._limits.max_runs} runs are active."
+        if self.active_runs >= self.limits.max_runs:
+            message = f"The server is busy: {self.limits.max_runs} runs are active."
             raise Refused(message, why="runs", retry_after_s=_RETRY_S)
         if key is not None:
             self._check_key(key)
@@ -106,7 +102,7 @@ class Quotas:
             self._windows["tokens", key.name].add(tokens, self._clock.tick())
 
     def _check_key(self, key: ApiKey) -> None:
-        own_runs = self._limits.max_runs_per_key
+        own_runs = self.limits.max_runs_per_key
         if own_runs is not None and self._running[key.name] >= own_runs:
             message = f"This key has {own_runs} active runs, which is its limit."
             raise Refused(message, why="runs", retry_after_s=_RETRY_S)
@@ -138,8 +134,13 @@ def _name_of(key: ApiKey | None) -> str:
     return "" if key is None else key.name
 
 
-def unenforceable_budgets(config: GatewayConfig, language: str = "en") -> Iterator[str]:
-    """A warning for each model that a key with a budget may use, and whose price is unknown: it costs nothing of it."""
+def late_warnings(config: GatewayConfig, language: str = "en") -> Iterator[str]:
+    """Warnings that need the tools and the models: a host override that nothing uses, and a model without a price.
+
+    Such a model costs nothing of the budgets of the keys that may use it.
+    """
+    for name in config.services.unused():
+        yield TEXTS.text(language, "unused_override", file=config.path.name, name=name)
     for name, served in config.agents.items():
         keys = [key.name for key in config.keys if key.usd_per_day is not None and key.may_use(name)]
         if keys:
@@ -183,6 +184,9 @@ class RunAccounts:
 class RunRecorder:
     """Takes every event of a turn, which begins now, and how the turn ended."""
 
+    result: Result | None = None
+    """The result of the turn; without one it counts as failed."""
+
     def __init__(
         self,
         accounts: RunAccounts,
@@ -193,13 +197,11 @@ class RunRecorder:
     ) -> None:
         model = bind(served.agent).model.spec
         self._quotas, self._key = accounts.quotas, key
-        self.metrics = accounts.metrics.run(served.name, served.agent.toolbox, model)
+        self.metrics = RunMetrics(accounts.metrics, served.name, served.agent.toolbox, model)
         self._spans = None
         if accounts.telemetry is not None:
-            self._spans = accounts.telemetry.run(served.name, model=model, run_id=run_id, headers=headers)
+            self._spans = RunSpans(accounts.telemetry, served.name, model, run_id, headers)
         self._started_at = time.perf_counter()
-        self._status = "failed"
-        self._trace: Trace | None = None
 
     def on_event(self, event: Event) -> None:
         """Record an event.
@@ -214,12 +216,9 @@ class RunRecorder:
         if self._spans is not None:
             self._spans.on_event(event)
 
-    def record_end(self, status: str, trace: Trace) -> None:
-        """The turn ended with this status; without this call it counts as failed."""
-        self._status, self._trace = status, trace
-
     def close(self) -> None:
         """Record the end of the turn."""
-        self.metrics.end(self._status, time.perf_counter() - self._started_at, self._trace)
+        status, trace = ("failed", None) if self.result is None else (self.result.status, self.result.trace)
+        self.metrics.end(status, time.perf_counter() - self._started_at, trace)
         if self._spans is not None:
-            self._spans.end(self._status, self._trace)
+            self._spans.end(status, trace)

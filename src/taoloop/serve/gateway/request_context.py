@@ -18,7 +18,7 @@ from taoloop.errors import Refused
 from taoloop.runtime.engine.clock import new_run_id
 from taoloop.serve.gateway.config.model import ApiKey, ServedAgent, presented_key
 from taoloop.serve.gateway.config.origins import is_foreign, origin_refused
-from taoloop.serve.gateway.errors import SERVER, UNKNOWN_KEY, ApiError, error_for_exceeded_quota
+from taoloop.serve.gateway.errors import ApiError, error_for_exceeded_quota
 from taoloop.serve.gateway.quotas import RunRecorder
 from taoloop.serve.gateway.request_log import RequestRecord
 from taoloop.serve.gateway.run_request import RunRequest
@@ -69,7 +69,7 @@ class RequestContext:
         if (key := self.snapshot.keys.find(presented)) is None:
             problem = "no API key" if presented is None else "an unknown API key"
             message = f"The request has {problem}. Send `Authorization: Bearer KEY`."
-            raise ApiError(status=401, message=message, kind=UNKNOWN_KEY, code="invalid_api_key")
+            raise ApiError(status=401, message=message, code="invalid_api_key")
         return key
 
     @property
@@ -165,11 +165,10 @@ class RequestContext:
 
     def record_response(self, response: RunResponse) -> RunResponse:
         """Record what came of the run."""
-        self.recorder.record_end(response.status, response.trace)
-        self.record.run_status = response.status
-        self.record.steps = response.trace.step_count
-        self.record.tokens = response.usage.total_tokens
-        self.record.cost_usd = response.cost_usd
+        result, record = response.result, self.record
+        self.recorder.result = result
+        record.run_status, record.steps = result.status, result.trace.step_count
+        record.tokens, record.cost_usd = response.usage.total_tokens, result.cost_usd
         if response.error is not None:
             self.record_error(response.error)
         return response
@@ -185,7 +184,7 @@ class RequestContext:
         run_id = self.record.run_id
         resume_hint = f"; the run can be resumed (run {run_id})" if run_id else ""
         message = f"The server shut down before the answer{resume_hint}."
-        return ApiError(status=503, message=message, kind=SERVER, code="run_stopped")
+        return ApiError(status=503, message=message, code="run_stopped")
 
     def finish(self, status: int) -> RequestRecord:
         """The record of the request, now that it is over. `status` 499: the client left before there was an answer."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 import sys
@@ -14,6 +13,7 @@ from operator import attrgetter
 from typing import Literal, TextIO
 
 from taoloop.core.redaction.redactor import Redactor
+from taoloop.core.text import blank_unprintable, printable_json
 from taoloop.runtime.engine.clock import Clock, SystemClock
 from taoloop.runtime.engine.redaction import LOGS, redactor_for
 
@@ -131,7 +131,7 @@ class RequestLog:
         if len(text) > _MAX_VALUE_CHARS or self._redactor.may_hold(text):  # seldom: the values are not looked at singly
             clean = {name: self._clean_value(name, value) for name, value in clean.items()}
         if self._form == "json":
-            whole = _as_json({"time": at, "level": level, "event": event, **clean})
+            whole = printable_json({"time": at, "level": level, "event": event, **clean})
         else:
             whole = f"{at} {level:<7} {event} {_as_text(clean)}"
         stream = self._stream if self._stream is not None else sys.stderr
@@ -144,19 +144,17 @@ class RequestLog:
         """Meanwhile warnings and errors of `LOGGERS` become lines of this log, and go nowhere else."""
         handler = _Handler(self)
         handler.addFilter(LOGS)  # knows the secrets of every agent of this process
-        before = {}
-        for name in LOGGERS:
-            logger = logging.getLogger(name)
-            before[name] = logger.propagate
+        loggers = [logging.getLogger(name) for name in LOGGERS]
+        propagated = [logger.propagate for logger in loggers]
+        for logger in loggers:
             logger.propagate = False
             logger.addHandler(handler)
         try:
             yield
         finally:
-            for name, propagated in before.items():
-                logger = logging.getLogger(name)
+            for logger, was_propagated in zip(loggers, propagated, strict=True):
                 logger.removeHandler(handler)
-                logger.propagate = propagated
+                logger.propagate = was_propagated
 
     def _clean_value(self, name: str, value: Field) -> Field:
         if not isinstance(value, str):
@@ -180,21 +178,15 @@ class _Handler(logging.Handler):
         self._log.write("log", level, logger=record.name, message=record.getMessage(), traceback=trace)
 
 
-def _as_json(value: object) -> str:
-    """JSON on one line, whatever a reader takes for the end of a line."""
-    whole = json.dumps(value, ensure_ascii=False)
-    return whole if whole.isprintable() else json.dumps(value)
-
-
 def _as_text(fields: Mapping[str, Field]) -> str:
     """Pairs of `name=value`; a message as it is. Characters that could break the line are escaped."""
     parts = []
     for name, value in fields.items():
         text = str(value)
         if name == "message":
-            parts.append("".join(char if char.isprintable() else " " for char in text))
+            parts.append(blank_unprintable(text))
         elif text and text.isprintable() and not _SPLITTING.search(text):
             parts.append(f"{name}={text}")
         else:
-            parts.append(f"{name}={_as_json(text)}")
+            parts.append(f"{name}={printable_json(text)}")
     return " ".join(parts)

@@ -18,6 +18,7 @@ from taoloop.serve.gateway.errors import ApiError, invalid, invalid_field, missi
 MAX_MESSAGES = 2_048
 MAX_TOOLS = 128
 MAX_TOKENS = 2**31 - 1
+_NOTHING: Sequence[Any] = (None, False, 0, [])
 T = TypeVar("T", bound=BaseModel)
 
 NAME = r"^[a-zA-Z0-9_-]{1,64}$"
@@ -137,6 +138,9 @@ class AnswerRequest(ApiModel):
     schema_param: ClassVar[str]
     """Where the request has the schema that the answer must match."""
 
+    unsupported: ClassVar[Mapping[str, tuple[Sequence[Any], str]]]
+    """Unsupported fields: the values without effect, which they may have, and what to do instead of others."""
+
     model: Annotated[str, Field(min_length=1, max_length=512)]
     stream: bool | None = None
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
@@ -145,6 +149,18 @@ class AnswerRequest(ApiModel):
     tool_choice: Literal["none", "auto", "required"] | dict[str, Any] | None = None
     parallel_tool_calls: bool | None = None
     metadata: dict[str, str] | None = None
+
+    def refuse_unsupported(self) -> None:
+        """Refuse unsupported fields that have a value with an effect.
+
+        Raises:
+            ApiError: there is one; names it.
+        """
+        sent = self.model_fields_set
+        for name, (allowed, hint) in self.unsupported.items():
+            if name in sent and getattr(self, name) not in allowed:
+                message = f"`{name}` is not supported. {hint}".rstrip()
+                raise invalid(message, name, "unsupported_value" if any(allowed) else "unsupported_parameter")
 
     def ignored_fields(self, *own: str) -> tuple[str, ...]:
         """Fields of the request that have no effect on the answer: `own` ones, and unknown ones."""
@@ -158,6 +174,16 @@ class ChatRequest(AnswerRequest):
     message_names = ("messages", "tool_call_id", "content")
     tool_param = "tools[{}].function"
     schema_param = "response_format.json_schema.schema"
+    unsupported = {
+        "functions": (_NOTHING, "Use `tools`."),
+        "function_call": (_NOTHING, "Use `tools` and `tool_choice`."),
+        "audio": (_NOTHING, "Only text is served."),
+        "web_search_options": (_NOTHING, "Give the agent a tool that searches."),
+        "top_logprobs": (_NOTHING, "Log probabilities are not served."),
+        "n": ((None, 1), "An agent gives one answer."),
+        "logprobs": ((None, False), ""),
+        "modalities": ((None, ["text"], []), "Only text is served."),
+    }
 
     messages: Annotated[list[ChatMessage], Field(max_length=MAX_MESSAGES)]
     stream_options: StreamOptions | None = None
@@ -204,15 +230,6 @@ class ChatRequest(AnswerRequest):
         return self.ignored_fields("frequency_penalty", "presence_penalty", "seed", "metadata", *unused)
 
 
-UNSUPPORTED_IN_CHAT = {
-    "functions": "Use `tools`.",
-    "function_call": "Use `tools` and `tool_choice`.",
-    "audio": "Only text is served.",
-    "web_search_options": "Give the agent a tool that searches.",
-    "top_logprobs": "Log probabilities are not served.",
-}
-
-
 def read_chat(body: bytes) -> ChatRequest:
     """The request in a body.
 
@@ -224,17 +241,7 @@ def read_chat(body: bytes) -> ChatRequest:
         for number, call in enumerate(message.tool_calls or ()):
             if getattr(call, call.type) is None:
                 raise missing(f"messages[{index}].tool_calls[{number}].{call.type}")
-    extra = request.model_extra or {}
-    for name, hint in UNSUPPORTED_IN_CHAT.items():
-        if extra.get(name) not in (None, False, [], 0):
-            raise invalid(f"`{name}` is not supported. {hint}", name, "unsupported_parameter")
-    if request.n not in (None, 1):
-        raise invalid("`n` must be 1: an agent gives one answer.", "n", "unsupported_value")
-    if request.logprobs:
-        raise invalid("`logprobs` is not supported.", "logprobs", "unsupported_parameter")
-    modalities = extra.get("modalities")
-    if modalities not in (None, ["text"], []):
-        raise invalid("`modalities` other than text are not supported.", "modalities", "unsupported_value")
+    request.refuse_unsupported()
     response_format = request.response_format
     if response_format is not None and response_format.type == "json_schema" and response_format.json_schema is None:
         raise missing("response_format.json_schema")
@@ -345,6 +352,7 @@ class ResponsesRequest(AnswerRequest):
     message_names = ("input", "call_id", "output")
     tool_param = "tools[{}]"
     schema_param = "text.format.schema"
+    unsupported = {"background": ((None, False), ""), "conversation": ((None,), ""), "prompt": ((None,), "")}
 
     input: str | Annotated[list[InputItem], Field(max_length=_MAX_ITEMS)]
     instructions: str | None = None
@@ -403,9 +411,6 @@ class ResponsesRequest(AnswerRequest):
         return [referenced.get(index) or _message(f"input[{index}]", item) for index, item in enumerate(self.input)]
 
 
-UNSUPPORTED_IN_RESPONSES = ("conversation", "prompt")
-
-
 def read_responses(body: bytes) -> ResponsesRequest:
     """The request in a body.
 
@@ -419,11 +424,7 @@ def read_responses(body: bytes) -> ResponsesRequest:
             raise invalid(message, f"tools[{index}].type", "unsupported_value")
         if tool.name is None:
             raise missing(f"tools[{index}].name")
-    if request.background:
-        raise invalid("`background` is not supported.", "background", "unsupported_parameter")
-    for name in UNSUPPORTED_IN_RESPONSES:
-        if (request.model_extra or {}).get(name) is not None:
-            raise invalid(f"`{name}` is not supported.", name, "unsupported_parameter")
+    request.refuse_unsupported()
     text_format = request.text_format
     if text_format is not None and text_format.type == "json_schema" and text_format.schema_ is None:
         raise missing("text.format.schema")

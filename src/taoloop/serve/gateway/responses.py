@@ -11,10 +11,10 @@ from typing import Any
 
 from aiohttp import web
 
-from taoloop.core.events import ActionRequested, Event
+from taoloop.core.events import Event
 from taoloop.core.message import Message, Usage
 from taoloop.core.trace import Trace
-from taoloop.runtime.result import Result
+from taoloop.core.views.transcript import Result
 from taoloop.serve.gateway.chat_approval import parse_approval_reply, resume_count
 from taoloop.serve.gateway.client_tools import client_call_id, open_client_calls, parse_call_id
 from taoloop.serve.gateway.errors import ApiError, invalid, invalid_field
@@ -123,11 +123,10 @@ def _parse_item_id(item: str) -> tuple[str, str | None] | None:
 def _item_message(trace: Trace, call_id: str | None) -> ChatMessage | None:
     if call_id is None:
         return ChatMessage(role="assistant", content=Result.of(trace).answer or "")
-    for fact in (event.fact for event in trace.events):
-        if isinstance(fact, ActionRequested) and fact.call_id == call_id:
-            arguments = json.dumps(fact.args, ensure_ascii=False)
-            return call_message(client_call_id(trace.run_id, call_id), fact.tool, arguments)
-    return None
+    if (call := trace.calls.get(call_id)) is None:
+        return None
+    arguments = json.dumps(call.requested.args, ensure_ascii=False)
+    return call_message(client_call_id(trace.run_id, call_id), call.requested.tool, arguments)
 
 
 def parse_response_id(response_id: str) -> tuple[str, int]:
@@ -190,9 +189,7 @@ class ResponseEncoder:
         """The response object with the output so far; `text` None: there is none."""
         request, text_format = self._request, self._request.text_format
         error = None if response is None else response.error
-        incomplete_reason = (
-            _INCOMPLETE_REASONS.get(response.finish_reason) if response is not None and error is None else None
-        )
+        incomplete_reason = _INCOMPLETE_REASONS.get(response.finish_reason) if response and error is None else None
         body: dict[str, Any] = {
             "id": self._id,
             "object": "response",
@@ -219,12 +216,10 @@ class ResponseEncoder:
             "top_p": 1.0 if request.top_p is None else request.top_p,
             "truncation": "disabled",
         }
-        if response is not None:
-            body["usage"] = _usage_part(response.usage)
         if request.user is not None:
             body["user"] = request.user
         if response is not None:
-            body["agent"] = dict(response.agent)
+            body |= {"usage": _usage_part(response.usage), "agent": dict(response.agent)}
         return body
 
     def _output(self, text: str, status: str, calls: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

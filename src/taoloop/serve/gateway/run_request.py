@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from taoloop.core.message import Message
 from taoloop.core.text import language_of, replace_surrogates
@@ -12,13 +11,14 @@ from taoloop.dialects.prompt import defuse_markers
 from taoloop.serve.gateway.chat_approval import ApprovalReply, parse_approval_reply, parse_waiting_run
 from taoloop.serve.gateway.client_tools import apply_tool_choice, parse_call_id
 from taoloop.serve.gateway.config.model import ApiKey, ServedAgent
-from taoloop.serve.gateway.errors import DENIED, ApiError, invalid, invalid_field, missing
+from taoloop.serve.gateway.errors import ApiError, invalid, invalid_field, missing
 from taoloop.serve.gateway.request_schema import ChatMessage, ChatRequest, ClientTool, ResponsesRequest
 from taoloop.serve.texts import TEXTS
 
 _INSTRUCTIONS = ("system", "developer")
 _RESULTS = ("tool", "function")
 _MAX_NAME_CHARS = 128
+_NO_SETTINGS = ChatRequest(model="-", messages=[])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,32 +52,14 @@ class RunRequest:
     approval: ApprovalReply | None = None
     """The person's reply, for the run that waits for it."""
 
-    temperature: float | None = None
-    """Sampling temperature; None leaves the agent's."""
-
-    top_p: float | None = None
-    """Nucleus sampling; None leaves the agent's."""
-
-    token_limit: int | None = None
-    """The longest reply of the model, in tokens; None leaves the agent's."""
-
-    schema: Mapping[str, Any] | None = None
-    """The JSON Schema that the answer must fit; None: a text."""
-
-    schema_param: str = ChatRequest.schema_param
-    """The field of the request that the schema came from, for error messages."""
+    settings: ChatRequest | ResponsesRequest = field(default_factory=lambda: _NO_SETTINGS)
+    """The request of the API, for sampling, the limit of tokens, the schema of the answer and the names of fields."""
 
     tools: tuple[ClientTool, ...] = ()
     """The client's own tools that are offered to the model."""
 
-    tool_param: str = ChatRequest.tool_param
-    """The field of the request that the tool with this index came from, for error messages."""
-
     must_call: bool = False
     """Whether one of the client's tools must be called before there is an answer."""
-
-    one_call: bool = False
-    """Whether an answer shows one call of the client's tools at a time."""
 
     stops: tuple[str, ...] = ()
     """The client's stop sequences: the answer ends before them."""
@@ -94,7 +76,7 @@ class RunRequest:
     @property
     def answer_is_held_back(self) -> bool:
         """Whether nothing can be sent before the run ends, because the answer is checked or rewritten first."""
-        return self.schema is not None or self.served.reshape is not None or self.must_call
+        return self.settings.answer_schema is not None or self.served.reshape is not None or self.must_call
 
 
 def chat_run_request(request: ChatRequest, served: ServedAgent, key: ApiKey | None) -> RunRequest:
@@ -103,11 +85,14 @@ def chat_run_request(request: ChatRequest, served: ServedAgent, key: ApiKey | No
     Raises:
         ApiError: its messages are invalid, or the key may not approve; names the field.
     """
-    owner = key.name if key is not None else ""
-    if (pending := parse_pending_run(request.messages)) is None:
-        return new_run_request(request, request.messages, served, owner)
-    run_id, approval = pending
+    owner, messages = key.name if key is not None else "", request.messages
+    is_reply = [message.role for message in messages[-2:]] == ["assistant", "user"] and messages[-1].text.strip()
+    waiting_run = parse_waiting_run(messages[-2].text) if is_reply else None
+    if waiting_run is None:
+        return new_run_request(request, messages, served, owner)
     require_may_approve(key)
+    run_id, code = waiting_run
+    approval = replace(parse_approval_reply(messages[-1].text), code=code)
     return RunRequest(served=served, run=run_id, approval=approval, owner=owner, stops=request.stops)
 
 
@@ -122,7 +107,7 @@ def new_run_request(
     list_name = request.message_names[0]
     tool_results = parse_tool_results(messages, request.message_names)
     parsed = parse_messages(messages if tool_results is None else [*messages, _continue_message(messages)], list_name)
-    choice = apply_tool_choice(request.tool_choice, request.client_tools)
+    tools, must_call = apply_tool_choice(request.tool_choice, request.client_tools)
     if isinstance(request, ChatRequest):
         via, system, stops = "chat", parsed.system, request.stops
     else:
@@ -133,15 +118,9 @@ def new_run_request(
         task=parsed.question,
         history=parsed.history,
         system=system,
-        temperature=request.temperature,
-        top_p=request.top_p,
-        token_limit=request.token_limit,
-        schema=request.answer_schema,
-        schema_param=request.schema_param,
-        tools=choice.offered,
-        tool_param=request.tool_param,
-        must_call=choice.must_call,
-        one_call=request.parallel_tool_calls is False,
+        settings=request,
+        tools=tools,
+        must_call=must_call,
         stops=stops,
         owner=owner,
         labels={**labels, "user": request.user[:256]} if request.user else labels,
@@ -160,7 +139,7 @@ def require_may_approve(key: ApiKey | None) -> None:
     """
     if key is not None and not key.may_approve:
         message = "This key may not approve calls. The operator of the server can: `tao approvals`."
-        raise ApiError(status=403, message=message, kind=DENIED, code="approval_not_allowed")
+        raise ApiError(status=403, message=message, code="approval_not_allowed")
 
 
 # Messages
@@ -299,14 +278,3 @@ def parse_tool_results(
     if len(runs) != 1:
         raise invalid("The last results of tools answer calls of more than one run.", list_name)
     return runs.pop(), results
-
-
-def parse_pending_run(messages: Sequence[ChatMessage]) -> tuple[str, ApprovalReply] | None:
-    """The waiting run that the last answer named, and the client's reply to its question."""
-    if len(messages) < 2 or messages[-1].role != "user" or messages[-2].role != "assistant":
-        return None
-    waiting_run, reply = parse_waiting_run(messages[-2].text), messages[-1].text
-    if waiting_run is None or not reply.strip():
-        return None
-    run_id, code = waiting_run
-    return run_id, replace(parse_approval_reply(reply), code=code)

@@ -10,13 +10,13 @@ from taoloop.core.events import ModelReplied
 from taoloop.core.message import Usage
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import CallView
+from taoloop.core.views.transcript import Result
 from taoloop.dialects.answer_stream import truncated_answer
 from taoloop.journals.base import Journal
 from taoloop.runtime.approvals.inbox import pending_approvals
-from taoloop.runtime.result import Result
 from taoloop.serve.gateway.chat_approval import waiting_text
 from taoloop.serve.gateway.client_tools import open_client_calls, tool_call_parts
-from taoloop.serve.gateway.errors import SERVER, ApiError, error_for_failed_run, error_for_filtered_reply
+from taoloop.serve.gateway.errors import ApiError, error_for_failed_run, error_for_filtered_reply
 
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]
 """Why an answer ends, as OpenAI's chat completions name it."""
@@ -35,11 +35,8 @@ _CUT_REPLIES: dict[str, FinishReason] = {
 class RunResponse:
     """What came of a request."""
 
-    run_id: str
+    result: Result
     """The run that answered, or that waits."""
-
-    trace: Trace
-    """The run, event by event."""
 
     content: str
     """The answer; where there is none, the reason, or the question to the client."""
@@ -59,22 +56,11 @@ class RunResponse:
     error: ApiError | None = None
     """Set where the end of the run is an error for the client."""
 
-    @property
-    def status(self) -> str:
-        """The status of the run."""
-        return str(self.agent["status"])
-
-    @property
-    def cost_usd(self) -> float | None:
-        """What the run cost, as far as it is known."""
-        return self.agent.get("cost_usd")
-
 
 async def build_response(journal: Journal, result: Result, *, one_call: bool = False) -> RunResponse:
     """The end of a run, or what it waits for. `one_call`: show one call of the client's tools at a time."""
     response = RunResponse(
-        run_id=result.run_id,
-        trace=result.trace,
+        result=result,
         content=result.answer or result.reason,
         finish_reason="stop",
         usage=result.usage,
@@ -83,14 +69,14 @@ async def build_response(journal: Journal, result: Result, *, one_call: bool = F
     if result.status == "waiting":
         if calls := open_client_calls(result.trace):
             return _with_tool_calls(response, calls[:1] if one_call else calls)  # the others wait for the next request
-        return await _with_questions(journal, result, response)
+        return await _with_questions(journal, response)
     if result.status in LIMIT_STATUSES:
         return replace(response, finish_reason="length")
-    return _finished_response(result, response)
+    return _finished_response(response)
 
 
-def _finished_response(result: Result, response: RunResponse) -> RunResponse:
-    trace = result.trace
+def _finished_response(response: RunResponse) -> RunResponse:
+    result, trace = response.result, response.result.trace
     if result.status == "unreadable" and (cut := _cut_reply(trace)) is not None:
         text, reason = cut
         if text:
@@ -102,21 +88,22 @@ def _finished_response(result: Result, response: RunResponse) -> RunResponse:
         return replace(response, error=error)
     if result.status == "stopped":
         message = f"The run was stopped before it had an answer (run {result.run_id})."
-        return replace(response, error=ApiError(status=503, message=message, kind=SERVER, code="run_stopped"))
+        return replace(response, error=ApiError(status=503, message=message, code="run_stopped"))
     cut_reason = None if trace.last_reply is None else _cut_reason(trace.last_reply)
     return response if cut_reason is None else replace(response, finish_reason=cut_reason)
 
 
 def _with_tool_calls(response: RunResponse, calls: Sequence[CallView]) -> RunResponse:
     """The response that asks the client to perform these calls; what the model said with them is its content."""
-    reply = response.trace.last_reply
+    reply = response.result.trace.last_reply
     reason = reply.decision.reason if reply is not None and reply.decision is not None else ""
-    parts = tuple(tool_call_parts(response.run_id, calls))
+    parts = tuple(tool_call_parts(response.result.run_id, calls))
     return replace(response, content=reason, finish_reason="tool_calls", tool_calls=parts)
 
 
-async def _with_questions(journal: Journal, result: Result, response: RunResponse) -> RunResponse:
+async def _with_questions(journal: Journal, response: RunResponse) -> RunResponse:
     """The response that asks the client for approval, or says what else the run waits for."""
+    result = response.result
     approvals = await pending_approvals(journal, run_id=result.run_id)
     in_doubt = [call for call in result.trace.pending.values() if call.doubt is not None]
     text = waiting_text(result.run_id, approvals, in_doubt, result.trace.agent.language)

@@ -1,4 +1,6 @@
-"""The gateway without HTTP: one request is one run, from the first message to the answer in OpenAI's terms.
+"""The gateway without HTTP: a request drives a run, from the first message to the answer in OpenAI's terms.
+
+At most one further run follows it, where the client asked for a tool call or for JSON and the answer has none.
 
 A `ConfigSnapshot` is one configuration in use, with its agents bound to the journal.
 """
@@ -10,14 +12,15 @@ import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from taoloop.core.agent_spec import AgentSpec
-from taoloop.core.events import ActionRequested, RunStarted
+from taoloop.core.events import RunStarted
 from taoloop.core.handles import READER
 from taoloop.core.text import replace_surrogates
 from taoloop.core.trace import Trace
+from taoloop.core.views.transcript import Result
 from taoloop.errors import (
     ApprovalStale,
     ConfigError,
@@ -35,16 +38,16 @@ from taoloop.models.http.sdk_request import load_sdk
 from taoloop.models.model_builder import split_specs
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.approvals.inbox import PendingApproval, pending_approvals
+from taoloop.runtime.approvals.request import ApprovalAnswer
 from taoloop.runtime.bound_agent import FINDERS, PAGING_TOOL, bind
 from taoloop.runtime.chat import has_untrusted_turns, load_history
-from taoloop.runtime.engine.clock import WaitTimer, new_nonce, new_run_id
+from taoloop.runtime.engine.clock import new_nonce, new_run_id, start_timer
 from taoloop.runtime.output_type import OutputValidator
-from taoloop.runtime.result import Result
 from taoloop.runtime.runner import Listener
 from taoloop.serve.gateway.chat_approval import answer_all, matches_question
 from taoloop.serve.gateway.client_tools import bind_client_tools, client_tools_of, open_client_calls
 from taoloop.serve.gateway.config.model import GatewayConfig, KeyRing
-from taoloop.serve.gateway.errors import SERVER, ApiError, invalid
+from taoloop.serve.gateway.errors import ApiError, invalid
 from taoloop.serve.gateway.higress.file import rewrite_as_json
 from taoloop.serve.gateway.quotas import RunAccounts
 from taoloop.serve.gateway.run_request import RunRequest
@@ -59,12 +62,12 @@ _GRACE_S = 15.0
 """How long after its time is up a run may take for its last answer."""
 
 
+@dataclass(eq=False)
 class _StaleApprovalReply(Exception):  # no error: the client is shown what waits
     """The client's reply was to another question than the one that waits in this run now."""
 
-    def __init__(self, trace: Trace) -> None:
-        super().__init__(trace.run_id)
-        self.trace = trace
+    trace: Trace
+    """The run."""
 
 
 class Service:
@@ -72,7 +75,6 @@ class Service:
 
     def __init__(self, journal: Journal, *, run_timeout_s: float) -> None:
         self.journal, self._run_timeout_s = journal, run_timeout_s
-        self._timers: list[WaitTimer] = []  # that no request uses now
         self._specs: dict[int, tuple[AgentSpec, AgentSpec]] = {}  # those of the agents, which live as long as this
 
     async def answer(
@@ -97,9 +99,12 @@ class Service:
                 if request.must_call and result.status == "completed":
                     return await _force_tool_call(self, request, result, on_event)
                 has_schema = result.trace.agent.output_schema is not None  # the client asked for a form of its own
-                if request.served.reshape is not None and result.status == "completed" and not has_schema:
-                    return await _with_json_answer(self, request, result, on_event)
-                return await build_response(self.journal, result, one_call=request.one_call)
+                schema = request.served.reshape
+                if schema is not None and result.status == "completed" and not has_schema:
+                    return await _with_json_answer(self, request, schema, result, on_event)
+                return await build_response(
+                    self.journal, result, one_call=request.settings.parallel_tool_calls is False
+                )
         except _StaleApprovalReply as error:
             response = await build_response(self.journal, Result.of(error.trace))
             notice = TEXTS.text(error.trace.agent.language, "approval_unused")
@@ -112,7 +117,7 @@ class Service:
         except TimeoutError:
             run_id = request.run or run_id
             message = f"The run took longer than {self._run_timeout_s:g} s and was stopped (run {run_id})."
-            raise ApiError(status=504, message=message, kind=SERVER, code="run_timeout") from None
+            raise ApiError(status=504, message=message, code="run_timeout") from None
 
     @contextmanager
     def _time_limit(self) -> Iterator[None]:
@@ -121,8 +126,7 @@ class Service:
         Raises:
             TimeoutError: the block took too long.
         """
-        timer = self._timers.pop() if self._timers else WaitTimer()
-        timer.start(self._run_timeout_s + _GRACE_S)
+        timer = start_timer(self._run_timeout_s + _GRACE_S)
         try:
             yield
         except asyncio.CancelledError as error:
@@ -130,8 +134,7 @@ class Service:
                 raise TimeoutError from error
             raise
         finally:
-            timer.stop(keep=True)
-            self._timers.append(timer)
+            timer.stop()
 
     async def resolve_request(self, request: RunRequest) -> RunRequest:
         """The request itself, or its fallback where its tool results come with tools that their run does not know.
@@ -152,7 +155,7 @@ class Service:
         Raises:
             ApiError: a field is invalid, or the earlier run is not this client's, or has no answer.
         """
-        agent = request.served.agent
+        agent, settings = request.served.agent, request.settings
         handles = bind(agent).hides_observations
         if request.after is not None:
             await self.load_owned_run(request.owner, request.after)
@@ -165,14 +168,13 @@ class Service:
             try:
                 untrusted = has_untrusted_turns(history, handles=handles)
             except ConfigError as error:
-                param = "input" if request.labels.get("via") == "responses" else "messages"
-                raise invalid(error.message, param) from None
+                raise invalid(error.message, settings.message_names[0]) from None
         if request.tools:
             language, reserved = agent.spec_for(request.task).language, _reserved_tool_names(agent)
-            tools = bind_client_tools(request.tools, reserved, language=language, param_format=request.tool_param)
+            tools = bind_client_tools(request.tools, reserved, language=language, param_format=settings.tool_param)
             agent = _with_tools(agent, tools)
-        if request.schema is not None:
-            agent = _with_output_schema(agent, request.schema, request.schema_param)
+        if settings.answer_schema is not None:
+            agent = _with_output_schema(agent, settings.answer_schema, settings.schema_param)
         started = RunStarted(
             task=replace_surrogates(request.task),
             agent=self._spec_for(request, agent),
@@ -206,7 +208,8 @@ class Service:
             if not matches_question(request.approval, trace, waiting):
                 raise _StaleApprovalReply(trace)
             with suppress(ApprovalStale):  # its time is over, which counts as a no: the run resumes with that
-                await answer_all(self.journal, waiting, request.approval, by=request.owner or "client")
+                reply, by = request.approval, request.owner or "client"
+                await answer_all(self.journal, waiting, ApprovalAnswer(approved=reply.approved, by=by, note=reply.note))
             trace = await self.load_owned_run(request.owner, run_id)
             if trace.status == "completed":  # the auto-resumer found the answers first
                 return Result.of(trace)
@@ -251,10 +254,11 @@ class Service:
             instructions.append(TEXTS.text(spec.language, "must_call_tool", names=names))
         if any(instructions[1:]):
             changes["instructions"] = "\n\n".join(filter(None, instructions))
-        sampling = {"temperature": request.temperature, "top_p": request.top_p}
+        settings = request.settings
+        sampling = {"temperature": settings.temperature, "top_p": settings.top_p}
         changes |= {name: value for name, value in sampling.items() if value is not None}
-        if request.token_limit is not None:
-            changes["max_output_tokens"] = min(request.token_limit, spec.max_output_tokens or request.token_limit)
+        if (limit := settings.token_limit) is not None:
+            changes["max_output_tokens"] = min(limit, spec.max_output_tokens or limit)
         try:
             return replace(spec, **changes) if changes else spec
         except ConfigError as error:  # such as more tokens than the model's window has
@@ -279,34 +283,29 @@ async def _force_tool_call(
     task = TEXTS.text(result.trace.agent.language, "call_tool_now", names=", ".join(names))
     retry = replace(request, task=task, history=(), after=result.run_id, run=None, tool_results={}, fallback=None)
     retried = await service.start(retry, new_run_id(time.time()), on_event, None)
-    response = await build_response(service.journal, retried, one_call=request.one_call)
+    response = await build_response(service.journal, retried, one_call=request.settings.parallel_tool_calls is False)
     response = replace(response, usage=result.usage + retried.usage)
     if retried.status != "completed":
         return response
     message = f"The model answered in words and called none of {', '.join(names)} (run {retried.run_id})."
-    return replace(response, error=ApiError(status=502, message=message, kind=SERVER, code="tool_not_called"))
+    return replace(response, error=ApiError(status=502, message=message, code="tool_not_called"))
 
 
 async def _with_json_answer(
-    service: Service, request: RunRequest, result: Result, on_event: Listener | None
+    service: Service, request: RunRequest, schema: Mapping[str, Any], result: Result, on_event: Listener | None
 ) -> RunResponse:
     """The answer rewritten as JSON by a run of its own; usage is that of both."""
-    rewritten = await rewrite_as_json(request.served, service.journal, result, on_event)
-    original = await build_response(service.journal, result)
-    is_json = rewritten.status == "completed"
-    response = replace(
-        await build_response(service.journal, rewritten) if is_json else original,
-        run_id=result.run_id,
-        trace=result.trace,
-        usage=result.usage + rewritten.usage,
-        agent={**original.agent, "reshaped": rewritten.run_id},
-    )
-    if is_json:
-        return response
+    rewritten = await rewrite_as_json(request.served, schema, service.journal, result, on_event)
+    response = await build_response(service.journal, result)
+    agent = {**response.agent, "reshaped": rewritten.run_id}
+    response = replace(response, usage=result.usage + rewritten.usage, agent=agent)
+    if rewritten.status == "completed":
+        written = await build_response(service.journal, rewritten)
+        return replace(response, content=written.content, finish_reason=written.finish_reason)
     rejected = rewritten.trace.last_rejected
     reason = rewritten.reason if rejected is None else rejected.message
     message = f"The answer could not be written as JSON that fits: {reason}"
-    return replace(response, error=ApiError(status=502, message=message, kind=SERVER, code="json_answer_failed"))
+    return replace(response, error=ApiError(status=502, message=message, code="json_answer_failed"))
 
 
 def _with_tools(agent: Agent, tools: Sequence[Tool]) -> Agent:
@@ -340,7 +339,7 @@ def _needs_new_run(request: RunRequest, trace: Trace) -> bool:
     tools = {card.name: card for card in trace.agent.tools}
     if all(tool.function.name in tools for tool in request.tools):
         return False
-    called = [event.fact.tool for event in trace.events if isinstance(event.fact, ActionRequested)]
+    called = (call.requested.tool for call in trace.calls.values())
     return all(name in tools and tools[name].reads_only for name in called)
 
 

@@ -10,10 +10,11 @@ from typing import Literal
 from aiohttp import web
 
 from taoloop.core.trace import Trace
+from taoloop.core.views.transcript import Result
 from taoloop.errors import ApprovalStale, NotWaiting
-from taoloop.runtime.approvals.inbox import answer_approval, pending_approvals
+from taoloop.runtime.approvals.inbox import pending_approvals
 from taoloop.runtime.approvals.request import ApprovalAnswer, ApprovalRequest
-from taoloop.runtime.result import Result
+from taoloop.serve.gateway.chat_approval import answer_all
 from taoloop.serve.gateway.errors import ApiError
 from taoloop.serve.gateway.request_context import RequestContext
 from taoloop.serve.gateway.request_schema import ApiModel, parse_body
@@ -63,16 +64,9 @@ async def answer_run(context: RequestContext) -> web.Response:
         calls = ", ".join(approval.request.call_id for approval in waiting) or "none"
         message = f"Name one of the waiting calls, by `call_id` (and `run_id`) or `digest`: {calls}."
         raise ApiError(status=409, message=message, param="call_id", code="not_waiting")
-    request = matches[0].request
     approval_answer = ApprovalAnswer(approved=answer.decision == "approve", by=owner or "client", note=answer.note)
     try:
-        await answer_approval(
-            journal,
-            request.run_id,
-            request.call_id,
-            approval_answer,
-            digest=request.digest if approval_answer.approved else None,
-        )
+        await answer_all(journal, matches, approval_answer)
     except (NotWaiting, ApprovalStale) as error:
         raise ApiError(status=409, message=error.message, code=error.code) from None
     return await _run_response(context, await context.service.load_owned_run(owner, run_id))

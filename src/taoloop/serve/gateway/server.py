@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -20,25 +20,24 @@ from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 from taoloop.config.document import Stamp, file_stamp, track_files
 from taoloop.errors import ConfigError, TaoError
 from taoloop.journals.base import Journal
-from taoloop.serve.gateway.app import Gateway
+from taoloop.serve.gateway.app import Gateway, error_response
 from taoloop.serve.gateway.auto_resume import AutoResumer
 from taoloop.serve.gateway.config.model import GatewayConfig
-from taoloop.serve.gateway.errors import SERVER, ApiError
+from taoloop.serve.gateway.errors import ApiError
 from taoloop.serve.gateway.metrics import Metrics
 from taoloop.serve.gateway.otel import Telemetry
-from taoloop.serve.gateway.quotas import Quotas, RunAccounts, unenforceable_budgets
-from taoloop.serve.gateway.request_context import json_response
+from taoloop.serve.gateway.quotas import Quotas, RunAccounts, late_warnings
 from taoloop.serve.gateway.request_log import RequestRecord
 from taoloop.serve.gateway.run_service import ConfigSnapshot
 
 _LOG = logging.getLogger("taoloop.gateway")
 
-WATCH_INTERVAL_S = 1.0
-"""How often the files are checked for changes."""
+POLL_INTERVAL_S = 1.0
+"""How often the files are checked for changes, and the journal for waiting runs that were answered."""
 
 _MAX_HEADER = 32 * 1024
 
-_FINAL_TIMEOUT_S = 3.0
+_FINAL_TIMEOUT_S = 5.0
 """How long a stopped request may take to tell its client so."""
 
 _NO_TIMEOUT_S = 86_400.0
@@ -53,13 +52,10 @@ def require_keys_off_localhost(config: GatewayConfig) -> None:
     Raises:
         ConfigError: there is no key, and other machines can reach the address.
     """
-    if config.keys or config.host == "localhost":
-        return
-    try:
-        is_local = ipaddress.ip_address(config.host).is_loopback
-    except ValueError:
-        is_local = False
-    if not is_local:
+    is_local = config.host == "localhost"
+    with suppress(ValueError):  # a name
+        is_local = is_local or ipaddress.ip_address(config.host).is_loopback
+    if not config.keys and not is_local:
         raise ConfigError(
             f"{config.host}:{config.port} can be reached from other machines, and the file names no keys.",
             hint="Put one under `keys` of a gateway file (`tao serve --new-key NAME`), or listen on 127.0.0.1.",
@@ -78,6 +74,7 @@ class GatewayServer:
         on_request: Called with the record of each request when it is over.
         say: Called with each message about the server, such as a reload.
         idle_timeout_s: How long a connection may send no complete request header.
+        poll_interval_s: How often the files are checked for changes, and the journal for runs that were answered.
     """
 
     def __init__(
@@ -91,14 +88,15 @@ class GatewayServer:
         on_request: Callable[[RequestRecord], None] = lambda _record: None,
         say: Callable[[str], None] = _LOG.warning,
         idle_timeout_s: float = IDLE_TIMEOUT_S,
+        poll_interval_s: float = POLL_INTERVAL_S,
     ) -> None:
-        self._journal, self._load, self._say, self._idle_timeout_s = journal, load, say, idle_timeout_s
+        self._journal, self._load, self._say = journal, load, say
+        self._idle_timeout_s, self._poll_interval_s = idle_timeout_s, poll_interval_s
         self._accounts = RunAccounts(quotas=quotas, metrics=Metrics(), telemetry=telemetry)
         self.gateway = Gateway(ConfigSnapshot(config, journal, self._accounts), on_request)
         self.stop, self.hurry = asyncio.Event(), asyncio.Event()
         self._reload = asyncio.Event()
-        self._files = config.files
-        self._stamps = file_stamps(config.files)
+        self._stamps = config.files
 
     async def serve(self, on_ready: Callable[[str], None] = lambda _: None) -> None:
         """Serve until `stop` is set; then active runs get `shutdown_s` to finish, and the others are stopped.
@@ -109,9 +107,7 @@ class GatewayServer:
         config = self.gateway.snapshot.config
         require_keys_off_localhost(config)
         await asyncio.to_thread(self.gateway.snapshot.warm_up)
-        for name in config.services.unused():
-            self._say(f"{config.path.name}: {name}: no model and no OpenAPI tool is at this host.")
-        for warning in unenforceable_budgets(config):
+        for warning in late_warnings(config):
             self._say(warning)
         runner = GatewayRunner(
             self.gateway.app,
@@ -126,7 +122,7 @@ class GatewayServer:
         await runner.setup()
         site = web.TCPSite(runner, config.host, config.port, reuse_address=True, backlog=1024)
         resumer = AutoResumer(lambda: self.gateway.snapshot)
-        watching = asyncio.gather(self._watch_files(), resumer.poll())
+        watching = asyncio.gather(self._watch_files(), resumer.poll(self._poll_interval_s))
         try:
             try:
                 await site.start()
@@ -172,23 +168,19 @@ class GatewayServer:
     async def _watch_files(self) -> None:
         while True:
             with suppress(TimeoutError):
-                async with asyncio.timeout(WATCH_INTERVAL_S):
+                async with asyncio.timeout(self._poll_interval_s):
                     await self._reload.wait()
-            stamps = await asyncio.to_thread(file_stamps, self._files)
-            if not self._reload.is_set() and stamps == self._stamps:
-                continue
-            self._reload.clear()
-            stamps_when_read = {**stamps, **await self._reload_config()}  # what changed since is reloaded again
-            current = await asyncio.to_thread(file_stamps, self._files)
-            self._stamps = {path: stamps_when_read.get(path, stamp) for path, stamp in current.items()}
+            stamps = await asyncio.to_thread(lambda: {path: file_stamp(path) for path in self._stamps})
+            if self._reload.is_set() or stamps != self._stamps:
+                self._reload.clear()
+                await self._reload_config(stamps)
 
-    async def _reload_config(self) -> Mapping[Path, Stamp]:
+    async def _reload_config(self, stamps: dict[Path, Stamp]) -> None:
         """Read the files and use the new configuration; a broken one changes nothing.
 
-        Returns the files that were read, with their stamps from before.
+        `stamps` are those of the watched files by now. A file that changes while it is read is read again.
         """
         old = self.gateway.snapshot
-        stamps: dict[Path, Stamp] = {}
 
         def load() -> GatewayConfig:
             with track_files() as files:
@@ -206,11 +198,11 @@ class GatewayServer:
             if not isinstance(error, (TaoError, OSError)):
                 _LOG.exception("the configuration could not be read")
             self._accounts.metrics.reloaded(ok=False)
-            self._files = tuple(dict.fromkeys((*old.config.files, *stamps)))  # the broken file may be a new one
+            self._stamps = stamps  # with those of the broken file, which may be a new one
             self._say(f"The changed configuration is not used; the previous one stays in use: {error}")
-            return stamps
-        self._accounts.quotas.update_limits(config.limits)
-        self.gateway.snapshot, self._files = new, config.files
+            return
+        self._accounts.quotas.limits = config.limits
+        self.gateway.snapshot, self._stamps = new, config.files
         self._accounts.metrics.reloaded(ok=True)
         address_changed = (config.host, config.port) != (old.config.host, old.config.port)
         notes = " A new address requires a restart." if address_changed else ""
@@ -219,14 +211,9 @@ class GatewayServer:
             notes += " Allowing the first origin requires a restart."
         self._say(f"The changed configuration is in use.{notes}")
         new_warnings = [f"Warning: {warning}" for warning in config.warnings if warning not in old.config.warnings]
-        for warning in (*new_warnings, *unenforceable_budgets(config)):
+        for warning in (*new_warnings, *late_warnings(config)):
             self._say(warning)
         await old.retire()
-        return stamps
-
-
-def file_stamps(files: tuple[Path, ...]) -> Mapping[Path, Stamp]:
-    return {path: file_stamp(path) for path in files}
 
 
 def _url(host: str, runner: web.AppRunner) -> str:
@@ -285,7 +272,7 @@ class _Connection(web.RequestHandler):
         """The answer to an invalid request; the connection ends with it."""
         super().handle_error(request, status, exc, message)  # it logs, and knows whether an answer has begun
         error = _connection_error(status, exc, message or "")
-        response = json_response(error.body, {}, error.status)
+        response = error_response(error)
         response.force_close()
         return response
 
@@ -294,7 +281,7 @@ def _connection_error(status: int, error: BaseException | None, message: str) ->
     if isinstance(error, LineTooLong):
         return ApiError(status=431, message="The address or a header is too long.", code="header_too_long")
     if status >= _INTERNAL_ERROR:
-        return ApiError(status=status, message="The server failed.", kind=SERVER, code="internal_error")
+        return ApiError(status=status, message="The server failed.", code="internal_error")
     why, shows_bytes, _ = message.partition(":\n")
     is_safe = shows_bytes or why.startswith(_SAFE_REASONS)  # other reasons contain the invalid bytes
     text = f"This is not a valid HTTP request{f': {why[:_MAX_REASON_CHARS]}' if is_safe else ''}"

@@ -24,10 +24,11 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from taoloop.core.decision import Act
 from taoloop.core.events import ActionRequested, Event, ModelReplied, Observed
+from taoloop.core.text import blank_unprintable, printable_json
+from taoloop.core.views.transcript import Result
 from taoloop.errors import TaoError, ToolError
 from taoloop.runtime.approvals.request import ApprovalAnswer, ApprovalRequest, Approver
 from taoloop.runtime.engine.clock import Clock, SystemClock, new_run_id
-from taoloop.runtime.result import Result
 from taoloop.runtime.runner import Listener
 from taoloop.serve.texts import TEXTS
 
@@ -91,7 +92,7 @@ class CallDispatcher:
     def __init__(
         self, *, at_once: int = MAX_CONCURRENT, question_s: float = QUESTION_TIMEOUT_S, clock: Clock | None = None
     ) -> None:
-        self._slots, self._waiting = asyncio.Semaphore(at_once), 0
+        self._slots, self._at_once = asyncio.Semaphore(at_once), at_once
         self._question_s, self._clock = question_s, clock or SystemClock()
         self._running: set[asyncio.Task[Any]] = set()
         self._abandoning: set[asyncio.Task[None]] = set()
@@ -217,8 +218,9 @@ class CallDispatcher:
 
     async def _drive(self, make: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
         """The result of a run in a task of its own. A cancellation stops it, and waits until that is recorded."""
-        if self._waiting >= MAX_WAITING or self._closed:
-            why = "The server is shutting down." if self._closed else f"{self._waiting:,} calls are waiting already."
+        waiting = len(self._running) - self._at_once  # for a slot
+        if waiting >= MAX_WAITING or self._closed:
+            why = "The server is shutting down." if self._closed else f"{waiting:,} calls are waiting already."
             raise ToolError(why, code="busy", retryable=True, hint="Try again later.")
         task = asyncio.create_task(self._with_slot(make))
         self._running.add(task)
@@ -232,23 +234,15 @@ class CallDispatcher:
             raise
 
     async def _with_slot(self, make: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
-        self._waiting += 1
-        try:
-            await self._slots.acquire()
-        finally:
-            self._waiting -= 1
-        try:
+        async with self._slots:
             return await make()
-        finally:
-            self._slots.release()
 
     async def close(self) -> None:
         """Stop active runs, and abandon those that wait for an answer; returns when that is recorded."""
         self._closed = True
-        for run_id in list(self._open):
-            call, timer = self._open.pop(run_id)
+        for run_id, (_, timer) in list(self._open.items()):
             timer.cancel()
-            self._abandon_later(call, run_id)
+            self._expire(run_id)
         tasks = list(self._running)
         for task in tasks:
             task.cancel()
@@ -400,14 +394,14 @@ def question_text(request: ApprovalRequest, language: str = "en") -> str:
         lines.append(TEXTS.text(language, "question_grave"))
     for call in calls:
         lines += _call_lines(call, language)
-    reasons = TEXTS.text(language, "separator").join(_one_line(reason) for reason in request.reasons)
+    reasons = TEXTS.text(language, "separator").join(blank_unprintable(reason) for reason in request.reasons)
     lines.append(TEXTS.text(language, "question_reasons", reasons=reasons))
     return "\n".join(lines)
 
 
 def _call_lines(request: ApprovalRequest, language: str) -> list[str]:
     tier = (request.card.tier if request.card is not None else None) or TEXTS.text(language, "question_no_tier")
-    lines = [f"{_one_line(request.tool)} [{tier}]"]
+    lines = [f"{blank_unprintable(request.tool)} [{tier}]"]
 
     def display_order(name: str) -> int:
         return _ROLE_ORDER.get("target" if request.card is None else request.card.role(name), 1)
@@ -417,17 +411,5 @@ def _call_lines(request: ApprovalRequest, language: str) -> list[str]:
         badges = dict.fromkeys(TEXTS.text(language, f"badge_{source.badge}") for source in sources)
         joined = TEXTS.text(language, "separator").join(badges)
         origin = TEXTS.text(language, "question_origin", badges=joined) if badges else ""
-        lines.append(f"  {_one_line(name)} = {_printable_json(request.args[name])}{origin}")
+        lines.append(f"  {blank_unprintable(name)} = {printable_json(request.args[name])}{origin}")
     return lines
-
-
-def _printable_json(value: object) -> str:
-    """In full: nobody can approve what is not shown, and the arguments of a call are bounded."""
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    if text.isprintable():
-        return text
-    return json.dumps(value, ensure_ascii=True, default=str)  # escapes what is invisible or changes direction
-
-
-def _one_line(text: str) -> str:
-    return "".join(char if char.isprintable() else " " for char in text)

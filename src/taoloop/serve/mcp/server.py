@@ -23,14 +23,13 @@ from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.events import ApprovalRefused, Fault, Observed, RunStarted
 from taoloop.core.text import replace_surrogates
 from taoloop.core.trace import Trace
-from taoloop.core.views.transcript import observation_text
+from taoloop.core.views.transcript import Result, observation_text
 from taoloop.errors import ConfigError, InvalidArguments
 from taoloop.journals.base import Journal
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.approvals.request import ApprovalAnswer, ApprovalRequest, Approver
 from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.engine.clock import new_nonce
-from taoloop.runtime.result import Result
 from taoloop.runtime.runner import Listener
 from taoloop.runtime.subagent import egress_without_approval, tier_of
 from taoloop.runtime.tool_call_run import ToolCallRuns
@@ -225,18 +224,15 @@ async def result_of_call(journal: Journal, result: Result, card: ToolCard) -> ty
     text = observed.output
     if observed.artifact is not None and (whole := await journal.artifact(result.run_id, observed.artifact)):
         text = whole.body
-    structured = None
+    value: Any = text
     if observed.form == "json":
         try:
             value = json.loads(text)
         except ValueError:  # Python parses no integer with more than some thousand digits
             reason = "The call was made, but its output has numbers that no host can read."
-            hint = "Do not repeat it only because of this."
-            return fail("invalid_output", reason, hint)
-        structured = {WRAPPER_FIELD: value} if needs_wrapper(card) else value if isinstance(value, dict) else None
-    elif needs_wrapper(card):
-        structured = {WRAPPER_FIELD: text}
-    if card.output_schema is not None and output_schema(card) is None:
+            return fail("invalid_output", reason, "Do not repeat it only because of this.")
+    structured = {WRAPPER_FIELD: value} if needs_wrapper(card) else value
+    if not isinstance(structured, dict) or (card.output_schema is not None and output_schema(card) is None):
         structured = None
     content: list[types.ContentBlock] = [types.TextContent(type="text", text=text)]
     return types.CallToolResult(content=content, structured_content=structured, _meta={RUN_KEY: result.run_id})
@@ -396,7 +392,6 @@ class AgentAsTool:
 def make_server(
     tools: Sequence[ExposedTool],
     *,
-    instructions: str = INSTRUCTIONS,
     question_s: float = QUESTION_TIMEOUT_S,
     bus: InMemorySubscriptionBus | None = None,
 ) -> Server[Any]:
@@ -410,7 +405,7 @@ def make_server(
         NAME,
         version=taoloop.__version__,
         title=NAME,
-        instructions=instructions,
+        instructions=INSTRUCTIONS,
         on_list_tools=catalogue.list_tools,
         on_call_tool=catalogue.call_tool,
         on_subscriptions_listen=ListenHandler(bus or InMemorySubscriptionBus()),

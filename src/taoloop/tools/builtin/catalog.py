@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +10,9 @@ from taoloop.core.search import suggest_names
 from taoloop.errors import ConfigError, UnknownName
 from taoloop.tools.builtin.calculator import calculator
 from taoloop.tools.builtin.commands import COMMAND_TOOLS, command_tools
-from taoloop.tools.builtin.files import file_tools
+from taoloop.tools.builtin.files import FILE_TOOLS, file_tools
 from taoloop.tools.builtin.lookup import lookup_tool, workspace_lookup_tool
-from taoloop.tools.builtin.memory import memory_tools
+from taoloop.tools.builtin.memory import MEMORY_TOOLS, memory_tools
 from taoloop.tools.builtin.observations import read_observation
 from taoloop.tools.builtin.time_now import time_now
 from taoloop.tools.sandbox.sandbox import Sandbox, require_sandbox
@@ -23,33 +23,45 @@ from taoloop.tools.workspace.workspace import Workspace
 UNDOING = frozenset({"restore_file"})
 """Built-in tools that take back what others did. They are called by `tao undo` and offered to no model."""
 
+BUILTIN_NAMES = ("calculator", "time_now", "lookup", *FILE_TOOLS, *MEMORY_TOOLS, *COMMAND_TOOLS, "read_observation")
+"""The names of the built-in tools."""
+
 
 def builtin_tools(
     workspace: Path | str | Workspace | None = None,
     table: Mapping[str, Any] | Path | str | None = None,
     memory: Path | str | None = None,
+    *,
+    names: Collection[str] | None = None,
 ) -> dict[str, Tool]:
     """The built-in tools by name; nothing but the file of `table` is opened before a tool is called.
 
     Without a workspace the file tools answer `no_workspace`, without the file `memory` the memory tools `no_memory`.
     `lookup` reads `table` where it is given, else JSON and YAML files of the workspace. `run_python` and `run_command`
     have no network; on a machine without a sandbox they answer `no_sandbox`. Who offers one of these tools to a model
-    takes it by `offered_tool`.
+    takes it by `offered_tool`. With `names`, tools of other names may be missing, which saves the time to make them.
 
     Raises:
         ConfigError: the file of `table` cannot be read.
     """
-    root = workspace if isinstance(workspace, Workspace) else _workspace(workspace)
-    lookup = workspace_lookup_tool(root) if table is None else lookup_tool(table)
-    tools = {tool.name: tool for tool in (calculator, time_now, lookup)}
-    sandbox = Sandbox(None if workspace is None else root.root)
-    return {
-        **tools,
-        **file_tools(root),
-        **memory_tools(memory),
-        **command_tools(sandbox),
-        read_observation.name: read_observation,
-    }
+
+    def needs(group: Collection[str]) -> bool:
+        return names is None or not set(group).isdisjoint(names)
+
+    if isinstance(workspace, Workspace):
+        root = workspace
+    else:
+        root = _NoWorkspace() if workspace is None else Workspace(workspace, create=True)
+    tools = {calculator.name: calculator, time_now.name: time_now}
+    if needs(("lookup",)):
+        tools["lookup"] = workspace_lookup_tool(root) if table is None else lookup_tool(table)
+    if needs(FILE_TOOLS):
+        tools |= file_tools(root)
+    if needs(MEMORY_TOOLS):
+        tools |= memory_tools(memory)
+    if needs(COMMAND_TOOLS):
+        tools |= command_tools(Sandbox(None if workspace is None else root.root))
+    return {**tools, read_observation.name: read_observation}
 
 
 def offered_tool(name: str, tools: Mapping[str, Tool]) -> Tool:
@@ -60,7 +72,7 @@ def offered_tool(name: str, tools: Mapping[str, Tool]) -> Tool:
         ConfigError: it needs a sandbox and there is none (says why and what to install), or it undoes other calls.
     """
     if name not in tools:
-        known = tuple(known_name for known_name in tools if known_name not in UNDOING)
+        known = tuple(known_name for known_name in BUILTIN_NAMES if known_name not in UNDOING)
         near = suggest_names(name, known, at_most=1)
         raise UnknownName("tool", name, known, hint=f"Did you mean {near[0]!r}?" if near else "")
     if name in UNDOING:
@@ -74,10 +86,6 @@ def offered_tool(name: str, tools: Mapping[str, Tool]) -> Tool:
         except ConfigError as error:
             raise ConfigError(f"The tool {name!r} cannot be offered. {error.message}", hint=error.hint) from error
     return tools[name]
-
-
-def _workspace(root: Path | str | None) -> Workspace:
-    return _NoWorkspace() if root is None else Workspace(root, create=True)
 
 
 class _NoWorkspace(Workspace):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Literal, NotRequired
+from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -84,9 +84,11 @@ def _python_tool(sandbox: Sandbox) -> Tool:
         run_python,
         use_when="Data must be computed or files worked on in a way that needs loops, libraries or a program.",
         avoid_when="Plain arithmetic is enough (calculator), or one file is to be read or written (the file tools).",
-        example=ExampleCard(
-            args={"code": "print(sum(n * n for n in range(4)))"},
-            output={"exit_code": 0, "stdout": "14\n", "stderr": ""},
+        examples=(
+            ExampleCard(
+                args={"code": "print(sum(n * n for n in range(4)))"},
+                output={"exit_code": 0, "stdout": "14\n", "stderr": ""},
+            ),
         ),
     )
 
@@ -105,34 +107,30 @@ def _command_tool(sandbox: Sandbox) -> Tool:
         run_command,
         use_when="A program of the machine does the work: sort, grep, awk, tar, diff, a compiler, a test.",
         avoid_when="A tool for it exists, such as search_files, or it must stay running after the call.",
-        example=ExampleCard(
-            args={"command": "printf 'b\\na\\n' | sort"},
-            output={"exit_code": 0, "stdout": "a\nb\n", "stderr": ""},
+        examples=(
+            ExampleCard(
+                args={"command": "printf 'b\\na\\n' | sort"},
+                output={"exit_code": 0, "stdout": "a\nb\n", "stderr": ""},
+            ),
         ),
     )
 
 
-def _program_tool(
-    sandbox: Sandbox,
-    function: Callable[[str], Awaitable[ProgramResult]],
-    *,
-    use_when: str,
-    avoid_when: str,
-    example: ExampleCard,
-) -> Tool:
-    """What both tools have in common: tier, errors, time, and that all of a program is what the call is aimed at."""
+def _program_tool(sandbox: Sandbox, function: Callable[[str], Awaitable[ProgramResult]], **fields: Any) -> Tool:
+    """The tool with these fields of its card, and with what both tools have in common.
+
+    That is tier, errors and time, and that all of a program is what the call is aimed at.
+    """
     purpose = _purpose(function.__name__, sandbox, "en")
     program_tool = tool(
         purpose=purpose,
         tier="write",
-        use_when=use_when,
-        avoid_when=avoid_when,
         errors=_ERRORS,
-        examples=(example,),
         timeout_s=sandbox.limits.wall_s + _MORE_S,
         egress=sandbox.network,
         reversible=False,
         chinese={**chinese_texts("tools"), purpose: _purpose(function.__name__, sandbox, "zh")},
+        **fields,
     )(function)
     return program_tool.with_card(roles=dict.fromkeys(program_tool.card.parameters, "target"))
 

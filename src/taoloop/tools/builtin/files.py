@@ -11,7 +11,9 @@ from taoloop.core.text import chinese_texts
 from taoloop.tools.function import tool
 from taoloop.tools.texts import TEXTS
 from taoloop.tools.tool import Tool, ToolContext  # `tool` reads the annotations
-from taoloop.tools.workspace.workspace import Workspace
+from taoloop.tools.workspace.workspace import Line, Workspace
+
+FILE_TOOLS = ("read_file", "write_file", "list_files", "search_files", "restore_file")
 
 _REFUSED = ErrorCard(code="path_refused", advice="Use a path inside the workspace, such as notes/a.txt.")
 _NOT_FOUND = ErrorCard(code="not_found", advice="List the files with list_files.")
@@ -67,17 +69,6 @@ class FolderListing(TypedDict):
     """How many matching entries are not shown."""
     complete: bool
     """Whether the whole folder was read."""
-
-
-class Line(TypedDict):
-    """One matching line."""
-
-    path: str
-    """The file."""
-    line: int
-    """The number of the line, from 1."""
-    text: str
-    """At most 200 characters of the line."""
 
 
 class Matches(TypedDict):
@@ -253,10 +244,9 @@ def _search_tool(workspace: Workspace) -> Tool:
             pattern: Which files, by name such as *.md, or by path such as docs/**/*.md.
         """
         result = workspace.search(text, path, pattern)
-        lines: list[Line] = [{"path": match.path, "line": match.line, "text": match.text} for match in result.matches]
         return {
             "ok": True,
-            "matches": lines,
+            "matches": list(result.matches),
             "files_searched": result.searched,
             "files_skipped": result.skipped,
             "complete": result.complete,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -120,11 +121,7 @@ def _walk(value: Any, parts: list[str]) -> Any:
 
 
 def _near(table: Any, key: str) -> tuple[str, ...]:
-    keys = []
-    for candidate in _keys(table):
-        keys.append(candidate)
-        if len(keys) == _MOST_SUGGESTED:
-            break
+    keys = list(islice(_keys(table), _MOST_SUGGESTED))
     near = suggest_names(key, keys)
     if not near and "." in key:
         near = suggest_names(key.rpartition(".")[2], keys)
@@ -157,9 +154,9 @@ def _is_list(value: Any) -> bool:
 class _TableError(Exception):
     """A table's text is malformed; `line` counts from 1, 0 when unknown."""
 
-    def __init__(self, what: str, line: int = 0) -> None:
-        self.what, self.line = what, line
-        super().__init__(what)
+    def __init__(self, problem: str, line: int = 0) -> None:
+        super().__init__(problem)
+        self.line = line
 
 
 def _load_file(path: Path) -> Any:
@@ -178,7 +175,7 @@ def _load_file(path: Path) -> Any:
         return _parse(text, str(path))
     except _TableError as error:
         where = f"{path}:{error.line}" if error.line else str(path)
-        raise ConfigError(f"{where}: {error.what}", hint="The table must be a JSON or YAML mapping.") from error
+        raise ConfigError(f"{where}: {error}", hint="The table must be a JSON or YAML mapping.") from error
 
 
 def _parse(text: str, name: str) -> Any:
@@ -196,22 +193,18 @@ def _parse(text: str, name: str) -> Any:
     return content
 
 
-def _line(event: Any) -> int:
-    return int(event.start_mark.line) + 1
-
-
 def _parse_yaml(text: str) -> Any:
     import yaml  # noqa: PLC0415  # heavy, and only a table in YAML needs it
 
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     depth = 0
     try:
-        for event in yaml.parse(text, Loader=loader):  # before anything is built: aliases multiply, depth overflows
-            if isinstance(event, yaml.AliasEvent):
-                raise _TableError(TEXTS.run_text("table_alias"), _line(event))
+        events: Any = yaml.parse(text, Loader=loader)
+        for event in events:  # before anything is built: aliases multiply, depth overflows
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            if depth > _MAX_DEPTH:
-                raise _TableError(TEXTS.run_text("table_deep"), _line(event))
+            if isinstance(event, yaml.AliasEvent) or depth > _MAX_DEPTH:
+                problem = TEXTS.run_text("table_deep" if depth > _MAX_DEPTH else "table_alias")
+                raise _TableError(problem, event.start_mark.line + 1)
         return yaml.load(text, Loader=loader)  # noqa: S506  # a safe loader, the C one where there is one
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)

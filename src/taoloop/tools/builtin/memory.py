@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, NamedTuple, TypedDict
 
 from pydantic import Field
 
 from taoloop.core.cards.tool_card import ErrorCard, ExampleCard
 from taoloop.core.text import chinese_texts
 from taoloop.core.words import TOKENIZER, index_terms, query_terms
+from taoloop.errors import ToolError
 from taoloop.tools.function import tool
+from taoloop.tools.private_database import DatabaseKind, open_database, transaction
 from taoloop.tools.texts import TEXTS
 from taoloop.tools.tool import Tool, ToolContext
+
+MEMORY_TOOLS = ("remember", "recall")
 
 MAX_TEXT_CHARS = 4_000
 MAX_TOPIC_CHARS = 100
@@ -27,10 +29,7 @@ MAX_NOTES_SHOWN = 20
 BUSY_S = 10.0
 """How long a call waits for another process that is writing."""
 
-_APPLICATION_ID = 0x54616F4E  # "TaoN"
-_VERSION = 1
-
-_SCHEMA = f"""
+_TABLES = f"""
 CREATE TABLE note (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
   text TEXT NOT NULL,
@@ -41,9 +40,8 @@ CREATE TABLE note (
   UNIQUE (text, topic)
 );
 CREATE VIRTUAL TABLE note_words USING fts5(words, content='', tokenize='{TOKENIZER}');
-PRAGMA application_id = {_APPLICATION_ID};
-PRAGMA user_version = {_VERSION};
 """
+_KIND = DatabaseKind(application_id=0x54616F4E, version=1, tables=_TABLES)  # "TaoN"
 
 _BY_WORDS = """
 SELECT note.id, note.text, note.topic, note.at, note.run_id, note.call_id
@@ -56,8 +54,7 @@ WHERE instr(lower(topic || ' ' || text), lower(?)) ORDER BY id DESC LIMIT ?
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Note:
+class Note(NamedTuple):
     """One note."""
 
     number: int
@@ -102,8 +99,7 @@ class Notes:
             ToolError: the file is full, or cannot be used.
         """
         run_id, call_id = origin
-        with self._open() as database:
-            database.execute("BEGIN IMMEDIATE")
+        with self._open() as database, transaction(database):
             known = database.execute("SELECT id FROM note WHERE text = ? AND topic = ?", (text, topic)).fetchone()
             if known is not None:
                 return int(known[0])
@@ -115,7 +111,6 @@ class Notes:
             )
             words = " ".join(index_terms(f"{topic}\n{text}"))
             database.execute("INSERT INTO note_words (rowid, words) VALUES (?, ?)", (added.lastrowid, words))
-            database.execute("COMMIT")
             return int(added.lastrowid or 0)
 
     def find(self, query: str, limit: int) -> list[Note]:
@@ -125,63 +120,26 @@ class Notes:
             ToolError: the file cannot be used.
         """
         with self._open() as database:
-            rows: list[tuple[int, str, str, float, str, str]] = []
+            rows: list[Any] = []
             if words := query_terms(query):
                 matching = " OR ".join(f'"{word}"' for word in words)
                 rows = database.execute(_BY_WORDS, (matching, limit)).fetchall()
             if not rows and (text := query.strip()):
                 rows = database.execute(_BY_SUBSTRING, (text, limit)).fetchall()
-        return [
-            Note(number=number, text=text, topic=topic, at=at, run_id=run_id, call_id=call_id)
-            for number, text, topic, at, run_id, call_id in rows
-        ]
+        return list(map(Note._make, rows))
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
         try:
-            self._make_private()
-            with closing(sqlite3.connect(self.path, timeout=BUSY_S, isolation_level=None)) as database:
-                self._prepare(database)
+            with open_database(self.path, _KIND, BUSY_S, self._refusal) as database:
                 yield database
         except (sqlite3.Error, OSError) as error:
             hint, is_locked = TEXTS.run_text("no_fts5") if "fts5" in str(error) else "", "locked" in str(error)
             values: dict[str, Any] = {"path": self.path, "reason": error}
             raise TEXTS.error("memory_unusable", "memory_unusable", retryable=is_locked, hint=hint, **values) from error
 
-    def _make_private(self) -> None:
-        """A new file is readable by its owner only: notes are about people."""
-        if not self.path.exists():
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with suppress(FileExistsError):  # another process was quicker
-                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-
-    def _prepare(self, database: sqlite3.Connection) -> None:
-        """Make the tables in a new file; refuse a file that is something else."""
-        database.execute("BEGIN")  # what is seen of the file is of one moment
-        ready = self._is_ours(database)
-        database.execute("COMMIT")
-        if ready:
-            return
-        database.execute("BEGIN IMMEDIATE")  # of several processes that find a new file one makes the tables
-        if not self._is_ours(database):
-            for statement in _SCHEMA.split(";"):
-                database.execute(statement)
-        database.execute("COMMIT")
-        database.execute("PRAGMA busy_timeout = 0")
-        with suppress(sqlite3.OperationalError):  # another process has the file open; it works without, too
-            database.execute("PRAGMA journal_mode = WAL")
-        database.execute(f"PRAGMA busy_timeout = {BUSY_S * 1000:.0f}")
-
-    def _is_ours(self, database: sqlite3.Connection) -> bool:
-        kind, version, tables = (
-            int(database.execute(query).fetchone()[0])
-            for query in ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master")
-        )
-        if kind == _APPLICATION_ID and version > _VERSION:
-            raise TEXTS.error("memory_newer", "memory_unusable", path=self.path)
-        if kind != _APPLICATION_ID and (kind or tables):
-            raise TEXTS.error("memory_other", "memory_unusable", path=self.path)
-        return kind == _APPLICATION_ID
+    def _refusal(self, problem: str) -> ToolError:
+        return TEXTS.error(f"memory_{problem}", "memory_unusable", path=self.path)
 
 
 def memory_tools(path: Path | str | None, now: Callable[[], float] = time.time) -> dict[str, Tool]:

@@ -98,9 +98,8 @@ def _suggestions(name: str) -> tuple[str, ...]:
     if folded in by_city:
         return (by_city[folded],)
     cities = tuple(by_city[city] for city in suggest_names(folded, by_city, at_most=3))
-    return tuple(dict.fromkeys((*suggest_names(query.replace(" ", "_"), sorted(_zone_names()), at_most=3), *cities)))[
-        :3
-    ]
+    zones = suggest_names(query.replace(" ", "_"), sorted(_zone_names()), at_most=3)
+    return tuple(dict.fromkeys((*zones, *cities)))[:3]
 
 
 time_now = time_now_tool()

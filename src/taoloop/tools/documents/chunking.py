@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 _MAX_OVERRUN = 1.2  # how much longer than requested a passage may be
 _MAX_HEADING_CHARS = 200
 _LINE_END = r"(?>\r\n|\r|\n)"
 _BLANK = re.compile(rf"{_LINE_END}(?:[ \t]*{_LINE_END})+")
-_LINE = re.compile(rf"[^\r\n]*(?:{_LINE_END}|\Z)")
 _ATX = re.compile(r" {0,3}(#{1,6})(?=[ \t\r\n]|\Z)")
 _SETEXT = re.compile(r" {0,3}(=+|-{2,})[ \t]*[\r\n]*\Z")
 _FENCE = re.compile(r" {0,3}(`{3,}(?=[^`\r\n]*(?:[\r\n]|\Z))|~{3,})")  # ```such``` is code within a line
@@ -65,13 +65,11 @@ def _merge_blocks(text: str, blocks: list[tuple[int, int]], chars: int) -> Itera
     max_chars = int(chars * _MAX_OVERRUN)
     current: tuple[int, int] | None = None
     for start, end in blocks:
-        if current is not None and end - current[0] <= chars:
-            current = (current[0], end)
-            continue
-        if current is not None and end - current[0] <= max_chars and (end - start) * 4 < chars:
-            current = (current[0], end)  # a short remainder
-            continue
         if current is not None:
+            length = end - current[0]
+            if length <= chars or (length <= max_chars and (end - start) * 4 < chars):  # the latter: a short remainder
+                current = (current[0], end)
+                continue
             yield current
         current = (start, end)
         while current[1] - current[0] > max_chars:
@@ -95,11 +93,9 @@ def _cut_position(text: str, start: int, chars: int) -> int:
 
 
 def _strip_span(text: str, start: int, end: int) -> tuple[int, int]:
-    while start < end and text[start].isspace():
-        start += 1
-    while end > start and text[end - 1].isspace():
-        end -= 1
-    return start, end
+    body = text[start:end]
+    start += len(body) - len(body.lstrip())
+    return start, start + len(body.strip())
 
 
 def _paragraphs(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -140,15 +136,12 @@ def _scan_markdown(text: str) -> Iterator[tuple[str, int, int, int]]:
     previous: tuple[int, int] | None = None  # the line before, which an underline would make a heading
     for start, end in _lines(text, _front_matter(text)):
         line = text[start:end]
+        fence_match = _FENCE.match(line)
         if fence:
-            if (
-                (fence_match := _FENCE.match(line))
-                and fence_match[1].startswith(fence)
-                and not line[fence_match.end() :].strip()
-            ):
+            if fence_match and fence_match[1].startswith(fence) and not line[fence_match.end() :].strip():
                 yield "code", fence_start, end, 0
                 fence, prose_start, is_paragraph_start, previous = "", end, True, None
-        elif fence_match := _FENCE.match(line):
+        elif fence_match:
             yield "prose", prose_start, start, 0
             fence, fence_start = fence_match[1], start
         elif heading_match := _ATX.match(line):
@@ -167,11 +160,8 @@ def _scan_markdown(text: str) -> Iterator[tuple[str, int, int, int]]:
 
 
 def _lines(text: str, start: int) -> Iterator[tuple[int, int]]:
-    while start < len(text):
-        match = _LINE.match(text, start)
-        end = match.end() if match else len(text)
-        yield start, end
-        start = end
+    """The spans of the lines from `start`, which is the beginning of one."""
+    return pairwise(sorted({start, len(text), *(offset for offset in line_starts(text) if offset > start)}))
 
 
 def _front_matter(text: str) -> int:

@@ -6,11 +6,10 @@ by itself, so any thread or process may use it; the passages of a file are repla
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,14 +18,17 @@ from taoloop.core.words import TOKENIZER, index_terms
 from taoloop.errors import ToolError
 from taoloop.tools.documents.readers import READER_VERSION, ParsedDocument, ParsedPassage
 from taoloop.tools.documents.settings import DocumentFolder, printable_path
+from taoloop.tools.private_database import DatabaseKind, open_database, transaction
 from taoloop.tools.texts import TEXTS
 
 BUSY_TIMEOUT_S = 10.0
 
-_APPLICATION_ID = 0x54616F44  # "TaoD"
-_VERSION = 1
-_RANK = "bm25(2.0, 1.0)"  # a word in the headings or in the file name counts twice
 _SEPARATOR = "\x1f"  # between headings
+_HINTS = {  # what to do, by a part of what SQLite says
+    "fts5": "no_fts5",
+    "locked": "locked_hint",
+    **dict.fromkeys(("not a database", "malformed", "corrupt", "no such table"), "damaged_hint"),
+}
 
 _TABLES = f"""
 CREATE TABLE about (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -57,10 +59,10 @@ CREATE TABLE passage (
   UNIQUE (file, ordinal)
 );
 CREATE VIRTUAL TABLE passage_words USING fts5(titles, words, content='', tokenize='{TOKENIZER}');
+INSERT INTO passage_words (passage_words, rank) VALUES ('rank', 'bm25(2.0, 1.0)');
 CREATE TABLE vector (number INTEGER PRIMARY KEY, signs BLOB NOT NULL, vector BLOB NOT NULL);
-PRAGMA application_id = {_APPLICATION_ID};
-PRAGMA user_version = {_VERSION};
-"""
+"""  # noqa: S608  # constants; a word in the headings or in the file name counts twice
+_KIND = DatabaseKind(application_id=0x54616F44, version=1, tables=_TABLES)  # "TaoD"
 _SELECT_PASSAGE = """
 SELECT passage.number, passage.id, file.path AS file, ordinal, start, stop AS "end", line, page, heading, text
   FROM passage JOIN file ON file.number = passage.file
@@ -113,9 +115,10 @@ class Index:
             ToolError: `documents_unusable`: the file cannot be used; the error names it and says why.
         """
         try:
-            self._create_private_file()
-            with closing(sqlite3.connect(self.path, timeout=self._busy_s, isolation_level=None)) as database:
-                self._prepare(database)
+            with open_database(self.path, _KIND, self._busy_s, self._refusal) as database:
+                if (folder := _about(database, "folder") or self._record_folder(database)) != self._folder:
+                    raise self._refusal("other_folder", folder=folder)
+                database.execute("PRAGMA synchronous = NORMAL")  # what a power failure takes is read from files again
                 yield database
         except (sqlite3.Error, OSError) as error:
             raise self._unusable_error(error) from error
@@ -124,7 +127,7 @@ class Index:
         """Empty the index if it was built with other settings or by an older version; return whether it was."""
         if _about(database, "made_by") == self._fingerprint:
             return False
-        with _transaction(database):
+        with transaction(database):
             if _about(database, "made_by") == self._fingerprint:
                 return False
             for table in ("vector", "passage", "file"):
@@ -137,63 +140,24 @@ class Index:
     def _fingerprint(self) -> str:
         return f"{READER_VERSION} {self.settings.reading_settings}"
 
-    def _create_private_file(self) -> None:
-        """Create a new file that only its owner can read, because documents may be confidential."""
-        if not self.path.exists():
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with suppress(FileExistsError):  # another process has created it
-                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-
-    def _prepare(self, database: sqlite3.Connection) -> None:
-        """Create the tables in a new file; refuse any other file."""
-        database.execute("BEGIN")  # a consistent view of the file
-        ready = self._is_document_index(database)
-        database.execute("COMMIT")
-        if not ready:
-            with _transaction(database):  # of several processes with a new file, one creates the tables
-                if not self._is_document_index(database):
-                    for statement in _TABLES.split(";"):
-                        database.execute(statement)
-                    database.execute("INSERT INTO passage_words (passage_words, rank) VALUES ('rank', ?)", (_RANK,))
-                    _set_about(database, "folder", self._folder)
-                    _set_about(database, "generation", str(time.time_ns()))  # never one that a deleted index had
-            database.execute("PRAGMA busy_timeout = 0")
-            with suppress(sqlite3.OperationalError):  # another process has the file open; it also works without
-                database.execute("PRAGMA journal_mode = WAL")
-            database.execute(f"PRAGMA busy_timeout = {self._busy_s * 1000:.0f}")
-        database.execute("PRAGMA synchronous = NORMAL")  # data lost in a power failure is read from the documents again
-
-    def _is_document_index(self, database: sqlite3.Connection) -> bool:
-        kind, version, tables = (
-            int(database.execute(query).fetchone()[0])
-            for query in ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master")
-        )
-        if kind == _APPLICATION_ID and version > _VERSION:
-            raise self._refusal("newer_index")
-        if kind != _APPLICATION_ID and (kind or version or tables):
-            raise self._refusal("other_database")
-        if kind == _APPLICATION_ID and (folder := _about(database, "folder")) != self._folder:
-            raise self._refusal("other_folder", folder=folder)
-        return kind == _APPLICATION_ID
+    def _record_folder(self, database: sqlite3.Connection) -> str:
+        """Record the folder of a new index; give back the one that another process has recorded, if it was first."""
+        with transaction(database):
+            if not _about(database, "folder"):
+                _set_about(database, "folder", self._folder)
+                _set_about(database, "generation", str(time.time_ns()))  # never one that a deleted index had
+            return _about(database, "folder")
 
     def _refusal(self, problem: str, **values: Any) -> ToolError:
-        return TEXTS.error(problem, "documents_unusable", index=self._path_text, **values)
+        return TEXTS.error(f"index_{problem}", "documents_unusable", index=self._path_text, **values)
 
     def _unusable_error(self, error: Exception) -> ToolError:
         reason = printable_path(str(error))
-        is_locked = "locked" in reason
-        if "fts5" in reason:
-            hint = "no_fts5"
-        elif is_locked:
-            hint = "locked_hint"
-        elif any(word in reason for word in ("not a database", "malformed", "corrupt", "no such table")):
-            hint = "damaged_hint"
-        else:
-            hint = "index_unusable_hint"
+        hint = next((hint for part, hint in _HINTS.items() if part in reason), "index_unusable_hint")
         return TEXTS.error(
             "index_unusable",
             "documents_unusable",
-            retryable=is_locked,
+            retryable="locked" in reason,
             hint=TEXTS.run_text(hint),
             index=self._path_text,
             reason=reason,
@@ -202,7 +166,7 @@ class Index:
 
 def replace_file(database: sqlite3.Connection, file: IndexedFile, document: ParsedDocument | None) -> bool:
     """Replace the content of a file in the index; False if another process has read it later."""
-    with _transaction(database):
+    with transaction(database):
         row = database.execute("SELECT number, read_ns FROM file WHERE path = ?", (file.path,)).fetchone()
         if row is not None:
             if file.read_ns < row[1] <= time.time_ns():  # a time in the future comes from a wrong clock
@@ -240,7 +204,7 @@ def confirm_unchanged(database: sqlite3.Connection, file: IndexedFile) -> None:
 
 def remove_file(database: sqlite3.Connection, path: str) -> None:
     """Remove a file from the index."""
-    with _transaction(database):
+    with transaction(database):
         row = database.execute("SELECT number FROM file WHERE path = ?", (path,)).fetchone()
         if row is not None:
             _delete_file(database, row[0], path)
@@ -286,7 +250,7 @@ def find_passages(database: sqlite3.Connection, where: str, values: Iterable[obj
 def select_embedder(database: sqlite3.Connection, name: str) -> None:
     """Remove the vectors of another embedding model."""
     if _about(database, "embedder") != name:
-        with _transaction(database):
+        with transaction(database):
             database.execute("DELETE FROM vector")
             _set_about(database, "embedder", name)
             _advance_generation(database)
@@ -294,12 +258,11 @@ def select_embedder(database: sqlite3.Connection, name: str) -> None:
 
 def add_vectors(database: sqlite3.Connection, name: str, rows: Iterable[tuple[int, bytes, bytes]]) -> None:
     """Store the vectors of existing passages (number, signs, vector), if `name` is still the model."""
-    with _transaction(database):
+    with transaction(database):
         if _about(database, "embedder") == name:
             database.executemany(
-                "INSERT OR REPLACE INTO vector SELECT ?1, ?2, ?3"
-                " WHERE EXISTS (SELECT 1 FROM passage WHERE number = ?1)",
-                rows,
+                "INSERT OR REPLACE INTO vector SELECT number, ?, ? FROM passage WHERE number = ?",
+                ((signs, vector, number) for number, signs, vector in rows),
             )
             _advance_generation(database)
 
@@ -333,14 +296,3 @@ def _about(database: sqlite3.Connection, key: str) -> str:
 
 def _set_about(database: sqlite3.Connection, key: str, value: str) -> None:
     database.execute("INSERT OR REPLACE INTO about (key, value) VALUES (?, ?)", (key, value))
-
-
-@contextmanager
-def _transaction(database: sqlite3.Connection) -> Iterator[None]:
-    database.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    except BaseException:
-        database.execute("ROLLBACK")
-        raise
-    database.execute("COMMIT")

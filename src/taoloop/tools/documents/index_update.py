@@ -258,25 +258,22 @@ class _Updater:
         for path, reason in walk.unreadable_folders:
             hint = "Move it up." if reason == _TOO_DEEP else "Grant read permission."
             self._add_problem(path, _sentence(f"this folder cannot be read: {reason}"), hint)
-        for message, hint in self._folder_problems(walk, unread_count):
-            self._add_problem("", message, hint)
-
-    def _folder_problems(self, walk: _FolderWalk, unread_count: int) -> Iterator[tuple[str, str]]:
-        settings = self._settings
         if walk.links:
             names = ", ".join(walk.links[:_MAX_LISTED]) + (" …" if len(walk.links) > _MAX_LISTED else "")
-            yield f"Symbolic links are not followed: {names}.", "Put the files themselves into the folder."
+            message = f"Symbolic links are not followed: {names}."
+            self._add_problem("", message, "Put the files themselves into the folder.")
         if walk.omitted:
-            message = f"{walk.omitted:,} files beyond the first {settings.max_files:,} are skipped."
-            yield message, "Raise max_files, or configure subfolders separately."
+            message = f"{walk.omitted:,} files beyond the first {self._settings.max_files:,} are skipped."
+            self._add_problem("", message, "Raise max_files, or configure subfolders separately.")
         if not walk.complete:
             message = "The folder is too large; only a part of it was searched for files."
-            yield message, "Configure subfolders separately."
+            self._add_problem("", message, "Configure subfolders separately.")
         if self._omitted_problems:
-            yield f"{self._omitted_problems:,} more documents have problems.", "Correct those above first."
+            message = f"{self._omitted_problems:,} more documents have problems."
+            self._add_problem("", message, "Correct those above first.")
         if unread_count:
-            message = f"{unread_count:,} files or passages could not be read in {settings.max_index_s:g} s."
-            yield message, "The next update continues with them; or raise max_index_s."
+            message = f"{unread_count:,} files or passages could not be read in {self._settings.max_index_s:g} s."
+            self._add_problem("", message, "The next update continues with them; or raise max_index_s.")
 
     def _add_problem(self, path: str, message: str, hint: str = "") -> None:
         if path and len(self._problems) >= _MAX_PROBLEMS:

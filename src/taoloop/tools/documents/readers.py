@@ -79,15 +79,11 @@ class DecodedText(NamedTuple):
     """How many characters were broken."""
 
 
-class NotTextError(ValueError):
-    """The bytes are not text, or their encoding cannot be detected."""
-
-
 def decode_text(data: bytes, declared_encoding: str = "") -> DecodedText:
     """The text of a file. `declared_encoding` is used if it is not Unicode; empty: it is detected.
 
     Raises:
-        NotTextError: it is not text.
+        UnreadableFileError: it is not text.
     """
     for bom, encoding in _BYTE_ORDER_MARKS:
         if data.startswith(bom):
@@ -109,7 +105,7 @@ def decode_html(data: bytes, fallback_encoding: str = "") -> DecodedText:
     """The source of a page: decoded by its byte order mark, else by its own declaration, else as `decode_text`.
 
     Raises:
-        NotTextError: it is not text.
+        UnreadableFileError: it is not text.
     """
     if not any(data.startswith(bom) for bom, _ in _BYTE_ORDER_MARKS) and (match := _CHARSET.search(data[:4_096])):
         declared = match[1].decode("ascii").lower()
@@ -127,14 +123,14 @@ def _decode_by(data: bytes, encoding: str, *, binary: bool = False) -> DecodedTe
     try:
         text = data.decode(encoding, "replace")
     except (LookupError, ValueError) as error:  # a codec that does not decode to text, such as hex
-        raise NotTextError(f"it cannot be read as {encoding}: {error}") from error
+        raise UnreadableFileError(f"it cannot be read as {encoding}: {error}", _SAVE_AS_TEXT) from error
     decoded = DecodedText(text, encoding, text.count("\ufffd"))
     return decoded if binary else _require_text(decoded)
 
 
 def _require_text(decoded: DecodedText) -> DecodedText:
     if "\0" in decoded.text or len(_BINARY.findall(decoded.text[:_SAMPLE_CHARS])) > len(decoded.text) * 0.01:
-        raise NotTextError("it contains control characters, so it is not text")
+        raise UnreadableFileError("it contains control characters, so it is not text", _SAVE_AS_TEXT)
     return decoded
 
 
@@ -142,7 +138,7 @@ def _detect_encoding(data: bytes) -> str:
     """GB18030 or Big5 if nearly all characters are common Chinese ones; else the usual Western encoding.
 
     Raises:
-        NotTextError: it is neither, such as Russian, Japanese, or Chinese with rare characters.
+        UnreadableFileError: it is neither, such as Russian, Japanese, or Chinese with rare characters.
     """
     sample = data[: 4 * _SAMPLE_CHARS]
     high_bytes = sum(byte > 0x7F for byte in sample) or 1
@@ -154,7 +150,7 @@ def _detect_encoding(data: bytes) -> str:
     if shares[best] >= _MIN_COMMON_SHARE and _decode_by(data, best, binary=True).broken <= len(data) // 1_000:
         return best
     if high_bytes >= _MIN_HIGH_BYTES and high_bytes > len(b"".join(sample.split())) * _MAX_WESTERN_SHARE:
-        raise NotTextError("its encoding cannot be detected")
+        raise UnreadableFileError("its encoding cannot be detected", _SAVE_AS_TEXT)
     return "cp1252"
 
 
@@ -232,19 +228,29 @@ def read_document(path: str, data: bytes, settings: DocumentFolder, parser: Isol
     if not data.strip():
         raise UnreadableFileError("it is empty", "Remove it, or fill it.")
     try:
-        document = _READERS[kind](path, kind, data, settings, parser)
-    except NotTextError as error:
-        raise UnreadableFileError(str(error), _SAVE_AS_TEXT) from None
+        content = _READERS[kind](kind, data, settings, parser)
     except ParserTimeoutError as error:
         raise UnreadableFileError(error.message, "Make it smaller, or raise max_file_s.") from None
-    if not document.passages:
+    if not (passages := _make_passages(path, content.parts)):
         raise UnreadableFileError("there is no text in it", "Remove it, or fill it.")
-    return document
+    notes = tuple(content.notes)
+    return ParsedDocument(kind=kind, encoding=content.encoding, title=content.title, passages=passages, notes=notes)
 
 
-def _read_text(
-    path: str, kind: DocumentKind, data: bytes, settings: DocumentFolder, _parser: IsolatedParser
-) -> ParsedDocument:
+_Part = tuple[int, str, list[Chunk], Iterable[int]]
+"""A part of a file: the page, the text, its chunks, and their lines."""
+
+
+class _Content(NamedTuple):
+    """What a reader gives of a file."""
+
+    parts: Iterable[_Part]
+    notes: list[str]
+    encoding: str = ""
+    title: str = ""
+
+
+def _read_text(kind: DocumentKind, data: bytes, settings: DocumentFolder, _parser: IsolatedParser) -> _Content:
     text, encoding, broken_chars = decode_text(data, settings.encoding)
     notes = [f"{broken_chars} of its characters are broken"] if broken_chars else []
     if len(text) > MAX_CHARS:
@@ -253,13 +259,10 @@ def _read_text(
     starts = line_starts(text)
     lines = [bisect_right(starts, chunk.start) for chunk in chunks]
     title = next((chunk.heading[0] for chunk in chunks if chunk.heading), "")
-    passages = _make_passages(path, [(0, text, chunks, lines)])
-    return ParsedDocument(kind=kind, encoding=encoding, title=title, passages=passages, notes=tuple(notes))
+    return _Content([(0, text, chunks, lines)], notes, encoding, title)
 
 
-def _read_html(
-    path: str, kind: DocumentKind, data: bytes, settings: DocumentFolder, parser: IsolatedParser
-) -> ParsedDocument:
+def _read_html(_kind: DocumentKind, data: bytes, settings: DocumentFolder, parser: IsolatedParser) -> _Content:
     source, encoding, broken_chars = decode_html(data, settings.encoding)
     html = source.encode("utf-8", "replace")
     (page,) = parser.parse("html", html, charset="utf-8", url="", links=False, max_chars=MAX_CHARS)
@@ -268,14 +271,11 @@ def _read_html(
     heading = (title,) if title else ()
     chunks = [Chunk(chunk.start, chunk.end, heading) for chunk in split_text(text, settings.passage_chars)]
     lines = source_lines(source, (text[chunk.start : chunk.end] for chunk in chunks))
-    notes = (f"{broken_chars} of its characters are broken",) if broken_chars else ()
-    passages = _make_passages(path, [(0, text, chunks, lines)])
-    return ParsedDocument(kind=kind, encoding=encoding, title=title, passages=passages, notes=notes)
+    notes = [f"{broken_chars} of its characters are broken"] if broken_chars else []
+    return _Content([(0, text, chunks, lines)], notes, encoding, title)
 
 
-def _read_pdf(
-    path: str, kind: DocumentKind, data: bytes, settings: DocumentFolder, parser: IsolatedParser
-) -> ParsedDocument:
+def _read_pdf(_kind: DocumentKind, data: bytes, settings: DocumentFolder, parser: IsolatedParser) -> _Content:
     pages: list[tuple[int, str]] = []
     notes: list[str] = []
     try:
@@ -288,8 +288,7 @@ def _read_pdf(
         if not pages:
             raise
         notes = [f"only {len(pages)} of its pages could be read in {settings.max_file_s:g} s"]
-    parts = ((page, text, split_text(text, settings.passage_chars), repeat(0)) for page, text in pages)
-    return ParsedDocument(kind=kind, encoding="", title="", passages=_make_passages(path, parts), notes=tuple(notes))
+    return _Content([(page, text, split_text(text, settings.passage_chars), repeat(0)) for page, text in pages], notes)
 
 
 def _storable(text: str) -> str:
@@ -300,10 +299,7 @@ def _storable(text: str) -> str:
 _READERS = {"text": _read_text, "markdown": _read_text, "html": _read_html, "pdf": _read_pdf}
 
 
-def _make_passages(
-    path: str, parts: Iterable[tuple[int, str, list[Chunk], Iterable[int]]]
-) -> tuple[ParsedPassage, ...]:
-    """The passages of the parts of a file: the page, the text, and its chunks with their lines."""
+def _make_passages(path: str, parts: Iterable[_Part]) -> tuple[ParsedPassage, ...]:
     passages: list[ParsedPassage] = []
     counts = Counter[str]()
     for page, text, chunks, lines in parts:

@@ -12,12 +12,10 @@ from typing import Annotated, Protocol, runtime_checkable
 from pydantic import Field, Strict
 
 from taoloop.errors import ConfigError
-from taoloop.tools.settings_check import Count, Seconds, check_fields
+from taoloop.tools.settings_check import Bytes, Count, Seconds, check_fields, check_path, invalid_field
 from taoloop.tools.workspace.confined_dir import Parts, is_reserved
 from taoloop.tools.workspace.workspace import fits
 
-Bytes = Annotated[int, Field(gt=0, le=10**12)]
-"""A number of bytes, no more than any system's calls take."""
 _Pattern = Annotated[str, Field(pattern=r"^[^*\x00]*(\*[^*\x00]*){0,10}$", min_length=1, max_length=200)]
 Patterns = Annotated[tuple[_Pattern, ...], Strict(strict=False)]
 """Patterns of files."""
@@ -98,9 +96,9 @@ class DocumentFolder:
 
     def __post_init__(self) -> None:
         """Check the settings."""
-        for field in ("path", "index"):
-            if field == "path" or self.index is not None:
-                _check_path(field, getattr(self, field))
+        check_path("DocumentFolder", "path", self.path)
+        if self.index is not None:
+            check_path("DocumentFolder", "index", self.index)
         if self.embedder is not None and not _is_embedder(self.embedder):
             raise _invalid("embedder", self.embedder, "an object, not a class, with a text `name` and a method `embed`")
         check_fields(self, "DocumentFolder")
@@ -154,14 +152,5 @@ def _is_embedder(value: object) -> bool:
     return bool(name) and name == printable_path(name)
 
 
-def _check_path(field: str, value: object) -> None:
-    if not isinstance(value, str | Path) or not str(value).strip() or "\0" in str(value):
-        raise _invalid(field, value, "a path")
-    try:
-        Path(value).expanduser().resolve()
-    except (OSError, RuntimeError) as error:  # no such user, or a loop of links
-        raise _invalid(field, value, f"a path that can be resolved ({error})") from error
-
-
 def _invalid(field: str, value: object, expected: str) -> ConfigError:
-    return ConfigError(f"DocumentFolder has {field} = {str(value)[:60]!r}.", hint=f"Expected: {expected}.")
+    return invalid_field("DocumentFolder", field, value, expected)

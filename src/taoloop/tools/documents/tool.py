@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, NotRequired
+from typing import Annotated, NotRequired
 
 from pydantic import Field
 from typing_extensions import TypedDict
@@ -86,12 +86,8 @@ def locate(folder: DocumentFolder, citation: str) -> CitedPassage:
         directory.close()
     for passage in document.passages:
         if passage.id == indexed.id:
-            place: dict[str, Any] = {
-                "path": folder.folder / indexed.file,
-                "file": indexed.file,
-                "encoding": document.encoding,
-            }
-            return CitedPassage(**place, **asdict(passage))
+            path = folder.folder / indexed.file
+            return CitedPassage(path=path, file=indexed.file, encoding=document.encoding, **asdict(passage))
     raise TEXTS.error("file_changed", "document_changed", file=indexed.file)
 
 

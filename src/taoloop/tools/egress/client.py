@@ -5,15 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, finalize
 
-from taoloop.errors import EgressFailed, MissingExtra
+from taoloop.errors import MissingExtra
 from taoloop.tools.egress.response import ENCODINGS, EgressResponse
 from taoloop.tools.egress.rules import EgressRules, Resolver, resolve_host
-from taoloop.tools.egress.texts import TEXTS
+from taoloop.tools.egress.texts import egress_failed
 
 if TYPE_CHECKING:
     import ssl
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from taoloop.tools.egress.transport import CheckedTransport
 
     _ConnectionRegistry = WeakKeyDictionary[
-        asyncio.AbstractEventLoop, tuple[CheckedTransport, AsyncGenerator[CheckedTransport, finalize[Any, Any]]]
+        asyncio.AbstractEventLoop, tuple[CheckedTransport, AsyncGenerator[None, None]]
     ]
 
 DEFAULT_TIMEOUT_S = 30.0
@@ -62,6 +61,7 @@ class EgressClient:
         self._timeout_s, self._max_bytes, self._max_redirects = timeout_s, max_bytes, max_redirects
         self._resolver, self._tls = resolver, tls
         self._connections: _ConnectionRegistry = WeakKeyDictionary()
+        finalize(self, _close_later, self._connections).atexit = False
 
     async def send(
         self,
@@ -101,9 +101,8 @@ class EgressClient:
             async with asyncio.timeout(limit_s):
                 response: EgressResponse = await request_chain.run(method, url, headers or {}, body)
         except TimeoutError as error:
-            values = {"target": request_chain.target, "seconds": limit_s}
-            attributes = {"code": "http_timeout", "retryable": True, "was_sent": request_chain.was_sent}
-            raise TEXTS.run_error(EgressFailed, "timeout", values, **attributes) from error
+            attributes: dict[str, Any] = {"target": request_chain.target, "was_sent": request_chain.was_sent}
+            raise egress_failed("timeout", "http_timeout", retryable=True, seconds=limit_s, **attributes) from error
         return response
 
     async def close(self) -> None:
@@ -114,40 +113,37 @@ class EgressClient:
 
     async def _transport(self) -> CheckedTransport:
         loop = asyncio.get_running_loop()
-        connections = self._connections.get(loop)
-        if connections is None:
-            make = partial(load_transport().CheckedTransport, self.rules, self._resolver, self._tls)
-            generator = _hold_connections(make, loop, self._connections)
-            connections = self._connections[loop] = (await anext(generator), generator)
-            await generator.asend(finalize(self, _close_later, loop, generator))
-        return connections[0]
+        if loop not in self._connections:
+            transport = load_transport().CheckedTransport(self.rules, self._resolver, self._tls)
+            generator = _hold_connections(transport, loop, self._connections)
+            await anext(generator)
+            self._connections[loop] = (transport, generator)
+        return self._connections[loop][0]
 
 
 async def _hold_connections(
-    make: Callable[[], CheckedTransport], loop: asyncio.AbstractEventLoop, registry: _ConnectionRegistry
-) -> AsyncGenerator[CheckedTransport, finalize[Any, Any]]:
-    """The connections of a loop, closed when they are no longer needed, or when the loop shuts down its generators.
+    transport: CheckedTransport, loop: asyncio.AbstractEventLoop, registry: _ConnectionRegistry
+) -> AsyncGenerator[None, None]:
+    """Close the connections of a loop when they are no longer needed, or when the loop shuts down its generators.
 
-    It has no reference to the client, which may be collected before it: the finalizer, which is sent here, closes the
-    connections then.
+    It has no reference to the client, which may be collected before it.
     """
-    transport = make()
-    finalizer = None
     try:
-        finalizer = yield transport
-        finalizer.atexit = False
-        yield transport
+        yield
     finally:
-        if finalizer is not None:
-            finalizer.detach()
         registry.pop(loop, None)
         await transport.aclose()
 
 
-def _close_later(loop: asyncio.AbstractEventLoop, generator: AsyncGenerator[Any, Any]) -> None:
-    """Close the connections of a collected client, in their loop if that is still running."""
-    with suppress(RuntimeError):  # the loop is closed, and so are the connections
-        loop.call_soon_threadsafe(lambda: loop.create_task(generator.aclose()))
+def _close_later(registry: _ConnectionRegistry) -> None:
+    """Close the connections of a collected client, each in its loop if that is still running."""
+    for loop, (_, generator) in list(registry.items()):
+        with suppress(RuntimeError):  # the loop is closed, and so are the connections
+            loop.call_soon_threadsafe(_close_in_loop, loop, generator)
+
+
+def _close_in_loop(loop: asyncio.AbstractEventLoop, generator: AsyncGenerator[None, None]) -> None:
+    loop.create_task(generator.aclose())
 
 
 def http_client(

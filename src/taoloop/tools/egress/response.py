@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from taoloop.errors import EgressFailed
-from taoloop.tools.egress.texts import TEXTS
+from taoloop.tools.egress.texts import TEXTS, egress_failed
 
 if TYPE_CHECKING:
     import httpx2
@@ -66,10 +66,9 @@ class EgressResponse:
             if self.body.startswith(bom):
                 return self.body.decode(name, "replace")
         try:
-            codec = codecs.lookup(self.charset or "utf-8")
-        except LookupError:
+            return self.body.decode(self.charset or "utf-8", "replace")
+        except (LookupError, ValueError):  # the codec is unknown, or is not for text
             return self.body.decode("utf-8", "replace")
-        return self.body.decode(codec.name if codec._is_text_encoding else "utf-8", "replace")
 
 
 def media_type_of(headers: Mapping[str, str]) -> str:
@@ -87,8 +86,7 @@ def require_known_coding(headers: httpx2.Headers, server: str) -> list[str]:
     names = [name.strip().lower() for name in headers.get("content-encoding", "").split(",")]
     codings = [name for name in names if name not in ("", "identity")]
     if len(codings) > _MAX_CODINGS or not _KNOWN_CODINGS.issuperset(codings):
-        values = {"target": server, "encodings": ", ".join(codings)[:60]}
-        raise TEXTS.run_error(EgressFailed, "unknown_encoding", values, code="http_broken")
+        raise egress_failed("unknown_encoding", "http_broken", target=server, encodings=", ".join(codings)[:60])
     return codings
 
 
@@ -119,8 +117,8 @@ def _decode_layers(layers: list[_Layer], data: bytes) -> Iterator[bytes]:
 
 
 def _broken_body(server: str, reason: str) -> EgressFailed:
-    values = {"target": server, "reason": TEXTS.run_text(reason)}
-    return TEXTS.run_error(EgressFailed, "broken_body", values, code="http_broken", retryable=True)
+    reason = TEXTS.run_text(reason)
+    return egress_failed("broken_body", "http_broken", retryable=True, target=server, reason=reason)
 
 
 class _Layer:

@@ -9,12 +9,15 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import urlsplit
+
+from pydantic import Field
 
 from taoloop.errors import ConfigError, EgressRefused
 from taoloop.policy.value_match import ascii_host
 from taoloop.tools.egress.texts import TEXTS
+from taoloop.tools.settings_check import check_fields
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
@@ -156,9 +159,9 @@ class EgressRules:
     """Targets, in the same form, that are always refused. A range covers the addresses to which a name resolves."""
     only_allowed: bool = False
     """Whether only the targets in `allow` may be reached."""
-    schemes: tuple[str, ...] = ("http", "https")
+    schemes: tuple[Annotated[str, Field(pattern=r"^https?$")], ...] = ("http", "https")
     """The allowed schemes."""
-    ports: tuple[int, ...] = (80, 443)
+    ports: tuple[Annotated[int, Field(ge=1, le=65535)], ...] = (80, 443)
     """The ports that are allowed for every host."""
 
     def __post_init__(self) -> None:
@@ -167,17 +170,8 @@ class EgressRules:
         Raises:
             ConfigError: an entry is not valid; the error names it and its field.
         """
-        for name in ("allow", "deny"):
-            for entry in _require_tuple(name, getattr(self, name), str, "texts such as api.example.com"):
-                parse_pattern(entry, name)
-        for scheme in _require_tuple("schemes", self.schemes, str, "http and https"):
-            if scheme not in DEFAULT_PORTS:
-                raise ConfigError(f"schemes: {scheme!r} cannot be used.", hint="Schemes are: http, https.")
-        for port in _require_tuple("ports", self.ports, int, "numbers from 1 to 65535"):
-            if not 0 < port < 65536 or isinstance(port, bool):
-                raise ConfigError(f"ports: {port!r} is not a port.", hint="Ports are numbers from 1 to 65535.")
-        if not isinstance(self.only_allowed, bool):
-            raise ConfigError(f"only_allowed: {self.only_allowed!r} is not true or false.")
+        check_fields(self, "EgressRules")
+        _ = self._allowed, self._denied
 
     def allowing(self, url: str) -> EgressRules:
         """These rules, extended to allow the host and port of a URL that the operator configured.
@@ -206,11 +200,11 @@ class EgressRules:
         """
         name = normalise_host(host)
         if name is None:
-            values = {"reason": TEXTS.run_text("not_a_host", host=host[:100])}
-            raise TEXTS.run_error(EgressRefused, "bad_url", values, code="bad_url")
+            reason = TEXTS.run_text("not_a_host", host=host[:100])
+            raise TEXTS.error("bad_url", "bad_url", error_type=EgressRefused, reason=reason)
         if scheme not in self.schemes:
-            values = {"scheme": scheme[:20], "schemes": ", ".join(self.schemes)}
-            raise TEXTS.run_error(EgressRefused, "scheme_refused", values, code="bad_url")
+            values: dict[str, Any] = {"scheme": scheme[:20], "schemes": ", ".join(self.schemes)}
+            raise TEXTS.error("scheme_refused", "bad_url", error_type=EgressRefused, **values)
         target = format_target(name, port)
         if denied_by := next((pattern for pattern in self._denied if pattern.has_name(name, port)), None):
             raise _refusal(target, TEXTS.run_text("denied"), denied_by=denied_by.text)
@@ -329,9 +323,3 @@ def _refusal(target: str, reason: str, suggestion: str = "", *, denied_by: str =
 def _without_password(text: str) -> str:
     """The beginning of an entry, without a possible password."""
     return re.sub(r"(//|^)[^/@]*@", r"\1…@", text)[:100]
-
-
-def _require_tuple(name: str, value: object, kind: type, what: str) -> tuple[Any, ...]:
-    if not isinstance(value, tuple) or not all(isinstance(item, kind) for item in value):
-        raise ConfigError(f"{name}: {repr(value)[:100]} is not a list of {what}.")
-    return value

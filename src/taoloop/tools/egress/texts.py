@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from taoloop.core.text import TextCatalog
+from taoloop.errors import EgressFailed
+from taoloop.tools.texts import ToolTexts
 
-TEXTS = TextCatalog(
-    "tools",
+TEXTS = ToolTexts(
     {
         # URLs and requests
         "bad_url": "This is not a usable URL: {reason}.",
@@ -75,3 +75,10 @@ TEXTS = TextCatalog(
         "truncated": "it is truncated",
     },
 )
+
+
+def egress_failed(
+    name: str, code: str, /, *, retryable: bool | None = None, was_sent: bool = True, **values: object
+) -> EgressFailed:
+    """The error with the text `name` for a request without a usable response; its other arguments as `EgressFailed`."""
+    return TEXTS.run_error(EgressFailed, name, values, code=code, retryable=retryable, was_sent=was_sent)

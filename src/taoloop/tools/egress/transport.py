@@ -8,11 +8,11 @@ from __future__ import annotations
 import asyncio
 import re
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import httpcore2
@@ -21,7 +21,7 @@ import httpx2
 from taoloop.errors import EgressFailed, EgressRefused
 from taoloop.tools.egress.response import ENCODINGS, EgressResponse, decompress, media_type_of, require_known_coding
 from taoloop.tools.egress.rules import DEFAULT_PORTS, EgressRules, Resolver, format_target, normalise_host
-from taoloop.tools.egress.texts import TEXTS
+from taoloop.tools.egress.texts import TEXTS, egress_failed
 
 _HEADER_NAME = re.compile(rb"[-!#$%&'*+.^_`|~0-9A-Za-z]+")
 _HEADER_VALUE = re.compile(rb"(?:[^\x00\s]+(?:[ \t]+[^\x00\s]+)*)?")
@@ -56,11 +56,11 @@ def parse_url(text: str, base: httpx2.URL | None = None) -> httpx2.URL:
         if host is None:
             raise ValueError(TEXTS.run_text("not_a_host" if url.host else "no_host", host=url.host[:60]))
         if url.userinfo:  # it obscures the host and exposes the password
-            values, hint = {"reason": TEXTS.run_text("userinfo")}, TEXTS.run_text("userinfo_hint")
-            raise TEXTS.run_error(EgressRefused, "bad_url", values, code="bad_url", hint=hint)
+            reason, hint = TEXTS.run_text("userinfo"), TEXTS.run_text("userinfo_hint")
+            raise TEXTS.error("bad_url", "bad_url", error_type=EgressRefused, hint=hint, reason=reason)
         return url.copy_with(host=host, fragment=None) if host != url.host or url.fragment else url
     except (httpx2.InvalidURL, ValueError, TypeError) as error:
-        raise TEXTS.run_error(EgressRefused, "bad_url", {"reason": str(error)[:200]}, code="bad_url") from error
+        raise TEXTS.error("bad_url", "bad_url", error_type=EgressRefused, reason=str(error)[:200]) from error
 
 
 def host_and_port(url: httpx2.URL) -> str:
@@ -86,7 +86,7 @@ def require_sendable(headers: Iterable[tuple[bytes, bytes]]) -> None:
 
 def unsendable_request(reason: str) -> EgressFailed:
     """The error for a request that HTTP cannot carry."""
-    return TEXTS.run_error(EgressFailed, "unsendable", {"reason": reason}, code="http_broken", was_sent=False)
+    return egress_failed("unsendable", "http_broken", was_sent=False, reason=reason)
 
 
 def root_reason(error: BaseException) -> str:
@@ -97,6 +97,15 @@ def root_reason(error: BaseException) -> str:
         reason = (getattr(inner, "strerror", None) or str(inner) or reason)[:200]
         inner = inner.__cause__
     return reason.rstrip(".") or type(error).__name__
+
+
+@contextmanager
+def _as_httpx_errors() -> Iterator[None]:
+    """Raise the errors of the pool as the httpx2 errors of the same names."""
+    try:
+        yield
+    except _CORE_ERRORS as error:
+        raise getattr(httpx2, type(error).__name__, httpx2.TransportError)(str(error)) from error
 
 
 class CheckedBackend(httpcore2.AsyncNetworkBackend):
@@ -121,8 +130,7 @@ class CheckedBackend(httpcore2.AsyncNetworkBackend):
             raise httpcore2.ConnectTimeout(TEXTS.run_text("not_resolved", host=host)) from error
         except (OSError, UnicodeError) as error:
             values = {"host": host, "reason": root_reason(error)}
-            attributes = {"code": "name_not_found", "retryable": True, "was_sent": False}
-            raise TEXTS.run_error(EgressFailed, "name_not_found", values, **attributes) from error
+            raise egress_failed("name_not_found", "name_not_found", retryable=True, was_sent=False, **values) from error
         *first_addresses, last = self._rules.check_addresses(host, port, addresses)
         timeout_s = CONNECT_TIMEOUT_S if timeout is None else min(timeout, CONNECT_TIMEOUT_S)
         for address in first_addresses:
@@ -167,10 +175,8 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
             content=request.stream,
             extensions={"timeout": timeout} if timeout else {},  # others could change the name that TLS checks
         )
-        try:
+        with _as_httpx_errors():
             core_response = await self._pool.handle_async_request(core_request)
-        except _CORE_ERRORS as error:
-            raise _to_httpx_error(error) from error
         stream = _ErrorMappingStream(core_response.stream)
         response = httpx2.Response(
             core_response.status, headers=core_response.headers, stream=stream, extensions=core_response.extensions
@@ -197,11 +203,9 @@ class _ErrorMappingStream(httpx2.AsyncByteStream):
         self._stream = stream
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        try:
+        with _as_httpx_errors():
             async for piece in self._stream:
                 yield piece
-        except _CORE_ERRORS as error:
-            raise _to_httpx_error(error) from error
 
     async def aclose(self) -> None:
         await self._stream.aclose()
@@ -219,8 +223,7 @@ class _BoundedBody(httpx2.AsyncByteStream):
             async for piece in pieces:
                 size += len(piece)
                 if size > self._max_bytes:
-                    values = {"target": self._host, "max_bytes": self._max_bytes}
-                    raise TEXTS.run_error(EgressFailed, "too_large", values, code="too_large")
+                    raise egress_failed("too_large", "too_large", target=self._host, max_bytes=self._max_bytes)
                 yield piece
 
     async def aclose(self) -> None:
@@ -239,21 +242,13 @@ def system_trust_context() -> ssl.SSLContext:
     try:
         return httpx2.create_ssl_context()
     except OSError as error:  # includes TLS errors
-        values = {"reason": root_reason(error)}
-        raise TEXTS.run_error(EgressFailed, "no_certificates", values, code="tls_failed", was_sent=False) from error
+        raise egress_failed("no_certificates", "tls_failed", was_sent=False, reason=root_reason(error)) from error
 
 
 def _is_stream(request: httpx2.Request, response: httpx2.Response) -> bool:
     """Whether a response is a requested event stream, whose reader limits the size of each event."""
     kind, accepted = "text/event-stream", request.headers.get("accept", "")
     return response.status_code == 200 and media_type_of(response.headers) == kind and kind in accepted
-
-
-def _to_httpx_error(error: Exception) -> httpx2.TransportError:
-    """The corresponding httpx2 error."""
-    kind = getattr(httpx2, type(error).__name__, httpx2.TransportError)
-    failure: httpx2.TransportError = kind(str(error))
-    return failure
 
 
 _CLIENT_HEADERS = frozenset(
@@ -309,8 +304,8 @@ class RedirectingRequest:
                 await response.aclose()
             hops += 1
             if hops > (self.max_redirects or 0):
-                values = {"target": self.target, "count": hops - 1, "next_target": host_and_port(next_url)[:200]}
-                raise TEXTS.run_error(EgressFailed, "too_many_redirects", values, code="too_many_redirects")
+                code, next_target = "too_many_redirects", host_and_port(next_url)[:200]
+                raise egress_failed(code, code, target=self.target, count=hops - 1, next_target=next_target)
             if _origin(next_url) != _origin(request.url):
                 self.host, body = "", None
                 headers = {name: value for name, value in headers.items() if name.lower() in _FORWARDED_HEADERS}
@@ -343,8 +338,8 @@ class RedirectingRequest:
         try:
             url = parse_url(response.headers["location"], request.url)
         except EgressRefused as error:
-            values = {"target": self.target, "reason": error.message}
-            raise TEXTS.run_error(EgressRefused, "redirect_to_bad_url", values, code="bad_url") from error
+            values: dict[str, Any] = {"target": self.target, "reason": error.message}
+            raise TEXTS.error("redirect_to_bad_url", "bad_url", error_type=EgressRefused, **values) from error
         if request.url.scheme == "https" and url.scheme == "http":
             values = {"target": self.target, "next_target": host_and_port(url)}
             raise TEXTS.run_error(EgressRefused, "redirect_unencrypted", values)
@@ -355,9 +350,10 @@ class RedirectingRequest:
         kind = media_type_of(response.headers)
         is_accepted = not self.types or any(fnmatchcase(kind, pattern) for pattern in self.types)
         if response.status_code < 300 and not is_accepted:
-            media_type = kind[:60] or TEXTS.run_text("no_media_type")
-            values = {"target": self.target, "media_type": media_type, "accepted": ", ".join(self.types)}
-            raise TEXTS.run_error(EgressFailed, "wrong_type", values, code="wrong_type")
+            media_type, accepted = kind[:60] or TEXTS.run_text("no_media_type"), ", ".join(self.types)
+            raise egress_failed(
+                "wrong_type", "wrong_type", target=self.target, media_type=media_type, accepted=accepted
+            )
         body, size = [], 0
         try:
             async with aclosing(decompress(response, self.target)) as pieces:
@@ -378,20 +374,16 @@ class RedirectingRequest:
         )
 
     def _failure(self, error: Exception) -> EgressFailed:
+        report = partial(egress_failed, target=self.target, was_sent=self.was_sent)
         if (tls_error := _tls_error(error)) is not None:
-            code, is_retryable = "tls_failed", False
             reason = getattr(tls_error, "verify_message", "") or tls_error.reason or str(tls_error)
-            text = "tls_failed"
-        elif isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
-            code, is_retryable = "connection_failed", True
+            return report("tls_failed", "tls_failed", retryable=False, reason=reason)
+        if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
             is_timeout = isinstance(error, httpx2.TimeoutException)
             reason = TEXTS.run_text("no_connection", seconds=CONNECT_TIMEOUT_S) if is_timeout else root_reason(error)
-            text = "unreachable"
-        else:
-            code, is_retryable = "http_broken", not isinstance(error, httpx2.LocalProtocolError | httpx2.DecodingError)
-            reason, text = root_reason(error), "broken"
-        attributes = {"code": code, "retryable": is_retryable, "was_sent": self.was_sent}
-        return TEXTS.run_error(EgressFailed, text, {"target": self.target, "reason": reason}, **attributes)
+            return report("unreachable", "connection_failed", retryable=True, reason=reason)
+        is_retryable = not isinstance(error, httpx2.LocalProtocolError | httpx2.DecodingError)
+        return report("broken", "http_broken", retryable=is_retryable, reason=root_reason(error))
 
 
 class _TrackedBody(httpx2.AsyncByteStream):

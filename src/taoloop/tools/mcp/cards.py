@@ -7,6 +7,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
@@ -246,8 +247,6 @@ def output_schema_of(definition: Definition) -> dict[str, Any] | None:
     schema = definition.raw.get("outputSchema")
     if not isinstance(schema, dict) or len(json.dumps(schema)) > MAX_SCHEMA_CHARS:
         return None
-    try:
-        rewritten_schema: dict[str, Any] = rewritten(schema)
-    except SchemaError:
-        return None
-    return rewritten_schema
+    with suppress(SchemaError):
+        return dict(rewritten(schema))
+    return None

@@ -14,6 +14,7 @@ from contextlib import AsyncExitStack
 from functools import partial
 from http import HTTPStatus
 from importlib.metadata import version
+from itertools import count
 from typing import Any, TypeVar
 
 import mcp_types
@@ -213,11 +214,6 @@ class Connection:
         if self._starting is not None:  # it was cancelled before its first step
             self._fail(self._starting, self._closed())
 
-    @property
-    def capabilities(self) -> Any:
-        """What the server offers; None while there is no connection."""
-        return None if self._client is None else self._client.server_capabilities
-
     def _require_unchanged(self, definition: Definition, listing: Listing) -> None:
         now = listing.definitions.get(definition.name)
         if now is None or now.digest != definition.digest:
@@ -401,12 +397,10 @@ def _away(error: ToolTimeout) -> McpFailed:
 
 def _progress_callback(on_progress: Callable[[str], None] | None) -> ProgressFnT:
     """Passes on what a server says of its progress, as short lines; only the first lines of many."""
-    count = 0
+    numbers = count(1)
 
     async def forward(progress: float, total: float | None, message: str | None) -> None:
-        nonlocal count
-        count += 1
-        if on_progress is not None and count <= _MOST_TOLD:
+        if on_progress is not None and next(numbers) <= _MOST_TOLD:
             share = f"{progress:g}" if total is None else f"{progress:g}/{total:g}"
             on_progress(" ".join(f"{share} {message or ''}".split())[:_LINE_CHARS])
 

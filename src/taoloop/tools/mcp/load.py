@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.redaction.redactor import Redactor
-from taoloop.errors import ConfigError, InvalidOutput, McpFailed, MissingExtra, TaoError, ToolDefinitionError
+from taoloop.errors import ConfigError, McpFailed, MissingExtra, TaoError, ToolDefinitionError
 from taoloop.tools.from_card import tool_from_card
 from taoloop.tools.json_schema import Validator, compile_schema, findings, listed
 from taoloop.tools.mcp.cards import Definition, SchemaError, card_of, error_cards, model_tool_names
@@ -27,7 +27,7 @@ from taoloop.tools.mcp.pins import Change, Pins
 from taoloop.tools.mcp.settings import McpServer
 from taoloop.tools.mcp.texts import TEXTS
 from taoloop.tools.texts import CardTexts
-from taoloop.tools.tool import Tool, ToolContext
+from taoloop.tools.tool import Tool, ToolContext, misfit_result
 from taoloop.tools.toolbox import LoadProblem, LoadResult
 
 if TYPE_CHECKING:
@@ -114,9 +114,9 @@ def _require_sdk(server: McpServer) -> None:
 async def _read_listing(connection: Connection) -> tuple[Listing, bool, bool]:
     """The tools of the server, and whether it has resources and prompts."""
     server, listing = connection.server, await connection.listing(fresh=True)
-    capabilities = connection.capabilities
-    has_resources = server.resources and getattr(capabilities, "resources", None) is not None
-    has_prompts = server.prompts and getattr(capabilities, "prompts", None) is not None
+    capabilities = (await connection.client()).server_capabilities
+    has_resources = server.resources and capabilities.resources is not None
+    has_prompts = server.prompts and capabilities.prompts is not None
     return (
         listing,
         has_resources and await _has_any(connection, "list_resources", "list_resource_templates"),
@@ -199,8 +199,7 @@ def output_of(server: McpServer, tool: str, result: Any, validator: Validator | 
     if validator is not None:
         reason = TEXTS.run_text("no_structure") if structured is None else listed(findings(validator, structured))
         if reason:
-            values: dict[str, Any] = {"server": server.display_name, "tool": tool, "reason": reason}
-            raise TEXTS.error("misfit", error_type=InvalidOutput, hint=TEXTS.run_text("no_result_hint"), **values)
+            raise misfit_result(f"{server.name}.{tool}", reason)
     if structured is None:
         is_text = all(part["type"] == "text" for part in parts)
         return "\n\n".join(part["text"] for part in parts) if is_text else {"content": parts}

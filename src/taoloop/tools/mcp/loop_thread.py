@@ -70,21 +70,14 @@ class LoopThread:
             closing.result(_CLOSE_S)
         self.loop.call_soon_threadsafe(self.loop.stop)
         self.thread.join(_CLOSE_S)
-        if not self.thread.is_alive():
-            self.loop.close()
 
     async def _close_all(self) -> None:
         await asyncio.gather(*(connection.close() for connection in self.connections.values()), return_exceptions=True)
         self.connections.clear()
 
     def _run(self) -> None:
-        asyncio.set_event_loop(self.loop)
-        self.loop.run_forever()
-        tasks = asyncio.all_tasks(self.loop)
-        for task in tasks:
-            task.cancel()
-        self.loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
-        self.loop.run_until_complete(self.loop.shutdown_asyncgens())
+        with asyncio.Runner(loop_factory=lambda: self.loop) as runner:  # ends what is left in the loop, and closes it
+            runner.get_loop().run_forever()
 
 
 _lock = threading.Lock()

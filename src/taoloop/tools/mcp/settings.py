@@ -9,20 +9,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
-from taoloop.core.cards.tool_card import TIERS, Tier
+from pydantic import Field, Strict
+
+from taoloop.core.cards.tool_card import Tier
 from taoloop.core.redaction.redactor import secrets_of
 from taoloop.errors import ConfigError
 from taoloop.tools.egress.rules import EgressRules
 from taoloop.tools.mcp.texts import TEXTS
+from taoloop.tools.settings_check import Count, Seconds, check_fields
 
 Protocol = Literal["auto", "2025-11-25", "2026-07-28"]
 """Which era to speak: `auto` asks the server, `2025-11-25` begins with a handshake, `2026-07-28` is stateless."""
 
-PROTOCOLS: tuple[Protocol, ...] = ("auto", "2025-11-25", "2026-07-28")
-
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
+_Texts = Annotated[tuple[str, ...], Strict(strict=False)]  # a list is one, too
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _SECRET_HEADERS = ("AUTHORIZATION", "PROXY_AUTHORIZATION", "COOKIE")
 _VARIABLE = re.compile(r"[^=\0]+")
@@ -48,13 +49,13 @@ class McpSandbox:
 class McpServer:
     """One MCP server. Exactly one of `command` (a program that is started) and `url` (streamable HTTP) is set."""
 
-    name: str
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$")]
     """The prefix of the names of its tools (`files` gives `files.read_file`): 1 to 32 letters, digits, `_` and `-`."""
 
     command: str = ""
     """The program, which is looked up in PATH."""
 
-    args: tuple[str, ...] = ()
+    args: _Texts = ()
     """The arguments of the program."""
 
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -79,7 +80,7 @@ class McpServer:
     protocol: Protocol = "auto"
     """The era of the protocol; `auto` takes the newest that the server speaks."""
 
-    tools: tuple[str, ...] = ()
+    tools: _Texts = ()
     """The names of the server's tools to offer, or patterns (`read_*`); empty: all."""
 
     tiers: Mapping[str, Tier] = field(default_factory=dict)
@@ -95,13 +96,13 @@ class McpServer:
     prompts: bool = True
     """Whether there are tools that list and read the server's prompts."""
 
-    timeout_s: float = 60.0
+    timeout_s: Seconds = 60.0
     """The time limit of one call, in seconds."""
 
-    start_timeout_s: float = 30.0
+    start_timeout_s: Seconds = 30.0
     """The time limit of a start or a connection, in seconds."""
 
-    max_message_bytes: int = 4_194_304
+    max_message_bytes: Count = 4_194_304
     """The longest message that is read from the server, in bytes."""
 
     pins: Path | None = None
@@ -114,25 +115,12 @@ class McpServer:
         Raises:
             ConfigError: names the field.
         """
-        if not _NAME.fullmatch(self.name):
-            raise ConfigError(
-                f"name: {self.name[:60]!r} cannot go before the names of tools.",
-                hint="Use 1 to 32 letters, digits, hyphens and underscores.",
-            )
+        check_fields(self, "An MCP server")
         if bool(self.command) == bool(self.url):
             raise ConfigError(
                 f"command: the MCP server {self.name!r} needs either `command` or `url`.",
                 hint="Give the program to start, or the address of a running server.",
             )
-        if self.protocol not in PROTOCOLS:
-            raise ConfigError(f"protocol: {self.protocol!r} is none.", hint=f"It is one of {', '.join(PROTOCOLS)}.")
-        for pattern, tier in self.tiers.items():
-            if tier not in TIERS:
-                raise ConfigError(f"tiers: {pattern!r} has {tier!r}.", hint=f"Tiers are: {', '.join(TIERS)}.")
-        for name in ("timeout_s", "start_timeout_s", "max_message_bytes"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not value > 0:
-                raise ConfigError(f"{name}: {value!r} is not above 0.")
         self._check_transport()
 
     def _check_transport(self) -> None:
@@ -145,7 +133,7 @@ class McpServer:
             raise ConfigError("headers: only a server with a `url` gets headers.", hint="Give a program `env`.")
         for name, value in self.headers.items():
             if not _HEADER.fullmatch(name) or not value.isascii() or not value.isprintable():
-                raise ConfigError(f"headers: {name[:60]!r} cannot be sent.", hint="Use one line of ASCII.")
+                raise ConfigError(f"headers: the header {name[:60]!r} cannot be sent.", hint="Use one line of ASCII.")
         for name, value in self.env.items():
             if not _VARIABLE.fullmatch(name) or "\0" in value:
                 raise ConfigError(f"env: {name[:60]!r} is no variable.")

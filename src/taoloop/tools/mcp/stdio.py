@@ -192,8 +192,6 @@ async def _write_messages(
 
 def _parse_message(line: bytes) -> SessionMessage | None:
     """The message that a line is, if it is one."""
-    if not line.strip():
-        return None
     with suppress(ValueError, RecursionError):
         return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
     with suppress(ValueError, RecursionError):  # half an emoji, where a server cut a text: no reason to lose an answer
@@ -257,8 +255,12 @@ def sandboxed_command(
     fds: list[int] = []
 
     def hold(data: bytes) -> int:
-        fds.append(_descriptor(data, stack))
-        return fds[-1]
+        fd = os.memfd_create("taoloop-mcp")  # a file in memory, for a pipe may be too small
+        stack.callback(os.close, fd)
+        os.write(fd, data)
+        os.lseek(fd, 0, os.SEEK_SET)
+        fds.append(fd)
+        return fd
 
     options = mounts.options(hold, marker=".ready", script=(hold(b""), "empty"))
     for name, value in env.items():
@@ -266,17 +268,3 @@ def sandboxed_command(
             options += ["--setenv", name, value]
     arguments = hold(b"".join(os.fsencode(option) + b"\0" for option in options))
     return [program, "--args", str(arguments), "--", *argv], fds, {}
-
-
-def _descriptor(data: bytes, stack: ExitStack) -> int:
-    """A descriptor to read this from: a file in memory, where Python has them, for a pipe may be too small."""
-    if hasattr(os, "memfd_create"):
-        fd = os.memfd_create("taoloop-mcp")
-        os.write(fd, data)
-        os.lseek(fd, 0, os.SEEK_SET)
-    else:
-        fd, writing = os.pipe()
-        os.write(writing, data)
-        os.close(writing)
-    stack.callback(os.close, fd)
-    return fd

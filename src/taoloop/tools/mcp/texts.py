@@ -71,7 +71,6 @@ TEXTS = ToolTexts(
         "no_result": "{server} answered {what} with what is no result: {reason}.",
         "no_result_hint": "The call was carried out; do not repeat it only because of this.",
         "no_text": "The tool gave no further word.",
-        "misfit": "{server} ran {tool!r}, but its result does not fit what it declares: {reason}.",
         "no_structure": "it has no structured content",
     },
 )

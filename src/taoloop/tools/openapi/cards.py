@@ -16,7 +16,6 @@ from taoloop.tools.openapi.document import (
     SourceBytes,
     as_list,
     as_mapping,
-    as_text,
     parse_document,
     plain_text,
     sentences,
@@ -198,9 +197,8 @@ def _with_description(rule: dict[str, Any], note: str) -> dict[str, Any]:
 
 def _note_file_format(rule: Any) -> Any:
     """A schema of bytes with a note on how a model passes them."""
-    if isinstance(rule, Mapping) and rule.get("format") == "binary":
-        return {**rule, "description": f"{as_text(rule.get('description'))} {_FILE_NOTE}".strip()}
-    return rule
+    is_file = isinstance(rule, Mapping) and rule.get("format") == "binary"
+    return append_note(rule, _FILE_NOTE) if is_file else rule
 
 
 def _describe(operation: Operation) -> tuple[str, str, str]:

@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 import pydantic_core
 
 from taoloop.core.redaction.redactor import Redactor
-from taoloop.errors import MissingKey, ToolError
+from taoloop.errors import MissingKey
 from taoloop.tools.egress import EgressResponse
 from taoloop.tools.openapi.document import as_mapping, as_text
 from taoloop.tools.openapi.operation import Operation, Scheme
@@ -58,25 +58,25 @@ def choose_alternative(operation: Operation, source: OpenapiSource) -> Alternati
         MissingKey: no alternative is complete; the error names what to set.
         ToolError: `unsupported_security`, if no alternative can ever be satisfied.
     """
+    schemes = operation.schemes
     usable = [
         alternative
         for alternative in operation.security
-        if all(_is_supported(operation, name, source) for name in alternative)
+        if all(schemes[name].kind != "unsupported" or _has_header(schemes[name], source) for name in alternative)
     ]
     for alternative in usable:
-        if alternative and all(_has_secret(operation.schemes[name], source) for name in alternative):
+        if alternative and all(_has_secret(schemes[name], source) for name in alternative):
             return alternative
     if not operation.security or not all(operation.security):
         return {}
     if not usable:
-        names = {name for alternative in operation.security for name in alternative}
-        schemes = sorted(_describe_scheme(operation, name) for name in names)
-        values = {"tool": operation.name, "schemes": ", ".join(schemes)}
-        raise TEXTS.run_error(ToolError, "unsupported_security", values, code="unsupported_security")
-    lacking = [name for name in usable[0] if not _has_secret(operation.schemes[name], source)]
-    variable = variable_name(source, lacking[0])
-    setting = f"{{{lacking[0]}: {_secret_syntax(operation.schemes[lacking[0]], variable)}}}"
-    values = {"tool": operation.name, "scheme": lacking[0], "setting": setting, "variable": variable}
+        names = sorted({name for alternative in operation.security for name in alternative})
+        described = ", ".join(f"{name} ({schemes[name].description or schemes[name].kind})" for name in names)
+        raise TEXTS.error("unsupported_security", "unsupported_security", tool=operation.name, schemes=described)
+    lacking = next(name for name in usable[0] if not _has_secret(schemes[name], source))
+    variable = variable_name(source, lacking)
+    setting = f"{{{lacking}: {_secret_syntax(schemes[lacking], variable)}}}"
+    values = {"tool": operation.name, "scheme": lacking, "setting": setting, "variable": variable}
     raise TEXTS.run_error(MissingKey, "missing_key", values)
 
 
@@ -154,11 +154,6 @@ def _encode_base64(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
-def _is_supported(operation: Operation, name: str, source: OpenapiSource) -> bool:
-    scheme = operation.schemes.get(name)
-    return scheme is not None and (scheme.kind != "unsupported" or _has_header(scheme, source))
-
-
 def _has_header(scheme: Scheme, source: OpenapiSource) -> bool:
     """Whether the operator's headers include the header of a scheme, so that it needs no other secret."""
     return scheme.location == "header" and scheme.key.lower() in {name.lower() for name in source.headers}
@@ -194,12 +189,6 @@ def _secret_syntax(scheme: Scheme, variable: str) -> str:
         "oauth2_client": f"{{client_id: …, client_secret: {reference}}}",
     }
     return forms.get(scheme.kind, reference)
-
-
-def _describe_scheme(operation: Operation, name: str) -> str:
-    scheme = operation.schemes.get(name)
-    description = TEXTS.run_text("not_in_document") if scheme is None else scheme.description or scheme.kind
-    return f"{name} ({description})"
 
 
 class OAuthTokens:
@@ -267,9 +256,9 @@ class OAuthTokens:
         token = as_text(reply.get("access_token"))
         if response.status != 200 or not token:
             text = Redactor({"client_secret": secret}).text(response.text[:_MAX_SHOWN_CHARS])
-            values = {"scheme": scheme.name, "status": response.status, "text": text}
             retryable = response.status >= 500 or response.status == 429
-            raise TEXTS.run_error(ToolError, "token_refused", values, code="token_refused", retryable=retryable)
+            values: dict[str, Any] = {"scheme": scheme.name, "status": response.status, "text": text}
+            raise TEXTS.error("token_refused", "token_refused", retryable=retryable, **values)
         return token, _lifetime_s(reply.get("expires_in"))
 
 

@@ -16,6 +16,7 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
+from contextvars import copy_context
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -214,10 +215,10 @@ def _read_file(path: Path, label: str) -> bytes:
 
 
 def _fetch(address: str, label: str, egress: EgressRules | None) -> bytes:
-    """The bytes at a URL. The operator wrote it, so its own host is allowed, and no other.
+    """The bytes at a URL, which may be one too many. The operator wrote it, so its own host is allowed, and no other.
 
     Raises:
-        ToolSourceError: it cannot be fetched, or is too large.
+        ToolSourceError: it cannot be fetched.
     """
     import asyncio  # noqa: PLC0415  # only for a document from the network
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  # likewise
@@ -225,16 +226,14 @@ def _fetch(address: str, label: str, egress: EgressRules | None) -> bytes:
     headers = {"Accept": "application/json, application/yaml, */*;q=0.5"}
     try:
         rules = egress if egress is not None else EgressRules(only_allowed=True).allowing(address)
-        client = EgressClient(rules, timeout_s=_FETCH_TIMEOUT_S, max_bytes=MAX_BYTES)
+        client = EgressClient(rules, timeout_s=_FETCH_TIMEOUT_S, max_bytes=MAX_BYTES + 1)
         with ThreadPoolExecutor(1) as thread:  # the thread of the caller may already run an event loop
             request = client.send("GET", address, headers=headers, follow=True)
-            response = thread.submit(asyncio.run, request).result()
+            response = thread.submit(copy_context().run, asyncio.run, request).result()
     except TaoError as error:
         raise ToolSourceError(f"It cannot be fetched: {error.message}", source=label, hint=error.hint) from error
     if response.status != 200:
         raise _unusable(f"Its server answered with status {response.status}.", label)
-    if response.is_cut:
-        raise ToolSourceError(f"It is larger than {MAX_BYTES:,} bytes.", source=label)
     return response.body
 
 

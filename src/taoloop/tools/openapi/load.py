@@ -33,7 +33,7 @@ MIN_CACHED_BYTES = 100_000
 """A smaller document is not cached: parsing it takes no longer than reading the cache."""
 
 _MAX_FILES = 64
-_FORMAT = "6"  # changes whenever documents are read differently, or plans are stored differently
+_FORMAT = "7"  # changes whenever documents are read differently, or plans are stored differently
 _NOT_IN_KEY = frozenset({"document", "auth", "secrets", "headers", "egress", "cache", "cache_folder"})
 _STORED_CLASSES: dict[str, Any] = {
     kind.__name__: kind

@@ -19,17 +19,11 @@ import pydantic_core
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.preview import preview
 from taoloop.core.redaction.redactor import Redactor
-from taoloop.errors import EgressFailed, InvalidArguments, ToolError, ToolTimeout
+from taoloop.errors import EgressFailed, ToolError, ToolTimeout
 from taoloop.tools.egress import EgressClient, EgressResponse, EgressRules
 from taoloop.tools.egress.rules import parse_address
 from taoloop.tools.json_schema import compile_schema, findings, listed
-from taoloop.tools.openapi.credentials import (
-    Alternative,
-    OAuthTokens,
-    choose_alternative,
-    oauth_clients,
-    secrets_of,
-)
+from taoloop.tools.openapi.credentials import Alternative, OAuthTokens, choose_alternative, oauth_clients, secrets_of
 from taoloop.tools.openapi.document import as_mapping
 from taoloop.tools.openapi.names import restore_names
 from taoloop.tools.openapi.operation import Operation, PlannedTool
@@ -37,7 +31,8 @@ from taoloop.tools.openapi.request import PreparedRequest, build_request, server
 from taoloop.tools.openapi.settings import OpenapiSource
 from taoloop.tools.openapi.texts import TEXTS
 from taoloop.tools.openapi.value_encoding import to_json
-from taoloop.tools.tool import Checker, Tool, ToolContext, ToolOutput, expected_form, require_name
+from taoloop.tools.texts import TEXTS as TOOL_TEXTS
+from taoloop.tools.tool import Checker, Tool, ToolContext, ToolOutput, misfit_arguments, require_name
 
 MAX_ERROR_BODY_CHARS = 1_400
 """How many characters of the response body an error message includes."""
@@ -73,7 +68,7 @@ def success_output(response: EgressResponse, clean: TextFilter) -> ToolOutput:
     if headers := {name: response.headers[name][:_MAX_HEADER_CHARS] for name in informative}:
         parts.append(f'"headers":{to_json(headers)}')
     if response.body:
-        parts += _body_members(response)
+        parts.append(_body_members(response))
     text = ",".join(parts) + "}"
     cleaned = clean(text)
     return ToolOutput(text=cleaned, form="json" if cleaned == text or _is_valid_json(cleaned) else "text")
@@ -120,21 +115,20 @@ def is_text(kind: str) -> bool:
     return kind.startswith("text/") or kind.partition("/")[2].rpartition("+")[2] in _TEXT_SUBTYPES
 
 
-def _body_members(response: EgressResponse) -> list[str]:
-    """The members of the observation that represent the body."""
-    kind = response.media_type
-    notes = ['"cut":true', f'"note":{to_json(TEXTS.run_text("cut"))}'] if response.is_cut else []
+def _body_members(response: EgressResponse) -> str:
+    """The members of the observation that represent the body, as JSON without the braces around them."""
+    kind, is_cut = response.media_type, response.is_cut
+    notes: dict[str, Any] = {"cut": True, "note": TEXTS.run_text("cut")} if is_cut else {}
     if not kind or is_json(kind) or is_text(kind):
         text = response.text
-        if not response.is_cut and (is_json(kind) or text.lstrip()[:1] in ("{", "[")) and _is_valid_json(text):
-            return [f'"body":{text.strip()}']
-        if is_json(kind) and not response.is_cut:
-            notes = [f'"note":{to_json(TEXTS.run_text("not_json"))}']
+        if not is_cut and (is_json(kind) or text.lstrip()[:1] in ("{", "[")) and _is_valid_json(text):
+            return f'"body":{text.strip()}'
+        if is_json(kind) and not is_cut:
+            notes = {"note": TEXTS.run_text("not_json")}
         if kind or b"\0" not in response.body[:1_000]:
-            return [*([f'"type":{to_json(kind)}'] if kind else []), *notes, f'"body":{to_json(text)}']
-    encoded = base64.b64encode(response.body).decode()
-    media_type_json = to_json(kind or "application/octet-stream")
-    return [f'"type":{media_type_json}', f'"bytes":{len(response.body)}', *notes, f'"base64":"{encoded}"']
+            return to_json({**({"type": kind} if kind else {}), **notes, "body": text})[1:-1]
+    members = {"type": kind or "application/octet-stream", "bytes": len(response.body), **notes}
+    return to_json({**members, "base64": base64.b64encode(response.body).decode()})[1:-1]
 
 
 def _error_body_text(response: EgressResponse) -> str:
@@ -146,7 +140,7 @@ def _error_body_text(response: EgressResponse) -> str:
         return TEXTS.run_text("body_bytes", size=len(response.body), media_type=kind)
     text = response.text.strip()
     form, line = ("json", text) if _is_valid_json(text) else ("text", " ".join(text.split()))
-    return preview(line, form, MAX_ERROR_BODY_CHARS).text
+    return preview(line, form, MAX_ERROR_BODY_CHARS)
 
 
 def _is_valid_json(text: str) -> bool:
@@ -212,8 +206,6 @@ def pause_s(attempt: int, retry_after: str, now: float) -> float | None:
 def retry_after_s(retry_after: str, now: float) -> float | None:
     """The seconds that a `Retry-After` header asks for; None if it is empty or unreadable."""
     text = retry_after.strip()
-    if not text:
-        return None
     if text.isascii() and text.replace(".", "", 1).isdigit():
         return float(text)
     try:
@@ -237,12 +229,10 @@ class ApiClient:
 
     def client_for(self, base: str) -> EgressClient:
         """The HTTP client for one server, under the egress rules of the source."""
-        parts = urlsplit(base)
-        origin = f"{parts.scheme}://{parts.netloc}"
-        if origin not in self._clients:
+        if base not in self._clients:
             rules = self._rules_for(base)
-            self._clients[origin] = EgressClient(rules, timeout_s=self.source.timeout_s, max_bytes=MAX_REPLY_BYTES)
-        return self._clients[origin]
+            self._clients[base] = EgressClient(rules, timeout_s=self.source.timeout_s, max_bytes=MAX_REPLY_BYTES)
+        return self._clients[base]
 
     def clean(self, text: str) -> str:
         """`text` without the secrets of this API, in whatever encoding a response repeats them."""
@@ -373,9 +363,10 @@ class OperationCaller:
             if is_final or wait_s is None or attempt > source.retries or clock.tick() + wait_s >= deadline:
                 if is_final or attempt == 1 or isinstance(error, ToolTimeout):
                     raise error
-                values = {"attempts": attempt, "code": error.code, "message": error.message}
-                attributes = {"code": "max_retries_exceeded", "retryable": error.retryable, "hint": error.hint}
-                raise TEXTS.run_error(ToolError, "exhausted", values, **attributes)
+                last: dict[str, Any] = {"code": error.code, "message": error.message, "hint": error.hint}
+                raise TEXTS.error(
+                    "exhausted", "max_retries_exceeded", retryable=error.retryable, attempts=attempt, **last
+                )
             await clock.sleep(wait_s)
 
     async def _send_once(self, request: PreparedRequest, timeout_s: float) -> EgressResponse:
@@ -386,7 +377,6 @@ class OperationCaller:
             headers={"Accept": _ACCEPT, **request.headers},
             body=request.body,
             timeout_s=timeout_s,
-            max_bytes=MAX_REPLY_BYTES,
             follow=self.card.reads_only,
             host=next((value for name, value in source.headers.items() if name.lower() == "host"), ""),
         )
@@ -398,8 +388,8 @@ class OperationCaller:
         """The error for a request without a response; for a write it is unknown whether it took effect."""
         text = self.api.clean(f"{request.method} {request.safe_url}: {failure.message}")
         if failure.was_sent and not self.card.reads_only and failure.code in ("http_timeout", "http_broken"):
-            attributes = {"code": failure.code, "retryable": self.card.idempotent}
-            return TEXTS.run_error(ToolTimeout, "no_response", {"text": text}, **attributes)
+            is_retryable = self.card.idempotent
+            return TEXTS.error("no_response", failure.code, error_type=ToolTimeout, retryable=is_retryable, text=text)
         return ToolError(text, code=failure.code, retryable=failure.retryable, hint=failure.hint)
 
 
@@ -412,13 +402,12 @@ def _argument_checker(card: ToolCard, original_names: Mapping[str, str]) -> Chec
 
     def check(raw: bytes) -> Mapping[str, Any]:
         args: dict[str, Any] = pydantic_core.from_json(raw)
-        missing = [TEXTS.run_text("missing", name=name) for name in card.required if name not in args]
-        unknown = [TEXTS.run_text("unknown", name=name) for name in args if name not in card.parameters]
+        missing = [TOOL_TEXTS.run_text("missing", name=name) for name in card.required if name not in args]
+        unknown = [TOOL_TEXTS.run_text("unknown", name=name) for name in args if name not in card.parameters]
         problems = missing or unknown or findings(validator(), args)
         if problems:
             code = "missing_argument" if missing else "unknown_argument" if unknown else "invalid_argument"
-            values = {"tool": card.name, "problems": listed(problems), "form": expected_form(card)}
-            raise TEXTS.run_error(InvalidArguments, "arguments", values, code=code)
+            raise misfit_arguments(card, listed(problems), code)
         return restore_names(args, original_names) if original_names else args
 
     return check

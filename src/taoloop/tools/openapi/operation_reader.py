@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from typing import Any, cast
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urljoin
 
 from taoloop.errors import ToolSourceError
 from taoloop.tools.openapi import swagger2
@@ -26,16 +26,9 @@ from taoloop.tools.openapi.document import (
     shorten,
 )
 from taoloop.tools.openapi.names import is_header_name, tool_name
-from taoloop.tools.openapi.operation import (
-    Body,
-    DocumentedResponse,
-    Operation,
-    ParameterLocation,
-    Scheme,
-    SchemeKind,
-)
+from taoloop.tools.openapi.operation import Body, DocumentedResponse, Operation, ParameterLocation, Scheme, SchemeKind
 from taoloop.tools.openapi.schemas import Components
-from taoloop.tools.openapi.settings import OpenapiSource, SeenNames, is_selected, matches, unused_settings
+from taoloop.tools.openapi.settings import OpenapiSource, SeenNames, is_http_url, is_selected, matches, unused_settings
 
 _VARIABLE = re.compile(r"\{([^{}]*)\}")
 
@@ -51,15 +44,12 @@ def _server_address(server: Mapping[str, Any], document_url: str, source: Openap
     address = _fill_variables(server, source)
     try:
         url = urljoin(document_url, address or "/")
-        url = f"https:{url}" if url.startswith("//") else url
-        parts = urlsplit(url)
-        problem = "is not a URL" if parts.port == 0 else "" if parts.hostname else "names no host"
-    except ValueError:  # unclosed brackets, or an invalid port
-        problem = "is not a URL"
-    if not problem and parts.scheme.lower() not in ("http", "https"):
-        problem = "is neither http nor https"
-    if problem:
-        raise UnusablePartError(f"The server {address[:80] or '/'!r} {problem}.", "Set `base_url`.")
+    except ValueError:  # unclosed brackets
+        url = ""
+    url = f"https:{url}" if url.startswith("//") else url
+    if not is_http_url(url):
+        problem = f"The server {address[:80] or '/'!r} is not an http(s) URL with a host."
+        raise UnusablePartError(problem, "Set `base_url`.")
     return url
 
 
@@ -92,11 +82,9 @@ def _fill_variables(server: Mapping[str, Any], source: OpenapiSource) -> str:
 def _read_security(node: Mapping[str, Any], root: Mapping[str, Any]) -> Security:
     """The security alternatives of an operation; those of the document if it has none of its own."""
     alternatives = node.get("security", root.get("security"))
-    if not isinstance(alternatives, list):
-        return ()
     return tuple(
         {str(name): as_texts(scopes) for name, scopes in alternative.items()}
-        for alternative in alternatives
+        for alternative in as_list(alternatives)
         if isinstance(alternative, Mapping)
     )
 
@@ -172,8 +160,7 @@ class OperationReader:
         if paths is not None and not isinstance(paths, Mapping):
             raise ToolSourceError("Its paths are not a mapping.", source=self.document.origin.label, place="paths")
         count = 0
-        for document_path, method, path, item, node in self._list_operations(as_mapping(paths)):
-            count += 1
+        for count, (document_path, method, path, item, node) in enumerate(self._list_operations(as_mapping(paths)), 1):
             if count > MAX_OPERATIONS:
                 problem = f"It has more than {MAX_OPERATIONS:,} operations; the rest is omitted."
                 self.problem_log.add("paths", problem, "Split the document.")

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 from urllib.parse import quote, unquote_to_bytes
 
-from taoloop.errors import InvalidArguments, ToolDefinitionError
+from taoloop.errors import InvalidArguments, ToolDefinitionError, ToolError
 from taoloop.tools.openapi.credentials import RequestParts, choose_alternative, credentials
 from taoloop.tools.openapi.names import FlatObject, flatten_object, is_header_name
 from taoloop.tools.openapi.operation import Body, Encoding, Operation, Parameter
@@ -35,6 +35,7 @@ from taoloop.tools.openapi.value_encoding import (
     to_json,
     unsendable_argument,
 )
+from taoloop.tools.texts import TEXTS as TOOL_TEXTS
 
 _PLACEHOLDER = re.compile(r"\{([^{}/]*)\}")
 _PATH_SAFE = "/:@!$&'()*+,;=~%?"
@@ -322,9 +323,10 @@ def _complete_arguments(operation: Operation, args: Mapping[str, Any], source: O
 
 def _argument_error(
     problem: Literal["unknown", "missing"], operation: Operation, name: str, names: Sequence[str]
-) -> InvalidArguments:
-    values = {"tool": operation.name, "problems": TEXTS.run_text(problem, name=name), "form": ", ".join(names)}
-    return TEXTS.run_error(InvalidArguments, "arguments", values, code=f"{problem}_argument")
+) -> ToolError:
+    values: dict[str, Any] = {"tool": operation.name, "problems": TOOL_TEXTS.run_text(problem, name=name)}
+    expected = TOOL_TEXTS.run_text("expected", form=", ".join(names))
+    return TOOL_TEXTS.error("arguments", f"{problem}_argument", error_type=InvalidArguments, hint=expected, **values)
 
 
 def is_operator_supplied(parameter: Parameter, operation: Operation, source: OpenapiSource) -> bool:
@@ -365,8 +367,9 @@ def _fill_path(template: str, values: Mapping[str, str]) -> str:
     pieces = _PLACEHOLDER.split(template)  # names are between the other pieces
     for index, piece in enumerate(pieces):
         if index % 2 and piece not in values:
-            text_values = {"path": template, "name": piece}
-            raise TEXTS.run_error(InvalidArguments, "path_variable", text_values, code="missing_argument")
+            raise TEXTS.error(
+                "path_variable", "missing_argument", error_type=InvalidArguments, path=template, name=piece
+            )
         pieces[index] = values[piece] if index % 2 else quote(piece, safe=_PATH_SAFE)
     path = "".join(pieces)
     if values:

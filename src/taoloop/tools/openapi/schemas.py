@@ -22,6 +22,7 @@ from taoloop.tools.openapi.document import (
     References,
     ResolvedNode,
     SourceBytes,
+    as_list,
     as_mapping,
     as_text,
     shorten,
@@ -59,9 +60,6 @@ MAX_DESCRIPTION_CHARS = 500
 _MAX_EXAMPLE_CHARS = 60
 _MAX_CHOICES = 20
 
-SchemaReader = Callable[[Any], Any]
-"""Normalises a nested schema."""
-
 
 def convert_nested(key: str, value: Any, convert: Callable[[Any], Any]) -> Any:
     """The value of a keyword of a schema, with each schema in it converted."""
@@ -70,26 +68,6 @@ def convert_nested(key: str, value: Any, convert: Callable[[Any], Any]) -> Any:
     if key in LISTS:
         return [convert(inner) for inner in value]
     return convert(value) if key in INNER else value
-
-
-def normalise(
-    node: Mapping[str, Any], inner: SchemaReader, *, request: bool, part_reader: SchemaReader | None = None
-) -> dict[str, Any]:
-    """One schema without references of its own; nested schemas are read by `inner`, parts of `allOf` by `part_reader`.
-
-    `request`: properties that only a server sets are dropped.
-    """
-    schema: dict[str, Any] = {}
-    node = _move_enum_to_items(node)
-    _copy_type(node, schema)
-    _copy_values(node, schema)
-    _copy_bounds(node, schema)
-    _copy_texts(node, schema)
-    _copy_parts(node, schema, inner, part_reader or inner)
-    _copy_properties(node, schema, inner, request=request)
-    if node.get("nullable") is True or node.get("x-nullable") is True:
-        schema = make_nullable(schema)
-    return schema
 
 
 def make_nullable(schema: dict[str, Any]) -> dict[str, Any]:
@@ -193,8 +171,7 @@ def _has_type(value: Any, declared: Any) -> bool:
 
 
 def _example(node: Mapping[str, Any]) -> Any:
-    examples = node.get("examples")
-    example = node.get("example", examples[0] if isinstance(examples, list) and examples else None)
+    example = node.get("example", next(iter(as_list(node.get("examples"))), None))
     is_short = isinstance(example, int | float) or (isinstance(example, str) and 0 < len(example) <= _MAX_EXAMPLE_CHARS)
     types = json_types(node.get("type"))
     if not is_short or isinstance(example, bool) or (isinstance(example, str) and types and "string" not in types):
@@ -259,48 +236,13 @@ def _discriminator_property(node: Mapping[str, Any]) -> str:
     return as_text(discriminator.get("propertyName") if isinstance(discriminator, Mapping) else discriminator)
 
 
-def _copy_parts(
-    node: Mapping[str, Any], schema: dict[str, Any], inner: SchemaReader, part_reader: SchemaReader
-) -> None:
-    for name, parts in node.items():
-        if name in LISTS and isinstance(parts, list) and parts:
-            schema[name] = [(part_reader if name == "allOf" else inner)(part) for part in parts]
-    if "oneOf" in schema and "anyOf" not in schema and _discriminator_property(node):
-        schema["anyOf"] = schema.pop("oneOf")  # the property decides, so a value may satisfy two of the forms
-    for name, part in node.items():
-        if name in INNER and isinstance(part, Mapping | bool) and not (name == "items" and part is True):
-            schema[name] = inner(part)
-    if schema.get("additionalProperties") is False and "allOf" in schema:
-        del schema["additionalProperties"]  # it would refuse what the parts of `allOf` require
-    if isinstance(items := node.get("items"), list) and items:  # a tuple, before 2020-12
-        schema["prefixItems"] = [inner(part) for part in items]
-        if isinstance(additional := node.get("additionalItems"), Mapping | bool):
-            schema["items"] = inner(additional)
+def _texts(names: Any, hidden: Collection[str] = ()) -> list[Any]:
+    """The texts in a list, without duplicates and without those that are `hidden`."""
+    return without_duplicates(name for name in as_list(names) if isinstance(name, str) and name not in hidden)
 
 
-def _copy_properties(node: Mapping[str, Any], schema: dict[str, Any], inner: SchemaReader, *, request: bool) -> None:
-    for name, parts in node.items():
-        if name in MAPS and isinstance(parts, Mapping) and parts:
-            schema[name] = {
-                str(key): inner(part)
-                for key, part in parts.items()
-                if not (request and name == "properties" and _is_read_only(part))
-                and not (name == "patternProperties" and not is_usable_pattern(str(key)))
-            }
-    required = node.get("required")
-    if isinstance(required, list):
-        properties = as_mapping(node.get("properties")) if request else {}
-        hidden = {str(key) for key, part in properties.items() if _is_read_only(part)}
-        names = without_duplicates(name for name in required if isinstance(name, str) and name not in hidden)
-        if names:
-            schema["required"] = names
-    dependent = node.get("dependentRequired")
-    if isinstance(dependent, Mapping):
-        schema["dependentRequired"] = {
-            str(key): without_duplicates(name for name in names if isinstance(name, str))
-            for key, names in dependent.items()
-            if isinstance(names, list)
-        }
+def _is_nullable(node: Mapping[str, Any]) -> bool:
+    return node.get("nullable") is True or node.get("x-nullable") is True
 
 
 def _is_read_only(part: Any) -> bool:
@@ -398,10 +340,57 @@ class _SchemaWalk:
                 return self._read_reference(node)
             if _RECURSIVE & node.keys():
                 return self._read_self_reference(node)
-            part_reader = self.read_open if is_open or _combines_several(node) else self.schema
-            return normalise(node, self.schema, request=self._components._request, part_reader=part_reader)
+            return self._normalise(node, self.read_open if is_open or _combines_several(node) else self.schema)
         finally:
             self._depth -= 1
+
+    def _normalise(self, node: Mapping[str, Any], part_reader: Callable[[Any], Any]) -> dict[str, Any]:
+        """One schema without references of its own; the parts of its `allOf` are read by `part_reader`."""
+        schema: dict[str, Any] = {}
+        node = _move_enum_to_items(node)
+        _copy_type(node, schema)
+        _copy_values(node, schema)
+        _copy_bounds(node, schema)
+        _copy_texts(node, schema)
+        self._copy_parts(node, schema, part_reader)
+        self._copy_properties(node, schema)
+        return make_nullable(schema) if _is_nullable(node) else schema
+
+    def _copy_parts(self, node: Mapping[str, Any], schema: dict[str, Any], part_reader: Callable[[Any], Any]) -> None:
+        for name, parts in node.items():
+            if name in LISTS and isinstance(parts, list) and parts:
+                schema[name] = [(part_reader if name == "allOf" else self.schema)(part) for part in parts]
+        if "oneOf" in schema and "anyOf" not in schema and _discriminator_property(node):
+            schema["anyOf"] = schema.pop("oneOf")  # the property decides, so a value may satisfy two of the forms
+        for name, part in node.items():
+            if name in INNER and isinstance(part, Mapping | bool) and not (name == "items" and part is True):
+                schema[name] = self.schema(part)
+        if schema.get("additionalProperties") is False and "allOf" in schema:
+            del schema["additionalProperties"]  # it would refuse what the parts of `allOf` require
+        if isinstance(items := node.get("items"), list) and items:  # a tuple, before 2020-12
+            schema["prefixItems"] = [self.schema(part) for part in items]
+            if isinstance(additional := node.get("additionalItems"), Mapping | bool):
+                schema["items"] = self.schema(additional)
+
+    def _copy_properties(self, node: Mapping[str, Any], schema: dict[str, Any]) -> None:
+        """Copy properties and their names, in a request without those that only a server sets."""
+        properties = as_mapping(node.get("properties")) if self._components._request else {}
+        hidden = {str(key) for key, part in properties.items() if _is_read_only(part)}
+        for name, parts in node.items():
+            if name in MAPS and isinstance(parts, Mapping) and parts:
+                schema[name] = {
+                    str(key): self.schema(part)
+                    for key, part in parts.items()
+                    if not (name == "properties" and str(key) in hidden)
+                    and not (name == "patternProperties" and not is_usable_pattern(str(key)))
+                }
+        if names := _texts(node.get("required"), hidden):
+            schema["required"] = names
+        dependent = node.get("dependentRequired")
+        if isinstance(dependent, Mapping):
+            schema["dependentRequired"] = {
+                str(key): _texts(names) for key, names in dependent.items() if isinstance(names, list)
+            }
 
     def read_open(self, node: Any) -> Any:
         """A part of `allOf`, without refusing the properties of its other parts.
@@ -427,8 +416,7 @@ class _SchemaWalk:
             except BrokenReferenceError:
                 return False
             return self._is_closed(target.value, target.uri, levels - 1)
-        parts = node.get("allOf")
-        return isinstance(parts, list) and any(self._is_closed(part, base, levels - 1) for part in parts)
+        return any(self._is_closed(part, base, levels - 1) for part in as_list(node.get("allOf")))
 
     def _read_reference(self, node: Mapping[str, Any], *, is_open: bool = False) -> Any:
         components = self._components
@@ -436,12 +424,12 @@ class _SchemaWalk:
             target = self._find(node["$ref"])
         except BrokenReferenceError as error:
             components._report(f"{error} Any value is accepted there.")
-            return normalise({key: node[key] for key in node if key in _SIBLING_KEYS}, self.schema, request=False)
+            return self._siblings(node, _SIBLING_KEYS)
         name = components.name_of(target, is_open=is_open and self._is_closed(target.value, target.uri))
         self._needs.add(name)
         counted = node.keys() if components._siblings_count else _SIBLING_KEYS
         schema = {"$ref": f"#/$defs/{name}", **self._siblings(node, counted - {"$ref", "nullable", "x-nullable"})}
-        return make_nullable(schema) if node.get("nullable") is True or node.get("x-nullable") is True else schema
+        return make_nullable(schema) if _is_nullable(node) else schema
 
     def _find(self, reference: str) -> ResolvedNode:
         references = self._components._references
@@ -466,7 +454,7 @@ class _SchemaWalk:
     def _siblings(self, node: Mapping[str, Any], keys: Collection[str]) -> dict[str, Any]:
         """The schema of the keywords beside a reference that count."""
         siblings = {key: value for key, value in node.items() if key in keys}
-        return normalise(siblings, self.schema, request=self._components._request) if siblings else {}
+        return self._normalise(siblings, self.schema)
 
 
 def _combines_several(node: Mapping[str, Any]) -> bool:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Annotated
 from urllib.parse import urlsplit
 
-from taoloop.core.cards.tool_card import TIERS, Tier
+from pydantic import Field, Strict
+
+from taoloop.core.cards.tool_card import Tier
 from taoloop.core.search import suggest_names
 from taoloop.errors import ConfigError
 from taoloop.tools.egress.rules import EgressRules
 from taoloop.tools.openapi.operation import Operation
+from taoloop.tools.settings_check import Seconds, check_fields
 
-_PREFIX = re.compile(r"[A-Za-z0-9_-]{1,24}")
+_Texts = Annotated[tuple[str, ...], Strict(strict=False)]  # a list is one, too
 _HTTP_URL = re.compile(r"https?://[^\s/]", re.IGNORECASE)
 
 DEFAULT_SEARCH_ABOVE = 40
@@ -30,27 +33,27 @@ class OpenapiSource:
     `operations` and `idempotency` also accept patterns of them (`list_*`).
     """
 
-    document: str
+    document: Annotated[str, Field(pattern=r"\S")]
     """The document: a path, an `https://` URL, or its text."""
-    name: str = ""
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{0,24}$")] = ""
     """Prefix of every tool name (`pets` gives `pets_list`), so that two APIs do not collide; may be empty."""
     base_url: str = ""
     """Where the API is, instead of the servers of the document. Its host may be private."""
     server_variables: Mapping[str, str] = field(default_factory=dict)
     """Values for the variables in the server URLs of the document."""
-    tags: tuple[str, ...] = ()
+    tags: _Texts = ()
     """Only operations with one of these tags."""
-    operations: tuple[str, ...] = ()
+    operations: _Texts = ()
     """Only these operations."""
     pattern: str = ""
     """Only operations whose name, id, method or path this regular expression matches somewhere."""
-    methods: tuple[str, ...] = ()
+    methods: _Texts = ()
     """Only operations with one of these HTTP methods."""
     include_deprecated: bool = False
     """Whether operations that the document marks as deprecated are included."""
     tiers: Mapping[str, Tier] = field(default_factory=dict)
     """The tier of operations, instead of the one that follows from the method."""
-    approval: tuple[str, ...] = ()
+    approval: _Texts = ()
     """Operations of which each call needs approval, whatever its tier and the policy profile."""
     auth: Mapping[str, str | Mapping[str, str]] = field(default_factory=dict, repr=False)
     """The secret of each security scheme of the document.
@@ -62,19 +65,19 @@ class OpenapiSource:
     """Values of parameters by their names on the wire (`token`), added to each call; the model never sees them."""
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Headers of every call. One that a security scheme requires replaces its secret."""
-    timeout_s: float = 30.0
+    timeout_s: Seconds = 30.0
     """Time limit of one call in seconds."""
-    retries: int = 2
+    retries: Annotated[int, Field(ge=0)] = 2
     """How often a failed call is retried that only reads, or has an idempotency key."""
-    idempotency: tuple[str, ...] = ()
+    idempotency: _Texts = ()
     """Operations that accept the header `Idempotency-Key`."""
     fill_defaults: bool = False
     """Whether the defaults of the schema are sent for missing arguments."""
     egress: EgressRules | None = None
     """Where calls may go; None: only to the API itself."""
-    search_above: int = DEFAULT_SEARCH_ABOVE
+    search_above: Annotated[int, Field(ge=0)] = DEFAULT_SEARCH_ABOVE
     """With more operations than this, the prompt only contains the tool that searches them."""
-    max_card_bytes: int = 8_000
+    max_card_bytes: Annotated[int, Field(ge=500)] = 8_000
     """The maximum size of a schema in the prompt; deeper levels are truncated there, but still checked."""
     cache: bool = True
     """Whether the plan of a large document is cached."""
@@ -87,14 +90,9 @@ class OpenapiSource:
         Raises:
             ConfigError: a field is invalid; the error names it and what it must be.
         """
-        for name in _LISTS:
-            if isinstance(texts := getattr(self, name), list):
-                object.__setattr__(self, name, tuple(texts))
-        for names, is_valid, expected in _CHECKS:
-            for name in names:
-                if not is_valid(value := getattr(self, name)):
-                    value_text = "" if name in ("auth", "secrets", "headers") else f" = {repr(value)[:80]}"
-                    raise ConfigError(f"An OpenAPI source has {name}{value_text}.", hint=f"It must be {expected}.")
+        check_fields(self, "An OpenAPI source")
+        if self.base_url and not is_http_url(self.base_url):
+            raise ConfigError(f"An OpenAPI source has base_url = {self.base_url[:80]!r}.", hint="Give an http(s) URL.")
         try:
             re.compile(self.pattern)
         except re.error as error:
@@ -108,27 +106,6 @@ def is_http_url(text: str) -> bool:
     except ValueError:  # unclosed brackets, or an invalid port
         return False
 
-
-_LISTS = ("tags", "operations", "methods", "approval", "idempotency")
-_MAPPINGS = ("server_variables", "tiers", "auth", "secrets", "headers")
-_TEXTS = ("document", "name", "base_url", "pattern", "cache_folder")
-_CHECKS: tuple[tuple[Sequence[str], Callable[[Any], bool], str], ...] = (
-    (_TEXTS, lambda value: isinstance(value, str), "a text"),
-    (["document"], lambda text: bool(text.strip()), "a path, a URL, or the text of a document"),
-    (["name"], lambda text: not text or bool(_PREFIX.fullmatch(text)), "up to 24 letters, digits, _ or -"),
-    (["base_url"], lambda text: not text or is_http_url(text), "an http(s) URL"),
-    (
-        _LISTS,
-        lambda value: isinstance(value, tuple) and all(isinstance(item, str) for item in value),
-        "a list of texts",
-    ),
-    (_MAPPINGS, lambda value: isinstance(value, Mapping), "a mapping"),
-    (["tiers"], lambda tiers: set(tiers.values()) <= set(TIERS), f"of {', '.join(TIERS)}"),
-    (["timeout_s"], lambda value: type(value) in (int, float) and value > 0, "a number of seconds above 0"),
-    (["retries", "search_above"], lambda value: type(value) is int and value >= 0, "0 or more"),
-    (["max_card_bytes"], lambda value: type(value) is int and value >= 500, "500 or more"),
-)
-"""Names of settings, whether a value of them is valid, and what it must be."""
 
 _MAX_LISTED = 8
 
@@ -157,17 +134,17 @@ def unused_settings(
             if not any(matches_name(*pair, (entry,)) for pair in document_names.operations):
                 yield setting, f"No operation matches {entry[:80]!r}.", _suggestion(entry, names)
     checks = (
-        ("tags", tuple(document_names.tags), "No operation has the tag"),
-        ("methods", sorted(document_names.methods), "No operation has the method"),
-        ("auth", tuple(schemes), "There is no security scheme"),
-        ("secrets", sorted(document_names.values), "No operation has a parameter or field"),
+        ("tags", tuple(document_names.tags), "No operation has the tag {}."),
+        ("methods", sorted(document_names.methods), "No operation has the method {}."),
+        ("auth", tuple(schemes), "There is no security scheme {}."),
+        ("secrets", sorted(document_names.values), "No operation has a parameter or field {}."),
     )
     for setting, known, problem in checks:
         normalise_case = str.casefold if setting in ("tags", "methods") else str
         known_names = set(map(normalise_case, known))
         for entry in getattr(source, setting):
             if normalise_case(entry) not in known_names:
-                yield setting, f"{problem} {entry[:80]!r}.", _suggestion(entry, known)
+                yield setting, problem.format(repr(entry[:80])), _suggestion(entry, known)
 
 
 def _suggestion(entry: str, known: Sequence[str]) -> str:

@@ -17,12 +17,7 @@ _STYLES: Mapping[str, Mapping[str, Any]] = {
     "tsv": {"style": "tabDelimited", "explode": False},
     "pipes": {"style": "pipeDelimited", "explode": False},
 }
-_FLOWS = {
-    "application": "clientCredentials",
-    "accessCode": "authorizationCode",
-    "implicit": "implicit",
-    "password": "password",
-}
+_FLOWS = {"application": "clientCredentials", "accessCode": "authorizationCode", "password": "password"}
 
 
 def convert_parameter(node: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from taoloop.core.text import TextCatalog
+from taoloop.tools.texts import ToolTexts
 
-TEXTS = TextCatalog(
-    "tools",
+TEXTS = ToolTexts(
     {
         # arguments
-        "arguments": "The arguments of {tool!r} do not fit: {problems}.",
-        "missing": "{name!r} is missing",
-        "unknown": "{name!r} is not a known argument",
-        "arguments_hint": "Expected: {form}",
         "unsendable": "The argument {name!r} cannot be sent: {reason}.",
         "path_empty": "it is part of the path and cannot be empty",
         "path_changed": "{segment!r} would change the path",
@@ -28,7 +23,6 @@ TEXTS = TextCatalog(
         "unsupported_security_hint": "Only the operator can change this; do without this tool.",
         "missing_key": "{tool!r} needs a key for the security scheme {scheme!r} of its API, and none is set.",
         "missing_key_hint": "Set `auth: {setting}` for this API, and the variable {variable}. Nothing was sent.",
-        "not_in_document": "not in the document",
         "token_refused": "The token server for {scheme!r} issued no token: HTTP {status}: {text}",
         "token_refused_hint": "Only the operator can change this: check `auth.{scheme}`. The call was not sent.",
         # responses

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import quote, unquote
 
-from taoloop.errors import InvalidArguments
+from taoloop.errors import InvalidArguments, ToolError
 from taoloop.tools.openapi.operation import Parameter, Style
 from taoloop.tools.openapi.texts import TEXTS
 
@@ -193,10 +193,10 @@ def check_header(arg: str, text: str) -> str:
     return text.strip()
 
 
-def unsendable_argument(arg: str, reason: str, **values: str) -> InvalidArguments:
+def unsendable_argument(arg: str, reason: str, **values: str) -> ToolError:
     """The error for an argument that cannot be sent; `reason` is the name of a text, `values` fill it in."""
-    text_values = {"name": arg, "reason": TEXTS.run_text(reason, **values)}
-    return TEXTS.run_error(InvalidArguments, "unsendable", text_values, code="invalid_argument")
+    reason = TEXTS.run_text(reason, **values)
+    return TEXTS.error("unsendable", "invalid_argument", error_type=InvalidArguments, name=arg, reason=reason)
 
 
 def _fully_decoded(text: str) -> str:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple, Self
+from typing import Literal, NamedTuple
 
 from taoloop.errors import ConfigError
 from taoloop.tools.settings_check import Count, Seconds, check_fields
@@ -52,16 +52,6 @@ _ENVIRONMENT = {
 
 _PASSWD = f"sandbox:x:{_UID}:{_UID}::/tmp:/bin/sh\n".encode()
 _GROUP = f"sandbox:x:{_UID}:\n".encode()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Interpreter:
-    """A Python for the sandbox."""
-
-    program: Path
-    """Its program."""
-    readable: tuple[Path, ...] = ()
-    """What must be readable beside the system's folders."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,8 +116,10 @@ class SandboxMounts:
         return ["--bind", str(self.workspace), WORKSPACE, *hidden]
 
 
-def find_python(interpreter: Path | None = None) -> Interpreter:
-    """The Python for the sandbox: `interpreter`, or the system's, or that of this process.
+def find_python(interpreter: Path | None = None) -> tuple[Path, tuple[Path, ...]]:
+    """The Python for the sandbox, and what must be readable for it beside the system's folders.
+
+    It is `interpreter`, or the system's, or that of this process.
 
     Raises:
         ConfigError: there is none, or to show this process's own would show the home folder.
@@ -135,9 +127,9 @@ def find_python(interpreter: Path | None = None) -> Interpreter:
     if interpreter is not None:
         if not os.access(interpreter, os.X_OK):
             raise ConfigError(f"{str(interpreter)!r} is no program.", hint="Name a Python interpreter.")
-        return Interpreter(program=interpreter.absolute())
+        return interpreter.absolute(), ()
     if system_python := shutil.which("python3", path=_ENVIRONMENT["PATH"]):
-        return Interpreter(program=Path(system_python))
+        return Path(system_python), ()
     prefix = Path(sys.base_prefix).resolve()
     program = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
     if Path.home().resolve().is_relative_to(prefix) or not program.is_relative_to(prefix):
@@ -145,7 +137,7 @@ def find_python(interpreter: Path | None = None) -> Interpreter:
             "No Python was found that the sandbox could show: none under /usr, and this one has no folder of its own.",
             hint="Install python3 from the system, or give sandbox_tools(python=…, readable=…).",
         )
-    return Interpreter(program=program, readable=(prefix,))
+    return program, (prefix,)
 
 
 def checked_readable(folders: Sequence[Path | str]) -> tuple[Path, ...]:
@@ -369,26 +361,6 @@ _FOLDER = getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 _COUNTED = (b"Threads:", b"RssAnon:", b"RssShmem:", b"VmSwap:")
 
 
-@dataclass(frozen=True, slots=True)
-class _Space:
-    """A file system with its free bytes and file entries at the beginning; `in_memory`: what it holds is memory."""
-
-    fd: int
-    free_bytes: int
-    free_files: int
-    in_memory: bool
-
-    @classmethod
-    def at(cls, fd: int, *, in_memory: bool) -> _Space:
-        status = os.fstatvfs(fd)
-        return cls(fd, status.f_bfree * status.f_frsize, status.f_ffree, in_memory)
-
-    def used(self) -> tuple[int, int]:
-        """The bytes and the file entries that are gone since."""
-        status = os.fstatvfs(self.fd)
-        return self.free_bytes - status.f_bfree * status.f_frsize, self.free_files - status.f_ffree
-
-
 class UsageWatch:
     """Counts what a sandbox uses; `root` is the path of its root folder as seen from outside.
 
@@ -402,21 +374,15 @@ class UsageWatch:
         self._fds: list[int] = []
         try:
             self._proc = self._open(f"{root}/proc")
-            self._spaces = [_Space.at(self._open(f"{root}/{folder}"), in_memory=True) for folder in _SCRATCH]
+            folders = {self._open(f"{root}/{folder}"): True for folder in _SCRATCH}
             workspace = self._open(root + WORKSPACE)
-            self._spaces.append(_Space.at(workspace, in_memory=workspace_is_scratch))
+            folders[workspace] = workspace_is_scratch
+            # file systems as they are at the beginning, and whether what they hold is memory
+            self._spaces = [(fd, os.fstatvfs(fd), in_memory) for fd, in_memory in folders.items()]
             self.workspace = os.fstat(workspace)
         except BaseException:
             self.close()
             raise
-
-    def __enter__(self) -> Self:
-        """Use it in a `with`; its end closes it."""
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        """Close."""
-        self.close()
 
     def close(self) -> None:
         """Give the descriptors back."""
@@ -437,10 +403,12 @@ class UsageWatch:
                     cpu_s += self._cpu_s(name)
                 if tasks > self._limits.processes + 2:  # the first process of the sandbox, and the script itself
                     return "processes"
-        for space in self._spaces:
-            used_bytes, files = space.used()
-            memory += max(0, used_bytes) if space.in_memory else 0
-            if files > self._limits.files or (not space.in_memory and used_bytes > self._limits.disk_bytes):
+        for fd, at_start, in_memory in self._spaces:
+            status = os.fstatvfs(fd)
+            used_bytes = (at_start.f_bfree - status.f_bfree) * status.f_frsize
+            memory += max(0, used_bytes) if in_memory else 0
+            used_files = at_start.f_ffree - status.f_ffree
+            if used_files > self._limits.files or (not in_memory and used_bytes > self._limits.disk_bytes):
                 return "disk"
         if memory > self._limits.memory_bytes:
             return "memory"

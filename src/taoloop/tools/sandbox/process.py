@@ -11,7 +11,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Literal
 
@@ -77,8 +77,6 @@ class ProcessResult:
     """What it wrote to its standard error, within the limit of one stream."""
     cut: tuple[Stream, ...]
     """The streams of which the middle is missing."""
-    took_s: float
-    """Its wall time in seconds, without the start of the sandbox."""
 
 
 def sandbox_failed(reason: str) -> ToolError:
@@ -149,11 +147,10 @@ class SandboxProcess:
                     watch = self._bounded(pid, root)
                 except (OSError, ValueError, KeyError) as error:
                     raise self._not_started(process, error) from error
-                with watch:
-                    began = time.monotonic()
+                with closing(watch):
+                    deadline = time.monotonic() + self._limits.wall_s
                     release.close()  # what bubblewrap waits for before it begins the program
-                    limit = self._attend(process, outputs, watch, began + self._limits.wall_s)
-                    took_s = time.monotonic() - began
+                    limit = self._attend(process, outputs, watch, deadline)
             code = _exit_code(status.read())
         if code is None and limit is None and not self._stopped:
             raise sandbox_failed(outputs["stderr"].text().strip() or TEXTS.run_text("no_word"))
@@ -164,7 +161,6 @@ class SandboxProcess:
             stdout=outputs["stdout"].text(),
             stderr=outputs["stderr"].text(),
             cut=tuple(name for name in ("stdout", "stderr") if outputs[name].is_cut),
-            took_s=took_s,
         )
 
     @contextmanager
@@ -269,15 +265,15 @@ class SandboxProcess:
         self, process: subprocess.Popen[bytes], outputs: dict[str, BoundedOutput], watch: UsageWatch, deadline: float
     ) -> Bound | None:
         """Read what it prints and look at what it uses until it has ended; gives the limit that ended it."""
-        assert self._init is not None  # noqa: S101  # the process has started
+        assert self._init is not None and process.stdout and process.stderr  # noqa: PT018, S101  # it has started
+        streams = ((process.stdout, outputs["stdout"]), (process.stderr, outputs["stderr"]))
         limit: Bound | None = None
         look_at = 0.0
         with selectors.DefaultSelector() as selector:
             selector.register(self._init, selectors.EVENT_READ, None)  # readable once all of the sandbox is gone
-            for name, stream in (("stdout", process.stdout), ("stderr", process.stderr)):
-                assert stream is not None  # noqa: S101  # they are pipes
+            for stream, output in streams:
                 os.set_blocking(stream.fileno(), False)
-                selector.register(stream, selectors.EVENT_READ, outputs[name])
+                selector.register(stream, selectors.EVENT_READ, output)
             while limit is None and not self._read_output(selector, _LOOK_S):
                 now = time.monotonic()
                 if now >= deadline:
@@ -292,11 +288,10 @@ class SandboxProcess:
                 end = time.monotonic() + _END_S
                 while not self._read_output(selector, _LOOK_S) and time.monotonic() < end:
                     pass
-        for name, stream in (("stdout", process.stdout), ("stderr", process.stderr)):
-            assert stream is not None  # noqa: S101  # likewise
+        for stream, output in streams:
             with suppress(BlockingIOError):  # empty; whoever still has its other end is none of the sandbox
                 while data := os.read(stream.fileno(), _CHUNK):
-                    outputs[name].add(data)
+                    output.add(data)
         return limit
 
     def _read_output(self, selector: selectors.BaseSelector, wait_s: float) -> bool:

@@ -20,7 +20,6 @@ from taoloop.errors import ConfigError, ToolError
 from taoloop.tools.sandbox.confinement import (
     MAX_SCRIPT_BYTES,
     SCRIPTS,
-    Interpreter,
     SandboxLimits,
     SandboxMounts,
     checked_readable,
@@ -131,12 +130,7 @@ class Sandbox:
         Raises:
             ToolError: `no_sandbox`, `sandbox_failed` or `bad_script`; nothing was run.
         """
-        try:
-            interpreter = self._interpreter
-        except ConfigError as error:
-            raise ToolError(error.message, code="no_sandbox", hint=error.hint) from error
-        mounts = self._mounts(interpreter.readable)
-        return await _run(self._process(mounts, "code.py", code, str(interpreter.program)))
+        return await _run(self._process("code.py", code))
 
     async def run_command(self, command: str) -> ProcessResult:
         """Run a script of the POSIX shell to its end; a cancellation ends it.
@@ -144,11 +138,7 @@ class Sandbox:
         Raises:
             ToolError: `no_sandbox`, `sandbox_failed` or `bad_script`; nothing was run.
         """
-        return await _run(self._process(self._mounts(), "command", command, _SHELL))
-
-    @cached_property
-    def _interpreter(self) -> Interpreter:
-        return find_python(self._python)
+        return await _run(self._process("command", command, _SHELL))
 
     @cached_property
     def _folder(self) -> tuple[Path, int, int] | None:
@@ -167,18 +157,8 @@ class Sandbox:
             raise ConfigError(f"The workspace {str(self.workspace)!r} is no folder for this.", hint="Give another.")
         return path, status.st_dev, status.st_ino
 
-    def _mounts(self, readable: tuple[Path, ...] = ()) -> SandboxMounts:
-        folder = self._folder
-        if folder is not None:
-            _keep_apart(folder[0])
-        return SandboxMounts(
-            workspace=None if folder is None else folder[0],
-            readable=(*readable, *self._readable),
-            network=self.network,
-            scratch_bytes=self.limits.disk_bytes,
-        )
-
-    def _process(self, mounts: SandboxMounts, name: str, text: str, *argv: str) -> SandboxProcess:
+    def _process(self, name: str, text: str, program: str = "") -> SandboxProcess:
+        """The process of `program`, or of Python, with the script `name`."""
         try:
             data = text.encode()
         except UnicodeEncodeError:
@@ -187,16 +167,26 @@ class Sandbox:
             name = "script_empty" if not text.strip() else "script_nul" if b"\0" in data else "script_long"
             raise TEXTS.error(name, "bad_script", hint=TEXTS.run_text("script_hint"))
         try:
-            program = require_sandbox(self._program).program or ""
+            interpreter, readable = (program, ()) if program else find_python(self._python)
+            bwrap = require_sandbox(self._program).program or ""
         except ConfigError as error:
             raise ToolError(error.message, code="no_sandbox", hint=error.hint) from error
+        workspace, *identity = self._folder or (None,)
+        if workspace is not None:
+            _keep_apart(workspace)
+        mounts = SandboxMounts(
+            workspace=workspace,
+            readable=(*readable, *self._readable),
+            network=self.network,
+            scratch_bytes=self.limits.disk_bytes,
+        )
         return SandboxProcess(
-            program,
+            bwrap,
             mounts,
             self.limits,
-            argv=(*argv, f"{SCRIPTS}/{name}"),
+            argv=(str(interpreter), f"{SCRIPTS}/{name}"),
             script=(name, data),
-            is_workspace=lambda stat: self._folder is None or (stat.st_dev, stat.st_ino) == self._folder[1:],
+            is_workspace=lambda stat: workspace is None or [stat.st_dev, stat.st_ino] == identity,
         )
 
 

@@ -11,7 +11,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -68,8 +68,8 @@ def _quietly(interrupt: Callable[[], object]) -> None:
         interrupt()
 
 
-async def run_statement(work: Callable[[StatementTimeout], T], timeout_s: float) -> T:
-    """The result of `work(stop)`, run in a thread of its own.
+async def run_statement(work: Callable[[StatementTimeout], T], timeout_s: float, margin_s: float = MARGIN_S) -> T:
+    """The result of `work(stop)`, run in a thread of its own; it is interrupted `margin_s` after its time limit.
 
     If the caller is cancelled, the statement is interrupted, and has `PATIENCE_S` seconds to be undone.
 
@@ -77,7 +77,7 @@ async def run_statement(work: Callable[[StatementTimeout], T], timeout_s: float)
         ToolError: `no_free_thread`; the work was not begun.
     """
     stop = StatementTimeout(timeout_s)
-    timer = asyncio.get_running_loop().call_later(timeout_s + MARGIN_S, stop.now)
+    timer = asyncio.get_running_loop().call_later(timeout_s + margin_s, stop.now)
     try:
         return await run_in_thread(partial(work, stop), stop.now, name="taoloop-sql", patience_s=PATIENCE_S)
     finally:
@@ -113,11 +113,9 @@ class Server:
         self.database, self.url, self._engine = database, url, engine
         self._role_is_fine = database.read_only_role
 
-    @contextmanager
-    def looking(self, stop: StatementTimeout) -> Iterator[sa.Connection]:
+    def looking(self, stop: StatementTimeout) -> AbstractContextManager[sa.Connection]:
         """A connection for what the code itself asks of the schema; no statement of a model goes there."""
-        with self._opened(self._engine, stop) as connection:
-            yield connection
+        return self._opened(self._engine, stop)
 
     @contextmanager
     def reading(self, stop: StatementTimeout) -> Iterator[sa.Connection]:
@@ -277,11 +275,10 @@ def held_by_role(database: Database, url: sa.URL) -> None:
     kind, driver = url.get_backend_name(), url.get_driver_name()
     if database.read_only_role or DRIVERS.get(kind) == driver:
         return
-    other = f"{kind}+{DRIVERS[kind]}" if kind in DRIVERS else "a role that may only read"
     raise ToolError(
         f"No connection of {url.drivername} is known to keep statements from changing anything.",
         code="not_read_only",
-        hint=f"Use {other}, and say read_only_role: true if you answer for it that the role can only read."
-        if kind not in DRIVERS
-        else f"Use {other}.",
+        hint=f"Use {kind}+{DRIVERS[kind]}."
+        if kind in DRIVERS
+        else "Use a role that may only read, and say read_only_role: true if you answer for it that it can only read.",
     )

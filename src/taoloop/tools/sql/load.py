@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
@@ -27,71 +28,6 @@ _MARGIN_S = 5.0  # the tool's own limits come first: they end the statement, and
 _KINDS = {"postgresql": "PostgreSQL", "mysql": "MySQL", "mariadb": "MariaDB", "sqlite": "SQLite"}
 _CONNECTION = ("database_unavailable", "database_busy", "database_unusable")
 _STATEMENT = ("statement_failed", "statement_timeout", "not_allowed", "several_statements", "bad_params")
-
-
-def _query_card(server: Server, tables: Sequence[Table], text: CardTexts) -> ToolCard:
-    """The card of the tool that reads."""
-    database = server.database
-    row_count = {"type": "integer", "minimum": 1, "maximum": database.max_rows, "default": database.page_rows}
-    return _card(
-        server,
-        "query",
-        text,
-        purpose=text("query_purpose", rows=database.max_rows, **_names(server)),
-        input_schema=_object(
-            {
-                "statement": _statement(server, tables, "query_statement", text),
-                "params": _params(text),
-                "limit": {**row_count, "description": text("limit")},
-                "offset": {"type": "integer", "minimum": 0, "default": 0, "description": text("offset")},
-            },
-            "statement",
-        ),
-        errors=error_cards(text, *_CONNECTION, *_STATEMENT, "value_too_large", "no_rows"),
-        examples=(_example(tables),) if tables else (),
-        tier=database.read_tier,
-        roles={"params": "value", "limit": "minor", "offset": "minor"},
-        reversible=None if database.read_tier == "read" else False,
-    )
-
-
-def _describe_card(server: Server, text: CardTexts) -> ToolCard:
-    """The card of the tool that shows the schema."""
-    return _card(
-        server,
-        "describe_table",
-        text,
-        purpose=text("describe_table_purpose", name=server.database.name),
-        input_schema=_object({"table": {"type": "string", "default": "", "description": text("table")}}),
-        errors=(
-            ErrorCard(code="no_such_table", advice=text("no_such_table_advice")),
-            *error_cards(text, *_CONNECTION, "statement_failed", "statement_timeout"),
-        ),
-        tier="read",
-    )
-
-
-def _execute_card(server: Server, tables: Sequence[Table], text: CardTexts) -> ToolCard:
-    """The card of the tool that changes rows."""
-    database = server.database
-    purpose = "execute_purpose_structure" if database.structure else "execute_purpose"
-    is_bounded = server.bounds_writes and not database.structure
-    return _card(
-        server,
-        "execute",
-        text,
-        purpose=text(purpose, rows=database.max_rows_changed, **_names(server)),
-        input_schema=_object(
-            {"statement": _statement(server, tables, "execute_statement", text), "params": _params(text)}, "statement"
-        ),
-        errors=error_cards(text, *_CONNECTION, *_STATEMENT, "too_many_rows", "structure_change"),
-        # what the operator said, else what the database itself is held to; never the words of a statement
-        tier=database.write_tier or ("write" if is_bounded else "destructive"),
-        roles={"statement": "target", "params": "value"},
-        reversible=False,
-        idempotent=bool(database.calls_table),
-        parallel=False,
-    )
 
 
 def _card(server: Server, kind: str, text: CardTexts, **fields: Any) -> ToolCard:
@@ -237,41 +173,87 @@ def server_of(database: Database, url: sa.URL) -> Server:
 
 
 def _query(server: Server, tables: Sequence[Table]) -> Tool:
+    """The tool that reads."""
     database, text = server.database, CardTexts(TEXTS)
 
     async def query(statement: str, params: dict[str, Any] | None = None, limit: int = 0, offset: int = 0) -> Any:
-        def work(stop: StatementTimeout) -> Any:
-            return read_page(server, statement, params or {}, limit or database.page_rows, offset, stop)
-
+        work = partial(read_page, server, statement, params or {}, limit or database.page_rows, offset)
         return await run_statement(work, database.timeout_s)
 
-    return tool_from_card(_query_card(server, tables, text), query, chinese=text.chinese)
+    row_count = {"type": "integer", "minimum": 1, "maximum": database.max_rows, "default": database.page_rows}
+    card = _card(
+        server,
+        "query",
+        text,
+        purpose=text("query_purpose", rows=database.max_rows, **_names(server)),
+        input_schema=_object(
+            {
+                "statement": _statement(server, tables, "query_statement", text),
+                "params": _params(text),
+                "limit": {**row_count, "description": text("limit")},
+                "offset": {"type": "integer", "minimum": 0, "default": 0, "description": text("offset")},
+            },
+            "statement",
+        ),
+        errors=error_cards(text, *_CONNECTION, *_STATEMENT, "value_too_large", "no_rows"),
+        examples=(_example(tables),) if tables else (),
+        tier=database.read_tier,
+        roles={"params": "value", "limit": "minor", "offset": "minor"},
+        reversible=None if database.read_tier == "read" else False,
+    )
+    return tool_from_card(card, query, chinese=text.chinese)
 
 
 def _describe(server: Server) -> Tool:
+    """The tool that shows the schema."""
     text = CardTexts(TEXTS)
 
     async def describe_table(table: str = "") -> Any:
-        def work(stop: StatementTimeout) -> Any:
-            return describe(server, table, stop) if table else list_tables(server, stop)
-
+        work = partial(describe, server, table) if table else partial(list_tables, server)
         return await run_statement(work, server.database.timeout_s)
 
-    return tool_from_card(_describe_card(server, text), describe_table, chinese=text.chinese)
+    card = _card(
+        server,
+        "describe_table",
+        text,
+        purpose=text("describe_table_purpose", name=server.database.name),
+        input_schema=_object({"table": {"type": "string", "default": "", "description": text("table")}}),
+        errors=(
+            ErrorCard(code="no_such_table", advice=text("no_such_table_advice")),
+            *error_cards(text, *_CONNECTION, "statement_failed", "statement_timeout"),
+        ),
+        tier="read",
+    )
+    return tool_from_card(card, describe_table, chinese=text.chinese)
 
 
 def _execute(server: Server, tables: Sequence[Table], calls: CallsTable | None) -> Tool:
-    text = CardTexts(TEXTS)
+    """The tool that changes rows."""
+    database, text = server.database, CardTexts(TEXTS)
 
     async def execute(statement: str, params: dict[str, Any] | None = None, *, context: ToolContext) -> Any:
         key = context.idempotency_key
+        work = partial(change, server, None if key == BY_HAND else calls, statement, params or {}, key)
+        return await run_statement(work, database.timeout_s)
 
-        def work(stop: StatementTimeout) -> Any:
-            return change(server, None if key == BY_HAND else calls, statement, params or {}, key, stop)
-
-        return await run_statement(work, server.database.timeout_s)
-
-    return tool_from_card(_execute_card(server, tables, text), execute, chinese=text.chinese)
+    purpose = "execute_purpose_structure" if database.structure else "execute_purpose"
+    is_bounded = server.bounds_writes and not database.structure
+    statement = _statement(server, tables, "execute_statement", text)
+    card = _card(
+        server,
+        "execute",
+        text,
+        purpose=text(purpose, rows=database.max_rows_changed, **_names(server)),
+        input_schema=_object({"statement": statement, "params": _params(text)}, "statement"),
+        errors=error_cards(text, *_CONNECTION, *_STATEMENT, "too_many_rows", "structure_change"),
+        # what the operator said, else what the database itself is held to; never the words of a statement
+        tier=database.write_tier or ("write" if is_bounded else "destructive"),
+        roles={"statement": "target", "params": "value"},
+        reversible=False,
+        idempotent=bool(database.calls_table),
+        parallel=False,
+    )
+    return tool_from_card(card, execute, chinese=text.chinese)
 
 
 def _problem(database: Database, url: sa.URL, error: TaoError) -> LoadProblem:

@@ -98,11 +98,6 @@ class Database:
         if wrong:
             raise ConfigError(f"{owner} has {wrong} = {getattr(self, wrong)!r}.", hint=f"It must be {expected}.")
 
-    @property
-    def is_partial(self) -> bool:
-        """Whether some tables are not shown."""
-        return bool(self.tables or self.hidden)
-
     def shows(self, table: str) -> bool:
         """Whether a table or view is shown: by name or pattern, in any case; a name may have its schema before it."""
         names = {table.lower(), table.lower().rpartition(".")[2]}

@@ -88,9 +88,8 @@ class Sqlite(Server):
         return make_engine(sa.make_url("sqlite://"), creator=connect)
 
     @contextmanager
-    def looking(self, stop: StatementTimeout) -> Iterator[sa.Connection]:
-        """Read-only, and free to ask for the schema."""
-        with self._opened(self._engine, stop) as connection:
+    def _opened(self, engine: sa.Engine, stop: StatementTimeout) -> Iterator[sa.Connection]:
+        with super()._opened(engine, stop) as connection:
             raw = _raw(connection)
             raw.set_progress_handler(lambda: stop.is_due, _STEPS)
             stop.arm(raw.interrupt)  # one instruction may take long: looked at sooner than the clock
@@ -108,14 +107,11 @@ class Sqlite(Server):
     def writing(self, stop: StatementTimeout) -> Iterator[sa.Connection]:
         """In a transaction that holds the file for writing from its beginning."""
         with self._opened(self._writing_engine, stop) as connection:
-            raw = _raw(connection)
-            raw.set_progress_handler(lambda: stop.is_due, _STEPS)
-            stop.arm(raw.interrupt)
             connection.exec_driver_sql("BEGIN IMMEDIATE")
             try:
                 yield connection
             finally:
-                raw.set_authorizer(None)  # it would deny the rollback too
+                _raw(connection).set_authorizer(None)  # it would deny the rollback too
 
     def may_run(self, connection: sa.Connection, /) -> None:
         """From here the authorizer looks at everything."""
@@ -139,6 +135,7 @@ class Sqlite(Server):
 
     def _judge(self, allowed: frozenset[int] | None, virtual: frozenset[str]) -> Judge:
         own = {self.database.calls_table.lower()} if self.database.calls_table else set()
+        is_partial = bool(self.database.tables or self.database.hidden)
 
         def judge(action: int, first: str | None, second: str | None, _base: str | None, _by: str | None) -> int:
             if action == sqlite3.SQLITE_PRAGMA and first == "data_version" and second is None:
@@ -151,7 +148,7 @@ class Sqlite(Server):
             if own and any((name or "").lower() in own for name in names):
                 return sqlite3.SQLITE_DENY
             table = _owner((first or "").lower(), virtual) if action in _ROWS else ""
-            is_restricted = self.database.is_partial and action in _ROWS and table not in _TABLE_FUNCTIONS
+            is_restricted = is_partial and action in _ROWS and table not in _TABLE_FUNCTIONS
             return sqlite3.SQLITE_DENY if is_restricted and not self.database.shows(table) else sqlite3.SQLITE_OK
 
         return judge

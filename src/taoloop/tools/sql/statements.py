@@ -10,10 +10,12 @@ import base64
 import contextlib
 import json
 import re
+import sys
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from itertools import islice
 from typing import Any
 from uuid import UUID
 
@@ -56,22 +58,16 @@ def bound(statement: str, params: Mapping[str, Any], style: str, kind: str = "")
     def placed(match: re.Match[str]) -> str:
         name = match["name"]
         if name is None or name not in params:
-            return match[0].replace("%", "%%") if doubled else match[0]
+            return match[0]
         used.append(name)
         return mark.get(style, ":{}").format(name, number=len(used))
 
-    doubled = style in ("pyformat", "format")
-    pieces, end = [], 0
-    for match in (_MYSQL_PARTS if kind in ("mysql", "mariadb") else _PARTS).finditer(statement):
-        before = statement[end : match.start()]
-        pieces += [before.replace("%", "%%") if doubled else before, placed(match)]
-        end = match.end()
-    rest = statement[end:]
-    pieces.append(rest.replace("%", "%%") if doubled else rest)
+    escaped = statement.replace("%", "%%") if style in ("pyformat", "format") else statement
+    text = (_MYSQL_PARTS if kind in ("mysql", "mariadb") else _PARTS).sub(placed, escaped)
     if unused := [name for name in params if name not in used]:
         raise TEXTS.error("unused_param", "bad_params", name=unused[0][:60])
     values: Any = tuple(params[name] for name in used) if style not in ("pyformat", "named") else dict(params)
-    return "".join(pieces), values
+    return text, values
 
 
 _MOST_ROWS = 50
@@ -93,13 +89,11 @@ def read_page(
         with contextlib.closing(result):
             if not result.returns_rows:
                 raise database_error("no_rows", "no_rows")
-            _skip(result, offset, stop)
-            page = _page(result, server.database, limit, stop)
-    answer: dict[str, Any] = {"columns": page.columns, "rows": page.rows, "next_offset": None}
-    if not page.is_whole:
-        answer["next_offset"] = offset + len(page.rows)
-        answer["note"] = TEXTS.run_text("more_rows", offset=offset + len(page.rows))
-    return answer
+            rows = islice(_fetched_rows(result, offset + limit + 1, stop), min(max(offset, 0), sys.maxsize), None)
+            page, is_whole = _page(result, rows, server.database, limit)
+    next_offset = None if is_whole else offset + len(page["rows"])
+    note = {} if is_whole else {"note": TEXTS.run_text("more_rows", offset=next_offset)}
+    return {**page, "next_offset": next_offset, **note}
 
 
 def run(connection: sa.Connection, statement: str, params: Mapping[str, Any]) -> sa.CursorResult[Any]:
@@ -118,28 +112,20 @@ def run(connection: sa.Connection, statement: str, params: Mapping[str, Any]) ->
         raise database_error("bad_params", "unsendable", reason=str(error)[:300].rstrip(".")) from None
 
 
-class Page:
-    """Rows that have room in an answer."""
-
-    def __init__(self, columns: list[str]) -> None:
-        self.columns = columns
-        self.rows: list[list[Any]] = []
-        self.is_whole = True
-
-
-def _page(result: sa.CursorResult[Any], database: Database, limit: int, stop: StatementTimeout) -> Page:
-    page = Page([str(name)[:_MAX_NAME_CHARS] for name in result.keys()])  # noqa: SIM118  # a result's, not a mapping's
+def _page(
+    result: sa.CursorResult[Any], rows: Iterable[Any], database: Database, limit: int
+) -> tuple[dict[str, Any], bool]:
+    """The columns and those rows that have room in an answer, and whether these are all."""
+    columns = [str(name)[:_MAX_NAME_CHARS] for name in result.keys()]  # noqa: SIM118  # a result's, not a mapping's
+    page_rows: list[list[Any]] = []
     room = database.max_result_chars
-    batches = _Batches(result, stop)
-    while batch := batches.next(limit + 1 - len(page.rows)):
-        for row in batch:
-            values, size = _row(row, database, room if not page.rows else None)
-            if len(page.rows) == limit or (page.rows and size > room):
-                page.is_whole = False
-                return page
-            page.rows.append(values)
-            room -= size
-    return page
+    for row in rows:
+        values, size = _row(row, database, room if not page_rows else None)
+        if len(page_rows) == limit or (page_rows and size > room):
+            return {"columns": columns, "rows": page_rows}, False
+        page_rows.append(values)
+        room -= size
+    return {"columns": columns, "rows": page_rows}, True
 
 
 def _row(row: Any, database: Database, room: int | None) -> tuple[list[Any], int]:
@@ -153,25 +139,19 @@ def _row(row: Any, database: Database, room: int | None) -> tuple[list[Any], int
         most //= 2
 
 
-def _skip(result: sa.CursorResult[Any], offset: int, stop: StatementTimeout) -> None:
-    remaining, batches = offset, _Batches(result, stop)
-    while remaining > 0 and (gone := len(batches.next(remaining))):
-        remaining -= gone
-
-
-class _Batches:
-    """Rows in batches that grow while they are small: one value may be as large as all of the memory."""
-
-    def __init__(self, result: sa.CursorResult[Any], stop: StatementTimeout) -> None:
-        self._result, self._stop, self._size = result, stop, 1
-
-    def next(self, most: int) -> Sequence[Any]:
-        batch = self._result.fetchmany(min(self._size, most))
-        if self._stop.is_due:
-            raise database_error("statement_timeout", "rows_late", seconds=self._stop.timeout_s)
+def _fetched_rows(result: sa.CursorResult[Any], count: int, stop: StatementTimeout) -> Iterator[Any]:
+    """The first `count` rows, in batches that grow while they are small: one value may be as large as all memory."""
+    size = 1
+    while count > 0:
+        batch = result.fetchmany(min(size, count))
+        if stop.is_due:
+            raise database_error("statement_timeout", "rows_late", seconds=stop.timeout_s)
+        if not batch:
+            return
+        yield from batch
         chars = sum(len(value) for row in batch for value in row if isinstance(value, str | bytes))
-        self._size = 1 if chars > _MOST_CHARS else min(self._size * 4, _MOST_ROWS)
-        return batch
+        size = 1 if chars > _MOST_CHARS else min(size * 4, _MOST_ROWS)
+        count -= len(batch)
 
 
 _MAX_ITEMS = 200  # of one array or object
@@ -199,9 +179,9 @@ def plain(value: Any, max_chars: int, depth: int = 0) -> Any:
     if isinstance(value, UUID):
         return str(value)
     if depth < _DEEPEST and isinstance(value, Mapping):
-        return {str(key): plain(item, max_chars, depth + 1) for key, item in _first(value.items())}
+        return {str(key): plain(item, max_chars, depth + 1) for key, item in islice(value.items(), _MAX_ITEMS)}
     if depth < _DEEPEST and isinstance(value, Sequence | set | frozenset):
-        items = [plain(item, max_chars, depth + 1) for item in _first(value)]
+        items = [plain(item, max_chars, depth + 1) for item in islice(value, _MAX_ITEMS)]
         return items if len(value) <= _MAX_ITEMS else {"items_start": items, "items": len(value)}
     return _text(str(value), max_chars)
 
@@ -228,10 +208,6 @@ def _duration(value: timedelta) -> str:
     prefix, value = ("-", -value) if value < timedelta(0) else ("", value)
     seconds = f"{value.seconds}" + (f".{value.microseconds:06d}".rstrip("0") if value.microseconds else "")
     return f"{prefix}P{value.days}DT{seconds}S"
-
-
-def _first(values: Iterable[Any]) -> list[Any]:
-    return [item for _, item in zip(range(_MAX_ITEMS), values, strict=False)]
 
 
 _KINDS = ("sqlite", "postgresql")  # elsewhere a statement may end the transaction that holds its key
@@ -311,9 +287,9 @@ def change(
     if calls is not None:
         calls.make(server, stop)
     with server.writing(stop) as connection:
-        if calls is not None and (before := calls.outcome(connection, key)) is not None:
-            return before
         if calls is not None:
+            if (before := calls.outcome(connection, key)) is not None:
+                return before
             calls.claim(connection, key)
         outcome = _changed(server, connection, statement, params, stop)
         if calls is not None:
@@ -331,11 +307,16 @@ def _changed(
     server.may_run(connection)
     result = run(connection, statement, params)
     database = server.database
-    page = _page(result, database, database.max_rows, stop) if result.returns_rows else None
-    while page is not None and not page.is_whole and not stop.is_due and result.fetchmany(50):
-        pass  # a statement with RETURNING is through only when its last row was taken
-    if page is not None and stop.is_due:
-        raise database_error("statement_timeout", "rows_late_changed")
+    page: dict[str, Any] = {}
+    if result.returns_rows:
+        rows = _fetched_rows(result, database.max_rows + 1, stop)
+        page, is_whole = _page(result, rows, database, database.max_rows)
+        while not is_whole and not stop.is_due and result.fetchmany(50):
+            pass  # a statement with RETURNING is through only when its last row was taken
+        if stop.is_due:
+            raise database_error("statement_timeout", "rows_late_changed")
+        if not is_whole:
+            page["note"] = TEXTS.run_text("rows_cut")
     rowcount = result.rowcount
     result.close()
     server.has_run(connection)
@@ -345,11 +326,7 @@ def _changed(
     outcome: dict[str, Any] = {"rows_changed": count.itself}
     if count.in_all != count.itself:
         outcome["rows_changed_in_all"] = count.in_all
-    if page is not None:
-        outcome |= {"columns": page.columns, "rows": page.rows}
-        if not page.is_whole:
-            outcome["note"] = TEXTS.run_text("rows_cut")
-    return outcome
+    return outcome | page
 
 
 def _commit(server: Server, connection: sa.Connection, *, is_repeatable: bool) -> None:

@@ -104,11 +104,13 @@ def is_database(name: str) -> bool:
 class ConfinedDirectory:
     """A directory, opened once; everything is reached from its descriptor and stays beneath it.
 
-    `opener` None takes `openat2` where the kernel has it.
+    `opener` None takes `openat2` where the kernel has it. The descriptor is closed with the object, if not before.
 
     Raises:
         ConfigError: the directory cannot be opened, or this system cannot open files beneath a descriptor.
     """
+
+    fd = -1
 
     def __init__(self, root: Path, opener: Opener | None = None) -> None:
         if os.open not in os.supports_dir_fd or not _NOFOLLOW or not _DIRECTORY:
@@ -127,6 +129,10 @@ class ConfinedDirectory:
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1
+
+    def __del__(self) -> None:
+        """Close."""
+        self.close()
 
     def open_folder(self, parts: Parts) -> int:
         """A descriptor of a folder beneath the root."""

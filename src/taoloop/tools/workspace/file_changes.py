@@ -73,7 +73,9 @@ class FileChanger:
                     return done  # carried out before; what happened to the file since then is not ours to undo
             else:
                 if now:
-                    self._keep(parts, (*_FOLDER, name, *parts), size)
+                    self._check_size(size)
+                    with self._beneath.regular_file(parts) as (fd, _):
+                        _store(self._beneath, (*_FOLDER, name, *parts), _chunks(fd), mode=0o600)
                 done = FileChange(path=path, before=now, after=after, before_bytes=size)
                 _store(self._beneath, (*_FOLDER, f"{name}.json"), [json.dumps(asdict(done)).encode()])
             if data is None:
@@ -113,11 +115,6 @@ class FileChanger:
                 return digest.hexdigest(), status.st_size, stat.S_IMODE(status.st_mode)
         except FileNotFoundError:
             return "", 0, None
-
-    def _keep(self, parts: Parts, backup: Parts, size: int) -> None:
-        self._check_size(size)
-        with self._beneath.regular_file(parts) as (fd, _):
-            _store(self._beneath, backup, _chunks(fd), mode=0o600)
 
     def _check_size(self, size: int) -> None:
         if size > self._max_kept_bytes:

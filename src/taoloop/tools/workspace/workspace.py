@@ -20,6 +20,8 @@ from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
+from typing_extensions import TypedDict
+
 from taoloop.core.search import suggest_names
 from taoloop.errors import ConfigError
 from taoloop.tools.texts import TEXTS
@@ -38,22 +40,14 @@ from taoloop.tools.workspace.file_changes import FileChange, FileChanger, key_na
 NO_KEY = "by-hand"  # the key of a ToolContext that no run made: every such call is a change of its own
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
-_FILE_ERRORS: dict[int, tuple[str, str]] = {  # the code and the text of what the system reports
-    errno.ENOENT: ("not_found", "ENOENT"),
-    errno.ENOTDIR: ("not_found", "ENOTDIR"),
-    errno.EISDIR: ("not_a_file", "EISDIR"),
-    errno.ENXIO: ("not_a_file", "ENXIO"),
-    errno.ENODEV: ("not_a_file", "ENXIO"),
-    errno.ELOOP: ("path_refused", "ELOOP"),
-    errno.EXDEV: ("path_refused", "EXDEV"),
-    errno.EMLINK: ("path_refused", "EMLINK"),
-    errno.EACCES: ("permission_denied", "EACCES"),
-    errno.EPERM: ("permission_denied", "EACCES"),
-    errno.EROFS: ("permission_denied", "EROFS"),
-    errno.ENOSPC: ("disk_full", "ENOSPC"),
-    errno.EDQUOT: ("disk_full", "EDQUOT"),
-    errno.EFBIG: ("disk_full", "EFBIG"),
+_FILE_ERRORS = {  # what the system reports, by the code of the error; the texts have these names
+    "not_found": ("ENOENT", "ENOTDIR"),
+    "not_a_file": ("EISDIR", "ENXIO"),
+    "path_refused": ("ELOOP", "EXDEV", "EMLINK"),
+    "permission_denied": ("EACCES", "EROFS"),
+    "disk_full": ("ENOSPC", "EDQUOT", "EFBIG"),
 }
+_SAME_ERRORS = {"ENODEV": "ENXIO", "EPERM": "EACCES"}
 _LONGEST_PATTERN = 200
 _MAX_LINE_CHARS = 200
 BLOCK_BYTES = 1_000_000
@@ -86,9 +80,8 @@ def _fits(pattern: Parts, parts: Parts) -> bool:
     return bool(parts) and fnmatchcase(parts[0], pattern[0]) and _fits(pattern[1:], parts[1:])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MatchingLine:
-    """A line that contains the text."""
+class Line(TypedDict):
+    """One matching line."""
 
     path: str
     """The file."""
@@ -102,7 +95,7 @@ class MatchingLine:
 class FileMatches:
     """What the search of one file found."""
 
-    matches: tuple[MatchingLine, ...]
+    matches: tuple[Line, ...]
     """The lines with the text."""
     bytes_read: int
     """How much of the file was read."""
@@ -124,23 +117,38 @@ def scan_file(
 
     No more than about a block of the file is in memory, however long its lines are.
     """
-    search = _FileSearch(path, text, block_bytes)
-    bytes_read, is_whole = 0, False
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    matches: dict[int, Line] = {}  # by the number of the line
+    rest, number, bytes_read, is_whole = "", 1, 0, False
+
+    def search_line(line: str) -> None:
+        position = -1 if number in matches else line.find(text)
+        if position >= 0:
+            start = max(0, position - _MAX_LINE_CHARS // 2) if len(line) > _MAX_LINE_CHARS else 0
+            line_text = line[start : start + _MAX_LINE_CHARS].rstrip("\r")
+            matches[number] = Line(path=path, line=number, text=line_text)
+
     try:
         for block in _blocks(fd, most_bytes, block_bytes):
             if b"\0" in block:
                 return None
-            search.add(block)
             bytes_read += len(block)
-            if len(search.matches) >= at_most or not in_time():
+            *lines, rest = (rest + decoder.decode(block)).split("\n")
+            for line in lines:
+                search_line(line)
+                number += 1
+            if len(rest) > block_bytes:  # of an endless line the end stays: a match may have begun there
+                search_line(rest)
+                rest = rest[-(_MAX_LINE_CHARS + len(text)) :]
+            if len(matches) >= at_most or not in_time():
                 break
         else:
             is_whole = not os.read(fd, 1)
         if is_whole or bytes_read < most_bytes:
-            search.finish(is_whole=is_whole)
+            search_line(rest + decoder.decode(b"", final=is_whole))
     except UnicodeDecodeError:
         return None
-    return FileMatches(matches=tuple(search.matches[:at_most]), bytes_read=bytes_read, is_whole=is_whole)
+    return FileMatches(matches=tuple(islice(matches.values(), at_most)), bytes_read=bytes_read, is_whole=is_whole)
 
 
 def _blocks(fd: int, most_bytes: int, block_bytes: int) -> Iterator[bytes]:
@@ -148,45 +156,6 @@ def _blocks(fd: int, most_bytes: int, block_bytes: int) -> Iterator[bytes]:
     while remaining > 0 and (block := os.read(fd, min(block_bytes, remaining))):
         remaining -= len(block)
         yield block
-
-
-class _FileSearch:
-    """The matches so far, and the line that is not complete yet."""
-
-    def __init__(self, path: str, text: str, max_line_chars: int) -> None:
-        self.path, self.text, self.max_line_chars = path, text, max_line_chars
-        self.matches: list[MatchingLine] = []
-        self._decoder = codecs.getincrementaldecoder("utf-8")()
-        self._rest, self._number, self._has_match = "", 1, False
-
-    def add(self, block: bytes) -> None:
-        """Search the next block."""
-        *lines, self._rest = (self._rest + self._decoder.decode(block)).split("\n")
-        for line in lines:
-            self._search(line)
-            self._number, self._has_match = self._number + 1, False
-        if len(self._rest) > self.max_line_chars:  # of an endless line the end stays: a match may have begun there
-            self._search(self._rest)
-            self._rest = self._rest[-(_MAX_LINE_CHARS + len(self.text)) :]
-
-    def finish(self, *, is_whole: bool) -> None:
-        """Search the last line.
-
-        Raises:
-            UnicodeDecodeError: the whole file ends within a character.
-        """
-        if is_whole:
-            self._rest += self._decoder.decode(b"", final=True)
-        self._search(self._rest)
-
-    def _search(self, line: str) -> None:
-        position = -1 if self._has_match else line.find(self.text)
-        if position < 0:
-            return
-        start = max(0, position - _MAX_LINE_CHARS // 2) if len(line) > _MAX_LINE_CHARS else 0
-        text = line[start : start + _MAX_LINE_CHARS].rstrip("\r")
-        self.matches.append(MatchingLine(path=self.path, line=self._number, text=text))
-        self._has_match = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,7 +184,7 @@ class WorkspaceLimits:
 class SearchResult:
     """What a search found."""
 
-    matches: tuple[MatchingLine, ...]
+    matches: tuple[Line, ...]
     """The lines with the text."""
     searched: int
     """How many files were searched."""
@@ -254,26 +223,6 @@ class Workspace:
         """
         self._open()
         return self
-
-    def close(self) -> None:
-        """Give the descriptor of the folder back; the next use opens it again."""
-        with self._lock:
-            if self._opened is not None:
-                self._opened[0].close()
-                self._opened = None
-
-    def __enter__(self) -> Workspace:
-        """Use the workspace in a `with`; its end closes it."""
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        """Close."""
-        self.close()
-
-    def __del__(self) -> None:
-        """Close."""
-        if getattr(self, "_opened", None) is not None:
-            self.close()
 
     def read_text(self, path: str) -> str:
         """The content of a UTF-8 file.
@@ -350,22 +299,24 @@ class Workspace:
         parts, pattern = split_path(path), check_pattern(pattern)
         if not text or "\n" in text:
             raise TEXTS.error("bad_text", "bad_text")
-        matches: list[MatchingLine] = []
+        matches: list[Line] = []
         searched = skipped = bytes_read = 0
         complete = True
         deadline = self._clock() + self.limits.search_s
+
+        def in_time() -> bool:
+            return self._clock() < deadline
+
         with self._translate_errors(path, parts):
             for count, entry in enumerate(self._files(parts)):
-                in_budget = (
-                    bytes_read < self.limits.search_bytes and self._clock() < deadline and count < self.limits.scanned
-                )
+                in_budget = bytes_read < self.limits.search_bytes and in_time() and count < self.limits.scanned
                 if not in_budget or len(matches) > self.limits.matches:
                     complete = False
                     break
                 if entry.kind != "file" or not fits(pattern, entry.parts[len(parts) :] or entry.parts[-1:]):
                     continue
                 room, remaining_bytes = self.limits.matches + 1 - len(matches), self.limits.search_bytes - bytes_read
-                scanned = self._scan(entry, text, at_most=room, most_bytes=remaining_bytes, deadline=deadline)
+                scanned = self._scan(entry, text, at_most=room, most_bytes=remaining_bytes, in_time=in_time)
                 if scanned is None:
                     skipped += 1
                     continue
@@ -388,20 +339,13 @@ class Workspace:
                 yield WalkEntry(parts=parts, kind="file", size=status.st_size)
 
     def _scan(
-        self, entry: WalkEntry, text: str, *, at_most: int, most_bytes: int, deadline: float
+        self, entry: WalkEntry, text: str, *, at_most: int, most_bytes: int, in_time: Callable[[], bool]
     ) -> FileMatches | None:
         if is_database(entry.parts[-1]):
             return None
         try:
             with self._directory.regular_file(entry.parts) as (fd, _):
-                return scan_file(
-                    fd,
-                    entry.path,
-                    text,
-                    at_most=at_most,
-                    most_bytes=most_bytes,
-                    in_time=lambda: self._clock() < deadline,
-                )
+                return scan_file(fd, entry.path, text, at_most=at_most, most_bytes=most_bytes, in_time=in_time)
         except OSError:
             return None
 
@@ -438,10 +382,13 @@ class Workspace:
         try:
             yield
         except OSError as error:
-            code, name = _FILE_ERRORS.get(error.errno or 0, ("io_error", ""))
+            name = errno.errorcode.get(error.errno or 0, "")
+            name = _SAME_ERRORS.get(name, name)
+            code = next((code for code, names in _FILE_ERRORS.items() if name in names), "io_error")
             reason, hint = error.strerror or str(error), ""
-            if name:
-                reason, hint = TEXTS.run_text(name), TEXTS.run_text(f"{name}_hint")
+            if code != "io_error":
+                reason = TEXTS.run_text(name)
+                hint = TEXTS.run_text(f"{name}_hint" if f"{name}_hint" in TEXTS else f"{code}_hint")
             if code == "not_found" and (near := self._near(parts)):
                 hint = TEXTS.run_text("near_names", names=", ".join(near))
             is_transient = error.errno in (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.EBUSY)

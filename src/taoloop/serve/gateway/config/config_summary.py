@@ -14,13 +14,14 @@ from taoloop.models.providers import shown_address
 from taoloop.runtime.agent_settings import AUTO
 from taoloop.runtime.bound_agent import FINDERS, PAGING_TOOL, bind
 from taoloop.runtime.tool_source import sources_in
-from taoloop.serve.gateway.config.model import ApiKey, GatewayConfig, ServedAgent
+from taoloop.serve.gateway.config.model import ANY_OBJECT, ApiKey, GatewayConfig, ServedAgent
 from taoloop.serve.gateway.higress.file import FixedUrlModel
-from taoloop.serve.gateway.quotas import unenforceable_budgets
+from taoloop.serve.gateway.quotas import late_warnings
 from taoloop.serve.texts import TEXTS
 from taoloop.tools.openapi.operation_call import OperationCaller
 from taoloop.tools.openapi.request import server_of
 from taoloop.tools.tool import Tool
+from taoloop.translation import translate_error
 
 _ADDED = (PAGING_TOOL, *FINDERS)
 _LIMITS = ("max_steps", "max_tool_calls", "max_tokens", "max_cost_usd", "max_wall_s", "max_working_s")
@@ -52,12 +53,14 @@ def config_summary(config: GatewayConfig, language: str = "en") -> str:
     if config.any_model:
         lines += ["", text("default_agent", agent=next(iter(config.agents)))]
     warnings = [
-        *config.warnings,
-        *problems,
-        *(text("unused_override", file=config.path.name, name=name) for name in config.services.unused()),
-        *unenforceable_budgets(config, language),
+        *(translate_error(warning, language) for warning in (*config.warnings, *problems)),
+        *late_warnings(config, language),
     ]
-    lines += ["", text("warnings" if warnings else "no_warnings"), *(f"  {warning}" for warning in warnings)]
+    lines += [
+        "",
+        text("warnings" if warnings else "no_warnings"),
+        *(f"  {warning}" for warning in warnings),
+    ]
     return Redactor(config.secrets, patterns=False).text("\n".join(lines)) + "\n"
 
 
@@ -85,9 +88,8 @@ def _agent(served: ServedAgent, text: Text) -> Iterator[str]:
     limits = (_settings(spec.limits, *_LIMITS), _settings(spec, "model_timeout_s", "max_output_tokens"))
     yield text("agent_limits", limits=", ".join(filter(None, limits)))
     if served.reshape is not None:
-        schema = served.reshape.schema
-        title = schema.get("title") or text("its_schema") if schema else text("any_object")
-        yield text("json_answer", schema=title)
+        fallback = "any_object" if served.reshape == ANY_OBJECT else "its_schema"
+        yield text("json_answer", schema=served.reshape.get("title") or text(fallback))
     if bind(agent).output_validator is not None:
         yield text("schema_answer")
     listed = {card.name for card in listed_cards(agent.toolbox.cards)}

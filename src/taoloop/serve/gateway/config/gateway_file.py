@@ -16,13 +16,15 @@ from pydantic import BeforeValidator
 from taoloop.config.agent_file import AgentFields, agent_in, load_agent
 from taoloop.config.document import (
     ConfigDocument,
+    Stamp,
     describe_value,
     error_location,
+    file_stamp,
     is_config_file,
     read_document,
     track_files,
 )
-from taoloop.config.settings_reader import LITERAL, SettingsReader, checked, fields_of, has_reference, invalid
+from taoloop.config.settings_reader import LITERAL, SettingsReader, Span, checked, fields_of, has_reference, invalid
 from taoloop.errors import ConfigError, MissingKey
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.bound_agent import bind
@@ -39,14 +41,19 @@ from taoloop.serve.gateway.config.model import (
     ServerLimits,
     digest_of,
 )
-from taoloop.serve.gateway.config.origins import ANY, origin_of, origins_of
+from taoloop.serve.gateway.config.origins import ANY, origin_of
 from taoloop.serve.gateway.higress.file import is_ai_agent, is_short, read_higress
 from taoloop.tools.openapi.settings import OpenapiSource
 from taoloop.tools.yaml12 import FieldPath
 
 _MAY_BE_EMPTY = ("keys", "server", "services")
-_MOST_PORT = 65535
 _LONGEST_NAME = 200
+
+
+def _host(host: str, _reader: SettingsReader) -> str:
+    if not host.strip():
+        raise ConfigError("it is empty.", hint="Write 127.0.0.1, or 0.0.0.0 for every address of this machine.")
+    return host
 
 
 def _origin(text: str, _reader: SettingsReader) -> str:
@@ -57,10 +64,10 @@ def _origin(text: str, _reader: SettingsReader) -> str:
 class ServerEntry(ServerLimits):
     """What `server` says."""
 
-    host: str = DEFAULT_HOST
+    host: Annotated[str, checked(_host)] = DEFAULT_HOST
     """The address to listen on; on any that is not of this machine alone the server needs keys."""
 
-    port: int = DEFAULT_PORT
+    port: Annotated[int, Span(0, 65535)] = DEFAULT_PORT
     """The port to listen on; 0 takes a free one."""
 
     allow_origins: tuple[Annotated[str, checked(_origin)], ...] = ()
@@ -69,18 +76,6 @@ class ServerEntry(ServerLimits):
 
     db: Path | None = None
     """The file in which all runs are kept, beside this one; without it, the user's own."""
-
-    def __post_init__(self) -> None:
-        """Refuse what no server can keep to.
-
-        Raises:
-            ConfigError: names the field and what it must be.
-        """
-        ServerLimits.__post_init__(self)
-        if not self.host.strip():
-            raise ConfigError("host is empty.", hint="Write 127.0.0.1, or 0.0.0.0 for every address of this machine.")
-        if not 0 <= self.port <= _MOST_PORT:
-            raise ConfigError(f"port is {self.port}.", hint=f"It must be a whole number from 0 to {_MOST_PORT}.")
 
 
 def _only_reference(value: Any) -> Any:
@@ -199,10 +194,10 @@ def load_config(
         else:
             config = reader.read_agent() if form == "agent" else reader.read_higress()
     options: dict[str, Any] = {"host": host, "port": port, "db": None if db is None else Path(db)}
-    options |= {"any_model": any_model, "allow_origins": origins_of(allow_origins) or None}
+    options |= {"any_model": any_model, "allow_origins": tuple(dict.fromkeys(map(origin_of, allow_origins))) or None}
     config = replace(
         config,
-        files=tuple(dict.fromkeys((*files, *config.files))),
+        files={**files, **{path: stamp for path, stamp in config.files.items() if path not in files}},
         **{name: value for name, value in options.items() if value is not None},
     )
     if ANY in config.allow_origins and not config.keys:
@@ -286,10 +281,7 @@ class _ConfigReader:
     def read_higress(self) -> GatewayConfig:
         """An `ai-agent` file in either form."""
         served = read_higress(self._settings, self._services)
-        for name in self._services.unused():
-            warning = f"{self._document.path.name}: --resolve {name}: no service, domain or host has this name."
-            self._settings.warnings.append(warning)
-        return replace(self._config({served.name: served}), any_model=True, services=HostOverrides())
+        return replace(self._config({served.name: served}), any_model=True)
 
     def _config(self, agents: Mapping[str, ServedAgent]) -> GatewayConfig:
         secrets: dict[str, str] = {}
@@ -335,10 +327,6 @@ class _ConfigReader:
             return replace(served, description=by_file.get("description", ""))
         if "name" in entry:
             raise document.error((*path, "name"), "an agent has the name that is its key here.")
-        known = ("file", "description", *fields_of(AgentFields))
-        for name in entry:
-            if name not in known:
-                raise document.unknown((*path, str(name)), known)
         description = settings.read(str, (*path, "description"), entry.get("description", ""), mode="written")
         inline = document.under(path)
         inline.data.pop("description", None)
@@ -378,8 +366,8 @@ class _ConfigReader:
                 raise ConfigError(error.message, hint=hint) from error
 
 
-def files_of(served_agents: Iterable[ServedAgent]) -> tuple[Path, ...]:
-    """The files that agents are made from, beside those that are read for them as documents; each once."""
+def files_of(served_agents: Iterable[ServedAgent]) -> dict[Path, Stamp]:
+    """The files that agents are made from, beside those that are read for them as documents."""
     paths: list[Path] = []
     for served in served_agents:
         agent = served.agent
@@ -388,4 +376,4 @@ def files_of(served_agents: Iterable[ServedAgent]) -> tuple[Path, ...]:
         for source in sources_in(agent.tools):
             if isinstance(source.settings, OpenapiSource) and "\n" not in source.settings.document:
                 paths.append(Path(source.settings.document))
-    return tuple(dict.fromkeys(path for path in paths if path.is_file()))
+    return {path: file_stamp(path) for path in paths if path.is_file()}

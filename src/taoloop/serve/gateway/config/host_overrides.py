@@ -117,11 +117,12 @@ def _redirect_entry(entry: Any, overrides: HostOverrides) -> Any:
         return _redirect_tool(entry, overrides, {}) if isinstance(entry, Tool) else entry
 
     settings = entry.settings
-    moved_settings = _redirect_document(settings, overrides) if isinstance(settings, OpenapiSource) else None
+    if isinstance(settings, OpenapiSource):  # a document that is a text or a path stays the same
+        settings = replace(settings, document=overrides.redirect(settings.document))
 
     def load() -> LoadResult:
         clients: dict[str, ApiClient] = {}
-        result = entry.loaded() if moved_settings is None else openapi_tools(moved_settings)
+        result = entry.loaded() if settings == entry.settings else openapi_tools(settings)
         return LoadResult(
             tools=tuple(_redirect_tool(tool, overrides, clients) for tool in result.tools), problems=result.problems
         )
@@ -134,14 +135,6 @@ def _redirect_entry(entry: Any, overrides: HostOverrides) -> Any:
         settings=entry.settings,
         on_close=entry.close,
     )
-
-
-def _redirect_document(source: OpenapiSource, overrides: HostOverrides) -> OpenapiSource | None:
-    """The source with its document fetched from another address; None where that stays the same."""
-    if "\n" in source.document or "://" not in source.document:
-        return None
-    moved = overrides.redirect(source.document)
-    return None if moved == source.document else replace(source, document=moved)
 
 
 def _redirect_tool(tool: Tool, overrides: HostOverrides, clients: dict[str, ApiClient]) -> Tool:

@@ -6,17 +6,20 @@ API keys are generated here, stored as digests, and looked up in constant time.
 from __future__ import annotations
 
 import hmac
-import math
 import os
 import re
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+from pydantic import AfterValidator, Field
+
+from taoloop.config.document import Stamp
+from taoloop.config.settings_reader import expected
 from taoloop.errors import ConfigError
 from taoloop.models.model_builder import split_specs
 from taoloop.models.providers import PROVIDERS, Endpoint, endpoint
@@ -25,6 +28,7 @@ from taoloop.runtime.agent import Agent
 from taoloop.runtime.approvals.request import RESERVED_NAMES
 from taoloop.runtime.bound_agent import bind
 from taoloop.serve.gateway.config.host_overrides import HostOverrides
+from taoloop.tools.settings_check import Count, Seconds, check_fields
 
 ConfigForm = Literal["own", "agent", "higress", "flat"]
 """own: a gateway file (agents, keys, limits). agent: an agent file. higress, flat: the two forms of `ai-agent`."""
@@ -43,51 +47,24 @@ _NO_DIGEST = "sha256:" + "0" * 64
 _KEY_HEADERS = ("x-api-key", "api-key")
 
 
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+def _key_name(name: str) -> str:
+    if not (name.isprintable() and 0 < len(name.strip()) == len(name) <= _LONGEST_NAME):
+        raise expected(f"a text of 1 to {_LONGEST_NAME} characters on one line, without blanks around it,")
+    if name in RESERVED_NAMES:
+        raise expected(
+            f"a name other than {', '.join(sorted(RESERVED_NAMES))}, which the runtime itself answers under,"
+        )
+    return name
 
 
-def _is_number(value: object, *, or_zero: bool = False) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return math.isfinite(value) and (value > 0 or (or_zero and value == 0))
+def _key_digest(digest: str) -> str:
+    if not _DIGEST.fullmatch(digest):
+        raise expected("`sha256:` and 64 hex digits, the SHA-256 of the key,")
+    return digest
 
 
-def _is_key_name(value: object) -> bool:
-    return isinstance(value, str) and value.isprintable() and 0 < len(value.strip()) == len(value) <= _LONGEST_NAME
-
-
-_KEY_CHECKS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
-    (
-        "name",
-        lambda name: name not in RESERVED_NAMES,
-        f"none of {', '.join(sorted(RESERVED_NAMES))}, under which the runtime itself answers",
-    ),
-    ("name", _is_key_name, f"a text of 1 to {_LONGEST_NAME} characters on one line, without blanks around it"),
-    (
-        "digest",
-        lambda digest: isinstance(digest, str) and bool(_DIGEST.fullmatch(digest)),
-        "`sha256:` and 64 hex digits: the SHA-256 of the key",
-    ),
-    (
-        "agents",
-        lambda agents: isinstance(agents, tuple) and all(isinstance(agent, str) and agent for agent in agents),
-        "a list of names of agents",
-    ),
-    ("requests_per_minute", lambda count: count is None or _is_count(count), "a whole number above 0"),
-    ("tokens_per_minute", lambda count: count is None or _is_count(count), "a whole number above 0"),
-    ("usd_per_day", lambda usd: usd is None or _is_number(usd), "a number above 0"),
-    ("may_approve", lambda value: isinstance(value, bool), "true or false"),
-)
-"""Fields of a key, what makes a value valid, and the same in words."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reshape:
-    """The final answer is rewritten as JSON by one more model call."""
-
-    schema: Mapping[str, Any] | None = None
-    """The schema that it must match; None: any JSON object."""
+ANY_OBJECT: Mapping[str, Any] = {"type": "object"}
+"""The schema of any JSON object."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,8 +80,8 @@ class ServedAgent:
     description: str = ""
     """What it is for, as the file says."""
 
-    reshape: Reshape | None = None
-    """Whether its answers are rewritten as JSON; None: they are not."""
+    reshape: Mapping[str, Any] | None = None
+    """The JSON Schema that its final answers are rewritten to match, by one more model call; None: they are not."""
 
     def model_endpoints(self) -> Iterator[tuple[str, Endpoint | None]]:
         """The specs of its models, each with where its calls go; None where that is not known."""
@@ -122,25 +99,25 @@ class ServedAgent:
 class ServerLimits:
     """Limits of the server. A request beyond one gets an error; nothing waits in a queue that grows."""
 
-    max_body_bytes: int = 4 * 1024 * 1024
+    max_body_bytes: Count = 4 * 1024 * 1024
     """The largest body of a request."""
 
-    body_timeout_s: float = 30.0
+    body_timeout_s: Seconds = 30.0
     """How long a body may take to arrive."""
 
-    max_runs: int = 128
+    max_runs: Count = 128
     """How many runs may be active at once; beyond that the status is 429 with `Retry-After`."""
 
-    max_runs_per_key: int | None = None
+    max_runs_per_key: Count | None = None
     """The same for each key; None: no limit."""
 
-    run_timeout_s: float = 300.0
+    run_timeout_s: Seconds = 300.0
     """How long a whole run may take, tools and models together."""
 
-    heartbeat_s: float = 15.0
+    heartbeat_s: Seconds = 15.0
     """A stream that is silent for so long gets a comment, so that no proxy closes it."""
 
-    shutdown_s: float = 30.0
+    shutdown_s: Annotated[float, Field(ge=0, le=10**9)] = 30.0
     """How long active runs may take to finish at shutdown; the others are stopped, and can be resumed."""
 
     def __post_init__(self) -> None:
@@ -149,37 +126,29 @@ class ServerLimits:
         Raises:
             ConfigError: names the field and what it must be.
         """
-        for name in ("max_body_bytes", "max_runs", "max_runs_per_key"):
-            value = getattr(self, name)
-            if not _is_count(value) and (value is not None or name != "max_runs_per_key"):
-                raise ConfigError(f"{name} is {value!r}.", hint="It must be a whole number above 0.")
-        for name in ("body_timeout_s", "run_timeout_s", "heartbeat_s", "shutdown_s"):
-            value, or_zero = getattr(self, name), name == "shutdown_s"
-            if not _is_number(value, or_zero=or_zero):
-                least = "0 or more" if or_zero else "above 0"
-                raise ConfigError(f"{name} is {value!r}.", hint=f"It must be a number of seconds, {least}.")
+        check_fields(self, "The server")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiKey:
     """The entry of an API key: its digest, and its quotas."""
 
-    name: str
+    name: Annotated[str, AfterValidator(_key_name)]
     """What its use is counted under, and what logs show."""
 
-    digest: str = field(repr=False)
+    digest: Annotated[str, AfterValidator(_key_digest)] = field(repr=False)
     """`sha256:` and 64 hex digits. Keys are random and long, so no slow hash is needed."""
 
-    agents: tuple[str, ...] = ()
+    agents: tuple[Annotated[str, Field(min_length=1)], ...] = ()
     """The agents that it may use; empty: all of them."""
 
-    requests_per_minute: int | None = None
+    requests_per_minute: Count | None = None
     """How many requests it may make; None: no limit."""
 
-    tokens_per_minute: int | None = None
+    tokens_per_minute: Count | None = None
     """How many tokens its runs may use; None: no limit."""
 
-    usd_per_day: float | None = None
+    usd_per_day: Annotated[float, Field(gt=0)] | None = None
     """What its runs may cost in a day (UTC); None: no limit."""
 
     may_approve: bool = True
@@ -191,11 +160,7 @@ class ApiKey:
         Raises:
             ConfigError: names the field, and what it must be.
         """
-        for name, is_valid, expected in _KEY_CHECKS:
-            value = getattr(self, name)
-            if not is_valid(value):
-                value_text = "none" if name == "digest" else repr(value)  # it may be the key itself by mistake
-                raise ConfigError(f"`{name}` of the key {self.name!r} is {value_text}.", hint=f"It must be {expected}.")
+        check_fields(self, f"The key {self.name!r}")
 
     def may_use(self, agent: str) -> bool:
         """Whether its client may use the agent of this name."""
@@ -236,8 +201,8 @@ class GatewayConfig:
     any_model: bool = False
     """Whether the first agent answers requests whose `model` is not the name of an agent, as for an `ai-agent` file."""
 
-    files: tuple[Path, ...] = ()
-    """The files that are watched for changes."""
+    files: Mapping[Path, Stamp] = field(default_factory=dict)
+    """The files that are watched for changes, with their stamps from when they were read."""
 
     warnings: tuple[str, ...] = ()
     """Problems of the file that do not stop the server."""
@@ -284,7 +249,6 @@ class KeyRing:
     """The keys of a gateway, by digest; no two have the same name or digest."""
 
     def __init__(self, keys: Iterable[ApiKey] = ()) -> None:
-        self._names: set[str] = set()
         self._keys: dict[str, ApiKey] = {}
         for key in keys:
             self.add(key)
@@ -295,13 +259,12 @@ class KeyRing:
         Raises:
             ConfigError: another key has its name or digest.
         """
-        if key.name in self._names:
+        if any(other.name == key.name for other in self._keys.values()):
             raise ConfigError(f"Two keys are called {key.name!r}.", hint="What a key used is counted by its name.")
         twin = self._keys.setdefault(key.digest.lower(), key)
         if twin is not key:
             message = f"The keys {twin.name!r} and {key.name!r} have the same digest."
             raise ConfigError(message, hint="Make a key for each.")
-        self._names.add(key.name)
 
     def find(self, presented: str | None) -> ApiKey | None:
         """The entry of a presented key; None: unknown. Digests are compared, so timing reveals nothing about keys."""

@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 
 from yarl import URL
 
 from taoloop.errors import ConfigError
-from taoloop.serve.gateway.errors import DENIED, ApiError
+from taoloop.serve.gateway.errors import ApiError
 
 ANY = "*"
 """Allows every page of every site."""
 
 _WRITTEN = re.compile(r"[a-z][a-z0-9+.-]*://(\[[0-9a-f:.]+\]|[^\s/?#@:*\[\]]+)(:\d+)?", re.IGNORECASE)
 _MAX_CHARS = 300
-
-
-def origins_of(texts: Iterable[str]) -> tuple[str, ...]:
-    """Each of them as browsers send it, once.
-
-    Raises:
-        ConfigError: one is not an origin; says what to write instead.
-    """
-    return tuple(dict.fromkeys(map(origin_of, texts)))
 
 
 def origin_of(text: str) -> str:
@@ -68,7 +59,7 @@ def origin_refused(headers: Mapping[str, str]) -> ApiError:
     except ConfigError as error:
         way = error.hint
     message = f"Pages of {origin} may not call this server. {way}"
-    return ApiError(status=403, message=message, kind=DENIED, code="origin_not_allowed")
+    return ApiError(status=403, message=message, code="origin_not_allowed")
 
 
 def _origin_hint(text: str) -> str:

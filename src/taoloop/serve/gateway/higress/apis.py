@@ -175,29 +175,6 @@ class ShortTool:
     """Names of parameters that may be anything."""
 
 
-def api_source(entry: LongEntry) -> OpenapiSource:
-    """The source of tools that one entry describes.
-
-    The time limit of the entry becomes that of each of its calls.
-
-    Raises:
-        ConfigError: the document has no usable server.
-        ToolSourceError: the OpenAPI text cannot be parsed.
-    """
-    provider = entry.api_provider
-    document = parse_values(entry.api.encode(), TEXT)
-    if not isinstance(document, dict):
-        raise ConfigError(f"{TEXT} is no mapping.")
-    auth = _apply_key(document, provider.api_key)
-    return OpenapiSource(
-        document=json.dumps(document, ensure_ascii=False),
-        base_url=_base_url(document, provider),
-        auth=auth,
-        timeout_s=provider.max_execution_time / 1000,
-        cache=False,
-    )
-
-
 def _base_url(document: Mapping[str, Any], provider: ApiProvider) -> str:
     url, port = server_url(document), provider.service_port
     if not url:
@@ -263,8 +240,8 @@ def _apply_key(document: dict[str, Any], key: ServiceKey) -> dict[str, str]:
     return {_KEY: key.value if is_query else f"{key.name} {key.value}"}
 
 
-def long_form(entry: ShortEntry, tools: Sequence[ShortTool]) -> LongEntry:
-    """Convert the short form to the form with an OpenAPI text.
+def short_api(entry: ShortEntry, tools: Sequence[ShortTool]) -> tuple[ApiProvider, dict[str, Any]]:
+    """Where the calls of an entry in short form go, and its tools as an OpenAPI document.
 
     `tools` are those of the entry, checked; no two of them have the same method and path.
     """
@@ -295,7 +272,7 @@ def long_form(entry: ShortEntry, tools: Sequence[ShortTool]) -> LongEntry:
         max_execution_time=entry.max_execution_time,
         api_key=entry.api_key,
     )
-    return LongEntry(api_provider=provider, api=json.dumps(document))
+    return provider, document
 
 
 def _rebase_references(value: Any, root: str) -> Any:
@@ -365,12 +342,18 @@ class ApiReader:
         described = (*path, "tools" if is_short else "api")
         key_path = (*path, "apiKey") if is_short else (*path, "apiProvider", "apiKey")
         try:
-            entry = self._short(path, data) if is_short else self._reader.read(LongEntry, path, data, mode="lenient")
-            self._keep_key(key_path, entry.api_provider.api_key)
-            source = api_source(entry)
-            self._require_unique_ids(described, json.loads(source.document))
-            source = self._with_address(path, key_path, entry.api_provider, source)
-            loaded = openapi_tools(source)
+            provider, document = self._short(path, data) if is_short else self._long(path, data)
+            self._keep_key(key_path, provider.api_key)
+            auth = _apply_key(document, provider.api_key)
+            source = OpenapiSource(
+                document=json.dumps(document, ensure_ascii=False),
+                base_url=_base_url(document, provider),
+                auth=auth,
+                timeout_s=provider.max_execution_time / 1000,  # that of each call
+                cache=False,
+            )
+            self._require_unique_ids(described, document)
+            loaded = openapi_tools(self._with_address(path, key_path, provider, source, server_url(document)))
         except AgentFileError:
             raise
         except ConfigError as error:
@@ -391,8 +374,16 @@ class ApiReader:
                 self._reader.warn(described, f"{operation_id!r} is called {tool.name} here: {_NAMES}.")
         return loaded.tools
 
-    def _short(self, path: FieldPath, data: Any) -> LongEntry:
-        """The entry with its tools written out, in the other form."""
+    def _long(self, path: FieldPath, data: Any) -> tuple[ApiProvider, dict[str, Any]]:
+        """Where the calls of an entry with an OpenAPI text go, and its document."""
+        entry = self._reader.read(LongEntry, path, data, mode="lenient")
+        document = parse_values(entry.api.encode(), TEXT)
+        if not isinstance(document, dict):
+            raise ConfigError(f"{TEXT} is no mapping.")
+        return entry.api_provider, document
+
+    def _short(self, path: FieldPath, data: Any) -> tuple[ApiProvider, dict[str, Any]]:
+        """The same of an entry whose tools are written out."""
         entry = self._reader.read(ShortEntry, path, data, mode="lenient")
         if not entry.tools:
             raise self.document.error((*path, "tools"), "it is missing, or empty.")
@@ -410,7 +401,7 @@ class ApiReader:
             except ConfigError as error:
                 self._reader.warn((*tool_path, "parameter"), f"{error.message} Anything is accepted there.")
             tools.append(tool)
-        return long_form(entry, tools)
+        return short_api(entry, tools)
 
     def _keep_key(self, path: FieldPath, key: ServiceKey) -> None:
         """Treat the key of an entry as a secret; warn if it is not sent."""
@@ -421,9 +412,12 @@ class ApiReader:
             self._reader.warn((*path, "in"), "it is `none`, so no key is sent.")
 
     def _with_address(
-        self, path: FieldPath, key_path: FieldPath, provider: ApiProvider, source: OpenapiSource
+        self, path: FieldPath, key_path: FieldPath, provider: ApiProvider, source: OpenapiSource, address: str
     ) -> OpenapiSource:
-        """The source where its calls go: at the service's own address if the operator gave one."""
+        """The source where its calls go: at the service's own address if the operator gave one.
+
+        `address` is that of the document's server.
+        """
         parts = urlsplit(source.base_url)
         names = (provider.service_name, provider.domain, parts.hostname or "")
         if base := self._overrides.base_of(*names):
@@ -431,11 +425,13 @@ class ApiReader:
             return replace(source, base_url=base + parts.path, headers=headers)
         if source.auth and parts.scheme == "http":
             self._reader.warn(key_path, f"the key is sent to {parts.hostname} without encryption.")
-        port, address = provider.service_port, server_url(json.loads(source.document))
-        scheme = urlsplit(address).scheme
+        port, scheme = provider.service_port, urlsplit(address).scheme
         if not scheme and not address.startswith("/"):
-            message = f"servers[0].url is {address[:80]!r}, which names no scheme, so it is a path: calls go to "
-            self._reader.warn((*path, "api"), f"{message}{source.base_url}.")
+            message = (
+                f"servers[0].url is {address[:80]!r}, which names no scheme, so it is a path: "
+                f"calls go to {source.base_url}."
+            )
+            self._reader.warn((*path, "api"), message)
         usual = DEFAULT_PORTS.get(scheme)
         if usual is not None and urlsplit(address).port is None and port != usual and port in DEFAULT_PORTS.values():
             message = f"port {port} does not belong to {scheme}, which {address} asks for; {usual} is used."

@@ -21,6 +21,7 @@ from taoloop.core.message import ModelReply
 from taoloop.core.policy import Policy
 from taoloop.core.text import Language
 from taoloop.core.trace import Trace
+from taoloop.core.views.transcript import Result
 from taoloop.dialects import get_dialect
 from taoloop.errors import ConfigError, RunExists, ToolSourceError
 from taoloop.models.openai import OpenAIModel
@@ -30,9 +31,8 @@ from taoloop.runtime.agent import Agent
 from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.engine.clock import new_nonce
 from taoloop.runtime.output_type import OutputValidator
-from taoloop.runtime.result import Result
 from taoloop.serve.gateway.config.host_overrides import HostOverrides
-from taoloop.serve.gateway.config.model import Reshape, ServedAgent
+from taoloop.serve.gateway.config.model import ANY_OBJECT, ServedAgent
 from taoloop.serve.gateway.higress.apis import (
     DEFAULT_TIMEOUT_MS,
     ApiReader,
@@ -46,7 +46,6 @@ from taoloop.tools.openapi.document import parse_values
 if TYPE_CHECKING:
     from taoloop.journals.base import Journal
     from taoloop.runtime.runner import Listener
-    from taoloop.serve.gateway.config.model import ServedAgent
 
 
 def response_schema(value: Any, _reader: SettingsReader) -> dict[str, Any]:
@@ -66,14 +65,12 @@ def response_schema(value: Any, _reader: SettingsReader) -> dict[str, Any]:
 
 
 async def rewrite_as_json(
-    served: ServedAgent, journal: Journal, result: Result, on_event: Listener | None = None
+    served: ServedAgent, schema: Mapping[str, Any], journal: Journal, result: Result, on_event: Listener | None = None
 ) -> Result:
-    """A separate run without tools, whose answer is the same as JSON that matches the schema.
+    """A separate run without tools, whose answer is that of the completed run as JSON that matches the schema.
 
     A reply that does not match is sent back once. Where that fails, the status of the returned run says so.
     """
-    if served.reshape is None or result.answer is None:
-        raise ValueError("nothing to reshape")  # a bug of the caller
     outer = result.trace
     language = outer.agent.language
     writer = Agent(
@@ -82,7 +79,7 @@ async def rewrite_as_json(
         strategy="standard",
         dialect="native",
         language=language,
-        output_type=dict(served.reshape.schema or {"type": "object"}),
+        output_type=dict(schema),
         limits=Limits(max_steps=1),
         closing_turn=False,
         max_output_tokens=outer.agent.max_output_tokens,
@@ -109,31 +106,16 @@ async def rewrite_as_json(
         return Result.of(trace) if trace.status == "completed" else await writer.resume(run_id, on_event=on_event)
 
 
-DEFAULTS: dict[Language, dict[str, str]] = {
-    "en": {
-        "question": "input question to answer",
-        "thought1": "consider previous and subsequent steps",
-        "observation": "action result",
-        "thought2": "I know what to respond",
-    },
-    "zh": {
-        "question": "输入要回答的问题",
-        "thought1": "考虑之前和之后的步骤",
-        "observation": "行动结果",
-        "thought2": "我知道该回应什么",
-    },
-}
-"""The texts after `Question:`, the first `Thought:`, `Observation:` and the last `Thought:` in the form example."""
-
 _NAMES = ("role", "system", "form_fenced", "form_fenced_answer", "observation")
 _FILLED = ("form_fenced", "form_fenced_answer")
+_EXAMPLE_TEXTS = ("question", "thought1", "observation", "thought2")
 
 
-def agent_prompts(language: Language, replaced: Mapping[str, str]) -> dict[str, str]:
-    """The prompt texts of an agent by name, for `Agent(prompts=…)`. `replaced` are the texts of the file."""
+def agent_prompts(language: Language, example: FormExample) -> dict[str, str]:
+    """The prompt texts of an agent by name, for `Agent(prompts=…)`, with the texts of the form example."""
     folder = files("taoloop.serve.gateway.higress").joinpath("texts", language)
     texts = {name: folder.joinpath(f"{name}.txt").read_text(encoding="utf-8") for name in _NAMES}
-    own = {name: text.replace("$", "$$") for name, text in {**DEFAULTS[language], **replaced}.items()}
+    own = {name: getattr(example, name).replace("$", "$$") for name in _EXAMPLE_TEXTS}
     return {**texts, **{name: Template(texts[name]).safe_substitute(own) for name in _FILLED}}
 
 
@@ -187,18 +169,18 @@ class LlmSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormExample:
-    """The texts of the form example in the prompt of one language; one that is absent has its default."""
+    """The texts of the form example in the English prompt; one that is absent has its default."""
 
-    question: Annotated[str, LITERAL] = ""
+    question: Annotated[str, LITERAL] = "input question to answer"
     """After `Question:`."""
 
-    thought1: Annotated[str, LITERAL] = ""
+    thought1: Annotated[str, LITERAL] = "consider previous and subsequent steps"
     """After the first `Thought:`."""
 
-    observation: Annotated[str, LITERAL] = ""
+    observation: Annotated[str, LITERAL] = "action result"
     """After `Observation:`."""
 
-    thought2: Annotated[str, LITERAL] = ""
+    thought2: Annotated[str, LITERAL] = "I know what to respond"
     """After the last `Thought:`."""
 
     action_input: Any = None
@@ -212,6 +194,23 @@ class FormExample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChineseFormExample(FormExample):
+    """The same in the Chinese prompt."""
+
+    question: Annotated[str, LITERAL] = "输入要回答的问题"
+    """After `Question:`."""
+
+    thought1: Annotated[str, LITERAL] = "考虑之前和之后的步骤"
+    """After the first `Thought:`."""
+
+    observation: Annotated[str, LITERAL] = "行动结果"
+    """After `Observation:`."""
+
+    thought2: Annotated[str, LITERAL] = "我知道该回应什么"
+    """After the last `Thought:`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PromptTemplate:
     """What `promptTemplate` says."""
 
@@ -221,7 +220,7 @@ class PromptTemplate:
     en_template: FormExample = FormExample()
     """The texts of the English prompt."""
 
-    ch_template: FormExample = FormExample()
+    ch_template: ChineseFormExample = ChineseFormExample()
     """The texts of the Chinese prompt."""
 
 
@@ -281,14 +280,14 @@ def read_higress(reader: SettingsReader, services: HostOverrides) -> ServedAgent
     reader.keep_secret(("llm", "apiKey"), llm.api_key)
     model = _model(reader, llm, services, is_flat=is_short(document.data))
     tools = ApiReader(reader, services).tools(fields.apis)
-    language, texts = _prompt(reader, fields.prompt_template)
+    language, example = _prompt(reader, fields.prompt_template)
     agent = Agent(
         name=name,
         model=model,
         tools=tools,
         dialect="fenced",
         language=language,
-        prompts=agent_prompts(language, texts),
+        prompts=agent_prompts(language, example),
         limits=Limits(max_steps=llm.max_iterations + 1, max_tool_calls=llm.max_iterations),
         closing_turn=False,  # the reply after the last call is the last one
         policy=POLICY,
@@ -299,9 +298,8 @@ def read_higress(reader: SettingsReader, services: HostOverrides) -> ServedAgent
     if (template := fields.return_response_template) and template.count("%s") != 1:
         reader.warn(("returnResponseTemplate",), "it has no single %s; it is not used here anyway.")
     response = fields.json_resp
-    return ServedAgent(
-        name=name, agent=agent, reshape=Reshape(schema=response.json_schema) if response.enable else None
-    )
+    reshape = (response.json_schema or ANY_OBJECT) if response.enable else None
+    return ServedAgent(name=name, agent=agent, reshape=reshape)
 
 
 def _model(reader: SettingsReader, llm: LlmSettings, services: HostOverrides, *, is_flat: bool) -> FixedUrlModel:
@@ -317,8 +315,8 @@ def _model(reader: SettingsReader, llm: LlmSettings, services: HostOverrides, *,
     return FixedUrlModel((base or own) + llm.path, llm.model, llm.api_key, host)
 
 
-def _prompt(reader: SettingsReader, prompt: PromptTemplate) -> tuple[Language, dict[str, str]]:
-    """The language of the prompt, and the texts that replace its own."""
+def _prompt(reader: SettingsReader, prompt: PromptTemplate) -> tuple[Language, FormExample]:
+    """The language of the prompt, and the texts of its form example."""
     language = _LANGUAGES.get(prompt.language)
     if language is None:
         message = f"{prompt.language!r} is neither EN nor CH; it counts as EN."
@@ -328,9 +326,7 @@ def _prompt(reader: SettingsReader, prompt: PromptTemplate) -> tuple[Language, d
         for field_name in _IGNORED_TEXTS:
             if field_name in (templates.get(name) or {}):
                 reader.warn(("promptTemplate", name, field_name), "it has no effect.")
-    example = prompt.ch_template if language == "zh" else prompt.en_template
-    texts = {name: getattr(example, name) for name in DEFAULTS["en"]}
-    return language or "en", {name: text for name, text in texts.items() if text}
+    return language or "en", prompt.ch_template if language == "zh" else prompt.en_template
 
 
 PROVIDER = "llm"
