@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -68,7 +68,55 @@ def test_to_act_on_nothing_in_particular_is_no_target_that_the_task_named(args: 
 def test_no_key_and_no_argument_that_the_card_lacks_carries_values_in(args: dict[str, Any]) -> None:
     run = Run()
     run.see("x")
-    assert run.judge("save", **args) == "ask write"
+    assert run.judge("save", **args) in ("ask write", "ask no_target")
+
+
+ARCHIVE = card("archive", "write", "folder", egress=False)
+TICKETS = card("close_tickets", "destructive", "filter", "note", roles={"note": "minor"})
+MAIL = card("send_mail", "write", "to", "cc", roles={"cc": "target"})
+MAIL = replace(MAIL, input_schema={**MAIL.input_schema, "required": ["to"]})
+EVENT = card("create_event", "write", "title", "guests", egress=("guests",), roles={"title": "content"})
+
+
+@pytest.mark.parametrize("seen", [False, True])
+@pytest.mark.parametrize(
+    "call",
+    [
+        "archive {}",
+        "archive {'folder': None}",
+        *(f"archive {{'folder': {value!r}}}" for value in ("", " ", "*", "**", "%", "/", ".", "c:/", "all", "\uff0a")),
+        "archive {'folder': '全部'}",
+        "archive {'folder': ['Tea', '']}",
+        "close_tickets {'filter': {}}",
+        "close_tickets {'filter': {'by': {}}, 'note': 'Tea'}",
+        "close_tickets {'filter': {'by': 'Tea', 'state': '*'}}",
+        "close_tickets {'filter': []}",
+        "send_mail {'to': '', 'cc': 'ann@example.com'}",
+        "send_mail {'to': ['*'], 'cc': 'ann@example.com'}",
+    ],
+)
+def test_a_target_that_is_missing_empty_or_a_wildcard_means_everything_and_is_asked_about(
+    call: str, seen: bool
+) -> None:
+    task = "archive the folder Tea, and all; close the tickets of Tea; send mail to ann@example.com 全部"
+    tool, _, args = call.partition(" ")
+    for profile, kind in {"supervised": "ask", "strict": "ask", "headless": "deny"}.items():
+        run = Run(Policy(profile=profile), (LOOK, ARCHIVE, TICKETS, MAIL), task=task)  # type: ignore[arg-type]
+        run.add(Pinned(tools=(tool,), calls=(Call(tool=tool, args=ast.literal_eval(args)),)))
+        if seen:
+            run.see("x")
+        verdict = judge(run.trace, Call(tool=tool, args=ast.literal_eval(args)), run.cards[tool])
+        assert (verdict.kind, verdict.rule) == (kind, "no_target")
+        assert "names nothing in particular" in verdict.reasons[0]
+
+
+def test_a_tool_without_targets_lacks_none_and_who_is_not_invited_is_no_target() -> None:
+    light = card("toggle_light", "write", egress=False)
+    run = Run(cards=(ARCHIVE, EVENT, light), task="toggle the light, create the event Tea, archive the folder Tea")
+    assert run.judge("toggle_light") == "allow wanted"
+    assert run.judge("create_event", title="Tea", guests=[]) == "allow wanted"
+    assert run.judge("create_event", title="Tea", guests=["all"]) == "ask no_target"
+    assert run.judge("archive", folder="Tea") == "allow wanted"
 
 
 @pytest.mark.parametrize(

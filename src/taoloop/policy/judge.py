@@ -20,6 +20,7 @@ from taoloop.core.trace import Trace
 from taoloop.policy.profiles import CallFeatures, profile_verdict, risk_class
 from taoloop.policy.provenance import Provenance, leaves, sources_of, unforeseen_names
 from taoloop.policy.rules import deciding_rule
+from taoloop.policy.targets import is_target_role, lacks_target
 from taoloop.policy.texts import RULE_PREFIX, TEXTS, reason_text
 from taoloop.policy.untrusted_index import argument_sources
 from taoloop.policy.value_match import URL, ascii_host, host_of
@@ -196,7 +197,8 @@ def _features_of(provenance: Provenance, policy: Policy, card: ToolCard, args: A
         return CallFeatures(tier=card.tier, out=out, tainted=tainted, known_destinations=known_destinations)
     arguments = {name: value for name, value in args.items() if value is not None} if isinstance(args, Mapping) else {}
     unendorsed = [name for name, value in arguments.items() if not provenance.is_endorsed(card, name, value)]
-    aim_names = [name for name, value in arguments.items() if _is_aim(card.role(name)) and _names_something(value)]
+    aim_names = [name for name in arguments if is_target_role(card.role(name))]
+    untargeted = lacks_target(card, arguments)
     return CallFeatures(
         tier=card.tier,
         out=out,
@@ -205,17 +207,9 @@ def _features_of(provenance: Provenance, policy: Policy, card: ToolCard, args: A
         intent_fixed=provenance.pinned is not None,
         endorsed=all(card.role(name) == "content" for name in unendorsed),
         contents_endorsed=not unendorsed,
-        targets_endorsed=bool(aim_names) and not any(name in unendorsed for name in aim_names),
+        untargeted=untargeted,
+        targets_endorsed=bool(aim_names) and not untargeted and not any(name in unendorsed for name in aim_names),
     )
-
-
-def _is_aim(role: str) -> bool:
-    return role == "target" or role.startswith("ref:")
-
-
-def _names_something(value: Any) -> bool:
-    """False for a value that names nothing, however deep: a call on nothing in particular may act on everything."""
-    return any(part is not None and part != "" for _, part in leaves(value))
 
 
 def _goes_to_known_hosts(provenance: Provenance, policy: Policy, card: ToolCard, args: Any) -> bool:
@@ -249,8 +243,7 @@ def is_high_risk(card: ToolCard | None, sources: tuple[Source, ...]) -> bool:
     """
     destructive = card is None or card.tier in ("destructive", None)
     return destructive and any(
-        source.badge in ("FOREIGN", "UNKNOWN") and (source.role == "target" or source.role.startswith("ref:"))
-        for source in sources
+        source.badge in ("FOREIGN", "UNKNOWN") and is_target_role(source.role) for source in sources
     )
 
 

@@ -23,6 +23,7 @@ Row = Literal[
     "write_out",
     "destructive",
     "undeclared",
+    "no_target",
     "foreign_destructive",
 ]
 """The kinds of calls that the tables distinguish; stored in the trace as the rule that decided."""
@@ -48,6 +49,8 @@ class CallFeatures:
     """Every argument appears in a trusted text, contents included."""
     targets_endorsed: bool = False
     """The call has targets, and each of them appears in a trusted text."""
+    untargeted: bool = False
+    """The tool takes targets, and the call names none, or one that means everything."""
     known_destinations: bool = False
     """Each address that a read sends data to appears in a trusted text, or its host is allowed."""
 
@@ -61,6 +64,8 @@ def risk_class(call: CallFeatures) -> Row:
     exceeds_write = call.tier != "write" or (call.out and call.intent_fixed)
     if call.tainted and exceeds_write and not call.intended and not call.targets_endorsed:
         return "foreign_destructive"
+    if call.untargeted:
+        return "no_target"
     if call.tier is None:
         return "undeclared"
     if call.tier == "destructive":

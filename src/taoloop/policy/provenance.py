@@ -47,6 +47,7 @@ from taoloop.core.events import (
 from taoloop.core.handles import is_trusted_output, reader_answer
 from taoloop.core.policy import Policy
 from taoloop.core.trace import Trace
+from taoloop.policy.targets import lacks_target
 from taoloop.policy.task_intent import TaskIntent
 from taoloop.policy.value_match import TrustedText
 
@@ -103,11 +104,15 @@ class Provenance:
                 pass
 
     def _is_quoted(self, call: Call, *, looked_up: bool = True) -> bool:
-        """Whether the trusted texts give every argument of a call; `looked_up`: or what trusted tools gave."""
+        """Whether the trusted texts give every argument of a call, a target among them.
+
+        `looked_up`: the outputs of trusted tools count as well.
+        """
         card = self._cards.get(call.tool)
         return (
             card is not None
             and isinstance(call.args, Mapping)
+            and not lacks_target(card, call.args)
             and all(self.is_endorsed(card, name, value, looked_up=looked_up) for name, value in call.args.items())
         )
 

@@ -21,6 +21,8 @@ TEXTS = TextCatalog(
         "write_out": "{tool!r} is a {tier} tool that sends data out and needs a person's approval",
         "destructive": "{tool!r} is a {tier} tool and needs a person's approval",
         "undeclared": "{tool!r} declares no tier, counts as destructive and needs a person's approval",
+        "no_target": "{tool!r} is a {tier} tool, and the call names nothing in particular that it acts on, so it may"
+        " act on everything",
         "foreign_destructive": "it cannot be undone, the task does not ask for it, and its target does not appear in"
         " the task",
         "tainted": "the model has read untrusted text",
