@@ -43,6 +43,7 @@ OF_STATUS: dict[Status, int] = {
     "repeated_action": 7,
     "waiting": 8,
     "model_failed": 9,
+    "blocked": 15,
     "stopped": INTERRUPTED,
 }
 

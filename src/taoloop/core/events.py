@@ -23,6 +23,7 @@ EVENT_VERSION = 1
 
 Status = Literal[
     "completed",
+    "blocked",
     "max_steps_exceeded",
     "budget_exceeded",
     "unreadable",
@@ -32,7 +33,8 @@ Status = Literal[
     "stopped",
     "model_failed",
 ]
-"""How a run ended, or that it waits. `budget_exceeded` comes with the name of the limit."""
+"""How a run ended, or that it waits. `budget_exceeded` comes with the name of the limit; `blocked`, with an answer that
+may rest on calls that were denied because nobody could be asked."""
 
 ApprovalScope = Literal["call", "rule", "values"]
 
@@ -500,6 +502,8 @@ class Finished:
     """The passages that the answer cites."""
     error: str = ""
     """The code of the error if the model failed (`model_timeout` …), for programs."""
+    denied: tuple[str, ...] = ()
+    """For `blocked`, the calls that were denied because nobody could be asked, and that the answer may rest on."""
 
 
 Fact = (

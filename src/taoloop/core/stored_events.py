@@ -16,28 +16,38 @@ import json
 import math
 import struct
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import cache
 from typing import Any, NamedTuple, cast
 
 import pydantic_core
 from pydantic import TypeAdapter, ValidationError
 
-from taoloop.core.events import FACTS, Event, Fact
+from taoloop.core.events import FACTS, Event, Fact, Finished
 from taoloop.core.text import replace_surrogates
 from taoloop.core.texts import TEXTS
 from taoloop.errors import JournalCorrupt
 
 _BY_KIND: dict[str, type[Fact]] = {fact.kind: fact for fact in FACTS}
 
+_LATER_FIELDS: dict[type[Fact], frozenset[str]] = {Finished: frozenset({"denied"})}
+"""Fields that are left out while they are empty: events are then as earlier versions wrote them."""
+
 
 def encode_fact(fact: Fact) -> bytes:
     """The fields of a fact as one JSON object in UTF-8; its kind is stored separately."""
+    later = _LATER_FIELDS.get(type(fact))
+    content = fact if later is None else _without_unused(fact, later)
     try:
-        return pydantic_core.to_json(fact, inf_nan_mode="strings")
+        return pydantic_core.to_json(content, inf_nan_mode="strings")
     except (pydantic_core.PydanticSerializationError, UnicodeEncodeError):
         plain = asdict(fact)  # a text that UTF-8 cannot hold, or a value that JSON does not know: keep what can be kept
         return replace_surrogates(json.dumps(plain, ensure_ascii=False, default=repr)).encode()
+
+
+def _without_unused(fact: Fact, later: frozenset[str]) -> dict[str, Any]:
+    values = {field.name: getattr(fact, field.name) for field in fields(fact)}
+    return {name: value for name, value in values.items() if value or name not in later}
 
 
 def decode_fact(kind: str, body: bytes | str) -> Fact:

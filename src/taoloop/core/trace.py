@@ -365,6 +365,7 @@ class Trace:
     def _resumed(self, fact: Resumed, at: float) -> None:
         if self.finished is None and self.paused is None and self.events:
             self._end_segment(self.events[-1].at)  # the process died: its time ended with its last event
+        was_blocked = self.finished is not None and self.finished.status == "blocked"
         self.finished = self.paused = self.limit_reached = self.closing_reply = None
         self.overflowed = False  # the model may be another one
         self.consecutive_errors = self.consecutive_unreadable = self.repeats = 0
@@ -375,7 +376,7 @@ class Trace:
             self.limits = fact.limits
         if fact.approved_tiers is not None:
             self.approved_tiers = fact.approved_tiers
-        if self.phase == "closed":
+        if self.phase == "closed" or was_blocked:
             self.phase, self.answer = "thinking", None
         self._segment_at = at
 

@@ -20,6 +20,7 @@ from taoloop.core.events import (
     Compacted,
     Event,
     Fact,
+    Finished,
     LimitReached,
     ModelErred,
     ModelReplied,
@@ -111,6 +112,8 @@ class Conversation:
                     self._note_events.append(event)
                 self._pending_notes.append(fact)
                 self._append_pending_notes()
+            case Finished(status="blocked"):
+                self._closing = True  # the model has answered: if the run is resumed, it is told to go on
             case Resumed():
                 self._refused_tokens = None  # perhaps with another model
                 if self._closing:

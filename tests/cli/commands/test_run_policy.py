@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from tests.shell import Shell, call
 
@@ -30,12 +32,22 @@ def booked(tao: Shell) -> bool:
     return (tao.folder / "booked.txt").exists()
 
 
-@pytest.mark.parametrize("profile", ["headless", "read-only", "locked"])
-def test_a_profile_in_which_nobody_is_asked_denies_and_the_run_goes_on(profile: str, tao: Shell) -> None:
-    said = begin(tao, "--profile", profile, code=0)
+@pytest.mark.parametrize(("profile", "code"), [("headless", 15), ("read-only", 0), ("locked", 0)])
+def test_a_profile_in_which_nobody_is_asked_denies_and_the_run_goes_on(profile: str, code: int, tao: Shell) -> None:
+    said = begin(tao, "--profile", profile, code=code)
     assert '"denied"' in said
     assert profile in said, "the model and the reader are told why"
     assert not booked(tao)
+
+
+def test_a_blocked_run_names_what_was_denied(tao: Shell) -> None:
+    end = begin(tao, "--profile", "headless", code=15)
+    finished = json.loads(next(line for line in end.splitlines() if '"kind":"finished"' in line))
+    assert (finished["status"], finished["answer"], finished["denied"]) == ("blocked", "done", ["call_1"])
+    assert "book (call_1)" in finished["reason"]
+    [row] = tao("runs", "--status", "blocked", "--json").events
+    assert row["run_id"] == finished["run_id"]
+    assert "book (call_1)" in tao("show", row["run_id"], code=0).out
 
 
 def test_the_profile_autonomous_asks_nobody(tao: Shell) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -9,6 +10,9 @@ import pytest
 from tests.serve.gateway.clients import RESPONSES, ask, post
 from tests.serve.gateway.conftest import agent, config_of, gateway, upstream
 from tests.serve.gateway.test_run_answer import streamed
+
+from taoloop import Agent, MemoryJournal, ScriptedModel, tool
+from taoloop.serve.gateway.run_response import build_response
 
 REASONS = [
     ("length", "length"),
@@ -72,3 +76,18 @@ def test_a_response_says_why_it_is_incomplete(theirs: str, why: str) -> None:
         status, body = post(running, {"model": "assistant", "input": "Go on."}, path=RESPONSES)
         assert (status, body["status"], body["incomplete_details"]) == (200, "incomplete", {"reason": why})
         assert body["output"][0]["content"][0]["text"] == cut["text"]
+
+
+def test_a_blocked_run_is_no_whole_answer_and_names_what_was_denied() -> None:
+    @tool(tier="write")
+    def pay(to: str) -> str:
+        """Pay somebody."""
+        raise AssertionError(to)
+
+    script = [{"tool_calls": [{"name": "pay", "args": {"to": "ann"}}]}, "I paid ann."]
+    result = Agent(model=ScriptedModel(script), tools=[pay], policy="headless").run_sync("Pay ann.")
+    response = asyncio.run(build_response(MemoryJournal(), result))
+    assert (response.content, response.finish_reason, response.agent["status"]) == ("I paid ann.", "length", "blocked")
+    [denied] = response.agent["denied"]
+    assert (denied["call_id"], denied["tool"]) == ("call_1", "pay")
+    assert "nobody can be asked (profile headless)" in denied["reasons"]

@@ -114,6 +114,8 @@ def _transcript(trace: Trace, pen: RowWriter) -> None:
         pen.row(label, text, style=style, body="red" if label == "Error" else "", mark=str(entry.number))
         if entry.kind == "Action" and entry.call_id is not None:
             _write_approval(trace, pen, trace.calls[entry.call_id])
+    if trace.finished is not None and trace.finished.status == "blocked":
+        pen.row("Blocked", translate_error(trace.finished.reason, pen.language), style="bold yellow")
 
 
 def _write_approval(trace: Trace, pen: RowWriter, call: CallView) -> None:

@@ -25,7 +25,7 @@ from taoloop.core.views.steps import TIMED_OUT
 from taoloop.core.views.transcript import input_text, observation_text
 from taoloop.translation import mark, translate_error
 
-STATUS_STYLES = {"completed": "green", "running": "cyan", "waiting": "bold yellow", "model_failed": "red"}
+STATUS_STYLES = {"completed": "green", "running": "cyan", "waiting": "bold yellow", "blocked": "bold yellow", "model_failed": "red"}
 """How a status looks in lists."""
 
 _PREVIEW_CELLS, _PREVIEW_LINES = 480, 8
@@ -302,7 +302,8 @@ def write_end(pen: RowWriter, fact: facts.Finished) -> None:
         pen.row("Answer", fact.answer, style="bold green")
     if fact.answer is None or fact.status != "completed":
         reason = translate_error(fact.reason, pen.language)
-        pen.row(mark("No answer") if fact.answer is None else mark("Limit"), reason, style="bold yellow")
+        label = mark("Blocked") if fact.status == "blocked" else mark("Limit")
+        pen.row(mark("No answer") if fact.answer is None else label, reason, style="bold yellow")
     for citation in fact.citations:
         pen.line(f"   [{citation}]", "dim")
 

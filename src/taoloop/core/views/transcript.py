@@ -120,6 +120,13 @@ class Result:
         return cls(run_id=trace.run_id, status=end.status, answer=answer, reason=end.reason, trace=trace)
 
     @property
+    def denied(self) -> tuple[ActionRequested, ...]:
+        """The calls for which the run is `blocked`: denied, because nobody could be asked. Empty for any other run."""
+        finished = self.trace.finished
+        call_ids = () if finished is None else finished.denied
+        return tuple(self.trace.calls[call_id].requested for call_id in call_ids)
+
+    @property
     def usage(self) -> Usage:
         """The tokens of all model calls."""
         return self.trace.usage

@@ -160,7 +160,7 @@ def _derive(
         case Record(facts=facts):
             return list(facts)
         case Finish(fact=finished):
-            return [_with_values(finished, event.fact, recorded)]
+            return [_with_values(_as_before(finished, event.fact), event.fact, recorded)]
         case RunTools(calls=calls) | ProbeCalls(calls=calls):
             running_calls.update(call.requested.call_id for call in calls)
             if isinstance(event.fact, _ToolFact) and _ends_attempt(event.fact):
@@ -168,6 +168,13 @@ def _derive(
             return []
         case _:
             return []
+
+
+def _as_before(finished: Finished, fact: Fact) -> Finished:
+    """The end as it was before there was `blocked`, for a run that an earlier version recorded as completed."""
+    if finished.status == "blocked" and isinstance(fact, Finished) and fact.status == "completed":
+        return replace(finished, status="completed", reason=fact.reason, denied=())
+    return finished
 
 
 def _with_values(finished: Finished, fact: Fact, recorded: Trace) -> Finished:

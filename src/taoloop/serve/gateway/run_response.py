@@ -21,8 +21,8 @@ from taoloop.serve.gateway.errors import ApiError, error_for_failed_run, error_f
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]
 """Why an answer ends, as OpenAI's chat completions name it."""
 
-LIMIT_STATUSES = ("max_steps_exceeded", "budget_exceeded", "too_many_errors", "repeated_action")
-"""How runs end that a bound stopped; their answer is what they had by then."""
+PARTIAL_STATUSES = ("blocked", "max_steps_exceeded", "budget_exceeded", "too_many_errors", "repeated_action")
+"""How runs end with an answer and without having done the task: denied calls, or a bound, stopped them."""
 
 _CUT_REPLIES: dict[str, FinishReason] = {
     **dict.fromkeys(("length", "max_tokens", "model_length", "max_output_tokens"), "length"),
@@ -70,7 +70,7 @@ async def build_response(journal: Journal, result: Result, *, one_call: bool = F
         if calls := open_client_calls(result.trace):
             return _with_tool_calls(response, calls[:1] if one_call else calls)  # the others wait for the next request
         return await _with_questions(journal, response)
-    if result.status in LIMIT_STATUSES:
+    if result.status in PARTIAL_STATUSES:
         return replace(response, finish_reason="length")
     return _finished_response(response)
 
@@ -138,6 +138,10 @@ def _agent_part(result: Result) -> dict[str, Any]:
         "steps": result.trace.step_count,
         "tool_calls": result.trace.tool_calls,
     }
+    if result.denied:
+        part["denied"] = [
+            {"call_id": call.call_id, "tool": call.tool, "reasons": list(call.reasons)} for call in result.denied
+        ]
     if result.cost_usd is not None:
         part["cost_usd"] = result.cost_usd
     if result.trace.finished is not None and result.trace.finished.citations:

@@ -51,7 +51,7 @@ from taoloop.serve.gateway.errors import ApiError, invalid
 from taoloop.serve.gateway.higress.file import rewrite_as_json
 from taoloop.serve.gateway.quotas import RunAccounts
 from taoloop.serve.gateway.run_request import RunRequest
-from taoloop.serve.gateway.run_response import LIMIT_STATUSES, RunResponse, build_response
+from taoloop.serve.gateway.run_response import PARTIAL_STATUSES, RunResponse, build_response
 from taoloop.serve.texts import TEXTS
 from taoloop.tools.tool import Tool
 
@@ -200,7 +200,7 @@ class Service:
         if request.approval is not None:  # what waits is loaded before the run, so that it is no newer than that
             waiting = await pending_approvals(self.journal, run_id=run_id)
             trace = await self.load_owned_run(request.owner, run_id, request.served.name)
-        if trace.status == "completed" or trace.status in LIMIT_STATUSES:
+        if trace.status == "completed" or trace.status in PARTIAL_STATUSES:
             return Result.of(trace)
         if trace.agent.policy.version != request.served.agent.spec_for(trace.task).policy.version:
             raise ApprovalStale("The agent's policy has changed since the run began.", hint="Ask again.")

@@ -1,0 +1,96 @@
+"""Calls that were denied because nobody could be asked, and that an answer may rest on: such a run is `blocked`. Pure.
+
+No text is understood here, neither the answer's nor a tool's. A denied call counts unless the run made up for it, or
+nothing that a person wrote has to do with it: otherwise an injection could turn a task that was done into one that was
+not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from taoloop.core.events import ApprovalRefused, Finished
+from taoloop.core.texts import end_message
+from taoloop.core.trace import Trace
+from taoloop.core.views.steps import TIMEOUT, CallView
+
+CHILD_BLOCKED = "child_blocked"
+"""The code of the error of a call whose own run is blocked."""
+
+_NOBODY = "headless"  # the code of the reason for a denial in place of a question
+_HARD = "foreign_destructive"  # the row of the tables that is denied even if a person could be asked
+_TAINTED = frozenset({"tainted", "filled", "read_out"})  # reasons that only a run with untrusted text has
+_ENDORSED = ("YOURS", "LOOKED UP")
+
+
+def blocked_finish(trace: Trace, answer: str, citations: tuple[str, ...]) -> Finished | None:
+    """The finish of a run that answered without having been able to do what it should; None if it was."""
+    calls = blocking_calls(trace)
+    if not calls:
+        return None
+    names = ", ".join(f"{call.requested.tool} ({call.requested.call_id})" for call in calls)
+    reason = end_message(trace.agent.language, "blocked", detail=names)
+    denied = tuple(call.requested.call_id for call in calls)
+    return Finished(status="blocked", answer=answer, reason=reason, citations=citations, denied=denied)
+
+
+def blocking_calls(trace: Trace) -> tuple[CallView, ...]:
+    """The calls that were denied for want of a person and that the answer may rest on, in their order.
+
+    Above `read` and `draft`, a call is made up for by the same call at another time, or by a later one of the tool with
+    the same targets; below, by any later call of the tool. What a policy, a rule or a person denied is not among them.
+    """
+    calls = tuple(trace.calls.values())
+    return tuple(
+        call
+        for number, call in enumerate(calls)
+        if _lacked_person(call) and not _is_foreign(trace, call) and not _is_made_up_for(trace, call, calls, number)
+    )
+
+
+def _lacked_person(call: CallView) -> bool:
+    """Whether a call was denied only because nobody could be asked, or answered in time, here or in its own run."""
+    requested, approval, observed = call.requested, call.approval, call.observed
+    if requested.verdict == "deny":
+        return _NOBODY in requested.reason_codes and requested.rule != _HARD
+    if isinstance(approval, ApprovalRefused):
+        return approval.by == TIMEOUT
+    return observed is not None and observed.error is not None and observed.error.code == CHILD_BLOCKED
+
+
+def _is_foreign(trace: Trace, call: CallView) -> bool:
+    """Whether only untrusted text can have led to a call: the task neither asks for its tool nor names its targets."""
+    requested = call.requested
+    is_read = requested.tier in ("read", "draft")
+    if _TAINTED.isdisjoint(requested.reason_codes) or not (is_read or "not_pinned" in requested.reason_codes):
+        return False
+    relevant = [source for source in requested.sources if source.role != "minor"]
+    if not is_read:
+        relevant = [source for source in relevant if _is_aim(source.role)]
+    return not any(source.badge in _ENDORSED for source in relevant)
+
+
+def _is_made_up_for(trace: Trace, call: CallView, calls: Sequence[CallView], number: int) -> bool:
+    requested = call.requested
+    others = [(index, other) for index, other in enumerate(calls) if other.observed is not None and other.observed.ok]
+    same_tool = [(index, other) for index, other in others if other.requested.tool == requested.tool]
+    later = [other for index, other in same_tool if index > number]
+    if requested.tier in ("read", "draft") or requested.verdict == "allow":
+        return bool(later)
+    if any(other.args == requested.args for _, other in same_tool):
+        return True
+    aims = _aims(trace, requested.tool, requested.args)
+    return bool(aims) and any(_aims(trace, requested.tool, other.args) == aims for other in later)
+
+
+def _aims(trace: Trace, tool: str, args: Any) -> dict[str, Any]:
+    """The arguments of a call that say whom or what it acts on."""
+    card = trace.card(tool)
+    if card is None or not isinstance(args, dict):
+        return {}
+    return {name: value for name, value in args.items() if _is_aim(card.role(name)) and value is not None}
+
+
+def _is_aim(role: str) -> bool:
+    return role == "target" or role.startswith("ref:")
