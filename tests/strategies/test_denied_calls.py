@@ -1,4 +1,4 @@
-"""When an answer rests on calls that were denied because nobody could be asked: the run is blocked then, and else not."""
+"""A run is blocked if its answer may rest on calls that were denied because nobody could be asked, and else not."""
 
 from __future__ import annotations
 

@@ -28,8 +28,8 @@ TEXTS = TextCatalog(
         "repeat_stop": "The same action gave the same result {used} times (limit {allowed}); the task is not done.",
         "unreadable": "The model output could not be parsed: {used} unreadable replies in a row. Last: {detail}",
         "answered": "The model gave its final answer.",
-        "blocked": "The task is not done: nobody could be asked about these calls, so they were denied: {detail}. Allow "
-        "them with a rule of the policy, or have somebody answer.",
+        "blocked": "The task is not done. These calls were denied, because nobody could be asked or answered in time: "
+        "{detail}. Allow them with a rule of the policy, or have somebody answer.",
         "stopped": "Stopped before it was done; resume it to continue.",
         "model_failed": "The model failed: {detail}",
         "too_long": "Even at its shortest the prompt has about {size} tokens, and the model accepts about {window}. "

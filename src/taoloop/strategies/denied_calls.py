@@ -45,7 +45,7 @@ def blocking_calls(trace: Trace) -> tuple[CallView, ...]:
     return tuple(
         call
         for number, call in enumerate(calls)
-        if _lacked_person(call) and not _is_foreign(trace, call) and not _is_made_up_for(trace, call, calls, number)
+        if _lacked_person(call) and not _is_foreign(call) and not _is_made_up_for(trace, call, calls, number)
     )
 
 
@@ -59,7 +59,7 @@ def _lacked_person(call: CallView) -> bool:
     return observed is not None and observed.error is not None and observed.error.code == CHILD_BLOCKED
 
 
-def _is_foreign(trace: Trace, call: CallView) -> bool:
+def _is_foreign(call: CallView) -> bool:
     """Whether only untrusted text can have led to a call: the task neither asks for its tool nor names its targets."""
     requested = call.requested
     is_read = requested.tier in ("read", "draft")

@@ -215,7 +215,7 @@ def test_a_question_whose_time_is_over_is_refused_at_the_resume(tao: Shell) -> N
     [one] = listed(tao)
     assert one["expires_at"] == pytest.approx(one["since"] + 0.001, abs=1e-4)
     assert "The time to answer call_1" in tao("approve", run_id, "call_1", code=2).one_line
-    events = tao("resume", run_id, "--json", code=0).events
+    events = tao("resume", run_id, "--json", code=15).events
     assert [event["by"] for event in events if event["kind"] == "approval_refused"] == ["timeout"]
     assert paid(tao) == ""
 

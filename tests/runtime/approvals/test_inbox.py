@@ -178,7 +178,7 @@ def test_after_its_time_a_call_can_be_refused_and_not_allowed() -> None:
     one.answer("call_1", NO, clock=clock)
     done = one.resume()
     refused = [event.fact.by for event in done.trace if isinstance(event.fact, ApprovalRefused)]
-    assert (done.status, refused) == ("completed", ["ann", "timeout"])
+    assert (done.status, refused) == ("blocked", ["ann", "timeout"])
 
 
 def test_a_clock_that_jumps_back_allows_an_answer_and_gives_none() -> None:

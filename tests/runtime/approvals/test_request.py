@@ -252,7 +252,7 @@ def test_a_question_that_nobody_answers_in_time_is_refused_and_the_run_goes_on()
 
     result = run([paying(5), "done"], never, policy=LATE)
     [refused] = facts(result, ApprovalRefused)
-    assert (result.status, refused.by, "0.02 s" in refused.note) == ("completed", "timeout", True)
+    assert (result.status, refused.by, "0.02 s" in refused.note) == ("blocked", "timeout", True)
     assert not facts(result, ActionStarted)
 
 
@@ -283,7 +283,7 @@ def test_a_run_that_waited_too_long_refuses_at_the_resume() -> None:
     assert agent.resume_sync(waiting.run_id).status == "waiting", "a resume does not begin the time anew"
     clock.advance(2)
     done = agent.resume_sync(waiting.run_id)
-    assert done.status == "completed"
+    assert done.status == "blocked"
     assert [fact.by for fact in facts(done, ApprovalRefused)] == ["timeout"]
     assert all(one.same for one in replay(done.trace))
 

@@ -84,7 +84,7 @@ def test_a_blocked_run_is_no_whole_answer_and_names_what_was_denied() -> None:
         """Pay somebody."""
         raise AssertionError(to)
 
-    script = [{"tool_calls": [{"name": "pay", "args": {"to": "ann"}}]}, "I paid ann."]
+    script: list[Any] = [{"tool_calls": [{"name": "pay", "args": {"to": "ann"}}]}, "I paid ann."]
     result = Agent(model=ScriptedModel(script), tools=[pay], policy="headless").run_sync("Pay ann.")
     response = asyncio.run(build_response(MemoryJournal(), result))
     assert (response.content, response.finish_reason, response.agent["status"]) == ("I paid ann.", "length", "blocked")

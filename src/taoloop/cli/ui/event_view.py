@@ -25,7 +25,8 @@ from taoloop.core.views.steps import TIMED_OUT
 from taoloop.core.views.transcript import input_text, observation_text
 from taoloop.translation import mark, translate_error
 
-STATUS_STYLES = {"completed": "green", "running": "cyan", "waiting": "bold yellow", "blocked": "bold yellow", "model_failed": "red"}
+_OPEN = "bold yellow"
+STATUS_STYLES = {"completed": "green", "running": "cyan", "waiting": _OPEN, "blocked": _OPEN, "model_failed": "red"}
 """How a status looks in lists."""
 
 _PREVIEW_CELLS, _PREVIEW_LINES = 480, 8
