@@ -137,6 +137,8 @@ class RunStarted:
     """Untrusted text had a part in the task or the history."""
     trusted: tuple[str, ...] = ()
     """In a tainted run, the texts that a person did write and that values may be quoted from (else: the task)."""
+    user_instructions: str = ""
+    """The end of the agent's instructions, where the user wrote it (a client's system message): trusted as the task."""
     forked_from: str | None = None
     """The run that this one was forked from."""
     forked_at: int | None = None

@@ -23,14 +23,17 @@ from typing import Any, NamedTuple, cast
 import pydantic_core
 from pydantic import TypeAdapter, ValidationError
 
-from taoloop.core.events import FACTS, Event, Fact, Finished
+from taoloop.core.events import FACTS, Event, Fact, Finished, RunStarted
 from taoloop.core.text import replace_surrogates
 from taoloop.core.texts import TEXTS
 from taoloop.errors import JournalCorrupt
 
 _BY_KIND: dict[str, type[Fact]] = {fact.kind: fact for fact in FACTS}
 
-_LATER_FIELDS: dict[type[Fact], frozenset[str]] = {Finished: frozenset({"denied"})}
+_LATER_FIELDS: dict[type[Fact], frozenset[str]] = {
+    Finished: frozenset({"denied"}),
+    RunStarted: frozenset({"user_instructions"}),
+}
 """Fields that are left out while they are empty: events are then as earlier versions wrote them."""
 
 

@@ -47,6 +47,7 @@ from taoloop.core.events import (
 from taoloop.core.handles import is_trusted_output, reader_answer
 from taoloop.core.policy import Policy
 from taoloop.core.trace import Trace
+from taoloop.policy.marked_text import split_marked
 from taoloop.policy.targets import lacks_target
 from taoloop.policy.task_intent import TaskIntent
 from taoloop.policy.value_match import TrustedText
@@ -62,6 +63,7 @@ class Provenance:
     `tainted`: untrusted text was shown to the model. It never becomes untainted again: summaries and notes of the
     model inherit what it has seen. Where a model sees only handles, that is no more than the answers to questions that
     it gave the choice for; a call that takes values by handles is judged as tainted by itself (`judge`).
+    `has_foreign_task`: it is already in the task, in what came before it, or in a note.
     """
 
     def __init__(self, policy: Policy) -> None:
@@ -69,7 +71,7 @@ class Provenance:
         self._ids: dict[str, set[str]] = {}
         self.words, self.intent = TrustedText(), TaskIntent()
         self._looked_up, self._unread_lookups = TrustedText(), list[str]()
-        self.tainted = False
+        self.tainted, self.has_foreign_task = False, False
         self.pinned: Pinned | None = None
         self._cards: dict[str, ToolCard] = {}
         self._precommitted: Counter[str] = Counter()
@@ -82,8 +84,9 @@ class Provenance:
             case RunStarted() as fact:
                 self._fold_start(fact)
             case Noted(by=by, text=text) if by != GUARD:
-                self.words.add(text)
-                self.intent.add(text)
+                own = self._own_words(text)
+                self.words.add(own)
+                self.intent.add(own)
             case Pinned() as fact:
                 self.pinned = fact
                 self._precommitted = Counter(
@@ -117,12 +120,22 @@ class Provenance:
         )
 
     def _fold_start(self, started: RunStarted) -> None:
-        self.tainted = started.tainted
+        self.tainted = self.has_foreign_task = started.tainted
         self._cards = {card.name: card for card in started.agent.tools}
-        for text in (*_texts_of_people(started), started.agent.instructions):
-            self.words.add(text)
+        instructions, by_user = started.agent.instructions, started.user_instructions
+        if instructions.endswith(by_user):  # else nobody can tell whose words they are
+            self.words.add(instructions[: len(instructions) - len(by_user)])
+        for text in _texts_of_people(started):
+            self.words.add(self._own_words(text))
         for text in started.trusted or (started.task,):
-            self.intent.add(text)
+            self.intent.add(self._own_words(text))
+
+    def _own_words(self, text: str) -> str:
+        """What a text says besides what it marks as somebody else's, which taints the run."""
+        split = split_marked(text)
+        if split.is_marked:
+            self.tainted = self.has_foreign_task = True
+        return split.own
 
     def _fold_approval(self, fact: ApprovalGiven) -> None:
         requested = self._open_requests.get(fact.call_id)
@@ -251,13 +264,13 @@ def trusted_texts(trace: Trace) -> tuple[str, ...]:
     if started is None:
         return ()
     notes = (event.fact.text for event in trace.events if isinstance(event.fact, Noted) and event.fact.by != GUARD)
-    return (*_texts_of_people(started), *notes)
+    return tuple(split_marked(text).own for text in (*_texts_of_people(started), *notes))
 
 
 def _texts_of_people(started: RunStarted) -> tuple[str, ...]:
     """What people wrote before a run began."""
     turns = (message.content for message in started.history if message.role == "user")
-    return started.trusted or (started.task, *turns)
+    return started.trusted or (started.task, *turns, *filter(None, (started.user_instructions,)))
 
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:

@@ -43,7 +43,7 @@ from taoloop.dialects.conversation import Conversation
 from taoloop.dialects.side_questions import intent_prompt
 from taoloop.dialects.text_dialect import reply_schema
 from taoloop.errors import IllegalEvent, ModelContextOverflow
-from taoloop.policy import needs_intent
+from taoloop.policy import needs_intent, sources_of
 from taoloop.strategies.compaction import make_room
 from taoloop.strategies.denied_calls import blocked_finish
 from taoloop.strategies.in_doubt import Unresolved, plan_unresolved_calls
@@ -205,10 +205,9 @@ def _needs_intent_question(trace: Trace, act: Act) -> bool:
     The question shows no observation, so it may come after some; but a task that was written after something untrusted
     was read is untrusted itself.
     """
-    if trace.started is None or trace.started.tainted:
-        return False
     cards = (trace.card(unwrap_call_tool(call, trace.agent.tools).tool) for call in act.calls)
-    return any(card is not None and needs_intent(trace.agent.policy, card) for card in cards)
+    is_needed = any(card is not None and needs_intent(trace.agent.policy, card) for card in cards)
+    return is_needed and trace.started is not None and not sources_of(trace).has_foreign_task
 
 
 def _is_preapproved(trace: Trace, call: CallView) -> bool:

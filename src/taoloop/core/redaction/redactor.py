@@ -212,7 +212,8 @@ class Redactor:
 
     def _run_started(self, fact: RunStarted) -> RunStarted:
         """The start of a run. Its agent is most of it, and the same for run after run."""
-        changes = {name: self._object(getattr(fact, name)) for name in ("task", "history", "trusted")}
+        names = ("task", "history", "trusted", "user_instructions")
+        changes = {name: self._object(getattr(fact, name)) for name in names}
         return _with_changes(fact, {"agent": self._redact_once(fact.agent, self._agent_spec), **changes})
 
     def _agent_spec(self, spec: AgentSpec) -> AgentSpec:

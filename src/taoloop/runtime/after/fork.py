@@ -295,6 +295,7 @@ class _Branch:
         edits, agent = self.edits, fact.agent
         if edits.instructions is not None:
             agent = replace(agent, instructions=replace_surrogates(edits.instructions))
+            fact = replace(fact, user_instructions="")
         started = replace(fact, agent=agent, parent=None, depth=0, forked_from=self.original.run_id, forked_at=self.at)
         if edits.task is None:
             return started

@@ -182,6 +182,7 @@ class Service:
             history=history,
             after=request.after,
             tainted=untrusted,
+            user_instructions=request.system,
             labels=request.labels,
         )
         return await bind(agent).start(self.journal, Trace(run_id), started, listener=on_event, on_delta=on_delta)
@@ -248,10 +249,11 @@ class Service:
         """The agent's description with the settings of this request."""
         spec = self._with_time_limit(agent.spec_for(request.task), keep=agent is request.served.agent)
         changes: dict[str, Any] = {}
-        instructions = [spec.instructions, request.system]
+        instructions = [spec.instructions]
         if request.must_call:
             names = ", ".join(tool.function.name for tool in request.tools)
             instructions.append(TEXTS.text(spec.language, "must_call_tool", names=names))
+        instructions.append(request.system)  # at the end, as `user_instructions` of the run
         if any(instructions[1:]):
             changes["instructions"] = "\n\n".join(filter(None, instructions))
         settings = request.settings

@@ -1,0 +1,107 @@
+"""Text in a message that its author marked as somebody else's: retrieved context, attachments, quotes. Pure.
+
+Chat clients put what they found into the message of their user: Open WebUI its `<context>` with a `<source>` each,
+LibreChat its attached documents, both a quote as lines that begin with `>`. A program marks such text by `<untrusted
+id="x7">` … `</untrusted id="x7">`. What is left are the user's own words; only they endorse values and ask for acts.
+
+The text inside a mark may hold marks itself, and nothing escapes them. So a marked part reaches from the first mark
+that opens it to the last one that closes it, each kind of mark by itself: whatever stands inside can make the part
+longer, never shorter. A part that is not closed reaches to the end, one that is not opened to the beginning.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from taoloop.core.text import lazy_pattern
+
+
+class SplitText(NamedTuple):
+    """A text, split by its marks."""
+
+    own: str
+    """The author's own words."""
+    is_marked: bool
+    """Whether anything is marked as somebody else's."""
+
+
+_TAG = lazy_pattern(
+    r"<\s*(?P<close>/\s*)?(?P<name>untrusted|context|attached_files|source(?(close)|(?=\s+id\s*=)))(?![\w.:-])"
+    r"(?P<rest>[^<>]*)(?P<end>>?)",
+    re.IGNORECASE,
+)
+_ID = lazy_pattern(r"\s+id\s*=\s*(?:\"([^\"]*)\"|'([^']*)')\s*\Z", re.IGNORECASE)
+_BLOCKS = (
+    # LibreChat: the text of attached files
+    (lazy_pattern(r"Attached document\(s\):\s*```"), lazy_pattern(r"\n[ \t]*```[ \t]*(?=\n|\Z)")),
+    # LibreChat: what it found in attached files
+    (
+        lazy_pattern(r"The user has attached (?:a|\d+) files? to the conversation:"),
+        lazy_pattern(r"- Avoid mentioning that you obtained the information from the context\."),
+    ),
+)
+_QUOTED_LINES = lazy_pattern(r"^[ \t]*>.*$", re.MULTILINE)
+_TEMPLATE_HEAD = lazy_pattern(r"^### Task:", re.MULTILINE)
+_QUERY_TAG = lazy_pattern(r"</?user_query>", re.IGNORECASE)
+
+
+def split_marked(text: str) -> SplitText:
+    """Split a text of a person into their own words and what they marked as somebody else's."""
+    parts = sorted((*_tagged_parts(text), *_blocks(text), *_quotes(text)))
+    if not parts:
+        return SplitText(text, is_marked=False)
+    parts.insert(0, _template_head(text, parts[0][0]))
+    words, position = [], 0
+    for start, end in parts:
+        if start > position:
+            words.append(text[position:start])
+        position = max(position, end)
+    words.append(text[position:])
+    return SplitText("\n".join(_QUERY_TAG.sub("\n", part) for part in words).strip(), is_marked=True)
+
+
+def _tagged_parts(text: str) -> Iterator[tuple[int, int]]:
+    """The parts between tags: of each name, and of each id of `untrusted`, from the first tag to the last."""
+    if "<" not in text:
+        return
+    starts: dict[str, int] = {}
+    ends: dict[str, int] = {}
+    for tag in _TAG.finditer(text):
+        key, is_closing = _key(tag), bool(tag["close"])
+        if key is None:  # no mark as it must be: what follows cannot be told apart, and before a closing one neither
+            yield (0, len(text)) if is_closing else (tag.start(), len(text))
+        else:
+            starts.setdefault(key, 0 if is_closing else tag.start())
+            ends[key] = tag.end() if is_closing else len(text)
+    yield from ((start, ends[key]) for key, start in starts.items())
+
+
+def _key(tag: re.Match[str]) -> str | None:
+    """What a tag belongs with: its name, and the id of `untrusted`; None for one that is not well formed."""
+    name, rest = tag["name"].lower(), tag["rest"]
+    if not tag["end"]:
+        return None
+    if name != "untrusted" or not rest.strip():
+        return name
+    match = _ID.fullmatch(rest)
+    return None if match is None else f"untrusted {match[1] if match[1] is not None else match[2]}"
+
+
+def _blocks(text: str) -> Iterator[tuple[int, int]]:
+    """The parts between two phrases."""
+    for opening, closing in _BLOCKS:
+        if (first := opening.search(text)) is not None:
+            end = max((match.end() for match in closing.finditer(text, first.end())), default=len(text))
+            yield first.start(), end
+
+
+def _quotes(text: str) -> Iterator[tuple[int, int]]:
+    return (match.span() for match in _QUOTED_LINES.finditer(text)) if ">" in text else iter(())
+
+
+def _template_head(text: str, end: int) -> tuple[int, int]:
+    """What Open WebUI's template says to the model before the first marked part; an empty part if it is not there."""
+    head = _TEMPLATE_HEAD.search(text, 0, end)
+    return (head.start(), end) if head is not None else (0, 0)
