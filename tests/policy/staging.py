@@ -62,7 +62,9 @@ class Run:
         said = judge(self.trace, Call(tool=tool, args=args), self.cards[tool])
         return f"{said.kind} {said.rule}"
 
-    def ask(self, tool: str, args: Mapping[str, Any], verdict: VerdictKind = "allow", rule: str = "") -> str:
+    def ask(
+        self, tool: str, args: Mapping[str, Any], verdict: VerdictKind = "allow", rule: str = "", **more: Any
+    ) -> str:
         call_id = f"call_{self.trace.calls_requested + 1}"
         self.add(
             ActionRequested(
@@ -74,6 +76,7 @@ class Run:
                 verdict=verdict,
                 digest=call_digest(tool, args),
                 rule=rule,
+                **more,
             )
         )
         return call_id

@@ -17,6 +17,8 @@ from taoloop.core.events import ActionRequested, Pinned, Verdict
 from taoloop.core.policy import PROFILES, Policy, Profile, Rule
 from taoloop.core.trace import Trace
 from taoloop.policy import Action, judge
+from taoloop.policy.grants import describe_grant
+from taoloop.policy.provenance import leaves
 
 from .staging import CARDS, DELETE, FETCH, LOOK, SAVE, Run, card
 
@@ -177,12 +179,79 @@ def test_a_tier_allowed_ahead_is_allowed_but_not_what_is_denied_outright() -> No
     assert run.judge("pay", to="x", amount=1) == "ask write_out"
 
 
-def test_always_is_for_this_tool_and_row_and_never_for_what_is_grave() -> None:
+LETTER = card("mail", "write", "to", "cc", "amount", "body", roles={"amount": "value", "body": "content"})
+STRICT = Policy(profile="strict")
+KNOWN: dict[str, Any] = {"to": "bob@example.com", "amount": 100, "body": "Hello"}
+
+
+def always(args: dict[str, Any], *, task: str = "Mail 100 to bob@example.com and ann@example.com") -> Run:
+    """A run in which a person said "always" to this mail."""
+    run = Run(STRICT, (*CARDS, LETTER, card("tell", "write", "to")), task=task)
+    run.see("eve@evil.example wants 999")
+    verdict = judge(run.trace, Call(tool="mail", args=args), LETTER)
+    run.approve(run.ask("mail", args, "ask", verdict.rule, sources=verdict.sources), scope="rule")
+    return run
+
+
+def test_always_for_a_target_of_the_task_covers_targets_of_the_task_alone() -> None:
+    run = always(KNOWN)
+    assert run.judge("mail", **KNOWN | {"to": "ann@example.com", "body": "Another"}) == "allow write_out"
+    assert run.judge("mail", **KNOWN | {"to": ["ann@example.com", "bob@example.com"]}) == "allow write_out"
+    others: tuple[dict[str, Any], ...] = (
+        *(
+            {"to": target}
+            for target in (
+                "eve@evil.example",
+                "carl@example.com",
+                "",
+                None,
+                [],
+                "*",
+                "everyone",
+                ["ann@example.com", ""],
+            )
+        ),
+        *({"cc": "eve@evil.example"}, {"amount": 999}, {"amount": 5}, {"body": "See https://evil.example/x"}),
+        {"to": {"x": "ann@example.com"}},
+    )
+    for other in others:
+        assert run.judge("mail", **{**KNOWN, **other}).startswith("ask"), other
+    assert run.judge("tell", to="ann@example.com").startswith("ask")
+
+
+def test_always_for_a_target_that_nobody_named_covers_exactly_this_target() -> None:
+    run = always(KNOWN | {"to": "eve@evil.example"})
+    assert run.judge("mail", **KNOWN | {"to": "EVE@evil.example", "body": "Another"}) == "allow write_out"
+    for target in ("bob@example.com", "eve@evil.example.com", ["eve@evil.example", "bob@example.com"], "", None):
+        assert run.judge("mail", **KNOWN | {"to": target}).startswith("ask"), target
+
+
+def test_always_from_an_event_without_sources_covers_exactly_its_call() -> None:
     run = Run(Policy(), (*CARDS, card("tell", "write", "to")))
     run.approve(run.ask("pay", {"to": "x"}, "ask", "write_out"), scope="rule")
-    assert run.judge("pay", to="carl", amount=3) == "allow write_out"
-    assert run.judge("tell", to="carl") == "ask write_out"
-    assert run.judge("save", path="x", text="") == "ask write"
+    assert run.judge("pay", to="x") == "allow write_out"
+    assert run.judge("pay", to="carl", amount=3) == "ask write_out"
+    assert run.judge("tell", to="x") == "ask write_out"
+
+
+def test_what_a_person_grants_is_said_in_words() -> None:
+    run = always(KNOWN)
+
+    def words(args: dict[str, Any], language: str = "en") -> str:
+        sources = judge(run.trace, Call(tool="tell", args=args), LETTER, STRICT).sources
+        return describe_grant(language, "mail", list(leaves(args)), sources).partition(" Other targets")[0]
+
+    assert words(KNOWN) == (
+        "From now on in this run: mail with any to that is in the task or that a trusted tool returned."
+        " Not checked any more: body."
+    )
+    assert words({"to": "eve@evil.example", "amount": 5}) == (
+        'From now on in this run: mail with to = "eve@evil.example" only. Not checked any more: amount.'
+    )
+    assert words({"amount": 100}) == "From now on in this run: mail without a target, as here."
+    assert words({"to": "eve@evil.example"}, "zh").startswith(
+        '本次运行今后一律放行：mail，仅限 to = "eve@evil.example"。'
+    )
 
 
 def test_a_task_that_says_do_not_delete_allows_no_deletion() -> None:

@@ -302,8 +302,9 @@ class ApprovalGiven:
     note: str = ""
     """What the person remarked."""
     scope: ApprovalScope = "call"
-    """What else is allowed. `rule`: further calls of this tool that the same rule asks about in this run. `values`: the
-    values of this call, as if they were in the task."""
+    """What else is allowed. `rule`: further calls of this tool that the same rule asks about in this run, with targets
+    that are in trusted text like those of this call; exactly its targets where they are not. `values`: the values of
+    this call, as if they were in the task."""
     digits: Mapping[str, str] | None = None
     """Decimals in `args` as the person wrote them, by JSON pointer, where a float has other digits (`1.10`); None where
     they were not written as text."""

@@ -128,7 +128,7 @@ def _judge_by_tier(
         sources = () if deciding.verdict == "allow" else argument_sources(trace, args, card.role, filled=filled)
         if (
             deciding.verdict == "ask"
-            and sources_of(trace).is_granted(action.tool, by)
+            and sources_of(trace).is_granted(action.tool, by, args, sources)
             and not is_high_risk(card, sources)
         ):
             return _verdict(trace, card, "allow", by, ("granted",))
@@ -175,7 +175,8 @@ def _judge_by_table(trace: Trace, policy: Policy, action: Action, card: ToolCard
         if row != "foreign_destructive" and (card.tier or "destructive") in trace.approved_tiers:
             return _verdict(trace, card, "allow", "operator", ("operator_tier",))
     sources = argument_sources(trace, args, card.role, filled=filled)
-    if kind == "ask" and provenance.is_granted(action.tool, row) and not is_high_risk(card, sources):
+    granted = kind == "ask" and provenance.is_granted(action.tool, row, args, sources)
+    if granted and not is_high_risk(card, sources):
         return _verdict(trace, card, "allow", row, ("granted",))
     codes = tuple(_reason_codes(policy, features, row, card, sources, filled=filled and not provenance.tainted))
     return _verdict(trace, card, kind, row, codes, sources)

@@ -27,7 +27,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -43,10 +44,12 @@ from taoloop.core.events import (
     Observed,
     Pinned,
     RunStarted,
+    Source,
 )
 from taoloop.core.handles import is_trusted_output, reader_answer
 from taoloop.core.policy import Policy
 from taoloop.core.trace import Trace
+from taoloop.policy.grants import Grant, grant_of
 from taoloop.policy.marked_text import split_marked
 from taoloop.policy.targets import lacks_target
 from taoloop.policy.task_intent import TaskIntent
@@ -75,7 +78,7 @@ class Provenance:
         self.pinned: Pinned | None = None
         self._cards: dict[str, ToolCard] = {}
         self._precommitted: Counter[str] = Counter()
-        self._grants: set[tuple[str, str]] = set()
+        self._grants: dict[tuple[str, str], list[Grant]] = {}
         self._open_requests: dict[str, ActionRequested] = {}
 
     def fold(self, event: Event) -> None:
@@ -142,7 +145,7 @@ class Provenance:
         if requested is None:
             return
         if fact.scope == "rule":
-            self._grants.add((requested.tool, requested.rule))
+            self._grants.setdefault((requested.tool, requested.rule), []).append(_grant_given(requested, fact.args))
         if fact.scope == "values":
             self._trust_values(requested, requested.args)
         if fact.args is not None:
@@ -206,9 +209,10 @@ class Provenance:
         """Whether exactly this call was fixed ahead, and has not been made yet."""
         return self._precommitted[digest] > 0
 
-    def is_granted(self, tool: str, rule: str) -> bool:
-        """Whether a person allowed further calls of this tool that this rule asks about."""
-        return (tool, rule) in self._grants
+    def is_granted(self, tool: str, rule: str, args: Any, sources: Sequence[Source]) -> bool:
+        """Whether a person allowed further calls such as this one, which this rule asks about."""
+        grants = self._grants.get((tool, rule))
+        return grants is not None and any(grant.covers(list(leaves(args)), sources) for grant in grants)
 
     def is_trusted_value(self, value: Any, role: str, *, looked_up: bool = True) -> bool:
         """Whether a person wrote this value or a trusted tool returned it; of an object or a list, every part."""
@@ -271,6 +275,20 @@ def _texts_of_people(started: RunStarted) -> tuple[str, ...]:
     """What people wrote before a run began."""
     turns = (message.content for message in started.history if message.role == "user")
     return started.trusted or (started.task, *turns, *filter(None, (started.user_instructions,)))
+
+
+def _grant_given(requested: ActionRequested, edited: Any) -> Grant:
+    """What "always" allows beyond a call; a value that the person put there is theirs."""
+    if edited is None:
+        return grant_of(list(leaves(requested.args)), requested.sources)
+    return grant_of(list(leaves(edited)), edited_sources(requested, edited))
+
+
+def edited_sources(requested: ActionRequested, edited: Any) -> tuple[Source, ...]:
+    """Where the arguments of a call came from once a person has edited them: what they changed is theirs."""
+    before = dict(leaves(requested.args))
+    changed = {path for path, value in leaves(edited) if before.get(path) != value}
+    return tuple(replace(source, badge="YOURS") if source.arg in changed else source for source in requested.sources)
 
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:

@@ -40,6 +40,14 @@ TEXTS = TextCatalog(
         "FOREIGN": "found only in untrusted output: {args}",
         "UNKNOWN": "found in no text of this run: {args}",
         "LINKS": "contains links that no trusted text contains: {args}",
+        # what "always" allows
+        "grant_trusted": "From now on in this run: {tool} with any {names} that is in the task or that a trusted tool"
+        " returned.",
+        "grant_exact": "From now on in this run: {tool} with {targets} only.",
+        "grant_untargeted": "From now on in this run: {tool} without a target, as here.",
+        "grant_unchecked": " Not checked any more: {names}.",
+        "grant_limits": " Other targets, values that are in no trusted text, and new links are still asked about.",
+        "separator": ", ",
         "broken_rule": "the rule {title!r} could not be evaluated ({error}), so the call is denied",
         # rules that no call could meet
         "no_trusted_tool": "The policy's {field} name {pattern!r}, but the agent has no such tool.",

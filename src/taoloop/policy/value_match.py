@@ -308,6 +308,22 @@ def date_of(text: str) -> date | None:
         return None
 
 
+def value_key(value: Any) -> tuple[str, Any]:
+    """What two plain values have in common that are the same by typed equality: kind and content."""
+    if isinstance(value, bool) or value is None:
+        return "constant", value
+    if isinstance(value, int | float):
+        number = _decimal_of(value)
+        return ("text", repr(value)) if number is None else ("number", number)
+    text = str(value)
+    if has_invisible(text):
+        return "text", text
+    plain = unicodedata.normalize("NFKC", text).strip()
+    if MAIL.fullmatch(plain):
+        return "mail", plain.lower()
+    return ("iban", _compact(plain)) if _IBAN.fullmatch(plain) else ("text", plain)
+
+
 def _url(text: str) -> str:
     """An address without `https://` and without trailing punctuation, its host in lower case."""
     text = text.rstrip(_TRAILING_PUNCTUATION)

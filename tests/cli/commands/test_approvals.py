@@ -204,8 +204,12 @@ def test_a_run_in_chinese_is_listed_in_chinese(tao: Shell) -> None:
 
 
 def test_always_reaches_later_calls_under_the_same_rule(tao: Shell) -> None:
-    run_id = waiting(tao, call("pay", to="ann", amount=5), call("pay", to="bob", amount=6))
-    tao("approve", run_id, "call_1", "--always", code=0)
+    task, asking = "Pay ann 5 and bob 6.", "policy: {rules: [{tool: pay, verdict: ask}]}\n"
+    run_id = waiting(tao, call("pay", to="ann", amount=5), call("pay", to="bob", amount=6), task=task, more=asking)
+    scope = "From now on in this run: pay with any amount, to that is in the task or that a trusted tool returned."
+    assert scope in tao("approvals", code=0).out
+    assert listed(tao)[0]["always"].startswith(scope)
+    assert scope in tao("approve", run_id, "call_1", "--always", code=0).err
     tao("resume", run_id, code=0)
     assert paid(tao) == "5 to ann\n6 to bob\n"
 

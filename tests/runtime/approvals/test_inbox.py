@@ -19,17 +19,18 @@ from taoloop.runtime.approvals.inbox import add_note, answer_approval, pending_a
 from taoloop.testing import FakeClock
 
 YES = ApprovalAnswer(approved=True, by="ann", note="it is owed")
+ASKING = Policy(rules=(Rule(verdict="ask", tool="pay"),))
 NO = ApprovalAnswer(approved=False, by="ann", note="ask first")
 
 
 class Waiter:
     """An agent whose run waits, and what a person can do about it."""
 
-    def __init__(self, *replies: Any, journal: Journal | None = None, **options: Any) -> None:
+    def __init__(self, *replies: Any, journal: Journal | None = None, task: str = "go", **options: Any) -> None:
         self.journal = journal or MemoryJournal()
         script = ScriptedModel([*replies, "done"], strict=False)
         self.agent = Agent(model=script, tools=[pay, drop], journal=self.journal, **options)
-        self.run_id = self.agent.run_sync("go").run_id
+        self.run_id = self.agent.run_sync(task).run_id
         assert self.trace.status == "waiting"
 
     @property
@@ -191,10 +192,16 @@ def test_a_clock_that_jumps_back_allows_an_answer_and_gives_none() -> None:
 
 
 def test_always_reaches_what_waits_under_the_same_rule() -> None:
-    one = Waiter(paying(5, 6), paying(7))
+    one = Waiter(paying(5, 6), paying(7), task="Pay ann 5, 6 and 7.", policy=ASKING)
     trace = one.answer("call_1", ApprovalAnswer(approved=True, by="ann", scope="rule"))
     assert given(trace) == ["call_1", "call_2"]
     assert len(outputs(one.resume().trace)) == 3
+
+
+def test_always_for_a_target_of_the_task_reaches_no_other_that_waits() -> None:
+    one = Waiter(paying(5, 99), task="Pay ann 5.", policy=ASKING)
+    trace = one.answer("call_1", ApprovalAnswer(approved=True, by="ann", scope="rule"))
+    assert given(trace) == ["call_1"], "99 is in no text, and counts as a target of this tool"
 
 
 def test_a_grave_call_has_no_always_but_its_values_can_be_trusted() -> None:

@@ -145,10 +145,23 @@ def test_always_reaches_the_other_calls_of_the_question_and_later_ones() -> None
         asked.append(question.call_id)
         return ApprovalAnswer(approved=True, scope="rule")
 
-    result = run([paying(1, 2), paying(3), "done"], approve)
+    policy = Policy(rules=(Rule(verdict="ask", tool="pay"),))
+    result = run([paying(1, 2), paying(3), "done"], approve, task="Pay ann 1, 2 and 3.", policy=policy)
     assert asked == ["call_1"]
     assert len(outputs(result)) == 3
     assert [fact.scope for fact in facts(result, ApprovalGiven)] == ["rule", "call"]
+
+
+def test_always_reaches_no_target_of_another_provenance() -> None:
+    asked: list[str] = []
+
+    def approve(question: ApprovalRequest) -> ApprovalAnswer:
+        asked.append(question.call_id)
+        return ApprovalAnswer(approved=True, scope="rule")
+
+    both = calls(("tell", {"to": "ann"}), ("tell", {"to": "eve"}))
+    run([both, calls(("tell", {"to": "ann"})), "done"], approve, task="Ask ann.")
+    assert asked == ["call_1", "call_2"], "eve is asked about, ann is not asked about again"
 
 
 def test_there_is_no_always_for_a_call_that_cannot_be_undone_and_whose_target_nobody_named() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TextIO, get_args
@@ -17,9 +17,9 @@ from taoloop.cli.database import database, load_run, query_database
 from taoloop.cli.dotenv import load_environment
 from taoloop.cli.options import current_user
 from taoloop.cli.translation import translate, view_language
-from taoloop.cli.ui.approval_prompt import reasons_of, show_call
+from taoloop.cli.ui.approval_prompt import confirm, reasons_of, show_always, show_call
 from taoloop.cli.ui.event_view import RESUME, RowWriter, console_for, format_local_time, resume_line, write_events
-from taoloop.cli.ui.stdio import capture_stdout, one_line, print_stderr
+from taoloop.cli.ui.stdio import capture_stdout, escape_invisible, one_line, print_stderr
 from taoloop.core.cards.decimals import decimal_literals
 from taoloop.core.events import ApprovalGiven, ApprovalRefused, ApprovalScope, Noted
 from taoloop.core.text import language_of
@@ -37,7 +37,7 @@ from taoloop.runtime.approvals.inbox import (
     pending_approvals,
     settle_doubt,
 )
-from taoloop.runtime.approvals.request import ApprovalAnswer, Settling, unanswered_calls
+from taoloop.runtime.approvals.request import ApprovalAnswer, Settling, approval_request, unanswered_calls
 from taoloop.translation import mark, translate_error
 
 
@@ -107,6 +107,7 @@ def _row(approval: PendingApproval) -> dict[str, Any]:
         "doubt": bool(request.doubt),
         "tier": request.card.tier if request.card is not None else None,
         "rule": request.rule,
+        "always": request.always_text(language_of(approval.task)),
         "sources": [asdict(source) for source in request.sources],
         "grave": request.grave,
         "digest": request.digest,
@@ -143,6 +144,7 @@ def _write(stream: TextIO, pending: list[PendingApproval], db: str | None) -> No
         if request.grave:
             warning = pen.text("High-risk: hard to undo, and nobody named what it acts on. Look twice.")
             pen.line("   " + warning, "bold red")
+        show_always(pen, request)
     _write_commands(pen, pending, options.db_argument(db))
 
 
@@ -166,7 +168,11 @@ def _write_commands(pen: RowWriter, pending: list[PendingApproval], db_argument:
 @click.option(
     "--args", "edited", metavar="JSON", help="Arguments to use instead of the model's; they must fit the tool."
 )
-@click.option("--always", is_flag=True, help="Also approve this tool whenever the same rule would ask in this run.")
+@click.option(
+    "--always",
+    is_flag=True,
+    help="Also approve further calls of this tool with targets of the same provenance; says which.",
+)
 @click.option("--values", is_flag=True, help="Also trust the values of this call in this run, as if the task had them.")
 @click.option("--digest", metavar="HEX", help="Approve only this exact call: its digest in `tao approvals --json`.")
 @options.json_option("The new events as JSON, one per line.")
@@ -185,7 +191,8 @@ def approve_command(
     """Approve the call CALL_ID of the run RUN_ID, once and exactly as it is; `tao resume` then continues the run.
 
     `tao approvals` lists what is waiting. The trace records who approved the call, when and why. A call that is
-    already answered, not waiting, or whose time is over is rejected (exit code 2).
+    already answered, not waiting, or whose time is over is rejected (exit code 2). What --always would cover is shown
+    first, as in `tao approvals`; at a terminal you confirm it.
 
       tao approve 20261104-09 call_2
       tao approve RUN_ID CALL_ID --args '{"to": "ann@example.com", "amount": 5}'
@@ -193,13 +200,27 @@ def approve_command(
     """
     if always and values:
         raise click.UsageError(_exclusive("--always", "--values"))
-    scope: ApprovalScope = "rule" if always else "values" if values else "call"
     args = None if edited is None else options.json_object(edited)
+    if always and not _confirms_scope(run_id, call_id, args, db):
+        print_stderr(translate("Nothing was approved."))
+        return exits.OF_STATUS["waiting"]
+    scope: ApprovalScope = "rule" if always else "values" if values else "call"
     digits = None if args is None else decimal_literals(args, (edited or "",))
     approval = ApprovalAnswer(approved=True, by=current_user(by), note=note, args=args, scope=scope, digits=digits)
     return _record(
         run_id, db, lambda journal, run: answer_approval(journal, run, call_id, approval, digest=digest), as_json
     )
+
+
+def _confirms_scope(run_prefix: str, call_id: str, edited: Mapping[str, Any] | None, db: str | None) -> bool:
+    """Say what `--always` allows beyond the call; a person at a terminal confirms it."""
+    trace = load_run(database(db, load_environment()), run_prefix)
+    call = trace.calls.get(call_id)
+    language = view_language(trace.agent.language, sys.stderr)
+    if call is None or not (scope := approval_request(trace, call, edited).always_text(language)):
+        return True  # the answer is rejected, with the reason
+    print_stderr(escape_invisible(scope))
+    return not (sys.stdin.isatty() and sys.stderr.isatty()) or confirm(translate("Approve this?", language), language)
 
 
 @click.command("deny")

@@ -50,7 +50,7 @@ _OFFERS = mark(
         "yes_all": "[y] yes, all {n}",
         "one": "[o] one by one",
         "no": "[n] no",
-        "always": "[a] always for this rule in this run",
+        "always": "[a] always, as described",
         "values": "[v] yes, and trust these values in this run",
         "edit": "[e] edit",
         "later": "[q] later: ",
@@ -288,6 +288,13 @@ def show_question(pen: RowWriter, request: ApprovalRequest, *, inner: bool = Fal
         pen.line(
             "   " + pen.text("Until {time}, then it is refused.", time=format_local_time(request.expires_at)), "dim"
         )
+    show_always(pen, request)
+
+
+def show_always(pen: RowWriter, request: ApprovalRequest) -> None:
+    """What `always` would allow, before it is chosen."""
+    if text := request.always_text(pen.language):
+        pen.row("Always", _on_one_line(printable(pen, text)))
 
 
 def reasons_of(pen: RowWriter, request: ApprovalRequest) -> tuple[str, ...]:

@@ -21,6 +21,8 @@ from taoloop.core.policy import Policy
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import TIMEOUT, CallView
 from taoloop.policy import CodeRule, is_high_risk, judge, tainted
+from taoloop.policy.grants import describe_grant, grant_of
+from taoloop.policy.provenance import edited_sources, leaves
 from taoloop.policy.rules import Budgets, rule_matches
 from taoloop.runtime.engine.clock import Clock
 from taoloop.runtime.texts import TEXTS
@@ -108,6 +110,12 @@ class ApprovalRequest:
         """Whether an answer may allow further calls: not if it is high-risk or its tool needs one each time."""
         return not self.grave and not (self.card is not None and self.card.requires_approval)
 
+    def always_text(self, language: str) -> str:
+        """What an answer for further calls would allow, in words; empty where there is none (`has_always`)."""
+        if not self.has_always:
+            return ""
+        return describe_grant(language, self.tool, list(leaves(self.args)), self.sources)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalAnswer:
@@ -128,7 +136,8 @@ class ApprovalAnswer:
 
     scope: ApprovalScope = "call"
     """What else is allowed: `rule`, this tool whenever the same rule would ask in this run, from the other calls of
-    this question on; `values`, the values of this call as if they were in the task."""
+    this question on, and only with targets of the same provenance (`ApprovalRequest.always_text`); `values`, the values
+    of this call as if they were in the task."""
 
     batch: bool = False
     """Whether the answer is for the other calls of the question too. Otherwise they are asked about next, so
@@ -230,20 +239,21 @@ def unanswered_calls(trace: Trace) -> list[CallView]:
     return [call for call in trace.pending.values() if call.needs_person]
 
 
-def approval_request(trace: Trace, call: CallView) -> ApprovalRequest:
-    """The question about one call."""
+def approval_request(trace: Trace, call: CallView, edited: Mapping[str, Any] | None = None) -> ApprovalRequest:
+    """The question about one call; `edited`: with these arguments, by the person who is asked."""
     requested = call.requested
+    args = requested.args if edited is None else edited
     card = trace.card(requested.tool)
     since, timeout_s = open_since(trace, requested.call_id), trace.agent.policy.approval_timeout_s
     return ApprovalRequest(
         run_id=trace.run_id,
         call_id=requested.call_id,
         tool=requested.tool,
-        args=copy.deepcopy(requested.args),  # what the approver does to it must not change what was asked
+        args=copy.deepcopy(args),  # what the approver does to it must not change what was asked
         reasons=requested.reasons,
         reason_codes=requested.reason_codes,
         card=card,
-        sources=requested.sources,
+        sources=requested.sources if edited is None else edited_sources(requested, edited),
         rule=requested.rule,
         grave=is_high_risk(card, requested.sources),
         policy=requested.policy,
@@ -279,14 +289,17 @@ def seconds_left(trace: Trace, call_id: str, now: float) -> float | None:
 
 
 def apply_answer(answer: ApprovalAnswer, call: CallView, batch: Iterable[CallView]) -> CallAnswers:
-    """The calls that an answer is for. Edited arguments are one call's; `rule` allows the others of its tool too."""
+    """The calls that an answer is for. Edited arguments are one call's; `rule` allows the others that it covers."""
     answers = [(call, answer)]
     if answer.args is not None:
         return answers
     scope = "call" if answer.scope == "rule" else answer.scope
+    grant = grant_of(list(leaves(call.requested.args)), call.requested.sources)
     for other in batch:
-        same_tool = other.requested.tool == call.requested.tool
-        if answer.batch or (answer.approved and answer.scope == "rule" and same_tool):
+        covered = other.requested.tool == call.requested.tool and grant.covers(
+            list(leaves(other.requested.args)), other.requested.sources
+        )
+        if answer.batch or (answer.approved and answer.scope == "rule" and covered):
             answers.append((other, replace(answer, scope=scope)))
     return answers
 
