@@ -16,6 +16,7 @@ pin: model
 trusted_tools: [clock]
 trusted_fields: {search_files: {id: file}}
 allowed_hosts: ["*.example.com"]
+followed_hosts: 3
 approval_timeout_s: 60
 rules:
   - name: no more than 100
@@ -42,6 +43,7 @@ def test_a_file_says_the_same_as_python(tmp_path: Path) -> None:
         trusted_tools=("clock",),
         trusted_fields={"search_files": {"id": "file"}},
         allowed_hosts=("*.example.com",),
+        followed_hosts=3,
         approval_timeout_s=60,
         rules=(
             Rule(verdict="deny", name="no more than 100", tool="pay", total_over={"amount": 100}),

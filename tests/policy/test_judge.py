@@ -165,7 +165,7 @@ def test_an_allowed_host_carries_no_other_argument_and_no_text_to_elsewhere() ->
 
 def test_before_untrusted_text_a_tier_has_its_default() -> None:
     run = Run()
-    assert run.judge("fetch", url="https://evil.example") == "allow read"
+    assert run.judge("fetch", url="https://bank.example/a", note="to compare") == "allow read"
     assert run.judge("pay", to="bob@example.com", amount=100) == "allow wanted"
     assert run.judge("pay", to="eve@example.com", amount=100) == "ask write_out"
     assert run.judge("delete_file", path="old.txt") == "ask destructive"

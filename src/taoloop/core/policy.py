@@ -157,6 +157,10 @@ class Policy:
     `ref:file`; all else in the output stays untrusted."""
     allowed_hosts: tuple[str, ...] = ()
     """Patterns of hosts that reads may send data to."""
+    followed_hosts: int | None = None
+    """How many distinct hosts a run may follow links to without a question, and with that at most twice as many links.
+    Only links that stand in pages and search results of the run, exactly as they are there, are followed so. None: 5
+    under `supervised`, 0 under `headless`; the other profiles decide as without it."""
     approval_timeout_s: float | None = None
     """A question that nobody answers within this time is refused; None: it waits."""
 
@@ -177,6 +181,9 @@ class Policy:
             self._require(name, isinstance(value, tuple) and all(isinstance(item, str) for item in value), "texts")
         bare = not any(re.search(r"[/:@\s]", host) and not host.startswith("[") for host in self.allowed_hosts)
         self._require("allowed_hosts", bare, "hosts or patterns such as *.example.com, without scheme, port and path")
+        hosts: object = self.followed_hosts
+        is_count = isinstance(hosts, int) and not isinstance(hosts, bool) and hosts >= 0
+        self._require("followed_hosts", hosts is None or is_count, "a whole number, 0 or more, or None")
         fields: object = self.trusted_fields
         holds = isinstance(fields, Mapping) and all(
             isinstance(kinds, Mapping) and all(isinstance(kind, str) and kind for kind in kinds.values())
@@ -201,6 +208,8 @@ class Policy:
     def version(self) -> str:
         """The name of exactly this policy: approvals are bound to it."""
         plain = asdict(self)
+        if self.followed_hosts is None:  # a policy from before there was such a bound keeps its name
+            del plain["followed_hosts"]
         if self.approval_timeout_s is not None:
             plain["approval_timeout_s"] = float(self.approval_timeout_s)  # as it is read back from a journal
         for rule in plain["rules"]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from typing import Any, Protocol, get_args
 
 from taoloop.core.cards.tool_card import ToolCard
@@ -17,13 +16,13 @@ from taoloop.core.decision import call_digest
 from taoloop.core.events import Source, Verdict
 from taoloop.core.policy import Policy, VerdictKind
 from taoloop.core.trace import Trace
-from taoloop.policy.profiles import CallFeatures, profile_verdict, risk_class
-from taoloop.policy.provenance import Provenance, leaves, sources_of, unforeseen_names
+from taoloop.policy.destinations import FOLLOWED, follows_links, goes_to_known_hosts, names_known_addresses
+from taoloop.policy.profiles import CallFeatures, Row, profile_verdict, risk_class
+from taoloop.policy.provenance import Provenance, sources_of
 from taoloop.policy.rules import deciding_rule
 from taoloop.policy.targets import is_target_role, lacks_target
 from taoloop.policy.texts import RULE_PREFIX, TEXTS, reason_text
 from taoloop.policy.untrusted_index import argument_sources
-from taoloop.policy.value_match import URL, ascii_host, host_of
 
 _READ_AND_DRAFT = frozenset({"read", "draft"})
 _FREE_TIERS = {
@@ -40,6 +39,8 @@ _HARMLESS_VERDICTS: dict[tuple[str | None, str], Verdict] = {
     for tier in ("read", "draft")
     for language in ("en", "zh")
 }
+_ALLOWED_ROWS: frozenset[Row] = frozenset({"read", "draft", "wanted", "read_out_known", FOLLOWED})
+"""What can be allowed for its own sake; anything else is allowed because the profile asks nobody."""
 _MAX_ERROR_CHARS = 300  # of what a rule in Python raised or returned
 _REPORTED_BADGES = ("FOREIGN", "UNKNOWN", "LINKS")
 
@@ -163,11 +164,11 @@ def _describe(start: str, value: object, render: Callable[[object], str]) -> str
 
 def _judge_by_table(trace: Trace, policy: Policy, action: Action, card: ToolCard, *, filled: bool) -> Verdict:
     args, provenance = action.args, sources_of(trace, policy)
-    features = _features_of(provenance, policy, card, args, tainted=provenance.tainted or filled)
+    features = _features_of(trace, provenance, policy, card, args, tainted=provenance.tainted or filled)
     row = risk_class(features)
     kind = profile_verdict(policy.profile, row)
     if kind == "allow":
-        name = row if row in ("read", "draft", "wanted", "read_out_known") else "autonomous"
+        name = row if row in _ALLOWED_ROWS else "autonomous"
         return _verdict(trace, card, "allow", row, (name,))
     if policy.profile not in ("read-only", "locked"):
         if provenance.is_precommitted(call_digest(action.tool, args)):
@@ -191,11 +192,17 @@ def _verdict(
     return Verdict(kind=kind, reasons=tuple(texts), rule=rule, sources=sources, reason_codes=codes)
 
 
-def _features_of(provenance: Provenance, policy: Policy, card: ToolCard, args: Any, *, tainted: bool) -> CallFeatures:
+def _features_of(
+    trace: Trace, provenance: Provenance, policy: Policy, card: ToolCard, args: Any, *, tainted: bool
+) -> CallFeatures:
     out = card.sends_out(args)
     if card.tier in ("read", "draft"):
-        known_destinations = out and tainted and _goes_to_known_hosts(provenance, policy, card, args)
-        return CallFeatures(tier=card.tier, out=out, tainted=tainted, known_destinations=known_destinations)
+        are_known = goes_to_known_hosts if tainted or card.tier == "draft" else names_known_addresses
+        known = out and are_known(provenance, policy, card, args)
+        offered = out and not known and follows_links(trace, provenance, policy, card, args)
+        return CallFeatures(
+            tier=card.tier, out=out, tainted=tainted, known_destinations=known, offered_destinations=offered
+        )
     arguments = {name: value for name, value in args.items() if value is not None} if isinstance(args, Mapping) else {}
     unendorsed = [name for name, value in arguments.items() if not provenance.is_endorsed(card, name, value)]
     aim_names = [name for name in arguments if is_target_role(card.role(name))]
@@ -213,30 +220,6 @@ def _features_of(provenance: Provenance, policy: Policy, card: ToolCard, args: A
     )
 
 
-def _goes_to_known_hosts(provenance: Provenance, policy: Policy, card: ToolCard, args: Any) -> bool:
-    """Whether the task names every destination of a read, or its host is allowed; and everything else that is sent."""
-    arguments = args.items() if isinstance(args, Mapping) else ()
-    for name, value in arguments:
-        if card.role(name) == "minor" and name in card.parameters:
-            continue
-        if any(not provenance.words.has_phrase(key) for key in unforeseen_names(card, {name: value})):
-            return False
-        if not all(_is_known_destination(provenance, policy, card, name, part) for _, part in leaves(value)):
-            return False
-    return True
-
-
-def _is_known_destination(provenance: Provenance, policy: Policy, card: ToolCard, name: str, value: Any) -> bool:
-    if value is None or value == "" or provenance.has_address(value):
-        return True
-    takes_address = card.is_address(name)
-    if not takes_address and provenance.is_trusted_value(value, card.role(name)):
-        return True
-    sends = isinstance(card.egress, tuple) and name in card.egress
-    host = host_of(value) if (takes_address or sends) and isinstance(value, str) and URL.fullmatch(value) else None
-    return bool(host) and any(fnmatchcase(host or "", ascii_host(pattern)) for pattern in policy.allowed_hosts)
-
-
 def is_high_risk(card: ToolCard | None, sources: tuple[Source, ...]) -> bool:
     """Whether a call is hard to undo and its target is in no trusted text.
 
@@ -252,10 +235,10 @@ def _reason_codes(
     policy: Policy, features: CallFeatures, row: str, card: ToolCard, sources: tuple[Source, ...], *, filled: bool
 ) -> Iterator[str]:
     """Why the table asks about a call, or denies it."""
-    yield "strict" if row in ("wanted", "read_out_known") and policy.profile == "strict" else row
+    yield "strict" if row in ("wanted", "read_out_known", FOLLOWED) and policy.profile == "strict" else row
     if policy.profile in ("headless", "read-only", "locked"):
         yield policy.profile
-    if features.tainted and row not in ("read_out", "foreign_destructive"):
+    if features.tainted and row != "foreign_destructive":
         yield "filled" if filled else "tainted"
     if not features.intended and card.tier not in ("read", "draft") and row != "foreign_destructive":
         yield "not_pinned"

@@ -18,6 +18,7 @@ Row = Literal[
     "draft",
     "read_out",
     "read_out_known",
+    "read_out_offered",
     "wanted",
     "write",
     "write_out",
@@ -52,15 +53,21 @@ class CallFeatures:
     untargeted: bool = False
     """The tool takes targets, and the call names none, or one that means everything."""
     known_destinations: bool = False
-    """Each address that a read sends data to appears in a trusted text, or its host is allowed."""
+    """Each address that a read sends data to appears in a trusted text, or its host is allowed; once the model has seen
+    untrusted text, so does everything else that is sent."""
+    offered_destinations: bool = False
+    """All else that a read sends are links, exactly as pages or search results of the run have them, and the policy
+    lets the run follow that many."""
 
 
 def risk_class(call: CallFeatures) -> Row:
     """The row of the tables that a call belongs to."""
     if call.tier in ("read", "draft"):
-        if not call.out or (not call.tainted and call.tier == "read"):
-            return "read" if call.tier == "read" else "draft"
-        return "read_out_known" if call.known_destinations else "read_out"
+        if not call.out:
+            return call.tier
+        if call.known_destinations:
+            return "read" if call.tier == "read" and not call.tainted else "read_out_known"
+        return "read_out_offered" if call.offered_destinations else "read_out"
     exceeds_write = call.tier != "write" or (call.out and call.intent_fixed)
     if call.tainted and exceeds_write and not call.intended and not call.targets_endorsed:
         return "foreign_destructive"
@@ -124,5 +131,7 @@ def profile_verdict(profile: Profile, row: Row) -> VerdictKind:
     if row == "foreign_destructive":
         return "deny"
     if row in ("wanted", "read_out_known") and profile == "supervised":
+        return "allow"
+    if row == "read_out_offered" and profile in ("supervised", "headless"):  # the operator has stated a bound
         return "allow"
     return _FALLBACK_VERDICTS[profile]

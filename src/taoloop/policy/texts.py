@@ -12,9 +12,9 @@ TEXTS = TextCatalog(
     {
         "read": "it only reads",
         "draft": "it only prepares a draft",
-        "read_out": "it sends data to a destination that is neither in the task nor an allowed host, after untrusted"
-        " text was read",
+        "read_out": "neither the task nor the operator named the address that it sends data to, or all that it sends",
         "read_out_known": "it reads from a destination that the task or the operator named",
+        "read_out_offered": "it follows a link of a page or a search result of this run",
         "wanted": "the task asks for this call and contains its target and values",
         "committed": "exactly this call was fixed before any untrusted text was read",
         "write": "{tool!r} is a {tier} tool and needs a person's approval",

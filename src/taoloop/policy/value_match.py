@@ -280,6 +280,15 @@ def host_of(value: str) -> str | None:
     return None if bare is None else ascii_host(bare[1])
 
 
+def is_written_address(value: str) -> bool:
+    """Whether a text is written as the address of a page: with a scheme, or as a host with a path or a query."""
+    text = unicodedata.normalize("NFKC", strip_invisible(value)).strip()
+    if _AUTHORITY.match(text) or _PARTIAL_SCHEME.match(text) or text[:2] in ("//", "\\\\"):
+        return True
+    bare = _BARE_HOST.match(text)
+    return bare is not None and (text[bare.end(1) : bare.end(1) + 1] in ("/", "?", "#", ":") or text.startswith("www."))
+
+
 def ascii_host(host: str) -> str:
     """The name of a host, or a pattern of names, in the form that is looked up; empty if that is disputed."""
     lower = host.lower().removesuffix(".")
@@ -324,9 +333,14 @@ def value_key(value: Any) -> tuple[str, Any]:
     return ("iban", _compact(plain)) if _IBAN.fullmatch(plain) else ("text", plain)
 
 
+def trim_punctuation(text: str) -> str:
+    """An address without what may be punctuation of the text around it."""
+    return text.rstrip(_TRAILING_PUNCTUATION)
+
+
 def _url(text: str) -> str:
     """An address without `https://` and without trailing punctuation, its host in lower case."""
-    text = text.rstrip(_TRAILING_PUNCTUATION)
+    text = trim_punctuation(text)
     scheme, separator, rest = text.partition("://")
     rest = rest if separator else scheme
     host, slash, path = rest.partition("/")

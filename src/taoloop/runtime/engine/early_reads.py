@@ -22,6 +22,7 @@ from taoloop.core.trace import Trace
 from taoloop.dialects.parsing.strict_json import NotJsonError, loads
 from taoloop.errors import TaoError
 from taoloop.policy import CodeRule, judge
+from taoloop.policy.destinations import FOLLOWED
 from taoloop.runtime.engine.tool_execution import Outcome
 from taoloop.tools.tool import Tool, ValidatedArgs
 from taoloop.tools.toolbox import Toolbox
@@ -146,7 +147,8 @@ class EarlyReads:
         except (NotJsonError, TaoError):
             return None
         call = Call(tool=name, args=prepared.args)
-        if judge(trace, call, card, rules=self._rules).kind != "allow":
+        verdict = judge(trace, call, card, rules=self._rules)
+        if verdict.kind != "allow" or verdict.rule == FOLLOWED:  # links are counted as they are requested
             return None
         if any(early_read.written == written for early_read in self._reads):
             return None
