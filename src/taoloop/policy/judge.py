@@ -216,6 +216,7 @@ def _features_of(
         endorsed=all(card.role(name) == "content" for name in unendorsed),
         contents_endorsed=not unendorsed,
         untargeted=untargeted,
+        excluded=any(provenance.is_excluded(value, card.role(name)) for name, value in arguments.items()),
         targets_endorsed=bool(aim_names) and not untargeted and not any(name in unendorsed for name in aim_names),
     )
 
@@ -242,6 +243,8 @@ def _reason_codes(
         yield "filled" if filled else "tainted"
     if not features.intended and card.tier not in ("read", "draft") and row != "foreign_destructive":
         yield "not_pinned"
+    if features.excluded:
+        yield "excluded"
     if features.tainted:
         badges = {source.badge for source in sources if source.role != "minor"}
         yield from (badge for badge in _REPORTED_BADGES if badge in badges)

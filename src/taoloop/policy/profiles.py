@@ -52,6 +52,8 @@ class CallFeatures:
     """The call has targets, and each of them appears in a trusted text."""
     untargeted: bool = False
     """The tool takes targets, and the call names none, or one that means everything."""
+    excluded: bool = False
+    """A person or the operator named a value of it where they say what is not wanted."""
     known_destinations: bool = False
     """Each address that a read sends data to appears in a trusted text, or its host is allowed; once the model has seen
     untrusted text, so does everything else that is sent."""

@@ -49,6 +49,7 @@ from taoloop.core.events import (
 from taoloop.core.handles import is_trusted_output, reader_answer
 from taoloop.core.policy import Policy
 from taoloop.core.trace import Trace
+from taoloop.policy.exclusions import excluded_parts
 from taoloop.policy.grants import Grant, grant_of
 from taoloop.policy.marked_text import split_marked
 from taoloop.policy.targets import lacks_target
@@ -73,6 +74,7 @@ class Provenance:
         self._policy = policy
         self._ids: dict[str, set[str]] = {}
         self.words, self.intent = TrustedText(), TaskIntent()
+        self._excluded, self._vouched_for = TrustedText(), TrustedText()
         self._looked_up, self._unread_lookups = TrustedText(), list[str]()
         self.tainted, self.has_foreign_task = False, False
         self.pinned: Pinned | None = None
@@ -88,7 +90,7 @@ class Provenance:
                 self._fold_start(fact)
             case Noted(by=by, text=text) if by != GUARD:
                 own = self._own_words(text)
-                self.words.add(own)
+                self._add_words(own)
                 self.intent.add(own)
             case Pinned() as fact:
                 self.pinned = fact
@@ -127,11 +129,16 @@ class Provenance:
         self._cards = {card.name: card for card in started.agent.tools}
         instructions, by_user = started.agent.instructions, started.user_instructions
         if instructions.endswith(by_user):  # else nobody can tell whose words they are
-            self.words.add(instructions[: len(instructions) - len(by_user)])
+            self._add_words(instructions[: len(instructions) - len(by_user)])
         for text in _texts_of_people(started):
-            self.words.add(self._own_words(text))
+            self._add_words(self._own_words(text))
         for text in started.trusted or (started.task,):
             self.intent.add(self._own_words(text))
+
+    def _add_words(self, text: str) -> None:
+        self.words.add(text)
+        for part in excluded_parts(text):
+            self._excluded.add(part)
 
     def _own_words(self, text: str) -> str:
         """What a text says besides what it marks as somebody else's, which taints the run."""
@@ -161,6 +168,7 @@ class Provenance:
             is_text = isinstance(value, str | int | float) and not isinstance(value, bool)
             if is_text and (card is None or card.role(first_name(path)) != "content"):
                 self.words.add(str(value))
+                self._vouched_for.add(str(value))
 
     def _fold_observation(self, fact: Observed) -> None:
         requested = self._open_requests.pop(fact.call_id, None)
@@ -216,11 +224,26 @@ class Provenance:
 
     def is_trusted_value(self, value: Any, role: str, *, looked_up: bool = True) -> bool:
         """Whether a person wrote this value or a trusted tool returned it; of an object or a list, every part."""
+        if self.is_excluded(value, role):
+            return False
         if self.words.has(value, role) or (looked_up and self.was_looked_up(value, role)):
             return True
         parts = value.values() if isinstance(value, Mapping) else value
         return isinstance(value, Mapping | list | tuple) and all(
             self.is_trusted_value(part, role, looked_up=looked_up) for part in parts
+        )
+
+    def is_excluded(self, value: Any, role: str) -> bool:
+        """Whether a person or the operator named a value where they say what is not wanted; of an object, any part.
+
+        It does not help that it is also named elsewhere, unless a person vouched for it. Text that others read, and
+        what nothing depends on, may say anything.
+        """
+        if role in ("content", "minor"):
+            return False
+        parts = (part for _, part in leaves(value) if isinstance(part, str | int | float) and part is not True)
+        return any(
+            part not in ("", False) and self._excluded.has(part) and not self._vouched_for.has(part) for part in parts
         )
 
     def is_endorsed(self, card: ToolCard, name: str, value: Any, *, looked_up: bool = True) -> bool:
@@ -246,6 +269,8 @@ class Provenance:
 
     def has_address(self, value: Any) -> bool:
         """Whether an address of a page stands there, exactly: no other word names a place on the network."""
+        if self._excluded.has_address(value) and not self._vouched_for.has_address(value):
+            return False
         return self.words.has_address(value) or self.looked_up.has_address(value)
 
 

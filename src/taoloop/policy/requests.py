@@ -46,7 +46,7 @@ class Request:
     """Whether it was found in Chinese."""
 
 
-_QUOTED = lazy_pattern(
+QUOTED = lazy_pattern(
     r"\"[^\"\n]{0,2000}\"|\u201c[^\u201d\n]{0,2000}\u201d|\u300c[^\u300d\n]{0,2000}\u300d|\u300e[^\u300f\n]{0,2000}\u300f"
     r"|\u300a[^\u300b\n]{0,200}\u300b|`[^`\n]{0,2000}`|(?<![\w'])'[^'\n]{1,2000}'(?!\w)"
 )
@@ -62,14 +62,14 @@ _TOKEN = lazy_pattern(r"[a-z]+(?:'[a-z]+)?|[.,;:!?\n()\u25a1，。；：！？�
 
 _SENTENCE_ENDS = frozenset(".;:!?\n，。；：！？")
 _CLAUSE_STOPS = _SENTENCE_ENDS | {"then"}
-_BREAKS = frozenset({"but", "then", "so", "instead", "however", "otherwise", "just"})
-_NEGATIONS = words_of(
+BREAKS = frozenset({"but", "then", "so", "instead", "however", "otherwise", "just"})
+NEGATIONS = words_of(
     "not never no don't dont doesn't cannot can't won't mustn't shouldn't needn't couldn't wouldn't nothing nobody "
     "none without avoid refrain nor neither forbid forbidden rather"
 )
-_AFTER_NEGATION = words_of("forget hesitate fail only longer problem later less you we")
+AFTER_NEGATION = words_of("forget hesitate fail only longer problem later less you we")
 """After a negation these turn it into a request (do not forget to send) or into something else."""
-_CLAUSE_STARTS = words_of(
+CLAUSE_STARTS = words_of(
     "to please and then or also you us me him not never don't just kindly now first finally must should will shall "
     "let's go again can could would pls next afterwards instead either they'll she'll he'll help"
 )
@@ -96,7 +96,7 @@ _SENTENCE_END = lazy_pattern(r"[.;!?\n。；！？]")
 def without_quotes(text: str) -> str:
     """The text in the form in which it is read, with a placeholder for everything that is quoted."""
     text = unicodedata.normalize("NFKC", text).replace("\u2019", "'").replace("\u2018", "'").casefold()
-    bare = _QUOTED.sub(_QUOTE_MARK, text)
+    bare = QUOTED.sub(_QUOTE_MARK, text)
     return bare if re.search(r"\w", bare) else text  # all of it in quotes: then it is the task
 
 
@@ -164,7 +164,7 @@ class _RequestReader:
 
     def _can_begin_request(self, before: Sequence[str]) -> bool:
         last = before[-1]
-        return last in _CLAUSE_STARTS or last in ",\u25a1()、" or last.endswith("ly") or last.isdigit()
+        return last in CLAUSE_STARTS or last in ",\u25a1()、" or last.endswith("ly") or last.isdigit()
 
     def _request_at(self, verb_index: int, act: str, sentence: int) -> Request:
         """The request of a verb: what follows it, and what precedes it if it is passive."""
@@ -217,18 +217,18 @@ def is_forbidden(before: Sequence[str], *, is_gerund: bool = False) -> bool:
         return True
     for index in range(len(words) - 1, -1, -1):
         word = words[index]
-        if word in _BREAKS:
+        if word in BREAKS:
             return words[index : index + 1] == ["instead"] and words[index + 1 : index + 2] == ["of"]
-        if word == "," and not _continues_list(words[:index]):
+        if word == "," and not continues_list(words[:index]):
             return False
-        if word in _NEGATIONS and (word != "rather" or words[index + 1 : index + 2] == ["than"]):
-            return _AFTER_NEGATION.isdisjoint(words[index + 1 : index + 3])
+        if word in NEGATIONS and (word != "rather" or words[index + 1 : index + 2] == ["than"]):
+            return AFTER_NEGATION.isdisjoint(words[index + 1 : index + 3])
     return False
 
 
-def _continues_list(words_before: Sequence[str]) -> bool:
+def continues_list(words_before: Sequence[str]) -> bool:
     """Whether a comma continues a list of verbs: do not delete, move or rename."""
-    joins = len(words_before) >= 2 and (words_before[-2] in _NEGATIONS or words_before[-2] in (",", "or", "and"))
+    joins = len(words_before) >= 2 and (words_before[-2] in NEGATIONS or words_before[-2] in (",", "or", "and"))
     return joins and words_before[-1] not in _SENTENCE_ENDS
 
 
@@ -236,7 +236,7 @@ def _is_done_by_another(before: Sequence[str]) -> bool:
     """Whether somebody else does it, the author does it, or asks how: I will book, they send, how do I pay."""
     for index in range(len(before) - 1, -1, -1):
         word = before[index]
-        if word in _BREAKS or word in (",", "and"):
+        if word in BREAKS or word in (",", "and"):
             return False
         if word.split("'")[0] in _OTHER_SUBJECTS:
             after = before[index + 1 :]
@@ -259,17 +259,17 @@ def mentions_outright(text: str, name: str) -> bool:
 
 # Chinese
 
-_CHINESE_CLAUSE_END = lazy_pattern(
+CHINESE_CLAUSE_END = lazy_pattern(
     r"[，。；！？!?;\n,.]|然后|接着|而是|但是|不过|再(?=[\u3400-\u9fff])|并且|并(?=[\u3400-\u9fff])"
 )
-_CHINESE_NEGATION = lazy_pattern(
+CHINESE_NEGATION = lazy_pattern(
     r"不要|不得|不准|不许|不能|不可|不必|不用|不想|不需要|不应|不再|切勿|请勿|勿|禁止|严禁|避免|无需|无须|不"
     r"|(?<![特分级个区类性识离])别(?![人的名处样致针])|没有|没(?!问题)|从未|从不|拒绝"
 )
-_NO_NEGATION = lazy_pattern(
+NO_CHINESE_NEGATION = lazy_pattern(
     r"(.{1,2})不\1|不仅|不但|不只|不光|不过|不错|对不起|不好意思|不管|不论|差不多|不同|不久|不足|不少|不多|不断|(?:不要|别|勿|不能|切勿)(?:忘|漏|忘记|漏掉|耽误)"
 )
-_CHINESE_ACT = lazy_pattern("|".join(sorted(map(re.escape, CHINESE_ACTS), key=len, reverse=True)))
+CHINESE_ACT = lazy_pattern("|".join(sorted(map(re.escape, CHINESE_ACTS), key=len, reverse=True)))
 _CHINESE_THING = lazy_pattern("|".join(sorted(map(re.escape, CHINESE_KINDS), key=len, reverse=True)))
 _CHINESE_PAST_BEFORE = lazy_pattern(
     r"(?:已经?|刚刚?|曾经?|曾|昨天|上周|上个月|之前|(?:我|他|她|他们|她们|我们|谁|对方)(?:已经?|刚刚?|昨天)?)$"
@@ -292,11 +292,11 @@ def chinese_requests(text: str) -> list[Request]:
     bare_text = _FILE.sub(" 文件 ", _ADDRESS.sub(_QUOTE_MARK, without_quotes(text)))
     requests: list[Request] = []
     start, earlier = 0, frozenset[str]()
-    for end in (*_CHINESE_CLAUSE_END.finditer(bare_text), None):
+    for end in (*CHINESE_CLAUSE_END.finditer(bare_text), None):
         clause = bare_text[start : end.start() if end is not None else len(bare_text)]
         nouns = islice(_CHINESE_THING.finditer(clause), _MAX_THINGS)
         things = [(noun.start(), CHINESE_KINDS[noun.group()]) for noun in nouns]
-        for match in _CHINESE_ACT.finditer(clause):
+        for match in CHINESE_ACT.finditer(clause):
             if _is_asked_in_chinese(clause, match):
                 known = _union(kinds for position, kinds in things if not match.start() <= position < match.end())
                 known = known or (earlier if _CHINESE_PRONOUN.search(clause) else frozenset())
@@ -328,5 +328,5 @@ def _is_asked_in_chinese(clause: str, match: re.Match[str]) -> bool:
 
 def _is_forbidden_in_chinese(before: str) -> bool:
     """Whether the last clause before an act forbids it."""
-    clause = _CHINESE_CLAUSE_END.split(before)[-1]
-    return _CHINESE_NEGATION.search(_NO_NEGATION.sub("", clause)) is not None
+    clause = CHINESE_CLAUSE_END.split(before)[-1]
+    return CHINESE_NEGATION.search(NO_CHINESE_NEGATION.sub("", clause)) is not None

@@ -28,6 +28,7 @@ TEXTS = TextCatalog(
         "tainted": "the model has read untrusted text",
         "filled": "it takes values from untrusted output",
         "not_pinned": "the task does not ask for {tool!r}",
+        "excluded": "one of its values is named where the task or the operator says what is not wanted",
         "strict": "the profile strict asks about every effect, even if the task asks for it",
         "headless": "nobody can be asked (profile headless)",
         "read-only": "the profile read-only allows only reads",
@@ -38,7 +39,7 @@ TEXTS = TextCatalog(
         "granted": "a person approved further calls of {tool!r} in this run",
         "rule": "the rule {title!r} applies",
         "FOREIGN": "found only in untrusted output: {args}",
-        "UNKNOWN": "found in no text of this run: {args}",
+        "UNKNOWN": "found in no text of this run, or only where it is excluded: {args}",
         "LINKS": "contains links that no trusted text contains: {args}",
         # what "always" allows
         "grant_trusted": "From now on in this run: {tool} with any {names} that is in the task or that a trusted tool"

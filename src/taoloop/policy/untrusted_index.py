@@ -123,9 +123,10 @@ def argument_sources(trace: Trace, args: Any, roles: Any, *, filled: bool = Fals
 
 
 def _source_of(labels: Provenance, index: UntrustedIndex | None, path: str, role: str, value: Any) -> Source:
-    if labels.words.has(value, role):
+    is_excluded = labels.is_excluded(value, role)
+    if not is_excluded and labels.words.has(value, role):
         return Source(arg=path, role=role, badge="YOURS")
-    if labels.was_looked_up(value, role):
+    if not is_excluded and labels.was_looked_up(value, role):
         return Source(arg=path, role=role, badge="LOOKED UP")
     if role == "content" and isinstance(value, str):
         has_unknown_links = not links_in(value) <= labels.words.urls

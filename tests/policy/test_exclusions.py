@@ -1,0 +1,85 @@
+"""What a text excludes: a value in a negated clause endorses nothing, and one beside it endorses as before."""
+
+from __future__ import annotations
+
+import pytest
+from tests.growth import assert_linear
+
+from taoloop.core.decision import Call
+from taoloop.core.events import Noted
+from taoloop.policy import judge
+from taoloop.policy.exclusions import excluded_parts
+from taoloop.policy.value_match import TrustedText
+
+from .staging import LOOK, Run, card
+
+CASES = [  # the text, what it excludes, and what it does not
+    ("Do not touch Ann.", "Ann", ""),
+    ("Mail everyone except Bob", "Bob", ""),
+    ("Mail all except for Bob and Carl.", "Bob Carl", ""),
+    ("Mail everyone but Bob", "Bob", ""),
+    ("Mail Ann, but not Bob", "Bob", "Ann"),
+    ("Send it to Ann instead of Bob", "Bob", "Ann"),
+    ("Send it to Ann rather than Bob", "Bob", "Ann"),
+    ("Do not mail Ann, Bob or Carl", "Ann Bob Carl", ""),
+    ("Do not contact:\n- Ann\n- Bob\nMail Carl", "Ann Bob", "Carl"),
+    ("Do not mail Ann and mail Bob", "Ann Bob", ""),
+    ("Do not delete, move or rename a.txt", "a.txt", ""),
+    ("Ann must not be told", "Ann", ""),
+    ("Do not touch 'Ann Lee'; mail \"Do not wait for Bob\" to Carl", "Ann", "Bob Carl"),
+    ("Never mail Ann. Mail Bob", "Ann", "Bob"),
+    ("Do not pay 100; pay 50 to Bob", "100", "50 Bob"),
+    ("Mail bob@example.com, not ann@example.com", "ann@example.com", "bob@example.com"),
+    ("Do not read https://a.example/x but https://b.example/y", "https://a.example/x", "https://b.example/y"),
+    ("Tell Ann not to come, and don't forget to mail Bob", "", "Ann Bob"),
+    ("I can't come, mail Ann. Without asking me, mail Bob", "", "Ann Bob"),
+    ("Pay no more than 100 to Ann", "", "100 Ann"),
+    ("I have not paid Ann yet, pay her 100", "", "100 Ann"),
+    ("Delete it without asking me and send the report to Ann", "", "Ann"),
+    ("给李明发邮件，但不要动王芳", "王芳", "李明"),
+    ("除了王芳，通知所有人。通知李明", "王芳", "李明"),
+    ("除了王芳以外，都发给李明", "王芳", "李明"),
+    ("王芳不要动", "王芳", ""),
+    ("不要联系王芳，李明", "王芳 李明", ""),
+    ("把文件发给李明而不是王芳", "王芳", "李明"),
+    ("不要删除 a.txt，把 b.txt 发给李明", "a.txt", "b.txt 李明"),
+    ("我不在，请通知王芳；别忘了通知李明，告诉小张不要来", "", "王芳 李明 小张"),
+    ("付给王芳不超过 100 元", "", "100 王芳"),
+    ("Do not touch 王芳", "王芳", ""),
+]
+
+
+@pytest.mark.parametrize(("text", "excluded", "kept"), CASES)
+def test_what_a_negated_clause_names_is_excluded(text: str, excluded: str, kept: str) -> None:
+    parts = TrustedText(excluded_parts(text))
+    assert [value for value in excluded.split() if not parts.has(value)] == []
+    assert [value for value in kept.split() if parts.has(value)] == []
+
+
+SAVE = card("save_note", "write", "name", "amount", "text", egress=False, roles={"amount": "value", "text": "content"})
+FETCH = card("fetch", "read", "url")
+
+
+def test_an_excluded_value_endorses_nothing_wherever_else_it_is_named() -> None:
+    run = Run(cards=(LOOK, SAVE, FETCH), task="Save notes on Ann and Bob: 5, 7. Not on Bob, never 7. 'Do not wait'")
+    assert run.judge("save_note", name="Ann", amount=5, text="Do not wait for Bob") == "allow wanted"
+    assert run.judge("save_note", name="Bob", amount=5) == "ask write"
+    assert run.judge("save_note", name=["Ann", "Bob"], amount=5) == "ask write"
+    assert run.judge("save_note", name="Ann", amount=7) == "ask write"
+    verdict = judge(run.trace, Call(tool="save_note", args={"name": "Bob"}), SAVE)
+    assert "says what is not wanted" in " ".join(verdict.reasons)
+    run.add(Noted(by="ann", text="Do not save anything on Ann"))
+    assert run.judge("save_note", name="Ann", amount=5) == "ask write"
+    run.approve(run.ask("save_note", {"name": "Ann", "amount": 5}, "ask", "write"), scope="values")
+    assert run.judge("save_note", name="Ann", amount=5) == "allow wanted", "a person vouched for it"
+
+
+def test_no_read_goes_to_an_excluded_address() -> None:
+    run = Run(cards=(LOOK, FETCH), task="Read https://a.example/x, but not https://b.example/y")
+    assert run.judge("fetch", url="https://a.example/x") == "allow read"
+    assert run.judge("fetch", url="https://b.example/y") == "ask read_out"
+
+
+@pytest.mark.parametrize("part", ["not a, ", "except ", "不要王芳，", "除", "x ", "'", ", and", "\n- no"])
+def test_the_time_is_proportional_to_the_text(part: str) -> None:
+    assert_linear(lambda size: excluded_parts(part * size), 4_000)
