@@ -123,7 +123,7 @@ def agent_of_run(spec: AgentSpec, chosen: AgentOptions, env: Mapping[str, str]) 
     Tools of the run that its source no longer has, but that are built in, are added.
     """
     source = chosen.agent or spec.source
-    base = Agent(model=spec.model) if source is None else load_agent(source, env=env)
+    base = Agent(model=spec.model, policy=spec.policy) if source is None else load_agent(source, env=env)
     if chosen.tools is None and spec.tools_from:
         base = replace(base, tools=named_tools(spec.tools_from, env))  # in place of its own, as when the run began
     if base.workspace is None or source is None or chosen.agent is None:

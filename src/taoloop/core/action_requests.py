@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.cards.tool_search import listed_cards, unwrap_call_tool
 from taoloop.core.decision import Call, call_digest
 from taoloop.core.effects import RequestCalls
-from taoloop.core.events import ActionRequested, Fact, Fault, Observed, Verdict, new_action_requested
+from taoloop.core.events import (
+    ActionRequested,
+    Fact,
+    Fault,
+    JudgedAgain,
+    Observed,
+    Resumed,
+    Verdict,
+    new_action_requested,
+)
 from taoloop.core.handles import READER, contains_handle
 from taoloop.core.policy import Policy
 from taoloop.core.texts import TEXTS
@@ -68,14 +77,41 @@ def _judge_call(
         return call.args, Verdict(kind="deny", reasons=(checked.message,)), checked
     verdict = judge(call_id, call if checked is call.args else Call(tool=call.tool, args=checked), card)
     if verdict.kind == "deny":
-        return checked, verdict, Fault(code="denied", message=_denial_message(trace, verdict))
+        return checked, verdict, denied_observation(trace.agent.language, call_id, verdict.reasons).error
     return checked, verdict, None
 
 
-def _denial_message(trace: Trace, verdict: Verdict) -> str:
-    language = trace.agent.language
-    reasons = TEXTS.text(language, "reason_separator").join(verdict.reasons)
-    return TEXTS.text(language, "denied", reasons=reasons.rstrip(".。"))
+def denied_observation(language: str, call_id: str, reasons: Sequence[str]) -> Observed:
+    """The observation of a call that the policy denied."""
+    text = TEXTS.text(language, "reason_separator").join(reasons)
+    message = TEXTS.text(language, "denied", reasons=text.rstrip(".。"))
+    return failed_observation(call_id, Fault(code="denied", message=message))
+
+
+def judged_again(policy: Policy, call: ActionRequested, args: Any, card: ToolCard, verdict: Verdict) -> JudgedAgain:
+    """The fact of an open call that was judged by another card than before, with the arguments that fit it."""
+    return JudgedAgain(
+        call_id=call.call_id,
+        args=args,
+        tier=card.tier,
+        verdict=verdict.kind,
+        digest=call_digest(call.tool, args),
+        reasons=verdict.reasons,
+        rule=verdict.rule,
+        policy="" if verdict.kind == "allow" else policy.version,
+        sources=verdict.sources,
+        reason_codes=verdict.reason_codes,
+    )
+
+
+def trace_before(trace: Trace, call_id: str) -> Trace:
+    """The run as it was when it requested a call, with the cards that it has now: where the call is judged again."""
+    seq = next(e.seq for e in trace.events if isinstance(e.fact, ActionRequested) and e.fact.call_id == call_id)
+    before = Trace(trace.run_id, trace.events[:seq])
+    known = {card.name: card for card in before.agent.tools}
+    cards = tuple(card for card in trace.agent.tools if card != known.get(card.name))
+    before.add(Resumed(approved_tiers=trace.approved_tiers, cards=cards), trace.events[seq].at)
+    return before
 
 
 def _action_requested(

@@ -81,6 +81,14 @@ class RequestCalls:
 
 
 @dataclass(slots=True)
+class JudgeAgain:
+    """Judge open calls again by the cards that their tools have now. No tool is run."""
+
+    calls: tuple[CallView, ...]
+    """The calls, none of which was started."""
+
+
+@dataclass(slots=True)
 class RunTools:
     """Run calls, at the same time. Those above `read` are journalled as started first."""
 
@@ -122,7 +130,7 @@ class Finish:
     """How it ended."""
 
 
-Effect = CallModel | RequestCalls | RunTools | ProbeCalls | AskPerson | Record | Finish
+Effect = CallModel | RequestCalls | JudgeAgain | RunTools | ProbeCalls | AskPerson | Record | Finish
 
 
 class Strategy(Protocol):

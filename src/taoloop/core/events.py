@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 from taoloop.core.agent_spec import AgentSpec, Limits
-from taoloop.core.cards.tool_card import Tier
+from taoloop.core.cards.tool_card import Tier, ToolCard
 from taoloop.core.decision import Act, Answer, Call
 from taoloop.core.fast_stdlib import fast_constructor
 from taoloop.core.message import Message, Purpose, ToolCallText, Usage
@@ -274,6 +274,33 @@ new_action_requested = fast_constructor(ActionRequested)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedAgain:
+    """An open call was judged again, because its tool has changed; an earlier answer about it no longer holds."""
+
+    kind: ClassVar[Literal["judged_again"]] = "judged_again"
+    call_id: str
+    """The call."""
+    args: Any
+    """The arguments, as the tool takes them now."""
+    tier: Tier | None
+    """The tier of the tool now."""
+    verdict: VerdictKind
+    """What the policy says."""
+    digest: str
+    """Names the tool and the arguments exactly (SHA-256)."""
+    reasons: tuple[str, ...] = ()
+    """Why the verdict is what it is, in the run's language."""
+    rule: str = ""
+    """The rule of the policy that decided."""
+    policy: str = ""
+    """The version of the policy, for a call that is asked about or denied."""
+    sources: tuple[Source, ...] = ()
+    """Where the value of each argument came from, for a call that is asked about or denied."""
+    reason_codes: tuple[str, ...] = ()
+    """A stable code for each of the reasons."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pinned:
     """What the task asks for, determined before the model saw anything untrusted."""
 
@@ -473,6 +500,12 @@ class Resumed:
     """The tiers approved in advance from here on, if they were changed."""
     reason: str = ""
     """Why it was resumed, if not by a person."""
+    cards: tuple[ToolCard, ...] = ()
+    """The cards of tools that have changed since; they replace the run's from here on."""
+    model: str = ""
+    """The model that answers from here on, if it is another one than before."""
+    policy: str = ""
+    """The version of the agent's policy, if it is another one than the run's, which the run keeps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -517,6 +550,7 @@ Fact = (
     | ReplyRejected
     | Pinned
     | ActionRequested
+    | JudgedAgain
     | ApprovalGiven
     | ApprovalRefused
     | ActionStarted

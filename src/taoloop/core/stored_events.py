@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, cast
 import pydantic_core
 from pydantic import TypeAdapter, ValidationError
 
-from taoloop.core.events import FACTS, Event, Fact, Finished, RunStarted
+from taoloop.core.events import FACTS, Event, Fact, Finished, Resumed, RunStarted
 from taoloop.core.text import replace_surrogates
 from taoloop.core.texts import TEXTS
 from taoloop.errors import JournalCorrupt
@@ -32,6 +32,7 @@ _BY_KIND: dict[str, type[Fact]] = {fact.kind: fact for fact in FACTS}
 
 _LATER_FIELDS: dict[type[Fact], frozenset[str]] = {
     Finished: frozenset({"denied"}),
+    Resumed: frozenset({"cards", "model", "policy"}),
     RunStarted: frozenset({"user_instructions"}),
 }
 """Fields that are left out while they are empty: events are then as earlier versions wrote them."""

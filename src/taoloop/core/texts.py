@@ -40,6 +40,7 @@ TEXTS = TextCatalog(
         "waiting": "Waiting for a person's answer on: {detail}",
         "handed_over": "Waiting for the result of: {detail}",
         "in_doubt": "Outcome unknown; a person must say whether it happened: {detail}",
+        "tool_changed": "The tool {tool!r} has changed. This is what it is now:\n\n{card}",
         # why a call was not run
         "no_such_tool": "there is no such tool in this run",
         "unknown_tool": "There is no tool called {name!r}.",
@@ -81,6 +82,8 @@ TEXTS = TextCatalog(
         "unknown_hint": "Find out with a tool that only reads whether it happened before you try again.",
         "not_done": "This call did not happen: it was started {count} times and never finished.",
         "not_done_hint": "The same call would most likely end the same way; do it another way, or say so.",
+        "not_done_changed": "This call did not happen, and its tool has changed since, so it was not repeated.",
+        "not_done_changed_hint": "Ask for it again, as the tool is now.",
         # runs that are one call
         "call_done": "The call was made.",
         "call_failed": "The call was not made, or failed: {code}: {message}",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from taoloop.core.agent_spec import AgentSpec, Limits
@@ -20,6 +21,7 @@ from taoloop.core.events import (
     Fact,
     Finished,
     InDoubt,
+    JudgedAgain,
     LimitReached,
     ModelErred,
     ModelReplied,
@@ -62,8 +64,8 @@ class Trace:
 
     Append only through `append` and `add`; everything else is derived. `view` keeps further views up to date lazily.
 
-    `agent` is the agent's spec as the run started with it, `task` what the user asked. `calls` has every call by its
-    id, `pending` those that are open.
+    `agent` is the agent's spec as the run started with it, with the cards of its last resume. `task` is what the user
+    asked. `calls` has every call by its id, `pending` those that are open.
     """
 
     if TYPE_CHECKING:
@@ -107,6 +109,7 @@ class Trace:
         self.working_s = 0.0
         self.repeats = 0
         self.repeat_notices: list[tuple[str, int]] = []
+        self.changed_tools: list[str] = []  # of whose new cards the model does not know yet
         self.calls_refused_by_limit = 0
         self._step_succeeded = self._step_failed = False
         self._wall_before_s = 0.0
@@ -276,6 +279,34 @@ class Trace:
             self.tool_calls += 1
         self.phase = "acting"
 
+    def _judged_again(self, fact: JudgedAgain, _at: float) -> None:
+        call = self.pending.get(fact.call_id)
+        if call is None or call.attempts or not call.is_outdated:
+            raise IllegalEvent(f"Run {self.run_id}: {fact.call_id} was judged again, and its tool has not changed.")
+        call.requested = replace(
+            call.requested,
+            args=fact.args,
+            tier=fact.tier,
+            verdict=fact.verdict,
+            digest=fact.digest,
+            reasons=fact.reasons,
+            rule=fact.rule,
+            policy=fact.policy,
+            sources=fact.sources,
+            reason_codes=fact.reason_codes,
+        )
+        call.approval, call.is_outdated = None, False
+
+    def _replace_cards(self, cards: Sequence[ToolCard]) -> None:
+        """Go on with other cards; what was judged by the ones before is outdated, except calls that only wait."""
+        self._cards |= {card.name: card for card in cards}
+        self.agent = replace(self.agent, tools=tuple(self._cards[card.name] for card in self.agent.tools))
+        names = {card.name for card in cards}
+        for call in self.pending.values():
+            in_good_order = call.attempts > 0 and call.attempts == call.waited
+            call.is_outdated |= call.requested.tool in names and not in_good_order
+        self.changed_tools += [card.name for card in cards if card.name not in self.changed_tools]
+
     def _approval(self, fact: ApprovalGiven | ApprovalRefused, _at: float) -> None:
         call = self.pending.get(fact.call_id)
         if call is None or call.approval is not None:
@@ -352,7 +383,9 @@ class Trace:
         self.limit_reached = fact
 
     def _noted(self, fact: Noted, _at: float) -> None:
-        if fact.by == "guard":
+        if fact.by == "guard" and fact.about in self.changed_tools:
+            self.changed_tools.remove(fact.about)
+        elif fact.by == "guard":
             self.repeat_notices = self.repeat_notices[1:]
 
     def _paused(self, fact: Paused, at: float) -> None:
@@ -376,6 +409,8 @@ class Trace:
             self.limits = fact.limits
         if fact.approved_tiers is not None:
             self.approved_tiers = fact.approved_tiers
+        if fact.cards:
+            self._replace_cards(fact.cards)
         if self.phase == "closed" or was_blocked:
             self.phase, self.answer = "thinking", None
         self._segment_at = at
@@ -401,6 +436,7 @@ _FOLDS: dict[type[Fact], Callable[[Trace, Any, float], None]] = {
     Compacted: Trace._compacted,
     ReplyRejected: Trace._reply_rejected,
     ActionRequested: Trace._action_requested,
+    JudgedAgain: Trace._judged_again,
     ApprovalGiven: Trace._approval,
     ApprovalRefused: Trace._approval,
     ActionStarted: Trace._action_started,

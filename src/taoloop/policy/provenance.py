@@ -40,9 +40,11 @@ from taoloop.core.events import (
     ApprovalGiven,
     ApprovalRefused,
     Event,
+    JudgedAgain,
     Noted,
     Observed,
     Pinned,
+    Resumed,
     RunStarted,
     Source,
 )
@@ -102,8 +104,14 @@ class Provenance:
                     self._open_requests[fact.call_id] = fact
                     if self._precommitted[fact.digest] > 0:
                         self._precommitted[fact.digest] -= 1
+            case JudgedAgain() as fact if (judged := self._open_requests.get(fact.call_id)) is not None:
+                self._open_requests[fact.call_id] = replace(
+                    judged, args=fact.args, rule=fact.rule, sources=fact.sources
+                )
             case ApprovalGiven() as fact:
                 self._fold_approval(fact)
+            case Resumed(cards=cards) if cards:
+                self._fold_changed(cards)
             case ApprovalRefused() as fact:
                 self._open_requests.pop(fact.call_id, None)
             case Observed() as fact:
@@ -146,6 +154,15 @@ class Provenance:
         if split.is_marked:
             self.tainted = self.has_foreign_task = True
         return split.own
+
+    def _fold_changed(self, cards: Sequence[ToolCard]) -> None:
+        """What was allowed in advance was allowed for the tools as they were."""
+        self._cards |= {card.name: card for card in cards}
+        names = {card.name for card in cards}
+        self._grants = {key: grants for key, grants in self._grants.items() if key[0] not in names}
+        for call in self.pinned.calls if self.pinned is not None else ():
+            if call.tool in names:
+                self._precommitted[call_digest(call.tool, call.args)] = 0
 
     def _fold_approval(self, fact: ApprovalGiven) -> None:
         requested = self._open_requests.get(fact.call_id)

@@ -110,8 +110,9 @@ class Agent(AgentSettings):
     ) -> Result:
         """Resume a run that was stopped, reached a limit, waits for a person, or lost its process.
 
-        The run keeps its own description (prompts, dialect, cards); model, tool functions and approver are this
-        agent's. `take_over` takes it from a process that is at work on it, which loses it at its next event.
+        The run keeps its own description (prompts, dialect, policy); model, tools and approver are this agent's. Calls
+        that wait for a tool that has changed are judged again. `take_over` takes the run from a process that is at work
+        on it, which loses it at its next event.
 
         Raises:
             RunNotFound: the journal has no such run.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -29,6 +30,7 @@ from taoloop.journals.memory import MemoryJournal
 from taoloop.models.base import DeltaListener, Model, is_language_model
 from taoloop.policy import needs_intent, reject_unmatchable_rules
 from taoloop.prompts import prompts_for
+from taoloop.runtime.agent_changes import AgentChanges, agent_changes
 from taoloop.runtime.agent_settings import AUTO, AgentSettings, as_tuple
 from taoloop.runtime.approvals.request import Approver
 from taoloop.runtime.chat import has_untrusted_turns, load_history
@@ -47,6 +49,8 @@ if TYPE_CHECKING:
 
 MEMORY_RUNS = 256
 """The number of runs that an agent without a journal remembers, so that the last ones can be resumed."""
+
+_LOG = logging.getLogger("taoloop")
 
 _RANK: dict[Tier | None, int] = {"read": 0, "draft": 1, "write": 2, None: 3, "destructive": 3}
 
@@ -375,8 +379,17 @@ class BoundAgent:
                 trace.append(event)
             if trace.status == "completed":  # by another process, a moment ago
                 raise RunNotResumable(f"Run {trace.run_id} is completed.", hint="Start a new run.")
-            facts = (Resumed(limits=limits, approved_tiers=approved_tiers),)
+            changes = self.changes_since(trace, redactor)
+            if told := str(changes):
+                _LOG.warning("run %s continues with %s", trace.run_id, told)
+            resumed = Resumed(limits=limits, approved_tiers=approved_tiers)
+            facts = (changes.recorded_in(resumed),)
             return await self._drive(trace, lease, journal, listener, on_delta, trace.agent, approver, redactor, facts)
+
+    def changes_since(self, trace: Trace, redactor: Redactor | None = None) -> AgentChanges:
+        """What is another on this agent than when a run was last driven."""
+        known = self._redactor_of_run(redactor)
+        return agent_changes(trace, self.toolbox, self.model.spec, self.settings.policy, known)
 
     def result_of(self, trace: Trace) -> Result:
         """The result of a run that is finished or waits, with its answer as a value where it has an output type."""
@@ -417,7 +430,7 @@ class BoundAgent:
             early_reads=spec.early_reads,
             check_answer=check,
             rules=tuple(self.settings.rules),
-            redactor=self.redactor if redactor is None else redactor.merged_with(self.redactor),
+            redactor=self._redactor_of_run(redactor),
             handles=handles,
         )
         for fact in facts:
@@ -427,6 +440,10 @@ class BoundAgent:
         if result.status == "completed":
             self.model.check_used(trace.model_calls)
         return result
+
+    def _redactor_of_run(self, outer: Redactor | None) -> Redactor | None:
+        """What removes secrets: the agent's own, and those of the run that called it."""
+        return self.redactor if outer is None else outer.merged_with(self.redactor)
 
     def _strategy_of(self, trace: Trace) -> Strategy:
         """The strategy that the run began with; the agent's own may be one that is not registered."""

@@ -9,11 +9,21 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from taoloop.core.action_requests import failed_observation, judge_calls
+from taoloop.core.action_requests import failed_observation, judge_calls, judged_again, trace_before
 from taoloop.core.cards.decimals import carry_over_literals, decimal_literals
 from taoloop.core.cards.tool_card import TIERS, ToolCard
-from taoloop.core.decision import AnswerCheck, Call, call_digest
-from taoloop.core.effects import AskPerson, CallModel, Effect, Finish, ProbeCalls, Record, RequestCalls, RunTools
+from taoloop.core.decision import AnswerCheck, Call
+from taoloop.core.effects import (
+    AskPerson,
+    CallModel,
+    Effect,
+    Finish,
+    JudgeAgain,
+    ProbeCalls,
+    Record,
+    RequestCalls,
+    RunTools,
+)
 from taoloop.core.events import ActionStarted, ApprovalGiven, Event, Fact, Fault, Finished, InDoubt, Paused, Verdict
 from taoloop.core.handles import READER
 from taoloop.core.message import SIDE_PURPOSES, Delta
@@ -176,6 +186,25 @@ class Runner:
             await self._handles.load([call.args for call in effect.act.calls])
             add = self.note  # a value that is filled in may complete a secret
         judge_calls(self.trace, effect, self._check, self._judge, add)
+
+    async def _judge_again(self, effect: JudgeAgain) -> None:
+        for call in effect.calls:
+            self.note(self._judged_again(call))
+
+    def _judged_again(self, call: CallView) -> Fact:
+        """The verdict on an open call by the card that its tool has now, or why the call does not fit it any more."""
+        requested = call.requested
+        call_id, args = requested.call_id, self._real.of(requested.args)
+        card = self.trace.card(requested.tool)
+        try:
+            prepared = self._prepare_stored(self._toolbox.get(requested.tool), args, requested.args)
+        except TaoError as error:
+            return failed_observation(call_id, fault_of(error, self._clean))
+        assert card is not None  # noqa: S101  # it is among those that have changed
+        now = Call(tool=requested.tool, args=prepared.args)
+        before = trace_before(self.trace, call_id)
+        verdict = judge(before, now, card, rules=self._rules, filled=requested.written is not None)
+        return judged_again(self.trace.agent.policy, requested, prepared.args, card, verdict)
 
     async def _ask_model(self, effect: CallModel) -> None:
         await self.commit()
@@ -420,24 +449,16 @@ class Runner:
         Raises:
             InvalidArguments: they do not fit, contain a label in place of a secret, or the tool has changed.
         """
-        if self._redactor is not None and args == call.args and contains_redaction(args):  # these are not the real ones
-            raise InvalidArguments(TEXTS.run_text("args_redacted"), hint=TEXTS.run_text("args_redacted_hint"))
-        prepared = tool.prepare(args)
-        if not tool.card.reads_only and (prepared.args != args or self._has_changed(tool)):
+        prepared = self._prepare_stored(tool, args, call.args)
+        if not tool.card.reads_only and prepared.args != args:
             raise InvalidArguments(TEXTS.run_text("tool_changed"), hint=TEXTS.run_text("tool_changed_hint"))
         return prepared
 
-    def _has_changed(self, tool: Tool) -> bool:
-        """Whether a tool has another schema than when its calls were judged.
-
-        The run may have the card in its own language or, if an earlier version stored it, in English.
-        """
-        card = self.trace.card(tool.name)
-        schemas = [card_now.input_schema for card_now in (tool.card, tool.card_in(self.trace.agent.language))]
-        if self._redactor is not None:
-            schemas = [self._redactor.value(schema) for schema in schemas]
-        digests = [call_digest(tool.name, schema) for schema in schemas]
-        return card is None or call_digest(tool.name, card.input_schema) not in digests
+    def _prepare_stored(self, tool: Tool, args: Any, stored: Any) -> ValidatedArgs:
+        """Prepare arguments of an earlier process, of which the trace has what is `stored`: labels are no secrets."""
+        if self._redactor is not None and args == stored and contains_redaction(args):
+            raise InvalidArguments(TEXTS.run_text("args_redacted"), hint=TEXTS.run_text("args_redacted_hint"))
+        return tool.prepare(args)
 
     async def _transact(
         self, call: CallView, tool: Tool, prepared: ValidatedArgs, context: ToolContext | None, timeout_s: float | None
@@ -537,6 +558,7 @@ class Runner:
 _PERFORM: dict[type[Effect], Callable[[Runner, Any], Coroutine[Any, Any, None]]] = {
     CallModel: Runner._ask_model,
     RequestCalls: Runner._request,
+    JudgeAgain: Runner._judge_again,
     RunTools: Runner._run_tools,
     ProbeCalls: Runner._probe,
     AskPerson: Runner._ask,

@@ -2,7 +2,8 @@
 
 Only what may be repeated is repeated: a read, an idempotent call under its key, a transactional call (which leaves
 nothing behind), and a call whose probe, or a person, says that it did not happen. None of these is ever reported to the
-model as a failure: an unknown outcome is called unknown.
+model as a failure: an unknown outcome is called unknown. A call whose tool has changed since it was started is never
+repeated.
 """
 
 from __future__ import annotations
@@ -67,19 +68,21 @@ def plan_unresolved_calls(trace: Trace, pending: Sequence[CallView]) -> Unresolv
 
 def _next_action(trace: Trace, call: CallView) -> Fact | Literal["run", "probe", "ask"]:
     card = trace.card(call.requested.tool)
-    if not call.attempts or (card is not None and card.reads_only):
+    if not call.attempts or (card is not None and card.reads_only and not call.is_outdated):
         return "run"
     settled, tries = call.settled, call.attempts - call.waited
     if settled is not None:
         if settled.happened:
             return _known_effect(trace, call)
+        if call.is_outdated and settled.happened is False:
+            return _not_done_outcome(trace, call, "not_done_changed")
         if settled.by != PROBE:  # a person's word: again, or leave it
             return "run" if settled.happened is False and tries < MAX_TOTAL_ATTEMPTS else _unknown_outcome(trace, call)
         if settled.happened is False:
             return "run" if tries < MAX_ATTEMPTS else _not_done_outcome(trace, call)
-    if card is not None and card.transactional:
+    if card is not None and card.transactional and not call.is_outdated:
         return "run" if tries < MAX_ATTEMPTS else _not_done_outcome(trace, call)
-    safe = card is not None and card.idempotent
+    safe = card is not None and card.idempotent and not call.is_outdated
     if safe and tries < MAX_ATTEMPTS and call.timeouts < MAX_TIMEOUTS:
         return "run"
     if call.doubt is None:
@@ -126,8 +129,8 @@ def _unknown_outcome(trace: Trace, call: CallView) -> Observed:
     return failed_observation(call.requested.call_id, fault)
 
 
-def _not_done_outcome(trace: Trace, call: CallView) -> Observed:
+def _not_done_outcome(trace: Trace, call: CallView, name: str = "not_done") -> Observed:
     language = trace.agent.language
-    message = TEXTS.text(language, "not_done", count=call.attempts)
-    fault = Fault(code="not_done", message=message, hint=TEXTS.text(language, "not_done_hint"))
+    message = TEXTS.text(language, name, count=call.attempts)
+    fault = Fault(code="not_done", message=message, hint=TEXTS.text(language, f"{name}_hint"))
     return failed_observation(call.requested.call_id, fault)

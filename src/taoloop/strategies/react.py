@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import takewhile
 
-from taoloop.core.action_requests import failed_observation
+from taoloop.core.action_requests import denied_observation, failed_observation
 from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.cards.tool_search import unwrap_call_tool
 from taoloop.core.decision import Act, Answer, cited_ids
@@ -18,6 +18,7 @@ from taoloop.core.effects import (
     CallModel,
     Effect,
     Finish,
+    JudgeAgain,
     ProbeCalls,
     Record,
     RequestCalls,
@@ -40,6 +41,7 @@ from taoloop.core.trace import Trace
 from taoloop.core.views.steps import TIMEOUT, CallView
 from taoloop.dialects import get_dialect
 from taoloop.dialects.conversation import Conversation
+from taoloop.dialects.prompt import tool_block
 from taoloop.dialects.side_questions import intent_prompt
 from taoloop.dialects.text_dialect import reply_schema
 from taoloop.errors import IllegalEvent, ModelContextOverflow
@@ -92,6 +94,8 @@ class LoopStrategy:
         pending = tuple(trace.pending.values())
         if len(pending) == 1 and pending[0].is_fresh and trace.paused is None:
             return RunTools(pending)
+        if outdated := tuple(call for call in pending if call.is_outdated and not call.attempts):
+            return JudgeAgain(outdated)
         if trace.paused is not None and (waiting := tuple(call for call in pending if call.needs_person)):
             return AskPerson(calls=waiting)  # until it is resumed, a run accepts only answers
         if trace.approved_tiers and (
@@ -120,6 +124,8 @@ class LoopStrategy:
             return self._last_turn(agent, trace, trace.limit_reached)
         if (reached := exceeded_limit(trace)) is not None:
             return Record(facts=(reached,))
+        if trace.changed_tools:
+            return Record(facts=tuple(_change_notice(agent, name) for name in trace.changed_tools))
         if trace.repeat_notices:
             notices = [
                 Noted(by="guard", text=agent.prompts.fill("repeated", tool=tool, count=count), about=tool)
@@ -230,9 +236,18 @@ def _preapproval(trace: Trace, call: CallView) -> ApprovalGiven:
     return ApprovalGiven(call_id=requested.call_id, digest=requested.digest, by="operator", note=note)
 
 
+def _change_notice(agent: AgentSpec, tool: str) -> Noted:
+    """What the model is told of a tool that has changed since it was described to it."""
+    cards = tuple(card for card in agent.tools if card.name == tool)
+    text = TEXTS.text(agent.language, "tool_changed", tool=tool, card=tool_block(cards, agent.prompts))
+    return Noted(by="guard", text=text, about=tool)
+
+
 def _refusal(trace: Trace, call: CallView) -> Observed | None:
-    """The observation of a call that a person refused."""
+    """The observation of a call that a person refused, or that was denied when it was judged again."""
     approval, language = call.approval, trace.agent.language
+    if call.requested.verdict == "deny":
+        return denied_observation(language, call.requested.call_id, call.requested.reasons)
     if not isinstance(approval, ApprovalRefused):
         return None
     note = approval.note.rstrip(".。") or TEXTS.text(language, "no_reason")

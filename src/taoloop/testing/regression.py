@@ -35,6 +35,7 @@ _DECIDED: dict[type[Fact], tuple[str, ...]] = {
     facts.ModelReplied: ("step", "purpose", "decision"),
     facts.ReplyRejected: ("step", "code"),
     ActionRequested: ("call_id", "tool", "args", "verdict"),
+    facts.JudgedAgain: ("call_id", "args", "verdict"),
     Observed: ("call_id", "ok"),
     facts.LimitReached: ("limit", "status"),
     facts.Compacted: ("through_step",),

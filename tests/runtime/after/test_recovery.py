@@ -239,7 +239,7 @@ def test_several_go_on_side_by_side_where_that_is_wished(tmp_path: Path) -> None
 
         @tool(tier="draft", idempotent=True, name="put")
         async def count(n: int) -> str:
-            """Count how many of these are under way."""
+            """Put."""
             nonlocal most, now
             now += 1
             most = max(most, now)

@@ -355,9 +355,7 @@ def test_a_call_that_was_allowed_is_not_made_by_a_tool_that_is_another_one_since
     other = Agent(model=ScriptedModel(["done"], strict=False), tools=[pay_now, drop], journal=one.journal)
     trace = other.resume_sync(one.run_id).trace
     assert made == []
-    [observed] = [event.fact for event in trace if isinstance(event.fact, Observed)]
-    assert observed.error is not None
-    assert "takes other arguments now" in observed.error.message
+    assert (trace.status, trace.calls["call_1"].needs_person) == ("waiting", True)
 
 
 @pytest.mark.parametrize("stored", [{}, {"Whom.": "收款人。"}], ids=["english", "chinese"])

@@ -17,6 +17,7 @@ from taoloop.cli.options import LIMIT_OPTIONS, db_argument
 from taoloop.cli.translation import translate
 from taoloop.cli.ui.stdio import one_line, strip_control_codes, truncate
 from taoloop.core import events as facts
+from taoloop.core.cards.card_changes import card_changes
 from taoloop.core.events import Event
 from taoloop.core.stored_events import event_line
 from taoloop.core.texts import preapproval_note
@@ -160,6 +161,7 @@ class EventWriter:
                 self._started(fact)
             case facts.Resumed(reason=reason):
                 pen.row("Resumed", f"{self.trace.run_id}: {reason}" if reason else self.trace.run_id, style="bold")
+                write_changes(pen, self.trace, event)
                 pen.row("Task", self.trace.task, style="bold", body="bold")
             case facts.ModelReplied() as fact:
                 self._replied(fact)
@@ -195,6 +197,8 @@ class EventWriter:
             case facts.ReadDropped(tool=tool, args=args, reason=reason):
                 text = f"{tool} {self._cut(input_text(args))} ({reason})"
                 pen.row("Dropped", text, style="dim", body="dim")
+            case facts.JudgedAgain(call_id=call_id, verdict=verdict, reasons=reasons):
+                pen.row("Judged again", f"{call_id}: {verdict} ({pen.text('; ').join(reasons)})", style="yellow")
             case facts.InDoubt(call_id=call_id, reason=reason):
                 cause = _NO_RESULT_IN_TIME if reason == TIMED_OUT else _PROCESS_STOPPED
                 pen.row("In doubt", pen.text(cause, call_id=call_id), style="yellow", body="yellow")
@@ -275,6 +279,23 @@ def write_links(pen: RowWriter, fact: facts.RunStarted) -> None:
         pen.line(
             pen.text("forked from run {run_id} at step {step}", run_id=fact.forked_from, step=fact.forked_at), "dim"
         )
+
+
+def write_changes(pen: RowWriter, trace: Trace, event: Event) -> None:
+    """What was another when a run was resumed: tools field by field, model, policy."""
+    fact = event.fact
+    if not isinstance(fact, facts.Resumed):
+        return
+    before = Trace(trace.run_id, trace.events[: event.seq]) if fact.cards or fact.model else None
+    for card in fact.cards if before is not None else ():
+        old = before.card(card.name) if before is not None else None
+        for change in card_changes(old, card) if old is not None else ():
+            pen.row("Changed", f"{card.name}: {change}", style="yellow")
+    if fact.model:
+        pen.row("Changed", pen.text("the model is now {model}", model=fact.model), style="yellow")
+    if fact.policy:
+        text = mark("the agent's policy is another one now; the run keeps the one that it began with")
+        pen.row("Changed", pen.text(text), style="yellow")
 
 
 def write_approval(pen: RowWriter, trace: Trace, fact: facts.ApprovalGiven | facts.ApprovalRefused) -> None:

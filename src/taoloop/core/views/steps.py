@@ -64,6 +64,8 @@ class CallView:
     """Whether the last attempt had happened after all."""
     observed: Observed | None = None
     """The outcome."""
+    is_outdated: bool = False
+    """Whether its tool has changed since it was judged."""
 
     @property
     def args(self) -> Any:
@@ -75,7 +77,8 @@ class CallView:
     @property
     def is_fresh(self) -> bool:
         """True for a call that the policy allowed and that nothing has happened to since."""
-        return self.requested.verdict == "allow" and not self.attempts and self.approval is None and not self.waited
+        is_new = not self.attempts and self.approval is None and not self.waited
+        return is_new and self.requested.verdict == "allow" and not self.is_outdated
 
     @property
     def needs_person(self) -> bool:

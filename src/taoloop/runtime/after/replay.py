@@ -9,7 +9,17 @@ from typing import Any
 from taoloop.core.action_requests import Check, Judge, judge_calls
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Answer, AnswerCheck, Call, Problem
-from taoloop.core.effects import AskPerson, CallModel, Effect, Finish, ProbeCalls, Record, RequestCalls, RunTools
+from taoloop.core.effects import (
+    AskPerson,
+    CallModel,
+    Effect,
+    Finish,
+    JudgeAgain,
+    ProbeCalls,
+    Record,
+    RequestCalls,
+    RunTools,
+)
 from taoloop.core.events import (
     ActionRequested,
     ActionStarted,
@@ -204,28 +214,35 @@ def _recorded_answer(validator: OutputValidator | None, replied: Event, recorded
     return check
 
 
+def _requests(recorded: Trace) -> dict[str, ActionRequested]:
+    """The calls as they were requested, whatever they were judged again as."""
+    return {event.fact.call_id: event.fact for event in recorded if isinstance(event.fact, ActionRequested)}
+
+
 def _recorded_check(recorded: Trace) -> Check:
     """Checks arguments as the recorded run did: its tools are not needed."""
+    requests = _requests(recorded)
 
     def check(call_id: str, _tool: str, args: Any) -> Any:
-        call = recorded.calls.get(call_id)
-        if call is None:
+        requested, call = requests.get(call_id), recorded.calls.get(call_id)
+        if requested is None or call is None:
             return args
-        error = call.observed.error if call.observed is not None and call.requested.verdict == "deny" else None
+        error = call.observed.error if call.observed is not None and requested.verdict == "deny" else None
         fits = error is None or error.code in (TOOL_CALL_LIMIT, "denied")
-        return call.requested.args if fits else error
+        return requested.args if fits else error
 
     return check
 
 
 def _recorded_judge(recorded: Trace) -> Judge:
     """Gives the verdicts of the recorded run: its policy may have had rules in code, or be an older one."""
+    requests = _requests(recorded)
 
     def judge(call_id: str, _call: Call, card: ToolCard) -> Verdict:
-        call = recorded.calls.get(call_id)
-        if call is None:
+        requested, call = requests.get(call_id), recorded.calls.get(call_id)
+        if requested is None or call is None:
             return Verdict(kind="deny", reasons=(f"the recorded run made no call {call_id} of {card.name}",))
-        requested, observed = call.requested, call.observed
+        observed = call.observed
         if observed is not None and observed.error is not None and observed.error.code == TOOL_CALL_LIMIT:
             return Verdict(kind="allow")  # the limit denied it, not the policy
         return Verdict(
@@ -250,6 +267,7 @@ def _ends_attempt(fact: _ToolFact) -> bool:
 _EXPECTED: dict[type[Any], tuple[str, ...]] = {
     CallModel: ("model_replied", "model_erred", "limit_reached", "finished"),
     RequestCalls: ("action_requested",),
+    JudgeAgain: ("judged_again", "observed"),
     RunTools: ("action_started", "observed", "paused"),  # paused: with a run inside it, which waits
     ProbeCalls: ("doubt_settled",),
     AskPerson: ("approval_given", "approval_refused", "paused"),

@@ -1,0 +1,101 @@
+"""What is another on an agent than when its run was last driven: tools, model, policy. A resume records it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from taoloop.core.cards.card_changes import FieldChange, card_changes
+from taoloop.core.cards.tool_card import ToolCard
+from taoloop.core.events import Resumed
+from taoloop.core.policy import Policy, Profile, plain_policy, with_pin
+from taoloop.core.redaction.redactor import Redactor
+from taoloop.core.trace import Trace
+from taoloop.core.views.steps import CallView
+from taoloop.strategies.planned_calls import SINGLE_CALL, UNDO
+from taoloop.tools.toolbox import Toolbox
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentChanges:
+    """How the agent that is to resume a run differs from the one that drove it."""
+
+    changed: dict[str, tuple[FieldChange, ...]] = field(default_factory=dict)
+    """The tools whose cards have changed, with the fields."""
+    cards: tuple[ToolCard, ...] = ()
+    """Their cards now, in the run's language. They apply from the resume on."""
+    removed: tuple[str, ...] = ()
+    """Tools of the run that the agent lacks: it cannot resume the run."""
+    added: tuple[str, ...] = ()
+    """Tools of the agent that the run does not have, and does not get."""
+    model: str = ""
+    """The model that answers from here on; empty if it is the one before."""
+    policy: str = ""
+    """The version of the agent's policy; empty if it is the run's. The run keeps its own."""
+    judged_again: tuple[CallView, ...] = ()
+    """The open calls of changed tools: judged again, or settled if they were started."""
+
+    @property
+    def are_none(self) -> bool:
+        """Whether everything is as it was."""
+        return not (self.changed or self.removed or self.added or self.model or self.policy)
+
+    def __str__(self) -> str:
+        """What the resumed run has another of, in one line for a log."""
+        tools = (f"{name} ({', '.join(change.path for change in changes)})" for name, changes in self.changed.items())
+        parts = [f"changed tools: {', '.join(tools)}"] if self.changed else []
+        parts += [f"the model {self.model}"] if self.model else []
+        parts += ["the policy that it began with, which is not the agent's any more"] if self.policy else []
+        return "; ".join(parts)
+
+    def recorded_in(self, resumed: Resumed) -> Resumed:
+        """The event of the resume, with what has changed."""
+        return replace(resumed, cards=self.cards, model=self.model, policy=self.policy)
+
+
+def agent_changes(
+    trace: Trace, toolbox: Toolbox, model: str, policy: Policy | Profile, redactor: Redactor | None = None
+) -> AgentChanges:
+    """Compare a stored run with the agent that is to resume it; `redactor` is that of the run. Nothing is run."""
+    changed: dict[str, tuple[FieldChange, ...]] = {}
+    cards: list[ToolCard] = []
+    language = trace.agent.language
+    for card in trace.agent.tools:
+        if card.name not in toolbox:
+            continue
+        now, english = _clean(redactor, toolbox.get(card.name).card_in(language), toolbox.get(card.name).card)
+        if (changes := card_changes(card, now)) and card_changes(card, english):  # an earlier version stored English
+            changed[card.name] = changes
+            cards.append(now)
+    names = {card.name for card in trace.agent.tools}
+    return AgentChanges(
+        changed=changed,
+        cards=tuple(cards),
+        removed=tuple(name for name in names if name not in toolbox),
+        added=tuple(name for name in toolbox.names if name not in names),
+        model=_other_model(trace, model),
+        policy=_policy_version(trace, policy),
+        judged_again=tuple(call for call in trace.pending.values() if call.requested.tool in changed),
+    )
+
+
+def _clean(redactor: Redactor | None, *cards: ToolCard) -> tuple[ToolCard, ...]:
+    """Cards as they are stored, without secrets."""
+    return cards if redactor is None else redactor.fact(Resumed(cards=cards)).cards
+
+
+def _other_model(trace: Trace, spec: str) -> str:
+    """The model `spec`, if it is another one than the run was last driven with; empty where no model is asked."""
+    if trace.agent.strategy in (SINGLE_CALL.name, UNDO.name):
+        return ""
+    resumed = (event.fact.model for event in reversed(trace.events) if isinstance(event.fact, Resumed))
+    return "" if spec == next(filter(None, resumed), trace.agent.model) else spec
+
+
+def _policy_version(trace: Trace, policy: Policy | Profile) -> str:
+    """The version of the agent's policy if it is not the run's; an inner run's own is derived from the outer one's."""
+    started, own = trace.started, trace.agent.policy
+    if started is None or started.parent is not None or trace.agent.strategy == UNDO.name:
+        return ""
+    now = plain_policy(policy) if isinstance(policy, str) else policy
+    version = with_pin(now, own.pin).version if now.pin == "auto" else now.version
+    return "" if version == own.version else version

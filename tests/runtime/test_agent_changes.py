@@ -1,0 +1,138 @@
+"""What was judged is what runs, also after a change of code: changed tools, models and policies at a resume."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from tests.scripting import call
+
+from taoloop import Agent, ApprovalAnswer, MemoryJournal, ScriptedModel, tool
+from taoloop.core.events import JudgedAgain, Noted, Observed, Resumed
+from taoloop.core.stored_events import decode_fact, encode_fact
+from taoloop.core.views.transcript import Result
+from taoloop.policy import Policy
+from taoloop.runtime import answer_approval
+from taoloop.runtime.after.replay import replay
+
+PAID: list[str] = []
+
+
+def old_pay(**card: Any) -> Any:
+    @tool(tier="write", name="pay", **card)
+    def pay(who: str) -> str:
+        """Pay somebody."""
+        PAID.append(who)
+        return f"paid {who}"
+
+    return pay
+
+
+def new_pay(**card: Any) -> Any:
+    @tool(tier="write", name="pay", **card)
+    def pay(who: str, amount: int = 3) -> str:
+        """Pay somebody an amount."""
+        PAID.append(f"{who} {amount}")
+        return f"paid {amount} to {who}"
+
+    return pay
+
+
+@pytest.fixture(autouse=True)
+def nothing_paid() -> None:
+    PAID.clear()
+
+
+def facts(result: Result, kind: type[Any]) -> list[Any]:
+    return [event.fact for event in result.trace if isinstance(event.fact, kind)]
+
+
+def test_an_approval_given_for_the_tool_as_it_was_is_asked_for_again() -> None:
+    journal, model = MemoryJournal(), ScriptedModel([call("pay", who="ann"), "Done."])
+    waiting = Agent(model=model, tools=[old_pay()], journal=journal).run_sync("Settle the bill.")
+    asyncio.run(answer_approval(journal, waiting.run_id, "call_1", ApprovalAnswer(approved=True, by="bob")))
+    changed = Agent(model=model, tools=[new_pay()], journal=journal)
+    again = changed.resume_sync(waiting.run_id)
+    assert (again.status, PAID) == ("waiting", [])
+    [resumed], [judged] = facts(again, Resumed), facts(again, JudgedAgain)
+    assert [card.name for card in resumed.cards] == ["pay"]
+    assert "amount" in resumed.cards[0].parameters
+    assert (judged.verdict, judged.args) == ("ask", {"who": "ann"})
+    for fact in (resumed, judged):
+        assert decode_fact(fact.kind, encode_fact(fact)) == fact
+    asyncio.run(answer_approval(journal, waiting.run_id, "call_1", ApprovalAnswer(approved=True, by="bob")))
+    done = changed.resume_sync(waiting.run_id)
+    assert (done.status, PAID) == ("completed", ["ann 3"])
+    assert [bool(fact.cards) for fact in facts(done, Resumed)] == [True, False], "told once"
+    [told] = facts(done, Noted)
+    assert "amount" in told.text
+    assert all(step.same for step in replay(done.trace))
+
+
+def test_a_call_is_judged_by_the_card_of_the_code_that_makes_it() -> None:
+    """The next call after the resume: the model and the policy know the tool as it is now."""
+    model = ScriptedModel([call("pay", who="ann"), call("pay", who="eve", amount=7), "Done."])
+    journal = MemoryJournal()
+    waiting = Agent(model=model, tools=[old_pay()], journal=journal).run_sync("Settle the bill.")
+    result = Agent(model=model, tools=[new_pay()], journal=journal, approve=lambda _: True).resume_sync(waiting.run_id)
+    assert PAID == ["ann 3", "eve 7"]
+    card = result.trace.card("pay")
+    assert card is not None
+    assert "amount" in card.parameters
+
+
+@pytest.mark.parametrize("profile", ["supervised", "autonomous"])
+def test_an_idempotent_call_in_doubt_is_not_repeated_by_another_card(profile: Any) -> None:
+    """The process died in the call; the tool that would repeat it under its key is another one now."""
+    journal, model = MemoryJournal(), ScriptedModel([call("pay", who="ann"), "Done."])
+    policy = Policy(profile=profile)
+
+    ended = Agent(
+        model=model, tools=[old_pay(idempotent=True)], journal=journal, policy=policy, approve=lambda _: True
+    ).run_sync("Settle the bill.")
+    started = next(event.seq for event in ended.trace if event.fact.kind == "action_started")
+
+    async def die() -> None:
+        await journal.append(await journal.create("died"), ended.trace.events[: started + 1])
+
+    asyncio.run(die())
+    changed = Agent(model=model, tools=[new_pay(idempotent=True)], journal=journal)
+    result = changed.resume_sync("died")
+    assert len(PAID) == 1, "not repeated"
+    assert result.status == ("waiting" if profile == "supervised" else "completed")
+    assert result.trace.calls["call_1"].doubt is not None
+    if profile == "autonomous":
+        [observed] = facts(result, Observed)
+        assert observed.error.code == "in_doubt"
+    assert all(step.same for step in replay(result.trace))
+
+
+def test_what_was_always_allowed_was_allowed_for_the_tool_as_it_was() -> None:
+    journal = MemoryJournal()
+    model = ScriptedModel([call("pay", who="ann"), call("pay", who="bob"), call("pay", who="eve"), "Done."])
+    asked: list[str] = []
+
+    def always(request: Any) -> ApprovalAnswer | None:
+        asked.append(request.args["who"])
+        return ApprovalAnswer(approved=True, scope="rule") if len(asked) == 1 else None
+
+    agent = Agent(model=model, tools=[old_pay()], journal=journal, approve=always, closing_turn=False)
+    stopped = agent.run_sync("Settle the bills of ann, bob and eve.", max_steps=2)
+    assert (stopped.status, PAID) == ("max_steps_exceeded", ["ann", "bob"])
+    changed = Agent(model=model, tools=[new_pay()], journal=journal)
+    again = changed.resume_sync(stopped.run_id, max_steps=9)
+    assert (again.status, len(PAID)) == ("waiting", 2)
+
+
+def test_the_model_and_the_policy_are_told_and_what_is_the_same_is_not() -> None:
+    journal, model = MemoryJournal(), ScriptedModel([call("pay", who="ann"), "Done."])
+    pay = old_pay()
+    waiting = Agent(model=model, tools=[pay], journal=journal).run_sync("Settle the bill.")
+    same = Agent(model=model, tools=[pay], journal=journal).resume_sync(waiting.run_id)
+    [resumed] = facts(same, Resumed)
+    assert encode_fact(resumed).find(b"cards") == -1
+    other = Agent(model="offline", tools=[pay], journal=journal, policy="strict").resume_sync(waiting.run_id)
+    told = facts(other, Resumed)[-1]
+    assert (told.model, told.policy) == ("offline", Policy(profile="strict", pin="keywords").version)
+    assert other.trace.agent.policy.profile == "supervised", "the run keeps its own"
