@@ -424,6 +424,7 @@ CARD: dict[str, Any] = {
     "roles": {"city": "target", "day": "minor"},
     "ids": {"id": "report"},
     "reversible": True,
+    "repeatable": True,
     "probes": False,
     "transactional": False,
     "listed": False,

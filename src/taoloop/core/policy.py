@@ -17,6 +17,7 @@ from typing import Any, Literal, cast, get_args
 
 from taoloop.core.cards.tool_card import TIERS, Tier
 from taoloop.core.text import field_error, is_number
+from taoloop.core.value_origins import FORMS, CallOrigin, can_parse, is_field, parse_call, parse_origin
 from taoloop.errors import PolicyError
 
 Profile = Literal["supervised", "strict", "headless", "autonomous", "read-only", "locked"]
@@ -31,7 +32,7 @@ Pin = Literal["auto", "keywords", "model"]
 
 Observations = Literal["shown", "handles"]
 
-_ARG_TESTS = frozenset({"matches", "in", "min", "max"})
+_ARG_TESTS = frozenset({"matches", "in", "min", "max", "from", "max_of", "min_of"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +56,9 @@ class Rule:
     """Whether the call sends data out; None: either."""
     args: Mapping[str, Any] = field(default_factory=dict)
     """What arguments must be, by path (`to`, `customer.mail`). A text is a pattern for the whole value; a mapping takes
-    `matches` (a regular expression for the whole value), `in` (a list), `min` and `max`."""
+    `matches` (a regular expression for the whole value), `in` (a list), `min` and `max`, and by what was seen in the
+    run: `from` (a list of origins, see `taoloop.core.value_origins`: the value equals one in a text or field there),
+    `max_of` and `min_of` (the field of a tool that bounds it)."""
     host: str = ""
     """A pattern for the hosts of the addresses among the arguments."""
     path: str = ""
@@ -66,6 +69,15 @@ class Rule:
     """The sum of a numeric argument over these calls, with this one, is above the number."""
     tainted: bool | None = None
     """Whether the model has seen untrusted text; None: either."""
+    after: tuple[str, ...] = ()
+    """Tools that were called before with success, such as `get_order`; `get_order(order_id)`: with the same `order_id`
+    as this call."""
+    repeated: bool | None = None
+    """Whether the run has made this call, with the same arguments, before; None: either, but a call that the run may
+    repeat needs a rule that says true."""
+    user: str = ""
+    """A pattern for the end user that the run was started for (`user` in a request to the gateway, which its client
+    vouches for)."""
     reason: str = ""
     """Shown to people in place of the rule's name."""
 
@@ -76,12 +88,16 @@ class Rule:
             PolicyError: names the rule, the condition and what it must be.
         """
         self._require(self.verdict in get_args(VerdictKind), "verdict", "allow, ask or deny")
-        for name in ("name", "tool", "host", "path", "reason"):
+        for name in ("name", "tool", "host", "path", "user", "reason"):
             self._require(isinstance(getattr(self, name), str), name, "a text")
         self._require(bool(self.tool), "tool", "a tool's name, or a pattern such as mail_*")
         self._require(self.tier is None or self.tier in TIERS, "tier", f"one of {', '.join(TIERS)}")
         self._require(self.egress is None or isinstance(self.egress, bool), "egress", "true or false")
         self._require(self.tainted is None or isinstance(self.tainted, bool), "tainted", "true or false")
+        self._require(self.repeated is None or isinstance(self.repeated, bool), "repeated", "true or false")
+        after: object = self.after
+        are_calls = isinstance(after, tuple | list) and all(can_parse(parse_call, call) for call in after)
+        self._require(are_calls, "after", "a list of tools such as get_order or get_order(order_id)")
         calls: object = self.calls_over
         is_count = isinstance(calls, int) and calls >= 0 and calls is not True and calls is not False
         self._require(calls is None or is_count, "calls_over", "a whole number, 0 or more")
@@ -113,6 +129,15 @@ class Rule:
         options = test.get("in", [None])
         is_list = isinstance(options, list | tuple) and bool(options)
         self._require(is_list, where, "a mapping with a list of values as `in`", test)
+        for origin in origins_in(test, "from"):
+            self._require(can_parse(parse_origin, origin), where, f"a mapping with origins as `from`: {FORMS}", test)
+        is_empty = "from" in test and not origins_in(test, "from")
+        self._require(not is_empty, where, f"a mapping with origins as `from`: {FORMS}", test)
+        for name in ("max_of", "min_of"):
+            known = can_parse(parse_origin, test[name]) and parse_origin(test[name]) if name in test else None
+            is_field = name not in test or isinstance(known, CallOrigin)
+            form = "a mapping with the field of a tool as {name}, such as tool:get_order(order_id).total"
+            self._require(is_field, where, form.format(name=name), test)
         try:
             re.compile(test.get("matches", ""))
         except (re.error, TypeError) as error:
@@ -126,9 +151,23 @@ class Rule:
         raise field_error(PolicyError, text, expected, owner=self.name, name=what, value=actual)
 
     @property
+    def origins(self) -> tuple[CallOrigin, ...]:
+        """The calls and fields of tools that the conditions name."""
+        tests = [test for test in self.args.values() if isinstance(test, Mapping)]
+        texts = [text for test in tests for name in ("from", "max_of", "min_of") for text in origins_in(test, name)]
+        origins = (*map(parse_origin, texts), *map(parse_call, self.after))
+        return tuple(inner for origin in origins if isinstance(origin, CallOrigin) for inner in origin.inner())
+
+    @property
     def title(self) -> str:
         """What the rule is called in reasons."""
         return self.name or f"{self.verdict} {self.tool}"
+
+
+def origins_in(test: Mapping[str, Any], name: str) -> tuple[Any, ...]:
+    """The origins in a test of an argument, by the name of the test; one alone needs no list."""
+    value = test.get(name, ())
+    return tuple(value) if isinstance(value, list | tuple) else (value,)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,9 +191,10 @@ class Policy:
     trusted_tools: tuple[str, ...] = ()
     """Patterns of tools whose output counts as trusted."""
     trusted_fields: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Maps such a pattern to fields of a JSON output and the kind of id that each holds (`{"search_files": {"id":
-    "file"}}`). If the task contains what was searched for, these ids count as looked up for arguments of the role
-    `ref:file`; all else in the output stays untrusted."""
+    """Maps such a pattern to fields of a JSON output and the kind that each holds (`{"search_files": {"id": "file"}}`):
+    a name, wherever it is, or a path such as `items[].item_id` (`*`: every key; `.`: the output itself). If the task,
+    or what was looked up so before, contains what was searched for, these values count as looked up for arguments of
+    the role `ref:file` or `value:file`; all else in the output stays untrusted."""
     allowed_hosts: tuple[str, ...] = ()
     """Patterns of hosts that reads may send data to."""
     followed_hosts: int | None = None
@@ -189,6 +229,7 @@ class Policy:
             isinstance(kinds, Mapping) and all(isinstance(kind, str) and kind for kind in kinds.values())
             for kinds in fields.values()
         )
+        holds = holds and all(is_field(name) for kinds in self.trusted_fields.values() for name in kinds)
         self._require("trusted_fields", holds, "a mapping from tools to fields and the kinds of their ids")
         timeout: object = self.approval_timeout_s
         self._require("approval_timeout_s", timeout is None or (is_number(timeout) and timeout > 0), "above 0, or None")
@@ -212,10 +253,18 @@ class Policy:
             del plain["followed_hosts"]
         if self.approval_timeout_s is not None:
             plain["approval_timeout_s"] = float(self.approval_timeout_s)  # as it is read back from a journal
-        for rule in plain["rules"]:
+        for rule, own in zip(plain["rules"], self.rules, strict=True):
+            for name in unused_fields(own):  # a policy without them keeps its name
+                del rule[name]
             rule["total_over"] = {path: float(most) for path, most in rule["total_over"].items()}
         text = json.dumps(plain, sort_keys=True, ensure_ascii=False, default=str)
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def unused_fields(rule: Rule) -> set[str]:
+    """The fields of a rule that came later and say nothing: it is stored as earlier versions wrote it."""
+    values = {"after": rule.after, "repeated": rule.repeated, "user": rule.user}
+    return {name for name, value in values.items() if not value and value is not False}
 
 
 @lru_cache(maxsize=32)
@@ -252,7 +301,7 @@ def _decides_before(first: Rule, later: Rule) -> bool:
     if first.total_over or first.calls_over is not None:
         return False
     strict = first.verdict == "allow" and later.verdict != "allow"  # a rule that denies matches more values
-    for name in ("args", "host", "path"):
+    for name in ("args", "host", "path", "after", "user"):
         test = getattr(first, name)
         if test and (strict or test != getattr(later, name)):
             return False
@@ -262,4 +311,5 @@ def _decides_before(first: Rule, later: Rule) -> bool:
         and first.tier in (None, later.tier)
         and first.egress in (None, later.egress)
         and first.tainted in (None, later.tainted)
+        and first.repeated in (None, later.repeated)
     )

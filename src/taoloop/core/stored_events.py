@@ -23,7 +23,9 @@ from typing import Any, NamedTuple, cast
 import pydantic_core
 from pydantic import TypeAdapter, ValidationError
 
+from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.events import FACTS, Event, Fact, Finished, Resumed, RunStarted
+from taoloop.core.policy import unused_fields
 from taoloop.core.text import replace_surrogates
 from taoloop.core.texts import TEXTS
 from taoloop.errors import JournalCorrupt
@@ -43,7 +45,8 @@ def encode_fact(fact: Fact) -> bytes:
     later = _LATER_FIELDS.get(type(fact))
     content = fact if later is None else _without_unused(fact, later)
     try:
-        return pydantic_core.to_json(content, inf_nan_mode="strings")
+        unused = _unused_inner_fields(fact.agent) if isinstance(fact, RunStarted) else None
+        return pydantic_core.to_json(content, inf_nan_mode="strings", exclude=unused)
     except (pydantic_core.PydanticSerializationError, UnicodeEncodeError):
         plain = asdict(fact)  # a text that UTF-8 cannot hold, or a value that JSON does not know: keep what can be kept
         return replace_surrogates(json.dumps(plain, ensure_ascii=False, default=repr)).encode()
@@ -52,6 +55,13 @@ def encode_fact(fact: Fact) -> bytes:
 def _without_unused(fact: Fact, later: frozenset[str]) -> dict[str, Any]:
     values = {field.name: getattr(fact, field.name) for field in fields(fact)}
     return {name: value for name, value in values.items() if value or name not in later}
+
+
+def _unused_inner_fields(agent: AgentSpec) -> Any:
+    """The later fields of the cards and rules of an agent that are empty, as pydantic takes what to exclude."""
+    cards = {number: {"repeatable"} for number, card in enumerate(agent.tools) if not card.repeatable}
+    rules = {number: names for number, rule in enumerate(agent.policy.rules) if (names := unused_fields(rule))}
+    return {"agent": {"tools": cards, "policy": {"rules": rules}}}
 
 
 def decode_fact(kind: str, body: bytes | str) -> Fact:

@@ -16,9 +16,12 @@ from taoloop.core.decision import call_digest
 from taoloop.core.events import Source, Verdict
 from taoloop.core.policy import Policy, VerdictKind
 from taoloop.core.trace import Trace
+from taoloop.policy.call_history import repetitions
 from taoloop.policy.destinations import FOLLOWED, follows_links, goes_to_known_hosts, names_known_addresses
+from taoloop.policy.judged_call import JudgedCall
 from taoloop.policy.profiles import CallFeatures, Row, profile_verdict, risk_class
 from taoloop.policy.provenance import Provenance, sources_of
+from taoloop.policy.repeat_request import times_requested
 from taoloop.policy.rules import deciding_rule
 from taoloop.policy.targets import is_target_role, lacks_target
 from taoloop.policy.texts import RULE_PREFIX, TEXTS, reason_text
@@ -82,14 +85,27 @@ def judge(
     A call of a tool that requires a person's approval (`approval`) is never simply allowed: what would allow it asks
     instead, or denies if nobody can be asked (`headless`). Only a rule of the policy that allows exactly this tool, by
     its full name, lifts that.
+
+    The same goes for a call that has been made before in this run, with the same arguments and an effect: only a rule
+    that allows `repeated` calls, a card that is `repeatable`, the task ("twice") and a call that was fixed as often
+    lift that.
     """
     policy = policy if policy is not None else trace.agent.policy
     verdict = _judge_by_tier(trace, action, card, policy, rules, filled=filled)
+    if verdict.kind == "deny":
+        return verdict
+    is_granted = verdict.reason_codes == ("granted",)  # a person allowed further calls such as this one
+    if (
+        card.tier not in _READ_AND_DRAFT
+        and not is_granted
+        and _is_unwanted_repetition(trace, policy, card, action, filled=filled)
+    ):
+        verdict = _require_person(trace, policy, action, card, verdict, "repeated", filled=filled)
     if card.approval is None or verdict.kind == "deny":
         return verdict
     if verdict.kind == "allow" and _is_lifted(trace, policy, card, action.args, filled):
         return verdict
-    return _require_person(trace, policy, action, card, verdict, filled=filled)
+    return _require_person(trace, policy, action, card, verdict, "approval_required", filled=filled)
 
 
 def _is_lifted(trace: Trace, policy: Policy, card: ToolCard, args: Any, filled: bool) -> bool:
@@ -98,11 +114,30 @@ def _is_lifted(trace: Trace, policy: Policy, card: ToolCard, args: Any, filled: 
     return deciding is not None and deciding.verdict == "allow" and deciding.tool == card.name
 
 
+def _is_unwanted_repetition(trace: Trace, policy: Policy, card: ToolCard, action: Action, *, filled: bool) -> bool:
+    """Whether a call with an effect has been made before, and nothing says that it may be made again."""
+    started = trace.started
+    if card.repeatable or started is None or started.undoes is not None:
+        return False
+    count = repetitions(trace).count(card, action.args)
+    if not count:
+        return False
+    provenance = sources_of(trace, policy)
+    if provenance.is_precommitted(call_digest(action.tool, action.args)):
+        return False
+    if count < times_requested(trace, card):
+        return False
+    sources = argument_sources(trace, action.args, card.role, filled=filled)
+    if provenance.is_granted(action.tool, "repeated", action.args, sources):
+        return False
+    deciding = deciding_rule(trace, policy, card, action.args, filled=filled) if policy.rules else None
+    return deciding is None or deciding.repeated is not True
+
+
 def _require_person(
-    trace: Trace, policy: Policy, action: Action, card: ToolCard, verdict: Verdict, *, filled: bool
+    trace: Trace, policy: Policy, action: Action, card: ToolCard, verdict: Verdict, name: str, *, filled: bool
 ) -> Verdict:
-    """The verdict on a call that requires a person's approval and that nothing denies."""
-    name = "approval_required"
+    """The verdict on a call that requires a person's approval, for the reason `name`, and that nothing denies."""
     if verdict.kind == "ask":
         first = reason_text(trace.agent.language, name, tool=card.name)
         codes = verdict.reason_codes or ("",) * len(verdict.reasons)
@@ -126,7 +161,10 @@ def _judge_by_tier(
     deciding = deciding_rule(trace, policy, card, args, filled=filled) if policy.rules else None
     if deciding is not None:
         by = f"{RULE_PREFIX}{deciding.title}"
-        sources = () if deciding.verdict == "allow" else argument_sources(trace, args, card.role, filled=filled)
+        if deciding.verdict == "allow":
+            sources = JudgedCall(trace, card, args, filled=filled).sources(deciding)
+        else:
+            sources = argument_sources(trace, args, card.role, filled=filled)
         if (
             deciding.verdict == "ask"
             and sources_of(trace).is_granted(action.tool, by, args, sources)

@@ -111,13 +111,14 @@ def needs_intent(policy: Policy, card: ToolCard) -> bool:
 
 def _decides_all(rule: Rule, card: ToolCard) -> bool:
     """Whether a rule matches every call of a tool, with any arguments."""
-    conditions = (rule.args, rule.host, rule.path, rule.total_over)
+    conditions = (rule.args, rule.host, rule.path, rule.total_over, rule.after, rule.user)
     return (
         fnmatchcase(card.name, rule.tool)
         and rule.tier in (None, card.tier)
         and rule.egress is None
         and rule.tainted is None
         and rule.calls_over is None
+        and rule.repeated is None
         and not any(conditions)
     )
 

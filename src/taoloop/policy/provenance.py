@@ -51,6 +51,7 @@ from taoloop.core.events import (
 from taoloop.core.handles import is_trusted_output, reader_answer
 from taoloop.core.policy import Policy
 from taoloop.core.trace import Trace
+from taoloop.core.value_origins import is_field_path, parse_path, values_at
 from taoloop.policy.exclusions import excluded_parts
 from taoloop.policy.grants import Grant, grant_of
 from taoloop.policy.marked_text import split_marked
@@ -135,9 +136,7 @@ class Provenance:
     def _fold_start(self, started: RunStarted) -> None:
         self.tainted = self.has_foreign_task = started.tainted
         self._cards = {card.name: card for card in started.agent.tools}
-        instructions, by_user = started.agent.instructions, started.user_instructions
-        if instructions.endswith(by_user):  # else nobody can tell whose words they are
-            self._add_words(instructions[: len(instructions) - len(by_user)])
+        self._add_words(operator_text(started))
         for text in _texts_of_people(started):
             self._add_words(self._own_words(text))
         for text in started.trusted or (started.task,):
@@ -197,8 +196,9 @@ class Provenance:
             if not self.tainted:  # a trusted tool that gets untrusted text may return it
                 self._unread_lookups.append(fact.output)
             return
-        fields = list(self._id_fields(requested))
-        if fields and requested.args and self._is_quoted(Call(tool=requested.tool, args=requested.args)):
+        fields = list(self._id_fields(requested)) if fact.ok and fact.error is None else []
+        names_something = any(value is not None and value != "" for _, value in leaves(requested.args))
+        if fields and names_something and self._is_quoted(Call(tool=requested.tool, args=requested.args)):
             for kinds in fields:
                 self._collect_ids(fact.output, kinds)
         if self._policy.observations == "shown" or reader_answer(requested, fact) is not None:
@@ -214,15 +214,18 @@ class Provenance:
                 yield kinds
 
     def _collect_ids(self, output: str, fields: Mapping[str, str]) -> None:
-        """Take the ids in the trusted fields of an output that the task asked for."""
+        """Take the values in the trusted fields of an output that the task asked for."""
+        document: Any
         try:
             document = json.loads(output)
         except (ValueError, RecursionError):
-            return  # it was cut
-        for name, value in _parts(document):
-            kind = fields.get(name)
-            if kind is not None and isinstance(value, str | int):
-                self._ids.setdefault(kind, set()).add(str(value))
+            document = output  # a text, or one that was cut: nothing is in it
+        found = [(fields[name], value) for name, value in _parts(document) if name in fields]
+        paths = [(parse_path(name), kind) for name, kind in fields.items() if is_field_path(name)]
+        found += [(kind, value) for path, kind in paths for value in values_at(document, path)]
+        for kind, value in found:
+            if isinstance(value, str | int | float) and not isinstance(value, bool):
+                self._ids.setdefault(kind, set()).add(_plain_form(value))
 
     def is_intended(self, card: ToolCard) -> bool:
         """Whether the task calls for this tool, by the turn that fixed it, else by its words."""
@@ -279,9 +282,12 @@ class Provenance:
         return self._looked_up
 
     def was_looked_up(self, value: Any, role: str) -> bool:
-        """Whether a value stands in a trusted output, or is an id that one of the trusted fields gave."""
-        if role.startswith("ref:") and isinstance(value, str | int):
-            return str(value) in self._ids.get(role[4:], ())
+        """Whether a value stands in a trusted output, or is one that a trusted field of its kind gave."""
+        base, _, kind = role.partition(":")
+        if kind and isinstance(value, str | int | float) and not isinstance(value, bool):
+            is_given = _plain_form(value) in self._ids.get(kind, ())
+            if is_given or base == "ref":
+                return is_given
         return self.looked_up.has(value, role)
 
     def has_address(self, value: Any) -> bool:
@@ -311,6 +317,14 @@ def trusted_texts(trace: Trace) -> tuple[str, ...]:
         return ()
     notes = (event.fact.text for event in trace.events if isinstance(event.fact, Noted) and event.fact.by != GUARD)
     return tuple(split_marked(text).own for text in (*_texts_of_people(started), *notes))
+
+
+def operator_text(started: RunStarted) -> str:
+    """The operator's part of the agent's instructions."""
+    instructions, by_user = started.agent.instructions, started.user_instructions
+    if not instructions.endswith(by_user):  # nobody can tell whose words they are
+        return ""
+    return instructions[: len(instructions) - len(by_user)]
 
 
 def _texts_of_people(started: RunStarted) -> tuple[str, ...]:
@@ -368,6 +382,11 @@ def foreseen_names(card: ToolCard) -> set[str]:
     """All names in the schema of a card, however deep."""
     parts = _parts(card.input_schema)
     return {name for key, part in parts if key == "properties" and isinstance(part, Mapping) for name in part}
+
+
+def _plain_form(value: str | int | float) -> str:
+    """A plain value as a text; a whole number is the same with and without decimals."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def _parts(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:

@@ -12,11 +12,14 @@ from typing import Any
 
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.events import ActionRequested, ApprovalGiven, ApprovalRefused, Event
-from taoloop.core.policy import Policy, Rule
+from taoloop.core.handles import schema_signature
+from taoloop.core.policy import Policy, Rule, origins_in
 from taoloop.core.text import lazy_pattern
 from taoloop.core.trace import Trace
+from taoloop.core.value_origins import CallOrigin, has_field, is_field_path, parse_path
 from taoloop.errors import PolicyError
-from taoloop.policy.provenance import first_name, foreseen_names, leaves, sources_of
+from taoloop.policy.judged_call import JudgedCall, exact_number, value_at
+from taoloop.policy.provenance import first_name, foreseen_names, leaves, unforeseen_names
 from taoloop.policy.texts import TEXTS
 from taoloop.policy.value_match import ascii_host, has_invisible, host_of, strip_invisible
 
@@ -60,7 +63,7 @@ class Budgets:
     def _count(self, tool: str, args: Any, delta: int) -> None:
         card = self._cards.get(tool)
         for index, rule in enumerate(self._rules):
-            if card is not None and rule_matches(rule, card, args, tainted=None):
+            if card is not None and rule_matches(rule, card, args, None):
                 self._calls[index] = self._calls.get(index, 0) + delta
                 for path in rule.total_over:
                     key, amount = (index, path), amount_at(args, path)
@@ -94,9 +97,9 @@ def deciding_rule(trace: Trace, policy: Policy, card: ToolCard, args: Any, *, fi
 
     `filled`: values came in by handles, so the call counts as tainted even if the model has seen nothing untrusted.
     """
+    call = JudgedCall(trace, card, args, filled=filled)
     for rule in policy.rules:
-        tainted = (filled or sources_of(trace).tainted) if rule.tainted is not None else None
-        if not rule_matches(rule, card, args, tainted=tainted):
+        if not rule_matches(rule, card, args, call):
             continue
         counts = rule.calls_over is not None or rule.total_over
         if counts and not _budgets(trace, policy).exceeded(rule, args):
@@ -110,18 +113,67 @@ def _budgets(trace: Trace, policy: Policy) -> Budgets:
     return trace.view(f"budgets/{policy.version}", lambda: Budgets(policy, cards))
 
 
-def rule_matches(rule: Rule, card: ToolCard, args: Any, *, tainted: bool | None) -> bool:
-    """Whether the conditions of a rule hold for a call, apart from its budget."""
+def rule_matches(rule: Rule, card: ToolCard, args: Any, call: JudgedCall | None) -> bool:
+    """Whether the conditions of a rule hold for a call, apart from its budget; None: any run may be the one around it.
+
+    The conditions that look at the run come last: most calls are decided without.
+    """
     strict = rule.verdict == "allow"
     return (
         fnmatchcase(card.name, rule.tool)
         and (rule.tier is None or rule.tier == (card.tier or "destructive"))
         and (rule.egress is None or rule.egress == card.sends_out(args))
-        and (rule.tainted is None or tainted is None or rule.tainted == tainted)
+        and (rule.tainted is None or call is None or rule.tainted == call.tainted)
         and all(_passes_test(value_at(args, path), test, strict=strict) for path, test in rule.args.items())
         and (not rule.host or _host_fits(rule.host, _hosts_in(card, args), strict=strict))
         and (not rule.path or _path_fits(rule.path, _paths_in(args), strict=strict))
+        and (call is None or _fits_run(rule, card, args, call, strict=strict))
     )
+
+
+def _fits_run(rule: Rule, card: ToolCard, args: Any, call: JudgedCall, *, strict: bool) -> bool:
+    """Whether the conditions hold that look at the run around a call."""
+    return (
+        (not rule.user or call.is_for_user(rule.user, strict=strict))
+        and (rule.repeated is None or rule.repeated == call.is_repeated)
+        and all(call.follows(earlier, strict=strict) for earlier in rule.after)
+        and all(
+            _comes_from(call, card, first_name(path), value_at(args, path), test, strict=strict)
+            for path, test in rule.args.items()
+            if isinstance(test, Mapping)
+        )
+    )
+
+
+def _comes_from(call: JudgedCall, card: ToolCard, name: str, value: Any, test: Any, *, strict: bool) -> bool:
+    """Whether a value, with every part of it, is from the origins that a test names, and within their bounds."""
+    parts = [part for _, part in leaves(value)]
+    fits = all if strict else any
+    if "from" in test:
+        if strict and (not parts or any(unforeseen_names(card, {name: value}))):
+            return False
+        origins = origins_in(test, "from")
+        if not fits(call.match_origin(part, origins, strict=strict) is not None for part in parts):
+            return False
+    for bound, is_upper in (("max_of", True), ("min_of", False)):
+        if bound in test:
+            limits = call.bounds(test[bound], strict=strict)
+            if limits is None:
+                if strict:
+                    return False
+                continue
+            if not parts or not fits(_is_within(part, limits, is_upper=is_upper, strict=strict) for part in parts):
+                return False
+    return True
+
+
+def _is_within(value: Any, limits: list[Fraction], *, is_upper: bool, strict: bool) -> bool:
+    """Whether a number is within a bound: if that is not one number, to allow, within each."""
+    bound = (min if is_upper == strict else max)(limits)
+    number = None if strict and isinstance(value, str) else exact_number(value)
+    if number is None:
+        return not strict
+    return number <= bound if is_upper else number >= bound
 
 
 def reject_unmatchable_rules(policy: Policy, cards: Mapping[str, ToolCard]) -> None:
@@ -130,13 +182,9 @@ def reject_unmatchable_rules(policy: Policy, cards: Mapping[str, ToolCard]) -> N
     Raises:
         PolicyError: names the rule and what is missing.
     """
-    names = ", ".join(cards) or TEXTS.run_text("no_tools")
     values: dict[str, object]
-    for field, patterns in (("trusted_tools", policy.trusted_tools), ("trusted_fields", tuple(policy.trusted_fields))):
-        for pattern in patterns:
-            if not any(fnmatchcase(name, pattern) for name in cards):
-                values = {"field": field, "pattern": pattern, "tools": names}
-                raise TEXTS.run_error(PolicyError, "no_trusted_tool", values)
+    _require_trusted_tools(policy, cards)
+    names = _names_of(cards)
     for rule in policy.rules:
         matching = [card for name, card in cards.items() if fnmatchcase(name, rule.tool)]
         if not matching:
@@ -152,27 +200,60 @@ def reject_unmatchable_rules(policy: Policy, cards: Mapping[str, ToolCard]) -> N
         if rule.path and not any(not c.parameters or any(map(is_pathlike, foreseen_names(c))) for c in matching):
             raise _no_argument("no_path_of_rule", rule, matching[0])
         for path in (*rule.args, *rule.total_over):
-            first = first_name(path)
-            if not any(first in card.parameters or not card.parameters for card in matching):
-                raise _no_argument("no_argument_of_rule", rule, matching[0], argument=first)
+            _require_argument(rule, matching, first_name(path))
+        for origin in rule.origins:
+            _require_origin(rule, origin, cards, matching, names)
+
+
+def _names_of(cards: Mapping[str, ToolCard]) -> str:
+    return ", ".join(cards) or TEXTS.run_text("no_tools")
+
+
+def _require_trusted_tools(policy: Policy, cards: Mapping[str, ToolCard]) -> None:
+    for field, patterns in (("trusted_tools", policy.trusted_tools), ("trusted_fields", tuple(policy.trusted_fields))):
+        for pattern in patterns:
+            if not any(fnmatchcase(name, pattern) for name in cards):
+                values = {"field": field, "pattern": pattern, "tools": _names_of(cards)}
+                raise TEXTS.run_error(PolicyError, "no_trusted_tool", values)
+    for pattern, kinds in policy.trusted_fields.items():
+        for card in (card for name, card in cards.items() if fnmatchcase(name, pattern)):
+            for path in filter(is_field_path, kinds):
+                _require_field(card, parse_path(path), path, "trusted_fields")
+
+
+def _require_argument(rule: Rule, matching: list[ToolCard], name: str) -> None:
+    if not any(name in card.parameters or not card.parameters for card in matching):
+        raise _no_argument("no_argument_of_rule", rule, matching[0], argument=name)
+
+
+def _require_origin(
+    rule: Rule, origin: CallOrigin, cards: Mapping[str, ToolCard], matching: list[ToolCard], names: str
+) -> None:
+    """Refuse an origin with a tool, an argument or a field that is not there."""
+    card = cards.get(origin.tool)
+    if card is None:
+        values = {"rule": rule.title, "tool": origin.tool, "tools": names}
+        raise TEXTS.run_error(PolicyError, "no_tool_of_rule", values)
+    for name, other in origin.same:
+        if card.parameters and first_name(name) not in card.parameters:
+            raise _no_argument("no_argument_of_origin", rule, card, argument=first_name(name))
+        if isinstance(other, str):
+            _require_argument(rule, matching, first_name(other))
+    if origin.text.startswith("tool:"):
+        _require_field(card, origin.path, origin.text, rule.title)
+
+
+def _require_field(card: ToolCard, path: tuple[str, ...], text: str, owner: str) -> None:
+    """Refuse a field that the output schema of a tool shows not to be there."""
+    if card.output_schema is not None and not has_field(card.output_schema, path):
+        values = {"owner": owner, "tool": card.name, "field": text, "form": schema_signature(card.output_schema)}
+        raise TEXTS.run_error(PolicyError, "no_field", values)
 
 
 def _no_argument(name: str, rule: Rule, card: ToolCard, **values: str) -> PolicyError:
     arguments = ", ".join(card.parameters) or TEXTS.run_text("no_arguments")
     values |= {"rule": rule.title, "tool": card.name, "arguments": arguments}
     return TEXTS.run_error(PolicyError, name, values)
-
-
-def value_at(args: Any, path: str) -> Any:
-    """The value at a path such as `customer.mail` or `items[0].price`; None if there is none."""
-    for step in re.findall(r"[^.\[\]]+", path):
-        if isinstance(args, Mapping):
-            args = args.get(step)
-        elif isinstance(args, list | tuple) and step.isdigit() and int(step) < len(args):
-            args = args[int(step)]
-        else:
-            return None
-    return args
 
 
 def amount_at(args: Any, path: str) -> float:

@@ -41,6 +41,7 @@ TEXTS = TextCatalog(
         "FOREIGN": "found only in untrusted output: {args}",
         "UNKNOWN": "found in no text of this run, or only where it is excluded: {args}",
         "LINKS": "contains links that no trusted text contains: {args}",
+        "repeated": "this run has made exactly this call of {tool!r} before, and its effect may happen twice",
         # what "always" allows
         "grant_trusted": "From now on in this run: {tool} with any {names} that is in the task or that a trusted tool"
         " returned.",
@@ -64,6 +65,10 @@ TEXTS = TextCatalog(
         "no_argument_of_rule": "The rule {rule!r} can never match: no tool that it names has the argument"
         " {argument!r}.",
         "no_argument_of_rule_hint": "{tool} takes: {arguments}.",
+        "no_argument_of_origin": "The rule {rule!r} can never match: {tool} has no argument {argument!r}.",
+        "no_argument_of_origin_hint": "{tool} takes: {arguments}.",
+        "no_field": "{owner!r} can never match: the output of {tool} has no value at {field!r}.",
+        "no_field_hint": "It is {form}.",
         "no_tools": "none",
         "no_arguments": "nothing",
     },

@@ -139,9 +139,9 @@ class TrustedText:
         if value is None or value in ("", [], {}):
             return True
         if isinstance(value, bool):
-            return role in ("minor", "value")
+            return role.partition(":")[0] in ("minor", "value")
         if isinstance(value, int | float):
-            return not role.startswith("ref:") and _decimal_of(value) in self._values("number")
+            return not role.startswith("ref:") and decimal_of(value) in self._values("number")
         if isinstance(value, str):
             return self._has_text(value, role)
         parts = value.values() if isinstance(value, Mapping) else value
@@ -322,7 +322,7 @@ def value_key(value: Any) -> tuple[str, Any]:
     if isinstance(value, bool) or value is None:
         return "constant", value
     if isinstance(value, int | float):
-        number = _decimal_of(value)
+        number = decimal_of(value)
         return ("text", repr(value)) if number is None else ("number", number)
     text = str(value)
     if has_invisible(text):
@@ -369,7 +369,8 @@ def _number(text: str) -> Decimal | None:
     return None if digits[0] == "0" and digits[1:2].isdigit() else Decimal(text.replace(",", ""))
 
 
-def _decimal_of(value: int | float) -> Decimal | None:
+def decimal_of(value: int | float) -> Decimal | None:
+    """A number as it is written; None for one that is not finite, or far too large."""
     if isinstance(value, float):
         return Decimal(repr(value)) if math.isfinite(value) else None
     return Decimal(value) if value.bit_length() < 200 else None

@@ -23,6 +23,7 @@ from taoloop.errors import ModelError, PolicyError
 from taoloop.journals.base import Journal
 from taoloop.policy import CodeRule
 from taoloop.policy.judge import Action
+from taoloop.policy.judged_call import JudgedCall
 from taoloop.policy.rules import Budgets, rule_matches
 from taoloop.policy.untrusted_index import argument_sources
 from taoloop.runtime.agent_settings import AgentSettings
@@ -259,8 +260,9 @@ class _SharedBudgets:
 
     def rule(self, trace: Trace, action: Action, card: ToolCard) -> Verdict | None:
         """The verdict of a rule whose budget this call exceeds; None leaves the call to the policy."""
+        call = JudgedCall(trace, card, action.args)
         for rule in self._policy.rules:
-            if not rule_matches(rule, card, action.args, tainted=True):
+            if not rule_matches(rule, card, action.args, call):
                 continue
             if rule.calls_over is None and not rule.total_over:
                 break

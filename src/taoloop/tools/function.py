@@ -176,6 +176,7 @@ def tool(
     compensation: str | None = None,
     compensation_args: Mapping[str, str] | None = None,
     reversible: bool | None = None,
+    repeatable: bool = False,
     egress: bool | Sequence[str] | None = None,
     roles: Mapping[str, str] | None = None,
     ids: Mapping[str, str] | None = None,

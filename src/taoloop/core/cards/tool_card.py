@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, Literal, Protocol, cast
 
 from taoloop.core.text import is_number
+from taoloop.core.value_origins import is_field
 from taoloop.core.words import name_words
 from taoloop.errors import ToolDefinitionError
 
@@ -24,7 +25,8 @@ Performer = Literal["agent", "caller"]
 """Who performs the calls: the agent's process, or the client that started the run, which sends the results later."""
 
 ROLES = ("target", "value", "content", "minor")
-"""What an argument is to a call; in addition, `ref:KIND` for the id of a thing of that kind."""
+"""What an argument is to a call; in addition, `ref:KIND` for the id of a thing of that kind, and `value:KIND` for a
+value that a record may give, such as an address."""
 
 _ADDRESS_WORDS = frozenset(
     re.findall(r"\w+", "url urls uri uris link links href endpoint webhook host hostname domain website")
@@ -103,12 +105,14 @@ class ToolCard:
     a call that changes something may, and so may one that takes an address."""
     roles: Mapping[str, str] = field(default_factory=dict)
     """What each argument is to the call: `target` (whom or what it acts on, and the default), `ref:KIND` (an id of that
-    kind), `value`, `content` (text that others will read) or `minor` (nothing depends on it)."""
+    kind), `value`, or `value:KIND` where a record may give it (`ids`), `content` (text that others will read) or
+    `minor` (nothing depends on it)."""
     ids: Mapping[str, str] = field(default_factory=dict)
-    """Fields of the output with ids that the service itself makes, so that nobody who only writes data there can choose
-    them, and the kind of each (`{"id": "file"}`). If the task contains everything that was looked up, they count as
-    looked up for arguments of the role `ref:file`; all else in an output stays untrusted. The author of the card
-    vouches for this, never a server."""
+    """Fields of the output with ids or values that the service itself makes, so that nobody who only writes data there
+    can choose them, and the kind of each (`{"id": "file"}`): a name, wherever it is, or a path such as
+    `items[].item_id` (`*`: every key; `.`: the output itself). If the task, or what was looked up so before, contains
+    everything that was searched for, they count as looked up for arguments of the role `ref:file` or `value:file`; all
+    else in an output stays untrusted. The author of the card vouches for this, never a server."""
     reversible: bool | None = None
     """Whether a call can be undone; None: if there is a compensation."""
     probes: bool = False
@@ -117,6 +121,9 @@ class ToolCard:
     """The handler writes in the journal's own transaction, so that no call can lose its outcome."""
     listed: bool = True
     """False: the prompt does not list the tool; a model finds it with `find_tool`, and can call it all the same."""
+    repeatable: bool = False
+    """The same call may be made again in a run without a question: its effect is the same however often it happens
+    (setting a value), or is meant to add up (rolling dice)."""
     approval: Approval | None = None
     """`required`: no call runs without a person's approval, whatever the tier and the policy's profile; only a rule of
     the operator that allows exactly this tool lifts that."""
@@ -151,7 +158,8 @@ class ToolCard:
         hint = 'Give a mapping from fields of its output to kinds of ids, such as {"id": "file"}.'
         for name, kind in kinds:
             are_texts = isinstance(name, str) and name and isinstance(kind, str) and kind
-            self._require(bool(are_texts) and not str(kind).startswith("ref:"), "ids", hint)
+            is_kind = bool(are_texts) and not str(kind).startswith(("ref:", "value:"))
+            self._require(is_kind and is_field(name), "ids", hint)
 
     def _check_roles(self) -> None:
         known, roles = self.parameters, cast("object", self.roles)
@@ -163,10 +171,11 @@ class ToolCard:
                     f"The tool {self.name!r} gives a role to {name!r}, which is not one of its arguments.",
                     hint=f"Its arguments are: {', '.join(known) or 'none'}.",
                 )
-            if role not in ROLES and not (str(role).startswith("ref:") and len(role) > 4):
+            kind = str(role).partition(":")
+            if role not in ROLES and not (kind[0] in ("ref", "value") and kind[2]):
                 raise ToolDefinitionError(
                     f"The tool {self.name!r} gives {name!r} the role {role!r}.",
-                    hint=f"Roles are: {', '.join(ROLES)}, or ref:KIND such as ref:file.",
+                    hint=f"Roles are: {', '.join(ROLES)}, or ref:KIND such as ref:file, or value:KIND.",
                 )
         egress: object = self.egress
         are_known = isinstance(egress, tuple) and all(isinstance(name, str) and name in known for name in egress)

@@ -34,6 +34,10 @@ TIMEOUT = "timeout"
 """Who refused a call that nobody answered in time."""
 
 
+UNCLEAR = frozenset({"in_doubt", "timeout", "exception", "invalid_output"})
+"""Errors of a call that may have had its effect all the same."""
+
+
 class View(Protocol):
     """Anything that is built from a trace event by event."""
 

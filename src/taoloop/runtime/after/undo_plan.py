@@ -16,7 +16,7 @@ from taoloop.core.decision import Call
 from taoloop.core.events import ActionStarted, Compensated, Observed, Undo
 from taoloop.core.redaction.redactor import contains_redaction
 from taoloop.core.trace import Trace
-from taoloop.core.views.steps import CallView
+from taoloop.core.views.steps import UNCLEAR, CallView
 from taoloop.core.views.transcript import observation_text
 from taoloop.dialects.parsing.strict_json import NotJsonError, loads
 from taoloop.errors import ConfigError, InvalidArguments, RunNotFound
@@ -30,9 +30,6 @@ from taoloop.tools.tool import Tool
 UndoStatus = Literal["undo", "undone", "cannot", "unknown", "skipped", "elsewhere"]
 """What becomes of a call: it will be undone, was undone before, cannot be undone, may or may not have happened, is
 left alone because a person said so, or was made by the run that this one was forked from."""
-
-UNCLEAR = frozenset({"in_doubt", "timeout", "exception", "invalid_output"})
-"""Errors of a call that may have had its effect all the same."""
 
 _NOTHING = object()
 

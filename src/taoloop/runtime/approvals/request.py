@@ -20,8 +20,9 @@ from taoloop.core.events import ActionRequested, ApprovalGiven, ApprovalRefused,
 from taoloop.core.policy import Policy
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import TIMEOUT, CallView
-from taoloop.policy import CodeRule, is_high_risk, judge, tainted
+from taoloop.policy import CodeRule, is_high_risk, judge
 from taoloop.policy.grants import describe_grant, grant_of
+from taoloop.policy.judged_call import JudgedCall
 from taoloop.policy.provenance import edited_sources, leaves
 from taoloop.policy.rules import Budgets, rule_matches
 from taoloop.runtime.engine.clock import Clock
@@ -330,10 +331,11 @@ def _denying_policy_rule(trace: Trace, call: CallView, edited: Call, card: ToolC
     for event in trace.events:
         if not (isinstance(event.fact, ActionRequested) and event.fact.call_id == call.requested.call_id):
             budgets.fold(event)
-    is_tainted = tainted(trace) or call.requested.written is not None
+    is_filled, call_id = call.requested.written is not None, call.requested.call_id
+    judged = JudgedCall(trace, card, edited.args, filled=is_filled, call_id=call_id)
     for rule in policy.rules:
         counts = rule.calls_over is not None or rule.total_over
-        matches = rule_matches(rule, card, edited.args, tainted=is_tainted)
+        matches = rule_matches(rule, card, edited.args, judged)
         if matches and not (counts and not budgets.exceeded(rule, edited.args)):
             return rule.title if rule.verdict == "deny" else None
     return None

@@ -129,6 +129,7 @@ def _program_tool(sandbox: Sandbox, function: Callable[[str], Awaitable[ProgramR
         timeout_s=sandbox.limits.wall_s + _MORE_S,
         egress=sandbox.network,
         reversible=False,
+        repeatable=not sandbox.network,  # tests run again after each change
         chinese={**chinese_texts("tools"), purpose: _purpose(function.__name__, sandbox, "zh")},
         **fields,
     )(function)

@@ -118,6 +118,7 @@ def _write_tool(workspace: Workspace) -> Tool:
     @tool(
         name="write_file",
         tier="write",
+        repeatable=True,  # what is in the file afterwards is the same
         use_when="A text file must be created or replaced as a whole in the workspace.",
         avoid_when="A part is to change and the present content was not read; or the file is binary.",
         errors=(_REFUSED, _NOT_A_FILE, _TOO_LARGE, _NOT_TEXT, _DENIED, _DISK_FULL, _IO_ERROR),
