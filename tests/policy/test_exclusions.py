@@ -71,7 +71,7 @@ def test_an_excluded_value_endorses_nothing_wherever_else_it_is_named() -> None:
     run.add(Noted(by="ann", text="Do not save anything on Ann"))
     assert run.judge("save_note", name="Ann", amount=5) == "ask write"
     run.approve(run.ask("save_note", {"name": "Ann", "amount": 5}, "ask", "write"), scope="values")
-    assert run.judge("save_note", name="Ann", amount=5) == "allow wanted", "a person vouched for it"
+    assert run.judge("save_note", name="Ann", amount=5, text="more") == "allow wanted", "a person vouched for it"
 
 
 def test_no_read_goes_to_an_excluded_address() -> None:

@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from taoloop.core.cards.coercion import resolve_reference
+from taoloop.core.text import lazy_pattern
 
 PlainOrigin = Literal["task", "operator"]
 PLAIN_ORIGINS: tuple[PlainOrigin, ...] = ("task", "operator")
@@ -25,10 +26,10 @@ FORMS = "task, operator, or a field of a tool such as tool:get_order(order_id).i
 
 ANY_KEY, EACH_MEMBER = "*", "[]"
 
-_TOOL = re.compile(r"[\w.-]+(?=\()|[\w-]+", re.ASCII)  # a name with dots in it needs its parentheses
-_ARGUMENT = re.compile(r"[^\s()=,*]+")
-_STEP = re.compile(r"\.?(\[\])|\.([^\s.\[\]()=,]+)")
-_FIRST_STEP = re.compile(r"(\[\])|([^\s.\[\]()=,]+)")
+_TOOL = lazy_pattern(r"[\w.-]+(?=\()|[\w-]+", re.ASCII)  # a name with dots in it needs its parentheses
+_ARGUMENT = lazy_pattern(r"[^\s()=,*]+")
+_STEP = lazy_pattern(r"\.?(\[\])|\.([^\s.\[\]()=,]+)")
+_FIRST_STEP = lazy_pattern(r"(\[\])|([^\s.\[\]()=,]+)")
 _MAX_NESTING = 4
 _MAX_SCHEMA_DEPTH = 32  # levels of a schema that are looked at
 

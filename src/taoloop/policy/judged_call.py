@@ -122,8 +122,9 @@ class JudgedCall:
         started = self._trace.started
         if origin.text == "operator":
             return started is not None and TrustedText((operator_text(started),)).has(value)
-        words = sources_of(self._trace).words  # which lacks what the task forbids
-        return words.has(value) and self._trace.view("task_words", lambda: _TaskWords(self._trace)).text.has(value)
+        if sources_of(self._trace).is_excluded(value, "value"):
+            return False  # the task says that it is not wanted
+        return self._trace.view("task_words", lambda: _TaskWords(self._trace)).text.has(value)
 
     def _fields(self, origin: CallOrigin, *, strict: bool) -> Iterator[tuple[PastCall, Any]]:
         for past in self._past_calls(origin, strict=strict):
