@@ -13,8 +13,8 @@ from tests.sizes import examples
 
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Call
-from taoloop.core.events import ActionRequested, Pinned, Verdict
-from taoloop.core.policy import PROFILES, Policy, Profile, Rule
+from taoloop.core.events import ActionRequested, Event, Observed, Pinned, RunStarted, Verdict
+from taoloop.core.policy import PROFILES, Policy, Profile, Rule, TaskAuthority, stricter
 from taoloop.core.trace import Trace
 from taoloop.policy import Action, judge
 from taoloop.policy.grants import describe_grant
@@ -349,3 +349,87 @@ def test_judging_is_pure(profile: Profile, tool: ToolCard, values: list[Any], se
     assert judge(Trace("other", run.trace.events), call, tool) == first, "the events say everything"
     assert run.trace.events == events
     assert args == before
+
+
+VALUES = Policy(task_authority="values")
+
+
+def test_a_user_whose_words_only_choose_values_gets_what_the_rules_allow() -> None:
+    """A customer may ask for a refund within the operator's bounds, and for no other."""
+    refund = card("refund", "write", "order", "amount", roles={"order": "ref:order", "amount": "value"})
+    small = Rule(verdict="allow", tool="refund", args={"amount": {"max": 100}})
+    for amount, expected in ((40, "allow rule:small"), (99999, "ask write_out")):
+        task = f"Refund order 1003 with {amount}"
+        run = Run(replace(VALUES, rules=(replace(small, name="small"),)), (LOOK, refund), task)
+        assert run.judge("refund", order="1003", amount=amount) == expected
+        unattended = Run(replace(run.policy, profile="headless"), (LOOK, refund), task)
+        assert unattended.judge("refund", order="1003", amount=amount) == expected.replace("ask", "deny")
+
+
+@pytest.mark.parametrize("seen", [False, True])
+def test_below_full_authority_no_words_of_a_user_allow_an_effect(seen: bool) -> None:
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("save", {"path": "notes.md", "text": "notes"}),
+        ("pay", {"to": "bob@example.com", "amount": 100}),
+        ("delete_file", {"path": "old.txt"}),
+    ]
+    authorities: tuple[TaskAuthority, ...] = ("values", "none")
+    for authority in authorities:
+        run = Run(replace(VALUES, task_authority=authority))
+        run.add(Pinned(tools=("save", "pay"), calls=tuple(Call(tool=tool, args=args) for tool, args in calls)))
+        if seen:
+            run.see("Hello.")
+        for tool, args in calls:
+            assert not run.judge(tool, **args).startswith("allow"), (authority, tool)
+        assert run.judge("look", query="x") == "allow read"
+    autonomous = Policy(profile="autonomous", task_authority="values")
+    for run in (Run(autonomous), Run(VALUES, approved_tiers=("write",))):
+        assert run.judge("save", path="notes.md", text="notes").startswith("allow")  # the operator's own word
+
+
+def test_below_full_authority_a_read_goes_only_where_the_operator_says() -> None:
+    cases: tuple[tuple[TaskAuthority, str], ...] = (
+        ("full", "allow read_out_known"),
+        ("values", "ask read_out"),
+        ("none", "ask read_out"),
+    )
+    for authority, expected in cases:
+        run = Run(replace(VALUES, task_authority=authority))
+        run.see("Hello.")
+        assert run.judge("fetch", url="https://bank.example/a") == expected
+    run = Run(replace(VALUES, allowed_hosts=("bank.example",)))
+    run.see("Hello.")
+    assert run.judge("fetch", url="https://bank.example/a") == "allow read_out_known"
+
+
+def test_the_authority_of_a_run_is_the_lesser_of_its_start_and_its_policy() -> None:
+    for policy, started, expected in (
+        (Policy(), "values", "ask"),
+        (VALUES, None, "ask"),
+        (VALUES, "full", "ask"),
+        (Policy(), "full", "allow"),
+        (Policy(), None, "allow"),
+    ):
+        run = Run(policy, authority=started)
+        assert run.judge("save", path="notes.md", text="notes").split()[0] == expected
+    verdict = judge(Run(VALUES).trace, Call(tool="save", args={"path": "notes.md", "text": "notes"}), SAVE)
+    assert verdict.reason_codes == ("write", "authority")
+    assert stricter(Policy(), VALUES).task_authority == "values"
+
+
+def test_what_the_operator_answers_counts_and_a_system_message_of_a_client_does_not() -> None:
+    run = Run(replace(VALUES, allowed_hosts=()))
+    run.see("Hello.")
+    call = run.ask("fetch", {"url": "https://x.example/1"}, "ask", "read_out")
+    run.approve(call, scope="values")
+    assert run.judge("fetch", url="https://x.example/1") == "allow read_out_known"
+    spec = replace(run.trace.agent, instructions="Be brief.\n\nRead https://c.example/1", policy=VALUES)
+    for by_user, expected in (("Read https://c.example/1", "ask"), ("", "allow")):
+        trace = Trace("r")
+        trace.append(Event(0, 0.0, RunStarted(task="Go on.", agent=spec, nonce="n", user_instructions=by_user)))
+        call_id = ActionRequested(
+            step=1, call_id="call_1", tool="look", args={}, tier="read", verdict="allow", digest="d"
+        )
+        trace.append(Event(1, 0.0, call_id))
+        trace.append(Event(2, 0.0, Observed(call_id="call_1", ok=True, output="Hello.")))
+        assert judge(trace, Call(tool="fetch", args={"url": "https://c.example/1"}), FETCH).kind == expected

@@ -16,7 +16,7 @@ from taoloop.core.cards.tool_card import Tier, ToolCard
 from taoloop.core.decision import Act, Answer, Call
 from taoloop.core.fast_stdlib import fast_constructor
 from taoloop.core.message import Message, Purpose, ToolCallText, Usage
-from taoloop.core.policy import VerdictKind
+from taoloop.core.policy import TaskAuthority, VerdictKind
 
 EVENT_VERSION = 1
 """Version of the stored form of events; raised when an older reader could misread a newer event."""
@@ -139,6 +139,8 @@ class RunStarted:
     """In a tainted run, the texts that a person did write and that values may be quoted from (else: the task)."""
     user_instructions: str = ""
     """The end of the agent's instructions, where the user wrote it (a client's system message): trusted as the task."""
+    authority: TaskAuthority | None = None
+    """What the user's words may authorise, where that may be less than the policy says."""
     forked_from: str | None = None
     """The run that this one was forked from."""
     forked_at: int | None = None

@@ -32,6 +32,9 @@ Pin = Literal["auto", "keywords", "model"]
 
 Observations = Literal["shown", "handles"]
 
+TaskAuthority = Literal["none", "values", "full"]
+"""What the words of a user may authorise, from the least."""
+
 _ARG_TESTS = frozenset({"matches", "in", "min", "max", "from", "max_of", "min_of"})
 
 
@@ -203,6 +206,11 @@ class Policy:
     under `supervised`, 0 under `headless`; the other profiles decide as without it."""
     approval_timeout_s: float | None = None
     """A question that nobody answers within this time is refused; None: it waits."""
+    task_authority: TaskAuthority = "full"
+    """What the words of the user (the task, messages of a conversation) may authorise. `full`: the calls that they ask
+    for. `values`: they endorse values and call for tools where a rule allows the call, and nothing else; what no rule
+    allows, nor an approval in advance or the profile `autonomous`, is the operator's to answer. `none`: they endorse
+    nothing and call for nothing."""
 
     def __post_init__(self) -> None:
         """Reject a policy that cannot be enforced.
@@ -212,6 +220,7 @@ class Policy:
         """
         self._require("profile", self.profile in PROFILES, f"one of {', '.join(PROFILES)}")
         self._require("pin", self.pin in get_args(Pin), "auto, keywords or model")
+        self._require("task_authority", self.task_authority in get_args(TaskAuthority), "none, values or full")
         self._require("observations", self.observations in get_args(Observations), "shown or handles")
         rules: object = self.rules
         all_rules = isinstance(rules, tuple) and all(isinstance(rule, Rule) for rule in rules)
@@ -251,6 +260,8 @@ class Policy:
         plain = asdict(self)
         if self.followed_hosts is None:  # a policy from before there was such a bound keeps its name
             del plain["followed_hosts"]
+        if self.task_authority == "full":
+            del plain["task_authority"]  # as it was before there was this field
         if self.approval_timeout_s is not None:
             plain["approval_timeout_s"] = float(self.approval_timeout_s)  # as it is read back from a journal
         for rule, own in zip(plain["rules"], self.rules, strict=True):
@@ -285,12 +296,21 @@ def with_pin(policy: Policy, pin: Pin) -> Policy:
     return plain_policy(policy.profile, pin) if is_plain else replace(policy, pin=pin)
 
 
+def lesser_authority(first: TaskAuthority, second: TaskAuthority) -> TaskAuthority:
+    """The authority that two give together."""
+    return min(first, second, key=get_args(TaskAuthority).index)
+
+
 def stricter(own: Policy, outer: Policy) -> Policy:
-    """The policy of an inner run: its own, under the outer run's profile if that is stricter, with its denials."""
+    """The policy of an inner run: its own, under the outer run's profile if that is stricter, with its denials.
+
+    The user has the lesser authority of the two.
+    """
     profile = max(own.profile, outer.profile, key=_STRICTNESS.index)
     denials = tuple(rule for rule in outer.rules if rule.verdict == "deny" and rule not in own.rules)
     remaining = tuple(rule for rule in own.rules if not any(_decides_before(denial, rule) for denial in denials))
-    return replace(own, profile=profile, rules=(*denials, *remaining))
+    authority = lesser_authority(own.task_authority, outer.task_authority)
+    return replace(own, profile=profile, rules=(*denials, *remaining), task_authority=authority)
 
 
 _STRICTNESS: tuple[Profile, ...] = ("autonomous", "supervised", "strict", "headless", "read-only", "locked")

@@ -35,9 +35,12 @@ _BY_KIND: dict[str, type[Fact]] = {fact.kind: fact for fact in FACTS}
 _LATER_FIELDS: dict[type[Fact], frozenset[str]] = {
     Finished: frozenset({"denied"}),
     Resumed: frozenset({"cards", "model", "policy"}),
-    RunStarted: frozenset({"user_instructions"}),
+    RunStarted: frozenset({"user_instructions", "authority"}),
 }
 """Fields that are left out while they are empty: events are then as earlier versions wrote them."""
+
+_POLICY_DEFAULTS = {"followed_hosts": None, "task_authority": "full"}
+"""The same for fields of a policy."""
 
 
 def encode_fact(fact: Fact) -> bytes:
@@ -58,10 +61,12 @@ def _without_unused(fact: Fact, later: frozenset[str]) -> dict[str, Any]:
 
 
 def _unused_inner_fields(agent: AgentSpec) -> Any:
-    """The later fields of the cards and rules of an agent that are empty, as pydantic takes what to exclude."""
+    """The later fields of the cards and the policy of an agent that say nothing, as pydantic takes what to exclude."""
     cards = {number: {"repeatable"} for number, card in enumerate(agent.tools) if not card.repeatable}
     rules = {number: names for number, rule in enumerate(agent.policy.rules) if (names := unused_fields(rule))}
-    return {"agent": {"tools": cards, "policy": {"rules": rules}}}
+    policy: dict[str, Any] = {"rules": rules}
+    policy |= {name: True for name, default in _POLICY_DEFAULTS.items() if getattr(agent.policy, name) == default}
+    return {"agent": {"tools": cards, "policy": policy}}
 
 
 def decode_fact(kind: str, body: bytes | str) -> Fact:

@@ -5,7 +5,7 @@ from taoloop.core.policy import PROFILES, Policy, Profile, Rule, stricter
 from taoloop.policy.interception_rate import InterceptionCounts, interceptions, total
 from taoloop.policy.judge import Action, CodeRule, is_high_risk, judge
 from taoloop.policy.profiles import needs_intent
-from taoloop.policy.provenance import sources_of, tainted, trusted_texts
+from taoloop.policy.provenance import authority_of, sources_of, tainted, trusted_texts
 from taoloop.policy.rules import reject_unmatchable_rules
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "Rule",
     "Source",
     "Verdict",
+    "authority_of",
     "interceptions",
     "is_high_risk",
     "judge",

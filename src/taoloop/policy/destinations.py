@@ -93,6 +93,8 @@ def _is_known_destination(provenance: Provenance, policy: Policy, card: ToolCard
     if value is None or value == "" or provenance.has_address(value):
         return True
     takes_address = card.is_address(name)
+    if provenance.authority != "full" and isinstance(value, str) and is_written_address(value):
+        takes_address = True  # wherever it is: its user names no address
     if not takes_address and provenance.is_trusted_value(value, card.role(name)):
         return True
     sends = isinstance(card.egress, tuple) and name in card.egress

@@ -125,7 +125,7 @@ def _is_unwanted_repetition(trace: Trace, policy: Policy, card: ToolCard, action
     provenance = sources_of(trace, policy)
     if provenance.is_precommitted(call_digest(action.tool, action.args)):
         return False
-    if count < times_requested(trace, card):
+    if provenance.authority == "full" and count < times_requested(trace, card):
         return False
     sources = argument_sources(trace, action.args, card.role, filled=filled)
     if provenance.is_granted(action.tool, "repeated", action.args, sources):
@@ -218,6 +218,8 @@ def _judge_by_table(trace: Trace, policy: Policy, action: Action, card: ToolCard
     if granted and not is_high_risk(card, sources):
         return _verdict(trace, card, "allow", row, ("granted",))
     codes = tuple(_reason_codes(policy, features, row, card, sources, filled=filled and not provenance.tainted))
+    if provenance.authority != "full" and row != "foreign_destructive":
+        codes = (codes[0], "authority", *codes[1:])
     return _verdict(trace, card, kind, row, codes, sources)
 
 
@@ -236,7 +238,8 @@ def _features_of(
     out = card.sends_out(args)
     if card.tier in ("read", "draft"):
         are_known = goes_to_known_hosts if tainted or card.tier == "draft" else names_known_addresses
-        known = out and are_known(provenance, policy, card, args)
+        may_name = card.tier == "read" or provenance.authority == "full"
+        known = out and may_name and are_known(provenance, policy, card, args)
         offered = out and not known and follows_links(trace, provenance, policy, card, args)
         return CallFeatures(
             tier=card.tier, out=out, tainted=tainted, known_destinations=known, offered_destinations=offered
@@ -255,6 +258,7 @@ def _features_of(
         contents_endorsed=not unendorsed,
         untargeted=untargeted,
         excluded=any(provenance.is_excluded(value, card.role(name)) for name, value in arguments.items()),
+        user_authorises=provenance.authority == "full",
         targets_endorsed=bool(aim_names) and not untargeted and not any(name in unendorsed for name in aim_names),
     )
 

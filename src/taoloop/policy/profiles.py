@@ -54,6 +54,8 @@ class CallFeatures:
     """The tool takes targets, and the call names none, or one that means everything."""
     excluded: bool = False
     """A person or the operator named a value of it where they say what is not wanted."""
+    user_authorises: bool = True
+    """The user's words may authorise a call by themselves."""
     known_destinations: bool = False
     """Each address that a read sends data to appears in a trusted text, or its host is allowed; once the model has seen
     untrusted text, so does everything else that is sent."""
@@ -79,6 +81,8 @@ def risk_class(call: CallFeatures) -> Row:
         return "undeclared"
     if call.tier == "destructive":
         return "destructive"
+    if not call.user_authorises:
+        return "write_out" if call.out else "write"
     if call.intended and call.endorsed and (not call.out or (call.contents_endorsed and not call.tainted)):
         return "wanted"
     return "write_out" if call.out else "write"

@@ -49,7 +49,7 @@ from taoloop.core.events import (
     Source,
 )
 from taoloop.core.handles import is_trusted_output, reader_answer
-from taoloop.core.policy import Policy
+from taoloop.core.policy import Policy, TaskAuthority, lesser_authority
 from taoloop.core.trace import Trace
 from taoloop.core.value_origins import is_field_path, parse_path, values_at
 from taoloop.policy.exclusions import excluded_parts
@@ -70,7 +70,8 @@ class Provenance:
     `tainted`: untrusted text was shown to the model. It never becomes untainted again: summaries and notes of the
     model inherit what it has seen. Where a model sees only handles, that is no more than the answers to questions that
     it gave the choice for; a call that takes values by handles is judged as tainted by itself (`judge`).
-    `has_foreign_task`: it is already in the task, in what came before it, or in a note.
+    `authority`: what the words of the user may authorise. `has_foreign_task`: untrusted text is already in the task, in
+    what came before it, or in a note.
     """
 
     def __init__(self, policy: Policy) -> None:
@@ -78,6 +79,8 @@ class Provenance:
         self._ids: dict[str, set[str]] = {}
         self.words, self.intent = TrustedText(), TaskIntent()
         self._excluded, self._vouched_for = TrustedText(), TrustedText()
+        self.authority: TaskAuthority = "full"
+        self._operator_words = self.words
         self._looked_up, self._unread_lookups = TrustedText(), list[str]()
         self.tainted, self.has_foreign_task = False, False
         self.pinned: Pinned | None = None
@@ -93,7 +96,7 @@ class Provenance:
                 self._fold_start(fact)
             case Noted(by=by, text=text) if by != GUARD:
                 own = self._own_words(text)
-                self._add_words(own)
+                self._add_words(own, by_operator=True)
                 self.intent.add(own)
             case Pinned() as fact:
                 self.pinned = fact
@@ -136,14 +139,24 @@ class Provenance:
     def _fold_start(self, started: RunStarted) -> None:
         self.tainted = self.has_foreign_task = started.tainted
         self._cards = {card.name: card for card in started.agent.tools}
-        self._add_words(operator_text(started))
+        self.authority = started_authority(started, self._policy)
+        if self.authority != "full":
+            self._operator_words = TrustedText()
+        self._add_words(operator_text(started), by_operator=True)
         for text in _texts_of_people(started):
             self._add_words(self._own_words(text))
-        for text in started.trusted or (started.task,):
+        for text in (started.trusted or (started.task,)) if self.authority != "none" else ():
             self.intent.add(self._own_words(text))
 
-    def _add_words(self, text: str) -> None:
-        self.words.add(text)
+    def _add_words(self, text: str, *, by_operator: bool = False) -> None:
+        """Add a text of a person. What it says is not wanted counts, whatever its author may authorise.
+
+        `by_operator`: it is of the operator, or of somebody who answers in their place.
+        """
+        if by_operator or self.authority != "none":
+            self.words.add(text)
+        if by_operator and self._operator_words is not self.words:
+            self._operator_words.add(text)
         for part in excluded_parts(text):
             self._excluded.add(part)
 
@@ -184,6 +197,7 @@ class Provenance:
             is_text = isinstance(value, str | int | float) and not isinstance(value, bool)
             if is_text and (card is None or card.role(first_name(path)) != "content"):
                 self.words.add(str(value))
+                self._operator_words.add(str(value))  # which may be the same
                 self._vouched_for.add(str(value))
 
     def _fold_observation(self, fact: Observed) -> None:
@@ -229,13 +243,14 @@ class Provenance:
 
     def is_intended(self, card: ToolCard) -> bool:
         """Whether the task calls for this tool, by the turn that fixed it, else by its words."""
-        if self.pinned is not None:
+        if self.pinned is not None and not (self.authority == "none" and self.pinned.by == "model"):
             return card.name in self.pinned.tools
         return self.intent.calls_for(card)
 
     def is_precommitted(self, digest: str) -> bool:
         """Whether exactly this call was fixed ahead, and has not been made yet."""
-        return self._precommitted[digest] > 0
+        by_user = self.pinned is None or self.pinned.by == "model"
+        return self._precommitted[digest] > 0 and (self.authority == "full" or not by_user)
 
     def is_granted(self, tool: str, rule: str, args: Any, sources: Sequence[Source]) -> bool:
         """Whether a person allowed further calls such as this one, which this rule asks about."""
@@ -291,10 +306,13 @@ class Provenance:
         return self.looked_up.has(value, role)
 
     def has_address(self, value: Any) -> bool:
-        """Whether an address of a page stands there, exactly: no other word names a place on the network."""
+        """Whether an address of a page stands there, exactly: no other word names a place on the network.
+
+        A user with less than full authority names none.
+        """
         if self._excluded.has_address(value) and not self._vouched_for.has_address(value):
             return False
-        return self.words.has_address(value) or self.looked_up.has_address(value)
+        return self._operator_words.has_address(value) or self.looked_up.has_address(value)
 
 
 def sources_of(trace: Trace, policy: Policy | None = None) -> Provenance:
@@ -305,18 +323,30 @@ def sources_of(trace: Trace, policy: Policy | None = None) -> Provenance:
     return trace.view(f"sources/{policy.version}", lambda: Provenance(policy))
 
 
+def started_authority(started: RunStarted, policy: Policy | None = None) -> TaskAuthority:
+    """What the user's words may authorise in a run that began so, by its own policy or another one."""
+    allowed = (policy or started.agent.policy).task_authority
+    return allowed if started.authority is None else lesser_authority(started.authority, allowed)
+
+
+def authority_of(trace: Trace) -> TaskAuthority:
+    """What the user's words may authorise in a run; `full` before it began."""
+    return "full" if trace.started is None else started_authority(trace.started)
+
+
 def tainted(trace: Trace) -> bool:
     """Whether the model has been shown anything that neither a person nor the operator wrote."""
     return trace.started is not None and sources_of(trace).tainted
 
 
 def trusted_texts(trace: Trace) -> tuple[str, ...]:
-    """What a person wrote in this run: what an inner run may quote values from."""
+    """What a person wrote in this run: what an inner run may quote values from. Not a user's words without authority."""
     started = trace.started
     if started is None:
         return ()
+    by_user = _texts_of_people(started) if started_authority(started) != "none" else ()
     notes = (event.fact.text for event in trace.events if isinstance(event.fact, Noted) and event.fact.by != GUARD)
-    return tuple(split_marked(text).own for text in (*_texts_of_people(started), *notes))
+    return tuple(split_marked(text).own for text in (*by_user, *notes))
 
 
 def operator_text(started: RunStarted) -> str:

@@ -29,6 +29,7 @@ TEXTS = TextCatalog(
         "filled": "it takes values from untrusted output",
         "not_pinned": "the task does not ask for {tool!r}",
         "excluded": "one of its values is named where the task or the operator says what is not wanted",
+        "authority": "the user may not authorise it; the operator decides",
         "strict": "the profile strict asks about every effect, even if the task asks for it",
         "headless": "nobody can be asked (profile headless)",
         "read-only": "the profile read-only allows only reads",

@@ -99,6 +99,7 @@ class AgentTool:
             depth=depth,
             tainted=tainted(parent) or _has_filled_values(parent, call_id),
             trusted=trusted_texts(parent),
+            authority=parent.started.authority if parent.started is not None else None,
         )
         approver = parent_run.approver_for(self.agent.approve)
         parent_run.child = trace

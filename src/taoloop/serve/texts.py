@@ -17,6 +17,9 @@ TEXTS = TextCatalog(
         "(`tao settle`):",
         "approval_how": "Answer `yes` to approve it, or `no` and a reason to refuse it; anything else you write "
         "refuses it, and the agent reads what you wrote.",
+        "operator_head": "This needs the approval of the server's operator before it is done:",
+        "operator_how": "The operator has been asked (`tao approvals`); you need not answer. Write again later to see "
+        "what came of it.",
         "approval_run": "(run {run}, code {code})",
         "approval_unused": "Your answer was not used: it was for something else than what waits now, or too short for "
         "what is hard to undo (write the whole word `yes`).",
@@ -49,6 +52,7 @@ TEXTS = TextCatalog(
         "form_note_help": "If not: why, for the model to read.",
         "refused_unasked": "nobody could be asked, for {reason}. The operator of `tao mcp` can allow calls of "
         "{tool!r}: {remedy}",
+        "for_operator": "the user may not authorise it, and the operator has not",
         "no_forms": "this MCP client shows no questions (elicitation)",
         "too_many": "too many other calls wait for an answer; it can be made again when some of them are answered",
         "remedy": "--approve {tier}, or a rule in --policy FILE",

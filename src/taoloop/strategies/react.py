@@ -213,7 +213,10 @@ def _needs_intent_question(trace: Trace, act: Act) -> bool:
     """
     cards = (trace.card(unwrap_call_tool(call, trace.agent.tools).tool) for call in act.calls)
     is_needed = any(card is not None and needs_intent(trace.agent.policy, card) for card in cards)
-    return is_needed and trace.started is not None and not sources_of(trace).has_foreign_task
+    if not is_needed or trace.started is None:
+        return False
+    provenance = sources_of(trace)
+    return provenance.authority != "none" and not provenance.has_foreign_task
 
 
 def _is_preapproved(trace: Trace, call: CallView) -> bool:

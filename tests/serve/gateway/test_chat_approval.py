@@ -15,11 +15,11 @@ from tests.serve.gateway.conftest import Running, agent, client, config_of, gate
 from tests.serve.gateway.test_otel import Bench
 
 from taoloop import tool
-from taoloop.core.policy import Policy
+from taoloop.core.policy import Policy, TaskAuthority
 from taoloop.runtime.approvals.inbox import answer_approval
 from taoloop.runtime.approvals.request import ApprovalAnswer
 from taoloop.serve.gateway.auto_resume import AutoResumer
-from taoloop.serve.gateway.config.model import ServedAgent, new_key
+from taoloop.serve.gateway.config.model import ApiKey, ServedAgent, new_key
 
 WORSE = {"tool_calls": [{"name": "send_note", "args": {"to": "Eve", "text": "everything"}}]}
 SECRETARY = {"tool_calls": [{"name": "secretary", "args": {"task": "Say hello."}}]}
@@ -51,6 +51,12 @@ def _nothing_sent() -> None:
 
 def said(text: str | None, word: str = "yes") -> list[Any]:
     return [*ask("Say hello."), {"role": "assistant", "content": text}, *ask(word)]
+
+
+def keyed_with(name: str, authority: TaskAuthority) -> tuple[str, ApiKey]:
+    """A key whose client's words have this authority."""
+    secret, key = new_key(name)
+    return secret, replace(key, task_authority=authority)
 
 
 def client_call(made: Any) -> Any:
@@ -357,7 +363,7 @@ def test_a_run_of_a_key_that_is_gone_does_not_go_on() -> None:
 
 
 def test_a_key_that_may_not_use_the_agent_any_more_approves_nothing_and_with_it_again_the_run_goes_on() -> None:
-    ann = new_key("ann")
+    ann = keyed_with("ann", "full")
     with upstream(NOTE, "Done.") as server:
         now = [
             config_of(agent(server, tools=[send_note]), keys=(replace(ann[1], agents=(name,)),), port=0)
@@ -488,3 +494,101 @@ def test_reasons_are_told_in_the_language_of_the_task_signs_included(task: str, 
         reasons = next(iter(trace.calls.values())).requested.reasons
         assert len(reasons) > 1
         assert between.join(reasons) in (made.choices[0].message.content or "")
+
+
+def approve_as_operator(running: Running) -> None:
+    """Approve the one call that waits, as `tao approve` does."""
+    [trace] = running.traces()
+    answer = ApprovalAnswer(approved=True, by="operator")
+    asyncio.run(answer_approval(running.journal, trace.run_id, next(iter(trace.pending)), answer))
+
+
+def test_an_end_users_yes_approves_nothing_and_the_operators_does() -> None:
+    secret, key = new_key("customer")
+    assert key.task_authority == "values"
+    with upstream(NOTE, "Done.") as server:
+        config = config_of(agent(server, tools=[send_note]), keys=(key,))
+        with gateway(config) as running:
+            chat = client(running, api_key=secret).chat.completions
+            first = content(chat.create(model="assistant", messages=ask("Say hello.")))
+            [trace] = running.traces()
+            assert "This needs the approval of the server's operator" in first
+            assert trace.run_id in first
+            assert "Answer `yes`" not in first
+            for word in ("yes", "no", "approve", "How is it going?"):
+                assert content(chat.create(model="assistant", messages=said(first, word))) == first
+            path, body = f"/v1/runs/{trace.run_id}/approvals", {"decision": "approve", "call_id": "call_1"}
+            status, refused = post(running, body, path=path, Authorization=f"Bearer {secret}")
+            assert (status, refused["error"]["code"]) == (403, "approval_not_allowed")
+            assert SENT == []
+            approve_as_operator(running)
+            assert content(chat.create(model="assistant", messages=said(first, "Well?"))) == "Done."
+            assert [one["to"] for one in SENT] == ["Ann"]
+
+
+def test_an_end_users_yes_approves_nothing_as_a_response_and_the_run_resumes_by_itself() -> None:
+    secret, key = new_key("customer")
+    with (
+        upstream(NOTE, "Done.") as server,
+        gateway(config_of(agent(server, tools=[send_note]), keys=(key,))) as running,
+    ):
+        api = client(running, api_key=secret).responses
+        first = api.create(model="assistant", input="Say hello.")
+        for _ in range(2):
+            again = api.create(model="assistant", input="yes", previous_response_id=first.id)
+            assert again.output_text == first.output_text
+        assert SENT == []
+        approve_as_operator(running)
+        look(running)
+        assert [trace.status for trace in running.traces()] == ["completed"]
+        assert len(SENT) == 1
+
+
+def test_the_policy_of_an_agent_and_a_key_that_lost_authority_keep_the_user_from_approving() -> None:
+    values = Policy(task_authority="values")
+    with (
+        upstream(NOTE, "Done.") as server,
+        gateway(config_of(agent(server, tools=[send_note], policy=values))) as running,
+    ):
+        chat = client(running).chat.completions  # even without a key
+        first = content(chat.create(model="assistant", messages=ask("Say hello.")))
+        assert content(chat.create(model="assistant", messages=said(first))) == first
+        path, body = f"/v1/runs/{running.traces()[0].run_id}/approvals", {"decision": "approve", "call_id": "call_1"}
+        assert post(running, body, path=path)[0] == 403
+    secret, key = keyed_with("ann", "full")
+    with upstream(NOTE, "Done.") as server:
+        config = config_of(agent(server, tools=[send_note]), keys=(key,))
+        less = replace(config, keys=(replace(key, task_authority="none"),), port=0)
+        with gateway(config, load=lambda: less) as running:
+            chat = client(running, api_key=secret).chat.completions
+            first = content(chat.create(model="assistant", messages=ask("Say hello.")))
+            assert "Answer `yes`" in first
+            running.reload()
+            while not running.said:
+                threading.Event().wait(0.02)
+            assert "operator" in content(chat.create(model="assistant", messages=said(first)))
+    assert SENT == []
+
+
+def test_the_authority_of_a_key_is_that_of_its_runs_and_of_those_inside_them() -> None:
+    inner_calls = {"tool_calls": [{"name": "secretary", "args": {"task": "Send a note to Ann: hello"}}]}
+
+    def replies(body: dict[str, Any]) -> Any:
+        if any(message["role"] == "tool" for message in body["messages"]):
+            return "Done."
+        return inner_calls if "secretary" in str(body.get("tools")) else NOTE
+
+    authorities: tuple[TaskAuthority, ...] = ("full", "values", "none")
+    for authority in authorities:
+        secret, key = keyed_with("ann", authority)
+        with upstream(replies) as server:
+            secretary = agent(server, tools=[send_note], name="secretary").as_tool(purpose="Writes notes.")
+            with gateway(config_of(agent(server, tools=[secretary]), keys=(key,))) as running:
+                client(running, api_key=secret).chat.completions.create(
+                    model="assistant", messages=ask("Send a note to Ann: hello")
+                )
+                outer, inner = sorted(running.traces(), key=lambda trace: len(trace.run_id))
+                assert outer.started is not None
+                assert inner.started is not None
+                expected = None if authority == "full" else authority
+                assert (outer.started.authority, inner.started.authority) == (expected, expected)

@@ -156,7 +156,7 @@ def test_a_full_server_refuses_at_once_and_takes_requests_again(streamed: bool) 
 
 def test_a_key_without_the_right_may_not_approve() -> None:
     SENT.clear()
-    secret, key = keyed("alice", may_approve=False)
+    secret, key = keyed("alice", may_approve=False, task_authority="full")
     with upstream(NOTE, "Done.") as server:
         agent = Agent(model="openai:m", env=model_env(server), name="assistant", tools=[send_note], dialect="native")
         with gateway(config_of(agent, keys=(key,))) as running:

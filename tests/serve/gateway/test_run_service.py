@@ -6,6 +6,7 @@ import json
 import logging
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import openai
@@ -33,7 +34,7 @@ def replies(body: dict[str, Any]) -> Any:
 @pytest.fixture
 def shared_by_two() -> Iterator[tuple[Running, Upstream]]:
     SENT.clear()
-    keys: tuple[ApiKey, ...] = (ANN[1], BOB[1])
+    keys: tuple[ApiKey, ...] = tuple(replace(key, task_authority="full") for _, key in (ANN, BOB))
     with upstream(replies) as server, gateway(config_of(agent(server, tools=[send_note]), keys=keys)) as running:
         yield running, server
 

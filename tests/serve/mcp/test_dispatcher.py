@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,7 +16,7 @@ from taoloop.core.cards.tool_card import TIERS
 from taoloop.core.policy import Policy, Rule
 from taoloop.runtime.approvals.request import ApprovalRequest
 from taoloop.serve.mcp import dispatcher
-from taoloop.serve.mcp.dispatcher import can_ask, form_schema, parse_answer, question_text
+from taoloop.serve.mcp.dispatcher import ElicitationApprover, can_ask, form_schema, parse_answer, question_text
 
 from .conftest import CANCELLED, DECLINED, NO, YES, Served, said, serve, until_statuses
 
@@ -340,6 +341,15 @@ def test_no_value_can_pass_for_a_line_of_the_question() -> None:
     assert len(lines) == 5
     assert "\u202e" not in "".join(lines)
     assert question_text(request(text="任务")).count("任务") == 1
+
+
+def test_the_person_at_the_host_is_not_asked_what_only_the_operator_may_answer() -> None:
+    approver = ElicitationApprover({"r/c": parse_answer(YES)})
+    answer = approver(replace(request(text="x"), for_operator=True))
+    assert answer is not None
+    assert not answer.approved
+    assert "the user may not authorise it" in answer.note
+    assert not approver.open
 
 
 def test_a_question_of_a_chinese_run_is_chinese() -> None:

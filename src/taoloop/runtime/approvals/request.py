@@ -20,7 +20,7 @@ from taoloop.core.events import ActionRequested, ApprovalGiven, ApprovalRefused,
 from taoloop.core.policy import Policy
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import TIMEOUT, CallView
-from taoloop.policy import CodeRule, is_high_risk, judge
+from taoloop.policy import CodeRule, authority_of, is_high_risk, judge
 from taoloop.policy.grants import describe_grant, grant_of
 from taoloop.policy.judged_call import JudgedCall
 from taoloop.policy.provenance import edited_sources, leaves
@@ -105,6 +105,9 @@ class ApprovalRequest:
 
     reason_codes: tuple[str, ...] = ()
     """A stable code for each of the reasons; "" for one in the operator's own words."""
+
+    for_operator: bool = False
+    """Whether the user who set the task may not answer it, because their words do not have full authority."""
 
     @property
     def has_always(self) -> bool:
@@ -261,6 +264,7 @@ def approval_request(trace: Trace, call: CallView, edited: Mapping[str, Any] | N
         digest=requested.digest,
         since=since,
         expires_at=None if since is None or timeout_s is None else since + timeout_s,
+        for_operator=authority_of(trace) != "full",
     )
 
 

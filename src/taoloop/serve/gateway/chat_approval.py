@@ -11,6 +11,7 @@ from hashlib import sha256
 from typing import Any
 
 from taoloop.core.events import Resumed
+from taoloop.core.policy import TaskAuthority
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import CallView
 from taoloop.journals.base import Journal
@@ -67,16 +68,29 @@ def matches_question(reply: ApprovalReply, trace: Trace, waiting: Sequence[Pendi
     return reply.turn == resume_count(trace) if reply.turn is not None else reply.code == question_code(waiting)
 
 
-def waiting_text(run_id: str, waiting: Sequence[PendingApproval], in_doubt: Sequence[CallView], language: str) -> str:
+def is_for_operator(authority: TaskAuthority, waiting: Sequence[PendingApproval]) -> bool:
+    """Whether these questions are the operator's to answer, and not the client's, whose words have this authority."""
+    return authority != "full" or any(approval.request.for_operator for approval in waiting)
+
+
+def waiting_text(
+    run_id: str,
+    waiting: Sequence[PendingApproval],
+    in_doubt: Sequence[CallView],
+    language: str,
+    *,
+    by_operator: bool = False,
+) -> str:
     """What a run waits for: the content of an answer, in which `parse_waiting_run` finds the run again.
 
+    `by_operator`: the client may not answer it.
     Values are shown whole, and as code: a chat client must not load a picture that a model put into one.
     """
     lines = []
     if waiting:
-        lines.append(TEXTS.text(language, "approval_head"))
+        lines.append(TEXTS.text(language, "operator_head" if by_operator else "approval_head"))
         lines += [_approval_line(approval, language) for approval in waiting]
-        lines += ["", TEXTS.text(language, "approval_how")]
+        lines += ["", TEXTS.text(language, "operator_how" if by_operator else "approval_how")]
     if in_doubt:
         lines.append(TEXTS.text(language, "approval_in_doubt"))
         lines += [f"- {_quoted_call(call.requested.tool, call.args)}" for call in in_doubt]

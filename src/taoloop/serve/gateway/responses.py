@@ -21,7 +21,7 @@ from taoloop.serve.gateway.errors import ApiError, invalid, invalid_field
 from taoloop.serve.gateway.request_context import RequestContext
 from taoloop.serve.gateway.request_schema import ChatMessage, ResponsesRequest, call_message, read_responses
 from taoloop.serve.gateway.run_answer import answer_request, sse
-from taoloop.serve.gateway.run_request import RunRequest, new_run_request, require_may_approve
+from taoloop.serve.gateway.run_request import RunRequest, new_run_request, require_may_reply
 from taoloop.serve.gateway.run_response import FinishReason, RunResponse
 from taoloop.serve.gateway.run_service import Service
 
@@ -40,7 +40,7 @@ async def responses(context: RequestContext) -> web.StreamResponse:
     request = read_responses(await context.read_body())
     served = context.find_agent(request.model)
     referenced = await load_referenced_items(context.service, context.owner, request.references)
-    run_request = new_run_request(request, request.messages(referenced), served, context.owner)
+    run_request = new_run_request(request, request.messages(referenced), served, context.key)
     if run_request.fallback is not None:
         run_request, turn = await _resume_with_results(context.service, request, run_request)
     elif request.previous_response_id is not None:
@@ -83,7 +83,7 @@ async def _continue_response(
     if open_client_calls(trace):
         message = "That run waits for results of its client's tools: give a `function_call_output` for each call."
         raise invalid(message, "previous_response_id", "waits_for_tools")
-    require_may_approve(context.key)
+    require_may_reply(context.key)
     current_turn = resume_count(trace)  # a reply to an earlier question gets the current one
     approval = replace(parse_approval_reply(run_request.task), turn=turn)
     return replace(run_request, run=earlier, approval=approval), current_turn + (turn == current_turn)

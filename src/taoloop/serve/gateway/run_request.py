@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from taoloop.core.message import Message
+from taoloop.core.policy import TaskAuthority
 from taoloop.core.text import language_of, replace_surrogates
 from taoloop.dialects.prompt import defuse_markers
 from taoloop.serve.gateway.chat_approval import ApprovalReply, parse_approval_reply, parse_waiting_run
@@ -70,6 +71,9 @@ class RunRequest:
     owner: str = ""
     """The name of the client's key. Nobody can continue a run of another key."""
 
+    authority: TaskAuthority = "full"
+    """What the client's words may authorise; without a key, the client is the operator's own machine."""
+
     labels: Mapping[str, str] = field(default_factory=dict)
     """The labels of the new run: where it came from."""
 
@@ -85,26 +89,34 @@ def chat_run_request(request: ChatRequest, served: ServedAgent, key: ApiKey | No
     Raises:
         ApiError: its messages are invalid, or the key may not approve; names the field.
     """
-    owner, messages = key.name if key is not None else "", request.messages
+    messages = request.messages
     is_reply = [message.role for message in messages[-2:]] == ["assistant", "user"] and messages[-1].text.strip()
     waiting_run = parse_waiting_run(messages[-2].text) if is_reply else None
     if waiting_run is None:
-        return new_run_request(request, messages, served, owner)
-    require_may_approve(key)
+        return new_run_request(request, messages, served, key)
+    require_may_reply(key)
     run_id, code = waiting_run
+    owner, authority = owner_of(key)
     approval = replace(parse_approval_reply(messages[-1].text), code=code)
-    return RunRequest(served=served, run=run_id, approval=approval, owner=owner, stops=request.stops)
+    return RunRequest(
+        served=served, run=run_id, approval=approval, owner=owner, authority=authority, stops=request.stops
+    )
+
+
+def owner_of(key: ApiKey | None) -> tuple[str, TaskAuthority]:
+    """The name under which a client's runs are stored, and what its words may authorise."""
+    return (key.name, key.task_authority) if key is not None else ("", "full")
 
 
 def new_run_request(
-    request: ChatRequest | ResponsesRequest, messages: Sequence[ChatMessage], served: ServedAgent, owner: str
+    request: ChatRequest | ResponsesRequest, messages: Sequence[ChatMessage], served: ServedAgent, key: ApiKey | None
 ) -> RunRequest:
     """A request for a new run, or, where the last messages are results of tools, for the run that waits for them.
 
     Raises:
         ApiError: a message or the tool choice is invalid; names the field.
     """
-    list_name = request.message_names[0]
+    list_name, (owner, authority) = request.message_names[0], owner_of(key)
     tool_results = parse_tool_results(messages, request.message_names)
     parsed = parse_messages(messages if tool_results is None else [*messages, _continue_message(messages)], list_name)
     tools, must_call = apply_tool_choice(request.tool_choice, request.client_tools)
@@ -123,6 +135,7 @@ def new_run_request(
         must_call=must_call,
         stops=stops,
         owner=owner,
+        authority=authority,
         labels={**labels, "user": request.user[:256]} if request.user else labels,
     )
     if tool_results is None:
@@ -131,15 +144,30 @@ def new_run_request(
     return replace(run_request, run=run_id, tool_results=results, fallback=run_request)
 
 
+def require_may_reply(key: ApiKey | None) -> None:
+    """Refuse a message that could only be an approval; a client with less than full authority may ask how it stands.
+
+    Raises:
+        ApiError: the key has full authority and may not approve.
+    """
+    if owner_of(key)[1] == "full":
+        require_may_approve(key)
+
+
 def require_may_approve(key: ApiKey | None) -> None:
     """Refuse a key whose client may not approve calls.
 
     Raises:
-        ApiError: it may not approve.
+        ApiError: it may not approve, or its words do not have full authority.
     """
-    if key is not None and not key.may_approve:
-        message = "This key may not approve calls. The operator of the server can: `tao approvals`."
-        raise ApiError(status=403, message=message, code="approval_not_allowed")
+    if key is not None and not (key.may_approve and key.task_authority == "full"):
+        raise approval_not_allowed()
+
+
+def approval_not_allowed() -> ApiError:
+    """The error of an approval that only the operator may give."""
+    message = "This key may not approve calls. The operator of the server can: `tao approvals`."
+    return ApiError(status=403, message=message, code="approval_not_allowed")
 
 
 # Messages

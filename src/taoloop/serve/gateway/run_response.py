@@ -8,13 +8,14 @@ from typing import Any, Literal
 
 from taoloop.core.events import ModelReplied
 from taoloop.core.message import Usage
+from taoloop.core.policy import TaskAuthority
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import CallView
 from taoloop.core.views.transcript import Result
 from taoloop.dialects.answer_stream import truncated_answer
 from taoloop.journals.base import Journal
 from taoloop.runtime.approvals.inbox import pending_approvals
-from taoloop.serve.gateway.chat_approval import waiting_text
+from taoloop.serve.gateway.chat_approval import is_for_operator, waiting_text
 from taoloop.serve.gateway.client_tools import open_client_calls, tool_call_parts
 from taoloop.serve.gateway.errors import ApiError, error_for_failed_run, error_for_filtered_reply
 
@@ -57,8 +58,13 @@ class RunResponse:
     """Set where the end of the run is an error for the client."""
 
 
-async def build_response(journal: Journal, result: Result, *, one_call: bool = False) -> RunResponse:
-    """The end of a run, or what it waits for. `one_call`: show one call of the client's tools at a time."""
+async def build_response(
+    journal: Journal, result: Result, *, one_call: bool = False, authority: TaskAuthority = "full"
+) -> RunResponse:
+    """The end of a run, or what it waits for.
+
+    `one_call`: show one call of the client's tools at a time. `authority`: what the client's words may authorise.
+    """
     response = RunResponse(
         result=result,
         content=result.answer or result.reason,
@@ -69,7 +75,7 @@ async def build_response(journal: Journal, result: Result, *, one_call: bool = F
     if result.status == "waiting":
         if calls := open_client_calls(result.trace):
             return _with_tool_calls(response, calls[:1] if one_call else calls)  # the others wait for the next request
-        return await _with_questions(journal, response)
+        return await _with_questions(journal, response, authority)
     if result.status in PARTIAL_STATUSES:
         return replace(response, finish_reason="length")
     return _finished_response(response)
@@ -101,12 +107,13 @@ def _with_tool_calls(response: RunResponse, calls: Sequence[CallView]) -> RunRes
     return replace(response, content=reason, finish_reason="tool_calls", tool_calls=parts)
 
 
-async def _with_questions(journal: Journal, response: RunResponse) -> RunResponse:
-    """The response that asks the client for approval, or says what else the run waits for."""
+async def _with_questions(journal: Journal, response: RunResponse, authority: TaskAuthority) -> RunResponse:
+    """The response that asks the client for approval, or says who else is asked, or what else the run waits for."""
     result = response.result
     approvals = await pending_approvals(journal, run_id=result.run_id)
     in_doubt = [call for call in result.trace.pending.values() if call.doubt is not None]
-    text = waiting_text(result.run_id, approvals, in_doubt, result.trace.agent.language)
+    by_operator, language = is_for_operator(authority, approvals), result.trace.agent.language
+    text = waiting_text(result.run_id, approvals, in_doubt, language, by_operator=by_operator)
     if not approvals and not in_doubt:  # it waits with an inner run, which waits for something else
         text = f"{result.reason}\n{text}"
     waiting_for = [

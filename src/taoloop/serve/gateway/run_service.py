@@ -44,7 +44,7 @@ from taoloop.runtime.chat import has_untrusted_turns, load_history
 from taoloop.runtime.engine.clock import new_nonce, new_run_id, start_timer
 from taoloop.runtime.output_type import OutputValidator
 from taoloop.runtime.runner import Listener
-from taoloop.serve.gateway.chat_approval import answer_all, matches_question
+from taoloop.serve.gateway.chat_approval import answer_all, is_for_operator, matches_question
 from taoloop.serve.gateway.client_tools import bind_client_tools, client_tools_of, open_client_calls
 from taoloop.serve.gateway.config.model import GatewayConfig, KeyRing
 from taoloop.serve.gateway.errors import ApiError, invalid
@@ -102,9 +102,8 @@ class Service:
                 schema = request.served.reshape
                 if schema is not None and result.status == "completed" and not has_schema:
                     return await _with_json_answer(self, request, schema, result, on_event)
-                return await build_response(
-                    self.journal, result, one_call=request.settings.parallel_tool_calls is False
-                )
+                one_call = request.settings.parallel_tool_calls is False
+                return await build_response(self.journal, result, one_call=one_call, authority=request.authority)
         except _StaleApprovalReply as error:
             response = await build_response(self.journal, Result.of(error.trace))
             notice = TEXTS.text(error.trace.agent.language, "approval_unused")
@@ -183,6 +182,7 @@ class Service:
             after=request.after,
             tainted=untrusted,
             user_instructions=request.system,
+            authority=None if request.authority == "full" else request.authority,
             labels=request.labels,
         )
         return await bind(agent).start(self.journal, Trace(run_id), started, listener=on_event, on_delta=on_delta)
@@ -206,6 +206,8 @@ class Service:
         if trace.agent.policy.version != request.served.agent.spec_for(trace.task).policy.version:
             raise ApprovalStale("The agent's policy has changed since the run began.", hint="Ask again.")
         if request.approval is not None and waiting and trace.paused is not None:
+            if is_for_operator(request.authority, waiting):  # who hears that it waits
+                return Result.of(trace)
             if not matches_question(request.approval, trace, waiting):
                 raise _StaleApprovalReply(trace)
             with suppress(ApprovalStale):  # its time is over, which counts as a no: the run resumes with that
@@ -285,7 +287,8 @@ async def _force_tool_call(
     task = TEXTS.text(result.trace.agent.language, "call_tool_now", names=", ".join(names))
     retry = replace(request, task=task, history=(), after=result.run_id, run=None, tool_results={}, fallback=None)
     retried = await service.start(retry, new_run_id(time.time()), on_event, None)
-    response = await build_response(service.journal, retried, one_call=request.settings.parallel_tool_calls is False)
+    one_call, authority = request.settings.parallel_tool_calls is False, request.authority
+    response = await build_response(service.journal, retried, one_call=one_call, authority=authority)
     response = replace(response, usage=result.usage + retried.usage)
     if retried.status != "completed":
         return response

@@ -18,7 +18,7 @@ from taoloop.serve.gateway.chat_approval import answer_all
 from taoloop.serve.gateway.errors import ApiError
 from taoloop.serve.gateway.request_context import RequestContext
 from taoloop.serve.gateway.request_schema import ApiModel, parse_body
-from taoloop.serve.gateway.run_request import require_may_approve
+from taoloop.serve.gateway.run_request import approval_not_allowed, require_may_approve
 
 
 class ApprovalWire(ApiModel):
@@ -59,6 +59,8 @@ async def answer_run(context: RequestContext) -> web.Response:
     journal = context.service.journal
     waiting = await pending_approvals(journal, run_id=run_id)
     matches = [approval for approval in waiting if _matches_request(answer, approval.request)]
+    if any(approval.request.for_operator for approval in waiting):
+        raise approval_not_allowed()
     names_call = answer.call_id is not None or answer.digest is not None or answer.decision == "deny"
     if len(matches) != 1 or not names_call:
         calls = ", ".join(approval.request.call_id for approval in waiting) or "none"

@@ -107,17 +107,19 @@ class CallDispatcher:
             language = call.language(args)
             async with _progress(ctx, language) as listener:
                 if params.request_state is None:
-                    run_id, elicitor = new_run_id(self._clock.now()), ElicitationApprover()
+                    run_id, elicitor = new_run_id(self._clock.now()), ElicitationApprover(language=language)
                     approver = self._approver(ctx, elicitor, language)
                     result = await self._drive(lambda: call.start(args, run_id, approver, listener))
                 else:
                     run_id, answers = self._parse_state(params, language)
-                    elicitor = ElicitationApprover(answers)
+                    elicitor = ElicitationApprover(answers, language=language)
                     result = await self._resume(call, run_id, elicitor, listener)
                 while result.status == "waiting" and elicitor.open:
                     if is_modern(ctx):
                         return self._questions(call, run_id, elicitor, language)
-                    elicitor = ElicitationApprover(await self._ask_all(ctx, call, run_id, elicitor, language))
+                    elicitor = ElicitationApprover(
+                        await self._ask_all(ctx, call, run_id, elicitor, language), language=language
+                    )
                     result = await self._resume(call, run_id, elicitor, listener)
                 return await call.result_for_host(result)
         except TaoError as error:
@@ -333,14 +335,19 @@ def can_ask(ctx: Ctx) -> bool:
 class ElicitationApprover:
     """An approver that gives the answers it has, and keeps the questions that it has none for."""
 
-    def __init__(self, answers: Mapping[str, ApprovalAnswer] | None = None) -> None:
-        self.answers = dict(answers or {})
+    def __init__(self, answers: Mapping[str, ApprovalAnswer] | None = None, *, language: str = "en") -> None:
+        self.answers, self._language = dict(answers or {}), language
         self.open: dict[str, ApprovalRequest] = {}
 
     def __call__(self, request: ApprovalRequest) -> ApprovalAnswer | None:
-        """The answer to a question, which counts once; None for "not now". Hosts are not asked about calls in doubt."""
+        """The answer to a question, which counts once; None for "not now". Hosts are not asked about calls in doubt.
+
+        What is the operator's to answer is refused: the person at the host is the user.
+        """
         if request.doubt:
             return None
+        if request.for_operator:
+            return refuse(request, "for_operator", self._language)
         key = f"{request.run_id}/{request.call_id}"  # the run may be an inner one
         answer = self.answers.pop(key, None)
         if answer is None:
@@ -349,7 +356,7 @@ class ElicitationApprover:
 
 
 def refuse(
-    request: ApprovalRequest, reason: Literal["no_forms", "too_many"] = "no_forms", language: str = "en"
+    request: ApprovalRequest, reason: Literal["no_forms", "too_many", "for_operator"] = "no_forms", language: str = "en"
 ) -> ApprovalAnswer | None:
     """The refusal where nobody can be asked, with the remedy: how such calls can be allowed."""
     if request.doubt:

@@ -72,7 +72,8 @@ def _keys(keys: tuple[ApiKey, ...], text: Text) -> Iterator[str]:
     for key in keys:
         limits = _settings(key, "requests_per_minute", "tokens_per_minute", "usd_per_day") or text("no_limits")
         line = text("key", name=key.name, agents=", ".join(key.agents) or text("every_agent"), limits=limits)
-        yield line + ("" if key.may_approve else text("may_not_approve"))
+        line += "" if key.may_approve else text("may_not_approve")
+        yield f"{line}, task_authority {key.task_authority}"
 
 
 def _agent(served: ServedAgent, text: Text) -> Iterator[str]:

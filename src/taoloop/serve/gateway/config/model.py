@@ -20,6 +20,7 @@ from pydantic import AfterValidator, Field
 
 from taoloop.config.document import Stamp
 from taoloop.config.settings_reader import expected
+from taoloop.core.policy import TaskAuthority
 from taoloop.errors import ConfigError
 from taoloop.models.model_builder import split_specs
 from taoloop.models.providers import PROVIDERS, Endpoint, endpoint
@@ -152,7 +153,10 @@ class ApiKey:
     """What its runs may cost in a day (UTC); None: no limit."""
 
     may_approve: bool = True
-    """Whether its client may answer approvals."""
+    """Whether its client may answer approvals; only with the authority `full`."""
+
+    task_authority: TaskAuthority = "values"
+    """What the words of its client may authorise, where the agent's policy does not give them less."""
 
     def __post_init__(self) -> None:
         """Refuse an invalid entry.

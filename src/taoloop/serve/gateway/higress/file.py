@@ -96,6 +96,7 @@ async def rewrite_as_json(
         parent=outer.run_id,
         depth=1,
         tainted=tainted(outer),
+        authority=outer.started.authority if outer.started is not None else None,
         labels=labels,
     )
     run_id = f"{outer.run_id}.json"
