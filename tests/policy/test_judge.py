@@ -395,7 +395,11 @@ def test_below_full_authority_a_read_goes_only_where_the_operator_says() -> None
     )
     for authority, expected in cases:
         run = Run(replace(VALUES, task_authority=authority))
+        before = expected.replace("read_out_known", "read")
+        assert run.judge("fetch", url="https://bank.example/a") == before
+        assert run.judge("fetch", note="https://bank.example/a") == before
         run.see("Hello.")
+        assert run.judge("fetch", note="https://bank.example/a") == expected
         assert run.judge("fetch", url="https://bank.example/a") == expected
     run = Run(replace(VALUES, allowed_hosts=("bank.example",)))
     run.see("Hello.")
