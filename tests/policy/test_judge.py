@@ -366,6 +366,21 @@ def test_a_user_whose_words_only_choose_values_gets_what_the_rules_allow() -> No
         assert unattended.judge("refund", order="1003", amount=amount) == expected.replace("ask", "deny")
 
 
+def test_what_rules_ask_of_the_task_heeds_what_its_user_may_authorise() -> None:
+    refund = card("refund", "write", "order", "amount", roles={"order": "ref:order", "amount": "value"})
+    named = Rule(verdict="allow", tool="refund", args={"order": {"from": ["task"]}})
+    expected: dict[TaskAuthority, tuple[str, str]] = {
+        "full": ("allow", "allow"),
+        "values": ("allow", "ask"),
+        "none": ("ask", "ask"),
+    }
+    for authority, verdicts in expected.items():
+        run = Run(replace(VALUES, task_authority=authority, rules=(named,)), (refund,), "Refund order A-1003 twice")
+        assert run.judge("refund", order="A-1003", amount=1).split()[0] == verdicts[0]
+        run.see("done", "refund", order="A-1003", amount=1)
+        assert run.judge("refund", order="A-1003", amount=1).split()[0] == verdicts[1]  # the second time
+
+
 @pytest.mark.parametrize("seen", [False, True])
 def test_below_full_authority_no_words_of_a_user_allow_an_effect(seen: bool) -> None:
     calls: list[tuple[str, dict[str, Any]]] = [

@@ -340,7 +340,7 @@ def tainted(trace: Trace) -> bool:
 
 
 def trusted_texts(trace: Trace) -> tuple[str, ...]:
-    """What a person wrote in this run: what an inner run may quote values from. Not a user's words without authority."""
+    """What a person wrote in this run, if it endorses values: what an inner run may quote them from."""
     started = trace.started
     if started is None:
         return ()
