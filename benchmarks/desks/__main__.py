@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import argparse
 import json
+from pathlib import Path
 from typing import cast
 
 from desks.figures import POLICIES, PolicyName, plan, run_all
+from desks.goals import DESKS
+from desks.tau_bench import load_desks
 
 
 def main() -> int:
@@ -19,12 +22,17 @@ def main() -> int:
     parser.add_argument("--short", action="store_true", help="attacks on every fifth task: some seconds")
     parser.add_argument("--policies", default=",".join(POLICIES), help="names with commas between them; all by default")
     parser.add_argument("--json", action="store_true", help="with what is behind the figures")
+    parser.add_argument("--tau-bench", type=Path, metavar="PATH", help="measure a checkout of tau-bench instead")
     options = parser.parse_args()
     chosen = [cast("PolicyName", name) for name in options.policies.split(",")]
     if unknown := set(chosen) - set(POLICIES):
         parser.error(f"no such policy: {', '.join(sorted(unknown))}")
+    try:
+        desks = load_desks(options.tau_bench) if options.tau_bench else DESKS
+    except LookupError as error:
+        parser.error(str(error))
     data = {}
-    for tally in run_all(plan(policies=chosen, short=options.short), short=options.short):
+    for tally in run_all(plan(desks, policies=chosen, short=options.short), short=options.short):
         if options.json:
             data[tally.job.name] = tally.as_data()
         else:

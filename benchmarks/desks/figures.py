@@ -106,13 +106,22 @@ def policy_of(desk: Desk, name: PolicyName) -> Policy:
         case "headless":
             return Policy(profile="headless")
         case "file":
-            return load_policy(POLICY_FILES / f"{desk.name}.yaml")
+            return load_policy(_file_of(desk))
 
 
-def plan(*, policies: Sequence[PolicyName] = POLICIES, short: bool = False) -> list[Job]:
-    """All series; short: not those that say the same of fewer attacks."""
-    jobs = [job for desk in DESKS for policy in policies for job in _plan_for(desk, policy)]
+def plan(desks: Sequence[Desk] = DESKS, *, policies: Sequence[PolicyName] = POLICIES, short: bool = False) -> list[Job]:
+    """All series; short: not those that say the same of fewer attacks.
+
+    A desk without a policy file is not run with one, and one without goals is not attacked.
+    """
+    chosen = [(desk, policy) for desk in desks for policy in policies if policy != "file" or _file_of(desk).is_file()]
+    jobs = [job for desk, policy in chosen for job in _plan_for(desk, policy)]
+    jobs = [job for job in jobs if job.desk.goals or job.kind in ("task", "doubled")]
     return [job for job in jobs if not short or _is_telling(job)]
+
+
+def _file_of(desk: Desk) -> Path:
+    return POLICY_FILES / f"{desk.name}.yaml"
 
 
 def _is_telling(job: Job) -> bool:
