@@ -32,6 +32,8 @@ CASES = [  # the text, what it excludes, and what it does not
     ("Mail bob@example.com, not ann@example.com", "ann@example.com", "bob@example.com"),
     ("Do not read https://a.example/x but https://b.example/y", "https://a.example/x", "https://b.example/y"),
     ("Tell Ann not to come, and don't forget to mail Bob", "", "Ann Bob"),
+    ("I am ann@example.com. Bob can't come, pay 5. Mail Carl", "", "ann@example.com Carl"),
+    ("See https://a.example/x. Do not mail Bob", "Bob", "https://a.example/x"),
     ("I can't come, mail Ann. Without asking me, mail Bob", "", "Ann Bob"),
     ("Pay no more than 100 to Ann", "", "100 Ann"),
     ("I have not paid Ann yet, pay her 100", "", "100 Ann"),

@@ -138,6 +138,9 @@ def test_an_id_with_letters_must_stand_there_whole(words: TrustedText) -> None:
         ("转账5万元给张三", 50_000),
         ("给DE89370400440532013000转账", "DE89370400440532013000"),
         ("2024年5月15日上午开会", "2024-05-15"),
+        ("改到 5月15日吧", "2024-05-15"),
+        ("订单1003退款，15.5元", 15.5),
+        ("经济舱（economy），0 件行李", 0),
         ("转账500元给张三", "张三"),
         ("删除文件notes.md吧", "notes.md"),
     ],
@@ -148,7 +151,15 @@ def test_chinese_sets_no_spaces_around_values(task: str, value: Any) -> None:
 
 @pytest.mark.parametrize(
     ("task", "value"),
-    [("转账5万元", 5), ("转账500元给张三", "张"), ("转账500元", 50), ("发给bob@example.com吧", "ob@example.com")],
+    [
+        ("转账5万元", 5),
+        ("改到5月15日", 15),
+        ("改到5月15日", "2024-05-16"),
+        ("退款1，500元", 500),
+        ("转账500元给张三", "张"),
+        ("转账500元", 50),
+        ("发给bob@example.com吧", "ob@example.com"),
+    ],
 )
 def test_chinese_endorses_no_parts(task: str, value: Any) -> None:
     assert not TrustedText([task]).has(value)
@@ -178,7 +189,7 @@ def test_a_number_is_the_whole_number(task: str, value: Any) -> None:
     ("task", "number", "stands"),
     [
         ("5\n万元", 50_000, False),
-        ("2024 abc 年5月1日", 5, True),  # no date
+        ("2024 abc 年5月1日", 5, False),  # the first of May
         ("2024 年 5 月 1 日", 5, False),
         ("GB29 NWBK 6016 1331 9268 19", 6016, False),
         ("GB29 NWBK\n6016 1331", 6016, True),  # no account

@@ -28,7 +28,7 @@ from taoloop.policy.requests import (
 from taoloop.policy.vocabulary import LIGHT_VERBS, VERBS, stem_and_ending, words_of
 
 _TOKEN = lazy_pattern(
-    r"[\w.+%-]{1,100}@[\w.-]{1,200}|https?://[^\s<>\"]+"  # an address is no sentence
+    r"[\w.+%-]{1,100}@[\w.-]{0,200}\w|https?://[^\s<>\"]*[^\s<>\".,;!?)]"  # an address is no sentence, nor its end
     r"|[a-z]+'[a-z]+|[\w]+(?:[./\\_-]\w+)*|\n\s*(?:[-*•]|\d{1,3}[.)])(?=\s)|[.;!?](?=\s|\Z)|\n|[,:()\u2013\u2014]| - ",
     re.IGNORECASE,
 )

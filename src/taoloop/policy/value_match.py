@@ -38,7 +38,8 @@ _MAX_DIGITS = 60  # of a number; anything longer is a text
 _DIGIT = lazy_pattern(r"\d")
 _SEPARATED_DATE = lazy_pattern(r"\d[-/.]\d{1,2}[-/.]\d")  # every _ISO and _EUROPEAN contains it
 _ISO = lazy_pattern(r"(\d(?<!\d\d)\d{3})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)")
-_CHINESE_DATE = lazy_pattern(r"(\d(?<!\d\d)\d{3}) ?年 ?(\d{1,2}) ?月 ?(\d{1,2}) ?[日号]")
+_CHINESE_DATE = lazy_pattern(r"(?:(\d(?<!\d\d)\d{3}) ?年 ?)?(\d(?<!\d\d)\d?) ?月 ?(\d{1,2}) ?[日号]")
+_SEPARATING_COMMA = lazy_pattern(r"(?<![0-9A-Za-z]),(?=\d)")  # no thousands come before it: 退款，15.5元
 _EUROPEAN = lazy_pattern(r"(\d(?<!\d\d)\d?)\.(\d{1,2})\.(\d{4})(?!\d)")
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _MONTH = "|".join(_MONTHS)
@@ -386,7 +387,7 @@ def _numbers(text: _Text) -> Iterator[Decimal]:
                 yield number * math.prod(_CHINESE_UNITS[unit] for unit in match[2])
         rest = _CHINESE_AMOUNT.sub(" ", rest)
     if not rest.isascii():
-        rest = _CJK_RUN.sub(" ", rest)
+        rest = _CJK_RUN.sub(" ", _SEPARATING_COMMA.sub(" ", rest))
     if not _SPACED_IBAN.search(rest):  # what remains to be found has no space in it
         rest = text.marked if rest == text.whole else _nonword_pieces(rest)
     for pattern in (MAIL, URL, _IBAN):
@@ -400,7 +401,7 @@ def _without_dates(text: str) -> str:
     parted = _SEPARATED_DATE.search(text) is not None
     if parted:
         text = _ISO.sub(" ", text)
-    if "年" in text:
+    if "月" in text:
         text = _CHINESE_DATE.sub(" ", text)
     if parted:
         text = _EUROPEAN.sub(" ", text)
@@ -410,8 +411,9 @@ def _without_dates(text: str) -> str:
 
 
 def _dates(text: _Text) -> Iterator[tuple[int | None, int, int]]:
-    for pattern in (_ISO, _CHINESE_DATE):
-        yield from ((int(match[1]), int(match[2]), int(match[3])) for match in pattern.finditer(text.whole))
+    yield from ((int(match[1]), int(match[2]), int(match[3])) for match in _ISO.finditer(text.whole))
+    for match in _CHINESE_DATE.finditer(text.whole):
+        yield int(match[1]) if match[1] else None, int(match[2]), int(match[3])
     yield from ((int(match[3]), int(match[2]), int(match[1])) for match in _EUROPEAN.finditer(text.whole))
     for pattern in _SPOKEN_DATES:
         for match in pattern.finditer(text.whole):
