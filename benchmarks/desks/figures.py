@@ -15,7 +15,7 @@ from desks.runs import Office, Outcome, Person
 from desks.script import Pins, Timing
 
 from taoloop.config.agent_file import load_policy
-from taoloop.core.policy import Policy
+from taoloop.core.policy import Policy, Rule
 
 POLICY_FILES = Path(__file__).parent / "policies"
 
@@ -100,7 +100,7 @@ def policy_of(desk: Desk, name: PolicyName) -> Policy:
     """A policy by its name."""
     match name:
         case "none":
-            return Policy(profile="autonomous", pin="keywords")
+            return Policy(profile="autonomous", pin="keywords", rules=(Rule(verdict="allow", repeated=True),))
         case "cards":
             return Policy()
         case "headless":

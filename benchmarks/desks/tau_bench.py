@@ -1,8 +1,8 @@
 """The two domains of a checkout of tau-bench as desks: its tools, data and tasks, with an operator's cards.
 
 Read from the known layout: `tau_bench/envs/{retail,airline}/` with `tools` (`ALL_TOOLS`: classes with `get_info` and
-`invoke(data, **arguments)`), `data` (`load_data`, or `data`) and `tasks_test` (`TASKS_TEST` or `TASKS`: `instruction` and
-`actions` with `name` and `kwargs`). The packages' own `__init__` modules are not executed: they load clients of
+`invoke(data, **arguments)`), `data` (`load_data`, or `data`) and `tasks_test` (`TASKS_TEST` or `TASKS`: `instruction`
+and `actions` with `name` and `kwargs`). The packages' own `__init__` modules are not executed: they load clients of
 language models. What comes from the checkout is untyped here.
 """
 

@@ -13,6 +13,11 @@ TOOLS = """
 import json
 
 
+def info(name):
+    parameters = {{"type": "object", "properties": {{"{key}": {{"type": "string"}}}}, "required": ["{key}"]}}
+    return {{"type": "function", "function": {{"name": name, "description": "A tool.", "parameters": parameters}}}}
+
+
 class {read}:
     @staticmethod
     def invoke(data, {key}):
@@ -20,8 +25,7 @@ class {read}:
 
     @staticmethod
     def get_info():
-        parameters = {{"type": "object", "properties": {{"{key}": {{"type": "string"}}}}, "required": ["{key}"]}}
-        return {{"type": "function", "function": {{"name": "{read}", "description": "Read.", "parameters": parameters}}}}
+        return info("{read}")
 
 
 class {write}:
@@ -34,8 +38,7 @@ class {write}:
 
     @staticmethod
     def get_info():
-        parameters = {{"type": "object", "properties": {{"{key}": {{"type": "string"}}}}, "required": ["{key}"]}}
-        return {{"type": "function", "function": {{"name": "{write}", "description": "Cancel.", "parameters": parameters}}}}
+        return info("{write}")
 
 
 ALL_TOOLS = [{read}, {write}]
@@ -113,4 +116,5 @@ def test_both_domains_of_a_checkout_are_measured(tmp_path: Path) -> None:
 def test_a_folder_that_is_no_checkout_is_named(tmp_path: Path) -> None:
     done = run_desks(tmp_path)
     assert done.returncode == 2
-    assert f"{tmp_path}" in done.stderr and "retail" in done.stderr
+    assert str(tmp_path) in done.stderr
+    assert "retail" in done.stderr
