@@ -11,6 +11,8 @@ HEADS = (
     *("AKIA", "ASIA", "AIza", "ya29.", "ghp_", "github_pat_", "glpat-", "gldt-", "xoxb-", "xapp-", "npm_", "hf_"),
     *("SG.", "sk_live_", "rk_test_", "whsec_", "sk-", "eyJ", "Bearer ", "BEARER ", "basic ", "Basic ", "BASIC "),
     *("password=", "Passwd: ", "token:", "TOKEN = ", "api_key: ", "Cookie: ", "auth=", "AUTHORIZATION: ", "pwd="),
+    *("LTAI", "AKID", "gsk_", "xai-", "pplx-", "lsv2_pt_", "hvs.", "GOCSPX-", "1234567:AA", "?sig=", "--password "),
+    *("--token ", "curl -u a:", "mysql -p", "password is ", "密码是", "<password>", "</token>", "bot/v2/hook/"),
     *("session_id=", "sid=", "credential: ", "密码：", "令牌: ", "https://ann:", "secret => "),
 )
 PIECES = (*HEADS, TAIL, TAIL.upper(), TAIL.lower(), "@host", " ", "\n", '"', "x", "_", "-", "=", ":", "：", "İ")

@@ -66,6 +66,44 @@ SECRETS = {
     "-----BEGIN RSA PRIVATE KEY-----\nMIIEow\n-----END RSA PRIVATE KEY-----": "MIIEow",
     "-----BEGIN PRIVATE KEY-----\nMIIEowIBAAKCAQEAcut\nMIIabc": "MII",
     "密码：abc12345，请登录": "abc12345",
+    # letters alone
+    "password: hunterhunter": "hunterhunter",
+    "db:\n  password: hunterhunter\n  host: x": "hunterhunter",
+    "密码：hunterhunter，请登录": "hunterhunter",
+    "口令: opensesame": "opensesame",
+    # options of commands
+    "mysqldump --password hunterhunter db": "hunterhunter",
+    "tool --db-password 'hunter2x' go": "hunter2x",
+    "app --api-key a1b2c3d4e5f6 go": "a1b2c3d4e5f6",
+    "curl -s -u admin:hunterhunter https://example.org": "hunterhunter",
+    "curl --user 'admin:hunter2x' example.org": "hunter2x",
+    "mysql -uroot -phunterhunter shop": "hunterhunter",
+    "mariadb-dump -u root -p'sword9' shop": "sword9",
+    "sshpass -p swordfish ssh host": "swordfish",
+    # sentences and tags
+    "The password is hunterhunter.": "hunterhunter",
+    "the password is hunter2x and the user bob": "hunter2x",
+    "密码是hunter2x。": "hunter2x",
+    "登录口令为 hunterhunter，请保密": "hunterhunter",
+    "<user>bob</user><password>hunterhunter</password>": "hunterhunter",
+    "<db:password><![CDATA[hunter 2x]]></db:password>": "hunter 2x",
+    # keys of services
+    "LTAI5tAbCdEfGhIjKlMnOpQr": "5tAbCdEfGhIj",
+    "AKIDz8krbsJ5yKBZQpn74WFkmLPx3EXAMPLE": "z8krbsJ5yKBZ",
+    "gsk_abcdefghijklmnop0123456789": "abcdefghijklmnop",
+    "xai-abcdefghijklmnop0123456789": "abcdefghijklmnop",
+    "pplx-abcdefghijklmnop0123456789": "abcdefghijklmnop",
+    "lsv2_pt_0123456789abcdef0123456789abcdef_0123456789": "0123456789abcdef",
+    "hvs.CAESIAbCdEfGhIjKlMnOp": "CAESIAbCdEfGhIjKlMnOp",
+    "GOCSPX-abcdefghijklmnop0123": "abcdefghijklmnop0123",
+    "https://api.telegram.org/bot123456789:AAHabcdefghijklmnopqrstuvwxyz012345/getMe": "AAHabcdefghijklmnop",
+    "https://hooks.slack.com/services/T00000000/B00000000/XXXXabcdXXXX1234": "XXXXabcdXXXX1234",
+    "https://discord.com/api/webhooks/1234567890/abcdefghijklmnop0123": "abcdefghijklmnop0123",
+    "https://acme.webhook.office.com/webhookb2/0f1e@22/IncomingWebhook/abcdef0123/44": "abcdef0123",
+    "https://open.feishu.cn/open-apis/bot/v2/hook/1b2c3d4e-0000-4444-8888-aaaabbbbcccc": "1b2c3d4e-0000",
+    "https://oapi.dingtalk.com/robot/send?access_token=9f86d081884c7d659a2feaa0c55ad015": "9f86d081884c",
+    "https://qyapi.weixin.qq.com/cgi-bin/webhook/send?key=693a1116-7a0c-4bc4-97a0-0ec2": "693a1116",
+    "https://a.blob.core.windows.net/c?sv=2022&sig=abc%2Bdef1234567890xyz%3D": "def1234567890xyz",
 }
 
 
@@ -110,6 +148,12 @@ def test_ordinary_text_stays(line: str) -> None:
     assert KNOWING.text(line) is line
 
 
+def test_of_200_ordinary_lines_at_most_one_is_taken_for_a_secret() -> None:
+    lines = (Path(__file__).parents[2] / "data/ordinary_lines.txt").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == 200
+    assert len([line for line in lines if PLAIN.text(line) != line]) <= 1
+
+
 def test_what_follows_a_mention_of_a_key_stays() -> None:
     line = ORDINARY.splitlines()[-1]
     assert PLAIN.text(line).endswith("another line.")
@@ -138,6 +182,7 @@ def test_a_known_value_is_found_in_every_form() -> None:
         repr(VALUE),
         *(base64.b64encode(f"{lead}{VALUE}{tail}".encode()).decode() for lead in ("", "a", "ab") for tail in ("", "z")),
         *(base64.urlsafe_b64encode(f"{lead}{VALUE}".encode()).decode() for lead in ("", "a", "ab")),
+        *(VALUE[::-1], VALUE.upper(), VALUE.lower(), " ".join(VALUE), 'q8Zr "1/x +Lw0 vT9e =k'),
     ):
         redacted = Redactor([VALUE], patterns=False).text(f"see {text} here")
         assert "[redacted:secret]" in redacted, text
@@ -305,6 +350,14 @@ EVIL = (  # what comes first, what is repeated, what comes last
     ("", "Bearer ", ""),
     ("", '{"a":', ""),
     ("token", "-", "="),
+    ("", "--password ", ""),
+    ("", "password is ", ""),
+    ("", "<password>", ""),
+    ("", "curl -u a:b ", ""),
+    ("", "mysql -p", " -p"),
+    ("", "1:AA", ""),
+    ("", "sig=", ""),
+    ("</ <password>", "a ", ""),
 )
 
 

@@ -34,6 +34,17 @@ ANNOUNCED = [
     ("Cookie: sid=", "zz99yy88", "\n"),
     ("密码：", "h4nter22", "，"),
     ("key sk-", "a1b2c3d4e5f6g7h8i9j0", " "),
+    ("password: ", "hunterhunter", " "),
+    ("go --password ", "hunterhunter", " "),
+    ("the password is ", "swordfish", "."),
+    ("密码是", "swordfishes", "。"),
+    ("<password>", "hun ter 2x", "</password>"),
+    ("<password><![CDATA[", "hun ter 2x", "]]></password>"),
+    ("curl -u bob:", "swordfish", " "),
+    ("mysql -p", "hunterhunter", " "),
+    ("sshpass -p ", "hunterhunter", " "),
+    ("xai-", "a1b2c3d4e5f6g7h8i9j0", " "),
+    ("bot123456789:", "AAHabcdefghijklmnopqrstuvwxyz012345", " "),
 ]
 
 

@@ -10,8 +10,10 @@ import base64
 import binascii
 import re
 from functools import lru_cache
+from itertools import pairwise
 from typing import Literal
 
+from taoloop.core.redaction.ordinary_words import is_ordinary_word
 from taoloop.core.text import lazy_pattern
 
 Strength = Literal["", "box", "weak", "strong"]
@@ -38,9 +40,24 @@ _VENDOR = lazy_pattern(
     r"|(?P<huggingface_token>hf_[A-Za-z0-9]{16,})"
     r"|(?P<sendgrid_key>SG\.[A-Za-z0-9_.-]{24,})"
     r"|(?P<stripe_key>(?:[sr]k_(?:live|test)_|whsec_)[A-Za-z0-9]{10,})"
+    r"|(?P<aliyun_key>LTAI[A-Za-z0-9]{12,})"
+    r"|(?P<tencent_key>AKID[A-Za-z0-9]{12,})"
+    r"|(?P<groq_key>gsk_[A-Za-z0-9]{16,})"
+    r"|(?P<xai_key>xai-[A-Za-z0-9]{16,})"
+    r"|(?P<perplexity_key>pplx-[A-Za-z0-9]{16,})"
+    r"|(?P<langsmith_key>lsv2_[a-z]{2}_[A-Za-z0-9_]{16,})"
+    r"|(?P<vault_token>hvs\.[A-Za-z0-9_-]{16,})"
+    r"|(?P<google_secret>GOCSPX-[A-Za-z0-9_-]{16,})"
     r"|(?P<api_key>sk-[A-Za-z0-9_-]{16,})"
     r"|(?P<jwt>eyJ[A-Za-z0-9_.-]{16,}))"
 )
+_TELEGRAM = lazy_pattern(r"(?<![0-9A-Za-z:])(?:bot)?([0-9]{6,12}:AA[A-Za-z0-9_-]{30,40})(?![A-Za-z0-9_-])")
+_WEBHOOK = lazy_pattern(
+    r"(hooks\.slack\.com/[a-z]{1,20}/|discord(?:app)?\.com/api/(?:v\d{1,2}/)?webhooks/|webhook\.office\.com/webhookb2/"
+    r"|/bot/v2/hook/|/cgi-bin/webhook/(?:send|upload_media)\?key=)([A-Za-z0-9@/_-]{8,512})",
+    re.IGNORECASE,
+)
+_SIGNATURE = lazy_pattern(r"\bsig=([A-Za-z0-9%+/=_-]{16,512})", re.IGNORECASE)
 _PEM = lazy_pattern(
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
     r"(?:(?:[^-]|-(?!----))*-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
@@ -68,6 +85,28 @@ _NAMED_VALUE = lazy_pattern(
     r"|(?P<bare>[^\s\"'`,;&<>，；。]{1,2048}))",
     re.IGNORECASE,
 )
+_STRONG_WORD = r"passw(?:or)?d|passphrase|passcode"
+_FLAG = (
+    r"(?<![\w-])--?(?P<flag>[a-z0-9-]{0,24}(?:passw(?:or)?d|passphrase|passcode)|pass|pwd|[a-z0-9-]{0,24}(?:token|secret"
+    r"|api-?key|access-?key|secret-?key))\s{1,4}"
+)
+_SAYING = (
+    rf"(?P<said>{_STRONG_WORD}|密码|口令)"
+    r"(?:\s{1,4}(?:is|was)(?:\s{0,4}:)?\s{1,4}|\s{0,4}(?:是|为|就是|设为|设成|改为|改成)\s{0,4}[:：]?\s{0,4})"
+)
+_SPOKEN_VALUE = (
+    r"(?:(?P<quote>\\*[\"'“「])(?P<quoted>[^\s\"'\\”」]{1,512})(?=\\*[\"'”」])"
+    r"|(?P<bare>[^\s\"'`,;<>，；。“”「」]{1,512}))"
+)
+_FLAG_VALUE = lazy_pattern(_FLAG + _SPOKEN_VALUE, re.IGNORECASE)
+_SAID_VALUE = lazy_pattern(_SAYING + _SPOKEN_VALUE, re.IGNORECASE)
+_TAG = r"<(?:[\w-]{1,40}:)?([\w.-]{1,80})(?:\s[^<>]{0,200})?>(?:<!\[CDATA\[)?"
+_TAGGED_VALUE = lazy_pattern(_TAG + r"([^<>]{1,2048})(?=(?:\]\]>)?</)")
+_COMMAND = r"\b(?:curl|wget|mysql\w{0,12}|mariadb[\w-]{0,12}|sshpass)\b"
+_USER_OPTION = lazy_pattern(r"(?<=\s)(-u|-U|--user|--proxy-user)([ =]{0,2}[\"']?)([^\s:\"']{1,128}):([^\s\"']{1,512})")
+_SSHPASS = lazy_pattern(r"\b(sshpass\s{1,4}-p\s{0,4}[\"']?)([^\s\"'`]{1,512})")
+_PASSWORD_OPTION = lazy_pattern(r"(?<=\s)-p([\"']?)([^\s\"'`]{1,512})")
+_COMMANDS = lazy_pattern(_COMMAND)
 _QUOTE = lazy_pattern(r"\\*[\"']")
 _NAME_OF_JSON = lazy_pattern(r"\"([^\"\\\n]{1,120})\"\s{0,4}:")
 _OPENINGS: tuple[tuple[re.Pattern[str], re.Pattern[str]], ...] = (
@@ -77,12 +116,17 @@ _OPENINGS: tuple[tuple[re.Pattern[str], re.Pattern[str]], ...] = (
         lazy_pattern(r"(?:authorization|cookie)\\*[\"']?\s{0,4}[:=]\s{0,4}(?:\\*[\"'])?", re.IGNORECASE),
         lazy_pattern(r"[\"'\\\r\n<>]"),
     ),
+    (lazy_pattern(_FLAG, re.IGNORECASE), lazy_pattern(r"\S[\s\"'`,;<>，；。“”「」]")),
+    (lazy_pattern(_SAYING, re.IGNORECASE), lazy_pattern(r"\S[\s\"'`,;<>，；。“”「」]")),
+    (lazy_pattern(r"\bsshpass\s{1,4}-p\s{0,4}[\"']?"), lazy_pattern(r"\S\s")),
+    (lazy_pattern(_TAG), lazy_pattern(r"<.")),
     (lazy_pattern(_NAMED_FIELD, re.IGNORECASE), lazy_pattern(r"\S[\s\"'`,;&<>，；。]|[`,;&<>，；。]")),
 )
 """What announces a secret, up to its first character, and what ends it; a value in quotes ends with its quote."""
 
 _PLACEHOLDER = lazy_pattern(
     r"[\W_]*|x{3,}|<.*|\$.*|%[sd(].*|\{.*|\[redacted:.*|your.*|(?:the|my|a|an|some)[_ -].*|\.{3}.*|…"
+    r"|!(?:vault|secret|env\w*|ref|sub|include)\b.*|\([\w ]*\)?"
     r"|none|null|nil|true|false|undefined|required|optional|missing|invalid|expired|wrong|string|str|text|bytes|bool"
     r"|int|any|example|changeme|change_me|redacted|hidden|masked|placeholder"
     r"|(?:pass(?:word|wd|phrase)?|pwd|secret|token|(?:api|access|secret|private)?[_-]?key|auth|value)s?",
@@ -103,41 +147,77 @@ _HARMLESS_NAME = lazy_pattern(
     r"(?:^|_)(?:next|page|prev|previous|continuation|sync|start|cursor|eos|bos|pad|max|sub)_?"
 )
 
+_MAX_COMMAND_CHARS = 120  # between a command and its option; less than what `RedactedStream` keeps as context
+_CODECS = lazy_pattern(r"(?:base|utf|sha|md|aes|bcrypt|argon|pbkdf|scrypt|rot|rfc|ascii|http)[-_]?\d*.*", re.IGNORECASE)
+
 _WEAK_LENGTH, _STRONG_LENGTH, _LETTERS_LENGTH, _LONG = 8, 4, 6, 16
 
 
 def may_hold(text: str) -> bool:
     """False: nothing in `text` looks like a secret. True for many a harmless text, too; costs next to nothing."""
-    dashed, lined = "-" in text, "_" in text
-    if dashed and ("sk-" in text or "gl" in text or "xox" in text or "xapp-" in text or "BEGIN" in text):
+    if "-" in text and _may_hold_dashed(text):
         return True
-    if lined and ("k_" in text or "gh" in text or "github" in text or "npm_" in text or "hf_" in text):
-        return True
-    if (dashed and "pypi-" in text) or (lined and "whsec_" in text):
+    if "_" in text and (
+        "k_" in text
+        or "gh" in text
+        or "github" in text
+        or "npm_" in text
+        or "hf_" in text
+        or "whsec_" in text
+        or "lsv2_" in text
+    ):
         return True
     low = text.lower()
-    if low != text:  # what has capitals in it
-        if "eyJ" in text or "AKIA" in text or "ASIA" in text or "AIza" in text or "SG." in text:
-            return True
-        if "EARER" in text or "BASIC" in text:
-            return True
-    if "ya29." in text or "earer" in text or "asic" in text:
+    if low != text and (  # what has capitals in it
+        "eyJ" in text or "AKI" in text or "ASIA" in text or "AIza" in text or "SG." in text or "LTAI" in text
+    ):
         return True
-    if ":" not in text and "=" not in text and "：" not in text:
-        return False
-    if "pass" in low or "token" in low or "secret" in low or "key" in low or "auth" in low or "cookie" in low:
+    if "ya29." in text or "hvs." in text or "bearer" in low or "basic" in low or "pass" in low:
         return True
     if not text.isascii() and ("密" in text or "令" in text):
         return True
-    return "pwd" in low or "credential" in low or "session" in low or "sid" in low or ("://" in low and "@" in low)
+    if "/" in text and "hook" in low:
+        return True
+    if ":" not in text and "=" not in text and "：" not in text and "<" not in text:
+        return False
+    if "token" in low or "pwd" in low or "secret" in low or "key" in low or "auth" in low or "cookie" in low:
+        return True
+    if (low != text and ":AA" in text) or ("=" in text and "sig=" in low):
+        return True
+    return "credential" in low or "session" in low or "sid" in low or ("@" in low and "://" in low)
+
+
+def _may_hold_dashed(text: str) -> bool:
+    """Whether a dash in `text` may be part of a secret, or of an option of a command that takes one."""
+    pieces = text.split("-")
+    if len(pieces) > _MANY_DASHES:
+        return True
+    has_option = False
+    for before, after in pairwise(pieces):
+        if before.endswith(_DASHED_PREFIXES) or after == "BEGIN" or after.startswith("BEGIN "):
+            return True
+        if after == "" or (after[0].isalpha() and not before[-1:].isalnum()):
+            has_option = True
+    low = text.lower() if has_option else ""
+    return has_option and any(word in low for word in _OPTION_WORDS)
 
 
 _VENDOR_PREFIXES = (
     *("AKIA", "ASIA", "AIza", "ya29.", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "glptt-"),
     *("gldt-", "glrt-", "glsoat-", "glcbt-", "xoxa-", "xoxb-", "xoxe-", "xoxo-", "xoxp-", "xoxr-", "xoxs-", "xapp-"),
     *("npm_", "pypi-", "hf_", "SG.", "sk_", "rk_", "whsec_", "sk-", "eyJ"),
+    *("LTAI", "AKID", "gsk_", "xai-", "pplx-", "lsv2_", "hvs.", "GOCSPX-"),
 )
 """How the secrets of vendors begin (`_VENDOR`)."""
+
+_DASHED_PREFIXES = (
+    *("sk", "xapp", "pypi", "xai", "pplx", "GOCSPX", "glpat", "glptt", "gldt", "glrt", "glsoat", "glcbt"),
+    *(f"xox{letter}" for letter in "abeoprs"),
+)
+"""What stands before the dash in them."""
+
+_MANY_DASHES = 128  # in a text: a table or a list of options, which is not worth a look at each
+_OPTION_WORDS = ("curl", "wget", "sql", "maria", "pwd", "token", "secret", "key")
 
 
 def may_begin(word: str) -> bool:
@@ -183,9 +263,20 @@ def redact_patterns(text: str) -> str:
     if "-----BEGIN" in text:
         text = _PEM.sub(redaction_label("private_key"), text)
     text = _VENDOR.sub(_redact_vendor, text)
+    if ":AA" in text:
+        text = _TELEGRAM.sub(_redact_telegram, text)
     if "://" in text:
         text = _URL.sub(_redact_url, text)
     low = text.lower()
+    if "hook" in low:
+        text = _WEBHOOK.sub(_redact_webhook, text)
+    if "sig=" in low:
+        text = _SIGNATURE.sub(f"sig={redaction_label('signature')}", text)
+    if " -" in text:
+        text = _redact_options(text)
+    if "</" in text:
+        text = _TAGGED_VALUE.sub(_redact_tagged_value, text)
+    text = _SAID_VALUE.sub(_redact_said_value, text)
     if "authorization" in low:
         text = _AUTHORIZATION.sub(_redact_authorization, text)
     if "bearer" in low or "basic" in low:
@@ -252,6 +343,98 @@ def _redact_url(match: re.Match[str]) -> str:
     if _PLACEHOLDER.fullmatch(password):
         return match[0]
     return f"://{user}:{redaction_label('url_password')}@"
+
+
+def _redact_telegram(match: re.Match[str]) -> str:
+    return match[0][: match.start(1) - match.start()] + redaction_label("telegram_token")
+
+
+def _redact_webhook(match: re.Match[str]) -> str:
+    secret = match[2].rstrip("/-_")
+    return match[0] if secret.isalpha() else f"{match[1]}{redaction_label('webhook')}{match[2][len(secret) :]}"
+
+
+def _redact_options(text: str) -> str:
+    """The text without the passwords in options of commands."""
+    low = text.lower()
+    if "-" in text and any(name in low for name in ("pass", "pwd", "token", "secret", "key")):
+        text = _FLAG_VALUE.sub(_redact_flag, text)
+    if _COMMANDS.search(text) is not None:
+        text = _USER_OPTION.sub(_redact_user_option, text)
+        text = _SSHPASS.sub(_redact_sshpass, text)
+        text = _PASSWORD_OPTION.sub(_redact_password_option, text)
+    return text
+
+
+def _command_before(match: re.Match[str]) -> str:
+    """The last command that stands shortly before an option in the same line."""
+    line = match.string[max(0, match.start() - _MAX_COMMAND_CHARS) : match.start()].rpartition("\n")[2]
+    names = _COMMANDS.findall(line)
+    return names[-1] if names else ""
+
+
+def _redact_flag(match: re.Match[str]) -> str:
+    value, flag = match["quoted"] or match["bare"], match["flag"].lower()
+    text = value if match["quoted"] else value.rstrip(")]}.:!?")
+    if _HARMLESS_NAME.search(flag.replace("-", "_")):
+        return match[0]  # --next-token
+    is_strong = re.search(_STRONG_WORD, flag) is not None or flag in ("pass", "pwd")
+    if text[:1] in "-/<[{$|" or text.isupper() or not (_is_password(text) if is_strong else looks_random(text)):
+        return match[0]
+    return _with_label(match, text, flag)
+
+
+def _redact_said_value(match: re.Match[str]) -> str:
+    """`password is …`: prose, unless the value is in quotes, ends its sentence or is no word."""
+    value, name = match["quoted"] or match["bare"], match["said"].lower()
+    text = value.rstrip(")]}.:!?")
+    if not text.isascii() or _CODECS.fullmatch(text) or not _is_password(text):
+        return match[0]
+    following = match.string[match.end() : match.end() + 1]
+    is_plain = text.replace("-", "").replace("'", "").isalpha() or (text.isdigit() and len(text) < _LETTERS_LENGTH)
+    if is_plain and match["quoted"] is None and (following in (" ", "\t") or "-" in text or "'" in text):
+        return match[0]
+    return _with_label(match, text, name)
+
+
+def _redact_tagged_value(match: re.Match[str]) -> str:
+    name, text = match[1], match[2].strip()
+    strength = secret_name_strength(name)
+    if not strength or not (_is_password(text) if strength == "strong" else looks_random(text)):
+        return match[0]
+    return match[0][: match.start(2) - match.start()] + redaction_label(re.sub(r"[^\w.-]", "_", name))
+
+
+def _redact_user_option(match: re.Match[str]) -> str:
+    if _command_before(match) not in ("curl", "wget") or _PLACEHOLDER.fullmatch(match[4]):
+        return match[0]
+    return f"{match[1]}{match[2]}{match[3]}:{redaction_label('password')}"
+
+
+def _redact_sshpass(match: re.Match[str]) -> str:
+    return match[0] if _PLACEHOLDER.fullmatch(match[2]) else f"{match[1]}{redaction_label('password')}"
+
+
+def _redact_password_option(match: re.Match[str]) -> str:
+    command = _command_before(match)
+    if not command.startswith(("mysql", "mariadb")) or _PLACEHOLDER.fullmatch(match[2]) or match[2].isupper():
+        return match[0]
+    return f"-p{match[1]}{redaction_label('password')}"
+
+
+def _with_label(match: re.Match[str], text: str, name: str) -> str:
+    """A match with a label in place of the value, which begins with `text`."""
+    start = match.start("quoted" if match["quoted"] is not None else "bare") - match.start()
+    return f"{match[0][:start]}{redaction_label(name.replace(' ', '_'))}{match[0][start + len(text) :]}"
+
+
+def _is_password(text: str) -> bool:
+    """Whether a value that is announced as a password is one, and neither a placeholder nor a word of prose or code."""
+    if _PLACEHOLDER.fullmatch(text) or _CODE.fullmatch(text):
+        return False
+    if text.replace("_", "").isalpha():
+        return len(text) >= _LETTERS_LENGTH and text.isascii() and "_" not in text and not is_ordinary_word(text)
+    return len(text) >= _STRONG_LENGTH
 
 
 def _redact_scheme(match: re.Match[str]) -> str:
@@ -324,6 +507,6 @@ def _is_bare_secret(text: str, strong: bool, mark: str, name: str) -> bool:
         return False
     if not strong:
         return looks_random(text)
-    if text.replace("_", "").isalpha():  # a word: in `password=swordfish`, not in "password: the word that …"
-        return mark == "=" and len(text) >= _LETTERS_LENGTH and "_" not in text and text.isascii()
-    return len(text) >= _STRONG_LENGTH
+    if mark == "=" and text.isalpha():
+        return len(text) >= _LETTERS_LENGTH and text.isascii()
+    return _is_password(text)

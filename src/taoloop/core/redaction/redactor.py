@@ -61,8 +61,11 @@ _NUMERIC_ANNOTATIONS = frozenset(
 
 MAX_WORD_CHARS = 1_024  # characters that are held back because no blank comes; longer than any token
 _MIN_PATTERN_CHARS = 6  # characters; a text below it holds no secret that is looked for
+_GRAM_CHARS = 5  # of a sample of a text
+_SAMPLING_PAYS = 700  # number of forms times distance of the samples, from which on they cost less than each search
 _PAIR_LENGTH = 2
 _MAX_CACHED = 4_096
+_MAX_SPACED_CHARS, _GROUP_CHARS = 100, 4  # of a value that is looked for with blanks in it
 _MIN_CORE_CHARS = 10  # characters of base64; fewer are no proof
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _DECIMAL = lazy_pattern(r"-?[0-9]+\.[0-9]+")
@@ -101,6 +104,12 @@ class Redactor:
         self._forms = tuple(form for form, _ in self._labels_by_form)
         self._form_starts = "".join(f"\0{form}" for form in self._forms)  # one search instead of one for each form
         self._multi_word = tuple(form for form in self._forms if len(form) > MAX_WORD_CHARS or not _is_one_word(form))
+        shortest = min(map(len, self._forms), default=0)
+        stride = shortest - _GRAM_CHARS + 1  # a form of so many characters covers a whole sample of the text
+        self._stride = stride if stride * len(self._forms) > _SAMPLING_PAYS else 0
+        self._grams = frozenset(
+            form[at : at + _GRAM_CHARS] for form in self._forms for at in range(len(form) - _GRAM_CHARS + 1)
+        )
         self._min_chars = min([_MIN_PATTERN_CHARS if self._patterns else MIN_SECRET_CHARS, *map(len, self._forms)])
 
     def __bool__(self) -> bool:
@@ -139,6 +148,10 @@ class Redactor:
             return False
         if self._patterns and may_hold(text):
             return True
+        if self._stride and self._grams.isdisjoint(
+            [text[at : at + _GRAM_CHARS] for at in range(0, len(text), self._stride)]
+        ):
+            return False
         for form in self._forms:  # noqa: SIM110  # a generator would cost more than the search
             if form in text:
                 return True
@@ -434,8 +447,19 @@ def secrets_of(environ: Mapping[str, str]) -> dict[str, str]:
 
 def encoded_forms(value: str) -> list[str]:
     """Every form of `value` that is searched for, the longest first, each once."""
-    forms = {value, *_escaped_forms(value), *_percent_forms(value), *_binary_forms(value.encode("utf-8", "replace"))}
+    raw = value.encode("utf-8", "replace")
+    forms = {value, *_echoes(value), *_escaped_forms(value), *_percent_forms(value), *_binary_forms(raw)}
     return sorted((form for form in forms if len(form) >= MIN_SECRET_CHARS), key=len, reverse=True)
+
+
+def _echoes(value: str) -> Iterator[str]:
+    """What a model makes of a value that it was told not to repeat as it is."""
+    yield value[::-1]
+    yield value.upper()
+    yield value.lower()
+    if len(value) <= _MAX_SPACED_CHARS and not any(char.isspace() for char in value):
+        yield " ".join(value)
+        yield " ".join(value[at : at + _GROUP_CHARS] for at in range(0, len(value), _GROUP_CHARS))
 
 
 def _escaped_forms(value: str) -> Iterator[str]:
