@@ -135,7 +135,7 @@ def test_an_answer_can_be_read_and_the_headers_of_ours_too() -> None:
 
 def test_every_error_can_be_read_and_when_to_come_back() -> None:
     secret, key = new_key("shop")
-    key = replace(key, requests_per_minute=1)
+    key = replace(key, requests_per_minute=1, task_authority="full")
     broken = Agent(name="broken", model=[{"text": "x"}], instructions="y")
     config = sums(keys=(key,), limits=ServerLimits(max_body_bytes=1_000))
     config = replace(config, agents={**config.agents, **config_of(broken).agents})
