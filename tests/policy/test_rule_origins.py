@@ -10,11 +10,11 @@ import pytest
 
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Call
-from taoloop.core.events import ActionStarted, Fault, Observed, RunStarted
+from taoloop.core.events import ActionStarted, Fault, Observed, Pinned, RunStarted
 from taoloop.core.policy import Policy, Rule
 from taoloop.core.stored_events import decode_fact, encode_fact
 from taoloop.errors import PolicyError
-from taoloop.policy import judge, reject_unmatchable_rules
+from taoloop.policy import judge, needs_intent, reject_unmatchable_rules
 
 from .staging import Run, card
 
@@ -316,3 +316,31 @@ def test_only_a_call_that_may_have_happened_counts() -> None:
         run.add(ActionStarted(call_id=call_id, idempotency_key="k"))
         run.add(Observed(call_id=call_id, ok=False, output="", error=Fault(code=code, message="")))
         assert run.judge("pay", to="ann", amount=5).startswith("ask repeated") == is_asked
+
+
+CANCEL = card("cancel_order", "destructive", "order_id", egress=False)
+ADDRESS = card("change_address", "write", "order_id", egress=False)
+
+
+@pytest.mark.parametrize(
+    ("task", "named", "tool", "verdict"),
+    [
+        ("Cancel order #W1", None, "cancel_order", "allow"),
+        ("Where is order #W1?", None, "cancel_order", "deny"),
+        ("Cancel order #W1", ("cancel_order",), "cancel_order", "allow"),
+        ("Cancel order #W1", (), "cancel_order", "deny"),
+        ("Where is order #W1?", ("cancel_order",), "cancel_order", "deny"),  # a hijacked reply names every tool
+        ("I live elsewhere now", ("change_address",), "change_address", "allow"),
+        ("I live elsewhere now", (), "change_address", "deny"),
+    ],
+)
+def test_a_rule_may_hold_only_for_what_the_task_asks_for(
+    task: str, named: tuple[str, ...] | None, tool: str, verdict: str
+) -> None:
+    policy = Policy(profile="headless", rules=(Rule(verdict="allow", requested=True),))
+    run = Run(policy, (ORDER, CANCEL, ADDRESS), task=task)
+    if named is not None:
+        run.add(Pinned(tools=named, calls=(), by="model"))
+    run.see(json.dumps(W1), "get_order", order_id="#W1")
+    assert run.judge(tool, order_id="#W1").split()[0] == verdict
+    assert needs_intent(replace(policy, profile="locked"), CANCEL)

@@ -78,6 +78,9 @@ class Rule:
     repeated: bool | None = None
     """Whether the run has made this call, with the same arguments, before; None: either, but a call that the run may
     repeat needs a rule that says true."""
+    requested: bool | None = None
+    """Whether the task asks for the tool: a model that was asked names it (`pin`), or else the words of the task do; a
+    destructive tool takes both. None: either."""
     user: str = ""
     """A pattern for the end user that the run was started for (`user` in a request to the gateway, which its client
     vouches for)."""
@@ -98,6 +101,7 @@ class Rule:
         self._require(self.egress is None or isinstance(self.egress, bool), "egress", "true or false")
         self._require(self.tainted is None or isinstance(self.tainted, bool), "tainted", "true or false")
         self._require(self.repeated is None or isinstance(self.repeated, bool), "repeated", "true or false")
+        self._require(self.requested is None or isinstance(self.requested, bool), "requested", "true or false")
         after: object = self.after
         are_calls = isinstance(after, tuple | list) and all(can_parse(parse_call, call) for call in after)
         self._require(are_calls, "after", "a list of tools such as get_order or get_order(order_id)")
@@ -274,7 +278,7 @@ class Policy:
 
 def unused_fields(rule: Rule) -> set[str]:
     """The fields of a rule that came later and say nothing: it is stored as earlier versions wrote it."""
-    values = {"after": rule.after, "repeated": rule.repeated, "user": rule.user}
+    values = {"after": rule.after, "repeated": rule.repeated, "requested": rule.requested, "user": rule.user}
     return {name for name, value in values.items() if not value and value is not False}
 
 
@@ -332,4 +336,5 @@ def _decides_before(first: Rule, later: Rule) -> bool:
         and first.egress in (None, later.egress)
         and first.tainted in (None, later.tainted)
         and first.repeated in (None, later.repeated)
+        and first.requested in (None, later.requested)
     )

@@ -78,6 +78,19 @@ class JudgedCall:
         """Whether the run has made this call before."""
         return repetitions(self._trace).count(self._card, self._args, excluded=self._call_id) > 0
 
+    @cached_property
+    def is_requested(self) -> bool:
+        """Whether the task asks for the tool: by the reply of a model that was asked, else by the task's words.
+
+        The reply alone is enough for a write: it was given over trusted text, and a rule says what else must hold. What
+        cannot be undone takes the words as well.
+        """
+        sources = sources_of(self._trace)
+        if sources.pinned is not None and self._card.name not in sources.pinned.tools:
+            return False
+        is_enough = sources.pinned is not None and self._card.tier in ("read", "draft", "write")
+        return is_enough or sources.intent.calls_for(self._card)
+
     def is_for_user(self, pattern: str, *, strict: bool) -> bool:
         """Whether the run is for an end user whom a pattern covers; where that is unknown, not to allow anything."""
         started = self._trace.started

@@ -104,8 +104,10 @@ def needs_intent(policy: Policy, card: ToolCard) -> bool:
     """Whether a verdict on calls of this tool can depend on what the task asks for.
 
     A read is never pinned; one that sends data out may be fixed in advance where such reads are not free. If a rule of
-    the operator decides every call of the tool, nothing else matters.
+    the operator decides every call of the tool, nothing else matters; unless a rule asks whether the task does.
     """
+    if any(rule.requested is not None and fnmatchcase(card.name, rule.tool) for rule in policy.rules):
+        return True
     if policy.profile in ("read-only", "locked"):
         return False
     if card.tier in ("read", "draft") and not (card.egress and policy.profile in ("strict", "headless")):

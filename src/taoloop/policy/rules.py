@@ -136,6 +136,7 @@ def _fits_run(rule: Rule, card: ToolCard, args: Any, call: JudgedCall, *, strict
     return (
         (not rule.user or call.is_for_user(rule.user, strict=strict))
         and (rule.repeated is None or rule.repeated == call.is_repeated)
+        and (rule.requested is None or rule.requested == call.is_requested)
         and all(call.follows(earlier, strict=strict) for earlier in rule.after)
         and all(
             _comes_from(call, card, first_name(path), value_at(args, path), test, strict=strict)
