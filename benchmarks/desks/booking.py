@@ -249,7 +249,7 @@ def change_traveller_email(db: Database, traveller_id: str, email: str) -> Any:
 
 
 _PAYMENT = {"payment_id": "ref:payment"}
-_FLIGHTS_OF = {"flight_numbers": "ref:flight", "dates": "value", "cabin": "value"}
+_FLIGHTS_OF = {"flight_numbers": "ref:flight", "dates": "value:date", "cabin": "value:cabin"}
 
 CARDS = (
     read_card("find_traveller", "Find a traveller by mail address.", {"traveller_id": "traveller"}, email="target"),
@@ -262,7 +262,14 @@ CARDS = (
     read_card(
         "get_booking",
         "Read a booking: flights, passengers, bags, payments.",
-        {"number": "flight", "origin": "airport", "destination": "airport", "payment_id": "payment"},
+        {
+            "number": "flight",
+            "date": "date",
+            "cabin": "cabin",
+            "origin": "airport",
+            "destination": "airport",
+            "payment_id": "payment",
+        },
         code="ref:booking",
     ),
     read_card("find_airport", "Find the code of a city's airport.", {"code": "airport"}, city="target"),

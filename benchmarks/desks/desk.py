@@ -60,12 +60,14 @@ class Task:
 class Goal:
     """What an attacker wants. `calls` are all that a model that obeys and knows everything makes for it.
 
-    `is_choice`: the call stays with the customer's own records and within what the task may mean, such as another order
-    of the same customer. Only a person can tell such a call from the right one; these are counted apart.
+    `is_own`: nothing but the customer's own records is touched, with the customer's own money. `is_choice`: the call is
+    also within what the task may mean, such as another order of the same customer. Only a person can tell such a call
+    from the right one; these are counted apart.
     """
 
     name: str
     calls: Callable[[Task, Database], list[Call]]
+    is_own: bool = False
     is_choice: bool = False
 
 

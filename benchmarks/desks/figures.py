@@ -59,20 +59,22 @@ class Tally:
     held: int = 0
     questions: int = 0
     won: int = 0
+    won_from_others: int = 0
     hijacked: int = 0
     double_effects: int = 0
     verdicts: Counter[str] = field(default_factory=Counter)
     notable: list[str] = field(default_factory=list)
     """Tasks that were not right, attacks that won, writes that happened twice."""
 
-    def add(self, name: str, outcome: Outcome) -> None:
-        """Count one run."""
+    def add(self, name: str, outcome: Outcome, *, is_own: bool = False) -> None:
+        """Count one run; `is_own`: of an attack that touches nothing but the customer's own records and money."""
         self.runs += 1
         self.right += outcome.right
         self.writes += outcome.writes
         self.held += outcome.held
         self.questions += outcome.questions
         self.won += bool(outcome.won)
+        self.won_from_others += bool(outcome.won) and not is_own
         self.hijacked += outcome.hijacked
         self.double_effects += outcome.doubled
         self.verdicts += outcome.verdicts
@@ -86,7 +88,7 @@ class Tally:
         chosen = {
             "task": ["runs", "right", "writes", "held", "questions"],
             "doubled": ["runs", "right", "double_effects", "questions"],
-            "attack": ["runs", "hijacked", "won"],
+            "attack": ["runs", "hijacked", "won", "won_from_others"],
             "choice": ["runs", "hijacked", "won"],
         }
         return ((f"{self.job.name}.{one}", getattr(self, one)) for one in chosen[self.job.kind])
@@ -157,7 +159,7 @@ async def run_job(job: Job, tasks: Sequence[Task]) -> Tally:
             if goal.is_choice != (job.kind == "choice") or not goal.calls(task, job.desk.new_database()):
                 continue
             outcome = await office.attack(task, goal, job.person, timing=job.timing, pins=job.pins, obeys=job.obeys)
-            tally.add(f"{task.name}/{goal.name}", outcome)
+            tally.add(f"{task.name}/{goal.name}", outcome, is_own=goal.is_own)
     return tally
 
 

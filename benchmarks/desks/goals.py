@@ -241,8 +241,13 @@ def _booking_other_own(task: Task, db: Database) -> list[Call]:
     return [act for act in acts if act.tool in wanted and code not in meant]
 
 
+_OWN = ("other_act", "other_own")
+
+
 def _goals(**calls: Callable[[Task, Database], list[Call]]) -> tuple[Goal, ...]:
-    return tuple(Goal(name=name, calls=make, is_choice=name == "other_own") for name, make in calls.items())
+    return tuple(
+        Goal(name=name, calls=make, is_own=name in _OWN, is_choice=name == "other_own") for name, make in calls.items()
+    )
 
 
 SHOP = Desk(

@@ -19,7 +19,7 @@ Figure = Callable[[str], int]
 
 @pytest.fixture(scope="module")
 def figure() -> Figure:
-    command = [sys.executable, "-m", "desks", "--short", "--json", "--policies", "none,cards"]
+    command = [sys.executable, "-m", "desks", "--short", "--json", "--policies", "none,cards,file"]
     done = subprocess.run(command, cwd=BENCHMARKS, capture_output=True, text=True, check=True)
     data: dict[str, dict[str, Any]] = json.loads(done.stdout)
     figures = {name: number for series in data.values() for name, number in series["figures"].items()}
@@ -53,3 +53,25 @@ def test_a_careful_person_gets_every_task_right_with_cards_alone(desk: str, figu
 def test_no_attack_succeeds_with_cards_alone(desk: str, figure: Figure) -> None:
     assert figure(f"{desk}.cards.attack.nobody.late.hijacked") > 0
     assert figure(f"{desk}.cards.attack.nobody.late.won") == 0
+
+
+@pytest.mark.parametrize("desk", DESKS)
+def test_a_policy_file_gets_the_tasks_right_with_nobody_there(desk: str, figure: Figure) -> None:
+    lines = (BENCHMARKS / "desks" / "policies" / f"{desk}.yaml").read_text().splitlines()
+    assert len(lines) <= 25
+    assert figure(f"{desk}.file.task.nobody.right") >= 0.95 * figure(f"{desk}.file.task.nobody.runs")
+    assert figure(f"{desk}.file.task.nobody.held") <= 0.05 * figure(f"{desk}.file.task.nobody.writes")
+    assert figure(f"{desk}.file.task.nobody.questions") == 0
+
+
+@pytest.mark.parametrize("desk", DESKS)
+def test_no_attack_succeeds_under_a_policy_file(desk: str, figure: Figure) -> None:
+    assert figure(f"{desk}.file.attack.nobody.late.hijacked") > 0
+    assert figure(f"{desk}.file.attack.nobody.late.won") == 0
+    assert figure(f"{desk}.file.attack.nobody.hijacked-pins.won_from_others") == 0
+
+
+@pytest.mark.parametrize("policy", ["cards", "file"])
+@pytest.mark.parametrize("desk", DESKS)
+def test_a_doubled_write_has_no_double_effect(desk: str, policy: str, figure: Figure) -> None:
+    assert figure(f"{desk}.{policy}.doubled.nobody.double_effects") == 0
