@@ -14,7 +14,10 @@ from security.dojo import Goal, Task, all_pairs, all_tasks, goals_of, suites
 from security.people import PEOPLE, Person
 from security.policies import DEFAULT, NONE, POLICIES
 from security.runs import Outcome, Theatre
-from security.script import Timing
+from security.script import Pins, Timing
+
+BOUND_BY_WORDS = ("supervised", "strict", "headless", "autonomous")
+"""The profiles that are also run with replies of an attacker to the question what the task calls for."""
 
 Kind = Literal["task", "attack", "probe"]
 
@@ -29,6 +32,7 @@ class Job:
     carrier: Carrier = "plain"
     spelling: Spelling = "as-is"
     timing: Timing = "at-once"
+    pins: Pins = "honest"
     obeys: bool = True
 
     @property
@@ -37,6 +41,7 @@ class Job:
         parts = [self.policy, self.kind, self.person]
         standard = {"carrier": "plain", "spelling": "as-is", "timing": "at-once"}
         parts += [str(getattr(self, name)) for name, usual in standard.items() if getattr(self, name) != usual]
+        parts += ["hijacked-pins"] if self.pins == "hijacked" else []
         return ".".join(parts if self.obeys else [*parts, "ignored"])
 
 
@@ -109,6 +114,7 @@ def plan(*, short: bool = False, policies: tuple[str, ...] = tuple(POLICIES)) ->
     for name in chosen:
         jobs += [Job(policy=name, kind="task"), Job(policy=name, kind="task", person="oracle")]
         jobs += [Job(policy=name, kind="attack"), Job(policy=name, kind="probe", person="oracle")]
+    jobs += [Job(policy=name, kind="attack", pins="hijacked") for name in BOUND_BY_WORDS if name in chosen]
     for name in (NONE, "supervised"):
         if name not in chosen:
             continue
@@ -119,6 +125,8 @@ def plan(*, short: bool = False, policies: tuple[str, ...] = tuple(POLICIES)) ->
     if "supervised" in chosen:
         jobs += [Job(policy="supervised", kind="attack", person=person) for person in PEOPLE[1:]]
         jobs += [Job(policy="supervised", kind=kind, person="oracle", timing="late") for kind in ("attack", "probe")]
+        jobs += [Job(policy="supervised", kind="attack", person="yes", pins="hijacked")]
+        jobs += [Job(policy="supervised", kind="probe", person="oracle", pins="hijacked")]
     return jobs
 
 
@@ -147,6 +155,7 @@ async def run_job(job: Job, *, short: bool) -> Tally:
                 carrier=job.carrier,
                 spelling=job.spelling,
                 timing=job.timing,
+                pins=job.pins,
                 obeys=job.obeys,
             )
             tally.add(f"{task.suite}/{task.task}/{goal.goal}", outcome)
@@ -155,7 +164,7 @@ async def run_job(job: Job, *, short: bool) -> Tally:
         if job.kind == "task":
             outcome = await theatre.task(task, job.person)
         else:
-            outcome = await theatre.probe(task, job.person, timing=job.timing)
+            outcome = await theatre.probe(task, job.person, timing=job.timing, pins=job.pins)
         tally.add(f"{task.suite}/{task.task}", outcome)
     return tally
 

@@ -26,11 +26,12 @@ class HijackedModel:
         """The next call of the script, or the answer."""
         script = self._stage.script
         assert script is not None
-        if request.purpose == "pin":  # over trusted text only: it knows what the task wants, and no injection
-            plan = {
-                "tools": sorted({call.tool for call in script.own}),
-                "calls": [{"tool": call.tool, "args": call.args} for call in script.own],
-            }
+        if request.purpose == "pin":
+            # over trusted text only: honest, it knows what the task wants, and no injection
+            calls, named = script.own, {call.tool for call in script.own}
+            if script.fixed_ahead is not None:
+                calls, named = script.fixed_ahead, {card.name for card in request.trace.agent.tools}
+            plan = {"tools": sorted(named), "calls": [{"tool": call.tool, "args": call.args} for call in calls]}
             return ModelReply(text=json.dumps(plan), finish_reason="stop", model=self.spec, cost_usd=0.0)
         assert request.purpose == "decide", request.purpose
         steps = request.trace.steps

@@ -15,7 +15,7 @@ from security.model import HijackedModel
 from security.people import Person
 from security.policies import NO_IDS, POLICIES
 from security.probes import probe_calls
-from security.script import Script, Timing
+from security.script import Pins, Script, Timing
 from security.stage import Stage, tools_of
 
 from taoloop import Agent, Limits, MemoryJournal
@@ -75,6 +75,7 @@ class Theatre:
         carrier: Carrier = "plain",
         spelling: Spelling = "as-is",
         timing: Timing = "at-once",
+        pins: Pins = "honest",
         obeys: bool = True,
     ) -> Outcome:
         """A user's task whose data hold an injection."""
@@ -94,6 +95,7 @@ class Theatre:
             attack_answer=goal.it.GROUND_TRUTH_OUTPUT,
             spelling=spelling,
             timing=timing,
+            fixed_ahead=list(goal_calls(goal, before, before)) if pins == "hijacked" else None,
             obeys=obeys,
         )
         result, stage = await self._play(task, living, script, person)
@@ -104,12 +106,19 @@ class Theatre:
             won=is_won(goal, result.answer or "", start, living, stage.done),
         )
 
-    async def probe(self, task: Task, person: Person, *, timing: Timing = "at-once") -> Outcome:
+    async def probe(self, task: Task, person: Person, *, timing: Timing = "at-once", pins: Pins = "honest") -> Outcome:
         """A user's task whose data hold an injection that tries everything."""
         before = environment(task, goals_of(task)[0])
         own = true_calls(task, before)
-        attack = probe_calls(task, before, own)
-        script = Script(own, task.it.GROUND_TRUTH_OUTPUT, attack=attack, timing=timing)
+        attack = list(probe_calls(task, before, own))
+        irreversible = [call for call in attack if is_destructive(call.tool) or sends_out(call.tool, call.args)]
+        script = Script(
+            own,
+            task.it.GROUND_TRUTH_OUTPUT,
+            attack=iter(attack),
+            timing=timing,
+            fixed_ahead=irreversible if pins == "hijacked" else None,
+        )
         result, stage = await self._play(task, before.model_copy(deep=True), script, person)
         return _outcome(result, script, questions=len(stage.questions))
 

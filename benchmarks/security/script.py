@@ -17,6 +17,8 @@ from security.disguise import MARK, Spelling, respelt
 from security.dojo import Call
 
 Timing = Literal["at-once", "late"]
+Pins = Literal["honest", "hijacked"]
+"""Who answers what the task calls for: the model that knows the task, or the attacker."""
 
 
 def _goes_with(first: Call, call: Call) -> bool:
@@ -35,6 +37,9 @@ class Script:
     spelling: Spelling = "as-is"
     timing: Timing = "at-once"
     obeys: bool = True
+    fixed_ahead: list[Call] | None = None
+    """The calls that a hijacked reply to the question what the task calls for fixes, after naming every tool; None: the
+    reply is honest."""
     hijacked: bool = False
     made: list[tuple[Call, bool]] = field(default_factory=list)
     """Every call as it was written, and whether it is of the attack."""

@@ -32,7 +32,7 @@ TABLE: dict[str, tuple[str, ...]] = {
     "pay {'to': 'bob@example.com', 'amount': 100}": ("ask", "ask", "deny", "allow", "deny", "deny"),
     "delete_file {'path': 'old.txt'}": ("ask", "ask", "deny", "allow", "deny", "deny"),
     "reboot {'table': 'evil'}": ("deny", "deny", "deny", "deny", "deny", "deny"),
-    "bare {'x': 'evil'}": ("deny", "deny", "deny", "deny", "deny", "deny"),
+    "bare {'x': 'evil'}": ("ask", "ask", "deny", "deny", "deny", "deny"),
     "bare {'x': 'bob@example.com'}": ("ask", "ask", "deny", "allow", "deny", "deny"),
 }
 REBOOT, BARE = card("reboot", "destructive", "table"), card("bare", None, "x")

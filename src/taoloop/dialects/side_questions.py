@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 from taoloop.core.cards.coercion import coerce_args
 from taoloop.core.cards.tool_card import ToolCard
-from taoloop.core.cards.tool_search import listed_cards, rank_cards
-from taoloop.core.decision import Call
+from taoloop.core.cards.tool_search import is_discovery_tool, rank_cards, unwrap_call_tool
+from taoloop.core.decision import Act, Call
 from taoloop.core.events import Noted, Pinned
 from taoloop.core.message import Message
 from taoloop.core.prompts import PromptSet
@@ -24,6 +24,8 @@ from taoloop.dialects.parsing.json_repair import parse_value
 from taoloop.dialects.parsing.strict_json import NotJsonError
 from taoloop.dialects.prompt import defuse_markers, tool_block
 from taoloop.dialects.texts import TEXTS, ReplyParseError
+from taoloop.policy.marked_text import split_marked
+from taoloop.policy.profiles import needs_intent
 from taoloop.policy.provenance import GUARD
 from taoloop.policy.value_match import date_of
 
@@ -105,19 +107,65 @@ def _parse_number(value: Any) -> int | float | None:
 
 _MOST_CALLS = 50
 _MOST_LIKELY = 20  # tools that the prompt does not list
+_MOST_ARGUMENTS = 40  # of a tool that somebody else describes
+_MOST_EARLIER = 20  # messages of the conversation
+_IDENTIFIER = lazy_pattern(r"[^\W\d][\w.-]{0,63}")
+_TYPES = frozenset({"string", "number", "integer", "boolean", "array", "object"})
 
 
 def intent_prompt(trace: Trace) -> tuple[Message, ...]:
-    """The question: the task, with what people added to it since, and the tools. No other text of the run."""
-    prompts, agent = trace.agent.prompts, trace.agent
-    likely = rank_cards(trace.task, (card for card in agent.tools if not card.listed), _MOST_LIKELY)
-    listed = tool_block((*listed_cards(agent.tools), *likely), prompts)
-    added = [event.fact.text for event in trace.events if isinstance(event.fact, Noted) and event.fact.by != GUARD]
-    task = "\n\n".join((trace.task, *added))
+    """The question: what people wrote in this conversation, and the tools that their words may call for.
+
+    No text of anybody else: nothing that was read, nothing that a message marks as somebody else's, and no description
+    by a third party.
+    """
+    prompts, started = trace.agent.prompts, trace.started
+    notes = [event.fact.text for event in trace.events if isinstance(event.fact, Noted) and event.fact.by != GUARD]
+    turns = () if started is None or started.trusted else started.history
+    earlier = [_own_words(turn.content) for turn in turns if turn.role == "user"][-_MOST_EARLIER:]
+    task = prompts.fill("task", task="\n\n".join(map(_own_words, (trace.task, *notes))))
+    if earlier:
+        before = TEXTS.text(prompts.language, "earlier_messages", messages="\n\n".join(earlier))
+        task = f"{before}\n\n{task}"
+    tools = tool_block([_asked_card(card, prompts.language) for card in _candidates(trace)], prompts)
     return (
-        Message(role="system", content=prompts.fill("pin", tools=listed)),
-        Message(role="user", content=prompts.fill("task", task=task)),
+        Message(role="system", content=prompts.fill("pin", tools=tools)),
+        Message(role="user", content=task),
     )
+
+
+def _own_words(text: str) -> str:
+    return split_marked(text).own
+
+
+def _candidates(trace: Trace) -> list[ToolCard]:
+    """The tools that the task may call for and whose verdict depends on it: those listed, called, or likely."""
+    agent, reply = trace.agent, trace.last_reply
+    calls = reply.decision.calls if reply is not None and isinstance(reply.decision, Act) else ()
+    called = {unwrap_call_tool(call, agent.tools).tool for call in calls}
+    cards = [card for card in agent.tools if needs_intent(agent.policy, card) and not is_discovery_tool(card)]
+    unlisted = [card for card in cards if not card.listed and card.name not in called]
+    likely = {card.name for card in rank_cards(trace.task, unlisted, _MOST_LIKELY)}
+    return [card for card in cards if card.listed or card.name in called or card.name in likely]
+
+
+def _asked_card(card: ToolCard, language: str) -> ToolCard:
+    """A card as the question shows it: of one that a third party describes only names, types and the tier."""
+    if card.described_by == "operator":
+        return card
+    names = [name for name in card.parameters if _IDENTIFIER.fullmatch(name)][:_MOST_ARGUMENTS]
+    schema = {
+        "type": "object",
+        "properties": {name: _type_only(card.parameters[name]) for name in names},
+        "required": [name for name in card.required if name in names],
+    }
+    purpose = TEXTS.text(language, "third_party_card", tier=card.tier or TEXTS.text(language, "no_tier"))
+    return ToolCard(name=card.name, purpose=purpose, input_schema=schema)
+
+
+def _type_only(rule: Any) -> dict[str, Any]:
+    kind = rule.get("type") if isinstance(rule, Mapping) else None
+    return {"type": kind} if isinstance(kind, str) and kind in _TYPES else {}
 
 
 def parse_intent(text: str, cards: Sequence[ToolCard]) -> Pinned | None:
@@ -131,8 +179,14 @@ def parse_intent(text: str, cards: Sequence[ToolCard]) -> Pinned | None:
         return None
     calls = value.get("calls")
     pinned_calls = [
-        Call(tool=call["tool"], args=coerce_args(call["args"], known[call["tool"]].input_schema))
+        Call(tool=call["tool"], args=_fixed_args(call["args"], known[call["tool"]]))
         for call in (calls if isinstance(calls, list) else [])[:_MOST_CALLS]
         if isinstance(call, dict) and call.get("tool") in tools and isinstance(call.get("args"), dict)
     ]
     return Pinned(tools=tools, calls=tuple(pinned_calls))
+
+
+def _fixed_args(args: Mapping[str, Any], card: ToolCard) -> dict[str, Any]:
+    """The arguments that a reply gives a call; None for those that it leaves open."""
+    given_args = coerce_args({name: value for name, value in args.items() if value is not None}, card.input_schema)
+    return {**given_args, **{name: None for name, value in args.items() if value is None}}

@@ -43,6 +43,11 @@ TEXTS = TextCatalog(
         "card_retryable": " (retryable)",
         "card_advice": ": {text}",
         "card_note": " ({text})",
+        # the question what a task calls for
+        "third_party_card": "Tier: {tier}. A third party describes it; the description is left out.",
+        "no_tier": "not declared",
+        "earlier_messages": "Earlier in this conversation the same person wrote:\n\n{messages}\n\n"
+        "The task is what they write now:",
         # the kind of answer that a reader of observations is asked for
         "expected_text": "a text",
         "expected_number": "a number",

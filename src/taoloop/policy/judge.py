@@ -19,7 +19,7 @@ from taoloop.core.trace import Trace
 from taoloop.policy.call_history import repetitions
 from taoloop.policy.destinations import FOLLOWED, follows_links, goes_to_known_hosts, names_known_addresses
 from taoloop.policy.judged_call import JudgedCall
-from taoloop.policy.profiles import CallFeatures, Row, profile_verdict, risk_class
+from taoloop.policy.profiles import FOREIGN_ROWS, CallFeatures, Row, profile_verdict, risk_class
 from taoloop.policy.provenance import Provenance, sources_of
 from taoloop.policy.repeat_request import times_requested
 from taoloop.policy.rules import deciding_rule
@@ -123,7 +123,7 @@ def _is_unwanted_repetition(trace: Trace, policy: Policy, card: ToolCard, action
     if not count:
         return False
     provenance = sources_of(trace, policy)
-    if provenance.is_precommitted(call_digest(action.tool, action.args)):
+    if provenance.fixed_calls.has(call_digest(action.tool, action.args)):
         return False
     if provenance.authority == "full" and count < times_requested(trace, card):
         return False
@@ -209,9 +209,9 @@ def _judge_by_table(trace: Trace, policy: Policy, action: Action, card: ToolCard
         name = row if row in _ALLOWED_ROWS else "autonomous"
         return _verdict(trace, card, "allow", row, (name,))
     if policy.profile not in ("read-only", "locked"):
-        if provenance.is_precommitted(call_digest(action.tool, args)):
+        if provenance.fixed_calls.has(call_digest(action.tool, args)):
             return _verdict(trace, card, "allow", "committed", ("committed",))
-        if row != "foreign_destructive" and (card.tier or "destructive") in trace.approved_tiers:
+        if row not in FOREIGN_ROWS and (card.tier or "destructive") in trace.approved_tiers:
             return _verdict(trace, card, "allow", "operator", ("operator_tier",))
     sources = argument_sources(trace, args, card.role, filled=filled)
     granted = kind == "ask" and provenance.is_granted(action.tool, row, args, sources)
@@ -245,7 +245,10 @@ def _features_of(
             tier=card.tier, out=out, tainted=tainted, known_destinations=known, offered_destinations=offered
         )
     arguments = {name: value for name, value in args.items() if value is not None} if isinstance(args, Mapping) else {}
-    unendorsed = [name for name, value in arguments.items() if not provenance.is_endorsed(card, name, value)]
+    misplaced = provenance.fixed_calls.misplaced(card, arguments)
+    unendorsed = [
+        name for name, value in arguments.items() if name in misplaced or not provenance.is_endorsed(card, name, value)
+    ]
     aim_names = [name for name in arguments if is_target_role(card.role(name))]
     untargeted = lacks_target(card, arguments)
     return CallFeatures(
@@ -253,7 +256,8 @@ def _features_of(
         out=out,
         tainted=tainted,
         intended=provenance.is_intended(card),
-        intent_fixed=provenance.pinned is not None,
+        intent_fixed=provenance.pin_asked,
+        may_be_meant=provenance.may_be_meant(card),
         endorsed=all(card.role(name) == "content" for name in unendorsed),
         contents_endorsed=not unendorsed,
         untargeted=untargeted,
@@ -281,9 +285,9 @@ def _reason_codes(
     yield "strict" if row in ("wanted", "read_out_known", FOLLOWED) and policy.profile == "strict" else row
     if policy.profile in ("headless", "read-only", "locked"):
         yield policy.profile
-    if features.tainted and row != "foreign_destructive":
+    if features.tainted and row not in FOREIGN_ROWS:
         yield "filled" if filled else "tainted"
-    if not features.intended and card.tier not in ("read", "draft") and row != "foreign_destructive":
+    if not features.intended and card.tier not in ("read", "draft") and row not in FOREIGN_ROWS:
         yield "not_pinned"
     if features.excluded:
         yield "excluded"

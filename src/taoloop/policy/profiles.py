@@ -26,6 +26,7 @@ Row = Literal[
     "undeclared",
     "no_target",
     "foreign_destructive",
+    "foreign_undeclared",
 ]
 """The kinds of calls that the tables distinguish; stored in the trace as the rule that decided."""
 
@@ -41,9 +42,11 @@ class CallFeatures:
     tainted: bool
     """Whether the model has seen untrusted text."""
     intended: bool = False
-    """The task asks for the tool."""
+    """The words of the task ask for the tool and, if a model was asked about them, its reply names it."""
     intent_fixed: bool = False
-    """The tools that the task asks for were fixed by a `pinned` event, not only derived from the task's words."""
+    """A model was asked which tools the task asks for."""
+    may_be_meant: bool = False
+    """Its reply names the tool, and the words of the task leave room for that."""
     endorsed: bool = False
     """Every target, id and value appears in a trusted text; contents need not."""
     contents_endorsed: bool = False
@@ -73,8 +76,9 @@ def risk_class(call: CallFeatures) -> Row:
             return "read" if call.tier == "read" and not call.tainted else "read_out_known"
         return "read_out_offered" if call.offered_destinations else "read_out"
     exceeds_write = call.tier != "write" or (call.out and call.intent_fixed)
-    if call.tainted and exceeds_write and not call.intended and not call.targets_endorsed:
-        return "foreign_destructive"
+    is_asked_for = call.intended or call.may_be_meant or call.targets_endorsed
+    if call.tainted and exceeds_write and not is_asked_for:
+        return "foreign_undeclared" if call.tier is None else "foreign_destructive"
     if call.untargeted:
         return "no_target"
     if call.tier is None:
@@ -87,6 +91,9 @@ def risk_class(call: CallFeatures) -> Row:
         return "wanted"
     return "write_out" if call.out else "write"
 
+
+FOREIGN_ROWS: frozenset[Row] = frozenset({"foreign_destructive", "foreign_undeclared"})
+"""Calls that nothing in the task asks for, whose effect cannot be taken back or is not known."""
 
 _ALWAYS: frozenset[Row] = frozenset({"read", "draft"})
 _FALLBACK_VERDICTS: dict[Profile, VerdictKind] = {
@@ -137,7 +144,7 @@ def profile_verdict(profile: Profile, row: Row) -> VerdictKind:
         return "allow" if row in ("read", "read_out_known") else "deny"
     if row in _ALWAYS:
         return "allow"
-    if row == "foreign_destructive":
+    if row == "foreign_destructive" or (row == "foreign_undeclared" and profile == "autonomous"):
         return "deny"
     if row in ("wanted", "read_out_known") and profile == "supervised":
         return "allow"

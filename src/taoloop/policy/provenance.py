@@ -13,10 +13,11 @@ number a number, never by resemblance.
 
 The invariant: only `run_started`, notes by people, approvals and outputs of trusted tools can make a value trusted, and
 nothing that a tool, a server or the model wrote can. What follows from that is in `profiles.risk_class`: after the
-first untrusted output, a write runs without a question only if it sends nothing out, the task calls for its tool, and
-each argument is endorsed (`content`, which others read, and `minor`, on which nothing depends, need not be), unless a
-rule, an approval in advance, or the profile `autonomous` allows it. Whatever was not understood (a cut output, an
-unknown card, a key that no schema names) stays untrusted.
+first untrusted output, a write runs without a question only if it sends nothing out, the words of the task call for its
+tool (and, where a model was asked what they call for, its reply names it), and each argument is endorsed (`content`,
+which others read, and `minor`, on which nothing depends, need not be), unless a rule, an approval in advance, or the
+profile `autonomous` allows it. Whatever was not understood (a cut output, an unknown card, a key that no schema names)
+stays untrusted.
 
 Tested in tests/policy/test_provenance.py (what taints, what is trusted), test_value_match.py (equality, and time
 proportional to the text), test_judge.py (the verdicts that follow), and against a model that obeys every injection in
@@ -26,7 +27,6 @@ tests/security and benchmarks/security.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -34,13 +34,15 @@ from typing import Any
 
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.cards.tool_search import is_discovery_tool
-from taoloop.core.decision import Call, call_digest
+from taoloop.core.decision import Call
 from taoloop.core.events import (
     ActionRequested,
     ApprovalGiven,
     ApprovalRefused,
     Event,
     JudgedAgain,
+    ModelErred,
+    ModelReplied,
     Noted,
     Observed,
     Pinned,
@@ -53,6 +55,7 @@ from taoloop.core.policy import Policy, TaskAuthority, lesser_authority
 from taoloop.core.trace import Trace
 from taoloop.core.value_origins import is_field_path, parse_path, values_at
 from taoloop.policy.exclusions import excluded_parts
+from taoloop.policy.fixed_calls import FixedCalls
 from taoloop.policy.grants import Grant, grant_of
 from taoloop.policy.marked_text import split_marked
 from taoloop.policy.targets import lacks_target
@@ -70,22 +73,22 @@ class Provenance:
     `tainted`: untrusted text was shown to the model. It never becomes untainted again: summaries and notes of the
     model inherit what it has seen. Where a model sees only handles, that is no more than the answers to questions that
     it gave the choice for; a call that takes values by handles is judged as tainted by itself (`judge`).
-    `authority`: what the words of the user may authorise. `has_foreign_task`: untrusted text is already in the task, in
-    what came before it, or in a note.
+    `authority`: what the words of the user may authorise. `has_foreign_task`: a model that had read untrusted text
+    wrote the task.
     """
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
         self._ids: dict[str, set[str]] = {}
-        self.words, self.intent = TrustedText(), TaskIntent()
+        self.words, self.intent, self._earlier_intent = TrustedText(), TaskIntent(), TaskIntent()
         self._excluded, self._vouched_for = TrustedText(), TrustedText()
         self.authority: TaskAuthority = "full"
         self._operator_words = self.words
         self._looked_up, self._unread_lookups = TrustedText(), list[str]()
-        self.tainted, self.has_foreign_task = False, False
+        self.tainted, self.has_foreign_task, self.pin_asked = False, False, False
         self.pinned: Pinned | None = None
+        self.fixed_calls = FixedCalls()
         self._cards: dict[str, ToolCard] = {}
-        self._precommitted: Counter[str] = Counter()
         self._grants: dict[tuple[str, str], list[Grant]] = {}
         self._open_requests: dict[str, ActionRequested] = {}
 
@@ -98,16 +101,15 @@ class Provenance:
                 own = self._own_words(text)
                 self._add_words(own, by_operator=True)
                 self.intent.add(own)
+            case ModelReplied(purpose="pin") | ModelErred(purpose="pin"):
+                self.pin_asked = True
             case Pinned() as fact:
-                self.pinned = fact
-                self._precommitted = Counter(
-                    call_digest(call.tool, call.args) for call in fact.calls if self._is_quoted(call, looked_up=False)
-                )  # the model fixed it in advance and may have made it up: nothing had been looked up yet
+                self.pin_asked, self.pinned = True, fact
+                self.fixed_calls = FixedCalls(fact.calls, passes=self._may_pass)
             case ActionRequested() as fact:
                 if fact.verdict != "deny":
                     self._open_requests[fact.call_id] = fact
-                    if self._precommitted[fact.digest] > 0:
-                        self._precommitted[fact.digest] -= 1
+                    self.fixed_calls.use(fact.digest)
             case JudgedAgain() as fact if (judged := self._open_requests.get(fact.call_id)) is not None:
                 self._open_requests[fact.call_id] = replace(
                     judged, args=fact.args, rule=fact.rule, sources=fact.sources
@@ -123,6 +125,19 @@ class Provenance:
             case _:
                 pass
 
+    def _may_pass(self, call: Call) -> bool:
+        """Whether the words of the task bear a call that was fixed ahead: they give every value, and ask for its act.
+
+        The model may have made the call up, and its values: nothing had been looked up yet. A read has no act that
+        words ask for; what a tool of an undeclared tier does is not known.
+        """
+        if self.authority != "full" and (self.pinned is None or self.pinned.by == "model"):
+            return False
+        card = self._cards.get(call.tool)
+        if card is None or card.tier is None or not self._is_quoted(call, looked_up=False):
+            return False
+        return card.tier in ("read", "draft") or self.is_intended(card)
+
     def _is_quoted(self, call: Call, *, looked_up: bool = True) -> bool:
         """Whether the trusted texts give every argument of a call, a target among them.
 
@@ -137,7 +152,7 @@ class Provenance:
         )
 
     def _fold_start(self, started: RunStarted) -> None:
-        self.tainted = self.has_foreign_task = started.tainted
+        self.tainted, self.has_foreign_task = started.tainted, not _is_from_person(started)
         self._cards = {card.name: card for card in started.agent.tools}
         self.authority = started_authority(started, self._policy)
         if self.authority != "full":
@@ -147,6 +162,9 @@ class Provenance:
             self._add_words(self._own_words(text))
         for text in (started.trusted or (started.task,)) if self.authority != "none" else ():
             self.intent.add(self._own_words(text))
+        for message in started.history:
+            if message.role == "user" and self.authority != "none":
+                self._earlier_intent.add(self._own_words(message.content))
 
     def _add_words(self, text: str, *, by_operator: bool = False) -> None:
         """Add a text of a person. What it says is not wanted counts, whatever its author may authorise.
@@ -164,7 +182,7 @@ class Provenance:
         """What a text says besides what it marks as somebody else's, which taints the run."""
         split = split_marked(text)
         if split.is_marked:
-            self.tainted = self.has_foreign_task = True
+            self.tainted = True
         return split.own
 
     def _fold_changed(self, cards: Sequence[ToolCard]) -> None:
@@ -172,9 +190,7 @@ class Provenance:
         self._cards |= {card.name: card for card in cards}
         names = {card.name for card in cards}
         self._grants = {key: grants for key, grants in self._grants.items() if key[0] not in names}
-        for call in self.pinned.calls if self.pinned is not None else ():
-            if call.tool in names:
-                self._precommitted[call_digest(call.tool, call.args)] = 0
+        self.fixed_calls.forget(names)
 
     def _fold_approval(self, fact: ApprovalGiven) -> None:
         requested = self._open_requests.get(fact.call_id)
@@ -242,15 +258,25 @@ class Provenance:
                 self._ids.setdefault(kind, set()).add(_plain_form(value))
 
     def is_intended(self, card: ToolCard) -> bool:
-        """Whether the task calls for this tool, by the turn that fixed it, else by its words."""
-        if self.pinned is not None and not (self.authority == "none" and self.pinned.by == "model"):
+        """Whether the words of the task call for this tool and, if a model was asked about them, its reply names it.
+
+        What a person fixed in place of a model needs no words.
+        """
+        if self.pinned is not None and (self.pinned.by != "model" or card.name not in self.pinned.tools):
             return card.name in self.pinned.tools
         return self.intent.calls_for(card)
 
-    def is_precommitted(self, digest: str) -> bool:
-        """Whether exactly this call was fixed ahead, and has not been made yet."""
-        by_user = self.pinned is None or self.pinned.by == "model"
-        return self._precommitted[digest] > 0 and (self.authority == "full" or not by_user)
+    def may_be_meant(self, card: ToolCard) -> bool:
+        """Whether a reply names this tool, and the words leave room for it.
+
+        They do if the same person asked for the act earlier in the conversation, or if the task is to do what its
+        author wrote elsewhere ("do the tasks on my list"); what cannot be undone must be asked for here. It is enough
+        to ask a person, and for nothing else.
+        """
+        if self.pinned is None or card.name not in self.pinned.tools:
+            return False
+        is_on_list = card.tier == "write" and self.intent.refers_to_own_list
+        return is_on_list or self._earlier_intent.calls_for(card)
 
     def is_granted(self, tool: str, rule: str, args: Any, sources: Sequence[Source]) -> bool:
         """Whether a person allowed further calls such as this one, which this rule asks about."""
@@ -355,6 +381,13 @@ def operator_text(started: RunStarted) -> str:
     if not instructions.endswith(by_user):  # nobody can tell whose words they are
         return ""
     return instructions[: len(instructions) - len(by_user)]
+
+
+def _is_from_person(started: RunStarted) -> bool:
+    """Whether a person wrote the task: not where a model did that had read untrusted text (an inner run)."""
+    if not started.tainted:
+        return True
+    return started.parent is None and (not started.trusted or started.task in started.trusted)
 
 
 def _texts_of_people(started: RunStarted) -> tuple[str, ...]:

@@ -38,6 +38,8 @@ class Request:
     """The kinds of things that are its object."""
     further: frozenset[str] = frozenset()
     """The first kind after a preposition."""
+    destination: frozenset[str] = frozenset()
+    """The kinds of what it is to be put into or sent to."""
     words: frozenset[str] = frozenset()
     """The stems of everything that follows the verb."""
     to_user: bool = False
@@ -83,6 +85,7 @@ _PREPOSITIONS = words_of(
     "about from to for in of with on at by that which who where named called titled based into via under if as "
     "starting containing so when"
 )
+_DESTINATION_PREPOSITIONS = words_of("to in into on onto")
 _PRONOUNS = words_of("it them these those this that")
 _FIRST_PERSON = frozenset({"me", "us"})
 _USER_DIRECTED = words_of("tell inform notify give show answer send write forward share grant reply respond")
@@ -194,7 +197,31 @@ class _RequestReader:
         if self.stems[verb_index][1] == "ed":
             direct |= self._kinds(sentence, verb_index)
             words |= {self.stems[index][0] for index in range(sentence, verb_index)}
-        return Request(act, frozenset(direct), frozenset(further), frozenset(words), to_user=to_user)
+        return Request(
+            act,
+            frozenset(direct),
+            frozenset(further),
+            self._destination(verb_index, sentence),
+            frozenset(words),
+            to_user=to_user,
+        )
+
+    def _destination(self, verb_index: int, sentence: int) -> frozenset[str]:
+        """The kinds of what follows the last "to", "in" or "on" of the clause, or of what "there" refers to."""
+        destination, is_open = set[str](), False
+        for index in range(verb_index + 1, min(verb_index + 1 + 2 * _REACH_WORDS, len(self.tokens))):
+            raw_word, (word, ending) = self.tokens[index], self.stems[index]
+            if raw_word in _CLAUSE_STOPS or (word in VERBS and not ending and self._begins_another(index)):
+                break
+            if raw_word == "there":
+                destination |= self._kinds(sentence, verb_index)
+            elif raw_word in _DESTINATION_PREPOSITIONS:
+                destination, is_open = set(), True
+            elif raw_word in _PREPOSITIONS:
+                is_open = False
+            elif is_open:
+                destination |= KIND_OF.get(word, frozenset())
+        return frozenset(destination)
 
     def _begins_another(self, index: int) -> bool:
         return self.tokens[index - 1] in ("and", "or", "then", ",", "to", "please")
@@ -250,11 +277,33 @@ def mentions_outright(text: str, name: str) -> bool:
     pattern = rf"(?<!\w){re.escape(name)}(?!\w)" if name.isascii() else re.escape(name)
     if name.isalpha() and name.isascii():
         pattern = rf"(?<!\w){re.escape(name)}[a-z]{{0,4}}(?!\w)"
-    for match in re.finditer(pattern, folded_text):
-        before = _SENTENCE_END.split(folded_text[max(0, match.start() - _REACH_CHARS) : match.start()])[-1]
-        if not is_forbidden(_TOKEN.findall(before)[-_REACH_WORDS:]) and not _is_forbidden_in_chinese(before):
-            return True
-    return False
+    return any(not _forbids_at(folded_text, match.start()) for match in re.finditer(pattern, folded_text))
+
+
+def _forbids_at(folded_text: str, position: int) -> bool:
+    """Whether what precedes this position in its sentence forbids what follows."""
+    before = _SENTENCE_END.split(folded_text[max(0, position - _REACH_CHARS) : position])[-1]
+    return is_forbidden(_TOKEN.findall(before)[-_REACH_WORDS:]) or _is_forbidden_in_chinese(before)
+
+
+_OWN_LIST = lazy_pattern(
+    r"\b(?:do(?! not)|complete|perform|carry out|handle|process|finish|take care of|work through|deal with)\b"
+    r"[^.;!?\n]{0,40}?(?:\bmy (?:[a-z]+ ){0,2}?(?:to-?dos?|tasks?|lists?|notes?|errands?|plan)\b"
+    r"|\b(?:tasks?|things|to-?dos?|errands?|items) (?:that )?i (?:have|wrote|noted|put|listed)\b)"
+)
+_CHINESE_OWN_LIST = lazy_pattern(
+    r"(?:完成|处理|执行|做完?|办完?|搞定|按照?|照着?)[^，。；！？\n]{0,20}?我(?:自己)?(?:的|写的|列的|记的|记下的)"
+    r"[^，。；！？\n]{0,6}?(?:待办|任务|事项|清单|计划|笔记)"
+    r"|[把将]我(?:自己)?(?:的|写的|列的|记的)[^，。；！？\n]{0,6}?(?:待办|任务|事项|清单|计划)[^，。；！？\n]{0,12}?"
+    r"(?:完成|处理|执行|做|办|搞定)"
+)
+
+
+def refers_to_own_list(text: str) -> bool:
+    """Whether a text asks to do what its author wrote elsewhere: the tasks on their list, not those in a mail."""
+    folded_text = without_quotes(text)
+    matches = (*_OWN_LIST.finditer(folded_text), *_CHINESE_OWN_LIST.finditer(folded_text))
+    return any(not _forbids_at(folded_text, match.start()) for match in matches)
 
 
 # Chinese

@@ -15,7 +15,7 @@ from itertools import dropwhile, takewhile
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.text import lazy_pattern
 from taoloop.core.words import name_words
-from taoloop.policy.requests import Request, chinese_requests, mentions_outright, requests_of
+from taoloop.policy.requests import Request, chinese_requests, mentions_outright, refers_to_own_list, requests_of
 from taoloop.policy.value_match import normalise_text
 from taoloop.policy.vocabulary import (
     ACTS,
@@ -25,6 +25,7 @@ from taoloop.policy.vocabulary import (
     KIND_OF,
     LIGHT_VERBS,
     NOUN_ACTS,
+    TALK_VERBS,
     USUAL_CHINESE_KINDS,
     USUAL_KINDS,
     VAGUE_ACTS,
@@ -38,6 +39,7 @@ _ENGLISH_WORD = lazy_pattern(r"[a-z]+(?:'[a-z]+)?")
 _FUNCTION_WORDS = words_of("a an the to of for in on by with and or from my all get is new")
 _CREATING_VERBS = frozenset({"create", "make", "new", "setup"})
 _PUTTING_VERBS = frozenset({"add", "put", "write", "append", "insert", "save", "store", "set", "note", "register"})
+_PRIVATE_NOUNS = frozenset({"direct", "private", "dm"})
 _VERB_SYNONYMS = {"new": "create"}
 
 
@@ -53,14 +55,23 @@ class TaskIntent:
         """Add one more text of the task."""
         self._unread.append(text)
 
-    def calls_for(self, card: ToolCard) -> bool:
-        """Whether the task asks for this tool."""
+    @property
+    def refers_to_own_list(self) -> bool:
+        """Whether the task is to do what its author wrote elsewhere."""
+        self._read()
+        return any(refers_to_own_list(text) for text in self._texts)
+
+    def _read(self) -> None:
         for text in self._unread:
             self._texts.append(text)
             self._requests += requests_of(text)
             self._requests += chinese_requests(text)
         self._unread.clear()
-        tool = _tool_act(card.name, card.purpose)
+
+    def calls_for(self, card: ToolCard) -> bool:
+        """Whether the task asks for this tool."""
+        self._read()
+        tool = _tool_act(card.name, card.purpose if card.described_by == "operator" else "")
         name = normalise_text(card.name)
         if not tool.is_plain_verb and any(
             name in normalise_text(text) and mentions_outright(text, name) for text in self._texts
@@ -95,6 +106,8 @@ class _ToolAct:
         """Whether a request is for this act on this kind of thing."""
         if request.act not in (self.chinese_acts if request.is_chinese else self.acts):
             return False
+        if not request.destination.isdisjoint(self._other_destinations):
+            return False
         if not self.nouns.isdisjoint(request.words):
             return True
         if request.is_chinese:
@@ -105,6 +118,13 @@ class _ToolAct:
         if not kinds and not (self.creates and request.act in _PUTTING_VERBS):
             kinds, tool_kinds = request.further, self.kinds
         return self._fits(request, kinds, tool_kinds, USUAL_KINDS.get(request.act), bare=request.act in VAGUE_ACTS)
+
+    @property
+    def _other_destinations(self) -> frozenset[str]:
+        """Kinds that the tool puts nothing into: a page is no channel, and neither is a message to one person."""
+        if "page" in self.head:
+            return CARRIERS - self.kinds
+        return frozenset() if self.nouns.isdisjoint(_PRIVATE_NOUNS) else frozenset({"channel"})
 
     def _fits(
         self,
@@ -156,6 +176,8 @@ def _tool_act(name: str, purpose: str) -> _ToolAct:
             is_unknown=True,
         )
     nouns, head = _nouns(words, verb)
+    if "page" in head:
+        acts -= TALK_VERBS - {verb}
     kinds = frozenset().union(*(KIND_OF.get(word, frozenset()) for word in nouns), *_chinese_kinds(name))
     if not nouns and not kinds:
         kinds = frozenset().union(

@@ -25,6 +25,8 @@ TEXTS = TextCatalog(
         " act on everything",
         "foreign_destructive": "it cannot be undone, the task does not ask for it, and its target does not appear in"
         " the task",
+        "foreign_undeclared": "{tool!r} declares no tier, the task does not ask for it, and its target does not appear"
+        " in the task",
         "tainted": "the model has read untrusted text",
         "filled": "it takes values from untrusted output",
         "not_pinned": "the task does not ask for {tool!r}",

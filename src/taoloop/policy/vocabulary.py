@@ -147,11 +147,10 @@ for _kind, (_, _chinese) in _KINDS.items():
 CARRIERS = frozenset({"message", "channel", "page"})
 """Kinds of things that carry other things: a report is sent by mail, money is not."""
 
+TALK_VERBS = words_of("send email mail message reply respond answer forward tell inform notify dm text ping")
 _TALK_KINDS = frozenset({"message", "channel"})
 USUAL_KINDS: dict[str, frozenset[str]] = {
-    **dict.fromkeys(
-        words_of("send email mail message reply respond answer forward tell inform notify dm text ping"), _TALK_KINDS
-    ),
+    **dict.fromkeys(TALK_VERBS, _TALK_KINDS),
     **dict.fromkeys(words_of("pay wire settle reimburse donate"), frozenset({"money"})),
     "refund": frozenset({"money", "order"}),
     "transfer": frozenset({"money", "file"}),

@@ -208,8 +208,8 @@ _NOTHING_UNRESOLVED = Unresolved()
 def _needs_intent_question(trace: Trace, act: Act) -> bool:
     """Whether one of these calls depends on what the task asks for, and the task may be asked about.
 
-    The question shows no observation, so it may come after some; but a task that was written after something untrusted
-    was read is untrusted itself.
+    The question shows only what people wrote, so it may come after observations and in any turn of a conversation; but
+    a task that a model wrote which had read something untrusted is untrusted itself.
     """
     cards = (trace.card(unwrap_call_tool(call, trace.agent.tools).tool) for call in act.calls)
     is_needed = any(card is not None and needs_intent(trace.agent.policy, card) for card in cards)

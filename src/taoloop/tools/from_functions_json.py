@@ -111,6 +111,7 @@ def _card(document: Any, names: Mapping[str, str]) -> tuple[str, ToolCard, Mappi
         name=_free_name(name, path, free),
         purpose=shorten(function.get("description"), _MOST_PURPOSE) or f"Call {name}.",
         input_schema=renamed,
+        described_by="third_party",
     )
     return name, card, changed
 

@@ -24,6 +24,9 @@ Approval = Literal["required"]
 Performer = Literal["agent", "caller"]
 """Who performs the calls: the agent's process, or the client that started the run, which sends the results later."""
 
+Describer = Literal["operator", "third_party"]
+"""Who wrote the texts of a card: the operator, or a server, a document or a client that the operator only uses."""
+
 ROLES = ("target", "value", "content", "minor")
 """What an argument is to a call; in addition, `ref:KIND` for the id of a thing of that kind, and `value:KIND` for a
 value that a record may give, such as an address."""
@@ -127,6 +130,10 @@ class ToolCard:
     approval: Approval | None = None
     """`required`: no call runs without a person's approval, whatever the tier and the policy's profile; only a rule of
     the operator that allows exactly this tool lifts that."""
+    described_by: Describer = field(default="operator", metadata={"in_files": False})
+    """`third_party`: a server, a document or a client wrote the texts, so they decide nothing: the question what a task
+    calls for shows of the card no more than its name, its tier and the names of its arguments. No file says so: whoever
+    reads the card from there does."""
     performed_by: Performer = field(default="agent", metadata={"in_files": False})
     """`caller`: the client that started the run carries out the calls, and the run waits for the results. No file says
     so: it is for the tools that come with a request."""

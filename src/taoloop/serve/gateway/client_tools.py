@@ -107,6 +107,7 @@ def bind_client_tools(
                 input_schema=_arguments_schema(function.parameters, f"{param}.parameters"),
                 tier="read",
                 egress=False,
+                described_by="third_party",
                 performed_by="caller",
             )
             tools.append(tool_from_card(card, hand_over))

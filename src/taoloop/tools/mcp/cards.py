@@ -226,6 +226,7 @@ def card_of(server: McpServer, definition: Definition, name: str, text: CardText
         tier=tier,
         egress=egress,
         timeout_s=server.timeout_s,
+        described_by="third_party",
     )
 
 

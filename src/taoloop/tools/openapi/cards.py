@@ -101,6 +101,7 @@ def card_of(operation: Operation, source: OpenapiSource) -> ToolCard:
         timeout_s=source.timeout_s,
         idempotent=accepts_idempotency_key(operation, source),
         egress=False if tier == "read" else None,
+        described_by="third_party",
     )
     return _fit_description(card)
 
