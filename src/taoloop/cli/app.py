@@ -127,6 +127,7 @@ _COMMANDS = {
     "deny": ("approvals", "Deny a waiting call; the model sees why."),
     "settle": ("approvals", "Record whether a call with an unknown outcome took effect."),
     "recover": ("run", "Resume every run whose process died."),
+    "abandon": ("approvals", "End a run for good; it cannot be resumed."),
     "note": ("approvals", "Add a note to a waiting or stopped run; the model reads it next."),
     "runs": ("runs", "List the runs in the database."),
     "show": ("show", "Show what happened in a run."),

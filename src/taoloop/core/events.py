@@ -540,6 +540,8 @@ class Finished:
     """The passages that the answer cites."""
     error: str = ""
     """The code of the error if the model failed (`model_timeout` …), for programs."""
+    abandoned_by: str = ""
+    """Who ended the run for good, so that it cannot be resumed; empty for any other end."""
     denied: tuple[str, ...] = ()
     """For `blocked`, the calls that were denied because nobody could be asked, and that the answer may rest on."""
 

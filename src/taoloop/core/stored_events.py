@@ -33,7 +33,7 @@ from taoloop.errors import JournalCorrupt
 _BY_KIND: dict[str, type[Fact]] = {fact.kind: fact for fact in FACTS}
 
 _LATER_FIELDS: dict[type[Fact], frozenset[str]] = {
-    Finished: frozenset({"denied"}),
+    Finished: frozenset({"abandoned_by", "denied"}),
     Resumed: frozenset({"cards", "model", "policy"}),
     RunStarted: frozenset({"user_instructions", "authority"}),
 }

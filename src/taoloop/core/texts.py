@@ -31,6 +31,7 @@ TEXTS = TextCatalog(
         "blocked": "The task is not done. These calls were denied, because nobody could be asked or answered in time: "
         "{detail}. Allow them with a rule of the policy, or have somebody answer.",
         "stopped": "Stopped before it was done; resume it to continue.",
+        "abandoned": "Abandoned by {by}; it cannot be resumed. {note}",
         "model_failed": "The model failed: {detail}",
         "too_long": "Even at its shortest the prompt has about {size} tokens, and the model accepts about {window}. "
         "Shorten the task, the earlier conversation, the instructions or the tools, or use a model with a larger "

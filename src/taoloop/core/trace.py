@@ -170,6 +170,12 @@ class Trace:
         return "waiting" if self.paused is not None else "running"
 
     @property
+    def is_over(self) -> bool:
+        """Whether nothing can follow: the run is completed, or somebody abandoned it."""
+        finished = self.finished
+        return finished is not None and (finished.status == "completed" or bool(finished.abandoned_by))
+
+    @property
     def wall_s(self) -> float:
         """Seconds that processes held the run, waiting included; time between a stop and a resume does not count."""
         if self._segment_at is None:
@@ -396,6 +402,8 @@ class Trace:
         self._end_segment(at)
 
     def _resumed(self, fact: Resumed, at: float) -> None:
+        if self.finished is not None and self.finished.abandoned_by:
+            raise IllegalEvent(f"Run {self.run_id} was abandoned; it cannot be resumed.")
         if self.finished is None and self.paused is None and self.events:
             self._end_segment(self.events[-1].at)  # the process died: its time ended with its last event
         was_blocked = self.finished is not None and self.finished.status == "blocked"

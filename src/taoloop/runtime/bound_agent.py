@@ -37,7 +37,7 @@ from taoloop.runtime.chat import has_untrusted_turns, load_history
 from taoloop.runtime.engine.clock import new_nonce
 from taoloop.runtime.engine.redaction import redactor_for
 from taoloop.runtime.engine.tool_execution import require_transactions
-from taoloop.runtime.journal_access import acquire_run, open_journal, run_lock
+from taoloop.runtime.journal_access import acquire_run, open_journal, require_open, run_lock
 from taoloop.runtime.runner import Listener, Runner
 from taoloop.runtime.tool_source import resolve_sources, sources_in
 from taoloop.strategies import Strategy, get_strategy
@@ -295,14 +295,13 @@ class BoundAgent:
         """Refuse a run that this agent cannot resume, before it is acquired.
 
         Raises:
-            RunNotResumable: it never began, or is completed.
+            RunNotResumable: it never began, is completed, or was abandoned.
             ConfigError: a tool of the run has a stricter tier now, needs approval now, or can no longer be repeated.
             UnknownName: a tool of the run is missing.
         """
         if trace.started is None:
             raise RunNotResumable(f"Run {trace.run_id} never began.", hint="Start a new run.")
-        if trace.status == "completed":
-            raise RunNotResumable(f"Run {trace.run_id} is completed.", hint="Start a new run.")
+        require_open(trace)
         for card in trace.agent.tools:
             known = self.toolbox.get(card.name).card
             if _RANK[known.tier] > _RANK[card.tier]:
@@ -377,11 +376,11 @@ class BoundAgent:
         with run_lock(journal, lease):
             for event in (await journal.load(trace.run_id))[len(trace) :]:
                 trace.append(event)
-            if trace.status == "completed":  # by another process, a moment ago
-                raise RunNotResumable(f"Run {trace.run_id} is completed.", hint="Start a new run.")
+            require_open(trace)  # another process may have ended it a moment ago
             changes = self.changes_since(trace, redactor)
-            if told := str(changes):
-                _LOG.warning("run %s continues with %s", trace.run_id, told)
+            if text := str(changes):
+                level = logging.WARNING if changes.changed or changes.policy else logging.INFO
+                _LOG.log(level, "run %s continues with %s", trace.run_id, text)
             resumed = Resumed(limits=limits, approved_tiers=approved_tiers)
             facts = (changes.recorded_in(resumed),)
             return await self._drive(trace, lease, journal, listener, on_delta, trace.agent, approver, redactor, facts)

@@ -14,7 +14,8 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from taoloop.errors import RunHeld
+from taoloop.core.trace import Trace
+from taoloop.errors import RunHeld, RunNotResumable
 from taoloop.journals.base import Journal, Lease, locks_of
 from taoloop.runtime.texts import TEXTS
 from taoloop.runtime.threads import require_asyncio
@@ -44,6 +45,19 @@ async def require_unlocked(journal: Journal, run_id: str) -> None:
     run_locks = locks_of(journal)
     if run_locks is not None and (holder := await run_locks.holder(run_id)) is not None:
         raise TEXTS.run_error(RunHeld, "run_held", {"run_id": run_id, "holder": holder})
+
+
+def require_open(trace: Trace) -> None:
+    """Refuse a run that nothing can follow.
+
+    Raises:
+        RunNotResumable: it is completed, or somebody abandoned it.
+    """
+    ended = trace.finished
+    if ended is not None and ended.abandoned_by:
+        raise RunNotResumable(f"Run {trace.run_id} was abandoned by {ended.abandoned_by}.", hint="Start a new run.")
+    if trace.is_over:
+        raise RunNotResumable(f"Run {trace.run_id} is completed.", hint="Start a new run.")
 
 
 @contextmanager

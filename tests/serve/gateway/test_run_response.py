@@ -91,3 +91,21 @@ def test_a_blocked_run_is_no_whole_answer_and_names_what_was_denied() -> None:
     [denied] = response.agent["denied"]
     assert (denied["call_id"], denied["tool"]) == ("call_1", "pay")
     assert "nobody can be asked (profile headless)" in denied["reasons"]
+
+
+def test_a_response_says_what_has_changed_since_its_run_waited() -> None:
+    def agent_with(purpose: str) -> Agent:
+        @tool(tier="write", purpose=purpose)
+        def pay(to: str) -> str:
+            """Pay."""
+            return to
+
+        script: list[Any] = [{"tool_calls": [{"name": "pay", "args": {"to": "ann"}}]}, "Paid."]
+        return Agent(model=ScriptedModel(script), tools=[pay], journal=journal)
+
+    journal = MemoryJournal()
+    waiting = agent_with("Pay in euros.").run_sync("Settle the bill.")
+    result = agent_with("Pay in dollars.").resume_sync(waiting.run_id)
+    response = asyncio.run(build_response(journal, result))
+    assert response.agent["changed"] == {"tools": ["pay"], "model": None}
+    assert "changed" not in asyncio.run(build_response(journal, waiting)).agent

@@ -18,7 +18,15 @@ from taoloop.cli.dotenv import load_environment
 from taoloop.cli.options import current_user
 from taoloop.cli.translation import translate, view_language
 from taoloop.cli.ui.approval_prompt import confirm, reasons_of, show_always, show_call
-from taoloop.cli.ui.event_view import RESUME, RowWriter, console_for, format_local_time, resume_line, write_events
+from taoloop.cli.ui.event_view import (
+    RESUME,
+    RowWriter,
+    console_for,
+    format_local_time,
+    resume_line,
+    write_events,
+    write_unknown_calls,
+)
 from taoloop.cli.ui.stdio import capture_stdout, escape_invisible, one_line, print_stderr
 from taoloop.core.cards.decimals import decimal_literals
 from taoloop.core.events import ApprovalGiven, ApprovalRefused, ApprovalScope, Noted
@@ -27,6 +35,7 @@ from taoloop.core.trace import Trace
 from taoloop.core.views.steps import PROBE
 from taoloop.errors import ConfigError, NotWaiting, TaoError
 from taoloop.journals.base import Journal
+from taoloop.runtime.after.abandonment import abandon_run
 from taoloop.runtime.approvals.in_doubt import describe_doubt, doubt_requests
 from taoloop.runtime.approvals.inbox import (
     AnswerRecorded,
@@ -245,6 +254,37 @@ def deny_command(
     """
     denial = ApprovalAnswer(approved=False, by=current_user(by), note=note, batch=batch)
     return _record(run_id, db, lambda journal, run: answer_approval(journal, run, call_id, denial), as_json)
+
+
+@click.command("abandon")
+@click.argument("run_id")
+@options.by_option
+@click.option("--note", metavar="TEXT", default="", help="Why, for the record.")
+@options.db_option
+@options.json_option("The new events as JSON, one per line.")
+def abandon_command(run_id: str, by: str | None, note: str, db: str | None, as_json: bool) -> int:
+    """End the run RUN_ID for good, with the runs inside it: it can never be resumed.
+
+    Nothing is undone (`tao undo` does that). Calls that were started and whose outcome is unknown stay listed as
+    unknown (`tao show`). A run that a process is working on is left alone (exit code 14): stop that process first.
+
+      tao abandon 20261104-09 --note "Paid by hand."
+    """
+    path = database(db, load_environment())
+    with capture_stdout() as stream:
+        full_id = load_run(path, run_id).run_id
+        recorded = query_database(
+            path,
+            lambda journal: abandon_run(journal, full_id, by=current_user(by), note=note),
+            read_only=False,
+        )
+        if as_json:
+            write_events(stream, full_id, recorded.events)
+            return exits.OK
+        pen = RowWriter(console_for(stream), view_language(recorded.trace.agent.language, stream))
+        pen.line(pen.text("run {run_id} is abandoned and cannot be resumed", run_id=full_id))
+        write_unknown_calls(pen, recorded.trace)
+    return exits.OK
 
 
 @click.command("note")

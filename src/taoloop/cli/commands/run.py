@@ -27,6 +27,7 @@ from taoloop.cli.agent_loading import (
     require_extra,
     with_mock_model,
 )
+from taoloop.cli.commands.resume_check import check_resume
 from taoloop.cli.database import (
     count_orphaned_runs,
     database,
@@ -172,7 +173,7 @@ _ONLY_NEW = {"words", "resume", "recover", "after", *_FIXED}
 """Parameters of `tao run` that describe a new run, so `tao resume` does not have them."""
 
 
-def _resume(run_id: str, **arguments: Any) -> int:
+def _resume(run_id: str, *, check: bool, **arguments: Any) -> int:
     """Resume the run RUN_ID, which is waiting, was stopped, reached a limit, or lost its process.
 
     A waiting run continues with the answers it has (`tao approve`, `tao deny`). A call without an answer is asked
@@ -184,17 +185,32 @@ def _resume(run_id: str, **arguments: Any) -> int:
       tao resume RUN_ID --max-steps 12
       tao resume RUN_ID --approve write          approve its calls up to this tier
       tao resume RUN_ID --take-over              although another process is working on it
+      tao resume RUN_ID --check                  show what has changed: tools, model, policy
+
+    With --check nothing is run. Exit code 0: nothing has changed; 1: something has; 2: it cannot be resumed.
     """
+    if check:
+        env = load_environment()
+        chosen = AgentOptions.from_arguments(arguments)
+        return check_resume(chosen, env, run_id, arguments["db"], as_json=arguments["as_json"])
     absent = dict.fromkeys(_ONLY_NEW) | {"words": (), "recover": False}
     code: int = run_command.callback(**absent | arguments | {"resume": run_id})  # type: ignore[misc]  # it has one
     return code
 
 
+_CHECK_OPTION = click.Option(
+    ["--check"], is_flag=True, help="Only show what has changed since the run was last driven."
+)
+
 resume_command = click.Command(
     "resume",
     help=_resume.__doc__,
     callback=_resume,
-    params=[click.Argument(["run_id"]), *(param for param in run_command.params if param.name not in _ONLY_NEW)],
+    params=[
+        click.Argument(["run_id"]),
+        _CHECK_OPTION,
+        *(param for param in run_command.params if param.name not in _ONLY_NEW),
+    ],
 )
 
 

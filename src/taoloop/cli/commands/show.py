@@ -28,6 +28,7 @@ from taoloop.cli.ui.event_view import (
     write_end,
     write_events,
     write_links,
+    write_unknown_calls,
 )
 from taoloop.cli.ui.stdio import capture_stdout, one_line, print_stderr, write_json_lines
 from taoloop.core.events import Event, ModelReplied, ReplyRejected
@@ -175,6 +176,7 @@ def _steps(trace: Trace, pen: RowWriter) -> None:
 def _end(trace: Trace, pen: RowWriter, db: str | None) -> None:
     if trace.paused is not None:
         pen.row("Waiting", trace.paused.reason, style="bold yellow")
+    write_unknown_calls(pen, trace)
     pen.gap()
     pen.line(summary(trace, pen), "dim")
     for text, command in next_commands(trace, db):

@@ -318,6 +318,14 @@ def write_doubt_settled(pen: RowWriter, fact: facts.DoubtSettled) -> None:
     pen.row("In doubt", f"{text} ({fact.by}{': ' if fact.note else ''}{fact.note})", style="yellow", body="yellow")
 
 
+def write_unknown_calls(pen: RowWriter, trace: Trace) -> None:
+    """The calls of a run that has ended of which nobody knows whether they happened."""
+    for call in trace.pending.values() if trace.finished is not None else ():
+        if call.doubt is not None and (call.settled is None or call.settled.happened is None):
+            name = f"{call.requested.tool} ({call.requested.call_id})"
+            pen.row("In doubt", pen.text("{call}: outcome unknown", call=name), style="yellow", body="yellow")
+
+
 def write_end(pen: RowWriter, fact: facts.Finished) -> None:
     """The answer of a run, or why there is none."""
     if fact.answer is not None:
@@ -354,8 +362,8 @@ def format_local_time(at: float) -> str:
 
 
 def resume_line(trace: Trace, db: str | None) -> str | None:
-    """The command that resumes the run; None if it is completed."""
-    if trace.status == "completed":
+    """The command that resumes the run; None if it is completed or was abandoned."""
+    if trace.is_over:
         return None
     if trace.started is not None and (undoes := trace.started.undoes) is not None:
         step = f" --to {undoes.to_step}" if undoes.to_step else ""

@@ -83,6 +83,7 @@ def replay(trace: Trace) -> Iterator[ReplayedEvent]:
     schema = trace.agent.output_schema if trace.started is not None else None
     is_fork = trace.started is not None and trace.started.forked_from is not None
     validator = None if schema is None else validator_for(schema)
+    abandoned_at = _abandoned_at(trace)
     for event in trace.events:
         fact = event.fact
         if isinstance(fact, Resumed | Finished):
@@ -94,7 +95,7 @@ def replay(trace: Trace) -> Iterator[ReplayedEvent]:
         elif isinstance(fact, ApprovalGiven | ApprovalRefused | Paused) and is_asking and not derived:
             decided = fact  # and so does what a person said
         else:
-            if not derived and not _from_outside(fact):
+            if not derived and not _from_outside(fact) and event.seq < abandoned_at:
                 derived = _derive(replayed, event, trace, running_calls, validator)
             decided = derived.pop(0) if derived else fact
             if is_fork and isinstance(decided, Pinned) and isinstance(fact, Pinned) and not fact.calls:
@@ -137,6 +138,16 @@ def _from_outside(fact: Fact) -> bool:
     if fact.kind == "finished":
         return getattr(fact, "status", None) in ("stopped", "model_failed")
     return isinstance(fact, RunStarted | Resumed | ReadDropped | Compensated)
+
+
+def _abandoned_at(trace: Trace) -> int:
+    """The first of the events with which a person ended a run for good; the number of events of any other run."""
+    seq = len(trace)
+    if trace.finished is None or not trace.finished.abandoned_by:
+        return seq
+    while isinstance(trace.events[seq - 1].fact, Finished | InDoubt):
+        seq -= 1
+    return seq
 
 
 def _derive(

@@ -45,6 +45,7 @@ from taoloop.runtime.approvals.request import (
 )
 from taoloop.runtime.engine.clock import Clock, SystemClock
 from taoloop.runtime.engine.redaction import redactor_for
+from taoloop.runtime.journal_access import require_open
 from taoloop.runtime.texts import TEXTS
 from taoloop.tools.from_card import tool_from_card
 from taoloop.tools.json_schema import plain
@@ -107,7 +108,7 @@ async def answer_approval(
             denies them.
         ConfigError: the question does not offer this answer.
     """
-    answer = replace(answer, by=_person_name(answer.by), note=replace_surrogates(answer.note))
+    answer = replace(answer, by=person_name(answer.by), note=replace_surrogates(answer.note))
     clock, redactor = clock or SystemClock(), redactor if redactor is not None else redactor_for(None, ())
 
     def decide(trace: Trace) -> list[Fact]:
@@ -123,7 +124,7 @@ async def answer_approval(
         batch = [other for other in unanswered_calls(trace) if _is_alike(trace, call, other, clock.now())]
         return [answer_fact(*pair) for pair in apply_answer(checked, call, batch)]
 
-    return await _add(journal, run_id, decide, clock, redactor)
+    return await add_facts(journal, run_id, decide, clock, redactor)
 
 
 async def add_note(
@@ -148,13 +149,14 @@ async def add_note(
     """
     if not text.strip():
         raise ConfigError("The note is empty.", hint="Say in a text what the model should know.")
-    note = Noted(by=_person_name(by), text=replace_surrogates(text.strip()))
+    note = Noted(by=person_name(by), text=replace_surrogates(text.strip()))
 
     def decide(trace: Trace) -> list[Fact]:
         _require_started(trace)
         ended = trace.finished
         if ended is not None and ended.status == "completed":
             raise RunNotResumable(f"Run {run_id} is completed.", hint="Start a new run, or fork this one.")
+        require_open(trace)
         if ended is not None:
             stopped = Finished(status="stopped", answer=None, reason=ended.reason, limit=ended.limit)
             return [Resumed(limits=trace.limits, reason="note"), note, stopped]
@@ -162,7 +164,7 @@ async def add_note(
             _raise_at_work(trace)
         return [note]
 
-    return await _add(journal, run_id, decide, clock, redactor)
+    return await add_facts(journal, run_id, decide, clock, redactor)
 
 
 async def settle_doubt(
@@ -197,7 +199,7 @@ async def settle_doubt(
         # its process died, and nobody has recorded that yet
         return [settled] if call.doubt is not None else [InDoubt(call_id=call_id, reason=NO_OUTCOME), settled]
 
-    return (await _add(journal, run_id, decide, clock, redactor, attempts=1)).trace
+    return (await add_facts(journal, run_id, decide, clock, redactor, attempts=1)).trace
 
 
 async def pending_approvals(
@@ -262,7 +264,7 @@ def validate_edited_args(card: ToolCard, args: Any, language: str | None = None)
     return edited
 
 
-async def _add(
+async def add_facts(
     journal: Journal,
     run_id: str,
     decide: Callable[[Trace], Sequence[Fact]],
@@ -299,7 +301,9 @@ def _call_in_doubt(trace: Trace, call_id: str) -> CallView:
         settled = call.settled
         if settled is None or (settled.by == PROBE and settled.happened is None):
             return call
-    if trace.finished is not None:
+    if trace.is_over:
+        hint = "The run is over for good; its calls stay as they are."
+    elif trace.finished is not None:
         hint = "The run is over; a run that was stopped asks when it is resumed."
     else:
         open_calls = [open_id for open_id, view in trace.pending.items() if view.attempts]
@@ -329,6 +333,7 @@ def _waiting_call(trace: Trace, call_id: str) -> CallView:
         raise NotWaiting(f"The call {call_id} of run {run_id} has its answer: {what} by {approval.by}.", hint=hint)
     if call.requested.verdict != "ask":
         raise NotWaiting(f"Nobody was asked about the call {call_id} of run {run_id}.", hint=hint)
+    require_open(trace)
     if trace.finished is not None:
         raise NotWaiting(
             f"Run {run_id} does not wait: it ended as {trace.finished.status}.",
@@ -408,7 +413,7 @@ def _is_alike(trace: Trace, call: CallView, other: CallView, now: float) -> bool
     )
 
 
-def _person_name(by: str) -> str:
+def person_name(by: str) -> str:
     name = replace_surrogates(" ".join(by.split()))
     if not name or name in RESERVED_NAMES:
         raise ConfigError(f"An answer cannot be by {by!r}.", hint="Name the person who answers.")

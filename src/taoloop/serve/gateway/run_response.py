@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from taoloop.core.events import ModelReplied
+from taoloop.core.events import ModelReplied, Resumed
 from taoloop.core.message import Usage
 from taoloop.core.policy import TaskAuthority
 from taoloop.core.trace import Trace
@@ -145,6 +145,9 @@ def _agent_part(result: Result) -> dict[str, Any]:
         "steps": result.trace.step_count,
         "tool_calls": result.trace.tool_calls,
     }
+    resumed = next((event.fact for event in reversed(result.trace.events) if isinstance(event.fact, Resumed)), None)
+    if resumed is not None and (resumed.cards or resumed.model):
+        part["changed"] = {"tools": [card.name for card in resumed.cards], "model": resumed.model or None}
     if result.denied:
         part["denied"] = [
             {"call_id": call.call_id, "tool": call.tool, "reasons": list(call.reasons)} for call in result.denied

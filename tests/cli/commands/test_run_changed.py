@@ -1,0 +1,80 @@
+"""`tao resume --check` and `tao abandon`: a run whose code has changed, and one that nobody wants to go on."""
+
+from __future__ import annotations
+
+import json
+
+from tests.shell import Shell, call
+
+TOOLS = '''
+from taoloop import tool
+
+@tool(tier="write")
+def pay(who: str{more}) -> str:
+    """Pay somebody."""
+    with open("paid.txt", "a") as file:
+        file.write(who)
+    return "paid"
+
+@tool(tier="{tier}")
+def drop(table: str) -> str:
+    """Drop a table."""
+    return "dropped"
+'''
+
+
+def change(
+    tao: Shell, *, more: str = ", amount: int = 3", tier: str = "write", tools: str = "pay, mytools:drop"
+) -> None:
+    tao.write("mytools.py", TOOLS.format(more=more, tier=tier))
+    script = tao.script(call("pay", who="ann"), "done")
+    tao.write("agent.yaml", f"model: {script}\ntools: [mytools:{tools}]\n")
+
+
+def waiting(tao: Shell) -> str:
+    change(tao, more="")
+    return str(tao("run", "settle the bill", "--agent", "agent.yaml", "--json", code=8).events[0]["run_id"])
+
+
+def test_what_has_changed_is_shown_before_the_run_is_resumed(tao: Shell) -> None:
+    run_id = waiting(tao)
+    same = tao("resume", run_id, "--check", code=0)
+    assert "nothing has changed" in same.out
+    tao("approve", run_id, "call_1", code=0)
+    change(tao)
+    before = tao("show", run_id, "--json", code=0).out
+    shown = tao("resume", run_id, "--check", code=1).out
+    assert "pay: input_schema.amount: – →" in shown
+    assert "pay (call_1)" in shown
+    [record] = tao("resume", run_id, "--check", "--json", code=1).events
+    assert (record["resumable"], record["judged_again"], record["removed"]) == (True, ["call_1"], [])
+    assert [field["path"] for field in record["changed"]["pay"]] == ["input_schema.amount"]
+    assert tao("show", run_id, "--json", code=0).out == before, "nothing was run or written"
+    ended = tao("resume", run_id, code=8)
+    assert "Changed" in ended.out
+    assert "Judged again" in ended.out
+    assert "continues with changed tools: pay (input_schema.amount)" in ended.err
+    assert not (tao.folder / "paid.txt").exists()
+    assert "judged_again" in tao("show", run_id, "--json", code=0).out
+
+
+def test_a_run_that_cannot_be_resumed_says_why(tao: Shell) -> None:
+    run_id = waiting(tao)
+    change(tao, tools="pay")
+    assert "Removed: drop" in tao("resume", run_id, "--check", code=2).out
+    change(tao, more="", tier="destructive")
+    refused = tao("resume", run_id, "--check", code=2).out
+    assert "drop: tier: " in refused
+    assert "had the tier 'write'" in refused
+
+
+def test_an_abandoned_run_is_over_for_good(tao: Shell) -> None:
+    run_id = waiting(tao)
+    told = tao("abandon", run_id, "--by", "ann", "--note", "Paid by hand.", code=0).out
+    assert told == f"run {run_id} is abandoned and cannot be resumed\n"
+    assert "was abandoned by ann" in tao("resume", run_id, code=2).err
+    assert "was abandoned by ann" in tao("abandon", run_id, code=2).one_line
+    shown = tao("show", run_id, code=0).out
+    assert "Paid by hand." in shown
+    assert "Resume" not in shown
+    assert json.loads(tao("approvals", "--json", code=0).out) == []
