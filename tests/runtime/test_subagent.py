@@ -26,11 +26,12 @@ from taoloop import (
     tool,
 )
 from taoloop.core.effects import ModelRequest
-from taoloop.core.events import ActionStarted, Observed, Paused
+from taoloop.core.events import ActionStarted, Observed, Paused, RunStarted
 from taoloop.core.message import ModelReply, Usage
 from taoloop.core.trace import Trace
 from taoloop.errors import ConfigError, ToolDefinitionError, ToolError
 from taoloop.runtime.after.replay import replay
+from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.child_run import BudgetShare, ParentRun
 
 SPENT = {"input_tokens": 10, "output_tokens": 5}
@@ -88,6 +89,16 @@ def test_the_answer_of_the_inner_run_is_an_observation_linked_both_ways() -> Non
     assert (trace.task, trace.status) == ("Look at the sky.", "completed")
     assert all(decided.same for decided in replay(result.trace))
     assert all(decided.same for decided in replay(trace))
+
+
+def test_the_inner_run_is_for_the_same_end_user() -> None:
+    one = outer(agent(says("blue")))
+    bound, journal = bind(one), one.journal
+    started = RunStarted(task="q", agent=bound.spec_for("q"), nonce="n", labels={"user": "ann", "key": "shop"})
+    asyncio.run(bound.start(journal, Trace("r"), started))  # type: ignore[arg-type]  # always a journal here
+    inner = inner_trace(one, "r.1").started
+    assert inner is not None
+    assert inner.labels == {"user": "ann"}
 
 
 def test_what_the_inner_run_used_counts_for_the_outer_one() -> None:

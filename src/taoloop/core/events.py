@@ -54,9 +54,9 @@ class Source:
     by the model. `LINKS`: content with links that no trusted text contains. `FOREIGN`: only in untrusted output.
     `UNKNOWN`: in no text of the run, so made up or decoded."""
     call_id: str | None = None
-    """The call whose output has the value, for `FOREIGN`."""
+    """The call whose output has the value, for `FOREIGN` and for a value that a rule requires of an output."""
     snippet: str = ""
-    """The text around the value in that output."""
+    """The text around the value in that output; where a rule required an origin, that origin."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +148,7 @@ class RunStarted:
     undoes: Undoing | None = None
     """The plan that this run carries out, without a model."""
     labels: Mapping[str, str] = field(default_factory=dict)
-    """For whom and in what way the run was started, such as `{"key": "billing"}`; no rule reads them."""
+    """For whom and in what way the run was started, such as `{"key": "billing"}`; rules read `user`."""
     version: int = EVENT_VERSION
     """The version of the stored form."""
 
@@ -265,7 +265,8 @@ class ActionRequested:
     policy: str = ""
     """The version of the policy, for a call that is asked about or denied."""
     sources: tuple[Source, ...] = ()
-    """Where the value of each argument came from, for a call that was asked about or denied."""
+    """Where the value of each argument came from, for a call that was asked about or denied, or that a rule allowed
+    which requires it."""
     written: Any = None
     """The arguments as the model wrote them, if they contained handles."""
     reason_codes: tuple[str, ...] = ()

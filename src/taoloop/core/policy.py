@@ -199,9 +199,9 @@ class Policy:
     """Patterns of tools whose output counts as trusted."""
     trusted_fields: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Maps such a pattern to fields of a JSON output and the kind that each holds (`{"search_files": {"id": "file"}}`):
-    a name, wherever it is, or a path such as `items[].item_id` (`*`: every key; `.`: the output itself). If the task,
-    or what was looked up so before, contains what was searched for, these values count as looked up for arguments of
-    the role `ref:file` or `value:file`; all else in the output stays untrusted."""
+    a name, wherever it is, or a path such as `items[].item_id` (`.total`: at the top; `*`: every key; `.`: the output
+    itself). If the task, or what was looked up so before, contains what was searched for, these values count as looked
+    up for arguments of the role `ref:file` or `value:file`; all else in the output stays untrusted."""
     allowed_hosts: tuple[str, ...] = ()
     """Patterns of hosts that reads may send data to."""
     followed_hosts: int | None = None

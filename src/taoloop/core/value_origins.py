@@ -29,7 +29,6 @@ ANY_KEY, EACH_MEMBER = "*", "[]"
 _TOOL = lazy_pattern(r"[\w.-]+(?=\()|[\w-]+", re.ASCII)  # a name with dots in it needs its parentheses
 _ARGUMENT = lazy_pattern(r"[^\s()=,*]+")
 _STEP = lazy_pattern(r"\.?(\[\])|\.([^\s.\[\]()=,]+)")
-_FIRST_STEP = lazy_pattern(r"(\[\])|([^\s.\[\]()=,]+)")
 _MAX_NESTING = 4
 _MAX_SCHEMA_DEPTH = 32  # levels of a schema that are looked at
 
@@ -96,18 +95,15 @@ def parse_call(text: str) -> CallOrigin:
 
 
 def parse_path(path: str) -> tuple[str, ...]:
-    """The steps of a path within an output, such as `items[].item_id`; none for `.`, the output itself.
+    """The steps of a path within an output, such as `items[].item_id` or `.total`; none for `.`, the output itself.
 
     Raises:
         ValueError: it is no path.
     """
     if path == ".":
         return ()
-    match = _FIRST_STEP.match(path)
-    if match is None:
-        raise ValueError(path)
-    reader = _OriginReader(path, match.end())
-    steps = (match[1] or match[2], *reader.path())
+    reader = _OriginReader(path if path.startswith((".", "[")) else f".{path}")
+    steps = reader.path()
     reader.require_end()
     return steps
 
@@ -133,8 +129,8 @@ def is_field_path(name: str) -> bool:
 class _OriginReader:
     """Reads an origin from left to right."""
 
-    def __init__(self, text: str, position: int = 0) -> None:
-        self._text, self._position, self._depth = text, position, 0
+    def __init__(self, text: str) -> None:
+        self._text, self._position, self._depth = text, 0, 0
 
     def origin(self) -> Origin:
         for name in PLAIN_ORIGINS:

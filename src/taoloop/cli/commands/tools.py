@@ -239,6 +239,7 @@ def _effect_rows(card: ToolCard) -> Iterator[tuple[str, str]]:
         mark("probes"): card.probes,
         mark("transactional"): card.transactional,
         mark("no second effect under the same key"): card.idempotent,
+        mark("no question in the same run"): card.repeatable,
     }
     if any(features.values()):
         yield translate("a repeat:"), ", ".join(translate(text) for text, holds in features.items() if holds)

@@ -113,9 +113,9 @@ class ToolCard:
     ids: Mapping[str, str] = field(default_factory=dict)
     """Fields of the output with ids or values that the service itself makes, so that nobody who only writes data there
     can choose them, and the kind of each (`{"id": "file"}`): a name, wherever it is, or a path such as
-    `items[].item_id` (`*`: every key; `.`: the output itself). If the task, or what was looked up so before, contains
-    everything that was searched for, they count as looked up for arguments of the role `ref:file` or `value:file`; all
-    else in an output stays untrusted. The author of the card vouches for this, never a server."""
+    `items[].item_id` (`.total`: at the top; `*`: every key; `.`: the output itself). If the task, or what was looked up
+    so before, contains everything that was searched for, they count as looked up for arguments of the role `ref:file`
+    or `value:file`; all else in an output stays untrusted. The author of the card vouches for this, never a server."""
     reversible: bool | None = None
     """Whether a call can be undone; None: if there is a compensation."""
     probes: bool = False
