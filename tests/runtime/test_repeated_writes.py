@@ -11,7 +11,7 @@ from taoloop.core.policy import Policy, Profile, Rule
 from taoloop.errors import ToolError
 
 PAY = {"tool_calls": [{"name": "pay", "args": {"to": "ann", "amount": 5}}]}
-TWICE = {"tool_calls": [*PAY["tool_calls"], *PAY["tool_calls"]]}
+TWICE = {"tool_calls": [*PAY["tool_calls"], {"name": "pay", "args": {"to": "Ann ", "amount": 5}}]}
 
 
 class Bank:
