@@ -8,7 +8,7 @@ of the client are supported, but no built-in tools, files, images, background re
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -84,7 +84,8 @@ class ChatMessage(ApiModel):
         """Its text; empty where it has none, or none that can be read."""
         if isinstance(self.content, str):
             return self.content
-        return "".join((part.refusal if part.type == "refusal" else part.text) or "" for part in self.content or ())
+        texts = ((part.refusal if part.type == "refusal" else part.text) or "" for part in self.content or ())
+        return _join_parts(texts)
 
 
 class OfferedFunction(ApiModel):
@@ -466,4 +467,18 @@ def _joined_text(content: str | Sequence[MessagePart], param: str) -> str:
             raise invalid_field(f"{param}[{number}].type", f"It is {part.type[:80]!r}; only texts can be read.")
         else:
             texts.append(part.text)
-    return "".join(texts)
+    return _join_parts(texts)
+
+
+def _join_parts(texts: Iterable[str]) -> str:
+    """The parts of a message as one text. A quote in a part of its own begins a line, and a block of code ends one.
+
+    So what a client marks as somebody else's stays marked (`taoloop.policy.marked_text`).
+    """
+    parts: list[str] = []
+    for text in filter(None, texts):
+        before = parts[-1] if parts else "\n"
+        if before[-1] != "\n" and (text.lstrip(" \t")[:1] == ">" or before.rstrip(" \t").endswith("```")):
+            parts.append("\n")
+        parts.append(text)
+    return "".join(parts)
