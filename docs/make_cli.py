@@ -99,8 +99,12 @@ def _page(language: str) -> str:
     parts.append(_section("tao", cli, root))
     for name in cli.list_commands(root):
         command = cli.get_command(root, name)
-        if command is not None:
-            parts.append(_section(f"tao {name}", command, _context(command, name, root)))
+        if command is None:
+            continue
+        context = _context(command, name, root)
+        parts.append(_section(f"tao {name}", command, context))
+        for inner, inner_command in getattr(command, "commands", {}).items():
+            parts.append(_section(f"tao {name} {inner}", inner_command, _context(inner_command, inner, context)))
     return "\n".join(parts)
 
 

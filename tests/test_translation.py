@@ -79,13 +79,21 @@ def help_texts(text: str) -> Iterator[str]:
                 yield line
 
 
-def texts_of_help() -> Iterator[str]:
+def commands() -> Iterator[click.Command]:
+    """Every command, with those inside groups."""
     context = click.Context(cli)
-    yield from help_texts(cli.help or "")
-    for name, (_, summary) in Commands.summaries.items():
-        yield summary
+    for name in Commands.summaries:
         command = cli.get_command(context, name)
         assert command is not None
+        yield command
+        if isinstance(command, click.Group):
+            yield from command.commands.values()
+
+
+def texts_of_help() -> Iterator[str]:
+    yield from help_texts(cli.help or "")
+    yield from (summary for _, summary in Commands.summaries.values())
+    for command in commands():
         yield from help_texts(command.help or "")
         yield from (param.help for param in command.params if isinstance(param, click.Option) and param.help)
 
@@ -99,9 +107,7 @@ def texts_of_click() -> Iterator[str]:
 
 def examples() -> Iterator[str]:
     """The lines of help that are shown as they are, unless the catalogue has another task for them."""
-    context = click.Context(cli)
-    commands = [cli, *filter(None, (cli.get_command(context, name) for name in Commands.summaries))]
-    for command in commands:
+    for command in (cli, *commands()):
         yield from (line.strip() for line in (command.help or "").splitlines())
 
 

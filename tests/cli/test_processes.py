@@ -33,6 +33,7 @@ CALLS: dict[str, tuple[list[str], int, str]] = {
     "costs": ([], 0, "usd"),
     "verify": (["last"], 0, "events"),
     "export": (["last", "-o", "run.jsonl"], 0, ""),
+    "policy": (["explain", "last", "call_1"], 0, "Verdict: ask"),
     "tools": (["hammer"], 2, "no tool called 'hammer'"),
     "call": (["calculator", "--args", '{"expression": "6*7"}'], 0, "42"),
     "serve": (["none.yaml"], 2, "none.yaml"),

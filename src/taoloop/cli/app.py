@@ -138,6 +138,7 @@ _COMMANDS = {
     "costs": ("runs", "Add up model costs by API key, agent and day."),
     "verify": ("audit", "Check that a run was not changed after it was written."),
     "export": ("audit", "Write a run to a file: JSON lines, or a page to read."),
+    "policy": ("policy", "Try a policy on stored runs, explain verdicts, suggest rules."),
     "tools": ("tools", "Show the cards of tools, and lint them."),
     "call": ("tools", "Call one tool by hand."),
     "serve": ("serve", "Serve agents to OpenAI clients."),
@@ -168,7 +169,8 @@ class Commands(click.Group):
             return None
         module = importlib.import_module(f"taoloop.cli.commands.{_COMMANDS[cmd_name][0]}")
         command: click.Command = getattr(module, f"{cmd_name}_command")
-        command.context_class = _Context
+        for each in (command, *getattr(command, "commands", {}).values()):
+            each.context_class = _Context
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:

@@ -1,0 +1,65 @@
+"""A policy as the text of a policy file: what a person reviews, and `load_policy` reads back.
+
+Each rule is a block with its comment before it. Values are flow YAML, which fits on one line and contains JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, fields
+from typing import Any
+
+from taoloop.core.policy import Policy, Rule
+
+_PLAIN = re.compile(r"[A-Za-z_][\w.@/-]*")
+_NO_TEXT = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
+"""What a YAML reader may take for another value than the text."""
+
+
+def rule_text(rule: Rule) -> str:
+    """A rule on one line, as flow YAML."""
+    return flow_text(_changed_fields(rule))
+
+
+def policy_text(policy: Policy, comments: Mapping[int, Sequence[str]] | None = None) -> str:
+    """A policy file.
+
+    Args:
+        policy: What the file says; fields that have their default are left out.
+        comments: For the index of a rule, the lines of the comment before it.
+    """
+    plain = _changed_fields(policy)
+    rules = plain.pop("rules", ())
+    lines = [f"profile: {policy.profile}"]
+    lines += [f"{name}: {flow_text(value)}" for name, value in plain.items() if name != "profile"]
+    if rules:
+        lines.append("rules:")
+    for index, rule in enumerate(rules):
+        lines += [f"  # {' '.join(line.split())}" for line in (comments or {}).get(index, ())]
+        values = [f"{name}: {flow_text(value)}" for name, value in _changed_fields(rule).items()]
+        lines += [f"  {'- ' if number == 0 else '  '}{value}" for number, value in enumerate(values)]
+    return "\n".join(lines) + "\n"
+
+
+def flow_text(value: Any) -> str:
+    """A JSON value as flow YAML on one line; texts are quoted where they need it."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{flow_text(str(name))}: {flow_text(part)}" for name, part in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(flow_text, value)) + "]"
+    if isinstance(value, str) and _PLAIN.fullmatch(value) and value.casefold() not in _NO_TEXT:
+        return value
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _changed_fields(value: Rule | Policy) -> dict[str, Any]:
+    """The fields that do not have their default, in the order of a file: the name first, the verdict last."""
+    changed = {}
+    for field in fields(value):
+        default = field.default if field.default_factory is MISSING else field.default_factory()
+        if (actual := getattr(value, field.name)) != default:
+            changed[field.name] = actual
+    order = {"name": -2, "tool": -1, "reason": 1, "verdict": 2}
+    return dict(sorted(changed.items(), key=lambda item: order.get(item[0], 0)))

@@ -1,0 +1,192 @@
+"""The narrowest rules that would have allowed what people approved in stored runs. Pure.
+
+The problem: a policy written from memory is too wide, and one that lists values does not fit the next task. The idea:
+a person who approves a call has accepted where its values came from. So each argument gets the narrowest condition that
+all approved calls of its kind meet: an origin (`from`), else the approved values themselves. An argument that was
+absent must be absent; only texts that others read (`content`) and arguments on which nothing depends (`minor`) are left
+open. The invariant: the suggested policy allows every approved call, and none of these runs' calls that a person or the
+policy refused; a rule that would is withdrawn. Tested in tests/policy/test_rule_suggestion.py.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from taoloop.core.cards.tool_card import ToolCard
+from taoloop.core.events import ApprovalGiven
+from taoloop.core.policy import Policy, Rule
+from taoloop.core.text import lazy_pattern
+from taoloop.core.trace import Trace
+from taoloop.core.views.steps import CallView
+from taoloop.policy.provenance import leaves
+from taoloop.policy.rules import deciding_rule
+from taoloop.policy.verdict_review import judged_calls, review_calls
+
+_INDEX = lazy_pattern(r"\[\d+\]")
+_MAX_ORIGINS = 64  # candidates for one value: outputs may hold it in very many places
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleSuggestion:
+    """One suggested rule, and what it rests on."""
+
+    rule: Rule
+    """The rule, which allows."""
+    approvals: int
+    """How many approved calls it covers."""
+    runs: tuple[str, ...]
+    """The runs of these calls."""
+    people: tuple[str, ...]
+    """Who approved them."""
+    open_arguments: tuple[str, ...]
+    """The arguments that may have any value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WithheldSuggestion:
+    """A tool for whose approved calls no rule is suggested, and why."""
+
+    tool: str
+    """The tool."""
+    reason: str
+    """`always_asks`: its card requires a person's approval of every call. `refused_too`: the rule would also allow a
+    call that a person or the policy refused."""
+    calls: tuple[str, ...] = ()
+    """The refused calls, as `RUN CALL`."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Approved:
+    """An approved call, and for each of its arguments the origins that its value has."""
+
+    run_id: str
+    by: str
+    card: ToolCard
+    args: Mapping[str, Any]
+    origins: Mapping[str, tuple[str, ...]]
+
+
+def suggest_rules(
+    traces: Sequence[Trace], policy: Policy
+) -> tuple[Policy, tuple[RuleSuggestion, ...], tuple[WithheldSuggestion, ...]]:
+    """A policy that allows what people approved in these runs, with its new rules and those that are withheld.
+
+    Args:
+        traces: The runs; they are not changed.
+        policy: What the rules are added to. They come before its first rule that does not deny, for the first rule
+            that matches decides.
+    """
+    kinds: dict[tuple[str, frozenset[str]], list[_Approved]] = {}
+    for trace in traces:
+        for approved in _approved_calls(trace):
+            kinds.setdefault((approved.card.name, frozenset(approved.args)), []).append(approved)
+    suggestions: list[RuleSuggestion] = []
+    withheld: list[WithheldSuggestion] = []
+    for (tool, _), calls in sorted(kinds.items(), key=lambda item: (item[0][0], sorted(item[0][1]))):
+        if calls[0].card.requires_approval:
+            withheld.append(WithheldSuggestion(tool=tool, reason="always_asks"))
+            continue
+        suggestion = _suggestion(calls)
+        tried = extend_policy(policy, (suggestion,))
+        if refused := tuple(_newly_allowed(traces, tried)):
+            withheld.append(WithheldSuggestion(tool=tool, reason="refused_too", calls=refused))
+        else:
+            suggestions.append(suggestion)
+    return extend_policy(policy, suggestions), tuple(suggestions), tuple(withheld)
+
+
+def extend_policy(policy: Policy, suggestions: Iterable[RuleSuggestion]) -> Policy:
+    """The policy with the suggested rules, after the denials that it begins with."""
+    denials = 0
+    while denials < len(policy.rules) and policy.rules[denials].verdict == "deny":
+        denials += 1
+    added = tuple(suggestion.rule for suggestion in suggestions if suggestion.rule not in policy.rules)
+    return replace(policy, rules=(*policy.rules[:denials], *added, *policy.rules[denials:]))
+
+
+def _approved_calls(trace: Trace) -> Iterator[_Approved]:
+    for before, requested, card in judged_calls(trace):
+        call = trace.calls[requested.call_id]
+        if requested.verdict != "ask" or not isinstance(call.approval, ApprovalGiven):
+            continue
+        args = {name: value for name, value in call.args.items() if value is not None}
+        origins = {
+            name: tuple(_origins(before, card, args, name))
+            for name in args
+            if card.role(name) not in ("content", "minor")
+        }
+        yield _Approved(trace.run_id, call.approval.by, card, args, origins)
+
+
+def _newly_allowed(traces: Iterable[Trace], policy: Policy) -> Iterator[str]:
+    """The calls that were refused, by a person or the policy, and that the policy would allow."""
+    for trace in traces:
+        for call in review_calls(trace, policy):
+            if call.change == "newly_runs":
+                yield f"{trace.run_id} {call.requested.call_id}"
+
+
+def _suggestion(calls: Sequence[_Approved]) -> RuleSuggestion:
+    card, names = calls[0].card, tuple(calls[0].args)
+    tests = {name: _test(name, calls) for name in names if name in calls[0].origins}
+    absent = {name: None for name in card.parameters if name not in names}
+    rule = Rule(name=f"{card.name} as approved", tool=card.name, args=tests | absent, verdict="allow")
+    return RuleSuggestion(
+        rule=rule,
+        approvals=len(calls),
+        runs=tuple(dict.fromkeys(call.run_id for call in calls)),
+        people=tuple(dict.fromkeys(call.by for call in calls)),
+        open_arguments=tuple(name for name in names if name not in tests),
+    )
+
+
+def _test(name: str, calls: Sequence[_Approved]) -> dict[str, Any]:
+    """The narrowest condition that an argument meets in all calls: origins if each value has one, else the values."""
+    shared = [origin for origin in calls[0].origins[name] if all(origin in call.origins[name] for call in calls)]
+    if shared:
+        return {"from": [shared[0]]}
+    if all(call.origins[name] for call in calls):
+        return {"from": list(dict.fromkeys(call.origins[name][0] for call in calls))}
+    values = {json.dumps(call.args[name], sort_keys=True): call.args[name] for call in calls}
+    return {"in": list(values.values())}
+
+
+def _origins(before: Trace, card: ToolCard, args: Mapping[str, Any], name: str) -> Iterator[str]:
+    """The origins that an argument has at this place of its run, the narrowest first.
+
+    An output of a call that shares an argument with this one comes before one that has nothing to do with it.
+    """
+    candidates = ("task", "operator", *_origins_in_outputs(before, args, args[name]))
+    for origin in candidates[:_MAX_ORIGINS]:
+        rule = Rule(tool=card.name, args={name: {"from": [origin]}}, verdict="allow")
+        if deciding_rule(before, Policy(rules=(rule,)), card, args) is not None:
+            yield origin
+
+
+def _origins_in_outputs(before: Trace, args: Mapping[str, Any], value: Any) -> list[str]:
+    wanted = {str(part) for _, part in leaves(value)}
+    related: dict[str, None] = {}
+    unrelated: dict[str, None] = {}
+    for call in before.calls.values():
+        for path in _paths_of(call, wanted):
+            for parameter, argument in call.args.items() if isinstance(call.args, Mapping) else ():
+                for own in (own for own, part in args.items() if part == argument and part != value):
+                    matching = parameter if own == parameter else f"{parameter}={own}"
+                    related[f"tool:{call.requested.tool}({matching}).{path}"] = None
+            unrelated[f"tool:{call.requested.tool}.{path}"] = None
+    return [*related, *unrelated]
+
+
+def _paths_of(call: CallView, wanted: set[str]) -> Iterator[str]:
+    """Where an output has one of these values, as paths in which an index is `[]`."""
+    if call.observed is None or not call.observed.ok or call.observed.form != "json":
+        return
+    try:
+        document = json.loads(call.observed.output)
+    except (ValueError, RecursionError):
+        return  # it was cut
+    paths = {_INDEX.sub("[]", path) for path, part in leaves(document) if str(part) in wanted}
+    yield from sorted(path for path in paths if path)
