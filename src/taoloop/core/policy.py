@@ -58,10 +58,10 @@ class Rule:
     egress: bool | None = None
     """Whether the call sends data out; None: either."""
     args: Mapping[str, Any] = field(default_factory=dict)
-    """What arguments must be, by path (`to`, `customer.mail`). A text is a pattern for the whole value; a mapping takes
-    `matches` (a regular expression for the whole value), `in` (a list), `min` and `max`, and by what was seen in the
-    run: `from` (a list of origins, see `taoloop.core.value_origins`: the value equals one in a text or field there),
-    `max_of` and `min_of` (the field of a tool that bounds it)."""
+    """What arguments must be, by path (`to`, `customer.mail`). A text is a pattern for the whole value, null means that
+    the argument is absent; a mapping takes `matches` (a regular expression for the whole value), `in` (a list), `min`
+    and `max`, and by what was seen in the run: `from` (a list of origins, see `taoloop.core.value_origins`: the value
+    equals one in a text or field there), `max_of` and `min_of` (the field of a tool that bounds it)."""
     host: str = ""
     """A pattern for the hosts of the addresses among the arguments."""
     path: str = ""
@@ -125,7 +125,8 @@ class Rule:
     def _check_test(self, path: str, test: Any) -> None:
         where = f"args.{path}"
         if not isinstance(test, Mapping):
-            self._require(isinstance(test, str | int | float | bool), where, "a text, a number, or a mapping", test)
+            is_plain = test is None or isinstance(test, str | int | float | bool)
+            self._require(is_plain, where, "a text, a number, a mapping, or null for an absent argument", test)
             return
         is_known = bool(test) and set(test) <= _ARG_TESTS
         self._require(is_known, where, f"a mapping with some of {', '.join(sorted(_ARG_TESTS))}", test)

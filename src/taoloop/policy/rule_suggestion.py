@@ -20,7 +20,7 @@ from taoloop.core.events import ApprovalGiven
 from taoloop.core.policy import Policy, Rule
 from taoloop.core.text import lazy_pattern
 from taoloop.core.trace import Trace
-from taoloop.core.views.steps import CallView
+from taoloop.policy.call_history import past_calls
 from taoloop.policy.provenance import leaves
 from taoloop.policy.rules import deciding_rule
 from taoloop.policy.verdict_review import judged_calls, review_calls
@@ -130,7 +130,8 @@ def _newly_allowed(traces: Iterable[Trace], policy: Policy) -> Iterator[str]:
 
 
 def _suggestion(calls: Sequence[_Approved]) -> RuleSuggestion:
-    card, names = calls[0].card, tuple(calls[0].args)
+    card = calls[0].card
+    names = tuple(dict.fromkeys(name for name in (*card.parameters, *calls[0].args) if name in calls[0].args))
     tests = {name: _test(name, calls) for name in names if name in calls[0].origins}
     absent = {name: None for name in card.parameters if name not in names}
     rule = Rule(name=f"{card.name} as approved", tool=card.name, args=tests | absent, verdict="allow")
@@ -159,34 +160,34 @@ def _origins(before: Trace, card: ToolCard, args: Mapping[str, Any], name: str) 
 
     An output of a call that shares an argument with this one comes before one that has nothing to do with it.
     """
-    candidates = ("task", "operator", *_origins_in_outputs(before, args, args[name]))
+    candidates = ("task", "operator", *_origins_in_outputs(before, args, name))
     for origin in candidates[:_MAX_ORIGINS]:
         rule = Rule(tool=card.name, args={name: {"from": [origin]}}, verdict="allow")
         if deciding_rule(before, Policy(rules=(rule,)), card, args) is not None:
             yield origin
 
 
-def _origins_in_outputs(before: Trace, args: Mapping[str, Any], value: Any) -> list[str]:
-    wanted = {str(part) for _, part in leaves(value)}
+def _origins_in_outputs(before: Trace, args: Mapping[str, Any], name: str) -> list[str]:
+    values = {str(part) for _, part in leaves(args[name])}
     related: dict[str, None] = {}
     unrelated: dict[str, None] = {}
-    for call in before.calls.values():
-        for path in _paths_of(call, wanted):
-            for parameter, argument in call.args.items() if isinstance(call.args, Mapping) else ():
-                for own in (own for own, part in args.items() if part == argument and part != value):
-                    matching = parameter if own == parameter else f"{parameter}={own}"
-                    related[f"tool:{call.requested.tool}({matching}).{path}"] = None
-            unrelated[f"tool:{call.requested.tool}.{path}"] = None
+    for tool in (card.name for card in before.agent.tools):
+        for past in past_calls(before).of(tool):
+            parameters = past.args if isinstance(past.args, Mapping) else {}
+            matches = [
+                parameter if other == parameter else f"{parameter}={other}"
+                for parameter, argument in parameters.items()
+                for other, part in args.items()
+                if part == argument and other != name
+            ]
+            for path in _paths_in(past.document, values):
+                related |= dict.fromkeys(f"tool:{tool}({match}).{path}" for match in matches)
+                unrelated[f"tool:{tool}.{path}"] = None
     return [*related, *unrelated]
 
 
-def _paths_of(call: CallView, wanted: set[str]) -> Iterator[str]:
-    """Where an output has one of these values, as paths in which an index is `[]`."""
-    if call.observed is None or not call.observed.ok or call.observed.form != "json":
-        return
-    try:
-        document = json.loads(call.observed.output)
-    except (ValueError, RecursionError):
-        return  # it was cut
-    paths = {_INDEX.sub("[]", path) for path, part in leaves(document) if str(part) in wanted}
-    yield from sorted(path for path in paths if path)
+def _paths_in(document: Any, values: set[str]) -> list[str]:
+    """Where an output has one of these values, as paths in which every index is `[]`."""
+    if not isinstance(document, Mapping | list):
+        return []
+    return sorted({_INDEX.sub("[]", path) for path, part in leaves(document) if str(part) in values})

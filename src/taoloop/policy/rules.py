@@ -279,6 +279,8 @@ def _passes_test(value: Any, test: Any, *, strict: bool) -> bool:
 
     A rule that asks or denies considers what the value may be understood as, and holds if that is unclear.
     """
+    if test is None:
+        return value is None
     if isinstance(value, list | tuple):
         return bool(value) and (all if strict else any)(_passes_test(part, test, strict=strict) for part in value)
     if value is None or (strict and isinstance(value, str) and has_invisible(value)):

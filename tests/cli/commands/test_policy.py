@@ -108,3 +108,21 @@ def test_the_rule_that_decided_is_shown(tao: Shell) -> None:
 def test_an_unknown_call_is_an_error_with_the_known_ones(tao: Shell, call_id: str) -> None:
     run_id = refunding(tao, "A7", 15, answer="")
     assert "call_1, call_2" in tao("policy", "explain", run_id, call_id, code=2).err
+
+
+def test_rules_are_suggested_from_approvals_and_read_back(tao: Shell) -> None:
+    run_id = refunding(tao, "A7", 15)
+    tao("policy", "suggest", run_id, "-o", "policy.yaml", code=0)
+    text = (tao.folder / "policy.yaml").read_text("utf-8")
+    assert f"# 1 approved call in {run_id}, by " in text
+    assert "Any value is allowed for: note." in text
+    assert 'order: {from: [task]}, amount: {from: ["tool:get_order(order).total"]}' in text
+    assert changes(tao, "policy.yaml", code=0) == {f"{run_id} call_2": "question_vanishes"}
+    assert "policy.yaml" in tao("policy", "suggest", run_id, "-o", "policy.yaml", code=1).err  # it exists
+
+
+def test_what_somebody_refused_gets_no_rule(tao: Shell) -> None:
+    approved, refused = refunding(tao, "A7", 15), refunding(tao, "B8", 15, answer="deny")
+    ended = tao("policy", "suggest", approved, refused, code=0)
+    assert "rules" not in ended.out
+    assert f"would also allow what somebody refused ({refused} call_2)" in ended.err

@@ -21,7 +21,7 @@ from taoloop.config.agent_file import load_policy
 from taoloop.config.policy_text import policy_text, rule_text
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.events import ActionRequested, Source, Verdict
-from taoloop.core.policy import Policy, Rule
+from taoloop.core.policy import Policy, Rule, with_pin
 from taoloop.core.trace import Trace
 from taoloop.errors import ConfigError
 from taoloop.journals.base import Journal
@@ -192,7 +192,11 @@ def explain_command(run_id: str, call_id: str, db: str | None, as_json: bool) ->
     """
     trace = load_run(database(db, load_environment()), run_id)
     before, requested, card = _find_call(trace, call_id.strip())
-    sources = argument_sources(before, requested.args, card.role, filled=requested.written is not None)
+    recorded = {source.arg: source for source in requested.sources}
+    sources = tuple(
+        recorded.get(source.arg, source)  # a rule that allowed the call has recorded the origins that it accepted
+        for source in argument_sources(before, requested.args, card.role, filled=requested.written is not None)
+    )
     with capture_stdout() as stream:
         if as_json:
             write_json_lines(stream, [_explanation(trace, requested, sources)])
@@ -294,7 +298,7 @@ def suggest_command(run_ids: tuple[str, ...], policy: str | None, output: str | 
     path = database(db, load_environment())
     base = None if policy is None else load_policy(Path(policy))
     traces = query_database(path, lambda journal: _load_all(journal, path, run_ids))
-    base = traces[0].agent.policy if base is None else base
+    base = with_pin(traces[0].agent.policy, "auto") if base is None else base
     extended, suggestions, withheld = suggest_rules(traces, base)
     comments = {extended.rules.index(suggestion.rule): _comment(suggestion) for suggestion in suggestions}
     text = policy_text(extended, comments)
