@@ -25,10 +25,10 @@ from taoloop.core.policy import Policy, Rule, with_pin
 from taoloop.core.trace import Trace
 from taoloop.errors import ConfigError
 from taoloop.journals.base import Journal
-from taoloop.policy.rule_suggestion import RuleSuggestion, suggest_rules
+from taoloop.policy.review.rule_suggestion import RuleSuggestion, suggest_rules
+from taoloop.policy.review.verdict_changes import Change, ReviewedCall, judged_calls, review_calls
 from taoloop.policy.texts import RULE_PREFIX, translate_reasons
 from taoloop.policy.untrusted_index import argument_sources
-from taoloop.policy.verdict_review import Change, ReviewedCall, judged_calls, review_calls
 from taoloop.runtime.approvals.request import ApprovalRequest
 from taoloop.translation import mark
 

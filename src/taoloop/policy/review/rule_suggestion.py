@@ -5,7 +5,7 @@ a person who approves a call has accepted where its values came from. So each ar
 all approved calls of its kind meet: an origin (`from`), else the approved values themselves. An argument that was
 absent must be absent; only texts that others read (`content`) and arguments on which nothing depends (`minor`) are left
 open. The invariant: the suggested policy allows every approved call, and none of these runs' calls that a person or the
-policy refused; a rule that would is withdrawn. Tested in tests/policy/test_rule_suggestion.py.
+policy refused; a rule that would is withdrawn. Tested in tests/policy/review/test_rule_suggestion.py.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from taoloop.core.text import lazy_pattern
 from taoloop.core.trace import Trace
 from taoloop.policy.call_history import past_calls
 from taoloop.policy.provenance import leaves
+from taoloop.policy.review.verdict_changes import judged_calls, review_calls
 from taoloop.policy.rules import deciding_rule
-from taoloop.policy.verdict_review import judged_calls, review_calls
 
 _INDEX = lazy_pattern(r"\[\d+\]")
 _MAX_ORIGINS = 64  # candidates for one value: outputs may hold it in very many places

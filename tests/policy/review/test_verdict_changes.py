@@ -9,7 +9,7 @@ from tests.policy.staging import Run
 from taoloop.core.events import ApprovalRefused, Observed, Verdict
 from taoloop.core.policy import Policy, Rule
 from taoloop.policy import judge
-from taoloop.policy.verdict_review import review_calls
+from taoloop.policy.review.verdict_changes import review_calls
 
 SMALL = Rule(name="small", tool="pay", args={"amount": {"max": 20}}, verdict="allow")
 

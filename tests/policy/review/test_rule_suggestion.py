@@ -12,7 +12,7 @@ from taoloop.core.decision import Call
 from taoloop.core.events import ApprovalRefused, Observed
 from taoloop.core.policy import Policy, Rule
 from taoloop.policy import judge
-from taoloop.policy.rule_suggestion import suggest_rules
+from taoloop.policy.review.rule_suggestion import suggest_rules
 
 GET_ORDER = card("get_order", "read", "order_id")
 REFUND = card("refund", "write", "order_id", "item_id", "amount", "note", egress=False, roles={"note": "content"})
