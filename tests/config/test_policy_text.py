@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 from taoloop.config.agent_file import load_policy
 from taoloop.config.policy_text import flow_text, policy_text, rule_text
 from taoloop.core.policy import Policy, Rule
-from taoloop.tools.yaml12 import parse_yaml_document
+from taoloop.tools.yaml12 import parse_yaml
 
 POLICY = Policy(
     profile="headless",
@@ -42,4 +42,4 @@ PLAIN_VALUES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=F
 
 @given(st.recursive(PLAIN_VALUES, lambda part: st.lists(part) | st.dictionaries(st.text(), part), max_leaves=8))
 def test_any_value_is_read_back(value: object) -> None:
-    assert parse_yaml_document(f"value: {flow_text(value)}\n").data["value"] == value
+    assert parse_yaml(f"value: {flow_text(value)}\n")["value"] == value

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from tests.shell import Shell, call
+
+from taoloop.cli.commands.policy import ROWS
+from taoloop.policy.profiles import Row
 
 TOOLS = '''
 from taoloop import tool
@@ -126,3 +129,7 @@ def test_what_somebody_refused_gets_no_rule(tao: Shell) -> None:
     ended = tao("policy", "suggest", approved, refused, code=0)
     assert "rules" not in ended.out
     assert f"would also allow what somebody refused ({refused} call_2)" in ended.err
+
+
+def test_every_row_of_the_tables_has_words() -> None:
+    assert set(get_args(Row)) <= set(ROWS)

@@ -34,7 +34,7 @@ from taoloop.translation import mark
 
 _SHOWN = 10
 
-_CHANGES: dict[Change, str] = mark(
+_CHANGES = mark(
     {
         "newly_runs": "would newly run",
         "newly_denied": "would newly be denied",
@@ -48,19 +48,22 @@ _JUDGED = mark(
     "{n} call was judged; {same} with the same verdict.|{n} calls were judged; {same} with the same verdict."
 )
 
-_ROWS = mark(
+ROWS = mark(
     {
         "read": "a read that is free",
         "draft": "a draft",
         "read_out": "a read that sends data out",
         "read_out_known": "a read from a known destination",
+        "read_out_offered": "a read from an address that an observation offers",
         "wanted": "a write that the task asks for",
         "write": "a write",
         "write_out": "a write that sends data out",
         "destructive": "a destructive call",
         "undeclared": "a call of a tool without a tier",
+        "no_target": "a call without a target",
         "foreign_destructive": "a destructive call that nobody asked for",
         "committed": "a call that was fixed in advance",
+        "repeated": "a call that was made before",
         "operator": "a tier that the operator approved in advance",
         "approval_required": "a tool that always requires approval",
     }
@@ -271,7 +274,7 @@ def _write_explanation(
     elif requested.rule.startswith(RULE_PREFIX):
         pen.row("Rule", pen.text("{title}, a rule in Python", title=requested.rule.removeprefix(RULE_PREFIX)))
     else:
-        row = pen.text(_ROWS.get(requested.rule, requested.rule))
+        row = pen.text(ROWS.get(requested.rule, requested.rule))
         pen.row("Rule", pen.text("none of yours; the profile {profile} on {row}", profile=policy.profile, row=row))
     if requested.reasons:
         pen.row("Why", pen.text("; ").join(_reasons(pen, requested, requested)))
