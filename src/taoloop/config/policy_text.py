@@ -14,6 +14,8 @@ from typing import Any
 from taoloop.core.policy import Policy, Rule
 
 _PLAIN = re.compile(r"[A-Za-z_][\w.@/-]*")
+_NOT_PRINTED = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
+"""What YAML does not take as it is (YAML 1.2, section 5.1), beyond what JSON escapes."""
 _NO_TEXT = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
 """What a YAML reader may take for another value than the text."""
 
@@ -51,7 +53,7 @@ def flow_text(value: Any) -> str:
         return "[" + ", ".join(map(flow_text, value)) + "]"
     if isinstance(value, str) and _PLAIN.fullmatch(value) and value.casefold() not in _NO_TEXT:
         return value
-    return json.dumps(value, ensure_ascii=False)
+    return _NOT_PRINTED.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(value, ensure_ascii=False))
 
 
 def _changed_fields(value: Rule | Policy) -> dict[str, Any]:
