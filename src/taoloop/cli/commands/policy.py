@@ -62,6 +62,7 @@ ROWS = mark(
         "undeclared": "a call of a tool without a tier",
         "no_target": "a call without a target",
         "foreign_destructive": "a destructive call that nobody asked for",
+        "foreign_undeclared": "a call that nobody asked for, of a tool without a tier",
         "committed": "a call that was fixed in advance",
         "repeated": "a call that was made before",
         "operator": "a tier that the operator approved in advance",
