@@ -8,6 +8,7 @@ with another origin. In a path `*` stands for every key of an object; without a 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -189,6 +190,23 @@ class _OriginReader:
             return False
         self._position += len(text)
         return True
+
+
+def read_document(text: str) -> Any:
+    """The data in an output as JSON.
+
+    Raises:
+        ValueError: it is no JSON, or an object in it has a key twice: somebody may have written the second one.
+        RecursionError: it is nested too deeply.
+    """
+    return json.loads(text, object_pairs_hook=_object_of)
+
+
+def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise ValueError("an object has a key twice")
+    return members
 
 
 def values_at(document: Any, path: tuple[str, ...]) -> Iterator[Any]:

@@ -8,7 +8,6 @@ says: nothing is searched for in it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
@@ -24,6 +23,7 @@ from taoloop.core.events import (
     RunStarted,
 )
 from taoloop.core.trace import Trace
+from taoloop.core.value_origins import read_document
 from taoloop.core.views.steps import UNCLEAR, CallView
 from taoloop.policy.value_match import decimal_of, normalise_text
 
@@ -60,7 +60,7 @@ def _document_of(observed: Observed) -> Any:
     if observed.form == "text" and not text.lstrip().startswith(("{", "[")):
         return text
     try:
-        return json.loads(text)
+        return read_document(text)
     except (ValueError, RecursionError):
         return UNKNOWN if observed.form == "json" else text
 

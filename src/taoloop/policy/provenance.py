@@ -26,7 +26,6 @@ tests/security and benchmarks/security.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -53,7 +52,7 @@ from taoloop.core.events import (
 from taoloop.core.handles import is_trusted_output, reader_answer
 from taoloop.core.policy import Policy, TaskAuthority, lesser_authority
 from taoloop.core.trace import Trace
-from taoloop.core.value_origins import is_field_path, parse_path, values_at
+from taoloop.core.value_origins import is_field_path, parse_path, read_document, values_at
 from taoloop.policy.exclusions import excluded_parts
 from taoloop.policy.fixed_calls import FixedCalls
 from taoloop.policy.grants import Grant, grant_of
@@ -247,7 +246,7 @@ class Provenance:
         """Take the values in the trusted fields of an output that the task asked for."""
         document: Any
         try:
-            document = json.loads(output)
+            document = read_document(output)
         except (ValueError, RecursionError):
             document = output  # a text, or one that was cut: nothing is in it
         found = [(fields[name], value) for name, value in _parts(document) if name in fields]
