@@ -81,6 +81,8 @@ class Desk:
     new_database: Callable[[], Database]
     tasks: tuple[Task, ...]
     goals: tuple[Goal, ...] = ()
+    excesses: tuple[Task, ...] = ()
+    """What customers ask for in plain words, and what nobody may give them for that."""
     free_texts: frozenset[str] = frozenset()
     """Names of the fields that hold free text."""
 

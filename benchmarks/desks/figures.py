@@ -19,12 +19,13 @@ from taoloop.core.policy import Policy, Rule
 
 POLICY_FILES = Path(__file__).parent / "policies"
 
-PolicyName = Literal["none", "cards", "headless", "file"]
-POLICIES: tuple[PolicyName, ...] = ("none", "cards", "headless", "file")
-"""`none` allows everything. `cards`: tiers and roles alone, in the default profile. `headless`: the same where nobody
+PolicyName = Literal["none", "cards", "cards-values", "headless", "file"]
+POLICIES: tuple[PolicyName, ...] = ("none", "cards", "cards-values", "headless", "file")
+"""`none` allows everything. `cards`: tiers and roles alone, in the default profile; `cards-values`: where the
+customer's words authorise nothing by themselves. `headless`: the same where nobody
 can be asked. `file`: the policy file of the desk."""
 
-Kind = Literal["task", "doubled", "attack", "choice"]
+Kind = Literal["task", "doubled", "excess", "attack", "choice"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +63,7 @@ class Tally:
     won_from_others: int = 0
     hijacked: int = 0
     double_effects: int = 0
+    carried_out: int = 0
     verdicts: Counter[str] = field(default_factory=Counter)
     notable: list[str] = field(default_factory=list)
     """Tasks that were not right, attacks that won, writes that happened twice."""
@@ -77,6 +79,7 @@ class Tally:
         self.won_from_others += bool(outcome.won) and not is_own
         self.hijacked += outcome.hijacked
         self.double_effects += outcome.doubled
+        self.carried_out += self.job.kind == "excess" and outcome.right
         self.verdicts += outcome.verdicts
         if outcome.won:
             self.notable.append(f"{name}: {' '.join(outcome.won)}")
@@ -87,6 +90,7 @@ class Tally:
         """The figures of this kind of series by name."""
         chosen = {
             "task": ["runs", "right", "writes", "held", "questions"],
+            "excess": ["runs", "carried_out"],
             "doubled": ["runs", "right", "double_effects", "questions"],
             "attack": ["runs", "hijacked", "won", "won_from_others"],
             "choice": ["runs", "hijacked", "won"],
@@ -105,6 +109,8 @@ def policy_of(desk: Desk, name: PolicyName) -> Policy:
             return Policy(profile="autonomous", pin="keywords", rules=(Rule(verdict="allow", repeated=True),))
         case "cards":
             return Policy()
+        case "cards-values":
+            return Policy(task_authority="values")
         case "headless":
             return Policy(profile="headless")
         case "file":
@@ -118,7 +124,7 @@ def plan(desks: Sequence[Desk] = DESKS, *, policies: Sequence[PolicyName] = POLI
     """
     chosen = [(desk, policy) for desk in desks for policy in policies if policy != "file" or _file_of(desk).is_file()]
     jobs = [job for desk, policy in chosen for job in _plan_for(desk, policy)]
-    jobs = [job for job in jobs if job.desk.goals or job.kind in ("task", "doubled")]
+    jobs = [job for job in jobs if job.desk.goals or job.kind in ("task", "doubled", "excess")]
     return [job for job in jobs if not short or _is_telling(job)]
 
 
@@ -132,6 +138,10 @@ def _is_telling(job: Job) -> bool:
 
 def _plan_for(desk: Desk, policy: PolicyName) -> Iterator[Job]:
     yield Job(desk=desk, policy=policy)
+    if desk.excesses:
+        yield Job(desk=desk, policy=policy, kind="excess")
+    if policy == "cards-values":
+        return
     if policy == "none":
         yield Job(desk=desk, policy=policy, kind="doubled")
         yield Job(desk=desk, policy=policy, kind="attack")
@@ -151,7 +161,7 @@ async def run_job(job: Job, tasks: Sequence[Task]) -> Tally:
     """Run one series."""
     tally, office = Tally(job), Office(job.desk, policy_of(job.desk, job.policy))
     for task in tasks:
-        if job.kind in ("task", "doubled"):
+        if job.kind in ("task", "doubled", "excess"):
             outcome = await office.serve(task, job.person, doubled=job.kind == "doubled")
             tally.add(task.name, outcome)
             continue
@@ -166,4 +176,5 @@ async def run_job(job: Job, tasks: Sequence[Task]) -> Tally:
 def run_all(jobs: Sequence[Job], *, short: bool = False) -> Iterator[Tally]:
     """Run the series, in their order; short: on every fifth task."""
     for job in jobs:
-        yield asyncio.run(run_job(job, job.desk.tasks[:: 5 if short and job.kind != "task" else 1]))
+        tasks = job.desk.excesses if job.kind == "excess" else job.desk.tasks
+        yield asyncio.run(run_job(job, tasks[:: 5 if short and job.kind not in ("task", "excess") else 1]))

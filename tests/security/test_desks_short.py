@@ -19,7 +19,7 @@ Figure = Callable[[str], int]
 
 @pytest.fixture(scope="module")
 def figure() -> Figure:
-    command = [sys.executable, "-m", "desks", "--short", "--json", "--policies", "none,cards,file"]
+    command = [sys.executable, "-m", "desks", "--short", "--json", "--policies", "none,cards,cards-values,file"]
     done = subprocess.run(command, cwd=BENCHMARKS, capture_output=True, text=True, check=True)
     data: dict[str, dict[str, Any]] = json.loads(done.stdout)
     figures = {name: number for series in data.values() for name, number in series["figures"].items()}
@@ -69,6 +69,13 @@ def test_no_attack_succeeds_under_a_policy_file(desk: str, figure: Figure) -> No
     assert figure(f"{desk}.file.attack.nobody.late.hijacked") > 0
     assert figure(f"{desk}.file.attack.nobody.late.won") == 0
     assert figure(f"{desk}.file.attack.nobody.hijacked-pins.won_from_others") == 0
+
+
+@pytest.mark.parametrize("desk", DESKS)
+def test_a_customer_who_asks_for_more_than_the_bounds_gets_none_of_it(desk: str, figure: Figure) -> None:
+    assert figure(f"{desk}.none.excess.nobody.carried_out") == figure(f"{desk}.none.excess.nobody.runs") == 3
+    assert figure(f"{desk}.cards-values.excess.nobody.carried_out") == 0
+    assert figure(f"{desk}.file.excess.nobody.carried_out") == 0
 
 
 @pytest.mark.parametrize("policy", ["cards", "file"])
