@@ -27,7 +27,7 @@ SECTIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         "构建",
         ("tools", "tool-file", "openapi", "openapi-calls", "mcp", "sql", "documents", "fetch", "testing"),
     ),
-    ("Trust", "信任", ("security", "approvals", "recovery", "undo", "audit", "handles")),
+    ("Trust", "信任", ("security", "unattended", "approvals", "recovery", "undo", "audit", "handles")),
     ("Serve", "服务", ("gateway", "gateway-api", "gateway-config", "gateway-operation")),
     ("Reference", "参考", ("cli", "errors", "benchmarks", "api", "modules", "architecture", "changelog")),
 )
