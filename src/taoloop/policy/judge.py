@@ -251,6 +251,8 @@ def _features_of(
     ]
     aim_names = [name for name in arguments if is_target_role(card.role(name))]
     untargeted = lacks_target(card, arguments)
+    on_input = provenance.takes_input_for_target(card, arguments)
+    misses_target = untargeted or on_input
     return CallFeatures(
         tier=card.tier,
         out=out,
@@ -258,12 +260,13 @@ def _features_of(
         intended=provenance.is_intended(card),
         intent_fixed=provenance.pin_asked,
         may_be_meant=provenance.may_be_meant(card),
-        endorsed=all(card.role(name) == "content" for name in unendorsed),
+        endorsed=not on_input and all(card.role(name) == "content" for name in unendorsed),
         contents_endorsed=not unendorsed,
         untargeted=untargeted,
         excluded=any(provenance.is_excluded(value, card.role(name)) for name, value in arguments.items()),
         user_authorises=provenance.authority == "full",
-        targets_endorsed=bool(aim_names) and not untargeted and not any(name in unendorsed for name in aim_names),
+        on_input=on_input,
+        targets_endorsed=bool(aim_names) and not misses_target and not any(name in unendorsed for name in aim_names),
     )
 
 
@@ -291,6 +294,8 @@ def _reason_codes(
         yield "not_pinned"
     if features.excluded:
         yield "excluded"
+    if features.on_input:
+        yield "on_input"
     if features.tainted:
         badges = {source.badge for source in sources if source.role != "minor"}
         yield from (badge for badge in _REPORTED_BADGES if badge in badges)

@@ -59,6 +59,8 @@ class CallFeatures:
     """A person or the operator named a value of it where they say what is not wanted."""
     user_authorises: bool = True
     """The user's words may authorise a call by themselves."""
+    on_input: bool = False
+    """A target of it is named only as what something is read or taken from."""
     known_destinations: bool = False
     """Each address that a read sends data to appears in a trusted text, or its host is allowed; once the model has seen
     untrusted text, so does everything else that is sent."""

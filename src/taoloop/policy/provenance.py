@@ -53,14 +53,15 @@ from taoloop.core.handles import is_trusted_output, reader_answer
 from taoloop.core.policy import Policy, TaskAuthority, lesser_authority
 from taoloop.core.trace import Trace
 from taoloop.core.value_origins import is_field_path, parse_path, read_document, values_at
-from taoloop.policy.exclusions import excluded_parts
 from taoloop.policy.fixed_calls import FixedCalls
 from taoloop.policy.grants import Grant, grant_of
 from taoloop.policy.marked_text import split_marked
-from taoloop.policy.targets import lacks_target
+from taoloop.policy.mentions import MentionIndex
+from taoloop.policy.targets import is_target_role, lacks_target
 from taoloop.policy.task_intent import TaskIntent
 from taoloop.policy.value_match import TrustedText
 
+_FREE_ROLES = ("content", "minor")  # text that others read, and what nothing depends on: it may say anything
 GUARD = "guard"
 """The author of the runtime's own remarks."""
 
@@ -80,7 +81,7 @@ class Provenance:
         self._policy = policy
         self._ids: dict[str, set[str]] = {}
         self.words, self.intent, self._earlier_intent = TrustedText(), TaskIntent(), TaskIntent()
-        self._excluded, self._vouched_for = TrustedText(), TrustedText()
+        self._mentions = MentionIndex()
         self.authority: TaskAuthority = "full"
         self._operator_words = self.words
         self._looked_up, self._unread_lookups = TrustedText(), list[str]()
@@ -174,8 +175,7 @@ class Provenance:
             self.words.add(text)
         if by_operator and self._operator_words is not self.words:
             self._operator_words.add(text)
-        for part in excluded_parts(text):
-            self._excluded.add(part)
+        self._mentions.add(text)
 
     def _own_words(self, text: str) -> str:
         """What a text says besides what it marks as somebody else's, which taints the run."""
@@ -213,7 +213,7 @@ class Provenance:
             if is_text and (card is None or card.role(first_name(path)) != "content"):
                 self.words.add(str(value))
                 self._operator_words.add(str(value))  # which may be the same
-                self._vouched_for.add(str(value))
+                self._mentions.vouch_for(value)
 
     def _fold_observation(self, fact: Observed) -> None:
         requested = self._open_requests.pop(fact.call_id, None)
@@ -299,12 +299,20 @@ class Provenance:
         It does not help that it is also named elsewhere, unless a person vouched for it. Text that others read, and
         what nothing depends on, may say anything.
         """
-        if role in ("content", "minor"):
-            return False
-        parts = (part for _, part in leaves(value) if isinstance(part, str | int | float) and part is not True)
-        return any(
-            part not in ("", False) and self._excluded.has(part) and not self._vouched_for.has(part) for part in parts
-        )
+        return role not in _FREE_ROLES and any(map(self._mentions.excludes, _plain_values(value)))
+
+    def takes_input_for_target(self, card: ToolCard, args: Mapping[str, Any]) -> bool:
+        """Whether a target of a call is named only as an input, and no other argument is the output that is named.
+
+        "Write the mean of data.csv to out.txt" endorses no write to data.csv. "Move it from Inbox to Archive" endorses
+        Inbox beside Archive.
+        """
+        for name, value in args.items():
+            if is_target_role(card.role(name)) and any(map(self._mentions.is_only_input, _plain_values(value))):
+                others = (other for key, other in args.items() if key != name and card.role(key) not in _FREE_ROLES)
+                if not any(self._mentions.is_output(part) for other in others for part in _plain_values(other)):
+                    return True
+        return False
 
     def is_endorsed(self, card: ToolCard, name: str, value: Any, *, looked_up: bool = True) -> bool:
         """Whether trusted text contains an argument of a call, and every key in it that its schema does not declare."""
@@ -335,9 +343,8 @@ class Provenance:
 
         A user with less than full authority names none.
         """
-        if self._excluded.has_address(value) and not self._vouched_for.has_address(value):
-            return False
-        return self._operator_words.has_address(value) or self.looked_up.has_address(value)
+        is_named = self._operator_words.has_address(value) or self.looked_up.has_address(value)
+        return is_named and not self._mentions.excludes_address(value)
 
 
 def sources_of(trace: Trace, policy: Policy | None = None) -> Provenance:
@@ -407,6 +414,13 @@ def edited_sources(requested: ActionRequested, edited: Any) -> tuple[Source, ...
     before = dict(leaves(requested.args))
     changed = {path for path, value in leaves(edited) if before.get(path) != value}
     return tuple(replace(source, badge="YOURS") if source.arg in changed else source for source in requested.sources)
+
+
+def _plain_values(value: Any) -> Iterator[str | int | float]:
+    """The texts and numbers in a value that say something."""
+    for _, part in leaves(value):
+        if isinstance(part, str | int | float) and not isinstance(part, bool) and part != "":
+            yield part
 
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:

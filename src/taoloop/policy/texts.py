@@ -32,6 +32,7 @@ TEXTS = TextCatalog(
         "not_pinned": "the task does not ask for {tool!r}",
         "excluded": "one of its values is named where the task or the operator says what is not wanted",
         "authority": "the user may not authorise it; the operator decides",
+        "on_input": "its target is named only as what something is read or taken from, and not as what is changed",
         "strict": "the profile strict asks about every effect, even if the task asks for it",
         "headless": "nobody can be asked (profile headless)",
         "read-only": "the profile read-only allows only reads",
