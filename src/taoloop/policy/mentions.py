@@ -86,7 +86,13 @@ _PAIRS = {
     ("save", "for"),
 }
 _NO_LIMITS = words_of("more fewer earlier exceed sooner than")  # not more than 100: an upper bound excludes nothing
-_FACTS = words_of("have has had did")  # I have not paid Ann: a fact
+_FACTS = words_of("have has had did does")
+_STATES = words_of("is are was were")
+_WISHES = words_of("want wish need like")
+_WISH_OBJECTS = words_of("to you any anyone anybody anything")
+_PERMISSIONS = words_of(
+    "to allow allowed authorise authorize permit permitted agree included invited supposed meant part"
+)
 _VERB_NEGATIONS = words_of("never cannot avoid refrain dont")
 _REMINDERS = words_of("forget hesitate fail")  # do not forget to
 _AUTHORS = words_of("i we")
@@ -98,6 +104,8 @@ _CHINESE_MASK = lazy_pattern(
     r"[\w.+%-]{1,100}@[\w.-]{1,200}|https?://[^\s<>\"，。；]+|[A-Za-z0-9_-]+(?:[.,:/\\][A-Za-z0-9_-]+)+"
 )
 _CHINESE_BOUNDS = lazy_pattern(r"不(?:晚于|早于|迟于|超过|少于|低于|高于|大于|小于|多于|止|仅|只|但是)")
+_CHINESE_FACTS = ("没", "没有", "从未")
+_CHINESE_AUTHOR = lazy_pattern(r"我们?[都也还又]?\Z")
 _CHINESE_EXCEPT = lazy_pattern(r"除了|除开|除去|除(?=[^，。；]{1,40}外)|排除|而非")
 _CHINESE_EXCEPT_END = lazy_pattern(r"以外|之外|外(?=[，,]|都|全|均|的)")
 
@@ -137,12 +145,10 @@ class _ClauseReader:
         """Where something is excluded."""
         start: int | None = None
         sentence = clause = 0
-        governs_verb = joins_verbs = False
+        governs_verb = False
         for index, word in enumerate(self._words):
             is_end = self._ends_sentence(index)
-            if start is not None and (
-                is_end or self._ends_negation(index, sentence if joins_verbs else index, governs_verb=governs_verb)
-            ):
+            if start is not None and (is_end or self._ends_negation(index, sentence, governs_verb=governs_verb)):
                 yield start, word.start
                 start, clause = None, index + 1
             if is_end or word.text in _COMMAS or word.text in BREAKS:
@@ -150,7 +156,6 @@ class _ClauseReader:
                 sentence = index + 1 if is_end else sentence
             if start is None and self._negates(index):
                 start, governs_verb = word.end, self._governs_verb(index)
-                joins_verbs = _AUTHORS.isdisjoint((self._text(index - 1), self._text(index - 2)))  # I can't come
                 if clause < index and not self._has_request(clause, index):  # Ann must not be told
                     yield self._words[clause].start, word.start
         if start is not None:
@@ -173,10 +178,30 @@ class _ClauseReader:
             return True
         if (text not in NEGATIONS and text not in _MORE_NEGATIONS) or text == "rather":
             return False
-        if text == "not" and self._text(index - 1) in _FACTS:
+        if self._states_fact(index):
             return False
+        if self._denies_wish(index):
+            return True
         after = {following, self._text(index + 2)}
         return AFTER_NEGATION.isdisjoint(after) and following not in _NO_LIMITS
+
+    def _states_fact(self, index: int) -> bool:
+        """Whether a negation says how things are, not what is wanted: I never got it, it does not work."""
+        text, before = self._text(index), (self._text(index - 1), self._text(index - 2))
+        after = [self._text(index + distance) for distance in range(1, 6)]
+        if not _AUTHORS.isdisjoint(before):  # unless I do not want Ann to be told, and I do not allow it
+            return not self._denies_wish(index) and _PERMISSIONS.isdisjoint(after[:2])
+        verb = before[0] if text == "not" else text.removesuffix("n't")
+        if verb in _FACTS:
+            return True
+        if verb in _STATES:
+            return _PERMISSIONS.isdisjoint(after[:2])
+        return text == "never" and after[0].endswith("ed") and before[0] not in _AUXILIARIES
+
+    def _denies_wish(self, index: int) -> bool:
+        """Whether a negation says what its author does not want anybody to do."""
+        is_wish = self._text(index + 1) in _WISHES
+        return is_wish and any(self._text(index + distance) in _WISH_OBJECTS for distance in range(2, 6))
 
     def _governs_verb(self, index: int) -> bool:
         """Whether what is negated is an act, which may be one of several, and not a thing."""
@@ -214,6 +239,18 @@ class _ClauseReader:
         )
 
 
+def _states_chinese_fact(clause: str, negation: re.Match[str]) -> bool:
+    """Whether a negation says how things are: 没有收到, 我不喜欢."""
+    if negation.group() in _CHINESE_FACTS:
+        return True
+    by_author = _CHINESE_AUTHOR.search(clause[max(0, negation.start() - 4) : negation.start()])
+    return (
+        negation.group() in ("不", "不能")
+        and by_author is not None
+        and clause[negation.end() :][:1] not in "想希要允同愿准让"
+    )
+
+
 def _chinese_exclusions(text: str) -> Iterator[tuple[int, int]]:
     """Where the Chinese of a text excludes something."""
     if not re.search(r"[\u3400-\u9fff]", text):
@@ -225,7 +262,9 @@ def _chinese_exclusions(text: str) -> Iterator[tuple[int, int]]:
         stop = end.start() if end is not None else len(text)
         clause = text[start:stop]
         exception = _CHINESE_EXCEPT.search(clause)
-        negation = CHINESE_NEGATION.search(clause)
+        negation = next(
+            (one for one in CHINESE_NEGATION.finditer(clause) if not _states_chinese_fact(clause, one)), None
+        )
         acts = list(CHINESE_ACT.finditer(clause))
         if exception is not None:
             close = _CHINESE_EXCEPT_END.search(clause, exception.end())
@@ -396,7 +435,8 @@ class _Sentence:
         while self._word(following) in _DETERMINERS:
             following += 1
         word = self._word(following)
-        if word in _PLACES_WITHIN:
+        is_description = following > index + 1 and not any(map(self._is_name, range(following, following + 4)))
+        if word in _PLACES_WITHIN or is_description:  # to the cart: no value of a call
             return "within"
         is_act = (
             following == index + 1
