@@ -9,12 +9,16 @@ import pytest
 from tests.scripting import call
 
 from taoloop import Agent, ApprovalAnswer, MemoryJournal, ScriptedModel, tool
-from taoloop.core.events import JudgedAgain, Noted, Observed, Resumed
+from taoloop.core.agent_spec import AgentSpec
+from taoloop.core.events import Event, JudgedAgain, Noted, Observed, Resumed, RunStarted
 from taoloop.core.stored_events import decode_fact, encode_fact
+from taoloop.core.trace import Trace
 from taoloop.core.views.transcript import Result
 from taoloop.policy import Policy
 from taoloop.runtime import answer_approval
 from taoloop.runtime.after.replay import replay
+from taoloop.runtime.agent_changes import agent_changes
+from taoloop.tools.toolbox import Toolbox
 
 PAID: list[str] = []
 
@@ -136,3 +140,10 @@ def test_the_model_and_the_policy_are_told_and_what_is_the_same_is_not() -> None
     told = facts(other, Resumed)[-1]
     assert (told.model, told.policy) == ("offline", Policy(profile="strict", pin="keywords").version)
     assert other.trace.agent.policy.profile == "supervised", "the run keeps its own"
+
+
+@pytest.mark.parametrize(("strategy", "same"), [("react", False), ("given", True), ("undo", True)])
+def test_a_run_without_a_model_has_a_policy_of_its_own(strategy: str, same: bool) -> None:
+    spec = AgentSpec(model="caller", strategy=strategy, policy=Policy(profile="strict"))
+    trace = Trace("r", [Event(0, 0.0, RunStarted(task="t", agent=spec, nonce="n"))])
+    assert agent_changes(trace, Toolbox([]), "offline", "supervised").are_none is same

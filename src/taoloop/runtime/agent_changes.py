@@ -14,6 +14,9 @@ from taoloop.core.views.steps import CallView
 from taoloop.strategies.planned_calls import SINGLE_CALL, UNDO
 from taoloop.tools.toolbox import Toolbox
 
+_WITHOUT_MODEL = (SINGLE_CALL.name, UNDO.name)
+"""The strategies of runs that ask no model, and have a policy of their own."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentChanges:
@@ -85,16 +88,16 @@ def _clean(redactor: Redactor | None, *cards: ToolCard) -> tuple[ToolCard, ...]:
 
 def _other_model(trace: Trace, spec: str) -> str:
     """The model `spec`, if it is another one than the run was last driven with; empty where no model is asked."""
-    if trace.agent.strategy in (SINGLE_CALL.name, UNDO.name):
+    if trace.agent.strategy in _WITHOUT_MODEL:
         return ""
     resumed = (event.fact.model for event in reversed(trace.events) if isinstance(event.fact, Resumed))
     return "" if spec == next(filter(None, resumed), trace.agent.model) else spec
 
 
 def _policy_version(trace: Trace, policy: Policy | Profile) -> str:
-    """The version of the agent's policy if it is not the run's; an inner run's own is derived from the outer one's."""
+    """The version of the agent's policy if it is not the run's; empty for a run whose own was derived from another."""
     started, own = trace.started, trace.agent.policy
-    if started is None or started.parent is not None or trace.agent.strategy == UNDO.name:
+    if started is None or started.parent is not None or trace.agent.strategy in _WITHOUT_MODEL:
         return ""
     now = plain_policy(policy) if isinstance(policy, str) else policy
     version = with_pin(now, own.pin).version if now.pin == "auto" else now.version
