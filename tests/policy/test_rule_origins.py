@@ -353,3 +353,15 @@ def test_a_rule_may_hold_only_for_what_the_task_asks_for(
     run.see(json.dumps(W1), "get_order", order_id="#W1")
     assert run.judge(tool, order_id="#W1").split()[0] == verdict
     assert needs_intent(replace(policy, profile="locked"), CANCEL)
+
+
+def test_as_many_calls_as_were_fixed_ahead_are_made() -> None:
+    fixed = Call(tool="pay", args={"to": "ann", "amount": 5})
+    run = Run(Policy(profile="headless"), (PAY,), task="Pay 5 to ann")
+    run.add(Pinned(tools=("pay",), calls=(fixed, fixed)))
+    verdicts = []
+    for _ in range(3):
+        verdicts.append(run.judge("pay", to="ann", amount=5))
+        run.see("done", "pay", to="ann", amount=5)
+    assert verdicts[2].startswith("deny")
+    assert verdicts[:2] == ["allow committed"] * 2
