@@ -509,6 +509,9 @@ class Resumed:
     """The model that answers from here on, if it is another one than before."""
     policy: str = ""
     """The version of the agent's policy, if it is another one than the run's, which the run keeps."""
+    earlier_holder: Literal["", "alive", "elsewhere", "unknown"] = ""
+    """Whether the process that had the run before may still be making its calls: `alive` when the run was taken over,
+    `elsewhere` on another machine, or `unknown` where that cannot be seen. Empty: it has ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

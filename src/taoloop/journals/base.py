@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from taoloop.core.events import Event, Fact, Finished, Paused, Resumed, RunStarted
 from taoloop.core.stored_events import ChainReport
+from taoloop.journals.process_identity import ProcessIdentity
 from taoloop.translation import Translator
 
 translate = Translator("journals")
@@ -174,6 +175,9 @@ class LockHolder:
     process: int | None = None
     """The number of the process; None where the system does not report it."""
 
+    identity: ProcessIdentity | None = field(default=None, compare=False)
+    """Which process that is, if it is one of this system that is alive and can be ended; else None."""
+
     def __str__(self) -> str:
         """For messages."""
         if self.process is None:
@@ -203,6 +207,10 @@ class RunLocks(Protocol):
 
     async def is_new_fork(self, run_id: str) -> bool:
         """Whether a run is a fork that nobody has resumed yet."""
+        ...
+
+    async def was_elsewhere(self, run_id: str, /) -> bool:
+        """Whether the newest lease was acquired on another machine, whose locks cannot be seen here."""
         ...
 
     def lock(self, lease: Lease) -> None:

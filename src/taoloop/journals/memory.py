@@ -66,6 +66,10 @@ class MemoryRunLocks:
             run = self._runs.get(run_id)
             return run is not None and starts_as_fork(run.events)
 
+    async def was_elsewhere(self, _run_id: str) -> bool:
+        """Never: all of it is in this process."""
+        return False
+
     def lock(self, lease: Lease) -> None:
         """Lock a lease that was just acquired."""
         with self._lock:

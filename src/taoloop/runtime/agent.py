@@ -104,6 +104,7 @@ class Agent(AgentSettings):
         limits: Limits | None = None,
         approved_tiers: tuple[Tier, ...] | None = None,
         take_over: bool = False,
+        kill_holder: bool = False,
         verbose: bool = False,
         on_event: Listener | None = None,
         on_delta: DeltaListener | None = None,
@@ -111,8 +112,10 @@ class Agent(AgentSettings):
         """Resume a run that was stopped, reached a limit, waits for a person, or lost its process.
 
         The run keeps its own description (prompts, dialect, policy); model, tools and approver are this agent's. Calls
-        that wait for a tool that has changed are judged again. `take_over` takes the run from a process that is at work
-        on it, which loses it at its next event.
+        that wait for a tool that has changed are judged again. A run that a live process is at work on is left to it.
+        `kill_holder` ends that process and waits until it is gone; `take_over` resumes the run although such a process
+        cannot be ended from here (this process, another container, a system that does not identify it): it loses the
+        run at its next event, and no probe's "no" is believed about the calls that it was making.
 
         Raises:
             RunNotFound: the journal has no such run.
@@ -135,6 +138,7 @@ class Agent(AgentSettings):
                 on_delta=on_delta,
                 at=len(trace),
                 take_over=take_over,
+                kill_holder=kill_holder,
             )
 
     async def recover(self, *, on_recovered: Callable[[Recovered], None] | None = None) -> list[Recovered]:
@@ -196,11 +200,12 @@ class Agent(AgentSettings):
         agreed_by: str | None = None,
         approver: Approver | None = None,
         take_over: bool = False,
+        kill_holder: bool = False,
     ) -> UndoResult:
         """Take back what a run did after step `to_step`, the last effect first (`taoloop.runtime.after.undo`).
 
         `agreed_by` names who agreed to the whole plan; without one each call is put before `approver`. `tools` are
-        compensations that are none of the agent's tools. `take_over` as in `resume`.
+        compensations that are none of the agent's tools. `take_over` and `kill_holder` as in `resume`.
 
         Raises:
             RunNotFound: the journal has no such run.
@@ -220,6 +225,7 @@ class Agent(AgentSettings):
                 tools=tools,
                 approver=approved_by(agreed_by) if agreed_by else approver,
                 take_over=take_over,
+                kill_holder=kill_holder,
             )
 
     def chat(self, after: str | None = None) -> Chat:

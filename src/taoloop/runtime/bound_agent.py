@@ -363,16 +363,19 @@ class BoundAgent:
         redactor: Redactor | None = None,
         at: int | None = None,
         take_over: bool = True,
+        kill_holder: bool = False,
     ) -> Result:
         """Acquire the run of `trace` in an open journal, and drive it; `trace` gets the events that it lacks.
 
         Raises:
             FenceLost: the run has other than `at` events: somebody resumed it meanwhile.
-            RunHeld: a process is at work on it, and `take_over` is False.
+            RunHeld: a process is at work on it that is not to be ended, or cannot be (`acquire_run`).
             RunNotResumable: it is completed.
         """
         require_transactions(journal, self.toolbox)
-        lease = await acquire_run(journal, trace.run_id, at=at, take_over=take_over)  # no other worker can write now
+        lease, earlier = await acquire_run(
+            journal, trace.run_id, at=at, take_over=take_over, kill_holder=kill_holder
+        )  # no other worker can write now
         with run_lock(journal, lease):
             for event in (await journal.load(trace.run_id))[len(trace) :]:
                 trace.append(event)
@@ -381,7 +384,8 @@ class BoundAgent:
             if text := str(changes):
                 level = logging.WARNING if changes.changed or changes.policy else logging.INFO
                 _LOG.log(level, "run %s continues with %s", trace.run_id, text)
-            resumed = Resumed(limits=limits, approved_tiers=approved_tiers)
+            earlier = earlier if trace.status == "running" else ""  # else the run was left in good order
+            resumed = Resumed(limits=limits, approved_tiers=approved_tiers, earlier_holder=earlier)
             facts = (changes.recorded_in(resumed),)
             return await self._drive(trace, lease, journal, listener, on_delta, trace.agent, approver, redactor, facts)
 

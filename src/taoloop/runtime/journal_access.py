@@ -7,16 +7,18 @@ by mistake.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from taoloop.core.trace import Trace
 from taoloop.errors import RunHeld, RunNotResumable
-from taoloop.journals.base import Journal, Lease, locks_of
+from taoloop.journals.base import Journal, Lease, LockHolder, locks_of
+from taoloop.journals.process_identity import ProcessIdentity, end_process
 from taoloop.runtime.texts import TEXTS
 from taoloop.runtime.threads import require_asyncio
 
@@ -24,16 +26,55 @@ if TYPE_CHECKING:
     from taoloop.journals.sqlite.journal import SqliteJournal
 
 
-async def acquire_run(journal: Journal, run_id: str, *, at: int | None, take_over: bool) -> Lease:
-    """Acquire an existing run (`Journal.acquire`), with `take_over` even from a process that is at work on it.
+EarlierHolder = Literal["", "alive", "elsewhere", "unknown"]
+"""As `Resumed.earlier_holder`."""
+
+
+async def acquire_run(
+    journal: Journal, run_id: str, *, at: int | None, take_over: bool, kill_holder: bool = False
+) -> tuple[Lease, EarlierHolder]:
+    """Acquire an existing run (`Journal.acquire`); the second value tells whether who had it may still be at work.
+
+    A call of a live process goes on whoever has the run, so such a process is ended first (`kill_holder`) or the run is
+    left to it. `take_over` acquires the run nevertheless where that process cannot be ended from here: it is this one,
+    or its number is not known, as in another container. A run that its process had to be ended for is acquired with
+    any number of events: it may have recorded its end.
 
     Raises:
         RunHeld: another process is at work on it.
         FenceLost: the run has other than `at` events: another worker acquired it at this moment.
     """
-    if not take_over:
-        await require_unlocked(journal, run_id)
-    return await journal.acquire(run_id, at=at)
+    run_locks = locks_of(journal)
+    if run_locks is None:
+        return await journal.acquire(run_id, at=at), "unknown"
+    earlier: EarlierHolder = "elsewhere" if await run_locks.was_elsewhere(run_id) else ""
+    if (holder := await run_locks.holder(run_id)) is not None:
+        earlier, values = "", {"run_id": run_id, "holder": holder}
+        if kill_holder and holder.identity is not None and holder.process != os.getpid():
+            await _end(run_id, holder, holder.identity)
+            at = None
+        elif not take_over or (holder.identity is not None and holder.process != os.getpid()):
+            name = "run_held_unknown_hint" if kill_holder else "run_held_hint"
+            raise TEXTS.run_error(RunHeld, "run_held", values, hint=TEXTS.run_text(name))
+        else:
+            earlier = "alive"
+    return await journal.acquire(run_id, at=at), earlier
+
+
+async def _end(run_id: str, holder: LockHolder, identity: ProcessIdentity) -> None:
+    """End the process that is at work on a run, and wait until it is gone.
+
+    Raises:
+        RunHeld: it cannot be ended.
+    """
+    problem: object = TEXTS.run_text("run_held_survived")
+    try:
+        if await asyncio.to_thread(end_process, identity):
+            return
+    except OSError as error:
+        problem = error.strerror or error
+    values = {"run_id": run_id, "holder": holder, "problem": problem}
+    raise TEXTS.run_error(RunHeld, "run_held_kill", values, hint=TEXTS.run_text("run_held_unknown_hint"))
 
 
 async def require_unlocked(journal: Journal, run_id: str) -> None:

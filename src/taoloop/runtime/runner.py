@@ -38,7 +38,7 @@ from taoloop.errors import HandedOver, InvalidArguments, ModelError, ModelTimeou
 from taoloop.journals.base import Artifact, Journal, Lease
 from taoloop.models.base import DeltaFanout, DeltaListener, Model
 from taoloop.policy import CodeRule, judge
-from taoloop.runtime.approvals.in_doubt import ask_person, run_probe
+from taoloop.runtime.approvals.in_doubt import ask_person, earlier_holder, run_probe
 from taoloop.runtime.approvals.request import ApprovalAnswer, Approver, Questions, answer_fact, denying_rule
 from taoloop.runtime.child_run import BudgetShare, ParentRun
 from taoloop.runtime.engine.clock import Clock, within
@@ -490,7 +490,13 @@ class Runner:
         await self.commit()
         probes = [
             run_probe(
-                self._toolbox, call, self._real.of_call(call), self._probe_context(call), self._clock, self._clean
+                self._toolbox,
+                call,
+                self._real.of_call(call),
+                self._probe_context(call),
+                self._clock,
+                self._clean,
+                earlier_holder(self.trace, call),
             )
             for call in effect.calls
         ]

@@ -11,7 +11,12 @@ from taoloop.core.text import TextCatalog
 _ENGLISH = {
     # a run of another process
     "run_held": "Run {run_id} was left alone: {holder} is working on it.",
-    "run_held_hint": "Wait for it, stop it there, or take over the run: --take-over, in code take_over=True.",
+    "run_held_hint": "Wait for it, stop it there, or end it and take over the run: --kill-holder, in code"
+    " kill_holder=True. Only where it cannot be ended from here: --take-over, take_over=True.",
+    "run_held_unknown_hint": "It cannot be ended from here: stop it where it runs, or take over the run with"
+    " --take-over, in code take_over=True; calls that it was making are then in doubt.",
+    "run_held_kill": "Run {run_id} was left alone: {holder} cannot be ended ({problem}).",
+    "run_held_survived": "it is still there",
     # approvals
     "approval_timeout": "nobody answered within {s:g} s",
     "edit_denied": "the edited arguments are not allowed: the rule {title!r} denies them",
@@ -24,6 +29,12 @@ _ENGLISH = {
     # calls in doubt
     "doubt_no_outcome": "It was started at {at} (attempt {n}), and the process ended before its outcome was"
     " stored: it may have happened or not.",
+    "doubt_holder_alive": "It was started at {at} (attempt {n}) by a process that was still alive when the run was"
+    " taken over: it may have happened or not, or may still happen.",
+    "doubt_holder_elsewhere": "It was started at {at} (attempt {n}) on another machine. Whether its process is still at"
+    " work cannot be seen from here: it may have happened or not, or may still happen.",
+    "doubt_holder_unknown": "It was started at {at} (attempt {n}) by a process of which it cannot be seen here whether"
+    " it is still at work: it may have happened or not, or may still happen.",
     "doubt_timed_out": "It was started at {at} (attempt {n}) and gave no result in time: it may have happened or"
     " not, or may still happen.",
     "doubt_probed": "{text} The tool's own probe could not tell: {note}.",
@@ -32,6 +43,11 @@ _ENGLISH = {
     "probe_failed": "the probe failed: {why}",
     "probe_unsure": "the probe could not tell",
     "probe_running": "it had not happened yet, but the call was still running",
+    "probe_holder_alive": "it had not happened yet, but the process that started it was still alive when the run was"
+    " taken over",
+    "probe_holder_elsewhere": "it had not happened yet, but the process that started it may still be at work on another"
+    " machine",
+    "probe_holder_unknown": "it had not happened yet, but the process that started it may still be at work",
     "probe_empty": "the probe gave something empty, which may mean either",
     "probe_no_output": "what the probe gave is not an output of the tool: {why}",
     "probe_late": "the probe gave no answer within {s:g} s",

@@ -5,6 +5,10 @@ A tool that waits for a file holds a run.
 
 from __future__ import annotations
 
+import signal
+import sys
+
+import pytest
 from tests.cli.commands.test_run_stopping import held
 from tests.shell import Shell, call, until, until_true
 
@@ -69,22 +73,23 @@ def test_an_agent_file_can_ask_for_it(tao: Shell) -> None:
     assert statuses(tao)[left] == "completed"
 
 
-def test_a_run_that_a_live_process_drives_is_refused_and_can_be_taken_over(tao: Shell) -> None:
+@pytest.mark.skipif(sys.platform != "linux", reason="no other system identifies the process")
+def test_a_run_that_a_live_process_drives_is_taken_over_once_that_is_ended(tao: Shell) -> None:
     process = tao.start(*held(tao, "wait_for"))
     run_id = until(process, "action_requested")[0]["run_id"]
-    for command in (["resume", run_id], ["run", "--resume", run_id]):
+    for command in (["resume", run_id], ["run", "--resume", run_id], ["resume", run_id, "--take-over"]):
         refused = tao(*command, code=14)
         assert f"the process {process.pid} is working on it" in refused.one_line
-        assert "--take-over" in refused.one_line
+        assert "--kill-holder" in refused.one_line
         assert refused.out == ""
-    second = tao.start("resume", run_id, "--take-over", "--json")
+    second = tao.start("resume", run_id, "--kill-holder", "--json")
     until(second, "resumed")
+    assert process.poll() is not None
     (tao.folder / "go").touch()
-    _, lost = process.communicate(timeout=30)
     out, _ = second.communicate(timeout=30)
-    assert (second.returncode, process.returncode) == (0, 14)
+    process.communicate(timeout=30)
+    assert second.returncode == 0
     assert '"status":"completed"' in out
-    assert "taken by another worker" in lost
     assert tao("replay", run_id, code=0).err == ""
 
 
@@ -93,16 +98,16 @@ def test_take_over_and_recover_stand_where_they_mean_something(tao: Shell) -> No
     assert "tao recover" in tao("run", "--resume", "x", "--recover", code=2).err
 
 
-def test_one_that_was_taken_over_is_lost_when_the_new_process_dies_and_the_old_one_hangs(tao: Shell) -> None:
+@pytest.mark.skipif(sys.platform != "linux", reason="no other system identifies the process")
+def test_a_process_that_is_only_stopped_keeps_its_run(tao: Shell) -> None:
     old = tao.start(*held(tao, "wait_for"))
     run_id = until(old, "action_requested")[0]["run_id"]
-    new = tao.start("resume", run_id, "--take-over", "--json")
-    until(new, "resumed")
-    new.kill()
-    new.communicate(timeout=30)
-    assert run_id in tao("recover", "--dry-run", code=0).out
+    old.send_signal(signal.SIGSTOP)
+    assert f"the process {old.pid} is working on it" in tao("resume", run_id, "--take-over", code=14).one_line
+    assert tao("recover", "--dry-run", code=0).out == ""
     old.kill()
     old.communicate(timeout=30)
+    assert run_id in tao("recover", "--dry-run", code=0).out
 
 
 def test_several_processes_that_start_at_once_go_on_with_it_once(tao: Shell) -> None:

@@ -30,12 +30,15 @@ from taoloop.core.events import (
     InDoubt,
     ModelReplied,
     Observed,
+    Resumed,
 )
 from taoloop.core.views.transcript import Result
 from taoloop.dialects.conversation import Conversation
 from taoloop.errors import ConfigError, ToolDefinitionError, ToolTimeout
-from taoloop.journals.base import Journal
+from taoloop.journals.base import Journal, Lease
+from taoloop.journals.memory import MemoryRunLocks
 from taoloop.runtime.after.replay import replay
+from taoloop.runtime.approvals.in_doubt import doubt_requests
 from taoloop.runtime.approvals.inbox import settle_doubt
 from taoloop.testing import FakeClock
 from taoloop.tools.tool import ToolContext
@@ -145,6 +148,37 @@ def test_a_probe_that_finds_nothing_has_the_call_run_again_under_its_key() -> No
     assert DONE == {"r:call_1": 1}
     assert [fact.attempt for fact in facts(result, ActionStarted)] == [1, 2]
     assert [fact.output for fact in facts(result, Observed)] == ["transferred 5"]
+
+
+@pytest.mark.parametrize(
+    ("earlier", "reason"), [("alive", "was still alive"), ("elsewhere", "another machine"), ("unknown", "cannot be")]
+)
+def test_a_no_is_not_believed_while_the_earlier_process_may_still_act(earlier: str, reason: str) -> None:
+    class Locks(MemoryRunLocks):
+        """Locks as they are where the earlier process is another one."""
+
+        async def was_elsewhere(self, _run_id: str) -> bool:
+            return earlier == "elsewhere"
+
+    async def play(*tools: Any) -> tuple[Result, list[str]]:
+        journal = MemoryJournal()
+        journal.run_locks = Locks(journal._runs, journal._lock)
+        agent = Agent(model=ScriptedModel([calls((tools[0].name, 5)), "done"]), tools=tools, journal=journal)
+        await crashed(agent, "call_1")
+        if earlier == "alive":  # this process, which no other can end
+            journal.run_locks.lock(Lease(run_id="r", fence=1))
+        if earlier == "unknown":
+            journal.run_locks = None  # type: ignore[assignment]  # as in a journal that cannot tell
+        result = await agent.resume("r", take_over=True)
+        return result, [request.doubt for request in doubt_requests(result.trace)]
+
+    result, questions = asyncio.run(play(probed(lambda: False)))
+    assert (result.status, DONE) == ("waiting", {})
+    assert reason in questions[0]
+    assert "had not happened yet" in questions[0]
+    assert facts(result, Resumed)[0].earlier_holder == earlier
+    assert all(step.same for step in replay(result.trace))
+    assert asyncio.run(play(put))[0].status == "completed", "the service knows its key"
 
 
 RELEASED = threading.Event()

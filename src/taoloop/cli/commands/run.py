@@ -100,7 +100,12 @@ _FIXED = (
 @options.db_option
 @options.json_option("Print only events as JSON, one per line; the last one is `finished` or `paused`.")
 @click.option("--resume", metavar="RUN_ID", help="Resume a run that is not completed.")
-@click.option("--take-over", is_flag=True, help="With --resume: take over the run from the process working on it.")
+@click.option(
+    "--take-over", is_flag=True, help="With --resume: take over the run from a process that cannot be ended from here."
+)
+@click.option(
+    "--kill-holder", is_flag=True, help="With --resume: end the process working on the run, then take over the run."
+)
 @click.option("--recover", is_flag=True, help="First resume the runs of this agent whose processes died.")
 @click.option("--after", metavar="RUN_ID", help="Continue the conversation of that run; `last` is the newest run.")
 @options.approve_option
@@ -114,6 +119,7 @@ def run_command(
     db: str | None,
     resume: str | None,
     take_over: bool,
+    kill_holder: bool,
     recover: bool,
     after: str | None,
     as_json: bool,
@@ -142,8 +148,9 @@ def run_command(
         raise click.UsageError(conflict if words else translate("Give a TASK, or --resume RUN_ID."))
     if resume is not None:
         _check_resume(arguments, after=after, recover=recover)
-    elif take_over:
-        raise click.UsageError(translate("--take-over requires --resume RUN_ID."))
+    elif take_over or kill_holder:
+        option = "--take-over" if take_over else "--kill-holder"
+        raise click.UsageError(translate("{option} requires --resume RUN_ID.", option=option))
     if len(words) > 1:
         task = shlex.quote(" ".join(words))
         raise click.UsageError(translate("The task was {n} words; quote it: tao run {task}", n=len(words), task=task))
@@ -155,7 +162,8 @@ def run_command(
             session.report_orphaned_runs(env, recover=recover)
         else:
             can_ask = stream.isatty() and sys.stdin.isatty() and not as_json
-            session = _resumed_session(chosen, env, resume or "", db, can_ask=can_ask, take_over=take_over)
+            how = {"take_over": take_over, "kill_holder": kill_holder}
+            session = _resumed_session(chosen, env, resume or "", db, can_ask=can_ask, how=how)
         return session.run(stream, as_json=as_json, verbose=verbose)
 
 
@@ -179,12 +187,13 @@ def _resume(run_id: str, *, check: bool, **arguments: Any) -> int:
     A waiting run continues with the answers it has (`tao approve`, `tao deny`). A call without an answer is asked
     about again at a terminal; without a terminal the run keeps waiting (exit code 8). The run keeps its settings.
     The same as `tao run --resume RUN_ID`. A run that another process is working on is left alone (exit code 14)
-    without --take-over.
+    without --kill-holder, which ends that process and waits until it is gone. Where it cannot be ended from here,
+    --take-over takes the run; calls that it was making are then put before you.
 
       tao resume 20261104-09
       tao resume RUN_ID --max-steps 12
       tao resume RUN_ID --approve write          approve its calls up to this tier
-      tao resume RUN_ID --take-over              although another process is working on it
+      tao resume RUN_ID --kill-holder            end the process that is working on it
       tao resume RUN_ID --check                  show what has changed: tools, model, policy
 
     With --check nothing is run. Exit code 0: nothing has changed; 1: something has; 2: it cannot be resumed.
@@ -344,7 +353,13 @@ def _new_session(
 
 
 def _resumed_session(
-    chosen: AgentOptions, env: Mapping[str, str], run_prefix: str, db: str | None, *, can_ask: bool, take_over: bool
+    chosen: AgentOptions,
+    env: Mapping[str, str],
+    run_prefix: str,
+    db: str | None,
+    *,
+    can_ask: bool,
+    how: dict[str, bool],
 ) -> RunSession:
     path = database_of(chosen, env, db)
     trace = load_run(path, run_prefix)
@@ -364,14 +379,17 @@ def _resumed_session(
     agent = with_mock_model(configured, chosen, env)
     if agent is not configured:
         print_stderr(model_notice(configured, agent, env, language))
-    if (holder := holder_of(path, run_id)) is not None and can_ask and not take_over:
+    holder = None if how["kill_holder"] else holder_of(path, run_id)
+    if holder is not None and can_ask and not how["take_over"]:
+        can_end = holder.identity is not None
         text = mark("Another process{number} is working on run {run_id}; it loses the run if you take it over.")
         number = "" if holder.process is None else f" ({holder.process})"
         print_stderr(translate(text, language, run_id=run_id, number=number))
-        take_over = confirm(translate("Take over the run?", language), language)
-    if not take_over:
+        question = mark("End that process and take over the run?") if can_end else mark("Take over the run?")
+        how = how | {"kill_holder" if can_end else "take_over": confirm(translate(question, language), language)}
+    if not how["kill_holder"] and (not how["take_over"] or (holder is not None and holder.identity is not None)):
         query_database(path, lambda journal: require_unlocked(journal, run_id))
-    call = {"limits": limits, "approved_tiers": chosen.approved_tiers, "take_over": take_over}
+    call = {"limits": limits, "approved_tiers": chosen.approved_tiers, **how}
     return RunSession(agent, trace, trace.agent.language, db, **call)
 
 

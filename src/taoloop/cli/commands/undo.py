@@ -55,7 +55,8 @@ _GROUPS: dict[UndoStatus, str] = {
     "--again", metavar="CALL", multiple=True, help="Try this call again although it may have been undone; repeatable."
 )
 @options.tools_option("Compensating tools that the agent does not have: module:attribute, or a file.")
-@click.option("--take-over", is_flag=True, help="Take over the run from the process working on it.")
+@click.option("--take-over", is_flag=True, help="Take over the run from a process that cannot be ended from here.")
+@click.option("--kill-holder", is_flag=True, help="End the process working on the run, then take over the run.")
 @options.agent_option
 @options.workspace_option
 @options.memory_option
@@ -78,7 +79,7 @@ def undo_command(
     The undo stops at the first call that fails, because earlier ones may depend on it; the same command continues
     where it stopped, also after a crash, and undoes nothing twice. A call that may or may not have happened is for
     you to check; --again tries its compensation once more. A run that another process is working on is left alone
-    without --take-over (exit code 14). Exit code 0: everything is undone; 13: something is not.
+    without --kill-holder (exit code 14). Exit code 0: everything is undone; 13: something is not.
     """
     env = load_environment()
     chosen = AgentOptions.from_arguments(arguments)
@@ -87,7 +88,8 @@ def undo_command(
     require_whole(path, trace)
     agent = replace(agent_of_run(trace.agent, chosen, env), journal=path)
     selection = {name: arguments[name] for name in ("to_step", "skip", "again")} | {"tools": _tools(tools, env)}
-    command_line, take_over = _command_line(trace.run_id, db, tools, arguments), arguments["take_over"]
+    command_line = _command_line(trace.run_id, db, tools, arguments)
+    take_over = {name: arguments[name] for name in ("take_over", "kill_holder")}
     with capture_stdout() as stream:
         plan = query_database(path, lambda journal: plan_undo(agent, journal, trace.run_id, **selection))
         printer = UndoPrinter(stream, trace.agent.language, as_json=as_json)
@@ -95,13 +97,13 @@ def undo_command(
         if not plan.todo:
             return exits.NOT_UNDONE if plan.left else exits.OK
         can_ask = not as_json and stream.isatty() and sys.stdin.isatty()
-        if (yes or can_ask) and not take_over:
+        if (yes or can_ask) and not any(take_over.values()):
             query_database(path, lambda journal: require_unlocked(journal, trace.run_id))
         if not yes and not (can_ask and printer.confirm(plan)):
             printer.report("Nothing was undone. To undo it: {command}", command=f"{command_line} --yes")
             return exits.OF_STATUS["waiting"]
         with SignalStopper(lambda: printer.report("stopping… (Ctrl-C again to quit at once)")) as stopper:
-            undone = stopper.drive(_carry_out(agent, path, plan, stopper, printer, take_over=take_over, **selection))
+            undone = stopper.drive(_carry_out(agent, path, plan, stopper, printer, **take_over, **selection))
         if undone is None:
             return stopper.code if stopper.code is not None else exits.FOUND
         printer.end(undone, command_line)

@@ -19,6 +19,7 @@ from taoloop.core.stored_events import HEAD_KINDS, encode_fact, event_hash, gene
 from taoloop.core.text import replace_surrogates
 from taoloop.errors import FenceLost, IllegalEvent, RunExists
 from taoloop.journals.base import RUNNING, Artifact, Lease, status_after, translate
+from taoloop.journals.process_identity import own_identity
 from taoloop.journals.sqlite.errors import not_found
 
 _COLUMNS = 7  # of the table event
@@ -35,8 +36,8 @@ _HEADS = (
     f" FROM run LEFT JOIN event ON event.rowid = {_LAST} WHERE id IN (SELECT value FROM json_each(?))"
 )
 _CREATE = """
-INSERT OR REPLACE INTO run (id, status, fence, task, agent, started_at)
-VALUES (?, ?, ?, '', '', (julianday('now') - 2440587.5) * 86400.0)
+INSERT OR REPLACE INTO run (id, status, fence, holder, task, agent, started_at)
+VALUES (?, ?, ?, ?, '', '', (julianday('now') - 2440587.5) * 86400.0)
 """
 
 
@@ -195,12 +196,13 @@ class Batch:
         """Put everything that was accepted into the open transaction."""
         connection = self._connection
         if self._created:
-            connection.executemany(_CREATE, [(run_id, RUNNING, fence) for run_id, fence in self._created.items()])
+            created = [(run_id, RUNNING, fence, str(own_identity())) for run_id, fence in self._created.items()]
+            connection.executemany(_CREATE, created)
         if self._replaced:
             connection.executemany("DELETE FROM artifact WHERE run_id = ?", self._replaced)
         if self._acquired:
-            fences = [(fence, run_id) for run_id, fence in self._acquired.items()]
-            connection.executemany("UPDATE run SET fence = ? WHERE id = ?", fences)
+            fences = [(fence, str(own_identity()), run_id) for run_id, fence in self._acquired.items()]
+            connection.executemany("UPDATE run SET fence = ?, holder = ? WHERE id = ?", fences)
         for start in range(0, len(self._events), _ROWS_AT_ONCE * _COLUMNS):
             part = self._events[start : start + _ROWS_AT_ONCE * _COLUMNS]
             connection.execute(_insert_events(len(part) // _COLUMNS), part)

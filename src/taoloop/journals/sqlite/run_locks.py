@@ -28,11 +28,14 @@ import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 from taoloop.journals.base import Lease, LockHolder, is_unresumed_fork
+from taoloop.journals.process_identity import ProcessIdentity, parse_identity
+from taoloop.journals.sqlite import schema
 from taoloop.journals.sqlite.errors import explain
 
 try:
@@ -51,6 +54,7 @@ _RECHECK_S = 1.0
 _FLOCK = struct.Struct("hhqqi")  # of Linux: type, whence, start, length, process
 
 _FENCE = "SELECT fence FROM run WHERE id = ?"
+_HOLDER = "SELECT holder FROM run WHERE id = ?"
 _RUNNING = """
 SELECT id, fence FROM run WHERE status = 'running' AND EXISTS (SELECT 1 FROM event WHERE run_id = run.id)
 ORDER BY number
@@ -93,7 +97,27 @@ class FileRunLocks:
     async def holder(self, run_id: str) -> LockHolder | None:
         """The holder of the newest lease of a run; None if there is none."""
         row = await self._read_database(lambda connection: connection.execute(_FENCE, (run_id,)).fetchone())
-        return None if row is None else self._holder(Lease(run_id=run_id, fence=row[0]))
+        holder = None if row is None else self._holder(Lease(run_id=run_id, fence=row[0]))
+        if holder is None or holder.process is None or (identity := await self._identity(run_id)) is None:
+            return holder
+        is_same = identity.process == str(holder.process) and identity.is_identified
+        return replace(holder, identity=identity) if is_same else holder
+
+    async def was_elsewhere(self, run_id: str) -> bool:
+        """As `RunLocks.was_elsewhere`; of a lease of an older version nothing is known but its lock."""
+        identity = await self._identity(run_id)
+        return identity is not None and identity.is_elsewhere
+
+    async def _identity(self, run_id: str) -> ProcessIdentity | None:
+        """Which process acquired the newest lease."""
+
+        def find(connection: sqlite3.Connection) -> str:
+            if schema.version(connection) < schema.HELD:
+                return ""
+            row = connection.execute(_HOLDER, (run_id,)).fetchone()
+            return "" if row is None else str(row[0])
+
+        return parse_identity(await self._read_database(find))
 
     async def orphans(self) -> list[str]:
         """As `RunLocks.orphans`."""

@@ -93,13 +93,21 @@ _V2: Migration = (
     _seal,
 )
 
-MIGRATIONS: tuple[Migration, ...] = (_V1, _V2)
+_V3: Migration = (
+    # Which process acquired the newest lease (`process_identity.py`); empty: by an older version.
+    "ALTER TABLE run ADD COLUMN holder TEXT NOT NULL DEFAULT ''",
+)
+
+MIGRATIONS: tuple[Migration, ...] = (_V1, _V2, _V3)
 
 READABLE = 1
 """From this version on, a file can be looked at without being brought up to date."""
 
 CHAINED = 2
 """From this version on, events are chained."""
+
+HELD = 3
+"""From this version on, a run names the process that acquired it."""
 
 
 def version(connection: sqlite3.Connection) -> int:

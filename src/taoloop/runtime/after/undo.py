@@ -121,14 +121,14 @@ async def undo(
     approver: Approver | None = None,
     agreed: UndoPlan | None = None,
     take_over: bool = False,
+    kill_holder: bool = False,
     on_event: UndoListener | None = None,
 ) -> UndoResult:
     """Take back what a run did after the step `to_step`, the last effect first, until one cannot be taken back.
 
     Every compensation is put before `approver` (or the agent's own); without one the undo waits. `agreed` is a plan
     that a person has seen: if any other call would be made now, nothing is done. `tools` are compensations that are
-    not among the agent's tools. `take_over` takes the run from a process that is at work on it, which loses it at its
-    next event. `on_event` gets every event.
+    not among the agent's tools. `take_over` and `kill_holder` as in `Agent.resume`. `on_event` gets every event.
 
     Raises:
         RunNotFound, ConfigError: as for `plan_undo`; or a run inside this one, or around it, is being undone.
@@ -138,7 +138,7 @@ async def undo(
     plan = await plan_undo(agent, journal, run_id, to_step=to_step, skip=skip, again=again, tools=tools)
     before = agreed or plan
     _require_agreed(before, plan)
-    session = _UndoSession(agent, journal, run_id, tools, approver, on_event, take_over)
+    session = _UndoSession(agent, journal, run_id, tools, approver, on_event, take_over, kill_holder)
     with session.locks:
         if plan.todo or any(map(is_open, await undos_of(journal, run_id))):
             await session.settle(await session.lock_runs(plan))
@@ -187,6 +187,7 @@ class _UndoSession:
     approver: Approver | None
     on_event: UndoListener | None
     take_over: bool
+    kill_holder: bool
     results: list[Result] = field(default_factory=list)
     locks: ExitStack = field(default_factory=ExitStack)  # once it is closed, other workers may resume the runs
     _acquired: dict[str, tuple[Trace, Lease]] = field(default_factory=dict)
@@ -206,17 +207,20 @@ class _UndoSession:
 
     async def _lock(self, run_id: str) -> tuple[Trace, Lease]:
         if run_id not in self._acquired:
-            lease = await acquire_run(self.journal, run_id, at=None, take_over=self.take_over)
+            lease, _ = await self._acquire(run_id)
             self.locks.enter_context(run_lock(self.journal, lease))  # nobody resumes it meanwhile
             self._acquired[run_id] = Trace(run_id, await self.journal.load(run_id)), lease
         return self._acquired[run_id]
+
+    async def _acquire(self, run_id: str) -> tuple[Lease, str]:
+        return await acquire_run(self.journal, run_id, at=None, take_over=self.take_over, kill_holder=self.kill_holder)
 
     async def _require_no_other_undo(self, tree: RunTree) -> None:
         """Refuse while another undo has a run in common: both could compensate one call."""
         undos = [trace for run_id, traces in tree.undos.items() if run_id != self.run_id for trace in traces]
         started = tree.nodes[self.run_id].trace.started
         while started is not None and started.parent is not None:
-            if not self.take_over:
+            if not (self.take_over or self.kill_holder):
                 await require_unlocked(self.journal, started.parent)
             undos += await undos_of(self.journal, started.parent)
             started = Trace(started.parent, await self.journal.load(started.parent)).started
@@ -243,10 +247,11 @@ class _UndoSession:
                         listener=self._listener(undo.run_id, plan_of(undo)),
                         approver=self._approve,
                         take_over=self.take_over,
+                        kill_holder=self.kill_holder,
                     )
                 )
                 continue
-            lease = await acquire_run(self.journal, undo.run_id, at=None, take_over=self.take_over)
+            lease, _ = await self._acquire(undo.run_id)
             trace = Trace(undo.run_id, await self.journal.load(undo.run_id))
             if trace.finished is None:
                 reason = TEXTS.text(trace.agent.language, "undo_replanned")

@@ -6,7 +6,7 @@ import copy
 from datetime import UTC, datetime
 from typing import Any
 
-from taoloop.core.events import DoubtSettled
+from taoloop.core.events import ActionStarted, DoubtSettled, Resumed
 from taoloop.core.redaction.redactor import contains_redaction
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import PROBE, TIMED_OUT, CallView
@@ -35,12 +35,19 @@ _HAPPENED: dict[Settling, bool | None] = {"happened": True, "repeat": False, "le
 
 
 async def run_probe(
-    toolbox: Toolbox, call: CallView, args: Any, context: ToolContext, clock: Clock, clean: Clean | None = None
+    toolbox: Toolbox,
+    call: CallView,
+    args: Any,
+    context: ToolContext,
+    clock: Clock,
+    clean: Clean | None = None,
+    earlier: str = "",
 ) -> tuple[DoubtSettled, Outcome | None]:
     """What the probe of the tool reports about a call in doubt (with its real `args`), and the output if it has one.
 
     A probe that hangs, raises or is missing settles nothing. Its report that the call did not happen is believed only
-    if the call is not still running in a thread of this process.
+    if the call is not still running in a thread of this process, nor perhaps in an earlier one (`earlier`, from
+    `earlier_holder`).
     """
 
     def settled(happened: bool | None, note: str = "", **values: object) -> DoubtSettled:
@@ -67,6 +74,8 @@ async def run_probe(
     if report is None:
         return settled(None, "unsure"), None
     if report is False:
+        if earlier:
+            return settled(None, f"holder_{earlier}"), None
         return (settled(None, "running") if was_running else settled(False)), None
     if report is True:
         return settled(True), None
@@ -125,11 +134,26 @@ def describe_doubt(trace: Trace, call: CallView) -> str:
     """What is known about a call in doubt, for a person, in the run's language."""
     language = trace.agent.language
     at = datetime.fromtimestamp(call.started_at or 0.0, UTC)
-    name = "doubt_timed_out" if call.doubt is not None and call.doubt.reason == TIMED_OUT else "doubt_no_outcome"
+    earlier = earlier_holder(trace, call)
+    name = f"doubt_holder_{earlier}" if earlier else "doubt_no_outcome"
+    if call.doubt is not None and call.doubt.reason == TIMED_OUT:
+        name = "doubt_timed_out"
     text = TEXTS.text(language, name, at=f"{at:%Y-%m-%d %H:%M:%S} UTC", n=call.attempts)
     if call.settled is not None and call.settled.note:
         text = TEXTS.text(language, "doubt_probed", text=text, note=call.settled.note)
     return text
+
+
+def earlier_holder(trace: Trace, call: CallView) -> str:
+    """Whether the process that made the last attempt may still be at work on it, as in `Resumed`; empty if not."""
+    call_id, found = call.requested.call_id, ""
+    for event in reversed(trace.events):
+        match event.fact:
+            case ActionStarted() as fact if fact.call_id == call_id:
+                break
+            case Resumed(earlier_holder=earlier) if earlier:
+                found = earlier
+    return found
 
 
 def _is_empty(report: Any) -> bool:

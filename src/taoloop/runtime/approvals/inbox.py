@@ -45,7 +45,7 @@ from taoloop.runtime.approvals.request import (
 )
 from taoloop.runtime.engine.clock import Clock, SystemClock
 from taoloop.runtime.engine.redaction import redactor_for
-from taoloop.runtime.journal_access import require_open
+from taoloop.runtime.journal_access import require_open, require_unlocked
 from taoloop.runtime.texts import TEXTS
 from taoloop.tools.from_card import tool_from_card
 from taoloop.tools.json_schema import plain
@@ -186,6 +186,7 @@ async def settle_doubt(
     Raises:
         RunNotFound: the journal has no such run.
         ConfigError: no call of this id is in doubt, a call to be repeated may be under way, or `how` is unknown.
+        RunHeld: a process is at work on the run.
         FenceLost: a process resumed the run at this moment.
     """
     if how not in SETTLINGS:
@@ -278,6 +279,8 @@ async def add_facts(
         attempts -= 1
         before = Trace(run_id, await journal.load(run_id))
         decide(before)  # raises where the run is not waiting: then it must not be acquired
+        if before.status == "running":
+            await require_unlocked(journal, run_id)
         try:
             lease = await journal.acquire(run_id, at=len(before))
             trace = Trace(run_id, await journal.load(run_id))
