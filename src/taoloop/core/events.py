@@ -364,6 +364,8 @@ class ActionStarted:
     """The same for every attempt of this call, and different for every other call."""
     attempt: int = 1
     """How often the call has been started, from 1."""
+    progress: int = 0
+    """For a repeated call of an agent, how far the run inside has come; attempts that took it on do not count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -510,8 +512,7 @@ class Resumed:
     policy: str = ""
     """The version of the agent's policy, if it is another one than the run's, which the run keeps."""
     earlier_holder: Literal["", "alive", "elsewhere", "unknown"] = ""
-    """Whether the process that had the run before may still be making its calls: `alive` when the run was taken over,
-    `elsewhere` on another machine, or `unknown` where that cannot be seen. Empty: it has ended."""
+    """Why the process before may still be making its calls: it was `alive`, is `elsewhere`, or that is `unknown`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,12 @@ if TYPE_CHECKING:
     from taoloop.runtime.after.abandonment import abandon_run as abandon_run
     from taoloop.runtime.after.fork import Fork as Fork, make_fork as make_fork
     from taoloop.runtime.after.fork_edits import EditedObservation as EditedObservation, Edits as Edits
-    from taoloop.runtime.after.recovery import Recovered as Recovered, orphans as orphans, recover as recover
+    from taoloop.runtime.after.recovery import (
+        Recovered as Recovered,
+        orphans as orphans,
+        recover as recover,
+        stuck_runs as stuck_runs,
+    )
     from taoloop.runtime.after.replay import ReplayedEvent as ReplayedEvent, replay as replay
     from taoloop.runtime.after.undo import UndoResult as UndoResult, plan_undo as plan_undo
     from taoloop.runtime.after.undo_plan import PlannedUndo as PlannedUndo, UndoPlan as UndoPlan
@@ -44,7 +49,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "taoloop.runtime.after.abandonment": "abandon_run",
         "taoloop.runtime.after.fork": "Fork make_fork",
         "taoloop.runtime.after.fork_edits": "EditedObservation Edits",
-        "taoloop.runtime.after.recovery": "Recovered orphans recover",
+        "taoloop.runtime.after.recovery": "Recovered orphans recover stuck_runs",
         "taoloop.runtime.after.replay": "ReplayedEvent replay",
         "taoloop.runtime.after.undo": "UndoResult plan_undo",
         "taoloop.runtime.after.undo_plan": "PlannedUndo UndoPlan",

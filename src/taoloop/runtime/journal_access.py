@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal
 from taoloop.core.trace import Trace
 from taoloop.errors import RunHeld, RunNotResumable
 from taoloop.journals.base import Journal, Lease, LockHolder, locks_of
-from taoloop.journals.process_identity import ProcessIdentity, end_process
+from taoloop.journals.process_identity import end_process
 from taoloop.runtime.texts import TEXTS
 from taoloop.runtime.threads import require_asyncio
 
@@ -48,33 +48,40 @@ async def acquire_run(
     if run_locks is None:
         return await journal.acquire(run_id, at=at), "unknown"
     earlier: EarlierHolder = "elsewhere" if await run_locks.was_elsewhere(run_id) else ""
-    if (holder := await run_locks.holder(run_id)) is not None:
-        earlier, values = "", {"run_id": run_id, "holder": holder}
-        if kill_holder and holder.identity is not None and holder.process != os.getpid():
-            await _end(run_id, holder, holder.identity)
-            at = None
-        elif not take_over or (holder.identity is not None and holder.process != os.getpid()):
-            name = "run_held_unknown_hint" if kill_holder else "run_held_hint"
-            raise TEXTS.run_error(RunHeld, "run_held", values, hint=TEXTS.run_text(name))
-        else:
-            earlier = "alive"
+    if kill_holder and await end_holder(journal, run_id):
+        at = None
+    elif (holder := await run_locks.holder(run_id)) is not None:
+        if not take_over or _can_be_ended(holder):
+            raise TEXTS.run_error(RunHeld, "run_held", {"run_id": run_id, "holder": holder})
+        earlier = "alive"
     return await journal.acquire(run_id, at=at), earlier
 
 
-async def _end(run_id: str, holder: LockHolder, identity: ProcessIdentity) -> None:
-    """End the process that is at work on a run, and wait until it is gone.
+async def end_holder(journal: Journal, run_id: str) -> bool:
+    """End the process that is at work on a run, and wait until it is gone; returns whether there was one.
 
     Raises:
-        RunHeld: it cannot be ended.
+        RunHeld: it cannot be ended from here.
     """
-    problem: object = TEXTS.run_text("run_held_survived")
+    run_locks = locks_of(journal)
+    holder = None if run_locks is None else await run_locks.holder(run_id)
+    if holder is None:
+        return False
+    hint = TEXTS.run_text("run_held_unknown_hint")
+    if holder.identity is None or not _can_be_ended(holder):
+        raise TEXTS.run_error(RunHeld, "run_held", {"run_id": run_id, "holder": holder}, hint=hint)
+    problem = TEXTS.run_text("run_held_survived")
     try:
-        if await asyncio.to_thread(end_process, identity):
-            return
+        if await asyncio.to_thread(end_process, holder.identity):
+            return True
     except OSError as error:
-        problem = error.strerror or error
+        problem = str(error.strerror or error)
     values = {"run_id": run_id, "holder": holder, "problem": problem}
-    raise TEXTS.run_error(RunHeld, "run_held_kill", values, hint=TEXTS.run_text("run_held_unknown_hint"))
+    raise TEXTS.run_error(RunHeld, "run_held_kill", values, hint=hint)
+
+
+def _can_be_ended(holder: LockHolder) -> bool:
+    return holder.identity is not None and holder.process != os.getpid()
 
 
 async def require_unlocked(journal: Journal, run_id: str) -> None:

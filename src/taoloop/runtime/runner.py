@@ -46,6 +46,7 @@ from taoloop.runtime.engine.early_reads import EarlyReads
 from taoloop.runtime.engine.redacted_stream import RedactedDeltas
 from taoloop.runtime.engine.redaction import RealArguments
 from taoloop.runtime.engine.tool_execution import Outcome, execute_tool, fault_of, is_own_cancellation, transact
+from taoloop.runtime.inner_runs import inner_progress
 from taoloop.runtime.texts import TEXTS
 from taoloop.strategies import Strategy
 from taoloop.strategies.termination import on_model_error, remaining_s
@@ -338,7 +339,8 @@ class Runner:
             if card is None or not card.reads_only:
                 call_id = call.requested.call_id
                 key, attempt = self._key(call_id), call.attempts + 1
-                self._add(ActionStarted(call_id=call_id, idempotency_key=key, attempt=attempt))
+                progress = await self._progress_inside(call) if call.attempts else 0
+                self._add(ActionStarted(call_id=call_id, idempotency_key=key, attempt=attempt, progress=progress))
         await self.commit()
         share = self._budget_share(calls) if self._has_agents else None
         if len(calls) == 1:
@@ -347,6 +349,13 @@ class Runner:
             await self._run_in_parallel(calls, share)
         if self._waiting:
             self._pause_with_calls()
+
+    async def _progress_inside(self, call: CallView) -> int:
+        """How far the run of a call of an agent has come; 0 for any other call."""
+        name, call_id = call.requested.tool, call.requested.call_id
+        if name not in self._toolbox or not self._toolbox.get(name).runs_inside:
+            return 0
+        return (await inner_progress(self._journal, self.trace, call_id)).events
 
     async def _run_in_parallel(self, calls: tuple[CallView, ...], share: BudgetShare | None) -> None:
         tasks = [asyncio.create_task(self._run_tool(call, share)) for call in calls]

@@ -19,6 +19,7 @@ from taoloop.runtime.agent_settings import AgentSettings
 from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.child_run import ParentRun
 from taoloop.runtime.engine.clock import new_nonce, new_run_id
+from taoloop.runtime.inner_runs import inner_run_id
 from taoloop.runtime.texts import TEXTS
 from taoloop.tools.from_card import tool_from_card
 from taoloop.tools.tool import Tool, ToolContext
@@ -83,7 +84,7 @@ class AgentTool:
         depth = parent.started.depth + 1 if parent.started is not None else 1
         if depth > MAX_DEPTH:
             raise _no_agent("too_deep", depth=depth - 1)
-        trace = Trace(f"{parent.run_id}.{call_id.removeprefix('call_')}")
+        trace = Trace(inner_run_id(parent.run_id, call_id))
         spec = bound.spec_for(task)
         spec = replace(
             spec,

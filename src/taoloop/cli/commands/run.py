@@ -53,11 +53,11 @@ from taoloop.journals.sqlite.journal import SqliteJournal
 from taoloop.models.base import DeltaListener
 from taoloop.runtime.after.fork import store_fork
 from taoloop.runtime.after.fork_edits import Edits
-from taoloop.runtime.after.recovery import Recovered, belongs_to, orphans, recover
+from taoloop.runtime.after.recovery import Recovered, belongs_to, orphans, recover, stuck_runs
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.engine.clock import new_run_id
-from taoloop.runtime.journal_access import require_unlocked
+from taoloop.runtime.journal_access import end_holder, require_unlocked
 from taoloop.runtime.runner import Listener
 from taoloop.runtime.subagent import inner_agents
 from taoloop.translation import mark, translate_error
@@ -353,16 +353,10 @@ def _new_session(
 
 
 def _resumed_session(
-    chosen: AgentOptions,
-    env: Mapping[str, str],
-    run_prefix: str,
-    db: str | None,
-    *,
-    can_ask: bool,
-    how: dict[str, bool],
+    chosen: AgentOptions, env: Mapping[str, str], prefix: str, db: str | None, *, can_ask: bool, how: dict[str, bool]
 ) -> RunSession:
     path = database_of(chosen, env, db)
-    trace = load_run(path, run_prefix)
+    trace = load_run(path, prefix)
     run_id = trace.run_id
     if trace.status == "completed":
         hint = translate("Start a new run, or look at this one: tao show {run_id}", run_id=run_id)
@@ -381,13 +375,17 @@ def _resumed_session(
         print_stderr(model_notice(configured, agent, env, language))
     holder = None if how["kill_holder"] else holder_of(path, run_id)
     if holder is not None and can_ask and not how["take_over"]:
-        can_end = holder.identity is not None
         text = mark("Another process{number} is working on run {run_id}; it loses the run if you take it over.")
         number = "" if holder.process is None else f" ({holder.process})"
         print_stderr(translate(text, language, run_id=run_id, number=number))
-        question = mark("End that process and take over the run?") if can_end else mark("Take over the run?")
-        how = how | {"kill_holder" if can_end else "take_over": confirm(translate(question, language), language)}
-    if not how["kill_holder"] and (not how["take_over"] or (holder is not None and holder.identity is not None)):
+        question = mark("End that process and take over the run?") if holder.identity else mark("Take over the run?")
+        how = how | {
+            "kill_holder" if holder.identity else "take_over": confirm(translate(question, language), language)
+        }
+    if how["kill_holder"]:
+        query_database(path, lambda journal: end_holder(journal, run_id))
+        trace = load_run(path, run_id)  # it may have recorded its end
+    elif not how["take_over"] or (holder is not None and holder.identity is not None):
         query_database(path, lambda journal: require_unlocked(journal, run_id))
     call = {"limits": limits, "approved_tiers": chosen.approved_tiers, **how}
     return RunSession(agent, trace, trace.agent.language, db, **call)
@@ -518,7 +516,8 @@ def recover_command(db: str | None, agent: str | None, after: float | None, dry_
     """Resume every run whose process died: killed, crashed, or cut off by a power failure.
 
     A run that a live process is working on is left alone. A call that was in progress is looked up, repeated if
-    that is safe, or put before you: such a run then waits (`tao settle`).
+    that is safe, or put before you: such a run then waits (`tao settle`). Runs that died again and again without
+    progress, or that the run around them went on without, are listed as `stuck` (exit code 1): they need a decision.
 
       tao recover --dry-run          only list the runs
       tao recover --after 3600       only runs without an event for an hour
@@ -528,6 +527,8 @@ def recover_command(db: str | None, agent: str | None, after: float | None, dry_
     with capture_stdout() as stream:
         if dry_run:
             orphan_runs = query_database(path, lambda journal: orphans(journal, silent_s=after))
+            stuck = {trace.run_id: trace for trace in query_database(path, stuck_runs)}
+            orphan_runs = [trace for trace in orphan_runs if trace.run_id not in stuck]
             for trace in orphan_runs:
                 _write(stream, as_json, trace.run_id, "running", trace.task)
             count, failed = len(orphan_runs), 0
@@ -541,9 +542,14 @@ def recover_command(db: str | None, agent: str | None, after: float | None, dry_
                 done = asyncio.run(recover_with(path, chosen, env, report, silent_s=after))
             count = len(done)
             failed = sum(recovered.error is not None and not recovered.elsewhere for recovered in done)
-    if not count:
+            reported = {recovered.run_id for recovered in done}
+            stuck = {trace.run_id: trace for trace in query_database(path, stuck_runs) if trace.run_id not in reported}
+        for trace in stuck.values():
+            text = translate("needs a decision: tao approvals {run_id}; tao resume {run_id}", run_id=trace.run_id)
+            _write(stream, as_json, trace.run_id, "stuck", text)
+    if not count and not stuck:
         print_stderr(translate("{path}: no run has lost its process.", path=path))
-    return exits.FOUND if failed else exits.OK
+    return exits.FOUND if failed or stuck else exits.OK
 
 
 async def recover_with(

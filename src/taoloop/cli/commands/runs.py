@@ -24,6 +24,7 @@ from taoloop.cli.ui.event_view import STATUS_STYLES, console_for, format_local_t
 from taoloop.cli.ui.stdio import capture_stdout, one_line, print_stderr, write_json_lines
 from taoloop.journals.base import Journal, RunRow, locks_of
 from taoloop.journals.costs import CostRow, cost_rows, totals
+from taoloop.runtime.after.recovery import stuck_runs
 from taoloop.translation import mark
 
 _HEADER = mark(("run", "started", "status", "events", "task"))
@@ -39,9 +40,10 @@ _LEAST_CELLS = 10  # for the task; where there is less room a run takes two line
 def runs_command(db: str | None, status: str | None, limit: int, as_json: bool) -> int:
     """List the runs in the database, newest first.
 
-    `lost` is a run whose process died in the middle of it: `tao recover` resumes it. `forked` is a fork that has
-    not been run yet: `tao resume` runs it. For --status and --json both are `running`. If standard output is not a
-    terminal, the header goes to standard error.
+    `lost` is a run whose process died in the middle of it: `tao recover` resumes it. `stuck` is one that it does
+    not resume, because it died there again and again, or because the run around it went on: `tao approvals` lists
+    its calls in doubt, `tao resume` runs it. `forked` is a fork that has not been run yet: `tao resume` runs it. For
+    --status and --json all are `running`. If standard output is not a terminal, the header goes to standard error.
 
       tao runs --status waiting
       tao runs --limit 5 --json
@@ -63,19 +65,25 @@ def runs_command(db: str | None, status: str | None, limit: int, as_json: bool) 
     if "lost" in states.values():
         command = f"tao recover{options.db_argument(db)}"
         print_stderr(translate("lost: the process died. Resume all of them: {command}", command=command))
+    if "stuck" in states.values():
+        command = f"tao approvals{options.db_argument(db)}"
+        text = mark("stuck: no recovery resumes it. See its calls in doubt ({command}), then: tao resume RUN_ID")
+        print_stderr(translate(text, command=command))
     return exits.OK
 
 
 async def _load_rows(journal: Journal, limit: int, status: str | None) -> tuple[list[RunRow], dict[str, str]]:
-    """The rows, and the state of those that are `running` without a process: lost or forked."""
+    """The rows, and the state of those that are `running` without a process: lost, stuck or forked."""
     rows = await journal.runs(limit=limit, status=status)
     holds = locks_of(journal)
     if holds is None:
         return rows, {}
     states = {}
+    stuck = {trace.run_id for trace in await stuck_runs(journal)}
     for row in rows:
         if row.status == "running" and await holds.holder(row.run_id) is None:
-            states[row.run_id] = "forked" if await holds.is_new_fork(row.run_id) else "lost"
+            is_fork = await holds.is_new_fork(row.run_id)
+            states[row.run_id] = "forked" if is_fork else "stuck" if row.run_id in stuck else "lost"
     return rows, states
 
 

@@ -59,7 +59,9 @@ class CallView:
     timeouts: int = 0
     """How many attempts had no outcome in time."""
     waited: int = 0
-    """How many attempts ended because a run inside the call waits."""
+    """How many attempts ended because a run inside the call waits, or took that run further."""
+    progress: int = 0
+    """How far the run inside the call had come before the last attempt."""
     started_at: float | None = None
     """When the last attempt began, in seconds since the epoch."""
     doubt: InDoubt | None = None

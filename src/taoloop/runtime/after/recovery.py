@@ -9,13 +9,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from taoloop.core.events import ActionStarted, DoubtSettled, InDoubt, Resumed
 from taoloop.core.trace import Trace
 from taoloop.core.views.transcript import Result
 from taoloop.errors import FenceLost, RunHeld, RunNotResumable, TaoError
 from taoloop.journals.base import Journal, RunRow, locks_of, starts_as_fork
 from taoloop.runtime.agent_settings import AgentSettings
 from taoloop.runtime.bound_agent import bind
+from taoloop.runtime.inner_runs import deaths_in_a_row, inner_run_id, load_trace
 from taoloop.runtime.journal_access import open_journal
 
 MARGIN_S = 60.0
@@ -31,7 +31,6 @@ MAX_DEATHS = 5
 """How often in a row a run is resumed without progress; after that it is left to a person."""
 
 _ALL = 1_000_000
-_NO_PROGRESS = (ActionStarted, InDoubt, DoubtSettled)
 
 _LOG = logging.getLogger("taoloop")
 
@@ -97,6 +96,37 @@ async def orphans(journal: Journal, *, silent_s: float | None = None, now: float
     return silent
 
 
+async def stuck_runs(journal: Journal, *, now: float | None = None) -> list[Trace]:
+    """The runs that lost their process and that no recovery resumes: a person has to decide. The oldest first.
+
+    They died `MAX_DEATHS` times without progress, or are inside a run that did, or that went on without them.
+    """
+    now = time.time() if now is None else now
+    locks, stuck = locks_of(journal), []
+    for row in reversed(await journal.runs(limit=_ALL, status="running")):
+        if locks is not None and await locks.holder(row.run_id) is not None:
+            continue
+        trace = Trace(row.run_id, await journal.load(row.run_id))
+        is_silent = locks is not None or now - row.updated_at > max_silence_s(trace)
+        if trace.started is None or trace.status != "running" or starts_as_fork(trace.events) or not is_silent:
+            continue
+        if await _is_stuck(journal, trace):
+            stuck.append(trace)
+    return stuck
+
+
+async def _is_stuck(journal: Journal, trace: Trace) -> bool:
+    """Whether neither the recovery of a run nor that of the run around it continues it."""
+    if await deaths_in_a_row(journal, trace) >= MAX_DEATHS:
+        return True
+    if trace.started is None or (parent_id := trace.started.parent) is None:
+        return False
+    parent = await load_trace(journal, parent_id)
+    if parent is None or all(inner_run_id(parent_id, call_id) != trace.run_id for call_id in parent.pending):
+        return True
+    return parent.status == "running" and await _is_stuck(journal, parent)
+
+
 async def recover(
     journal: Journal | str | Path,
     agents: Sequence[AgentSettings] | AgentFor,
@@ -124,7 +154,7 @@ async def recover(
             try:
                 if (agent := agent_for(trace)) is None:
                     return None
-                require_alive(trace)
+                await require_alive(opened, trace)
                 bound = bind(agent)
                 bound.require_resumable(trace)
                 result = await bound.continue_run(opened, trace, limits=trace.limits, at=len(trace), take_over=False)
@@ -160,18 +190,13 @@ def belongs_to(trace: Trace, agent: AgentSettings) -> bool:
     return (trace.agent.name, trace.agent.source) == (agent.name, agent.source)
 
 
-def require_alive(trace: Trace) -> None:
+async def require_alive(journal: Journal, trace: Trace) -> None:
     """Refuse a run whose process died repeatedly at the same event, which may be what kills it.
 
     Raises:
-        RunNotResumable: it was resumed `MAX_DEATHS` times without progress.
+        RunNotResumable: it was resumed `MAX_DEATHS` times without progress of its own or of a run inside it.
     """
-    deaths = 0
-    for event in reversed(trace.events):
-        if isinstance(event.fact, Resumed):
-            deaths += 1
-        elif not isinstance(event.fact, _NO_PROGRESS):
-            break
+    deaths = await deaths_in_a_row(journal, trace)
     if deaths >= MAX_DEATHS:
         raise RunNotResumable(
             f"Run {trace.run_id} lost its process {deaths + 1} times in a row at the same event.",

@@ -19,10 +19,11 @@ from taoloop.core.trace import Trace
 from taoloop.core.views.steps import UNCLEAR, CallView
 from taoloop.core.views.transcript import observation_text
 from taoloop.dialects.parsing.strict_json import NotJsonError, loads
-from taoloop.errors import ConfigError, InvalidArguments, RunNotFound
+from taoloop.errors import ConfigError, InvalidArguments
 from taoloop.journals.base import Journal
 from taoloop.runtime.agent_settings import AgentSettings
 from taoloop.runtime.bound_agent import BoundAgent, bind
+from taoloop.runtime.inner_runs import inner_run_id, load_trace
 from taoloop.runtime.texts import TEXTS
 from taoloop.strategies.planned_calls import call_of, plan_of
 from taoloop.tools.tool import Tool
@@ -172,17 +173,9 @@ async def load_tree(journal: Journal, agent: AgentSettings, trace: Trace, tools:
 async def undos_of(journal: Journal, run_id: str) -> list[Trace]:
     """The runs that were started to undo a run, in their order."""
     undos: list[Trace] = []
-    while (trace := await _loaded(journal, undo_id(run_id, len(undos) + 1))) is not None:
+    while (trace := await load_trace(journal, undo_id(run_id, len(undos) + 1))) is not None:
         undos.append(trace)
     return undos
-
-
-async def _loaded(journal: Journal, run_id: str) -> Trace | None:
-    try:
-        events = await journal.load(run_id)
-    except RunNotFound:
-        return None
-    return Trace(run_id, events) if events else None
 
 
 async def _inner_runs(journal: Journal, node: RunNode) -> AsyncIterator[RunNode]:
@@ -190,7 +183,7 @@ async def _inner_runs(journal: Journal, node: RunNode) -> AsyncIterator[RunNode]
     for step in trace.steps:
         for call in step.calls:
             child = inner_run_of(trace, call)
-            inner = await _loaded(journal, child) if child is not None else None
+            inner = await load_trace(journal, child) if child is not None else None
             if inner is None or inner.started is None or inner.started.parent != trace.run_id:
                 continue
             name = call.requested.tool
@@ -203,7 +196,7 @@ def inner_run_of(trace: Trace, call: CallView) -> str | None:
     if call.observed is not None and call.observed.child is not None:
         return call.observed.child
     lost = call.attempts > 0 and (call.observed is None or not call.observed.ok)
-    return f"{trace.run_id}.{call.requested.call_id.removeprefix('call_')}" if lost else None
+    return inner_run_id(trace.run_id, call.requested.call_id) if lost else None
 
 
 def _agent_behind(agent: BoundAgent | None, name: str) -> BoundAgent | None:

@@ -124,6 +124,18 @@ def doubt_requests(trace: Trace) -> list[ApprovalRequest]:
     return [doubt_request(trace, call) for call in plan_unresolved_calls(trace, tuple(trace.pending.values())).ask]
 
 
+def stuck_requests(trace: Trace) -> list[ApprovalRequest]:
+    """The questions about the calls of a run that no recovery resumes: those that may not simply run again."""
+
+    def is_asked(call: CallView) -> bool:
+        card, settled = trace.card(call.requested.tool), call.settled
+        is_safe = card is not None and (card.reads_only or card.idempotent or card.transactional)
+        is_open = settled is None or (settled.by == PROBE and settled.happened is None)
+        return bool(call.attempts) and is_open and not is_safe
+
+    return [doubt_request(trace, call) for call in trace.pending.values() if is_asked(call)]
+
+
 def settled_by(call_id: str, how: Settling, by: str, note: str) -> DoubtSettled:
     """What a person says about a call in doubt, as a fact."""
     by = "user" if by in ("", PROBE) else by  # nobody may pass for the probe

@@ -29,7 +29,8 @@ from taoloop.errors import (
     TaoError,
 )
 from taoloop.journals.base import Journal
-from taoloop.runtime.approvals.in_doubt import doubt_requests, settled_by
+from taoloop.runtime.after.recovery import stuck_runs
+from taoloop.runtime.approvals.in_doubt import doubt_requests, settled_by, stuck_requests
 from taoloop.runtime.approvals.request import (
     RESERVED_NAMES,
     SETTLINGS,
@@ -213,9 +214,14 @@ async def pending_approvals(
     """The calls that wait for a person, the oldest run first; with `run_id` only those of this run and inside it.
 
     `on_error` is called with the id and error of a run that cannot be loaded; without it the error is raised.
-    `in_doubt` adds the calls of which a person must say whether they happened.
+    `in_doubt` adds the calls of which a person must say whether they happened, also those of runs that died and that no
+    recovery resumes (`stuck_runs`).
     """
     approvals: list[PendingApproval] = []
+    for stuck in await stuck_runs(journal) if in_doubt else ():
+        if run_id is None or stuck.run_id == run_id or stuck.run_id.startswith(f"{run_id}."):
+            requests = stuck_requests(stuck)
+            approvals += [PendingApproval(request=one, task=stuck.task, outer=stuck.run_id) for one in requests]
     for row in reversed(await journal.runs(limit=_ALL, status="waiting")):
         if run_id is not None and row.run_id != run_id and not row.run_id.startswith(f"{run_id}."):
             continue
