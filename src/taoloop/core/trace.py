@@ -36,7 +36,7 @@ from taoloop.core.events import (
     new_event,
 )
 from taoloop.core.message import Usage
-from taoloop.core.views.steps import PROBE, TIMED_OUT, CallView, Step, Steps, View
+from taoloop.core.views.steps import PROBE, TIMED_OUT, UNDONE, CallView, Step, Steps, View
 from taoloop.errors import IllegalEvent
 
 Phase = Literal["new", "thinking", "replied", "decided", "acting", "answered", "closed"]
@@ -391,7 +391,10 @@ class Trace:
         self.limit_reached = fact
 
     def _noted(self, fact: Noted, _at: float) -> None:
-        if fact.by == "guard" and fact.about in self.changed_tools:
+        if fact.about == UNDONE:
+            if self.phase in ("decided", "answered", "closed"):  # what was decided before is decided again
+                self.phase, self.answer = "thinking", None
+        elif fact.by == "guard" and fact.about in self.changed_tools:
             self.changed_tools.remove(fact.about)
         elif fact.by == "guard":
             self.repeat_notices = self.repeat_notices[1:]

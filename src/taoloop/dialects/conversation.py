@@ -34,6 +34,7 @@ from taoloop.core.message import SIDE_PURPOSES, Message
 from taoloop.core.preview import preview
 from taoloop.core.text import message_tokens
 from taoloop.core.texts import limit_text
+from taoloop.core.views.steps import UNDONE
 from taoloop.dialects import get_dialect
 from taoloop.dialects.base import Dialect
 from taoloop.dialects.prompt import (
@@ -72,7 +73,7 @@ class Conversation:
         self._first_event = 1  # the event from which on everything is shown
         self._previewed_through = 0  # the last step whose observations are shown as previews
         self._pending_notes: list[Noted] = []  # remarks that wait for the results of the calls that are open
-        self._note_events: list[Event] = []  # remarks of people, which outlive every compaction
+        self._note_events: list[Event] = []  # remarks of people and of undos, which outlive every compaction
         self._compacted_before = 0  # compactions before this event have been taken in
         self._tool_tokens_estimate: int | None = None  # tokens of the tools that the provider gets through its API
         self._message_tokens: list[int] = []  # tokens of each message, as far as they were counted
@@ -108,7 +109,7 @@ class Conversation:
             case LimitReached() as fact if self._agent.closing_turn:
                 self._add_closing_turn(fact)
             case Noted() as fact:
-                if fact.by != "guard" and event.seq >= self._compacted_before:
+                if (fact.by != "guard" or fact.about == UNDONE) and event.seq >= self._compacted_before:
                     self._note_events.append(event)
                 self._pending_notes.append(fact)
                 self._append_pending_notes()

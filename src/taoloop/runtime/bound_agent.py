@@ -30,6 +30,7 @@ from taoloop.journals.memory import MemoryJournal
 from taoloop.models.base import DeltaListener, Model, is_language_model
 from taoloop.policy import needs_intent, reject_unmatchable_rules
 from taoloop.prompts import prompts_for
+from taoloop.runtime.after.undone import undo_facts
 from taoloop.runtime.agent_changes import AgentChanges, agent_changes
 from taoloop.runtime.agent_settings import AUTO, AgentSettings, as_tuple
 from taoloop.runtime.approvals.request import Approver
@@ -386,7 +387,7 @@ class BoundAgent:
                 _LOG.log(level, "run %s continues with %s", trace.run_id, text)
             earlier = earlier if trace.status == "running" else ""  # else the run was left in good order
             resumed = Resumed(limits=limits, approved_tiers=approved_tiers, earlier_holder=earlier)
-            facts = (changes.recorded_in(resumed),)
+            facts = (changes.recorded_in(resumed), *undo_facts(trace))
             return await self._drive(trace, lease, journal, listener, on_delta, trace.agent, approver, redactor, facts)
 
     def changes_since(self, trace: Trace, redactor: Redactor | None = None) -> AgentChanges:

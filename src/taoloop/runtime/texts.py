@@ -17,6 +17,8 @@ _ENGLISH = {
     " --take-over, in code take_over=True; calls that it was making are then in doubt.",
     "run_held_kill": "Run {run_id} was left alone: {holder} cannot be ended ({problem}).",
     "run_held_survived": "it is still there",
+    "run_held_undo": "Run {run_id} is being undone already; this undo did nothing.",
+    "run_held_undo_hint": "Wait until that undo is over, then look at the plan again: tao undo {run_id}",
     # approvals
     "approval_timeout": "nobody answered within {s:g} s",
     "edit_denied": "the edited arguments are not allowed: the rule {title!r} denies them",
@@ -96,6 +98,10 @@ _ENGLISH = {
     # undo
     "undo_all": "Undo run {run_id}.",
     "undo_to_step": "Undo run {run_id} back to the end of step {step}.",
+    "undone_note": "Effects of this run were undone after these calls: {calls}. They are not in place any more, and no"
+    " answer may rest on them. Check before you go on.",
+    "undone_before": "The call was not made: effects of this run were undone after it was decided.",
+    "undone_before_hint": "Decide again, knowing what was undone.",
     "undo_replanned": "Nothing was under way; the rest is planned again.",
     "undo_elsewhere": "made by run {run_id}, from which this one was forked: undo it there",
     "undo_skipped": "left alone, as you asked",

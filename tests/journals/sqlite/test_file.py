@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
 
-from taoloop.errors import JournalLocked
+from taoloop.errors import JournalCorrupt, JournalLocked
 from taoloop.journals.sqlite import schema
 from taoloop.journals.sqlite.file import DatabaseFile, open_database
+from taoloop.journals.sqlite.schema import MIGRATIONS, version
 
 if TYPE_CHECKING:
-    import sqlite3
     from pathlib import Path
 
 
@@ -89,3 +91,24 @@ def test_processes_open_a_new_file_at_once(tmp_path: Path) -> None:
                 child.stdin.flush()
     said = [child.communicate()[1] for child in children]
     assert said == [""] * 4
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+@pytest.mark.parametrize("trail", ["-held", "-wal"])
+def test_a_journal_that_was_cut_to_nothing_is_not_begun_anew(tmp_path: Path, trail: str, *, read_only: bool) -> None:
+    path = tmp_path / "r.db"
+    path.touch()
+    open_database(DatabaseFile(path=path)).close()  # a file that was only just created is one to begin
+    path.write_bytes(b"")
+    path.with_name(f"r.db{trail}").write_bytes(b"" if trail == "-held" else b"log")
+    with pytest.raises(JournalCorrupt, match="it was a journal"):
+        open_database(DatabaseFile(path=path, read_only=read_only))
+    assert path.with_name(f"r.db{trail}").exists()
+
+
+def test_a_copy_without_its_log_is_known_as_a_journal(tmp_path: Path) -> None:
+    """What the log alone has is not in the copy; but the tables are, from the first moment on."""
+    with closing(open_database(DatabaseFile(path=tmp_path / "r.db"))):
+        (tmp_path / "copy.db").write_bytes((tmp_path / "r.db").read_bytes())
+    with closing(sqlite3.connect(tmp_path / "copy.db")) as copied:
+        assert version(copied) == len(MIGRATIONS)

@@ -15,15 +15,19 @@ from taoloop.core.events import (
     Compensated,
     Event,
     Finished,
+    Noted,
     Observed,
     RunStarted,
     Verdict,
 )
 from taoloop.core.policy import Policy, Rule
+from taoloop.core.views.steps import UNDONE
+from taoloop.dialects.conversation import Conversation
 from taoloop.errors import ConfigError, FenceLost, RunHeld, RunNotFound, ToolError
 from taoloop.runtime.after.fork import store_fork
 from taoloop.runtime.after.replay import replay
 from taoloop.runtime.after.undo import UndoResult, approved_by, plan_undo, undo
+from taoloop.runtime.after.undone import undone_calls
 from taoloop.testing import violations
 from taoloop.tools.builtin.catalog import builtin_tools, offered_tool
 from taoloop.tools.tool import Tool, ToolContext
@@ -617,3 +621,88 @@ def test_a_run_that_is_being_undone_is_resumed_by_nobody_meanwhile() -> None:
     assert done.complete
     assert refused == ["run_held", "run_held"]
     assert ran.resume_sync(first.run_id).status  # and afterwards it may be gone on with
+
+
+def notes(trace: Trace) -> list[str]:
+    return [fact.text for fact in facts(trace, Noted) if fact.about == UNDONE]
+
+
+def resumed_after_undo(ran: Agent, run_id: str, script: list[Any], **options: Any) -> Result:
+    """The run resumed after its undo; what the model reads is checked."""
+    undone(ran, run_id)
+    model = ScriptedModel([*["read before"] * load(ran, run_id).model_calls, *script])
+    result = asyncio.run(replace(ran, model=model).resume(run_id, **options))
+    sound(result.trace)
+    return result
+
+
+def test_a_resumed_run_learns_of_its_undo_before_its_model_goes_on() -> None:
+    ran = agent([call("order", item="a"), call("look")], max_steps=2, closing_turn=False)
+    first = ran.run_sync("x")
+    result = resumed_after_undo(ran, first.run_id, ["done"], max_steps=5)
+    assert result.status == "completed"
+    [note] = notes(result.trace)
+    assert "order (call_1)" in note
+    told = Conversation("react", result.trace.events, tools=True, reasons=True)
+    for event in result.trace.events:
+        told.fold(event)
+    assert [note in message.content for message in told.messages[-2:]] == [True, False]
+    assert notes(load(ran, first.run_id)) == [note], "told once"
+    assert [view.requested.call_id for view in undone_calls(result.trace)] == ["call_1"]
+
+
+def test_what_was_decided_before_the_undo_and_not_done_is_decided_again() -> None:
+    ran = agent([call("order", item="a"), call("send", to="ann")], policy="supervised", approve=lambda _: None)
+    ran = replace(ran, approved_tiers=("write",))
+    first = ran.run_sync("order a, then send a mail to ann")
+    assert first.status == "waiting"
+    result = resumed_after_undo(ran, first.run_id, ["nothing was sent"])
+    assert result.answer == "nothing was sent"
+    [dropped] = [fact for fact in facts(result.trace, Observed) if not fact.ok]
+    assert (dropped.call_id, dropped.error.code) == ("call_2", UNDONE)
+
+
+def test_an_answer_from_before_the_undo_is_not_the_end() -> None:
+    ran = agent([call("order", item="a")])
+    whole = ran.run_sync("x")
+
+    async def cut() -> None:
+        assert isinstance(ran.journal, MemoryJournal)
+        await ran.journal.append(await ran.journal.create("r"), whole.trace.events[:-1])
+
+    asyncio.run(cut())
+    result = resumed_after_undo(ran, "r", ["a is not ordered any more"])
+    assert result.answer == "a is not ordered any more"
+
+
+def test_the_runs_around_an_undone_one_learn_of_it_too() -> None:
+    journal = MemoryJournal()
+    inner = agent([call("order", item="in1")], journal=None, name="helper")
+    outer = agent(
+        [call("helper", task="do"), call("look")],
+        tools=[inner.as_tool(purpose="Does things."), look],
+        journal=journal,
+        max_steps=2,
+        closing_turn=False,
+    )
+    first = outer.run_sync("x")
+    assert undone(replace(inner, journal=journal), f"{first.run_id}.1").complete
+    model = ScriptedModel(["done"])
+    result = asyncio.run(replace(outer, model=model).resume(first.run_id, max_steps=5))
+    [note] = notes(result.trace)
+    assert "helper (call_1)" in note
+    sound(result.trace)
+
+
+def test_two_undos_at_once_are_told_apart_from_a_run_at_work() -> None:
+    ran = agent([call("order", item="a")])
+    first = ran.run_sync("x")
+
+    async def play() -> list[Any]:
+        return await asyncio.gather(*(_undo(ran, first.run_id, approver=YES) for _ in range(2)), return_exceptions=True)
+
+    one, other = sorted(asyncio.run(play()), key=lambda result: isinstance(result, Exception))
+    assert one.complete
+    assert LOG == [("order", "a"), ("cancel", "order-a")]
+    assert isinstance(other, RunHeld)
+    assert "undo" in other.message

@@ -17,17 +17,20 @@ from rich.table import Table
 from rich.text import Text
 
 from taoloop.cli import exit_codes as exits, options
-from taoloop.cli.database import database, query_database
+from taoloop.cli.database import ALL_RUNS, database, query_database
 from taoloop.cli.dotenv import load_environment
 from taoloop.cli.translation import translate
 from taoloop.cli.ui.event_view import STATUS_STYLES, console_for, format_local_time
 from taoloop.cli.ui.stdio import capture_stdout, one_line, print_stderr, write_json_lines
+from taoloop.core.trace import Trace
 from taoloop.journals.base import Journal, RunRow, locks_of
 from taoloop.journals.costs import CostRow, cost_rows, totals
 from taoloop.runtime.after.recovery import stuck_runs
+from taoloop.runtime.after.undone import undone_calls
 from taoloop.translation import mark
 
 _HEADER = mark(("run", "started", "status", "events", "task"))
+_UNDONE = ", undone"
 _MOST_CHARS = 200  # of a task in a pipe; --json has it whole
 _LEAST_CELLS = 10  # for the task; where there is less room a run takes two lines
 
@@ -43,7 +46,8 @@ def runs_command(db: str | None, status: str | None, limit: int, as_json: bool) 
     `lost` is a run whose process died in the middle of it: `tao recover` resumes it. `stuck` is one that it does
     not resume, because it died there again and again, or because the run around it went on: `tao approvals` lists
     its calls in doubt, `tao resume` runs it. `forked` is a fork that has not been run yet: `tao resume` runs it. For
-    --status and --json all are `running`. If standard output is not a terminal, the header goes to standard error.
+    --status and --json all are `running`. `undone` stands beside the status of a run whose effects `tao undo` took
+    back, perhaps after its answer. If standard output is not a terminal, the header goes to standard error.
 
       tao runs --status waiting
       tao runs --limit 5 --json
@@ -52,7 +56,7 @@ def runs_command(db: str | None, status: str | None, limit: int, as_json: bool) 
     rows, states = query_database(path, lambda journal: _load_rows(journal, limit, status))
     with capture_stdout() as stream:
         if as_json:
-            write_json_lines(stream, map(asdict, rows))
+            write_json_lines(stream, (_record(row, states) for row in rows))
             return exits.OK
         console = console_for(stream)
         if rows and console.is_terminal:
@@ -73,18 +77,33 @@ def runs_command(db: str | None, status: str | None, limit: int, as_json: bool) 
 
 
 async def _load_rows(journal: Journal, limit: int, status: str | None) -> tuple[list[RunRow], dict[str, str]]:
-    """The rows, and the state of those that are `running` without a process: lost, stuck or forked."""
+    """The rows, and the state of those that are undone, or `running` without a process: lost, stuck or forked."""
     rows = await journal.runs(limit=limit, status=status)
+    undos = {row.run_id.rpartition(".undo-")[0] for row in await journal.runs(limit=ALL_RUNS) if ".undo-" in row.run_id}
+    states = {
+        row.run_id: f"{row.status}{_UNDONE}" for row in rows if undos and await _is_undone(journal, row.run_id, undos)
+    }
     holds = locks_of(journal)
     if holds is None:
-        return rows, {}
-    states = {}
+        return rows, states
     stuck = {trace.run_id for trace in await stuck_runs(journal)}
     for row in rows:
         if row.status == "running" and await holds.holder(row.run_id) is None:
             is_fork = await holds.is_new_fork(row.run_id)
             states[row.run_id] = "forked" if is_fork else "stuck" if row.run_id in stuck else "lost"
     return rows, states
+
+
+def _record(row: RunRow, states: Mapping[str, str]) -> dict[str, object]:
+    """The row as data, with `undone` where effects of the run were undone."""
+    return asdict(row) | ({"undone": True} if states.get(row.run_id, "").endswith(_UNDONE) else {})
+
+
+async def _is_undone(journal: Journal, run_id: str, undos: Collection[str]) -> bool:
+    """Whether effects of a run, or of one inside it, were undone; `undos` are the runs that something undid."""
+    if not any(f"{undone}.".startswith(f"{run_id}.") for undone in undos):
+        return False
+    return bool(undone_calls(Trace(run_id, await journal.load(run_id))))
 
 
 def _state(row: RunRow, states: Mapping[str, str]) -> str:

@@ -25,10 +25,9 @@ from taoloop.core.events import Event, Observed, Undo
 from taoloop.core.views.transcript import input_text, observation_text
 from taoloop.errors import ConfigError
 from taoloop.journals.sqlite.journal import SqliteJournal
-from taoloop.runtime.after.undo import UndoResult, approved_by, plan_undo, undo
+from taoloop.runtime.after.undo import UndoResult, approved_by, plan_undo, require_not_undone, undo
 from taoloop.runtime.after.undo_plan import PlannedUndo, UndoPlan, UndoStatus
 from taoloop.runtime.agent import Agent
-from taoloop.runtime.journal_access import require_unlocked
 from taoloop.runtime.tool_source import resolve_sources
 from taoloop.tools.tool import Tool
 from taoloop.tools.toolbox import Toolbox
@@ -98,7 +97,7 @@ def undo_command(
             return exits.NOT_UNDONE if plan.left else exits.OK
         can_ask = not as_json and stream.isatty() and sys.stdin.isatty()
         if (yes or can_ask) and not any(take_over.values()):
-            query_database(path, lambda journal: require_unlocked(journal, trace.run_id))
+            query_database(path, lambda journal: require_not_undone(journal, trace.run_id))
         if not yes and not (can_ask and printer.confirm(plan)):
             printer.report("Nothing was undone. To undo it: {command}", command=f"{command_line} --yes")
             return exits.OF_STATUS["waiting"]

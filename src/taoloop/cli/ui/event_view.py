@@ -206,6 +206,10 @@ class EventWriter:
                 write_doubt_settled(pen, fact)
             case facts.Noted(text=text):
                 pen.row("Note", text, style="yellow", body="dim")
+            case facts.Compensated(ok=True, call_id=call_id, by_call_id=by):
+                tool = self.trace.calls[call_id].requested.tool if call_id in self.trace.calls else ""
+                text = pen.text("{tool} ({call_id}), by {by}", tool=tool, call_id=call_id, by=by)
+                pen.row("Undone", text, style="yellow", body="yellow")
             case facts.LimitReached(limit=limit, allowed=allowed, used=used):
                 text = pen.text("{limit}: {used:g} of {allowed:g}", limit=limit, used=used, allowed=allowed)
                 pen.row("Limit", text, style="yellow", body="yellow")

@@ -30,6 +30,9 @@ PROBE = "probe"
 """Who settled a doubt if it was the tool's own probe and not a person."""
 
 
+UNDONE = "undone by tao undo"
+"""What a note to a resumed run is about, and the code of calls that were dropped, if effects of the run were undone."""
+
 TIMEOUT = "timeout"
 """Who refused a call that nobody answered in time."""
 

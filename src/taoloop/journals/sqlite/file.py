@@ -116,6 +116,7 @@ def open_database(file: DatabaseFile, migrations: Sequence[Migration] = MIGRATIO
 
 def _open_to_write(file: DatabaseFile, migrations: Sequence[Migration]) -> sqlite3.Connection:
     file.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # traces are private
+    _refuse_emptied(file.path)
     connection = _connect(file, "rwc")
     try:
         _refuse_foreign(connection, file.path, len(migrations))
@@ -136,6 +137,7 @@ def _open_to_read(file: DatabaseFile, migrations: Sequence[Migration]) -> sqlite
     if not file.path.is_file():
         hint = translate("Name another path with --db or TAOLOOP_DB, or run a task first.")
         raise JournalError(translate("{path}: there is no journal.", path=file.path), hint=hint)
+    _refuse_emptied(file.path)
     connection = _connect(file, "rw")  # falls back to reading where the file cannot be written
     try:
         try:
@@ -169,6 +171,31 @@ def _connect(file: DatabaseFile, mode: str) -> sqlite3.Connection:
         isolation_level=None,
         check_same_thread=False,
     )
+
+
+def _refuse_emptied(path: Path) -> None:
+    """Refuse a file of 0 bytes that was a journal; SQLite would begin a new one and drop the write-ahead log.
+
+    The file beside it that holds the locks of runs, and a log with content, exist only once the first page of the
+    database is written. A file without them may be one that was only just created.
+
+    Raises:
+        JournalCorrupt: it was a journal.
+    """
+
+    def is_empty() -> bool:
+        try:
+            return path.stat().st_size == 0
+        except FileNotFoundError:
+            return False
+
+    def has_trail() -> bool:
+        log = path.with_name(f"{path.name}-wal")
+        return path.with_name(f"{path.name}-held").exists() or (log.exists() and log.stat().st_size > 0)
+
+    if is_empty() and has_trail() and is_empty():  # again: another process may just have created it
+        text = translate("the file is empty, but it was a journal: its content is lost or was cut off")
+        raise corrupt(path, text)
 
 
 def _refuse_foreign(connection: sqlite3.Connection, path: Path, known: int) -> int:

@@ -130,6 +130,7 @@ def upgrade(connection: sqlite3.Connection, migrations: Sequence[Migration] = MI
 
     Harmless when two processes do it at once. A step that fails leaves the file at the version before it.
     """
+    is_behind = version(connection) < len(migrations)
     while version(connection) < len(migrations):
         connection.execute("BEGIN IMMEDIATE")
         try:
@@ -145,3 +146,5 @@ def upgrade(connection: sqlite3.Connection, migrations: Sequence[Migration] = MI
         finally:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
+    if is_behind:  # the tables stand in the file itself: a copy without its log is then no blank file
+        connection.execute("PRAGMA wal_checkpoint(PASSIVE)")

@@ -20,7 +20,7 @@ from taoloop.core.policy import Policy, Rule, VerdictKind
 from taoloop.core.prompts import PromptSet
 from taoloop.core.trace import Trace
 from taoloop.core.views.transcript import Result, observation_text
-from taoloop.errors import ConfigError, FenceLost, RunNotFound
+from taoloop.errors import ConfigError, FenceLost, RunExists, RunHeld, RunNotFound
 from taoloop.journals.base import Journal, Lease
 from taoloop.policy import CodeRule
 from taoloop.runtime.after.undo_plan import (
@@ -154,6 +154,20 @@ async def undo(
     return UndoResult(before=before, now=now, runs=tuple(session.results))
 
 
+async def require_not_undone(journal: Journal, run_id: str) -> None:
+    """Refuse a run that a process is at work on; a run that is over can only be undone.
+
+    Raises:
+        RunHeld: says which of the two it is.
+    """
+    try:
+        await require_unlocked(journal, run_id)
+    except RunHeld as error:
+        if Trace(run_id, await journal.load(run_id)).finished is None:
+            raise
+        raise TEXTS.run_error(RunHeld, "run_held_undo", {"run_id": run_id}) from error
+
+
 async def _tree(journal: Journal, agent: AgentSettings, run_id: str, tools: Sequence[Tool]) -> RunTree:
     trace = Trace(run_id, await journal.load(run_id))
     if trace.started is None:
@@ -213,6 +227,8 @@ class _UndoSession:
         return self._acquired[run_id]
 
     async def _acquire(self, run_id: str) -> tuple[Lease, str]:
+        if not (self.take_over or self.kill_holder):
+            await require_not_undone(self.journal, run_id)
         return await acquire_run(self.journal, run_id, at=None, take_over=self.take_over, kill_holder=self.kill_holder)
 
     async def _require_no_other_undo(self, tree: RunTree) -> None:
@@ -294,6 +310,8 @@ class _UndoSession:
         try:
             driver = self._bound_agent(tree, plan.tools)
             result = await driver.start(self.journal, trace, started, listener=listen, approver=self._approve)
+        except RunExists as error:  # another process was faster; nothing was undone here
+            raise TEXTS.run_error(RunHeld, "run_held_undo", {"run_id": self.run_id}) from error
         finally:
             outcomes.put_nowait(None)
             await noting
@@ -370,15 +388,23 @@ class _UndoSession:
                 await self.note_outcome(entry, by, call.observed)
 
     async def note_outcome(self, entry: Undo, by: str, observed: Observed) -> None:
-        """Note the outcome of one compensation in the run that it undoes, unless it is noted there."""
-        trace, lease = await self._lock(entry.run_id)
-        if _is_noted(trace, by):
-            return
+        """Note the outcome of one compensation in the run that it undoes, unless it is noted there.
+
+        What was undone is also noted in the runs around that one: their calls of agents rest on it.
+        """
         note = "" if observed.ok else observation_text(observed)
+        run_id: str | None = entry.run_id
         fact = Compensated(call_id=entry.call_id, by_call_id=by, ok=observed.ok, note=note)
-        event = Event(len(trace), self.agent.clock.now(), fact)
-        await self.journal.append(lease, [event])
-        trace.append(event)
+        while run_id is not None:
+            trace, lease = await self._lock(run_id)
+            if not _is_noted(trace, by):
+                event = Event(len(trace), self.agent.clock.now(), fact)
+                await self.journal.append(lease, [event])
+                trace.append(event)
+            outer = trace.started.parent if trace.started is not None and fact.ok else None
+            if outer is not None:
+                fact = replace(fact, call_id=f"call_{run_id.removeprefix(f'{outer}.')}")
+            run_id = outer
 
 
 def _is_noted(trace: Trace, by: str) -> bool:
