@@ -11,7 +11,7 @@ import pytest
 from tests.shell import Shell
 
 from taoloop import Agent, MemoryJournal, ScriptedModel, SqliteJournal, Trace, tool
-from taoloop.core.events import ActionStarted, Event, Observed, Resumed
+from taoloop.core.events import ActionStarted, Event, Fact, Observed, Resumed
 from taoloop.core.views.transcript import Result
 from taoloop.journals.base import Journal
 from taoloop.runtime import stuck_runs
@@ -97,7 +97,7 @@ def test_a_call_of_an_agent_is_not_given_up_while_the_run_inside_goes_on(*, move
         outer, _ = await left_in_the_payment(journal)
         first = outer.events[-1]
         assert isinstance(first.fact, ActionStarted)
-        again = []
+        again: list[Fact] = []
         for attempt in range(2, MAX_ATTEMPTS + 2):
             fact = replace(first.fact, attempt=attempt, progress=attempt if moves else 0)
             again += [Resumed(), fact]
