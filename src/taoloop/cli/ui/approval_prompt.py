@@ -264,7 +264,7 @@ _BADGES = mark(
         "LOOKED UP": "LOOKED UP: from a trusted tool",
         "WRITTEN": "WRITTEN by the model",
         "LINKS": "LINKS: contains links that no trusted text has",
-        "UNKNOWN": "UNKNOWN: appears nowhere in this run",
+        "UNKNOWN": "UNKNOWN: appears nowhere in this run, or is excluded",
         "FOREIGN": "FOREIGN: only in untrusted output",
     }
 )
