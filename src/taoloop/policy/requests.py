@@ -138,7 +138,9 @@ class _RequestReader:
         return [request for request in requests if not (request.to_user and request.act in _SPEECH_ONLY)]
 
     def _nominal_after(self, verb_index: int) -> int | None:
-        """The noun of an act that follows a light verb."""
+        """The noun of an act that follows a light verb; none after the `do` of a question."""
+        if self.tokens[verb_index + 1 : verb_index + 2] in ([word] for word in _OTHER_SUBJECTS):
+            return None
         for index in range(verb_index + 1, min(verb_index + 6, len(self.tokens))):
             if self.tokens[index] in _SENTENCE_ENDS or self.tokens[index] in _PREPOSITIONS:
                 return None
@@ -171,6 +173,8 @@ class _RequestReader:
 
     def _request_at(self, verb_index: int, act: str, sentence: int) -> Request:
         """The request of a verb: what follows it, and what precedes it if it is passive."""
+        if act == "remind":  # whatever it is about: a reminder is wanted
+            return Request(act, frozenset({"event"}))
         direct, further, words = set[str](), set[str](), set[str]()
         to_user = (
             verb_index + 1 < len(self.tokens) and self.tokens[verb_index + 1] in _FIRST_PERSON and act in _USER_DIRECTED
@@ -326,7 +330,12 @@ _CHINESE_PAST_BEFORE = lazy_pattern(
 _CHINESE_WISH = lazy_pattern(r"[要想让请帮替需应能会]")
 _RELATIVE_CLAUSE = lazy_pattern(r"(?:给我们?)?(?:了|过)?的")
 _CHINESE_PAST_AFTER = lazy_pattern(r"(?:给我们?)?(?:了|过)")
-_NOUN_SUFFIX = lazy_pattern(r"(?:记录|历史|明细|方式|状态|流程|单|金额|金(?!额)|率|会(?![议面])|书|费|员|人(?!民))")
+_CHINESE_REMINDER = lazy_pattern(r"提醒(?:一下)?(?:我|大家|他|她)")  # what follows is what it is about
+_CHINESE_REMINDED = lazy_pattern(r"(?:一下|我|大家|他|她|所有人)")
+_CHINESE_HOW = lazy_pattern(r"(?:怎么|如何|怎样|哪些|哪个|谁|为什么)[^帮请]{0,8}$")
+_NOUN_SUFFIX = lazy_pattern(
+    r"(?:要?多久|到哪|到账|进度|政策|规则|记录|历史|明细|方式|状态|流程|单|金额|金(?!额)|率|会(?![议面])|书|费|员|人(?!民))"
+)
 _ALWAYS_VERBS = words_of("删除 移除 删 清空 清除 取消 撤销 创建 新建 更新 修改 更改 编辑 提交 查看")
 _SPEECH_ONLY_CHINESE = words_of("告诉 告知 通知 回复 答复")
 _USER_DIRECTED_CHINESE = _SPEECH_ONLY_CHINESE | words_of("发送 发给 发到 寄 转发 分享 共享")
@@ -349,6 +358,7 @@ def chinese_requests(text: str) -> list[Request]:
             if _is_asked_in_chinese(clause, match):
                 known = _union(kinds for position, kinds in things if not match.start() <= position < match.end())
                 known = known or (earlier if _CHINESE_PRONOUN.search(clause) else frozenset())
+                known = frozenset({"event"}) if match.group() == "提醒" else known
                 to_user = match.group() in _USER_DIRECTED_CHINESE and clause.startswith("我", match.end())
                 if not (to_user and match.group() in _SPEECH_ONLY_CHINESE):
                     requests.append(Request(match.group(), direct=known, to_user=to_user, is_chinese=True))
@@ -365,7 +375,9 @@ def _is_asked_in_chinese(clause: str, match: re.Match[str]) -> bool:
     """Whether a clause asks for the act at this position."""
     before = clause[max(0, match.start() - _REACH_CHARS) : match.start()]
     after = clause[match.end() : match.end() + _REACH_CHARS]
-    if _is_forbidden_in_chinese(before):
+    if _is_forbidden_in_chinese(before) or _CHINESE_REMINDER.search(before) or _CHINESE_HOW.search(before):
+        return False
+    if match.group() == "提醒" and not _CHINESE_REMINDED.match(after):
         return False
     if _RELATIVE_CLAUSE.match(after):  # the files that were deleted
         return False

@@ -40,7 +40,7 @@ _FUNCTION_WORDS = words_of("a an the to of for in on by with and or from my all 
 _CREATING_VERBS = frozenset({"create", "make", "new", "setup"})
 _PUTTING_VERBS = frozenset({"add", "put", "write", "append", "insert", "save", "store", "set", "note", "register"})
 _PRIVATE_NOUNS = frozenset({"direct", "private", "dm"})
-_VERB_SYNONYMS = {"new": "create"}
+_VERB_SYNONYMS = {"new": "create", "archive": "shelve"}
 
 
 class TaskIntent:

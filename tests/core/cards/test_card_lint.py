@@ -161,3 +161,22 @@ def test_a_finding_names_field_and_way_out() -> None:
     assert finding.field == "tier"
     assert finding.message
     assert finding.advice
+
+
+@pytest.mark.parametrize(
+    ("name", "purpose", "tier"),
+    [
+        ("get_order", "Get one order.", "read"),
+        ("listUsers", "", "read"),
+        ("send_mail", "", "write"),
+        ("issue_refund", "", "destructive"),
+        ("get_and_delete", "", "destructive"),
+        ("frob", "Deletes all rows.", "destructive"),
+        ("查询订单", "", "read"),
+        ("frob", "删除订单", "destructive"),
+        ("frob", "Frobs.", None),
+    ],
+)
+def test_for_a_tool_without_a_tier_one_is_proposed_from_its_words(name: str, purpose: str, tier: str | None) -> None:
+    [finding] = [finding for finding in lint(ToolCard(name=name, purpose=purpose)) if finding.code == "no_tier"]
+    assert (f"tier: {tier}" in finding.advice) == (tier is not None)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from taoloop.core.cards.tool_card import ToolCard
+from taoloop.core.cards.tool_card import TIERS, Tier, ToolCard
 from taoloop.core.words import name_words, stem
 
 _VERB_GROUPS: dict[str, tuple[str, str]] = {
@@ -31,6 +31,35 @@ _CHANGING_GROUPS = ("write", "delete", "send")
 _AMBIGUOUS = frozenset(("set", "add", "order", "post", "book", "load", "move", "look", "email"))
 _GROUP_OF_VERB = {verb: group for group, (verbs, _) in _VERB_GROUPS.items() for verb in verbs.split()}
 _GROUP_OF_CHINESE_VERB = {verb: group for group, (_, verbs) in _VERB_GROUPS.items() for verb in verbs.split("|")}
+_READ_VERBS = (
+    "get list read show search find fetch query look lookup view check count describe calculate compute retrieve"
+    " download load compare validate"
+)
+_WRITE_VERBS = (
+    "create add write save store update set edit modify change append insert put upload rename move copy archive assign"
+    " comment label tag book reserve order invite send post publish notify email reply forward share submit schedule"
+    " reschedule mark register upsert"
+)
+_DESTRUCTIVE_VERBS = (
+    "delete remove drop purge erase destroy wipe clear cancel revoke reset pay transfer refund buy purchase charge"
+    " terminate kill shutdown reboot restart execute exec run deploy merge overwrite truncate uninstall close"
+)
+_CHINESE_WRITE_VERBS = (
+    "创建|新建|添加|写入|保存|更新|修改|编辑|上传|移动|归档|指派|预订|预约|邀请|发送|发布|通知|回复|转发|分享|提交|安排"
+)
+_VERBS_OF_TIERS: dict[Tier, tuple[str, str]] = {
+    "read": (_READ_VERBS, "查询|获取|读取|列出|搜索|查找|查看|检索|计算|下载|统计"),
+    "draft": ("draft preview", "草拟|起草|预览"),
+    "write": (_WRITE_VERBS, _CHINESE_WRITE_VERBS),
+    "destructive": (
+        _DESTRUCTIVE_VERBS,
+        "删除|移除|清空|清除|销毁|取消|撤销|支付|付款|转账|退款|购买|重启|执行|运行|部署|覆盖|关闭",
+    ),
+}
+_TIER_OF_VERB: dict[str, Tier] = {verb: tier for tier, (verbs, _) in _VERBS_OF_TIERS.items() for verb in verbs.split()}
+_TIER_OF_CHINESE_VERB: dict[str, Tier] = {
+    verb: tier for tier, (_, verbs) in _VERBS_OF_TIERS.items() for verb in verbs.split("|")
+}
 _CLAUSE = re.compile(
     r"(?:^|[.;,:]\s+|\b(?:and|then|or|also|plus|as well as|&)\s+)"
     r"(?:(?:and|then|or|also|can|will|to)\s+)*(?P<verb>[a-z]+)\b"
@@ -73,6 +102,9 @@ _TEXTS = {
     "required_not_stated_advice": 'List them in "required" (an empty list if none is), or give the others a default.',
     "no_tier": "The tier is not declared; every call counts as destructive and as sending data out: a person is asked.",
     "no_tier_advice": "Declare read, draft, write or destructive.",
+    "no_tier_likely": "The tier is not declared; every call counts as destructive and as sending data out: a person is"
+    " asked. Its words suggest {tier}.",
+    "no_tier_likely_advice": "Make sure that this is all that a call can do, and declare: tier: {tier}",
     "tier_contradicts_name": "The tier is read, but the tool seems to change something: {verb}.",
     "tier_contradicts_name_advice": "Declare write or destructive, or rename the tool.",
     "no_egress": "Nothing says whether a call sends data out of the operator's reach; it counts as one that does.",
@@ -103,8 +135,9 @@ class Finding:
     """What to do."""
 
 
-def _finding(*, code: str, field: str, **values: str) -> Finding:
-    message, advice = _TEXTS[code].format(**values), _TEXTS[f"{code}_advice"].format(**values)
+def _finding(text: str = "", *, code: str, field: str, **values: str) -> Finding:
+    """A finding with the text of its code, or with another one."""
+    message, advice = _TEXTS[text or code].format(**values), _TEXTS[f"{text or code}_advice"].format(**values)
     return Finding(code=code, field=field, message=message, advice=advice)
 
 
@@ -152,11 +185,29 @@ def _check_parameters(card: ToolCard) -> Iterator[Finding]:
 
 def _check_tier(card: ToolCard) -> Iterator[Finding]:
     if card.tier is None:
-        yield _finding(code="no_tier", field="tier")
+        tier = likely_tier(card)
+        text = "no_tier" if tier is None else "no_tier_likely"
+        yield _finding(text, code="no_tier", field="tier", tier=tier or "")
         return
     changing = [verb for verb, group in _leading_acts(card).items() if group in _CHANGING_GROUPS]
     if card.tier == "read" and changing:
         yield _finding(code="tier_contradicts_name", field="tier", verb=changing[0])
+
+
+def likely_tier(card: ToolCard) -> Tier | None:
+    """The strictest tier that the verbs in the name of a tool and at the beginning of its purpose suggest.
+
+    None if they suggest nothing. It is a proposal for a person who knows the tool, and no verdict rests on it.
+    """
+    opening = re.match(r"\s*([A-Za-z]+)", card.purpose)
+    clauses = [part.split() for part in re.split(r"\b(?:and|or|then)\b", " ".join(name_words(card.name)))]
+    clauses += [[opening[1].lower()]] if opening else []
+    stems = [[stem(word, _TIER_OF_VERB, _VERB_ENDINGS) for word in words] for words in clauses]
+    verbs = [next((word for word in words if word in _TIER_OF_VERB), "") for words in stems]  # the others are nouns
+    tiers = [_TIER_OF_VERB[verb] for verb in verbs if verb]
+    text = f"{card.name} {card.purpose.strip()[:12]}"
+    tiers += [tier for verb, tier in _TIER_OF_CHINESE_VERB.items() if verb in text]
+    return max(tiers, key=TIERS.index, default=None)
 
 
 def _check_effect(card: ToolCard) -> Iterator[Finding]:
