@@ -21,6 +21,13 @@ _ENGLISH = {
     "run_held_undo_hint": "Wait until that undo is over, then look at the plan again: tao undo {run_id}",
     # approvals
     "approval_timeout": "nobody answered within {s:g} s",
+    "can_undo_with": "can be undone with {tool}",
+    "can_undo_by_hand": "can be undone, but no tool of this run does it",
+    "cannot_undo": "cannot be undone",
+    "call_summary": "{tool} [{tier}]{targets}; {undo}",
+    "call_targets": " with {targets}",
+    "target_separator": ", ",
+    "no_tier": "no tier declared",
     "edit_denied": "the edited arguments are not allowed: the rule {title!r} denies them",
     "edit_misfit": "the edited arguments do not fit",
     "edit_misfit_why": "the edited arguments do not fit: {why}",

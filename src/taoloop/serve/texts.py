@@ -13,6 +13,8 @@ TEXTS = TextCatalog(
         # What waits for approval, in the answer to a chat client
         "approval_head": "This needs your approval before it is done:",
         "approval_because": " (because: {reasons})",
+        "approval_undo": "; {undo}",
+        "approval_again": "In short:",
         "approval_in_doubt": "The outcome of these calls is unknown. The operator of the server must look it up "
         "(`tao settle`):",
         "approval_how": "Answer `yes` to approve it, or `no` and a reason to refuse it; anything else you write "
@@ -22,7 +24,7 @@ TEXTS = TextCatalog(
         "what came of it.",
         "approval_run": "(run {run}, code {code})",
         "approval_unused": "Your answer was not used: it was for something else than what waits now, or too short for "
-        "what is hard to undo (write the whole word `yes`).",
+        "what is hard to undo or for calls with targets from different sources (write the whole word `yes`).",
         "separator": "; ",
         # What an agent is told
         "undescribed_client_tool": "A tool of the client, which does not describe it.",

@@ -1,6 +1,7 @@
 """Answers from outside, to a run that waits and has no process."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -210,6 +211,11 @@ def test_a_grave_call_has_no_always_but_its_values_can_be_trusted() -> None:
         one.answer("call_1", ApprovalAnswer(approved=True, scope="rule"))
     trace = one.answer("call_1", ApprovalAnswer(approved=True, scope="values", batch=True))
     assert given(trace) == ["call_1"], "no other grave call comes with it"
+
+
+def test_a_yes_to_all_is_for_targets_of_the_same_provenance() -> None:
+    one = Waiter(paying(5, 99), task="Pay ann 5.", policy=ASKING)
+    assert given(one.answer("call_1", replace(YES, batch=True))) == ["call_1"]
 
 
 def test_a_refusal_can_be_for_all_calls_of_the_question() -> None:

@@ -164,6 +164,18 @@ def test_always_reaches_no_target_of_another_provenance() -> None:
     assert asked == ["call_1", "call_2"], "eve is asked about, ann is not asked about again"
 
 
+def test_calls_with_targets_of_different_provenance_are_not_one_question() -> None:
+    asked: list[list[str]] = []
+
+    def approve(question: ApprovalRequest) -> ApprovalAnswer:
+        asked.append([each.call_id for each in (question, *question.batch)])
+        return ApprovalAnswer(approved=True, batch=True)
+
+    three = calls(("tell", {"to": "ann"}), ("tell", {"to": "eve"}), ("tell", {"to": "bob"}))
+    run([three, "done"], approve, task="Ask ann and bob.")
+    assert asked == [["call_1", "call_3"], ["call_2"]]
+
+
 def test_there_is_no_always_for_a_call_that_cannot_be_undone_and_whose_target_nobody_named() -> None:
     asked: list[ApprovalRequest] = []
 

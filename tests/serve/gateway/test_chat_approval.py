@@ -151,6 +151,18 @@ def test_one_yes_is_for_all_that_was_shown() -> None:
         assert [one["to"] for one in SENT] == ["Ann", "Eve"]
 
 
+def test_a_passing_ok_is_not_enough_for_targets_of_different_provenance() -> None:
+    with upstream(BOTH, "Done.") as server, gateway(config_of(agent(server, tools=[send_note]))) as running:
+        chat = client(running).chat.completions
+        task = ask("Ask before you write to Ann.")
+        first: Any = {"role": "assistant", "content": content(chat.create(model="assistant", messages=task))}
+        again = content(chat.create(model="assistant", messages=[*task, first, *ask("ok")]))
+        assert SENT == []
+        assert "different sources" in again
+        last: Any = {"role": "assistant", "content": again}
+        assert content(chat.create(model="assistant", messages=[*task, last, *ask("yes")])) == "Done."
+
+
 def test_what_was_answered_elsewhere_meanwhile_changes_the_question() -> None:
     with upstream(BOTH, "Done.") as server, gateway(config_of(agent(server, tools=[send_note]))) as running:
         chat = client(running).chat.completions
@@ -170,6 +182,8 @@ def test_all_that_is_approved_is_shown() -> None:
     with upstream(long, "Done.") as server, gateway(config_of(agent(server, tools=[send_note]))) as running:
         first = content(client(running).chat.completions.create(model="assistant", messages=ask("Say hello.")))
         assert "and pay Eve" in first
+        assert "In short" in first
+        assert '`send_note [write] with to = "Ann"' in first.split("and pay Eve")[1]
 
 
 def test_a_yes_that_comes_too_late_counts_as_no() -> None:

@@ -17,7 +17,15 @@ from taoloop.cli.database import database, load_run, query_database
 from taoloop.cli.dotenv import load_environment
 from taoloop.cli.options import current_user
 from taoloop.cli.translation import translate, view_language
-from taoloop.cli.ui.approval_prompt import confirm, reasons_of, show_always, show_call
+from taoloop.cli.ui.approval_prompt import (
+    HIGH_RISK,
+    SCREEN_ROWS,
+    confirm,
+    reasons_of,
+    show_always,
+    show_call,
+    show_summary,
+)
 from taoloop.cli.ui.event_view import (
     RESUME,
     RowWriter,
@@ -115,6 +123,7 @@ def _row(approval: PendingApproval) -> dict[str, Any]:
         "reasons": [request.doubt] if request.doubt else list(request.reasons),
         "doubt": bool(request.doubt),
         "tier": request.card.tier if request.card is not None else None,
+        "undo": request.undo_text(language_of(approval.task)),
         "rule": request.rule,
         "always": request.always_text(language_of(approval.task)),
         "sources": [asdict(source) for source in request.sources],
@@ -139,7 +148,7 @@ def _write(stream: TextIO, pending: list[PendingApproval], db: str | None) -> No
                 pen.line("")
             pen.line(pen.text("run {run_id}", run_id=request.run_id), "bold")
             pen.line("   " + pen.text("Task: {task}", task=one_line(approval.task)), "dim")
-        show_call(pen, request)
+        rows = show_call(pen, request)
         if request.doubt:
             pen.row("In doubt", one_line(request.doubt))
             continue
@@ -151,9 +160,10 @@ def _write(stream: TextIO, pending: list[PendingApproval], db: str | None) -> No
             times.append(pen.text("Until {time}, then it is refused.", time=format_local_time(request.expires_at)))
         pen.line("   " + " · ".join(times), "dim")
         if request.grave:
-            warning = pen.text("High-risk: hard to undo, and nobody named what it acts on. Look twice.")
-            pen.line("   " + warning, "bold red")
+            pen.line("   " + pen.text(HIGH_RISK), "bold red")
         show_always(pen, request)
+        if rows > SCREEN_ROWS:
+            show_summary(pen, [request])
     _write_commands(pen, pending, options.db_argument(db))
 
 

@@ -256,6 +256,8 @@ async def _read_line() -> str | None:
 
 
 _STYLES = {"FOREIGN": "bold red", "UNKNOWN": "red", "LINKS": "red", "WRITTEN": "yellow"}
+SCREEN_ROWS = 20  # of a question; above that, tool, targets and risk are repeated at its end
+HIGH_RISK = mark("High-risk: hard to undo, and nobody named what it acts on. Look twice.")
 _TITLE = mark("May this call run?|May these {n} calls run?")
 _DOUBT_TITLE = mark("Did this call happen?")
 _BADGES = mark(
@@ -278,8 +280,7 @@ def show_question(pen: RowWriter, request: ApprovalRequest, *, inner: bool = Fal
     pen.gap()
     title = pen.text(_DOUBT_TITLE if request.doubt else _TITLE, n=len(calls))
     pen.row("Approval", title, style="bold yellow", body="bold")
-    for call in calls:
-        show_call(pen, call, inner=inner)
+    rows = sum([show_call(pen, call, inner=inner) for call in calls])
     if request.doubt:
         pen.row("Note", _on_one_line(printable(pen, request.doubt)))
         return
@@ -289,6 +290,16 @@ def show_question(pen: RowWriter, request: ApprovalRequest, *, inner: bool = Fal
             "   " + pen.text("Until {time}, then it is refused.", time=format_local_time(request.expires_at)), "dim"
         )
     show_always(pen, request)
+    if rows > SCREEN_ROWS:
+        show_summary(pen, calls)
+
+
+def show_summary(pen: RowWriter, calls: Iterable[ApprovalRequest]) -> None:
+    """Tool, targets and risk of each call once more, below a text that pushed them off the screen."""
+    for call in calls:
+        pen.row("In short", _on_one_line(printable(pen, call.summary(pen.language))), style="bold yellow", body="bold")
+        if call.grave:
+            pen.line("   " + pen.text(HIGH_RISK), "bold red")
 
 
 def show_always(pen: RowWriter, request: ApprovalRequest) -> None:
@@ -313,30 +324,37 @@ def reasons_of(pen: RowWriter, request: ApprovalRequest) -> tuple[str, ...]:
 
 def show_call(
     pen: RowWriter, request: ApprovalRequest, *, inner: bool = False, edited: Mapping[str, Any] | None = None
-) -> None:
-    """One call: the tool, then its arguments, those that say what it acts on first, each with its origin."""
+) -> int:
+    """One call: the tool, then its arguments, those that say what it acts on first, each with its origin.
+
+    Gives the number of rows that its arguments took.
+    """
     tier = f" [{request.card.tier}]" if request.card is not None and request.card.tier else ""
     run_suffix = " · " + pen.text("run {run_id}", run_id=request.run_id) if inner else ""
     pen.row("Tool", f"{_on_one_line(printable(pen, request.tool))}{tier} ({request.call_id}){run_suffix}")
-    args = request.args if edited is None else edited
+    if undo := request.undo_text(pen.language):
+        pen.row("Undo", _on_one_line(printable(pen, undo)))
+    args, rows = request.args if edited is None else edited, 0
     for name in sorted(args, key=lambda name: _rank(request, name)):
         changed = edited is not None and (name not in request.args or request.args[name] != args[name])
         sources = [source for source in request.sources if _root(source.arg) == name]
-        _argument(pen, name, args[name], None if changed else sources)
+        rows += _argument(pen, name, args[name], None if changed else sources)
+    return rows
 
 
-def _argument(pen: RowWriter, name: str, value: Any, sources: Iterable[Source] | None) -> None:
-    """The value whole, and below it where it came from; None for what the person put there."""
+def _argument(pen: RowWriter, name: str, value: Any, sources: Iterable[Source] | None) -> int:
+    """The value whole, and below it where it came from; None for what the person put there. Gives the rows it took."""
     head = _on_one_line(printable(pen, name))
     text = printable(pen, value if isinstance(value, str) and "\n" in value else input_text([value])[1:-1])
     if "\n" in text or cell_len(f"   {head} = {text}") > pen.console.width:
         pen.line(f"   {head} =")
-        _block(pen, text)
+        rows = 1 + _block(pen, text)
     else:
         pen.line(f"   {head} = {text}")
+        rows = 1
     if sources is None:
         pen.line("      " + pen.text("EDITED by you"), "green")
-        return
+        return rows + 1
     for source in sources:
         where = "" if source.arg == name else _on_one_line(printable(pen, source.arg)) + pen.text(": ")
         origin = ""
@@ -345,6 +363,8 @@ def _argument(pen: RowWriter, name: str, value: Any, sources: Iterable[Source] |
             origin = pen.text(" ({call_id}: “{snippet}”)", call_id=source.call_id, snippet=snippet)
         for line in fold_line(pen, where + pen.text(_BADGES[source.badge]) + origin, 6):
             pen.line(f"      {line}", _STYLES.get(source.badge, "dim"))
+            rows += 1
+    return rows
 
 
 def printable(pen: RowWriter, text: str) -> str:
@@ -353,11 +373,16 @@ def printable(pen: RowWriter, text: str) -> str:
     return escape_invisible(text).encode(encoding, "backslashreplace").decode(encoding)
 
 
-def _block(pen: RowWriter, text: str) -> None:
-    """The text between bars, also where a line of it is folded, so that none of it passes for a line of ours."""
-    for line in text.split("\n"):
-        for part in Text(line).wrap(pen.console, max(10, pen.console.width - 5), overflow="fold"):
-            pen.line(f"   │ {part.plain}")
+def _block(pen: RowWriter, text: str) -> int:
+    """The text between bars, also where a line of it is folded, so that none of it passes for a line of ours.
+
+    Gives the number of rows.
+    """
+    width = max(10, pen.console.width - 5)
+    parts = [part for line in text.split("\n") for part in Text(line).wrap(pen.console, width, overflow="fold")]
+    for part in parts:
+        pen.line(f"   │ {part.plain}")
+    return len(parts)
 
 
 def fold_line(pen: RowWriter, text: str, indent: int) -> list[str]:

@@ -122,7 +122,11 @@ async def answer_approval(
         if checked.args is not None and redactor.value(checked.args) is not checked.args:
             language = trace.agent.language
             raise InvalidArguments(TEXTS.text(language, "edit_secret"), hint=TEXTS.text(language, "edit_secret_hint"))
-        batch = [other for other in unanswered_calls(trace) if _is_alike(trace, call, other, clock.now())]
+        batch = [
+            other
+            for other in unanswered_calls(trace)
+            if _is_alike(trace, call, other, clock.now(), approved=checked.approved)
+        ]
         return [answer_fact(*pair) for pair in apply_answer(checked, call, batch)]
 
     return await add_facts(journal, run_id, decide, clock, redactor)
@@ -410,14 +414,17 @@ def _check_answer(trace: Trace, call: CallView, answer: ApprovalAnswer) -> Appro
     return edited
 
 
-def _is_alike(trace: Trace, call: CallView, other: CallView, now: float) -> bool:
-    """Whether a call belongs to the same question: the same tool and rule, in time, and neither of them high-risk."""
+def _is_alike(trace: Trace, call: CallView, other: CallView, now: float, *, approved: bool) -> bool:
+    """Whether a call belongs to the same question: the same tool and rule, in time, and neither of them high-risk.
+
+    A refusal may be for calls with targets of any provenance.
+    """
     first, second = approval_request(trace, call), approval_request(trace, other)
     left_s = seconds_left(trace, second.call_id, now)
     return (
         first.call_id != second.call_id
         and (first.tool, first.rule) == (second.tool, second.rule)
-        and not (first.grave or second.grave)
+        and (first.is_alike(second) if approved else not (first.grave or second.grave))
         and (left_s is None or left_s > 0)
     )
 

@@ -1,6 +1,7 @@
 """Questions to a person about calls of a run, and the answers to them.
 
-A run asks as few questions as there are kinds of calls: those that one rule asks about are one question. A call that is
+A run asks as few questions as there are kinds of calls: those that one rule asks about are one question,
+if their targets are of the same provenance. A call that is
 high-risk is always a question of its own.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import inspect
+import json
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -21,10 +23,11 @@ from taoloop.core.policy import Policy
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import TIMEOUT, CallView
 from taoloop.policy import CodeRule, authority_of, is_high_risk, judge
-from taoloop.policy.grants import describe_grant, grant_of
+from taoloop.policy.grants import describe_grant, grant_of, target_provenance
 from taoloop.policy.judged_call import JudgedCall
-from taoloop.policy.provenance import edited_sources, leaves
+from taoloop.policy.provenance import edited_sources, first_name, leaves
 from taoloop.policy.rules import Budgets, rule_matches
+from taoloop.policy.targets import is_target_role
 from taoloop.runtime.engine.clock import Clock
 from taoloop.runtime.texts import TEXTS
 
@@ -48,6 +51,8 @@ YES_WORDS = EXPLICIT_YES_WORDS | _YES_EN | {"是的", "好", "好的", "可以",
 _NO_EN = {"no", "n", "deny", "denied", "refuse", "reject", "rejected", "cancel", "stop", "don't", "dont"}
 NO_WORDS = _NO_EN | {"不", "否", "不要", "不行", "拒绝", "取消", "不同意", "不可以"}
 """The replies that deny a call."""
+
+_SUMMARY_CHARS = 120  # of a target in a summary; the whole stands above it
 
 _LOG = logging.getLogger("taoloop")
 
@@ -113,6 +118,39 @@ class ApprovalRequest:
     def has_always(self) -> bool:
         """Whether an answer may allow further calls: not if it is high-risk or its tool needs one each time."""
         return not self.grave and not (self.card is not None and self.card.requires_approval)
+
+    def undo_text(self, language: str) -> str:
+        """Whether the call can be undone, and with what; empty for one that only reads or prepares."""
+        card = self.card
+        if card is not None and card.tier in ("read", "draft"):
+            return ""
+        if card is None or not card.can_be_undone:
+            return TEXTS.text(language, "cannot_undo")
+        name = "can_undo_by_hand" if card.compensation is None else "can_undo_with"
+        return TEXTS.text(language, name, tool=card.compensation or "")
+
+    def summary(self, language: str) -> str:
+        """Tool, targets and risk on one line: to be repeated where the whole call does not fit on a screen."""
+        targets = [
+            f"{path} = {_shortened(json.dumps(value, ensure_ascii=False, default=str))}"
+            for path, value in leaves(self.args)
+            if is_target_role("target" if self.card is None else self.card.role(first_name(path)))
+        ]
+        joined = TEXTS.text(language, "target_separator").join(targets)
+        tier = self.card.tier if self.card is not None else None
+        return TEXTS.text(
+            language,
+            "call_summary",
+            tool=self.tool,
+            tier=tier or TEXTS.text(language, "no_tier"),
+            targets=TEXTS.text(language, "call_targets", targets=joined) if targets else "",
+            undo=self.undo_text(language),
+        )
+
+    def is_alike(self, other: ApprovalRequest) -> bool:
+        """Whether one answer may be for both: the same rule, targets of the same provenance, neither high-risk."""
+        ours, theirs = (target_provenance(list(leaves(each.args)), each.sources) for each in (self, other))
+        return self.rule == other.rule and not self.grave and not other.grave and ours == theirs
 
     def always_text(self, language: str) -> str:
         """What an answer for further calls would allow, in words; empty where there is none (`has_always`)."""
@@ -408,8 +446,10 @@ class Questions:
 
 
 def _first_of_kind(requests: list[ApprovalRequest]) -> ApprovalRequest:
-    """The first question, with the others of its kind as its batch: those that the same rule asks about."""
+    """The first question, with the others of its kind as its batch (`ApprovalRequest.is_alike`)."""
     first = requests[0]
-    if first.grave:
-        return first
-    return replace(first, batch=tuple(each for each in requests[1:] if each.rule == first.rule and not each.grave))
+    return replace(first, batch=tuple(each for each in requests[1:] if first.is_alike(each)))
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _SUMMARY_CHARS else text[: _SUMMARY_CHARS - 1] + "…"

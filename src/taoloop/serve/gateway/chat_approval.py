@@ -15,6 +15,8 @@ from taoloop.core.policy import TaskAuthority
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import CallView
 from taoloop.journals.base import Journal
+from taoloop.policy.grants import target_provenance
+from taoloop.policy.provenance import leaves
 from taoloop.runtime.approvals.inbox import PendingApproval, answer_approval
 from taoloop.runtime.approvals.request import EXPLICIT_YES_WORDS, NO_WORDS, YES_WORDS, ApprovalAnswer
 from taoloop.serve.texts import TEXTS
@@ -22,6 +24,7 @@ from taoloop.serve.texts import TEXTS
 _SPLIT = re.compile(r"\s*[:：,，;；\n]\s*")
 _RUN = re.compile(r"\((?:run|运行) (\d{8}-\d{6}-[0-9a-f]{8})(?:(?:, code |，代码 )([0-9a-f]{16}))?\)\s*\Z")
 _HIDDEN = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
+_SCREEN_CHARS = 1_600  # of the calls in a question; above that, tool, targets and risk are repeated at its end
 _MARKUP = re.compile(r"[\[\]<>`]")
 
 
@@ -63,7 +66,7 @@ def resume_count(trace: Trace) -> int:
 
 def matches_question(reply: ApprovalReply, trace: Trace, waiting: Sequence[PendingApproval]) -> bool:
     """Whether a reply is to the questions that wait now. `waiting` was loaded before `trace`."""
-    if reply.approved and not reply.is_explicit and any(approval.request.grave for approval in waiting):
+    if reply.approved and not reply.is_explicit and not _is_one_kind(waiting):
         return False
     return reply.turn == resume_count(trace) if reply.turn is not None else reply.code == question_code(waiting)
 
@@ -71,6 +74,13 @@ def matches_question(reply: ApprovalReply, trace: Trace, waiting: Sequence[Pendi
 def is_for_operator(authority: TaskAuthority, waiting: Sequence[PendingApproval]) -> bool:
     """Whether these questions are the operator's to answer, and not the client's, whose words have this authority."""
     return authority != "full" or any(approval.request.for_operator for approval in waiting)
+
+
+def _is_one_kind(waiting: Sequence[PendingApproval]) -> bool:
+    """Whether a passing `ok` may approve these calls: none is high-risk, and their targets have one provenance."""
+    requests = [approval.request for approval in waiting]
+    kinds = {target_provenance(list(leaves(request.args)), request.sources) for request in requests}
+    return len(kinds) <= 1 and not any(request.grave for request in requests)
 
 
 def waiting_text(
@@ -90,6 +100,9 @@ def waiting_text(
     if waiting:
         lines.append(TEXTS.text(language, "operator_head" if by_operator else "approval_head"))
         lines += [_approval_line(approval, language) for approval in waiting]
+        if sum(map(len, lines)) > _SCREEN_CHARS:
+            lines += ["", TEXTS.text(language, "approval_again")]
+            lines += [f"- {_quoted(approval.request.summary(language))}" for approval in waiting]
         lines += ["", TEXTS.text(language, "operator_how" if by_operator else "approval_how")]
     if in_doubt:
         lines.append(TEXTS.text(language, "approval_in_doubt"))
@@ -128,6 +141,8 @@ async def answer_all(journal: Journal, waiting: Sequence[PendingApproval], answe
 
 def _approval_line(approval: PendingApproval, language: str) -> str:
     line = f"- {_quoted_call(approval.request.tool, approval.request.args)}"
+    if undo := approval.request.undo_text(language):
+        line += TEXTS.text(language, "approval_undo", undo=_MARKUP.sub(r"\\\g<0>", _escape_invisible(undo)))
     joined = TEXTS.text(language, "separator").join(approval.request.reasons)
     if not joined:
         return line
@@ -136,7 +151,11 @@ def _approval_line(approval: PendingApproval, language: str) -> str:
 
 
 def _quoted_call(tool: str, args: Any) -> str:
-    text = _escape_invisible(f"{tool}({json.dumps(args, ensure_ascii=False, default=str)})")
+    return _quoted(f"{tool}({json.dumps(args, ensure_ascii=False, default=str)})")
+
+
+def _quoted(code: str) -> str:
+    text = _escape_invisible(code)
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     quote = "`" * (longest + 1)
     return f"{quote}{text}{quote}"
