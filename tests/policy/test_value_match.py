@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 from tests.growth import assert_linear
 from tests.sizes import examples
 
-from taoloop.policy.value_match import TrustedText, atoms, host_of, links_in
+from taoloop.policy.value_match import TrustedText, account_numbers, amounts, atoms, host_of, links_in
 
 TASK = """Send 'Minutes of Monday' to Bob.Smith@example.com, pay $1,250.50 to GB29 NWBK 6016 1331 9268 19 by
 May 15th, 2024 at 10:30, read https://bank.example/Pay?id=7 and www.shop.example/a, tidy up reports/2024.txt, prod.env
@@ -257,7 +257,16 @@ def test_what_is_no_address_has_no_host(value: str) -> None:
     assert host_of(value) is None
 
 
-_OF_EVERY_KIND = ("ann@x.com", "www.x.com/y", "GB29NWBK60161331926819", 5.5, "2024-05-15 10:30", "some words")
+_OF_EVERY_KIND = (
+    "ann@x.com",
+    "www.x.com/y",
+    "GB29NWBK60161331926819",
+    5.5,
+    "2024-05-15 10:30",
+    "some words",
+    "15 EUR",
+    "1" * 16,
+)
 
 
 def read_whole(text: str) -> list[bool]:
@@ -266,7 +275,27 @@ def read_whole(text: str) -> list[bool]:
     return [words.has(value) for value in _OF_EVERY_KIND]
 
 
-_HOSTILE = ["a", "a.", "1", "1,", "1,000", "-", " ", "jan ", "AB12 ", "A1", "a@", "www.", "中", "a中", "http://", "12:"]
+_HOSTILE = [
+    "1234 ",
+    "EUR ",
+    "1\u202f000\u202f",
+    "a",
+    "a.",
+    "1",
+    "1,",
+    "1,000",
+    "-",
+    " ",
+    "jan ",
+    "AB12 ",
+    "A1",
+    "a@",
+    "www.",
+    "中",
+    "a中",
+    "http://",
+    "12:",
+]
 
 
 @pytest.mark.parametrize("piece", _HOSTILE)
@@ -337,3 +366,65 @@ def test_every_value_has_an_answer(value: Any, task: str, role: str) -> None:
 def test_every_text_has_a_host_or_none(text: str) -> None:
     host = host_of(text)
     assert host is None or (host.isascii() and host == host.lower() and "@" not in host)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("订单1003退款，15.5元", 15.5),
+        ("订单1003退款，15.5元", "15.50 元"),
+        ("订单1003退款，15.5元", "15.5 CNY"),
+        ("Pay DE89 3704 0044 0532 0130 00 today", "DE89370400440532013000"),
+        ("To AT61 1904 3002 3457 3201 EUR 5", "AT611904300234573201"),
+        ("付款到，DE89 3704 0044 0532 0130 00", "de89370400440532013000"),
+        ("账号6222 0212 3456 7890，谢谢", "6222021234567890"),
+        ("card 6222-0212-3456-7890.", "6222 0212 3456 7890"),
+        ("Pay EUR15.50 now", 15.5),
+        ("Pay 1,250.50EUR now", 1250.5),
+        ("Pay €15.50", "15.5 EUR"),
+        ("Pay 1\u202f250 EUR", 1250),
+    ],
+)
+def test_amounts_and_numbers_in_groups_are_recognised(text: str, value: Any) -> None:
+    assert TrustedText([text]).has(value, "target")
+    if isinstance(value, str) and value.isdigit():
+        assert not TrustedText([text]).has(value, "ref:order"), "digits never endorse an id"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("订单1003退款，15.5元", 155),
+        ("订单1003退款，15.5元", "15.5 EUR"),
+        ("订单1003退款，15.5元", "1003元"),
+        ("Pay $15", "15 EUR"),
+        ("order 12 500 EUR", 12500),
+        ("order 12 500 EUR", "12500 EUR"),
+        ("on 2026-05-13 EUR 5", 13),
+        ("DE89 3704 0044 0532 0130 00", "DE8937040044053201300"),
+        ("6222 0212 3456 7890 12", "6222021234567890"),
+        ("6222 0212 3456 7890", "62220212345678"),
+        ("rooms 1001 1002", "10011002"),
+        ("https://pay.example/?a=15EUR", "15 EUR"),
+    ],
+)
+def test_what_only_resembles_an_amount_or_a_number_in_groups_is_not(text: str, value: Any) -> None:
+    assert not TrustedText([text]).has(value, "target")
+
+
+@given(st.integers(1, 10**6), st.integers(0, 99), st.sampled_from(["{}元", "€{}", "{} EUR", "，{}元"]))
+def test_an_amount_equals_no_other_number(whole: int, cents: int, form: str) -> None:
+    text = TrustedText([form.format(f"{whole}.{cents:02}")])
+    assert text.has(float(f"{whole}.{cents:02}"))
+    assert not text.has(int(f"{whole}{cents:02}"))
+    assert not text.has(f"{whole}{cents:02}", "ref:order")
+    assert text.has(whole) == (cents == 0)
+
+
+@given(st.lists(st.sampled_from([*"0123456789 -,.", "EUR", "€", "元", "a", "\u202f"]), max_size=40).map("".join))
+def test_what_is_found_in_groups_is_written_there(text: str) -> None:
+    digits = "".join(char for char in text if char.isdigit())
+    for number in account_numbers(text):
+        assert number in digits
+    for amount, _ in amounts(text):
+        assert f"{amount:f}".replace(".", "") in digits

@@ -94,6 +94,7 @@ class _Text:
     """A text in its compatibility form, with what is derived from it on demand."""
 
     def __init__(self, text: str) -> None:
+        self.raw = text
         self.whole = unicodedata.normalize("NFKC", text)
 
     @cached_property
@@ -170,8 +171,15 @@ class TrustedText:
             return any(char.isalpha() for char in text) and self.has_phrase(text)
         if match := _DATE_TIME.fullmatch(text):
             return self._has_date_time(match)
+        account = account_number_of(text)
+        if account is not None and account in self._values("account"):
+            return True
         if (number := _number(text)) is not None:
             return number in self._values("number")
+        if (amount := amount_of(text)) is not None and amount in self._values("amount"):
+            return True
+        if _IBAN.fullmatch(text.upper()) and _compact(text) in self._values("iban"):
+            return True
         if URL.fullmatch(text) and _url(text) in self.urls:
             return True
         return self.has_phrase(text)
@@ -358,6 +366,12 @@ def _url_forms(text: str) -> set[str]:
     return {bare, f"http://{bare}"}
 
 
+def _iban(text: str) -> str:
+    """An IBAN without its spaces, and without a word in capitals after it that looked like its last group."""
+    whole, shorter = _compact(text), _compact(text.rpartition(" ")[0])
+    return shorter if is_iban(shorter) and not is_iban(whole) else whole
+
+
 def _compact(text: str) -> str:
     return text.replace(" ", "").upper()
 
@@ -380,6 +394,8 @@ def decimal_of(value: int | float) -> Decimal | None:
 def _numbers(text: _Text) -> Iterator[Decimal]:
     if not _DIGIT.search(text.whole):
         return
+    yield from grouped_numbers(text.raw)
+    yield from (number for number, _ in amounts(_SEPARATING_COMMA.sub(" ", text.whole)))  # EUR15.50
     rest = _without_dates(text.whole)  # a date is no amount
     if any(unit in rest for unit in _CHINESE_UNITS):
         for match in _CHINESE_AMOUNT.finditer(rest):
@@ -444,10 +460,111 @@ def _find_all(pattern: re.Pattern[str], text: str) -> Iterator[str]:
         yield from (match.group() for match in pattern.finditer(variant))
 
 
+# Amounts with a currency, and numbers in groups. Groups with plain spaces between them may be several numbers ("order
+# 12 500 EUR"): they are one with no-break spaces, or as an account number of at least twelve digits.
+_CURRENCIES = {
+    "EUR": "€ eur euro euros 欧元",
+    "USD": "$ us$ usd dollar dollars 美元 美金",
+    "CNY": "cny rmb yuan 元 块 元人民币",
+    "GBP": "£ gbp pound pounds 英镑",
+    "JPY": "jpy yen 日元 日圆 円",
+    "HKD": "hk$ hkd 港元 港币",
+    "CHF": "chf franc francs 瑞士法郎",
+    "¥": "¥",  # of China or of Japan
+}
+_CURRENCY_OF = {word: code for code, words in _CURRENCIES.items() for word in words.split()}
+_WORDS = "|".join(sorted((word.replace("$", r"\$") for word in _CURRENCY_OF), key=len, reverse=True))
+_DIGIT_RUN = lazy_pattern(r"\d[\d,]*(?:\.\d+)?")
+_PLAIN_NUMBER = lazy_pattern(r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?")
+_BEFORE = lazy_pattern(rf"(?:^|[^A-Za-z0-9_.,/=&?%+-])({_WORDS}) ?$", re.IGNORECASE)
+_AFTER = lazy_pattern(rf" ?({_WORDS})(?![A-Za-z0-9_])", re.IGNORECASE)
+_MAX_WORD_CHARS = 9  # of a currency, with what stands around it
+_ACCOUNT = lazy_pattern(r"(?<![A-Za-z0-9_.,-])\d{4}(?:[ -]\d{4}){2,7}(?:[ -]\d{1,3})?(?![A-Za-z0-9_]|[ .,-]\d)")
+_GROUPED = lazy_pattern(
+    r"(?<![\w.,])\d{1,3}(?:[\u00a0\u2007\u2009\u202f]\d{3})+(?:\.\d+)?(?![\w\u00a0\u2007\u2009\u202f]|[.,]\w)"
+)
+_NO_BREAK_SPACES = lazy_pattern(r"[\u00a0\u2007\u2009\u202f]")
+_MIN_ACCOUNT_DIGITS = 12
+
+
+def amounts(text: str) -> Iterator[tuple[Decimal, str]]:
+    """The amounts in a text (NFKC), each with the code of its currency."""
+    return (amount for amount, _ in _amounts_with_places(text))
+
+
+def amount_of(value: str) -> tuple[Decimal, str] | None:
+    """The amount that a value is as a whole; None for any other text."""
+    if len(value) > 2 * _MAX_DIGITS:
+        return None
+    return next((amount for amount, span in _amounts_with_places(value) if span == (0, len(value))), None)
+
+
+def _amounts_with_places(text: str) -> Iterator[tuple[tuple[Decimal, str], tuple[int, int]]]:
+    """Each amount with where it begins and ends."""
+    for match in _DIGIT_RUN.finditer(text):
+        digits = match.group().rstrip(",")
+        start, end = match.start(), match.start() + len(digits)
+        is_code = digits[0] == "0" and digits[1:2].isdigit()
+        if len(digits) > _MAX_DIGITS or is_code or not _PLAIN_NUMBER.fullmatch(digits):
+            continue
+        number = Decimal(digits.replace(",", ""))
+        before = _BEFORE.search(text[max(0, start - _MAX_WORD_CHARS) : start])
+        follows = text[end : end + 2]
+        if before is not None and not (follows[:1].isalnum() or follows[:1] == "_" or _continues(follows)):
+            shift = max(0, start - _MAX_WORD_CHARS)
+            yield (number, _CURRENCY_OF[before[1].lower()]), (shift + before.start(1), end)
+        after = _AFTER.match(text, end)
+        if after is not None and not _is_joined(text, start):
+            yield (number, _CURRENCY_OF[after[1].lower()]), (start, after.end())
+
+
+def _continues(follows: str) -> bool:
+    """Whether a number goes on, as a version or a time does."""
+    return follows[:1] in (".", ",", ":") and follows[1:].isdigit()
+
+
+def _is_joined(text: str, start: int) -> bool:
+    """Whether what stands before a number makes it a part of something else: a code, a path, a date, a time."""
+    before = text[max(0, start - 2) : start]
+    is_letter = before[-1:].isascii() and before[-1:].isalnum()
+    return is_letter or before[-1:] in tuple("_.,/=&?%+-") or (before[-1:] == ":" and before[:1].isdigit())
+
+
+def account_numbers(text: str) -> Iterator[str]:
+    """The digits of account and card numbers that are written in groups of four."""
+    return (_joined(match.group()) for match in _ACCOUNT.finditer(text))
+
+
+def account_number_of(value: str) -> str | None:
+    """The digits of a value that is an account number, in groups or not; None for any other text."""
+    digits = _joined(value)
+    is_one = digits.isascii() and digits.isdigit() and _MIN_ACCOUNT_DIGITS <= len(digits) <= _MAX_DIGITS
+    return digits if is_one and (digits == value or _ACCOUNT.fullmatch(value)) else None
+
+
+def grouped_numbers(text: str) -> Iterator[Decimal]:
+    """The numbers in a text, as it was written, whose thousands are separated by no-break spaces."""
+    for match in _GROUPED.finditer(text):
+        if len(match.group()) <= _MAX_DIGITS and match.group()[0] != "0":
+            yield Decimal(_NO_BREAK_SPACES.sub("", match.group()))
+
+
+def is_iban(compact: str) -> bool:
+    """Whether the check digits of an IBAN without spaces are right (ISO 7064, mod 97-10)."""
+    rotated = compact[4:] + compact[:4]
+    return rotated.isascii() and rotated.isalnum() and int("".join(str(int(char, 36)) for char in rotated)) % 97 == 1
+
+
+def _joined(text: str) -> str:
+    return text.replace(" ", "").replace("-", "")
+
+
 _EXTRACTORS: dict[str, Callable[[_Text], Iterable[Any]]] = {
     "mail": lambda text: (mail.lower().rstrip(".") for mail in _find_all(MAIL, text.marked)),
     "url": lambda text: (url for address in _find_all(URL, text.marked) for url in _url_forms(address)),
-    "iban": lambda text: map(_compact, _find_all(_IBAN, text.whole)),
+    "iban": lambda text: map(_iban, _find_all(_IBAN, text.whole)),
+    "amount": lambda text: amounts(_SEPARATING_COMMA.sub(" ", text.whole)),
+    "account": lambda text: account_numbers(_IBAN.sub(" ", text.whole)),
     "number": _numbers,
     "date": _dates,
     "time": _times,
