@@ -28,7 +28,10 @@ PROVIDER_PAGES = ("docs/providers.md", "docs/providers.zh.md")
 ERROR_PAGES = ("docs/errors.md", "docs/errors.zh.md")
 TOOL_PAGES = ("docs/tools.md", "docs/tools.zh.md")
 TESTING = ("docs/testing.md", "docs/testing.zh.md")
-TRUST = [(f"docs/{name}.md", f"docs/{name}.zh.md") for name in ("approvals", "recovery", "undo", "audit", "handles")]
+TRUST = [
+    (f"docs/{name}.md", f"docs/{name}.zh.md")
+    for name in ("approvals", "unattended", "recovery", "undo", "audit", "handles")
+]
 WORLD = [
     (f"docs/{name}.md", f"docs/{name}.zh.md")
     for name in (

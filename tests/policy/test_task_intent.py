@@ -15,6 +15,8 @@ from .staging import Run, card, pinned
         ("Send Bob the minutes", "send_email"),
         ("I paid too little, transfer the rest", "pay_bill"),
         ("Please cancel my appointment", "cancelAppointment"),
+        ("I am ann@example.com. Cancel my appointment", "cancelAppointment"),
+        ("Do not read https://a.example/x. Delete old.txt", "delete_file"),
         ("把旧文件删除", "delete_file"),
         ("给张三转账500元", "send_money"),
         ("use frobnicate_widget on it", "frobnicate_widget"),

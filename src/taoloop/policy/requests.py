@@ -53,7 +53,9 @@ QUOTED = lazy_pattern(
     r"|\u300a[^\u300b\n]{0,200}\u300b|`[^`\n]{0,2000}`|(?<![\w'])'[^'\n]{1,2000}'(?!\w)"
 )
 _QUOTE_MARK = " \u25a1 "  # where something was quoted
-_ADDRESS = lazy_pattern(r"[\w.+%-]{1,100}@[\w.-]{1,200}|https?://[^\s<>\"]+|www\.[^\s<>\"]+")
+_ADDRESS = lazy_pattern(  # without the end of the sentence around it
+    r"[\w.+%-]{1,100}@[\w.-]{0,200}\w|(?:https?://|www\.)[^\s<>\"]*[^\s<>\".,;:!?)]"
+)
 _IDENTIFIER = lazy_pattern(r"\w{0,100}_\w{1,100}")  # the name of a tool, not a sentence
 _FILE = lazy_pattern(r"[\w-]{1,100}\.(?:docx?|xlsx?|pptx?|pdf|txt|md|csv|json|ya?ml|html?|png|jpe?g|zip|py|log)\b")
 _MONEY = lazy_pattern(r"(?:[$€£¥]\s?\d|\d\s?[$€£¥])|(?<![\w.])\d{1,12}\.\d\d(?![\w.]\d|\d)")
