@@ -161,3 +161,26 @@ def test_no_read_goes_to_an_excluded_address() -> None:
 @pytest.mark.parametrize("part", ["not a, ", "except ", "不要王芳，", "除", "x ", "'", ", and", "\n- no"])
 def test_exclusions_take_time_proportional_to_the_text(part: str) -> None:
     assert_linear(lambda size: excluded_parts(part * size), 4_000)
+
+
+@pytest.mark.parametrize(
+    ("task", "verdict"),
+    [
+        ("Change the payment method of order S-1006 to PayPal", "allow wanted"),
+        ("Please return the mug from S-1006 to the card I used; change the order payment to PayPal", "allow wanted"),
+    ],
+)
+def test_an_id_is_the_target_where_no_output_could_take_its_place(task: str, verdict: str) -> None:
+    roles = {"order_id": "ref:order", "method": "minor"}
+    change = card("change_order_payment", "write", "order_id", "method", egress=False, roles=roles)
+    run = Run(cards=(LOOK, change), task=task)
+    run.see("PayPal and visa")
+    assert run.judge("change_order_payment", order_id="S-1006", method="x") == verdict
+
+
+@pytest.mark.parametrize(("output", "rival"), [("out7.txt", True), ("out.txt", False)])
+def test_another_id_may_be_meant_where_one_is_named(output: str, rival: bool) -> None:
+    index = MentionIndex()
+    index.add(f"Write the mean of data6.csv to {output}")
+    assert index.is_only_input("data6.csv")
+    assert index.has_rival("data6.csv") is rival

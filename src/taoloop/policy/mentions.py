@@ -325,6 +325,7 @@ class MentionIndex:
         self._unread: list[str] = []
         self._vouched_for, self._excluded = TrustedText(), TrustedText()
         self._inputs, self._outputs, self._others = TrustedText(), TrustedText(), TrustedText()
+        self._numbered: list[str] = []  # inputs and outputs with digits in them
 
     def add(self, text: str) -> None:
         """Add one more text of a person or the operator."""
@@ -350,6 +351,12 @@ class MentionIndex:
         elsewhere = (self._outputs, self._others, self._vouched_for)
         return self._inputs.has(value) and not any(text.has(value) for text in elsewhere)
 
+    def has_rival(self, ref: Plain) -> bool:
+        """Whether an input or output may be another id in the place of this one: for one with digits, what has some."""
+        self._read()
+        rest = "".join(self._numbered).replace(str(ref), "")
+        return not any(map(str.isdigit, str(ref))) or any(map(str.isdigit, rest))
+
     def is_output(self, value: Plain) -> bool:
         """Whether a value is named as where something goes."""
         self._read()
@@ -359,6 +366,7 @@ class MentionIndex:
         while self._unread:
             text = self._unread.pop()
             mentions = split_mentions(text)
+            self._numbered += [part for part in (*mentions.inputs, *mentions.outputs) if any(map(str.isdigit, part))]
             for trusted, parts in (
                 (self._excluded, excluded_parts(text)),
                 (self._inputs, mentions.inputs),

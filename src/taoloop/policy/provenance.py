@@ -305,9 +305,11 @@ class Provenance:
         """Whether a target of a call is named only as an input, and no other argument is the output that is named.
 
         "Write the mean of data.csv to out.txt" endorses no write to data.csv. "Move it from Inbox to Archive" endorses
-        Inbox beside Archive.
+        Inbox beside Archive. "Change the payment of order S-6 to PayPal" names no other order.
         """
         for name, value in args.items():
+            if card.role(name).startswith("ref:") and not any(map(self._mentions.has_rival, _plain_values(value))):
+                continue
             if is_target_role(card.role(name)) and any(map(self._mentions.is_only_input, _plain_values(value))):
                 others = (other for key, other in args.items() if key != name and card.role(key) not in _FREE_ROLES)
                 if not any(self._mentions.is_output(part) for other in others for part in _plain_values(other)):
