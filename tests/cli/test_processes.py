@@ -23,6 +23,7 @@ CALLS: dict[str, tuple[list[str], int, str]] = {
     "deny": (["last", "call_1"], 0, "call_1"),
     "settle": (["last", "call_1", "--happened"], 2, "call_1"),
     "recover": ([], 0, "no run"),
+    "abandon": (["last"], 0, "abandoned"),
     "note": (["last", "a word"], 0, "note added to run"),
     "runs": ([], 0, "waiting"),
     "show": (["last"], 0, "Task: write"),
