@@ -13,7 +13,9 @@ KEYWORDS = f"{DEFAULT}-keywords"
 NO_IDS = f"{DEFAULT}-no-ids"
 
 POLICIES: dict[str, Policy] = {
-    NONE: Policy(rules=(Rule(verdict="allow", name="everything"),)),
+    NONE: Policy(
+        rules=(Rule(verdict="allow", name="everything again", repeated=True), Rule(verdict="allow", name="everything"))
+    ),
     DEFAULT: Policy(),
     KEYWORDS: Policy(pin="keywords"),
     NO_IDS: Policy(),

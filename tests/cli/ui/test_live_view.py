@@ -226,14 +226,14 @@ def test_an_ascii_terminal_gets_english_labels_and_the_exact_arguments(tao: Shel
 
 
 @pytest.mark.parametrize(("typed", "code", "shown"), [("n", 14, "was left alone"), ("y", 0, "Answer")])
-def test_a_run_that_a_live_process_drives_is_taken_over_only_when_a_person_says_so(
+def test_a_live_process_loses_its_run_only_when_a_person_says_so(
     tao: Shell, terminals: list[Terminal], typed: str, code: int, shown: str
 ) -> None:
     first = started(terminals, tao, call("slow", name="now"), "done")
     first.until("slow…")
     run_id = tao("runs", "--json", code=0).events[0]["run_id"]
     terminals.append(Terminal(tao, "run", "--resume", run_id))
-    terminals[-1].until("Take over the run?")
+    terminals[-1].until("End that process and take over the run?")
     assert str(first.process.pid) in plain(terminals[-1].seen)
     terminals[-1].type(typed)
     if code == 0:
@@ -242,7 +242,7 @@ def test_a_run_that_a_live_process_drives_is_taken_over_only_when_a_person_says_
     assert terminals[-1].end() == code
     assert shown in plain(terminals[-1].seen)
     (tao.folder / "now").touch()
-    assert first.end() == (14 if code == 0 else 0)
+    assert first.end() == (143 if code == 0 else 0)
 
 
 def test_no_color_is_honoured(tao: Shell, terminals: list[Terminal]) -> None:

