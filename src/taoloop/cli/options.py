@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import os
 import shlex
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -108,6 +109,16 @@ def current_user(by: str | None) -> str:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):  # a user without a name
         return "user"
+
+
+def authentication_of(name: str) -> str:
+    """`os_user` where this is the name of the user who runs the process; else the name is only claimed: empty."""
+    try:
+        import pwd  # noqa: PLC0415  # not on every system
+
+        return "os_user" if pwd.getpwuid(os.getuid()).pw_name == name else ""
+    except (ImportError, KeyError):
+        return ""
 
 
 def json_object(text: str) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The facts of a run: a closed union of frozen values.
 
-An `Event` is a fact with its place (`seq`, from 0) and time (`at`, seconds since the epoch, UTC). Facts say what
-happened and carry no behaviour; everything else about a run is a view of them (`taoloop.core.trace`).
+An `Event` is a fact with its place (`seq`, from 0) and time (`at`, seconds since the epoch, UTC). All else is a view
+of them (`taoloop.core.trace`).
 """
 
 from __future__ import annotations
@@ -68,8 +68,7 @@ class Verdict:
     reasons: tuple[str, ...] = ()
     """Why, in the run's language."""
     rule: str = ""
-    """What decided: a row of the profile's table, `rule:TITLE` for a rule of the operator, or the name of an exception.
-    """
+    """What decided: a row of the profile's table, `rule:TITLE` for an operator's rule, or the name of an exception."""
     sources: tuple[Source, ...] = ()
     """Where the arguments came from, for a question or a denial."""
     reason_codes: tuple[str, ...] = ()
@@ -332,12 +331,13 @@ class ApprovalGiven:
     note: str = ""
     """What the person remarked."""
     scope: ApprovalScope = "call"
-    """What else is allowed. `rule`: further calls of this tool that the same rule asks about in this run, with targets
-    that are in trusted text like those of this call; exactly its targets where they are not. `values`: the values of
-    this call, as if they were in the task."""
+    """What else is allowed. `rule`: further calls of this tool under the same rule, targets of the same provenance.
+    `values`: the values of this call, as if they were in the task."""
     digits: Mapping[str, str] | None = None
     """Decimals in `args` as the person wrote them, by JSON pointer, where a float has other digits (`1.10`); None where
     they were not written as text."""
+    authenticated: str = ""
+    """How it is known that it was `by`: `os_user` (of the operating system), `gateway_key`; empty: only claimed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -351,6 +351,8 @@ class ApprovalRefused:
     """Who refused it; `timeout` if nobody answered in time."""
     note: str = ""
     """The reason, which the model sees."""
+    authenticated: str = ""
+    """As in `ApprovalGiven`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -404,8 +406,7 @@ class Observed:
     ok: bool
     """Whether it succeeded."""
     output: str
-    """JSON text or plain text, shortened to a preview if it was long. Untrusted data: shown to the model, never obeyed.
-    """
+    """JSON text or plain text, shortened to a preview if it was long. Untrusted: shown to the model, never obeyed."""
     form: Literal["json", "text"] = "text"
     """Whether `output` is JSON or plain text."""
     error: Fault | None = None

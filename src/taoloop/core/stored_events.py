@@ -24,7 +24,17 @@ import pydantic_core
 from pydantic import TypeAdapter, ValidationError
 
 from taoloop.core.agent_spec import AgentSpec
-from taoloop.core.events import FACTS, ActionStarted, Event, Fact, Finished, Resumed, RunStarted
+from taoloop.core.events import (
+    FACTS,
+    ActionStarted,
+    ApprovalGiven,
+    ApprovalRefused,
+    Event,
+    Fact,
+    Finished,
+    Resumed,
+    RunStarted,
+)
 from taoloop.core.policy import unused_fields
 from taoloop.core.text import replace_surrogates
 from taoloop.core.texts import TEXTS
@@ -33,6 +43,8 @@ from taoloop.errors import JournalCorrupt
 _BY_KIND: dict[str, type[Fact]] = {fact.kind: fact for fact in FACTS}
 
 _LATER_FIELDS: dict[type[Fact], frozenset[str]] = {
+    ApprovalGiven: frozenset({"authenticated"}),
+    ApprovalRefused: frozenset({"authenticated"}),
     ActionStarted: frozenset({"progress"}),
     Finished: frozenset({"abandoned_by", "denied"}),
     Resumed: frozenset({"cards", "model", "policy", "earlier_holder"}),

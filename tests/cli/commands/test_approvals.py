@@ -1,6 +1,8 @@
 """`tao approvals`, `tao approve`, `tao deny`, `tao note` and `tao resume`: answers while no process has the run."""
 
 import json
+import os
+import pwd
 import subprocess
 import threading
 from typing import Any
@@ -266,3 +268,12 @@ def test_a_reader_that_leaves_ends_the_list_quietly(tao: Shell) -> None:
         ["sh", "-c", line], cwd=tao.folder, env=tao.env, capture_output=True, encoding="utf-8", check=False, timeout=60
     )
     assert "Traceback" not in done.stderr
+
+
+def test_who_answers_is_the_user_of_the_system_or_only_claimed(tao: Shell) -> None:
+    both = {"tool_calls": [{"name": "drop", "args": {"table": table}} for table in ("t", "u")]}
+    run_id, user = waiting(tao, both), pwd.getpwuid(os.getuid()).pw_name
+    tao("approve", run_id, "call_1", "--by", user, code=0)
+    tao("deny", run_id, "call_2", "--by", f"not-{user}", code=0)
+    events = [event for event in tao("show", run_id, "--json").events if event["kind"].startswith("approval_")]
+    assert [(event["by"], event.get("authenticated")) for event in events] == [(user, "os_user"), (f"not-{user}", None)]

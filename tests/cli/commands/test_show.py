@@ -123,9 +123,9 @@ def test_who_allowed_or_refused_a_call_is_shown_with_why(tao: Shell) -> None:
     tao("deny", run_id, "call_2", "--by", "wang", "--note", "who is that", code=0)
     tao("resume", run_id, code=0)
     lines = tao("show", run_id, code=0).out.splitlines()
-    allowed = next(number for number, line in enumerate(lines) if "by li: it is owed" in line)
+    allowed = next(number for number, line in enumerate(lines) if "by li (claimed): it is owed" in line)
     assert '{"to": "ann"}' in lines[allowed - 1]
-    refused = next(number for number, line in enumerate(lines) if "by wang: who is that" in line)
+    refused = next(number for number, line in enumerate(lines) if "by wang (claimed): who is that" in line)
     assert '{"to": "eve"}' in lines[refused - 1]
     steps = tao("show", run_id, "--steps", code=0).out
     assert "by li: it is owed" in steps

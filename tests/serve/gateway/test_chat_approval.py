@@ -15,6 +15,7 @@ from tests.serve.gateway.conftest import Running, agent, client, config_of, gate
 from tests.serve.gateway.test_otel import Bench
 
 from taoloop import tool
+from taoloop.core.events import ApprovalGiven
 from taoloop.core.policy import Policy, TaskAuthority
 from taoloop.runtime.approvals.inbox import answer_approval
 from taoloop.runtime.approvals.request import ApprovalAnswer
@@ -618,3 +619,17 @@ def test_the_authority_of_a_key_is_that_of_its_runs_and_of_those_inside_them() -
                 assert inner.started is not None
                 expected = None if authority == "full" else authority
                 assert (outer.started.authority, inner.started.authority) == (expected, expected)
+
+
+def test_who_approves_is_the_client_of_the_key() -> None:
+    secret, key = keyed_with("ann", "full")
+    with (
+        upstream(NOTE, "Done.") as server,
+        gateway(config_of(agent(server, tools=[send_note]), keys=(key,))) as running,
+    ):
+        chat = client(running, api_key=secret).chat.completions
+        first = content(chat.create(model="assistant", messages=ask("Say hello.")))
+        chat.create(model="assistant", messages=said(first))
+        [trace] = running.traces()
+        [answer] = [event.fact for event in trace if isinstance(event.fact, ApprovalGiven)]
+        assert (answer.by, answer.authenticated) == ("ann", "gateway_key")

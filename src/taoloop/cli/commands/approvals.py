@@ -15,7 +15,7 @@ import click
 from taoloop.cli import exit_codes as exits, options
 from taoloop.cli.database import database, load_run, query_database
 from taoloop.cli.dotenv import load_environment
-from taoloop.cli.options import current_user
+from taoloop.cli.options import authentication_of, current_user
 from taoloop.cli.translation import translate, view_language
 from taoloop.cli.ui.approval_prompt import (
     HIGH_RISK,
@@ -225,7 +225,16 @@ def approve_command(
         return exits.OF_STATUS["waiting"]
     scope: ApprovalScope = "rule" if always else "values" if values else "call"
     digits = None if args is None else decimal_literals(args, (edited or "",))
-    approval = ApprovalAnswer(approved=True, by=current_user(by), note=note, args=args, scope=scope, digits=digits)
+    name = current_user(by)
+    approval = ApprovalAnswer(
+        approved=True,
+        by=name,
+        authenticated=authentication_of(name),
+        note=note,
+        args=args,
+        scope=scope,
+        digits=digits,
+    )
     return _record(
         run_id, db, lambda journal, run: answer_approval(journal, run, call_id, approval, digest=digest), as_json
     )
@@ -262,7 +271,8 @@ def deny_command(
       tao deny 20261104-09 call_2 --note "ask ann for the account first"
       tao deny RUN_ID CALL_ID --all --note "no payments today"
     """
-    denial = ApprovalAnswer(approved=False, by=current_user(by), note=note, batch=batch)
+    name = current_user(by)
+    denial = ApprovalAnswer(approved=False, by=name, authenticated=authentication_of(name), note=note, batch=batch)
     return _record(run_id, db, lambda journal, run: answer_approval(journal, run, call_id, denial), as_json)
 
 

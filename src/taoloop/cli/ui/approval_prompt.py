@@ -15,7 +15,7 @@ import click
 from rich.cells import cell_len
 from rich.text import Text
 
-from taoloop.cli.options import current_user
+from taoloop.cli.options import authentication_of, current_user
 from taoloop.cli.translation import translate
 from taoloop.cli.ui.event_view import RowWriter, format_local_time
 from taoloop.cli.ui.live_view import LiveView
@@ -69,6 +69,7 @@ class TerminalApprover:
     def __init__(self, view: LiveView) -> None:
         self._view = view
         self._by = current_user(None)
+        self._authenticated = authentication_of(self._by)
         self._singly: set[tuple[str, str]] = set()  # calls that the person wants to decide one by one
 
     async def __call__(self, request: ApprovalRequest) -> ApprovalAnswer | None:
@@ -95,7 +96,13 @@ class TerminalApprover:
                     return None
                 case "no":
                     note = await self._read_text("Why not? The model reads this: ")
-                    return ApprovalAnswer(approved=False, by=self._by, note=note, batch=bool(request.batch))
+                    return ApprovalAnswer(
+                        approved=False,
+                        by=self._by,
+                        authenticated=self._authenticated,
+                        note=note,
+                        batch=bool(request.batch),
+                    )
                 case "edit":
                     args, digits = await self._edited(request) or (args, digits)
                     show_call(pen, request, edited=args)
@@ -111,6 +118,7 @@ class TerminalApprover:
                     return ApprovalAnswer(
                         approved=True,
                         by=self._by,
+                        authenticated=self._authenticated,
                         args=args,
                         digits=digits,
                         scope=scope,  # type: ignore[arg-type]  # one of the three

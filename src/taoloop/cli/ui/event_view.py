@@ -22,7 +22,7 @@ from taoloop.core.events import Event
 from taoloop.core.stored_events import event_line
 from taoloop.core.texts import preapproval_note
 from taoloop.core.trace import Trace
-from taoloop.core.views.steps import TIMED_OUT
+from taoloop.core.views.steps import TIMED_OUT, TIMEOUT
 from taoloop.core.views.transcript import input_text, observation_text
 from taoloop.translation import mark, translate_error
 
@@ -309,6 +309,8 @@ def write_approval(pen: RowWriter, trace: Trace, fact: facts.ApprovalGiven | fac
         approver = pen.text("by the operator, in advance (tier {tier})", tier=tier)
     else:
         who = pen.text("by user") if fact.by == "user" else pen.text("by {by}", by=fact.by)
+        if not fact.authenticated and fact.by not in ("user", TIMEOUT):
+            who = pen.text("by {by} (claimed)", by=fact.by)
         approver = who + pen.text(": ") + fact.note if fact.note else who
     if isinstance(fact, facts.ApprovalGiven):
         pen.row("Allowed", approver, style="green")

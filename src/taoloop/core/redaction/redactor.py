@@ -46,7 +46,7 @@ RUNTIME_FIELDS = frozenset(
     {
         *("kind", "nonce", "run_id", "parent", "child", "after", "by_call_id", "call_id", "ref", "id", "digest"),
         *("idempotency_key", "artifact", "output_digest", "waiting_for", "tier", "tiers", "approved_tiers", "verdict"),
-        "reason_codes",
+        *("reason_codes", "authenticated"),
         *("status", "purpose", "form", "finish_reason", "language", "dialect", "strategy"),
     }
 )

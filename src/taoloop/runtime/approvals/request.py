@@ -36,6 +36,9 @@ Settling = Literal["happened", "repeat", "leave"]
 
 SETTLINGS: tuple[Settling, ...] = get_args(Settling)
 
+AUTHENTICATIONS = ("", "os_user", "gateway_key")
+"""How a channel knows who answers; empty: it does not."""
+
 RESERVED_NAMES = frozenset({"guard", "probe", TIMEOUT})
 """The names of those that answer and are not persons: no answer may be in one of them."""
 
@@ -193,6 +196,9 @@ class ApprovalAnswer:
     """Decimals in `args` as the person wrote them, by JSON pointer (`{"/amount": "1.10"}`), where a float has other
     digits; tools that pass numbers on use these. None leaves unchanged numbers as the model wrote them."""
 
+    authenticated: str = ""
+    """How the channel knows who answers: `os_user` or `gateway_key`. Empty: `by` is what the answer claims."""
+
 
 Approver = Callable[[ApprovalRequest], ApprovalAnswer | bool | Awaitable[ApprovalAnswer | bool | None] | None]
 """Answers a question; None means "not now": the run then waits."""
@@ -256,14 +262,17 @@ def _is_valid(answer: ApprovalAnswer) -> bool:
     """Whether the fields are of their types: a fact with others could be written, and never parsed again."""
     by, note, scope, settle = (getattr(answer, name) for name in ("by", "note", "scope", "settle"))
     are_texts = isinstance(by, str) and by not in RESERVED_NAMES and isinstance(note, str)
-    return are_texts and scope in get_args(ApprovalScope) and settle in (None, *SETTLINGS)
+    is_known = answer.authenticated in AUTHENTICATIONS
+    return are_texts and is_known and scope in get_args(ApprovalScope) and settle in (None, *SETTLINGS)
 
 
 def answer_fact(call: CallView, answer: ApprovalAnswer) -> ApprovalGiven | ApprovalRefused:
     """The answer as a fact, bound to exactly the call that will run."""
     requested = call.requested
     if answer.approved is not True:
-        return ApprovalRefused(call_id=requested.call_id, by=answer.by, note=answer.note)
+        return ApprovalRefused(
+            call_id=requested.call_id, by=answer.by, note=answer.note, authenticated=answer.authenticated
+        )
     edited = answer.args is not None
     return ApprovalGiven(
         call_id=requested.call_id,
@@ -273,6 +282,7 @@ def answer_fact(call: CallView, answer: ApprovalAnswer) -> ApprovalGiven | Appro
         note=answer.note,
         scope=answer.scope,
         digits=answer.digits if edited else None,
+        authenticated=answer.authenticated,
     )
 
 

@@ -212,7 +212,9 @@ class Service:
                 raise _StaleApprovalReply(trace)
             with suppress(ApprovalStale):  # its time is over, which counts as a no: the run resumes with that
                 reply, by = request.approval, request.owner or "client"
-                await answer_all(self.journal, waiting, ApprovalAnswer(approved=reply.approved, by=by, note=reply.note))
+                verified = "gateway_key" if request.owner else ""
+                answer = ApprovalAnswer(approved=reply.approved, by=by, note=reply.note, authenticated=verified)
+                await answer_all(self.journal, waiting, answer)
             trace = await self.load_owned_run(request.owner, run_id)
             if trace.status == "completed":  # the auto-resumer found the answers first
                 return Result.of(trace)

@@ -66,7 +66,12 @@ async def answer_run(context: RequestContext) -> web.Response:
         calls = ", ".join(approval.request.call_id for approval in waiting) or "none"
         message = f"Name one of the waiting calls, by `call_id` (and `run_id`) or `digest`: {calls}."
         raise ApiError(status=409, message=message, param="call_id", code="not_waiting")
-    approval_answer = ApprovalAnswer(approved=answer.decision == "approve", by=owner or "client", note=answer.note)
+    approval_answer = ApprovalAnswer(
+        approved=answer.decision == "approve",
+        by=owner or "client",
+        authenticated="gateway_key" if owner else "",
+        note=answer.note,
+    )
     try:
         await answer_all(journal, matches, approval_answer)
     except (NotWaiting, ApprovalStale) as error:
