@@ -189,9 +189,46 @@ class ChainReport:
         return min(self.flaws, key=lambda flaw: math.inf if flaw.seq is None else flaw.seq, default=None)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogReport:
+    """The result of comparing the log of runs with the runs that are stored."""
+
+    run_ids: tuple[str, ...]
+    """The runs that are stored, in no order."""
+    links: tuple[str, ...] = ()
+    """The links of the log in hex, from the first."""
+    flaws: tuple[ChainError, ...] = ()
+    """What is not as it was written. `what` is `log` (an entry of the log was changed or removed), `run_missing`,
+    `run_replaced` (its first event is another one), `run_unlogged`, `unlogged` (an older database without a log) or
+    `head` (not the head that was noted elsewhere)."""
+    sealed_later: int = 0
+    """How many runs were entered only when an older database was upgraded: runs removed before that are unknown."""
+
+    @property
+    def head(self) -> str:
+        """The last link in hex, to be noted elsewhere; "" without entries."""
+        return self.links[-1] if self.links else ""
+
+
 def genesis_hash(run_id: str) -> bytes:
     """The link before the first event of a run."""
     return hashlib.sha256(b"taoloop chain 1\n" + run_id.encode("utf-8", "surrogatepass")).digest()
+
+
+LOG_ORIGIN = hashlib.sha256(b"taoloop run log 1\n").digest()
+"""The link before the first entry of the log of runs."""
+
+_LOG_POSITION = struct.Struct(">q?")
+
+
+def log_hash(before: bytes, number: int, run_id: str, first: bytes, *, is_sealed_later: bool) -> bytes:
+    """The link of an entry of the log of runs, which names a run and the link of its first event.
+
+    Raises:
+        struct.error, TypeError, AttributeError: the values are not of the kind that an entry has.
+    """
+    position = _LOG_POSITION.pack(number, is_sealed_later)
+    return hashlib.sha256(before + position + first + run_id.encode("utf-8", "surrogatepass")).digest()
 
 
 def hashed_bytes(seq: int, at: float, kind: str, body: bytes) -> bytes:

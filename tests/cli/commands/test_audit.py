@@ -1,4 +1,5 @@
 """`tao verify`: good runs, edited ones, exports, and heads that were noted."""
+# ruff: noqa: S608 - the statements of the edits are fixed texts
 
 import json
 import sqlite3
@@ -114,3 +115,30 @@ def test_what_cannot_be_checked_is_told(tao: Shell) -> None:
     assert "line 1" in tao("verify", "--file", "other.jsonl", code=11).one_line
     tao.write("empty.jsonl", "\n")
     assert "no event" in tao("verify", "--file", "empty.jsonl", code=11).one_line
+
+
+def test_a_removed_run_shows_in_the_check_of_all(tao: Shell) -> None:
+    older, newer = stored(tao), stored(tao)
+    good = verdict(tao, "--all", code=0)
+    assert (good["whole"], good["runs"], good["logged"], good["bad_runs"]) == (True, 2, 2, [])
+    assert good["head"] in tao("verify", "--all", "--head", good["head"][:8], code=0).out
+    edit(tao, f"DELETE FROM event WHERE run_id = '{older}'")
+    edit(tao, f"DELETE FROM run WHERE id = '{older}'")
+    bad = verdict(tao, "--all", code=12)
+    assert [flaw["what"] for flaw in bad["flaws"]] == ["run_missing"]
+    assert older in tao("verify", "--all", code=12).one_line
+    edit(tao, f"UPDATE event SET body = replace(body, '42', '43') WHERE run_id = '{newer}' AND seq = 3")
+    assert [run["run_id"] for run in verdict(tao, "--all", code=12)["bad_runs"]] == [newer]
+
+
+def test_a_noted_head_of_the_log_finds_that_the_newest_runs_were_cut_off_with_every_trace(tao: Shell) -> None:
+    stored(tao)
+    newest = stored(tao)
+    head = verdict(tao, "--all", code=0)["head"]
+    edit(tao, f"DELETE FROM event WHERE run_id = '{newest}'")
+    edit(tao, f"DELETE FROM run WHERE id = '{newest}'")
+    edit(tao, "DELETE FROM run_log WHERE number = 2")
+    edit(tao, "UPDATE sqlite_sequence SET seq = 1")
+    assert verdict(tao, "--all", code=0)["runs"] == 1  # the page on audits says so
+    assert [flaw["what"] for flaw in verdict(tao, "--all", "--head", head, code=12)["flaws"]] == ["head"]
+    assert "Name a run" in tao("verify", "--all", newest, code=2).one_line

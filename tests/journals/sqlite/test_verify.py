@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from taoloop.core.events import ActionStarted, Fact, Finished, Observed
-from taoloop.core.stored_events import ChainReport, encode_fact, head_of
+from taoloop.core.stored_events import ChainReport, LogReport, encode_fact, head_of
 from taoloop.errors import JournalTampered
 from taoloop.journals.base import Artifact
 from taoloop.journals.sqlite.file import DatabaseFile, open_database
@@ -195,3 +195,90 @@ def test_an_older_file_gets_its_chain_when_it_is_brought_up_to_date(tmp_path: Pa
     edit(path, "UPDATE event SET body = replace(body, 'note 1', 'note 8')")
     assert (first := report(path).first) is not None
     assert first.seq == 1
+
+
+def log(path: Path) -> LogReport:
+    async def run() -> LogReport:
+        async with SqliteJournal(path, read_only=True) as journal:
+            return await journal.verify_log()
+
+    return asyncio.run(run())
+
+
+REMOVE_RUN = (
+    "DELETE FROM event WHERE run_id = '{0}';DELETE FROM artifact WHERE run_id = '{0}';DELETE FROM run WHERE id = '{0}';"
+)
+
+LOG_EDITS = {
+    "run removed": (REMOVE_RUN.format("r1"), ["run_missing"]),
+    "newest run removed": (REMOVE_RUN.format("r2"), ["run_missing"]),
+    "its events removed": ("DELETE FROM event WHERE run_id = 'r2'; UPDATE run SET head = ''", ["run_missing"]),
+    "run and entry removed": (REMOVE_RUN.format("r1") + "DELETE FROM run_log WHERE run_id = 'r1'", ["log"]),
+    "newest run and entry": (REMOVE_RUN.format("r2") + "DELETE FROM run_log WHERE run_id = 'r2'", ["log"]),
+    "whole log": ("DELETE FROM run_log", ["log", "run_unlogged", "run_unlogged"]),
+    "entry edited": ("UPDATE run_log SET sealed_later = 1 WHERE number = 1", ["log"]),
+    "entry of other run": (
+        "UPDATE run_log SET run_id = 'r2' WHERE number = 1",
+        ["log", "run_replaced", "run_unlogged"],
+    ),
+    "run written anew": ("UPDATE event SET link = zeroblob(32) WHERE run_id = 'r1' AND seq = 0", ["run_replaced"]),
+    "run slipped in": (
+        f"{INSERT} SELECT 'r3', seq, at, kind, fence, body, link FROM event WHERE seq = 0 AND run_id = 'r1'",
+        ["run_unlogged"],
+    ),
+}
+
+
+def test_the_log_names_the_runs_that_began(path: Path) -> None:
+    found = log(path)
+    assert (found.flaws, sorted(found.run_ids), len(found.links), found.sealed_later) == ((), ["r1", "r2"], 2, 0)
+
+
+@pytest.mark.parametrize("name", LOG_EDITS)
+def test_a_removed_run_is_missed(path: Path, name: str) -> None:
+    script, expected = LOG_EDITS[name]
+    edit(path, script)
+    assert [flaw.what for flaw in log(path).flaws] == expected
+
+
+def test_the_number_of_a_removed_entry_is_not_given_again(path: Path) -> None:
+    edit(path, REMOVE_RUN.format("r2") + "DELETE FROM run_log WHERE run_id = 'r2'")
+
+    async def go_on() -> None:
+        async with SqliteJournal(path) as journal:
+            lease = await journal.begin("r3")
+            await journal.append(lease, events(STARTED))
+
+    asyncio.run(go_on())
+    assert [flaw.what for flaw in log(path).flaws] == ["log"]
+
+
+def test_runs_of_a_group_commit_are_logged_and_a_run_that_never_began_is_not(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with SqliteJournal(tmp_path / "runs.db") as journal:
+            leases = [await journal.create(f"r{number}") for number in range(6)]
+            await asyncio.gather(*(journal.append(lease, events(STARTED, note(1))) for lease in leases[1:]))
+            await journal.append(await journal.create("r0"), events(STARTED))  # it is created again
+            await journal.create("never")
+
+    asyncio.run(run())
+    found = log(tmp_path / "runs.db")
+    assert (found.flaws, len(found.links), len(found.run_ids)) == ((), 6, 7)
+
+
+def test_an_older_file_gets_its_log_when_it_is_brought_up_to_date(tmp_path: Path) -> None:
+    path = tmp_path / "old.db"
+    with closing(open_database(DatabaseFile(path=path), MIGRATIONS[:1])) as connection:
+        connection.execute("INSERT INTO run VALUES (1, 'r1', 'running', 1, 'How many posts?', 'counter', 1000.0)")
+        for seq, at, fact in events(STARTED, note(1)):
+            row = ("r1", seq, at, fact.kind, 1, encode_fact(fact).decode())
+            connection.execute("INSERT INTO event VALUES (?, ?, ?, ?, ?, ?)", row)
+    assert [flaw.what for flaw in log(path).flaws] == ["unlogged"]
+
+    async def go_on() -> None:
+        async with SqliteJournal(path) as journal:
+            await journal.append(await journal.begin("r2"), events(STARTED))
+
+    asyncio.run(go_on())
+    found = log(path)
+    assert (found.flaws, found.sealed_later, len(found.links)) == ((), 1, 2)

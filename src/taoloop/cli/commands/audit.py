@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import click
 from rich.cells import cell_len
@@ -17,7 +17,7 @@ from taoloop.cli.translation import stable_texts, translate
 from taoloop.cli.ui.report import Report, markdown, page
 from taoloop.cli.ui.stdio import OutputError, capture_stdout, one_line, print_stderr, write_json_lines
 from taoloop.core.events import Event
-from taoloop.core.stored_events import ChainedEvent, ChainError, ChainReport, check, decode_fact
+from taoloop.core.stored_events import ChainedEvent, ChainError, ChainReport, LogReport, check, decode_fact
 from taoloop.core.trace import Trace
 from taoloop.core.views.trace_export import from_lines, to_line
 from taoloop.errors import ConfigError, IllegalEvent, JournalCorrupt, JournalError, RunNotFound
@@ -33,8 +33,11 @@ _SHOWN = 20
 @options.db_option
 @click.option("--file", "file", type=click.Path(dir_okay=False), metavar="FILE", help="Check an export (JSON lines).")
 @click.option("--head", metavar="HASH", help="A head that was noted earlier; its first 8 characters are enough.")
+@click.option("--all", "every", is_flag=True, help="Check every run of the database, and that no run was removed.")
 @options.json_option("The verdict as one JSON object.")
-def verify_command(run_id: str | None, db: str | None, file: str | None, head: str | None, as_json: bool) -> int:
+def verify_command(
+    run_id: str | None, db: str | None, file: str | None, head: str | None, every: bool, as_json: bool
+) -> int:
     """Check that a run was not changed after it was written: each event carries the hash of the one before.
 
     The check finds events that were edited, moved, added or removed, stored outputs that were changed, and a list
@@ -46,10 +49,13 @@ def verify_command(run_id: str | None, db: str | None, file: str | None, head: s
       tao verify RUN_ID
       tao verify RUN_ID --head 9f2c…      against a head that was noted
       tao verify --file run.jsonl         an export of `tao export`, without the database
+      tao verify --all                    every run, and the log of the runs that began
     """
-    if (run_id is None) == (file is None):
-        raise click.UsageError(translate("Name a run, or a file with --file."))
+    if (run_id is not None) + (file is not None) + every != 1:
+        raise click.UsageError(translate("Name a run, a file with --file, or --all."))
     noted_head = _noted(head)
+    if every:
+        return _verify_all(database(db, load_environment()), noted_head, as_json)
     with stable_texts(as_json):
         if file is not None:
             location = Path(file)
@@ -75,6 +81,75 @@ def _exit_code(location: Path, report: ChainReport) -> int:
     text = mark("{path}: run {run_id} is not as it was written: {flaw}.")
     print_stderr(translate(text, path=location, run_id=report.run_id, flaw=report.first.text))
     return exits.TAMPERED
+
+
+class _DatabaseReport(NamedTuple):
+    """The verdict on a whole database: its log of runs, and the runs that are not as they were written."""
+
+    log: LogReport
+    bad: list[ChainReport]
+
+
+def _verify_all(path: Path, noted_head: str, as_json: bool) -> int:
+    with stable_texts(as_json):
+        log, bad = query_database(path, _stored_runs)
+        if noted_head and not any(link.startswith(noted_head) for link in log.links):
+            log = replace(log, flaws=(*log.flaws, _head_flaw(noted_head)))
+        report = _DatabaseReport(log, bad)
+    with capture_stdout() as stream:
+        if as_json:
+            write_json_lines(stream, [_database_record(report)])
+        else:
+            stream.write(_database_text(report))
+    if not log.flaws and not bad:
+        return exits.OK
+    if log.flaws:
+        text = mark("{path}: the database is not as it was written: {flaw}.")
+        print_stderr(translate(text, path=path, flaw=log.flaws[0].text))
+    for run in bad[:_SHOWN]:
+        _exit_code(path, run)
+    return exits.TAMPERED
+
+
+async def _stored_runs(journal: Journal) -> _DatabaseReport:
+    """One run in memory at a time."""
+    log = await cast("SqliteJournal", journal).verify_log()
+    bad: list[ChainReport] = []
+    for run_id in log.run_ids:
+        report = await journal.verify(run_id)
+        if not report.whole:
+            bad.append(report)
+    return _DatabaseReport(log, bad)
+
+
+def _database_record(report: _DatabaseReport) -> dict[str, Any]:
+    log = report.log
+    return {
+        "whole": not log.flaws and not report.bad,
+        "runs": len(log.run_ids),
+        "logged": len(log.links),
+        "head": log.head,
+        "sealed_later": log.sealed_later,
+        "flaws": [flaw._asdict() for flaw in log.flaws],
+        "bad_runs": [_record(run) for run in report.bad],
+    }
+
+
+def _database_text(report: _DatabaseReport) -> str:
+    log = report.log
+    is_whole = not log.flaws and not report.bad
+    flaws = [flaw.text for flaw in log.flaws]
+    flaws += [f"{run.run_id}: {flaw.text}" for run in report.bad for flaw in run.flaws]
+    rows = [
+        (translate("runs"), str(len(log.run_ids))),
+        (translate("verdict"), translate("as it was written") if is_whole else translate("NOT as it was written")),
+        (translate("head"), log.head),
+        *_flaw_rows(flaws),
+    ]
+    if log.sealed_later:
+        text = mark("{n} runs were logged when the database was upgraded; runs removed before that cannot be detected")
+        rows.append((translate("note"), translate(text, n=log.sealed_later)))
+    return _table(rows)
 
 
 def _of_file(path: Path) -> tuple[ChainReport, list[str]]:
@@ -106,9 +181,12 @@ def _against(report: ChainReport, noted_head: str, links: list[str]) -> ChainRep
     """A run may have grown since its head was noted; then the chain still contains it."""
     if any(link.startswith(noted_head) for link in links):
         return report
+    return replace(report, flaws=(*report.flaws, _head_flaw(noted_head)))
+
+
+def _head_flaw(noted_head: str) -> ChainError:
     text = translate("its chain does not contain the head {head}: it was written anew, or cut", head=noted_head)
-    flaw = ChainError(None, "head", text)
-    return replace(report, flaws=(*report.flaws, flaw))
+    return ChainError(None, "head", text)
 
 
 def _record(report: ChainReport) -> dict[str, Any]:
@@ -129,10 +207,8 @@ def _text(report: ChainReport) -> str:
         (translate("verdict"), translate("as it was written") if report.whole else translate("NOT as it was written")),
         (translate("events"), str(report.events)),
         (translate("head"), report.head),
-        *((translate("found"), one_line(flaw.text)) for flaw in report.flaws[:_SHOWN]),
+        *_flaw_rows([flaw.text for flaw in report.flaws]),
     ]
-    if (more := len(report.flaws) - _SHOWN) > 0:
-        rows.append(("", translate("… and {n} more (--json lists all)", n=more)))
     if report.sealed_later:
         note = translate(
             "the first {n} events were written by an older taoloop and got their hashes when the database was upgraded;"
@@ -140,6 +216,17 @@ def _text(report: ChainReport) -> str:
             n=report.sealed_later,
         )
         rows.append((translate("note"), note))
+    return _table(rows)
+
+
+def _flaw_rows(flaws: list[str]) -> list[tuple[str, str]]:
+    rows = [(translate("found"), one_line(text)) for text in flaws[:_SHOWN]]
+    if (more := len(flaws) - _SHOWN) > 0:
+        rows.append(("", translate("… and {n} more (--json lists all)", n=more)))
+    return rows
+
+
+def _table(rows: list[tuple[str, str]]) -> str:
     width = max(cell_len(name) for name, _ in rows)
     return "".join(f"{name}{' ' * (width - cell_len(name))} {text}\n" for name, text in rows)
 

@@ -15,11 +15,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from taoloop.core.events import Event, Fact, RunStarted
-from taoloop.core.stored_events import HEAD_KINDS, encode_fact, event_hash, genesis_hash, hashed_bytes
+from taoloop.core.stored_events import (
+    HEAD_KINDS,
+    LOG_ORIGIN,
+    encode_fact,
+    event_hash,
+    genesis_hash,
+    hashed_bytes,
+    log_hash,
+)
 from taoloop.core.text import replace_surrogates
 from taoloop.errors import FenceLost, IllegalEvent, RunExists
 from taoloop.journals.base import RUNNING, Artifact, Lease, status_after, translate
 from taoloop.journals.process_identity import own_identity
+from taoloop.journals.sqlite import schema
 from taoloop.journals.sqlite.errors import not_found
 
 _COLUMNS = 7  # of the table event
@@ -144,6 +153,7 @@ class Batch:
     __slots__ = (
         "_acquired",
         "_artifacts",
+        "_begun",
         "_connection",
         "_created",
         "_events",
@@ -160,6 +170,7 @@ class Batch:
         self._replaced: list[tuple[str]] = []
         self._acquired: dict[str, int] = {}
         self._events: list[Any] = []  # the columns of all events one after another
+        self._begun: list[tuple[str, bytes]] = []  # the runs that began, each with the link of its first event
         self._links: dict[str, bytes] = {}  # the new head of each run that grew
         self._artifacts: list[tuple[str, str, str, str]] = []
         self._marks: list[tuple[str, float, Fact]] = []
@@ -213,6 +224,8 @@ class Batch:
         if self._links:
             links = [(last, run_id) for run_id, last in self._links.items()]
             connection.executemany("UPDATE run SET head = ? WHERE id = ?", links)
+        if self._begun:
+            self._log()
         for run_id, at, fact in self._marks:
             self._mark(run_id, at, fact)
 
@@ -240,6 +253,8 @@ class Batch:
             if append.first != head.next_seq:
                 raise IllegalEvent(f"Run {run_id!r} expects event {head.next_seq}, not {append.first}.")
             last = head.link
+            if not append.first:
+                self._begun.append((run_id, event_hash(last, append.contents[0])))
             for row, content in zip(append.rows, append.contents, strict=True):
                 last = event_hash(last, content)
                 self._events += row
@@ -249,6 +264,18 @@ class Batch:
                 self._links[run_id] = last
         self._artifacts += append.artifacts
         self._marks += ((run_id, at, fact) for at, fact in append.marks)
+
+    def _log(self) -> None:
+        """Enter the runs that began into the log."""
+        end, last = self._connection.execute(schema.LOG_END).fetchone()
+        last = last if isinstance(last, bytes) else LOG_ORIGIN  # else somebody edited it
+        rows: list[tuple[int, str, bytes, bytes]] = []
+        for number, (run_id, first) in enumerate(self._begun, start=end + 1):
+            last = log_hash(last, number, run_id, first, is_sealed_later=False)
+            rows.append((number, run_id, first, last))
+        self._connection.executemany(
+            "INSERT INTO run_log (number, run_id, first, sealed_later, link) VALUES (?, ?, ?, 0, ?)", rows
+        )
 
     def _head(self, run_id: str) -> RunHead:
         head = self._heads.get(run_id)

@@ -183,17 +183,16 @@ def _refuse_emptied(path: Path) -> None:
         JournalCorrupt: it was a journal.
     """
 
-    def is_empty() -> bool:
+    def size(file: Path) -> int | None:
         try:
-            return path.stat().st_size == 0
-        except FileNotFoundError:
-            return False
+            return file.stat().st_size
+        except FileNotFoundError:  # also a log that another process has just removed
+            return None
 
     def has_trail() -> bool:
-        log = path.with_name(f"{path.name}-wal")
-        return path.with_name(f"{path.name}-held").exists() or (log.exists() and log.stat().st_size > 0)
+        return path.with_name(f"{path.name}-held").exists() or bool(size(path.with_name(f"{path.name}-wal")))
 
-    if is_empty() and has_trail() and is_empty():  # again: another process may just have created it
+    if size(path) == 0 and has_trail() and size(path) == 0:  # again: another process may just have created it
         text = translate("the file is empty, but it was a journal: its content is lost or was cut off")
         raise corrupt(path, text)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Self, TypeVar
 
 from taoloop.core.events import Event
-from taoloop.core.stored_events import ChainedEvent, ChainReport, decode_fact
+from taoloop.core.stored_events import ChainedEvent, ChainReport, LogReport, decode_fact
 from taoloop.errors import JournalCorrupt, JournalError
 from taoloop.journals.base import Artifact, Lease, RunRow
 from taoloop.journals.costs import CostRow, read_spending
@@ -21,7 +21,7 @@ from taoloop.journals.sqlite.errors import explain
 from taoloop.journals.sqlite.file import DatabaseFile, OpenedFile, Synchronous, default_path, open_database
 from taoloop.journals.sqlite.run_locks import run_locks_beside
 from taoloop.journals.sqlite.transaction import Transaction, begin
-from taoloop.journals.sqlite.verify import event_rows, linked_rows, require_whole, verify
+from taoloop.journals.sqlite.verify import event_rows, linked_rows, require_whole, verify, verify_log
 from taoloop.journals.sqlite.writer import Writer
 
 T = TypeVar("T")
@@ -151,6 +151,10 @@ class SqliteJournal:
             RunNotFound: there is no such run.
         """
         return await self._run_query(partial(verify, self.path, run_id))
+
+    async def verify_log(self) -> LogReport:
+        """Whether the runs that began are those that are stored; their events are checked by `verify`."""
+        return await self._run_query(verify_log)
 
     async def linked(self, run_id: str) -> list[ChainedEvent]:
         """The events of a run as they are stored, with their links, readable or not; RunNotFound."""

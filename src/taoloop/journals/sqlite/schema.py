@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Sequence
 
-from taoloop.core.stored_events import event_hash, genesis_hash, hashed_bytes
+from taoloop.core.stored_events import LOG_ORIGIN, event_hash, genesis_hash, hashed_bytes, log_hash
 
 APPLICATION_ID = 0x54414F4C  # "TAOL"
 
@@ -98,7 +98,32 @@ _V3: Migration = (
     "ALTER TABLE run ADD COLUMN holder TEXT NOT NULL DEFAULT ''",
 )
 
-MIGRATIONS: tuple[Migration, ...] = (_V1, _V2, _V3)
+
+def _log_runs(connection: sqlite3.Connection) -> None:
+    """Enter the runs that are there, in the order of their creation."""
+    statement = "SELECT id, link FROM run JOIN event ON run_id = id AND seq = 0 ORDER BY run.number"
+    last = LOG_ORIGIN
+    for number, (run_id, first) in enumerate(connection.execute(statement).fetchall(), start=1):
+        last = log_hash(last, number, run_id, _bytes(first), is_sealed_later=True)
+        connection.execute("INSERT INTO run_log VALUES (?, ?, ?, 1, ?)", (number, run_id, first, last))
+
+
+_V4: Migration = (
+    # Which runs began, so that a removed one is missed. `first` is the link of the first event. AUTOINCREMENT: the
+    # number of a removed entry is not given again.
+    """
+    CREATE TABLE run_log (
+      number INTEGER PRIMARY KEY AUTOINCREMENT,
+      run_id TEXT NOT NULL,
+      first BLOB NOT NULL,
+      sealed_later INTEGER NOT NULL,
+      link BLOB NOT NULL
+    )
+    """,
+    _log_runs,
+)
+
+MIGRATIONS: tuple[Migration, ...] = (_V1, _V2, _V3, _V4)
 
 READABLE = 1
 """From this version on, a file can be looked at without being brought up to date."""
@@ -108,6 +133,15 @@ CHAINED = 2
 
 HELD = 3
 """From this version on, a run names the process that acquired it."""
+
+LOGGED = 4
+"""From this version on, there is a log of the runs that began."""
+
+LOG_END = """
+SELECT max(coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'run_log'), 0),
+  coalesce((SELECT max(number) FROM run_log), 0)), (SELECT link FROM run_log ORDER BY number DESC LIMIT 1)
+"""
+"""Reads the number of the newest entry of the log, also after that entry was removed, and the last link."""
 
 
 def version(connection: sqlite3.Connection) -> int:

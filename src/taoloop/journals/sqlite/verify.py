@@ -5,12 +5,23 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
+import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from taoloop.core.events import Observed, RunStarted
-from taoloop.core.stored_events import ChainedEvent, ChainError, ChainReport, check, decode_fact, genesis_hash
+from taoloop.core.stored_events import (
+    LOG_ORIGIN,
+    ChainedEvent,
+    ChainError,
+    ChainReport,
+    LogReport,
+    check,
+    decode_fact,
+    genesis_hash,
+    log_hash,
+)
 from taoloop.core.text import replace_surrogates
 from taoloop.errors import JournalCorrupt, JournalTampered
 from taoloop.journals.base import RUNNING, status_after, translate
@@ -75,6 +86,73 @@ def verify(path: Path, run_id: str, connection: sqlite3.Connection) -> ChainRepo
         return ChainReport(run_id=run_id, events=len(rows), head=head, flaws=tuple(flaws), sealed_later=row[5])
     finally:
         connection.execute("ROLLBACK")
+
+
+def verify_log(connection: sqlite3.Connection) -> LogReport:
+    """Compare the log of runs with the runs that are stored, at one moment of the file. Nothing is changed."""
+    connection.execute("BEGIN")
+    try:
+        run_ids = [str(run_id) for (run_id,) in connection.execute("SELECT id FROM run UNION SELECT run_id FROM event")]
+        if schema.version(connection) < schema.LOGGED:
+            text = mark(
+                "the database is of an older taoloop that kept no log of runs; any run that writes to it adds it"
+            )
+            return LogReport(run_ids=tuple(run_ids), flaws=(ChainError(None, "unlogged", translate(text)),))
+        end, _ = connection.execute(schema.LOG_END).fetchone()
+        entries = connection.execute("SELECT number, run_id, first, sealed_later, link FROM run_log ORDER BY number")
+        rows = [
+            (number, str(run_id), _bytes(first), later, _bytes(link)) for number, run_id, first, later, link in entries
+        ]
+        begun = connection.execute("SELECT run_id, link, min(seq) FROM event GROUP BY run_id")  # the link of that row
+        firsts = {str(run_id): _bytes(link) for run_id, link, _ in begun}
+    finally:
+        connection.execute("ROLLBACK")
+    flaws = [*_log_flaws(rows, end), *_run_flaws(rows, firsts)]
+    links = tuple(row[4].hex() for row in rows)
+    later = sum(1 for row in rows if row[3])
+    return LogReport(run_ids=tuple(run_ids), links=links, flaws=tuple(flaws), sealed_later=later)
+
+
+def _log_flaws(rows: Sequence[tuple[Any, ...]], end: int) -> Iterator[ChainError]:
+    """Where the chain of the log is broken. Each entry is compared with the link stored before it."""
+    before, expected = LOG_ORIGIN, 1
+    for number, run_id, first, later, link in rows:
+        if number != expected:
+            yield _log_gap(expected, number - 1)
+        elif _log_link(before, number, run_id, first, later) != link:
+            text = mark("entry {number} of the log of runs (run {run_id}) was changed")
+            yield ChainError(None, "log", translate(text, number=number, run_id=run_id))
+        before, expected = link, number + 1
+    if end >= expected:
+        yield _log_gap(expected, end)
+
+
+def _log_gap(first: int, last: int) -> ChainError:
+    text = mark("the log of runs lacks the entries {first} to {last}")
+    return ChainError(None, "log", translate(text, first=first, last=last))
+
+
+def _log_link(before: bytes, number: int, run_id: str, first: bytes, later: Any) -> bytes | None:
+    if later not in (0, 1):
+        return None
+    try:
+        return log_hash(before, number, run_id, first, is_sealed_later=bool(later))
+    except struct.error:  # a number that no entry can have
+        return None
+
+
+def _run_flaws(rows: Sequence[tuple[Any, ...]], firsts: dict[str, bytes]) -> Iterator[ChainError]:
+    """Runs that are logged but not stored, stored with another beginning, or stored but not logged."""
+    for number, run_id, first, _, _ in rows:
+        if run_id not in firsts:
+            text = mark("run {run_id}, entry {number} of the log of runs, was removed")
+            yield ChainError(None, "run_missing", translate(text, run_id=run_id, number=number))
+        elif firsts[run_id] != first:
+            text = mark("run {run_id} does not begin with the event that entry {number} of the log of runs names")
+            yield ChainError(None, "run_replaced", translate(text, run_id=run_id, number=number))
+    for run_id in sorted(firsts.keys() - {row[1] for row in rows}):
+        text = mark("the log of runs lacks run {run_id}")
+        yield ChainError(None, "run_unlogged", translate(text, run_id=run_id))
 
 
 def require_whole(path: Path, run_id: str, connection: sqlite3.Connection) -> None:
