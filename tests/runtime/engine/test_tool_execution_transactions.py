@@ -104,6 +104,8 @@ FORBIDDEN = [
     "PRAGMA journal_mode = DELETE",
     "ATTACH ':memory:' AS other",
     "DELETE FROM event",
+    "DELETE FROM run_log",
+    "UPDATE sqlite_sequence SET seq = 0",
     "UPDATE run SET status = 'completed'",
     "INSERT INTO artifact VALUES ('r', 'a', 'text', 'b')",
     "DROP TABLE event",
