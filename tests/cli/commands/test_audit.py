@@ -142,3 +142,11 @@ def test_a_noted_head_of_the_log_finds_that_the_newest_runs_were_cut_off_with_ev
     assert verdict(tao, "--all", code=0)["runs"] == 1  # the page on audits says so
     assert [flaw["what"] for flaw in verdict(tao, "--all", "--head", head, code=12)["flaws"]] == ["head"]
     assert "Name a run" in tao("verify", "--all", newest, code=2).one_line
+
+
+def test_a_run_whose_id_is_no_text_any_more_is_reported_and_does_not_end_the_check(tao: Shell) -> None:
+    stored(tao)
+    edit(tao, "UPDATE run SET id = CAST(id AS BLOB)")
+    edit(tao, "UPDATE event SET run_id = CAST(run_id AS BLOB)")
+    bad = verdict(tao, "--all", code=12)
+    assert [run["flaws"][0]["what"] for run in bad["bad_runs"]] == ["run_missing"]

@@ -116,7 +116,11 @@ async def _stored_runs(journal: Journal) -> _DatabaseReport:
     log = await cast("SqliteJournal", journal).verify_log()
     bad: list[ChainReport] = []
     for run_id in log.run_ids:
-        report = await journal.verify(run_id)
+        try:
+            report = await journal.verify(run_id)
+        except RunNotFound as error:  # removed just now, or its id is no text any more
+            flaw = ChainError(None, "run_missing", error.message)
+            report = ChainReport(run_id=run_id, events=0, head="", flaws=(flaw,))
         if not report.whole:
             bad.append(report)
     return _DatabaseReport(log, bad)
