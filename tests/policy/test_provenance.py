@@ -205,18 +205,20 @@ def test_a_call_fixed_ahead_passes_once_and_only_exactly() -> None:
     assert run.judge("pay", **args | {"amount": 7}) == "ask write_out", "it stood nowhere in the task"
     assert run.judge("pay", **args | {"amount": 100, "note": "x"}) == "ask write_out"
     run.ask("pay", args)
-    assert run.judge("pay", **args) == "ask write_out", "no second time, not even in the same decision"
+    assert run.judge("pay", **args) == "ask repeated", "no second time, not even in the same decision"
 
 
-def test_a_call_fixed_ahead_twice_passes_twice() -> None:
-    run = Run()
+@pytest.mark.parametrize(("words", "verdict"), [("", "ask repeated"), (" twice", "allow committed")])
+def test_a_call_that_the_reply_lists_twice_passes_twice_only_if_the_words_say_so(words: str, verdict: str) -> None:
+    run = Run(task=f"Pay{words} 100 to bob@example.com.")
     args = {"to": "bob@example.com", "amount": 100}
-    run.add(Pinned(tools=("pay",), calls=(Call(tool="pay", args=args),) * 2))
+    run.add(Pinned(tools=("pay",), calls=(Call(tool="pay", args=args),) * 4))
     run.see("hello")
-    for _ in range(2):
-        assert run.judge("pay", **args) == "allow committed"
-        run.ask("pay", args)
-    assert run.judge("pay", **args) == "ask write_out"
+    assert run.judge("pay", **args) == "allow committed"
+    run.ask("pay", args)
+    assert run.judge("pay", **args) == verdict
+    run.ask("pay", args)
+    assert run.judge("pay", **args) == "ask repeated"
 
 
 def test_another_policy_is_tried_with_what_that_one_trusts() -> None:

@@ -65,6 +65,27 @@ REFUND_RULE = Rule(
 GOOD = {"order_id": "#W1", "item_ids": ["11", "12"], "amount": 50.1, "method": "card_1"}
 
 
+@pytest.mark.parametrize(
+    ("selected", "verdict"),
+    [
+        (["sara_doe_1"], "allow"),
+        ("sara_doe_1", "allow"),
+        ([], "deny"),
+        ({}, "deny"),
+        ([[]], "deny"),
+        (["sara_doe_1", []], "deny"),
+        (["sara_doe_1", ""], "deny"),
+        ({"not": "sara_doe_1"}, "deny"),
+        (["bob_roe_2"], "deny"),
+    ],
+)
+def test_a_selection_of_everything_is_none_of_the_task(selected: Any, verdict: str) -> None:
+    rule = Rule(verdict="allow", tool="refund", args={"order_id": {"from": ["tool:get_user(user_id=task).orders[]"]}})
+    run = Run(Policy(profile="headless", rules=(rule,)), CARDS, task=TASK)
+    run.see(json.dumps({"orders": ["#W1", "#W9"]}), "get_user", user_id=selected)
+    assert run.judge("refund", order_id="#W9").split()[0] == verdict
+
+
 def test_a_rule_says_where_each_value_comes_from() -> None:
     run = shop(REFUND_RULE)
     verdict = judge(run.trace, Call(tool="refund", args=GOOD), REFUND)
@@ -353,15 +374,3 @@ def test_a_rule_may_hold_only_for_what_the_task_asks_for(
     run.see(json.dumps(W1), "get_order", order_id="#W1")
     assert run.judge(tool, order_id="#W1").split()[0] == verdict
     assert needs_intent(replace(policy, profile="locked"), CANCEL)
-
-
-def test_as_many_calls_as_were_fixed_ahead_are_made() -> None:
-    fixed = Call(tool="pay", args={"to": "ann", "amount": 5})
-    run = Run(Policy(profile="headless"), (PAY,), task="Pay 5 to ann")
-    run.add(Pinned(tools=("pay",), calls=(fixed, fixed)))
-    verdicts = []
-    for _ in range(3):
-        verdicts.append(run.judge("pay", to="ann", amount=5))
-        run.see("done", "pay", to="ann", amount=5)
-    assert verdicts[2].startswith("deny")
-    assert verdicts[:2] == ["allow committed"] * 2

@@ -428,3 +428,12 @@ def test_what_is_found_in_groups_is_written_there(text: str) -> None:
         assert number in digits
     for amount, _ in amounts(text):
         assert f"{amount:f}".replace(".", "") in digits
+
+
+@pytest.mark.parametrize("end", ["/..", "/.", "/...", "//", "/?", "?", "/..;"])
+@pytest.mark.parametrize("name", ["site.old", "a.txt", "https://dav.example.com/photos/2020"])
+def test_what_continues_a_name_or_an_address_is_another_one(name: str, end: str) -> None:
+    text = TrustedText((f"Delete {name}.",))
+    assert text.has(name, "target")
+    assert not text.has(name + end, "target")
+    assert not text.has_address(name + end)

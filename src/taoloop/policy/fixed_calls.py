@@ -6,7 +6,6 @@ among the calls that these words allow. Whether it was read from a hijacked mode
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
@@ -21,25 +20,22 @@ class FixedCalls:
 
     def __init__(self, calls: Iterable[Call] = (), *, passes: Callable[[Call], bool] = lambda _: False) -> None:
         fixed = [call for call in calls if isinstance(call.args, Mapping)]
-        self._passing = [call for call in fixed if _is_whole(call) and passes(call)]
-        self._remaining = Counter(call_digest(call.tool, call.args) for call in self._passing)
+        passing = [call for call in fixed if _is_whole(call) and passes(call)]
+        self._passing = {call_digest(call.tool, call.args): call.tool for call in passing}
         self._args: dict[str, list[Mapping[str, Any]]] = {}
         for call in fixed:
             self._args.setdefault(call.tool, []).append(call.args)
 
     def has(self, digest: str) -> bool:
-        """Whether exactly this call was fixed, may pass, and has not been made yet."""
-        return self._remaining[digest] > 0
+        """Whether exactly this call was fixed, and may pass.
 
-    def use(self, digest: str) -> None:
-        """Count a call that was made."""
-        if self.has(digest):
-            self._remaining[digest] -= 1
+        How often the reply lists it says nothing: the second such call is a repetition like any other.
+        """
+        return digest in self._passing
 
     def forget(self, tools: Collection[str]) -> None:
         """Let no fixed call of these tools pass: they have changed."""
-        passing = [call for call in self._passing if call.tool not in tools]
-        self._remaining &= Counter(call_digest(call.tool, call.args) for call in passing)
+        self._passing = {digest: tool for digest, tool in self._passing.items() if tool not in tools}
 
     def misplaced(self, card: ToolCard, args: Mapping[str, Any]) -> frozenset[str]:
         """The arguments of a call whose values the calls that were fixed for its tool put elsewhere, or do not have.

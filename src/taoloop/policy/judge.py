@@ -87,8 +87,7 @@ def judge(
     its full name, lifts that.
 
     The same goes for a call that has been made before in this run, with the same arguments and an effect: only a rule
-    that allows `repeated` calls, a card that is `repeatable`, the task ("twice") and a call that was fixed as often
-    lift that.
+    that allows `repeated` calls, a card that is `repeatable` and the task ("twice") lift that.
     """
     policy = policy if policy is not None else trace.agent.policy
     verdict = _judge_by_tier(trace, action, card, policy, rules, filled=filled)
@@ -123,8 +122,6 @@ def _is_unwanted_repetition(trace: Trace, policy: Policy, card: ToolCard, action
     if not count:
         return False
     provenance = sources_of(trace, policy)
-    if provenance.fixed_calls.has(call_digest(action.tool, action.args)):
-        return False
     if provenance.authority == "full" and count < times_requested(trace, card):
         return False
     sources = argument_sources(trace, action.args, card.role, filled=filled)

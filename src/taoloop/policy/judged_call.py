@@ -155,7 +155,10 @@ class JudgedCall:
         if value is None or value == "":
             return False
         if not isinstance(other, str):
-            return self._match_origin(value, "", other, strict=strict) is not None
+            parts = value if isinstance(value, list | tuple) else [value]
+            are_plain = not any(part in (None, "") or isinstance(part, Mapping | list | tuple) for part in parts)
+            matches = (self._match_origin(part, "", other, strict=strict) is not None for part in parts)
+            return bool(parts) and are_plain and all(matches)  # an empty list selects everything
         own = value_at(self._args, other)
         return same_value(value, own) or (not strict and _is_similar(value, own))
 

@@ -109,7 +109,6 @@ class Provenance:
             case ActionRequested() as fact:
                 if fact.verdict != "deny":
                     self._open_requests[fact.call_id] = fact
-                    self.fixed_calls.use(fact.digest)
             case JudgedAgain() as fact if (judged := self._open_requests.get(fact.call_id)) is not None:
                 self._open_requests[fact.call_id] = replace(
                     judged, args=fact.args, rule=fact.rule, sources=fact.sources

@@ -315,7 +315,7 @@ def ascii_host(host: str) -> str:
 
 def links_in(text: str) -> set[str]:
     """The addresses of web pages in a text."""
-    return {_url(match.group()) for match in URL.finditer(unicodedata.normalize("NFKC", text))}
+    return {_url(trim_punctuation(match.group())) for match in URL.finditer(unicodedata.normalize("NFKC", text))}
 
 
 def date_of(text: str) -> date | None:
@@ -348,18 +348,20 @@ def trim_punctuation(text: str) -> str:
 
 
 def _url(text: str) -> str:
-    """An address without `https://` and without trailing punctuation, its host in lower case."""
-    text = trim_punctuation(text)
+    """An address as it is: without `https://` and one slash at its end, its host in lower case.
+
+    Nothing else is left out: `a.txt/..` is not `a.txt`.
+    """
     scheme, separator, rest = text.partition("://")
     rest = rest if separator else scheme
     host, slash, path = rest.partition("/")
-    bare = f"{host.lower()}{slash}{path}".rstrip("/")
+    bare = f"{host.lower()}{slash}{path}".removesuffix("/")
     return f"{scheme.lower()}://{bare}" if separator and scheme.lower() != "https" else bare
 
 
 def _url_forms(text: str) -> set[str]:
     """The addresses that an address in a text stands for: without `https` it may mean either scheme."""
-    url = _url(text)
+    url = _url(trim_punctuation(text))
     if text.lower().startswith("https://"):
         return {url}
     bare = url.removeprefix("http://")
