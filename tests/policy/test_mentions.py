@@ -184,3 +184,39 @@ def test_another_id_may_be_meant_where_one_is_named(output: str, rival: bool) ->
     index.add(f"Write the mean of data6.csv to {output}")
     assert index.is_only_input("data6.csv")
     assert index.has_rival("data6.csv") is rival
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Protect b.txt.",
+        "Preserve b.txt",
+        "Skip b.txt",
+        "Leave b.txt alone.",
+        "Keep b.txt.",
+        "Hands off b.txt!",
+        "b.txt stays as it is.",
+        "b.txt should remain",
+        "Spare b.txt",
+        "The exception of b.txt holds",
+        "Don`t touch b.txt",
+        "Don\u02bct touch b.txt",
+        "Do n't touch b.txt",
+        "b.txt 请勿删除",
+        "b.txt 千万别碰",
+        "b.txt 保持不变",
+        "莫动 b.txt",
+        "保留 b.txt",
+        "跳过 b.txt",
+    ],
+)
+def test_what_is_to_stay_as_it_is_is_excluded(text: str) -> None:
+    for task in (f"Delete a.txt. {text}", f"删除 a.txt，{text}"):
+        excluded = " ".join(excluded_parts(task))
+        assert "b.txt" in excluded
+        assert "a.txt" not in excluded
+
+
+@pytest.mark.parametrize("text", ["Keep a note in b.txt", "Leave a message for Ann", "把报告保存到 b.txt"])
+def test_words_of_keeping_that_ask_for_something_exclude_nothing(text: str) -> None:
+    assert excluded_parts(text) == []

@@ -76,7 +76,9 @@ _CLAUSE_TOKEN = lazy_pattern(
     re.IGNORECASE,
 )
 _COMMAS = frozenset({",", "(", ")", "\u2013", "\u2014", " - "})
-_MORE_NEGATIONS = words_of("isn't aren't except excepting excluding exclude excludes excluded besides")
+_MORE_NEGATIONS = words_of(
+    "isn't aren't except excepting excluding exclude excludes excluded besides spare protect preserve skip ignore"
+)
 _PAIRS = {
     ("other", "than"),
     ("apart", "from"),
@@ -84,6 +86,7 @@ _PAIRS = {
     ("instead", "of"),
     ("rather", "than"),
     ("save", "for"),
+    ("exception", "of"),
 }
 _NO_LIMITS = words_of("more fewer earlier exceed sooner than")  # not more than 100: an upper bound excludes nothing
 _FACTS = words_of("have has had did does")
@@ -100,6 +103,22 @@ _AUXILIARIES = words_of("do does must should shall can could will would may migh
 _ALL_WORDS = words_of("all everyone everybody everything anyone anybody anything nobody nothing")
 _FILLERS = words_of("and please just then instead also only rather kindly now")
 
+_SPARED = lazy_pattern(
+    r"\bleave (?P<left>[^,.;!?\n]{1,80}?(?:\.[^\s,.;!?]{1,20})?)"
+    r" (?:alone|out|untouched|unchanged|as (?:it is|they are|is))\b"
+    r"|\bhands off (?P<off>[^,;!?\n]{1,80})"
+    r"|\bkeep (?P<kept>[^\s,;!?]{1,80})(?=[.,;!?]?(?:\n|\Z)|[.,;!?]\s)"
+    r"|(?P<staying>[^\s,;!?]{1,80}) (?:stays? as (?:it is|they are)|(?:has to|have to|must|should) (?:stay|remain)"
+    r"|(?:is|are) (?:off limits|untouchable|read-only))\b"
+    r"|(?P<spared>[^\s，。；！？!?,;]{0,79}[^\s，。；！？!?,;.]) ?(?:原样|留着|保持不变|跳过)"
+    r"|(?:保留|保护|跳过|莫动|莫碰) ?(?P<saved>[^\s，。；！？!?,;]{1,80})",
+    re.IGNORECASE,
+)
+"""What is to stay as it is, in words that are no negation."""
+_APOSTROPHE = lazy_pattern("[\u2018\u2019\u02bc\u00b4]|(?<=[a-zA-Z])`(?=t\\b)")
+_SPLIT_NEGATION = lazy_pattern(r"(?<=[a-z]) n['\u2019\u02bc]t\b", re.IGNORECASE)
+_CHINESE_PUNCTUATION = lazy_pattern("[，；：！？](?=\\S)")
+
 _CHINESE_MASK = lazy_pattern(
     r"[\w.+%-]{1,100}@[\w.-]{1,200}|https?://[^\s<>\"，。；]+|[A-Za-z0-9_-]+(?:[.,:/\\][A-Za-z0-9_-]+)+"
 )
@@ -112,12 +131,24 @@ _CHINESE_EXCEPT_END = lazy_pattern(r"以外|之外|外(?=[，,]|都|全|均|的)
 
 def excluded_parts(text: str) -> list[str]:
     """The parts of a text in which it says what is not to be done, or to whom not."""
-    plain = unicodedata.normalize("NFKC", text).replace("\u2019", "'").replace("\u2018", "'")
+    plain = _plain(text)
     masked = QUOTED.sub(_mask, plain)
     if not any(map(str.isalnum, masked.replace("\u25a1", ""))):  # all of it in quotes: then it is the text
         masked = plain
     spans = [*_ClauseReader(masked).spans(), *_chinese_exclusions(masked)]
+    spans += [
+        match.span(name) for match in _SPARED.finditer(masked) for name, part in match.groupdict().items() if part
+    ]
     return [part for start, end in spans if (part := plain[start:end].strip())]
+
+
+def _plain(text: str) -> str:
+    """A text in its compatibility form, with one kind of apostrophe, and a space after Chinese punctuation.
+
+    Without the space `a.txt，b.txt` would become `a.txt,b.txt`, which reads as one name.
+    """
+    spaced = _CHINESE_PUNCTUATION.sub(r"\g<0> ", _SPLIT_NEGATION.sub("n't", text))
+    return unicodedata.normalize("NFKC", _APOSTROPHE.sub("'", spaced))
 
 
 def _mask(match: re.Match[str]) -> str:
@@ -297,7 +328,7 @@ class Mentions:
 
 def split_mentions(text: str) -> Mentions:
     """Split a text by what it names things for; if it names no output, all of it is something else."""
-    plain = unicodedata.normalize("NFKC", text).replace("\u2019", "'").replace("\u2018", "'")
+    plain = _plain(text)
     masked = QUOTED.sub(_mask, plain)
     if not any(map(str.isalnum, masked.replace("\u25a1", ""))):
         masked = plain
