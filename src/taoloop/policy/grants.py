@@ -1,17 +1,22 @@
-"""What a person allows who says "always" to a call, and which further calls that covers. Pure.
+"""What allows calls before they are made: a person's "always", and the reply about the task. Pure.
 
-A person looked at one call. If its targets were in trusted text, further calls of the tool are covered whose targets
-are, too. If they were not, exactly these targets are covered, by typed equality. What the call says to a target is not
-covered by looking at it once: `describe_grant` names what nobody checks any more.
+A person who says "always" looked at one call. If its targets were in trusted text, more calls of the tool are covered
+whose targets are, too. If they were not, exactly these targets are covered, by typed equality. What the call says to a
+target is not covered by looking at it once: `describe_grant` names what nobody checks any more.
+
+The reply about the task comes from a model, so it is bounded by what it was asked about: it can only choose among the
+calls that the words of the task allow. Whether it was read from a hijacked model then matters little.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from taoloop.core.cards.tool_card import ToolCard
+from taoloop.core.decision import Call, call_digest
 from taoloop.core.events import Source
 from taoloop.core.text import lazy_pattern
 from taoloop.policy.targets import is_target_role, means_everything
@@ -141,3 +146,58 @@ def _root(path: str) -> str:
 
 def _joined(language: str, names: Iterable[str]) -> str:
     return TEXTS.text(language, "separator").join(sorted(names))
+
+
+# Calls that the reply about the task fixed
+
+_UNPLACED_ROLES = frozenset({"content", "minor"})
+
+
+class FixedCalls:
+    """The calls of the last `pinned` event. Empty without one."""
+
+    def __init__(self, calls: Iterable[Call] = (), *, passes: Callable[[Call], bool] = lambda _: False) -> None:
+        fixed = [call for call in calls if isinstance(call.args, Mapping)]
+        passing = [call for call in fixed if _is_whole(call) and passes(call)]
+        self._passing = {call_digest(call.tool, call.args): call.tool for call in passing}
+        self._args: dict[str, list[Mapping[str, Any]]] = {}
+        for call in fixed:
+            self._args.setdefault(call.tool, []).append(call.args)
+
+    def has(self, digest: str) -> bool:
+        """Whether exactly this call was fixed, and may pass.
+
+        How often the reply lists it says nothing: the second such call is a repetition like any other.
+        """
+        return digest in self._passing
+
+    def forget(self, tools: Collection[str]) -> None:
+        """Let no fixed call of these tools pass: they have changed."""
+        self._passing = {digest: tool for digest, tool in self._passing.items() if tool not in tools}
+
+    def misplaced(self, card: ToolCard, args: Mapping[str, Any]) -> frozenset[str]:
+        """The arguments of a call whose values the calls that were fixed for its tool put elsewhere, or do not have.
+
+        Empty if no call of the tool was fixed, or if one of them fits: each value that it gives is the call's, and each
+        that it leaves open (None, or absent) is none of those that it gives. What is only content is not compared.
+        """
+        misfits = [_misfits(card, fixed, args) for fixed in self._args.get(card.name, ())]
+        return min(misfits, key=len, default=frozenset())
+
+
+def _is_whole(call: Call) -> bool:
+    """Whether a call leaves nothing open."""
+    return None not in call.args.values()
+
+
+def _misfits(card: ToolCard, fixed: Mapping[str, Any], args: Mapping[str, Any]) -> frozenset[str]:
+    placed = {name: value for name, value in fixed.items() if value is not None and _is_placed(card, name)}
+    return frozenset(
+        name
+        for name, value in args.items()
+        if _is_placed(card, name) and (placed[name] != value if name in placed else value in placed.values())
+    )
+
+
+def _is_placed(card: ToolCard, name: str) -> bool:
+    return card.role(name) not in _UNPLACED_ROLES

@@ -53,8 +53,7 @@ from taoloop.core.handles import is_trusted_output, reader_answer
 from taoloop.core.policy import Policy, TaskAuthority, lesser_authority
 from taoloop.core.trace import Trace
 from taoloop.core.value_origins import is_field_path, parse_path, read_document, values_at
-from taoloop.policy.fixed_calls import FixedCalls
-from taoloop.policy.grants import Grant, grant_of
+from taoloop.policy.grants import FixedCalls, Grant, grant_of
 from taoloop.policy.marked_text import split_marked
 from taoloop.policy.mentions import MentionIndex
 from taoloop.policy.targets import is_target_role, lacks_target

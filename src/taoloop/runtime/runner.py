@@ -40,13 +40,12 @@ from taoloop.models.base import DeltaFanout, DeltaListener, Model
 from taoloop.policy import CodeRule, judge
 from taoloop.runtime.approvals.in_doubt import ask_person, earlier_holder, run_probe
 from taoloop.runtime.approvals.request import ApprovalAnswer, Approver, Questions, answer_fact, denying_rule
-from taoloop.runtime.child_run import BudgetShare, ParentRun
+from taoloop.runtime.child_run import BudgetShare, ParentRun, inner_progress
 from taoloop.runtime.engine.clock import Clock, within
 from taoloop.runtime.engine.early_reads import EarlyReads
 from taoloop.runtime.engine.redacted_stream import RedactedDeltas
 from taoloop.runtime.engine.redaction import RealArguments
 from taoloop.runtime.engine.tool_execution import Outcome, execute_tool, fault_of, is_own_cancellation, transact
-from taoloop.runtime.inner_runs import inner_progress
 from taoloop.runtime.texts import TEXTS
 from taoloop.strategies import Strategy
 from taoloop.strategies.termination import on_model_error, remaining_s

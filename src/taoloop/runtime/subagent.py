@@ -17,9 +17,8 @@ from taoloop.policy import stricter, tainted, trusted_texts
 from taoloop.runtime.after.recovery import recover_on_start
 from taoloop.runtime.agent_settings import AgentSettings
 from taoloop.runtime.bound_agent import bind
-from taoloop.runtime.child_run import ParentRun
+from taoloop.runtime.child_run import ParentRun, inner_run_id
 from taoloop.runtime.engine.clock import new_nonce, new_run_id
-from taoloop.runtime.inner_runs import inner_run_id
 from taoloop.runtime.texts import TEXTS
 from taoloop.tools.from_card import tool_from_card
 from taoloop.tools.tool import Tool, ToolContext

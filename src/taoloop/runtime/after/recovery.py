@@ -15,7 +15,7 @@ from taoloop.errors import FenceLost, RunHeld, RunNotResumable, TaoError
 from taoloop.journals.base import Journal, RunRow, locks_of, starts_as_fork
 from taoloop.runtime.agent_settings import AgentSettings
 from taoloop.runtime.bound_agent import bind
-from taoloop.runtime.inner_runs import deaths_in_a_row, inner_run_id, load_trace
+from taoloop.runtime.child_run import deaths_in_a_row, inner_run_id, load_trace
 from taoloop.runtime.journal_access import open_journal
 
 MARGIN_S = 60.0

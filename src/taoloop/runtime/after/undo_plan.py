@@ -23,7 +23,7 @@ from taoloop.errors import ConfigError, InvalidArguments
 from taoloop.journals.base import Journal
 from taoloop.runtime.agent_settings import AgentSettings
 from taoloop.runtime.bound_agent import BoundAgent, bind
-from taoloop.runtime.inner_runs import inner_run_id, load_trace
+from taoloop.runtime.child_run import inner_run_id, load_trace
 from taoloop.runtime.texts import TEXTS
 from taoloop.strategies.planned_calls import call_of, plan_of
 from taoloop.tools.tool import Tool

@@ -17,7 +17,7 @@ from taoloop.journals.base import Journal
 from taoloop.runtime import stuck_runs
 from taoloop.runtime.after.recovery import MAX_DEATHS, require_alive
 from taoloop.runtime.approvals.inbox import pending_approvals, settle_doubt
-from taoloop.runtime.inner_runs import deaths_in_a_row
+from taoloop.runtime.child_run import deaths_in_a_row
 from taoloop.strategies.in_doubt import MAX_ATTEMPTS
 
 PAID: list[int] = []
