@@ -90,9 +90,8 @@ class Retrying(WrappedModel):
         """
         ends = None if request.timeout_s is None else self._pace.tick() + request.timeout_s
         streamed = RestartingStream(request)
-        attempt, window_s = 1, min(self._retry.first_wait_s, self._retry.max_wait_s)
+        attempt, window_s, left_s = 1, min(self._retry.first_wait_s, self._retry.max_wait_s), request.timeout_s
         while True:
-            left_s = None if ends is None else ends - self._pace.tick()
             try:
                 return await self._attempt(streamed.request, left_s)
             except ModelError as error:
@@ -105,13 +104,15 @@ class Retrying(WrappedModel):
             await self._pace.sleep(wait_s)
             streamed.restart()
             attempt, window_s = attempt + 1, min(window_s * 2, self._retry.max_wait_s)
+            left_s = None if ends is None else max(0.001, ends - self._pace.tick())
 
     async def _attempt(self, request: ModelRequest, left_s: float | None) -> ModelReply:
         """One call, within what is left of the time."""
-        left_s = None if left_s is None else max(0.001, left_s)
         limit_s = self._retry.attempt_timeout_s
-        if limit_s is None or (left_s is not None and left_s <= limit_s):
-            return await self._model.complete(replace(request, timeout_s=left_s))  # our caller keeps the time
+        if limit_s is None or (left_s is not None and left_s <= limit_s):  # our caller keeps the time
+            return await self._model.complete(
+                request if request.timeout_s == left_s else replace(request, timeout_s=left_s)
+            )
         try:
             return await complete_within(self._model, request, limit_s)
         except ModelTimeout as error:  # of the attempt: the request has time left
