@@ -52,6 +52,8 @@ def blocking_calls(trace: Trace) -> tuple[CallView, ...]:
 def _lacked_person(call: CallView) -> bool:
     """Whether a call was denied only because nobody could be asked, or answered in time, here or in its own run."""
     requested, approval, observed = call.requested, call.approval, call.observed
+    if observed is not None and observed.ok:
+        return False
     if requested.verdict == "deny":
         return _NOBODY in requested.reason_codes and requested.rule != _HARD
     if isinstance(approval, ApprovalRefused):

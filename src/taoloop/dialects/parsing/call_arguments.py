@@ -359,8 +359,12 @@ def canonical_answer(text: str, reason: str) -> Answer | None:
 
 def _are_plain(args: Any, tool: str, cards: Sequence[ToolCard]) -> bool:
     """Whether arguments are plain texts, numbers and booleans, and parameters of a known tool."""
-    card = next((card for card in cards if card.name == tool), None)
-    if card is None or type(args) is not dict:
+    for card in cards:
+        if card.name == tool:
+            break
+    else:
+        return False
+    if type(args) is not dict:
         return False
     parameters = card.parameters
     for name, value in args.items():
