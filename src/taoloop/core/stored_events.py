@@ -16,7 +16,7 @@ import json
 import math
 import struct
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any, NamedTuple, cast
 
@@ -59,27 +59,23 @@ _POLICY_DEFAULTS = {"followed_hosts": None, "task_authority": "full"}
 def encode_fact(fact: Fact) -> bytes:
     """The fields of a fact as one JSON object in UTF-8; its kind is stored separately."""
     later = _LATER_FIELDS.get(type(fact))
-    content = fact if later is None else _without_unused(fact, later)
+    unused: Any = None if later is None else {name: True for name in later if not getattr(fact, name)}
+    if isinstance(fact, RunStarted):
+        unused["agent"] = _unused_agent_fields(fact.agent)
     try:
-        unused = _unused_inner_fields(fact.agent) if isinstance(fact, RunStarted) else None
-        return pydantic_core.to_json(content, inf_nan_mode="strings", exclude=unused)
+        return pydantic_core.to_json(fact, inf_nan_mode="strings", exclude=unused)
     except (pydantic_core.PydanticSerializationError, UnicodeEncodeError):
         plain = asdict(fact)  # a text that UTF-8 cannot hold, or a value that JSON does not know: keep what can be kept
         return replace_surrogates(json.dumps(plain, ensure_ascii=False, default=repr)).encode()
 
 
-def _without_unused(fact: Fact, later: frozenset[str]) -> dict[str, Any]:
-    values = {field.name: getattr(fact, field.name) for field in fields(fact)}
-    return {name: value for name, value in values.items() if value or name not in later}
-
-
-def _unused_inner_fields(agent: AgentSpec) -> Any:
+def _unused_agent_fields(agent: AgentSpec) -> Any:
     """The later fields of the cards and the policy of an agent that say nothing, as pydantic takes what to exclude."""
     cards = {number: {"repeatable"} for number, card in enumerate(agent.tools) if not card.repeatable}
     rules = {number: names for number, rule in enumerate(agent.policy.rules) if (names := unused_fields(rule))}
     policy: dict[str, Any] = {"rules": rules}
     policy |= {name: True for name, default in _POLICY_DEFAULTS.items() if getattr(agent.policy, name) == default}
-    return {"agent": {"tools": cards, "policy": policy}}
+    return {"tools": cards, "policy": policy}
 
 
 def decode_fact(kind: str, body: bytes | str) -> Fact:
