@@ -30,8 +30,6 @@ from taoloop.journals.memory import MemoryJournal
 from taoloop.models.base import DeltaListener, Model, is_language_model
 from taoloop.policy import needs_intent, reject_unmatchable_rules
 from taoloop.prompts import prompts_for
-from taoloop.runtime.after.undone import undo_facts
-from taoloop.runtime.agent_changes import AgentChanges, agent_changes
 from taoloop.runtime.agent_settings import AUTO, AgentSettings, as_tuple
 from taoloop.runtime.approvals.request import Approver
 from taoloop.runtime.chat import has_untrusted_turns, load_history
@@ -39,6 +37,7 @@ from taoloop.runtime.engine.clock import new_nonce
 from taoloop.runtime.engine.redaction import redactor_for
 from taoloop.runtime.engine.tool_execution import require_transactions
 from taoloop.runtime.journal_access import acquire_run, open_journal, require_open, run_lock
+from taoloop.runtime.resume_facts import AgentChanges, agent_changes, undo_facts
 from taoloop.runtime.runner import Listener, Runner
 from taoloop.runtime.tool_source import resolve_sources, sources_in
 from taoloop.strategies import Strategy, get_strategy

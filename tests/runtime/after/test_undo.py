@@ -27,7 +27,7 @@ from taoloop.errors import ConfigError, FenceLost, RunHeld, RunNotFound, ToolErr
 from taoloop.runtime.after.fork import store_fork
 from taoloop.runtime.after.replay import replay
 from taoloop.runtime.after.undo import UndoResult, approved_by, plan_undo, undo
-from taoloop.runtime.after.undone import undone_calls
+from taoloop.runtime.resume_facts import undone_calls
 from taoloop.testing import violations
 from taoloop.tools.builtin.catalog import builtin_tools, offered_tool
 from taoloop.tools.tool import Tool, ToolContext

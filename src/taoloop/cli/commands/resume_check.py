@@ -14,8 +14,8 @@ from taoloop.cli.ui.event_view import RowWriter, console_for
 from taoloop.cli.ui.stdio import capture_stdout, write_json_lines
 from taoloop.core.trace import Trace
 from taoloop.errors import TaoError
-from taoloop.runtime.agent_changes import AgentChanges
 from taoloop.runtime.bound_agent import bind
+from taoloop.runtime.resume_facts import AgentChanges
 from taoloop.translation import mark, translate_error
 
 _POLICY_CHANGED = mark("the agent's policy is another one now; the run keeps the one that it began with")

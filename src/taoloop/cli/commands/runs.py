@@ -26,7 +26,7 @@ from taoloop.core.trace import Trace
 from taoloop.journals.base import Journal, RunRow, locks_of
 from taoloop.journals.costs import CostRow, cost_rows, totals
 from taoloop.runtime.after.recovery import stuck_runs
-from taoloop.runtime.after.undone import undone_calls
+from taoloop.runtime.resume_facts import undone_calls
 from taoloop.translation import mark
 
 _HEADER = mark(("run", "started", "status", "events", "task"))

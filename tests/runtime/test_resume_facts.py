@@ -17,7 +17,7 @@ from taoloop.core.views.transcript import Result
 from taoloop.policy import Policy
 from taoloop.runtime import answer_approval
 from taoloop.runtime.after.replay import replay
-from taoloop.runtime.agent_changes import agent_changes
+from taoloop.runtime.resume_facts import agent_changes
 from taoloop.tools.toolbox import Toolbox
 
 PAID: list[str] = []

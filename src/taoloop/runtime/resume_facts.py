@@ -1,16 +1,22 @@
-"""What is another on an agent than when its run was last driven: tools, model, policy. A resume records it."""
+"""What a resume records: how the agent differs from the one that drove the run before, and what was undone since.
+
+The facts are recorded at the resume, so that what the model reads follows from the trace, as in every replay. Those of
+an undo hold names of tools and calls only: nothing that a tool or a model wrote becomes the word of the runtime.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from taoloop.core.action_requests import failed_observation
 from taoloop.core.cards.card_changes import FieldChange, card_changes
 from taoloop.core.cards.tool_card import ToolCard
-from taoloop.core.events import Resumed
+from taoloop.core.events import Compensated, Fact, Fault, Noted, Resumed
 from taoloop.core.policy import Policy, Profile, plain_policy, with_pin
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.core.trace import Trace
-from taoloop.core.views.steps import CallView
+from taoloop.core.views.steps import UNDONE, CallView
+from taoloop.runtime.texts import TEXTS
 from taoloop.strategies.planned_calls import SINGLE_CALL, UNDO
 from taoloop.tools.toolbox import Toolbox
 
@@ -102,3 +108,35 @@ def _policy_version(trace: Trace, policy: Policy | Profile) -> str:
     now = plain_policy(policy) if isinstance(policy, str) else policy
     version = with_pin(now, own.pin).version if now.pin == "auto" else now.version
     return "" if version == own.version else version
+
+
+def undone_calls(trace: Trace, *, since_note: bool = False) -> tuple[CallView, ...]:
+    """The calls of a run whose effects were undone, in their order; an agent's call if one inside its run was.
+
+    `since_note`: only those that the model was not told of yet.
+    """
+    call_ids = set()
+    for event in reversed(trace.events):
+        match event.fact:
+            case Noted(about=about) if about == UNDONE and since_note:
+                break
+            case Compensated(ok=True, call_id=call_id):
+                call_ids.add(call_id)
+    return tuple(call for call_id, call in trace.calls.items() if call_id in call_ids)
+
+
+def undo_facts(trace: Trace) -> list[Fact]:
+    """What a run records when it is resumed after an undo: calls not made yet are dropped, and its model is told.
+
+    Whatever was decided or answered before rests on effects that are gone, so the model decides again.
+    """
+    calls = undone_calls(trace, since_note=True)
+    if not calls:
+        return []
+    language = trace.agent.language
+    message, hint = TEXTS.text(language, "undone_before"), TEXTS.text(language, "undone_before_hint")
+    fault = Fault(code=UNDONE, message=message, hint=hint)
+    dropped = [call.requested.call_id for call in trace.pending.values() if not call.attempts]
+    names = ", ".join(f"{call.requested.tool} ({call.requested.call_id})" for call in calls)
+    text = TEXTS.text(language, "undone_note", calls=names)
+    return [*(failed_observation(call_id, fault) for call_id in dropped), Noted(by="guard", text=text, about=UNDONE)]
