@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 
 from taoloop.errors import JournalCorrupt, JournalLocked
 from taoloop.journals.sqlite import schema
-from taoloop.journals.sqlite.file import DatabaseFile, open_database
+from taoloop.journals.sqlite.file import DatabaseFile, OpenedFile, close_database, open_database
 from taoloop.journals.sqlite.schema import MIGRATIONS, version
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def test_threads_open_a_new_file_at_once(tmp_path: Path) -> None:
 CHILD = """
 import sys
 from pathlib import Path
-from taoloop.journals.sqlite.file import DatabaseFile, open_database
+from taoloop.journals.sqlite.file import DatabaseFile, OpenedFile, close_database, open_database
 for number in range(40):
     print(number, flush=True)
     sys.stdin.readline()
@@ -112,3 +113,49 @@ def test_a_copy_without_its_log_is_known_as_a_journal(tmp_path: Path) -> None:
         (tmp_path / "copy.db").write_bytes((tmp_path / "r.db").read_bytes())
     with closing(sqlite3.connect(tmp_path / "copy.db")) as copied:
         assert version(copied) == len(MIGRATIONS)
+
+
+def sql(path: Path, statement: str) -> None:
+    """As another program would do it."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(statement)
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_copy_of_a_file_in_use_without_its_log_is_refused_until_it_is_accepted(
+    tmp_path: Path, *, read_only: bool
+) -> None:
+    copy = DatabaseFile(path=tmp_path / "copy.db", read_only=read_only)
+    with closing(open_database(DatabaseFile(path=tmp_path / "r.db"))):
+        shutil.copy(tmp_path / "r.db", copy.path)
+    content = copy.path.read_bytes()
+    for _ in range(2):  # and looking at it does not make it whole
+        with pytest.raises(JournalCorrupt, match=r"without copy\.db-wal") as refused:
+            open_database(copy)
+    assert refused.value.hint is not None
+    statement = refused.value.hint.partition("sqlite3 copy.db '")[2].partition("'")[0]
+    assert copy.path.read_bytes() == content
+    sql(copy.path, statement)
+    open_database(copy).close()
+
+
+def test_files_that_lack_nothing_are_opened(tmp_path: Path) -> None:
+    original, others = tmp_path / "r.db", tmp_path / "others"
+    others.mkdir()
+    connection = open_database(DatabaseFile(path=original))
+    shutil.copy(original, others / "with-log.db")
+    shutil.copy(tmp_path / "r.db-wal", others / "with-log.db-wal")
+    with closing(sqlite3.connect(others / "backup.db")) as backup:
+        connection.backup(backup)
+    close_database(connection, OpenedFile.at(original))
+    shutil.copy(original, others / "closed.db")
+    open_database(DatabaseFile(path=original)).close()  # as if killed, and another program wrote its log back
+    shutil.copy(original, others / "older.db")
+    sql(others / "older.db", "DROP VIEW file_identity")
+    for path in (original, *others.glob("*.db")):
+        for read_only in (True, False):
+            close_database(open_database(DatabaseFile(path=path, read_only=read_only)), OpenedFile.at(path))
+    with closing(open_database(DatabaseFile(path=others / "backup.db"))):  # by now a file of its own
+        shutil.copy(others / "backup.db", tmp_path / "copy.db")
+    with pytest.raises(JournalCorrupt):
+        open_database(DatabaseFile(path=tmp_path / "copy.db"))

@@ -59,10 +59,10 @@ def unwritable(path: Path, error: Exception) -> JournalError:
     )
 
 
-def corrupt(path: Path, reason: str) -> JournalCorrupt:
+def corrupt(path: Path, reason: str, *, hint: str | None = None) -> JournalCorrupt:
     """The file is something else, or damaged."""
-    hint = mark("Choose another path with --db or TAOLOOP_DB, or restore the file from a backup.")
-    return JournalCorrupt(translate("{path}: {reason}.", path=path, reason=reason), hint=translate(hint))
+    usual = mark("Choose another path with --db or TAOLOOP_DB, or restore the file from a backup.")
+    return JournalCorrupt(translate("{path}: {reason}.", path=path, reason=reason), hint=hint or translate(usual))
 
 
 def gone(path: Path) -> JournalError:

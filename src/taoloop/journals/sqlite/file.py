@@ -1,4 +1,10 @@
-"""Opening the file of a SQLite journal: checked before it is touched, then brought to the current version."""
+"""Opening the file of a SQLite journal: checked before it is touched, then brought to the current version.
+
+A copy that was made while the file was in use, without its write-ahead log, lacks the latest events. Two marks tell
+it. The header of the file says WAL while a connection is open: the last one that closes changes that, and a process
+that was killed leaves its log. And the view `file_identity` says which file it is: a journal that was not closed, or
+whose log another program wrote back (the `sqlite3` shell), is still that file.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +12,9 @@ import os
 import sqlite3
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -117,9 +125,12 @@ def open_database(file: DatabaseFile, migrations: Sequence[Migration] = MIGRATIO
 def _open_to_write(file: DatabaseFile, migrations: Sequence[Migration]) -> sqlite3.Connection:
     file.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # traces are private
     _refuse_emptied(file.path)
+    has_log = _log_beside(file.path).exists()
     connection = _connect(file, "rwc")
     try:
-        _refuse_foreign(connection, file.path, len(migrations))
+        if _refuse_foreign(connection, file.path, len(migrations)):
+            _refuse_copy(connection, file.path, has_log=has_log)
+            _enter_identity(connection, file.path)  # before the header says WAL: others may be opening the file
         execute_patiently(connection, "PRAGMA journal_mode = WAL", time.monotonic() + file.lock_timeout_s)
         connection.execute(f"PRAGMA synchronous = {file.synchronous}")
         connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
@@ -127,6 +138,7 @@ def _open_to_write(file: DatabaseFile, migrations: Sequence[Migration]) -> sqlit
             page_size = connection.execute("PRAGMA page_size").fetchone()[0]
             connection.execute(f"PRAGMA max_page_count = {max(1, file.max_bytes // page_size)}")
         schema.upgrade(connection, migrations)
+        _enter_identity(connection, file.path)
     except BaseException:
         connection.close()
         raise
@@ -138,18 +150,22 @@ def _open_to_read(file: DatabaseFile, migrations: Sequence[Migration]) -> sqlite
         hint = translate("Name another path with --db or TAOLOOP_DB, or run a task first.")
         raise JournalError(translate("{path}: there is no journal.", path=file.path), hint=hint)
     _refuse_emptied(file.path)
+    has_log, is_wal = _log_beside(file.path).exists(), False
     connection = _connect(file, "rw")  # falls back to reading where the file cannot be written
     try:
         try:
             reached = _refuse_foreign(connection, file.path, len(migrations))
         except sqlite3.OperationalError as error:
             # A WAL database in a folder that cannot be written: without a -wal file nobody else is at work in it.
-            has_wal = file.path.with_name(file.path.name + "-wal").exists()
-            if has_wal or primary_code(error) not in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}:
+            if _log_beside(file.path).exists() or primary_code(error) not in {
+                sqlite3.SQLITE_CANTOPEN,
+                sqlite3.SQLITE_READONLY,
+            }:
                 raise
             connection.close()
-            connection = _connect(file, "ro&immutable=1")
+            connection, is_wal = _connect(file, "ro&immutable=1"), True
             reached = _refuse_foreign(connection, file.path, len(migrations))
+        _refuse_copy(connection, file.path, has_log=has_log, is_wal=is_wal)
         if reached < schema.READABLE:
             text = mark("{path}: the journal has the older schema {reached} (current: {current}).")
             raise JournalError(
@@ -161,6 +177,15 @@ def _open_to_read(file: DatabaseFile, migrations: Sequence[Migration]) -> sqlite
         connection.close()
         raise
     return connection
+
+
+def close_database(connection: sqlite3.Connection, opened: OpenedFile | None) -> None:
+    """Close a connection that `open_database` made; if it is the last one, the file is marked as whole."""
+    if opened is None or not opened.is_gone():  # else the names beside it may be those of another database
+        with suppress(sqlite3.Error):  # others have it open (only the last one may), or the disk is full
+            connection.execute("PRAGMA busy_timeout = 0")
+            connection.execute("PRAGMA journal_mode = DELETE")
+    connection.close()
 
 
 def _connect(file: DatabaseFile, mode: str) -> sqlite3.Connection:
@@ -190,11 +215,57 @@ def _refuse_emptied(path: Path) -> None:
             return None
 
     def has_trail() -> bool:
-        return path.with_name(f"{path.name}-held").exists() or bool(size(path.with_name(f"{path.name}-wal")))
+        return path.with_name(f"{path.name}-held").exists() or bool(size(_log_beside(path)))
 
     if size(path) == 0 and has_trail() and size(path) == 0:  # again: another process may just have created it
         text = translate("the file is empty, but it was a journal: its content is lost or was cut off")
         raise corrupt(path, text)
+
+
+def _refuse_copy(connection: sqlite3.Connection, path: Path, *, has_log: bool, is_wal: bool = False) -> None:
+    """Refuse a file that was copied while in use, without its log. What SQLite's own backup made is whole.
+
+    Raises:
+        JournalCorrupt: it is such a copy; it was not touched.
+    """
+    if has_log or not (is_wal or connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal"):
+        return
+    entered = schema.file_identity(connection)
+    is_backup = connection.execute("PRAGMA schema_version").fetchone()[0] == 1  # it counts from the beginning there
+    if entered is not None and entered != _identity(path) and not is_backup:
+        text = mark("copied while it was in use and without {name}-wal, so it lacks the latest events")
+        hint = mark(
+            "Copy all of {name}* while nothing runs. If the rest is lost: "
+            "`sqlite3 {name} 'PRAGMA journal_mode = DELETE'` accepts the file as it is; "
+            "a run that is resumed in it may then repeat calls."
+        )
+        raise corrupt(path, translate(text, name=path.name), hint=translate(hint, name=path.name))
+
+
+def _enter_identity(connection: sqlite3.Connection, path: Path) -> None:
+    """Enter which file this is, unless it says so."""
+    identity = _identity(path)
+    if schema.file_identity(connection) != identity:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            connection.execute("DROP VIEW IF EXISTS file_identity")
+            connection.execute(identity)
+            connection.execute("COMMIT")
+        finally:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+        connection.execute("PRAGMA wal_checkpoint(PASSIVE)")  # into the file itself, as are the tables of a new one
+
+
+def _identity(path: Path) -> str:
+    """What enters this file: the inodes of file and folder, and the name, which no copy shares."""
+    whole = path.resolve()
+    key = f"{whole.stat().st_ino} {whole.parent.stat().st_ino} {whole.name}"
+    return f"CREATE VIEW file_identity AS SELECT '{blake2b(os.fsencode(key), digest_size=8).hexdigest()}' AS digest"
+
+
+def _log_beside(path: Path) -> Path:
+    return path.with_name(f"{path.name}-wal")
 
 
 def _refuse_foreign(connection: sqlite3.Connection, path: Path, known: int) -> int:

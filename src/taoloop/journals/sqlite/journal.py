@@ -18,7 +18,14 @@ from taoloop.journals.base import Artifact, Lease, RunRow
 from taoloop.journals.costs import CostRow, read_spending
 from taoloop.journals.sqlite.batch import FIRST_FENCE, Acquire, Begin, Create, Write, encode
 from taoloop.journals.sqlite.errors import explain
-from taoloop.journals.sqlite.file import DatabaseFile, OpenedFile, Synchronous, default_path, open_database
+from taoloop.journals.sqlite.file import (
+    DatabaseFile,
+    OpenedFile,
+    Synchronous,
+    close_database,
+    default_path,
+    open_database,
+)
 from taoloop.journals.sqlite.run_locks import run_locks_beside
 from taoloop.journals.sqlite.transaction import Transaction, begin
 from taoloop.journals.sqlite.verify import event_rows, linked_rows, require_whole, verify, verify_log
@@ -233,7 +240,7 @@ class SqliteJournal:
         with self._reading:
             self._closed = True
             if self._reader is not None:
-                self._reader.close()
+                close_database(self._reader, self._read_from)
                 self._reader = None
 
 

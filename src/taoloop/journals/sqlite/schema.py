@@ -159,12 +159,17 @@ def is_blank(connection: sqlite3.Connection) -> bool:
     return not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
 
 
+def file_identity(connection: sqlite3.Connection) -> str | None:
+    """Which file it says it is (see `file`); None if it says nothing, as one that older versions wrote."""
+    row = connection.execute("SELECT sql FROM sqlite_master WHERE type = 'view' AND name = 'file_identity'").fetchone()
+    return None if row is None else str(row[0])
+
+
 def upgrade(connection: sqlite3.Connection, migrations: Sequence[Migration] = MIGRATIONS) -> None:
     """Apply the migrations that the file has not had, each in its own transaction.
 
     Harmless when two processes do it at once. A step that fails leaves the file at the version before it.
     """
-    is_behind = version(connection) < len(migrations)
     while version(connection) < len(migrations):
         connection.execute("BEGIN IMMEDIATE")
         try:
@@ -180,5 +185,3 @@ def upgrade(connection: sqlite3.Connection, migrations: Sequence[Migration] = MI
         finally:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
-    if is_behind:  # the tables stand in the file itself: a copy without its log is then no blank file
-        connection.execute("PRAGMA wal_checkpoint(PASSIVE)")

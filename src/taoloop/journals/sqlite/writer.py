@@ -34,7 +34,7 @@ from taoloop.errors import JournalError, TaoError
 from taoloop.journals.base import Lease
 from taoloop.journals.sqlite.batch import Batch, RunHeads, Write
 from taoloop.journals.sqlite.errors import explain, gone, locked, primary_code
-from taoloop.journals.sqlite.file import OpenedFile, execute_patiently
+from taoloop.journals.sqlite.file import OpenedFile, close_database, execute_patiently
 from taoloop.translation import error_language, set_interface_language
 
 QUICK_S = 0.001
@@ -243,7 +243,7 @@ class Writer:
     def _disconnect(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
-            connection.close()
+            close_database(connection, self._opened)
 
     def _explain(self, error: Exception) -> Exception:
         if primary_code(error) == sqlite3.SQLITE_BUSY:
