@@ -73,6 +73,7 @@ SECRETS = {
     "口令: opensesame": "opensesame",
     # options of commands
     "mysqldump --password hunterhunter db": "hunterhunter",
+    "--password hunterhunter": "hunterhunter",
     "tool --db-password 'hunter2x' go": "hunter2x",
     "app --api-key a1b2c3d4e5f6 go": "a1b2c3d4e5f6",
     "curl -s -u admin:hunterhunter https://example.org": "hunterhunter",
@@ -105,6 +106,11 @@ SECRETS = {
     "https://qyapi.weixin.qq.com/cgi-bin/webhook/send?key=693a1116-7a0c-4bc4-97a0-0ec2": "693a1116",
     "https://a.blob.core.windows.net/c?sv=2022&sig=abc%2Bdef1234567890xyz%3D": "def1234567890xyz",
 }
+
+
+def test_the_item_after_an_option_is_its_value() -> None:
+    command = ["deploy", "--password", "hunterhunter", "--verbose", "shop"]
+    assert PLAIN.value(command) == ["deploy", "--password", "[redacted:password]", "--verbose", "shop"]
 
 
 @pytest.mark.parametrize("text", SECRETS)

@@ -272,7 +272,7 @@ def redact_patterns(text: str) -> str:
         text = _WEBHOOK.sub(_redact_webhook, text)
     if "sig=" in low:
         text = _SIGNATURE.sub(f"sig={redaction_label('signature')}", text)
-    if " -" in text:
+    if "-" in text:
         text = _redact_options(text)
     if "</" in text:
         text = _TAGGED_VALUE.sub(_redact_tagged_value, text)
@@ -357,7 +357,7 @@ def _redact_webhook(match: re.Match[str]) -> str:
 def _redact_options(text: str) -> str:
     """The text without the passwords in options of commands."""
     low = text.lower()
-    if "-" in text and any(name in low for name in ("pass", "pwd", "token", "secret", "key")):
+    if any(name in low for name in ("pass", "pwd", "token", "secret", "key")):
         text = _FLAG_VALUE.sub(_redact_flag, text)
     if _COMMANDS.search(text) is not None:
         text = _USER_OPTION.sub(_redact_user_option, text)

@@ -264,10 +264,20 @@ class Redactor:
                 kind = (secret_name_strength(value[0]) if self._patterns else "") or kind  # a header as a pair
                 second = self._value(value[1], kind, value[0])
                 return value if second is value[1] else type(value)((value[0], second))
-            return _with_items(value, [self._value(item, kind, name) for item in value])
+            return _with_items(
+                value, [self._item(before, item, kind, name) for before, item in zip(["", *value], value, strict=False)]
+            )
         if isinstance(value, int | float) and not isinstance(value, bool):
             return self._number(value, kind, name)
         return value
+
+    def _item(self, before: Any, item: Any, kind: Strength, name: str) -> Any:
+        """An item of a list; after an option such as `--password` it is the value of the option."""
+        if self._patterns and isinstance(before, str) and before.startswith("-"):
+            option = before.lstrip("-")
+            if strength := secret_name_strength(option):
+                kind, name = strength, option
+        return self._value(item, kind, name)
 
     def _number(self, value: float, kind: Strength, name: str) -> Any:
         """A number, or a label if its digits are a secret: then it is no longer a number."""
