@@ -76,6 +76,14 @@ def test_text_in_each_format_is_not_the_users_however_it_closes_its_mark(name: s
         assert "evil" not in own, attack
 
 
+@pytest.mark.parametrize("start", ["\r", "\r\n", "\u2028", "\u2029", "\x0b", "\x0c", "\x85", "\n\u3000", "\n\ufeff"])
+@pytest.mark.parametrize("mark", [">", "\uff1e", "\ufe65"])
+def test_a_line_begins_as_a_quote_after_any_break(start: str, mark: str) -> None:
+    own, is_marked = split_marked(f"Hello.{start}{mark} {EVIL}\u2028{EVIL}\n{QUERY}")
+    assert is_marked
+    assert own.split() == ["Hello.", *QUERY.split()]
+
+
 def test_quotes_and_marks_beside_each_other() -> None:
     assert split_marked(QUOTE) == (QUERY, True)
     both = 'One <untrusted id="a">x</untrusted id="a"> two <untrusted id="b">y</untrusted id="b"> three'

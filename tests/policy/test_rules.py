@@ -68,6 +68,11 @@ EVIL = "*@evil.example"
         ({"path": "secrets/*"}, {"file": "a\\..\\secrets\\a"}),
         ({"path": "secrets/*"}, {"file": "ok.txt", "outputPath": "secrets/a"}),
         ({"path": "secrets/*"}, {"options": {"files": ["ok.txt", "secrets/a"]}}),
+        ({"path": "secrets/*"}, {"file": "%73ecrets/a"}),
+        ({"path": "secrets/*"}, {"file": "a/%252e%252e/secrets/a"}),
+        ({"path": "secrets/*"}, {"file": "a/..;x/secrets/a"}),
+        ({"args": {"to": EVIL}}, {"to": "eve@evil.example, ann@good.example"}),
+        ({"args": {"to": {"matches": r"(?![\w.+-]+@example\.com\Z).*"}}}, {"to": "eve@evil.com,ann@example.com"}),
     ],
 )
 @pytest.mark.parametrize("verdict", ["ask", "deny"])
@@ -95,10 +100,12 @@ def test_null_means_that_an_argument_is_absent(verdict: VerdictKind) -> None:
         ({"args": {"to": {"min": 1000}}}, {"to": 999}),
         ({"args": {"to": {"min": 1000}}}, {"to": "999"}),
         ({"args": {"to": {"matches": "a+"}}}, {"to": "aab"}),
+        ({"args": {"to": {"matches": r"(?![\w.+-]+@example\.com\Z).*"}}}, {"to": "ann@example.com"}),
         ({"host": "evil.example"}, {"url": "https://good.example/evil.example"}),
         ({"host": "evil.example"}, {"url": "/about"}),
         ({"path": "secrets/*"}, {"file": "my/secrets.txt"}),
         ({"path": "secrets/*"}, {"to": "secrets/a"}),
+        ({"path": "secrets/*"}, {"file": "notes/v1..2/50% off...md"}),
     ],
 )
 def test_but_not_for_what_it_cannot_mean(conditions: dict[str, Any], args: dict[str, Any]) -> None:
@@ -119,6 +126,12 @@ def test_but_not_for_what_it_cannot_mean(conditions: dict[str, Any], args: dict[
         ({"args": {"to": {"max": 10}}}, -10, float("nan")),
         ({"args": {"to": {"matches": "[a-z]+"}}}, "abc", "abc\n"),
         ({"args": {"to": {"matches": "[a-z]+"}}}, "abc", "a" * 5000),
+        ({"args": {"to": {"max": 10}}}, 10, [10]),
+        ({"args": {"to": {"min": 1, "max": 10}}}, 10, [10, 10, 10]),
+        ({"args": {"to": "*@ok.example"}}, "bob@ok.example", "eve@evil.example,bob@ok.example"),
+        ({"args": {"to": "*@ok.example"}}, "bob@ok.example", "eve, bob@ok.example"),
+        ({"args": {"to": "*@ok.example"}}, "bob@ok.example", "eve\nbob@ok.example"),
+        ({"args": {"to": "*"}}, "bob@ok.example, one\ntwo", "bo\u200bb"),
     ],
 )
 def test_what_allows_takes_a_value_exactly(conditions: dict[str, Any], good: Any, bad: Any) -> None:
@@ -140,10 +153,37 @@ def test_what_allows_takes_a_value_exactly(conditions: dict[str, Any], good: Any
         ({"path": "work/*"}, {"file": "work/a", "outputPath": "/etc/passwd"}),
         ({"path": "work/*"}, {"file": "work/a", "options": {"dest": "/etc/passwd"}}),
         ({"path": "work/*"}, {"to": "work/a"}),
+        *(
+            ({"path": "work/*"}, {"file": f"work/{rest}"})
+            for rest in (
+                *("", " ", ".", "a/", "/a", "a\n", "a\r\nb", "a\u2028b", "%0aa", "a%00", "...", ".. /x", "..\u200b/x"),
+                *("%2e%2e/x", "%2E./x", "%252e%252e%252fx", "..%2fx", "..%5cx", "..;/x", "..;a=b/x", "%c0%ae/x"),
+                *("\uff0e\uff0e/x", "\u2025/x", "%u002e%u002e/x", "\uff052e\uff052e/x", "%25252525252e/x"),
+            )
+        ),
+        ({"path": "work/*"}, {"file": "work/a", "undeclared": "x"}),
+        ({"args": {"to": "bob"}}, {"to": "bob", "undeclared": "x"}),
+        ({"args": {"to": "bob"}}, {"to": "bob", "options": {"undeclared": "x"}}),
     ],
 )
 def test_to_allow_all_addresses_and_paths_must_fit(conditions: dict[str, Any], args: dict[str, Any]) -> None:
     assert not decides(Rule(verdict="allow", **conditions), **args)
+
+
+@pytest.mark.parametrize(
+    "path", ["work/a", "work/a b/c..d.md", "work/50% off.md", "work/会议　记录.md", "work/a%20b", "work/.env"]
+)
+def test_a_plain_path_fits_its_pattern(path: str) -> None:
+    assert decides(Rule(verdict="allow", path="work/*"), file=path)
+    assert decides(Rule(verdict="allow", path=path), file=path)
+    assert decides(Rule(verdict="allow", path="*"), file=".")
+
+
+def test_a_tool_that_declares_no_arguments_may_take_any() -> None:
+    rule = Rule(verdict="allow", args={"to": "bob"})
+    for schema, verdict in (({"type": "object"}, "allow"), ({"type": "object", "properties": {}}, "deny")):
+        run = Run(Policy(profile="locked", rules=(rule,)), (card("send", "write", input_schema=schema),))
+        assert run.judge("send", to="bob").split()[0] == verdict
 
 
 def paying(**rule: Any) -> Run:

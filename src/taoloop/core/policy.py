@@ -42,9 +42,10 @@ _ARG_TESTS = frozenset({"matches", "in", "min", "max", "from", "max_of", "min_of
 class Rule:
     """One rule of the operator: if all its conditions hold for a call, its verdict applies.
 
-    To allow, `args`, `host` and `path` must fit exactly, each part of a list too. To ask or deny, it is enough that one
-    of them may be understood so (in other case, with invisible characters, as a text for a number), or cannot be judged
-    (a path with `..`, a text too long to be matched).
+    To allow, `args`, `host` and `path` must fit exactly, each part of a list too, and the tool must declare all
+    arguments of the call. To ask or deny, it is enough that one of them may be understood so (in other case, with
+    invisible characters, as a text for a number), or cannot be judged (a path with `..`, a text too long to be
+    matched).
     """
 
     verdict: VerdictKind

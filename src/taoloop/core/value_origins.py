@@ -210,12 +210,16 @@ def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def values_at(document: Any, path: tuple[str, ...]) -> Iterator[Any]:
-    """The plain values at a path within an output; where a list of them is, each of its members."""
+    """The plain values at a path within an output; where a list of them is, each of its members.
+
+    A path that ends in `[]` or `*` says how deep to go: a list that it leads to is no plain value.
+    """
     parts = [document]
     for step in path:
         parts = [inner for part in parts for inner in _step_into(part, step)]
+    is_open = path[-1:] not in ((EACH_MEMBER,), (ANY_KEY,))
     for part in parts:
-        for value in part if isinstance(part, list) else (part,):
+        for value in part if is_open and isinstance(part, list) else (part,):
             if isinstance(value, str | int | float):
                 yield value
 

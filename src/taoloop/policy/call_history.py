@@ -8,7 +8,8 @@ says: nothing is searched for in it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
+from decimal import Decimal
 from typing import Any, Final
 
 from taoloop.core.cards.tool_card import ToolCard
@@ -22,10 +23,23 @@ from taoloop.core.events import (
     Observed,
     RunStarted,
 )
+from taoloop.core.text import lazy_pattern
 from taoloop.core.trace import Trace
 from taoloop.core.value_origins import read_document
 from taoloop.core.views.steps import UNCLEAR, CallView
-from taoloop.policy.value_match import decimal_of, normalise_text
+from taoloop.policy.provenance import declared_arguments, foreseen_names
+from taoloop.policy.value_match import (
+    account_number_of,
+    amount_of,
+    decimal_of,
+    is_iban,
+    normalise_text,
+    strip_invisible,
+)
+
+_EMPTY: tuple[Any, ...] = (None, "", [], {})
+_NUMBER = lazy_pattern(r"[-+]?(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+)")
+_MAX_NUMBER_CHARS = 42  # of a number, an amount, or an account in groups
 
 
 class _Unknown:
@@ -158,30 +172,55 @@ def repetitions(trace: Trace) -> Repetitions:
 def _effect_key(card: ToolCard, args: Any) -> str:
     """What calls with the same effect have in common: their arguments without what makes no difference.
 
-    Arguments on which nothing depends, those that are empty or have their default, spaces and the case of letters.
+    Arguments that the tool does not declare, on which nothing depends, that are empty or have their default; and how a
+    value is written: spaces, the case of letters, 5.00 for 5, a list of one.
     """
     if not isinstance(args, Mapping):
         return call_digest("", _normalise(args))
-    rules = card.parameters
-    kept: dict[str, Any] = {}
-    for name, value in args.items():
-        rule = rules.get(name)
+    known, kept = foreseen_names(card), dict[str, Any]()
+    for name, value in declared_arguments(card, args).items():
+        rule = card.parameters.get(name)
         default = rule.get("default") if isinstance(rule, Mapping) else None
-        if card.role(name) != "minor" and value not in (None, "", [], {}) and value != default:
-            kept[name] = _normalise(value)
+        effective = _normalise(value, known)
+        if card.role(name) != "minor" and effective not in _EMPTY and effective != _normalise(default, known):
+            kept[name] = effective
     return call_digest("", kept)
 
 
-def _normalise(value: Any) -> Any:
+def _normalise(value: Any, known: Set[str] = frozenset()) -> Any:
+    """A value in the one way to write it. `known`: the names that the schema of the tool has somewhere."""
     if isinstance(value, str):
-        return normalise_text(value)
+        return _normalise_text(value)
     if isinstance(value, Mapping):
-        return {key: _normalise(part) for key, part in value.items() if part is not None}
+        names = known & value.keys() or value.keys()
+        parts = {name: _normalise(value[name], known) for name in names}
+        return {name: part for name, part in parts.items() if part not in _EMPTY}
     if isinstance(value, list | tuple):
-        return [_normalise(part) for part in value]
+        members = [part for part in (_normalise(part, known) for part in value) if part not in _EMPTY]
+        if all(isinstance(part, str) for part in value):
+            members.sort()
+        return members[0] if len(members) == 1 else members
     if isinstance(value, int | float) and not isinstance(value, bool) and (number := decimal_of(value)) is not None:
-        return f"{number.normalize():f}"
+        return _number_text(number)
     return value
+
+
+def _normalise_text(text: str) -> str:
+    """A text as it is compared; a number, an amount or an account in the one way to write it."""
+    plain = normalise_text(strip_invisible(text))
+    if len(plain) > _MAX_NUMBER_CHARS:
+        return plain
+    if _NUMBER.fullmatch(plain):
+        return _number_text(Decimal(plain.replace(",", "")))
+    if (amount := amount_of(plain)) is not None:
+        return f"{_number_text(amount[0])} {amount[1]}"
+    compact = plain.replace(" ", "").replace("-", "")
+    return compact if (compact and is_iban(compact.upper())) or account_number_of(plain) else plain
+
+
+def _number_text(number: Decimal) -> str:
+    text = f"{number:f}" if number else "0"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def same_value(first: Any, second: Any) -> bool:

@@ -42,7 +42,12 @@ _BLOCKS = (
         lazy_pattern(r"- Avoid mentioning that you obtained the information from the context\."),
     ),
 )
-_QUOTED_LINES = lazy_pattern(r"^[ \t]*>.*$", re.MULTILINE)
+_BREAKS = r"\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029"  # of lines, wherever the text came from
+_QUOTED_LINES = lazy_pattern(
+    rf"(?:\A|(?<=[{_BREAKS}]))(?:[^\S{_BREAKS}]|[\u200b-\u200f\u2060\ufeff])*[>\uff1e\ufe65].*"
+)
+"""Lines that begin as a quote. Any break begins one; only the usual one ends it, for others may be within the quote."""
+_QUOTE_MARKS = frozenset(">\uff1e\ufe65")
 _TEMPLATE_HEAD = lazy_pattern(r"^### Task:", re.MULTILINE)
 _QUERY_TAG = lazy_pattern(r"</?user_query>", re.IGNORECASE)
 
@@ -98,7 +103,7 @@ def _blocks(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _quotes(text: str) -> Iterator[tuple[int, int]]:
-    return (match.span() for match in _QUOTED_LINES.finditer(text)) if ">" in text else iter(())
+    return iter(()) if _QUOTE_MARKS.isdisjoint(text) else (match.span() for match in _QUOTED_LINES.finditer(text))
 
 
 def _template_head(text: str, end: int) -> tuple[int, int]:

@@ -440,6 +440,16 @@ def first_name(path: str) -> str:
     return path.partition(".")[0].partition("[")[0]
 
 
+def declared_arguments(card: ToolCard, args: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a call that the schema of the card names; all of them if it names none and takes any."""
+    schema = card.input_schema
+    if not card.parameters and ("properties" not in schema or schema.get("additionalProperties")):
+        return dict(args)
+    has_parts = not {"allOf", "anyOf", "oneOf", "$ref"}.isdisjoint(schema)
+    names = foreseen_names(card) if has_parts else card.parameters
+    return {name: value for name, value in args.items() if name in names}
+
+
 def unforeseen_names(card: ToolCard, value: Any) -> Iterator[str]:
     """The keys within a value that the schema of the card names nowhere: such a key may say anything."""
     if not card.parameters:

@@ -19,7 +19,7 @@ from taoloop.core.trace import Trace
 from taoloop.core.value_origins import CallOrigin, has_field, is_field_path, parse_path
 from taoloop.errors import PolicyError
 from taoloop.policy.judged_call import JudgedCall, exact_number, value_at
-from taoloop.policy.provenance import first_name, foreseen_names, leaves, unforeseen_names
+from taoloop.policy.provenance import declared_arguments, first_name, foreseen_names, leaves, unforeseen_names
 from taoloop.policy.texts import TEXTS
 from taoloop.policy.value_match import ascii_host, has_invisible, host_of, strip_invisible
 
@@ -29,6 +29,12 @@ _PATH_NAME = lazy_pattern(
     r"|source|destination)\Z",
     re.IGNORECASE,
 )
+_SEPARATOR = lazy_pattern(r"[/\\]")
+_PARAMETER = lazy_pattern(r"[;:?#\x00]")  # which some programs leave out of a name, with what follows
+_PERCENT_CODES = lazy_pattern(r"(?:%[0-9a-f]{2})+", re.IGNORECASE)
+_UNREADABLE = lazy_pattern(r"%(?:u[0-9a-f]{4}|[0-9a-f]{2})|\ufffd", re.IGNORECASE)  # in another code, or too often
+_MAX_ENCODINGS = 4
+_ADDRESSES = lazy_pattern(r"[\s,;<>]+")  # what stands between mail addresses
 _CAMEL_CASE = lazy_pattern(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
@@ -127,8 +133,15 @@ def rule_matches(rule: Rule, card: ToolCard, args: Any, call: JudgedCall | None)
         and all(_passes_test(value_at(args, path), test, strict=strict) for path, test in rule.args.items())
         and (not rule.host or _host_fits(rule.host, _hosts_in(card, args), strict=strict))
         and (not rule.path or _path_fits(rule.path, _paths_in(args), strict=strict))
+        and not (strict and (rule.args or rule.host or rule.path or rule.total_over) and _has_undeclared(card, args))
         and (call is None or _fits_run(rule, card, args, call, strict=strict))
     )
+
+
+def _has_undeclared(card: ToolCard, args: Any) -> bool:
+    """Whether a call has an argument, or a name within one, that the tool does not declare."""
+    is_object = isinstance(args, Mapping)
+    return not is_object or len(declared_arguments(card, args)) < len(args) or any(unforeseen_names(card, args))
 
 
 def _fits_run(rule: Rule, card: ToolCard, args: Any, call: JudgedCall, *, strict: bool) -> bool:
@@ -159,9 +172,9 @@ def _comes_from(call: JudgedCall, card: ToolCard, name: str, value: Any, test: A
     for bound, is_upper in (("max_of", True), ("min_of", False)):
         if bound in test:
             limits = call.bounds(test[bound], strict=strict)
+            if strict and (limits is None or isinstance(value, Mapping | list | tuple)):
+                return False
             if limits is None:
-                if strict:
-                    return False
                 continue
             if not parts or not fits(_is_within(part, limits, is_upper=is_upper, strict=strict) for part in parts):
                 return False
@@ -282,6 +295,8 @@ def _passes_test(value: Any, test: Any, *, strict: bool) -> bool:
     if test is None:
         return value is None
     if isinstance(value, list | tuple):
+        if strict and isinstance(test, Mapping) and not test.keys().isdisjoint(("min", "max")):
+            return False  # what all of them come to is not known
         return bool(value) and (all if strict else any)(_passes_test(part, test, strict=strict) for part in value)
     if value is None or (strict and isinstance(value, str) and has_invisible(value)):
         return False
@@ -307,9 +322,14 @@ def _plain_text(value: Any) -> str:
 def _matches_plainly(value: Any, test: Any, *, strict: bool) -> bool:
     if isinstance(test, str):
         if strict:
-            return isinstance(value, str) and fnmatchcase(value, test)
-        return any(fnmatchcase(form.casefold(), test.casefold()) for form in _forms(value))
+            return isinstance(value, str) and fnmatchcase(value, test) and (_is_one_address(value) or "@" not in test)
+        parts = [part for form in _forms(value) for part in (form, *(_ADDRESSES.split(form) if "@" in test else ()))]
+        return any(fnmatchcase(part.casefold(), test.casefold()) for part in parts)
     return _equals_test(value, test, strict=strict)
+
+
+def _is_one_address(value: str) -> bool:
+    return value.count("@") == len(_ADDRESSES.split(value)) == 1
 
 
 def _equals_test(value: Any, expected: Any, *, strict: bool) -> bool:
@@ -378,17 +398,46 @@ def _path_fits(pattern: str, paths: list[str], *, strict: bool) -> bool:
     """Whether paths fit a pattern: to allow, there is one and all of them do. A path with `..` cannot be judged."""
     if strict:
         return bool(paths) and all(
-            fnmatchcase(path, pattern) and not _climbs_up(path) and not has_invisible(path) for path in paths
+            fnmatchcase(path, pattern) and not _climbs_up(path) and _is_clear(path, pattern in ("*", path))
+            for path in paths
         )
     plain = _normalise_path(pattern)
     return any(
-        _climbs_up(path) or fnmatchcase(path, pattern) or fnmatchcase(_normalise_path(_forms(path)[1]), plain)
+        _climbs_up(path)
+        or fnmatchcase(path, pattern)
+        or fnmatchcase(_normalise_path(strip_invisible(_decoded(path))), plain)
         for path in paths
     )
 
 
+def _is_clear(path: str, any_folder: bool) -> bool:
+    """Whether all of a path can be seen, and it names something: not a folder around it, unless it may be any."""
+    text = _decoded(path)
+    parts = _SEPARATOR.split(text)
+    return text.isprintable() and (any_folder or all(part.strip(" .") for part in parts[1:] or parts))
+
+
 def _climbs_up(path: str) -> bool:
-    return ".." in re.split(r"[/\\]", _forms(path)[1])
+    """Whether a path leads out of a folder on its way, as some program may read it: `..`, `%2e%2e`, `..;x`."""
+    text = strip_invisible(_decoded(path))
+    return _UNREADABLE.search(text) is not None or any(map(_is_parent, _SEPARATOR.split(text)))
+
+
+def _is_parent(part: str) -> bool:
+    name = _PARAMETER.split(part, maxsplit=1)[0]
+    return name.count(".") > 1 and not name.replace(".", "").strip()
+
+
+def _decoded(path: str) -> str:
+    """A path in its compatibility form and without its percent codes, however often it was encoded."""
+    for _ in range(_MAX_ENCODINGS):
+        if "%" in path or not path.isascii():
+            path = unicodedata.normalize("NFKC", _PERCENT_CODES.sub(_decode, path))
+    return path
+
+
+def _decode(codes: re.Match[str]) -> str:
+    return bytes.fromhex(codes.group().replace("%", "")).decode(errors="replace")
 
 
 def _normalise_path(path: str) -> str:
