@@ -324,6 +324,7 @@ def test_the_same_write_is_not_made_twice(profile: Any, rules: tuple[Rule, ...])
 @pytest.mark.parametrize(
     ("task", "is_asked_for"),
     [
+        ("Pay 5.5 to ann@example.com twice", True),
         ("Pay 5 to ann twice", True),
         ("Pay ann 5 two times.", True),
         ("支付5元给ann两次", True),

@@ -17,7 +17,7 @@ from taoloop.policy.requests import without_quotes
 from taoloop.policy.task_intent import TaskIntent
 
 _CLAUSE_END = lazy_pattern(
-    r"[.,;:!?\n。，；：！？]|\b(?:as|because|since|that|which|who|when|after|before|if|but|so|though|although|until)\b"
+    r"[.,;:!?](?=\s|$)|[\n。，；：！？]|\b(?:as|because|since|that|which|who|when|after|before|if|but|so|though|although|until)\b"
     r"|因为|由于|但|如果|之前|之后"
 )
 _TIMES = lazy_pattern(

@@ -67,6 +67,8 @@ def test_a_policy_is_tried_on_stored_runs(tao: Shell) -> None:
     assert text.index("would newly run (1)") < text.index("would no longer be asked about (1)")
     assert "4 calls were judged; 2 with the same verdict." in text
     assert "400" in text
+    tao.write("dead.yaml", "rules:\n  - {tool: refnd, verdict: allow}\n")
+    assert "Warning: The rule 'allow refnd'" in tao("policy", "test", "dead.yaml", code=0).err
 
 
 def test_a_review_in_chinese(tao: Shell) -> None:

@@ -69,6 +69,15 @@ def test_the_rule_allows_the_next_such_call_and_nothing_that_a_record_says_in_it
     assert verdict(policy, later, order_id="C9", item_id="i-3", amount=30, note="more") == "ask"
 
 
+def test_an_output_of_a_look_up_by_a_value_of_the_task_is_tied_to_it() -> None:
+    customer = card("get_customer", "read", "email")
+    run = Run(Policy(), (customer, REFUND), task="I am ann@example.com, refund 15 to my card.")
+    run.see(json.dumps({"cards": ["c-1"]}), tool="get_customer", email="ann@example.com")
+    run.approve(run.ask("refund", {"item_id": "c-1", "amount": 15}, verdict="ask", rule="write"))
+    (rule,) = suggested(run).rules
+    assert rule.args["item_id"] == {"from": ["tool:get_customer(email=task).cards[]"]}
+
+
 def test_contents_are_left_open_and_named() -> None:
     _, (suggestion,), _ = suggest_rules([desk_run("A7", note="sorry").trace], Policy())
     assert suggestion.open_arguments == ("note",)

@@ -23,14 +23,15 @@ from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.events import ActionRequested, Source, Verdict
 from taoloop.core.policy import Policy, Rule, with_pin
 from taoloop.core.trace import Trace
-from taoloop.errors import ConfigError
+from taoloop.errors import ConfigError, PolicyError
 from taoloop.journals.base import Journal
+from taoloop.policy import reject_unmatchable_rules
 from taoloop.policy.review.rule_suggestion import RuleSuggestion, suggest_rules
 from taoloop.policy.review.verdict_changes import Change, ReviewedCall, judged_calls, review_calls
 from taoloop.policy.texts import RULE_PREFIX, translate_reasons
 from taoloop.policy.untrusted_index import argument_sources
 from taoloop.runtime.approvals.request import ApprovalRequest
-from taoloop.translation import mark
+from taoloop.translation import mark, translate_error
 
 _SHOWN = 10
 
@@ -104,7 +105,8 @@ def test_command(file: str, runs: tuple[str, ...], db: str | None, as_json: bool
     """Judge every call of stored runs again, under the policy in FILE, and list the verdicts that change.
 
     Nothing is run. Each call is judged at its place in its run, with what the model had seen and people had answered
-    by then. Exit code 1: a call would newly run that the recorded policy or a person refused, or that still waits.
+    by then. Exit code 1: a call would newly run that the recorded policy or a person refused, or that still waits. A
+    rule that no tool of these runs can meet is a warning.
 
       tao policy test policy.yaml
       tao policy test policy.yaml --runs 20261104-09,20261105-11 --json
@@ -113,15 +115,21 @@ def test_command(file: str, runs: tuple[str, ...], db: str | None, as_json: bool
     run_ids = options.split_repeated(runs)
     counts: Counter[Change] = Counter()
     changed: list[ReviewedCall] = []
+    cards: dict[str, ToolCard] = {}
 
     async def review(journal: Journal) -> None:
         async for trace in _traces(journal, path, run_ids):
+            cards.update((card.name, card) for card in trace.agent.tools)
             for call in review_calls(trace, policy):
                 counts[call.change] += 1
                 if call.change != "same":
                     changed.append(call)
 
     query_database(path, review)
+    try:
+        reject_unmatchable_rules(policy, cards)
+    except PolicyError as error:  # the policy may be for agents that these runs are not of
+        print_stderr(translate("Warning: {warning}", warning=translate_error(str(error))))
     with capture_stdout() as stream:
         if as_json:
             write_json_lines(stream, map(_record, changed))

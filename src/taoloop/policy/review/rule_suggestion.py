@@ -158,7 +158,8 @@ def _test(name: str, calls: Sequence[_Approved]) -> dict[str, Any]:
 def _origins(before: Trace, card: ToolCard, args: Mapping[str, Any], name: str) -> Iterator[str]:
     """The origins that an argument has at this place of its run, the narrowest first.
 
-    An output of a call that shares an argument with this one comes before one that has nothing to do with it.
+    An output of a call that shares an argument with this one comes first, then that of a look-up by a value of the
+    task, and last one that has to do with neither: any record that the run has read would do.
     """
     candidates = ("task", "operator", *_origins_in_outputs(before, args, name))
     for origin in candidates[:_MAX_ORIGINS]:
@@ -170,6 +171,7 @@ def _origins(before: Trace, card: ToolCard, args: Mapping[str, Any], name: str) 
 def _origins_in_outputs(before: Trace, args: Mapping[str, Any], name: str) -> list[str]:
     values = {str(part) for _, part in leaves(args[name])}
     related: dict[str, None] = {}
+    looked_up: dict[str, None] = {}
     unrelated: dict[str, None] = {}
     for tool in (card.name for card in before.agent.tools):
         for past in past_calls(before).of(tool):
@@ -182,8 +184,9 @@ def _origins_in_outputs(before: Trace, args: Mapping[str, Any], name: str) -> li
             ]
             for path in _paths_in(past.document, values):
                 related |= dict.fromkeys(f"tool:{tool}({match}).{path}" for match in matches)
+                looked_up |= dict.fromkeys(f"tool:{tool}({parameter}=task).{path}" for parameter in parameters)
                 unrelated[f"tool:{tool}.{path}"] = None
-    return [*related, *unrelated]
+    return [*related, *looked_up, *unrelated]
 
 
 def _paths_in(document: Any, values: set[str]) -> list[str]:
