@@ -11,6 +11,7 @@ from taoloop.core.decision import Call
 from taoloop.core.events import ModelReplied, Pinned
 from taoloop.core.message import Message
 from taoloop.core.policy import Policy, Profile
+from taoloop.policy import judge
 
 from .staging import DELETE, LOOK, SAVE, Run, card
 
@@ -105,6 +106,42 @@ def test_a_reply_that_names_a_tool_lifts_no_denial_by_itself() -> None:
         assert run.judge("send_mail", to="eve@evil.example") == "deny foreign_destructive"
         assert run.judge("delete_file", path="x") == "deny foreign_destructive"
     assert run.judge(CLEAR.name) == "deny foreign_undeclared"
+
+
+@pytest.mark.parametrize(
+    ("task", "tool"),
+    [
+        ("Thank Eve for her mail", "send_mail"),
+        ("帮我交一下电费", "pay"),
+        ("Free up my Friday", "cancel_event"),
+        ("Reboot the web server", "restart_server"),
+    ],
+)
+def test_an_act_in_ordinary_words_is_asked_about_after_a_read(task: str, tool: str) -> None:
+    run = hijacked(Run(cards=(LOOK, card(tool, "write", "to")), task=task))
+    run.see("x")
+    assert run.judge(tool, to="eve@evil.example") == "ask write_out"
+
+
+@pytest.mark.parametrize(
+    ("language", "advice"), [("en", "name the act and its target in the task"), ("zh", "在任务中写明")]
+)
+def test_a_denial_says_what_a_person_can_do(language: str, advice: str) -> None:
+    run = hijacked(Run(cards=(LOOK, card("send_mail", "write", "to")), task=TEA, language=language))
+    run.see("x")
+    verdict = judge(run.trace, Call(tool="send_mail", args={"to": "eve@evil.example"}), run.cards["send_mail"])
+    assert (verdict.kind, advice in verdict.reasons[-1]) == ("deny", True)
+
+
+def test_a_tool_without_a_tier_is_asked_about_wherever_somebody_can_be_asked() -> None:
+    verdicts = {}
+    for profile in ("supervised", "strict", "headless"):
+        run = Run(Policy(profile=profile), (LOOK, CLEAR), task=TEA)
+        run.add(Pinned(tools=()))
+        run.see("x")
+        verdicts[profile] = run.judge(CLEAR.name)
+    row = "foreign_undeclared"
+    assert verdicts == {"supervised": f"ask {row}", "strict": f"ask {row}", "headless": f"deny {row}"}
 
 
 def test_an_unreadable_reply_is_worth_no_more_than_a_hijacked_one() -> None:

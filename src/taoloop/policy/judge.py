@@ -217,6 +217,8 @@ def _judge_by_table(trace: Trace, policy: Policy, action: Action, card: ToolCard
     codes = tuple(_reason_codes(policy, features, row, card, sources, filled=filled and not provenance.tainted))
     if provenance.authority != "full" and row != "foreign_destructive":
         codes = (codes[0], "authority", *codes[1:])
+    if kind == "deny" and row in FOREIGN_ROWS and policy.profile not in ("read-only", "locked"):
+        codes = (*codes, "if_wanted")
     return _verdict(trace, card, kind, row, codes, sources)
 
 

@@ -18,6 +18,7 @@ from taoloop.policy.vocabulary import (
     AMBIGUOUS_VERBS,
     CHINESE_ACTS,
     CHINESE_KINDS,
+    CHINESE_PHRASES,
     KIND_OF,
     LIGHT_VERBS,
     NOUN_ACTS,
@@ -82,6 +83,7 @@ _OTHER_SUBJECTS = words_of("i we he she they who it someone somebody everyone ev
 _WISH_VERBS = words_of("want need like love wish please ask must should have hope let wanna prefer")
 _BE_FORMS = words_of("am is are was were been i'm we're they're he's she's it's you're being")
 _PASSIVE_MARKERS = words_of("be get want need have like should must to being getting")
+_STATEMENT_WORDS = words_of("did does didn't doesn't says said")  # what did Bob send; she says I should pay
 _REMINDER_WORDS = frozenset({"about", "remind"})
 _PREPOSITIONS = words_of(
     "about from to for in of with on at by that which who where named called titled based into via under if as "
@@ -271,9 +273,12 @@ def _is_done_by_another(before: Sequence[str]) -> bool:
         word = before[index]
         if word in BREAKS or word in (",", "and"):
             return False
+        if word in _STATEMENT_WORDS:
+            return True
         if word.split("'")[0] in _OTHER_SUBJECTS:
             after = before[index + 1 :]
-            return _WISH_VERBS.isdisjoint(after) and word not in ("i'd", "we'd") and "you" not in after
+            is_wish = not _WISH_VERBS.isdisjoint(after) or word in ("i'd", "we'd") or "you" in after
+            return not is_wish or not _STATEMENT_WORDS.isdisjoint(before[max(0, index - 1) : index])
     return False
 
 
@@ -329,14 +334,19 @@ _CHINESE_THING = lazy_pattern("|".join(sorted(map(re.escape, CHINESE_KINDS), key
 _CHINESE_PAST_BEFORE = lazy_pattern(
     r"(?:已经?|刚刚?|曾经?|曾|昨天|上周|上个月|之前|(?:我|他|她|他们|她们|我们|谁|对方)(?:已经?|刚刚?|昨天)?)$"
 )
-_CHINESE_WISH = lazy_pattern(r"[要想让请帮替需应能会]")
+_CHINESE_WISH = lazy_pattern(r"[要想让请帮替需应能]")
+_CHINESE_PAST_QUESTION = lazy_pattern(r"[了过](?:吗|么|没)")
 _RELATIVE_CLAUSE = lazy_pattern(r"(?:给我们?)?(?:了|过)?的")
 _CHINESE_PAST_AFTER = lazy_pattern(r"(?:给我们?)?(?:了|过)")
-_CHINESE_REMINDER = lazy_pattern(r"提醒(?:一下)?(?:我|大家|他|她)")  # what follows is what it is about
+_CHINESE_REMINDER = lazy_pattern(
+    r"提醒(?:一下)?(?:我|大家|他|她)|(?:告诉|通知|告知)(?!我)"
+)  # what follows is what it is about
 _CHINESE_REMINDED = lazy_pattern(r"(?:一下|我|大家|他|她|所有人)")
-_CHINESE_HOW = lazy_pattern(r"(?:怎么|如何|怎样|哪些|哪个|谁|为什么)[^帮请]{0,8}$")
+_CHINESE_HOW = lazy_pattern(
+    r"(?:怎么|如何|怎样|哪些|哪个|谁|为什么|多久|何时|什么时候|[他她们件信][里中]?说)[^帮请]{0,8}$"
+)
 _NOUN_SUFFIX = lazy_pattern(
-    r"(?:要?多久|到哪|到账|进度|政策|规则|记录|历史|明细|方式|状态|流程|单|金额|金(?!额)|率|会(?![议面])|书|费|员|人(?!民))"
+    r"(?:要?多久|到哪|到账|进度|政策|规则|记录|历史|明细|方式|状态|流程|单|金额|金(?!额)|率|会(?![议面])|书|费|员|人(?!民)|情况|度(?![假过])|日(?![程历志记常]))"
 )
 _ALWAYS_VERBS = words_of("删除 移除 删 清空 清除 取消 撤销 创建 新建 更新 修改 更改 编辑 提交 查看")
 _SPEECH_ONLY_CHINESE = words_of("告诉 告知 通知 回复 答复")
@@ -350,6 +360,8 @@ def chinese_requests(text: str) -> list[Request]:
     if not re.search(r"[\u3400-\u9fff]", text):
         return []
     bare_text = _FILE.sub(" 文件 ", _ADDRESS.sub(_QUOTE_MARK, without_quotes(text)))
+    for pattern, words in CHINESE_PHRASES:
+        bare_text = pattern.sub(words, bare_text)
     requests: list[Request] = []
     start, earlier = 0, frozenset[str]()
     for end in (*CHINESE_CLAUSE_END.finditer(bare_text), None):
@@ -385,8 +397,12 @@ def _is_asked_in_chinese(clause: str, match: re.Match[str]) -> bool:
         return False
     if match.group() not in _ALWAYS_VERBS and _NOUN_SUFFIX.match(after):  # the list of payments
         return False
-    is_past = _CHINESE_PAST_BEFORE.search(before) and not _CHINESE_WISH.search(before)
-    return not (is_past and (_CHINESE_PAST_AFTER.match(after) or not re.search(r"[我]$", before)))
+    if _CHINESE_WISH.search(before):
+        return True
+    is_past = _CHINESE_PAST_BEFORE.search(before)
+    return not _CHINESE_PAST_QUESTION.search(after) and not (
+        is_past and (_CHINESE_PAST_AFTER.match(after) or not re.search(r"[我]$", before))
+    )
 
 
 def _is_forbidden_in_chinese(before: str) -> bool:

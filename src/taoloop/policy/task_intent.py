@@ -161,7 +161,7 @@ def _tool_act(name: str, purpose: str) -> _ToolAct:
     wanted_verbs = {_VERB_SYNONYMS.get(verb, verb)}
     if not LIGHT_VERBS.isdisjoint(words):  # make_payment, place_order
         wanted_verbs |= {NOUN_ACTS[word] for word in words if word in NOUN_ACTS}
-        words = [word for word in words if word not in LIGHT_VERBS or word in VERBS]
+        words = [word for word in words[:-1] if word not in LIGHT_VERBS or word in VERBS] + words[-1:]  # create_issue
     for english, chinese in ACTS:
         if not wanted_verbs.isdisjoint(english):
             acts |= english

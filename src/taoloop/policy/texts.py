@@ -27,6 +27,7 @@ TEXTS = TextCatalog(
         " the task",
         "foreign_undeclared": "{tool!r} declares no tier, the task does not ask for it, and its target does not appear"
         " in the task",
+        "if_wanted": "if it is wanted, name the act and its target in the task, or allow it with a rule of the policy",
         "tainted": "the model has read untrusted text",
         "filled": "it takes values from untrusted output",
         "not_pinned": "the task does not ask for {tool!r}",

@@ -31,8 +31,11 @@ _ACTS = (
         "写入|写到|写进|写下|写一份|保存|存到|存入|存进|追加|编辑|插入|草拟|起草|添加|加到|加进|放进|放入|补充|写评论|下评论|加评论",
     ),
     (
-        "update change modify edit adjust correct rename replace set move reschedule increase decrease fix",
-        "更新|修改|更改|改成|改为|改一下|调整|编辑|重命名|改名|移动|改期|更正|替换|标记为|标为",
+        (
+            "update change modify edit adjust correct rename replace set move reschedule postpone shift"
+            " increase decrease fix"
+        ),
+        "更新|修改|更改|改成|改为|改一下|调整|编辑|重命名|改名|移动|改期|推迟|延期|提前|改到|挪到|更正|替换|标记为|标为",
     ),
     ("move rename", "移动|重命名|改名|挪|移到|移至"),
     (
@@ -50,13 +53,14 @@ _ACTS = (
     ("buy order purchase", "购买|下单|买|订购"),
     ("share give grant", "分享|共享|授权|授予"),
     ("submit file handin", "提交|递交|上报|交给"),
-    ("run execute start launch deploy restart", "运行|执行|启动|部署|重启"),
+    ("run execute start launch deploy restart reboot relaunch reload", "运行|执行|启动|部署|重启"),
     ("approve accept confirm", "批准|同意|确认"),
     ("close end stop terminate disable", "关闭|结束|停止|禁用|关掉|停用"),
     ("remember note keep", "记住|记下"),
     ("copy duplicate", "复制|拷贝|备份"),
     ("shelve", "归档|存档"),
     ("assign", "指派|分派|分配"),
+    ("complete finish", "完成|搞定"),
 )
 ACTS = [(words_of(english), frozenset(chinese.split("|"))) for english, chinese in _ACTS]
 VERBS = frozenset().union(*(english for english, _ in ACTS))
@@ -65,7 +69,7 @@ CHINESE_ACTS = frozenset().union(*(chinese for _, chinese in ACTS))
 AMBIGUOUS_VERBS = words_of(
     "email mail message post tweet share file book order plan schedule note answer reply forward transfer wire "
     "purchase return refund set move change edit fix shift rent open close end stop start run launch update draft "
-    "text ping dm drop store increase decrease abort drop pay grant register remind copy"
+    "text ping dm drop store increase decrease abort drop pay grant register remind copy complete finish reload reboot"
 )
 """Verbs that are nouns or adjectives as well: they count as verbs only where a request can begin."""
 
@@ -93,55 +97,269 @@ NOUN_ACTS = {
 }
 """Nouns that name an act."""
 
-PHRASE_VERBS = (
-    (lazy_pattern(r"\bset(?:ting)? up\b"), "setup"),
-    (lazy_pattern(r"\bcall(?:ing)? (?:it |this |that |them )?off\b"), "cancel"),
-    (lazy_pattern(r"\bget(?:ting)? rid of\b|\bthrow(?:ing)? (?:it |them )?(?:away|out)\b"), "delete"),
-    (lazy_pattern(r"\bhand(?:ing)? (?:it |them )?in\b"), "handin"),
-    (lazy_pattern(r"\bpay(?:ing)? (?:(?:it|them|him|her) )?back\b"), "refund"),
-    (lazy_pattern(r"\bpush(?:ing)? (?:it |them )?back\b|\bput(?:ting)? off\b"), "postpone"),
-    (lazy_pattern(r"\bsend(?:ing)? (?:(?:it|them|him|her) )?back\b"), "return"),
-    (lazy_pattern(r"\bmake (?:sure|certain)\b"), "ensure"),
-    (lazy_pattern(r"(?:^|(?<=[.!?\n] ))(?:can|could|shall) we\b"), "please"),
+_WEEKDAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+_WHEN = (
+    rf"(?:the )?(?:next|tomorrow|today|tonight|{_WEEKDAY}|noon|later|an? (?:hour|day|week)"
+    r"|\d{1,2}(?::\d\d| ?[ap]m\b| o'clock))"
+)
+_MONEY = r"(?:money|euros?|eur|dollars?|usd|pounds?|bucks|yuan|rmb)\b"
+_HOST = (
+    r"(?:servers?|services?|hosts?|machines?|containers?|pods?|process|daemon|router|instances?|nodes?|vm|app|database)"
+)
+_PHRASES = (
+    # what would otherwise be read in parts
+    (r"\bset(?:ting)? up\b", "setup"),
+    (r"\bstand-?ups?\b", "meeting"),
+    (r"(?:^|(?<=[.!?\n] ))(?:can|could|shall) we\b", "please"),
+    (r"\bstanding orders?\b|\bdirect debits?\b", "payment"),
+    # reminders
     (
-        lazy_pattern(
+        (
+            r"\b(?:wake|nudge) (?:me|us)\b(?: up)?|\b(?:don't|do not) let (?:me|us) forget\b"
+            r"|\bmake sure (?:i|we) (?:don't forget|remember)\b|\bgive (?:me|us) a (?:nudge|reminder"
+            r"|wake-?up call|shout)\b"
+            r"|\bping (?:me|us)\b(?= (?:at|in|when|about|before|tomorrow|on)\b)"
+        ),
+        "remind me",
+    ),
+    (r"\bmake (?:sure|certain)\b", "ensure"),
+    # messages
+    (r"\blet (?!me\b|us\b)(?:[a-z]+ ){1,6}know\b", "tell \u25a1"),
+    (r"\b(?:drop|shoot) (?:[a-z]+ ){1,2}an? (?:line|note|e-?mail|mail|message|text)\b", "send an email"),
+    (r"\bthank (?!you\b|god\b|me\b|us\b)([^.,;:!?\n]{1,40}?) for\b", r"send a message to \1 about"),
+    (r"\b(?:thank|congratulate) (?=[a-z])(?!you\b|god\b|goodness\b|me\b|us\b)", "send a message to "),
+    (
+        (
+            r"\b(?:(?:get in touch|touch base|check in|follow up) with|(?:reach out|write back|apologi[sz]e"
+            r"|circle back) to"
+            r"|say (?:hi|hello|thanks|thank you|sorry|yes|no|goodbye|happy birthday) to) (?!me\b|us\b|you\b)"
+        ),
+        "send a message to ",
+    ),
+    (
+        (
+            r"\bgive (?!me\b|us\b)(?=(?:[a-z]+ ){1,3}(?:a|the) (?:heads[- ]up|shout|nudge|reminder|buzz"
+            r"|quick update)\b)"
+            r"|\bkeep (?!me\b|us\b)(?=(?:[a-z]+ ){1,3}(?:posted|informed|in the loop)\b)"
+            r"|\bfill (?!me\b|us\b)(?=(?:[a-z]+ ){1,3}in on\b)"
+            r"|\bwish (?!me\b|us\b|you\b|to\b)(?=(?:[a-z]+ ){1,3}(?:an? |all )?(?:happy|merry|good|luck|well)\b)"
+        ),
+        "tell ",
+    ),
+    (
+        (
+            r"\bask (?!(?:me|us|you|for|about|if|whether|to|that|the user)\b)"
+            r"(?=(?:[a-z]+ ){1,3}(?:if|whether|to|for|about|when|where|what|how|why|who|which)\b)"
+        ),
+        "message ",
+    ),
+    (r"\bremind (?=[a-z])(?!me\b|us\b|you\b)", "tell or remind "),
+    (r"\bget back to\b", "reply to"),
+    (r"\bpass (?:it|this|that|them) (?:on|along)\b", "forward it"),
+    (r"\bannounce (?=(?:in|on|to|that|the|our)\b)", "post "),
+    (r"\bloop in\b", "add the participant"),
+    # appointments
+    (r"\bcall(?:ing)? (?:it |this |that |them )?off\b", "cancel"),
+    (
+        (
+            rf"\b(?:free up|clear(?: out)?) (?=(?:my|our) (?:[a-z]+ )?(?:{_WEEKDAY}s?|morning|afternoon"
+            rf"|evening|day|week"
+            r"|weekend|calendar|schedule|agenda)\b)"
+        ),
+        "cancel the event or move it from ",
+    ),
+    (r"\bpush(?:ing)? (?:it |them )?back\b|\bput(?:ting)? off\b", "postpone"),
+    (
+        rf"\b(bump|push|pull|bring|move) (?=[^.;!?\n]{{1,40}}?\b(?:to|until|till|by|forward|back) {_WHEN})",
+        r"reschedule or \1 ",
+    ),
+    (r"\bmake (?=[^.;!?\n]{1,40}\b(?:later|earlier)\b)", "reschedule "),
+    (
+        (
+            r"\b(?:put|stick|get(?=[^.;!?\n]{1,40} on the books))\b"
+            r"(?=[^.;!?\n]{1,40}\b(?:on|in|into) (?:my|the|our) (?:calendar|agenda|books|diary)\b)"
+        ),
+        "schedule an event for",
+    ),
+    (r"\b(?:pencil|slot|squeeze) (?:(?:it|them|him|her|me|us) )?in\b", "schedule an event for"),
+    (
+        (
+            r"\b(?:block|set aside) (?:off |out )?(?:(?:an?|some|two|three|the) )?(?:hours?|time|minutes?|slot|day)\b"
+            r"|\bbook (?:an?|some|two|three) (?:hours?|time|minutes?|slot)\b"
+        ),
+        "schedule an event",
+    ),
+    # money and orders
+    (r"\bpay(?:ing)? (?:(?:it|them|him|her) )?back\b", "refund"),
+    (r"\bpay (?=(?:[a-z']+ ){1,3}back\b)", "refund money to "),
+    (r"\bsettle up with\b|\bsquare up with\b", "pay"),
+    (
+        (
+            r"\b(?:take care of|sort out|cover|clear|see to|pick up)"
+            r" (?=(?:the|my|our|this|that) (?:[a-z]+ ){0,2}(?:bills?|invoices?|rent|fees?|debts?|tab)\b)"
+        ),
+        "pay ",
+    ),
+    (rf"\b(?:shift|move) (?=[\d., ]{{0,12}}{_MONEY})", "transfer "),
+    (r"\b(?:transfer|send|wire|move) [\d.,]{1,12} (?=(?:to|from|into)\b)", "transfer money "),
+    (rf"\bgive (?!me\b|us\b)(?=[^.;!?\n]{{1,20}}\d {_MONEY})", "send "),
+    (r"\bsend(?:ing)? (?:(?:it|them|him|her) )?back\b", "return"),
+    (
+        (
             r"\b(?:give|get) (?:me|us) (?:(?:a|the|my) )?(?:full |partial )?refund\b"
             r"|\b(?:i'd like|i want|i would like|i need|give me|get me) my money back\b"
             r"|\b(?:i'd like|i want|i would like|i need) a (?:full |partial )?refund\b"
         ),
         "please refund",
     ),
-    (lazy_pattern(r"\blet (?!me\b|us\b)(?:[a-z]+ ){1,3}know\b"), "tell \u25a1"),
-    (lazy_pattern(r"\b(?:drop|shoot) (?:[a-z]+ ){1,2}an? (?:line|note|e-?mail|mail|message|text)\b"), "send an email"),
-    (lazy_pattern(r"\bget back to\b"), "reply to"),
-    (lazy_pattern(r"\bpass (?:it|this|that|them) on\b"), "forward it"),
-    (lazy_pattern(r"\bloop in\b"), "add the participant"),
-    (lazy_pattern(r"\btrash\b(?= (?:the|this|that|all|my|it|them)\b)"), "delete"),
+    (r"\bget me (?=(?:[a-z0-9]+ ){0,3}(?:tickets?|flights?|rooms?|tables?|seats?)\b)", "book "),
     (
-        lazy_pattern(r"\bput\b(?=[^.;!?\n]{1,40}\b(?:on|in|into) (?:my|the|our) (?:calendar|agenda)\b)"),
-        "schedule an event for",
+        (
+            r"\b(?:get|grab|fetch|pick up)(?: me| us)? (?=(?:another|an?|some|\d{1,3}|two|three|four|five|six|ten)"
+            r"(?: more| new)? (?:packs?|box(?:es)?|bags?|bottles?|pairs?|dozen|cases?|cartons?|cans?|rolls?"
+            r"|kilos?|jars?)\b)"
+        ),
+        "buy ",
     ),
     (
-        lazy_pattern(r"\bblock (?:off |out )?(?:(?:an?|some|two|three|the) )?(?:hours?|time|minutes?|slot|day)\b"),
-        "schedule an event",
+        (
+            r"\bre-?order (?!by\b|(?:the|these|my|all) (?:[a-z]+ ){0,2}(?:lists?|rows?|columns?|pages?|items"
+            r"|slides?|files?"
+            r"|entries|lines|steps|tasks?|sections?)\b)|\bstock up on\b|\brestock\b"
+        ),
+        "order ",
     ),
     (
-        lazy_pattern(r"\bget me (?=(?:[a-z0-9]+ ){0,3}(?:tickets?|flights?|rooms?|tables?|seats?)\b)"),
-        "book ",
+        r"\b(?:ship|deliver) (?:it|them|this|that|(?:the|my|our) (?:order|parcel|package)) to\b",
+        "change the order's delivery address to",
     ),
-    (lazy_pattern(r"\barchive\b(?= (?:the|this|that|all|my|it|them|old)\b)"), "shelve"),  # alone it is a folder
-    (lazy_pattern(r"\bfile an? (?=(?:bug|issue|ticket|complaint)\b)"), "create a "),
-    (lazy_pattern(r"\bmake a copy\b|\bback(?:ing)? (?:it |them )?up\b"), "copy"),
-    (lazy_pattern(r"\bcomment (?=on\b)"), "add a comment "),
-    (lazy_pattern(r"\blabel (?=(?:the |this )?(?:issue|ticket|bug|e-?mail|mail)\b)"), "add a label to "),
+    # files, notes, tasks and issues
+    (r"\bget(?:ting)? rid of\b|\bthrow(?:ing)? (?:it |them )?(?:away|out)\b", "delete"),
     (
-        lazy_pattern(r"\bmark (?=[^.;!?\n]{1,30}\bas (?:done|completed?|read|unread|paid|resolved)\b)"),
-        "update ",
+        (
+            r"\b(?:trash|scrap|axe|ditch)\b"
+            rf"(?= (?:the|this|that|all|my|our|it|them|(?:today|tomorrow|{_WEEKDAY})'s)(?:\s|[.,!]|$))"
+        ),
+        "delete",
     ),
-    (lazy_pattern(r"\b(?:jot|note|write) (?:it |this |that )?down\b"), "create a note"),
-    (lazy_pattern(r"\bstanding orders?\b|\bdirect debits?\b"), "payment"),
+    (r"\bhand(?:ing)? (?:it |them )?in\b", "handin"),
+    (r"\barchive\b(?= (?:the|this|that|all|my|it|them|old)\b)", "shelve"),  # alone it is a folder
+    (r"\bmake a copy\b|\bback(?:ing)? (?:it |them )?up\b", "copy"),
+    (r"\b(?:jot|note|write) (?:it |this |that )?down\b", "create a note"),
+    (
+        (
+            r"\b(?:file|log|raise|report|submit) (?:an?|the|this|that)"
+            r" (?=(?:new )?(?:bug|issue|ticket|complaint|defect|incident)\b)"
+        ),
+        "create a ",
+    ),
+    (r"\bcomment (?=on\b)", "add a comment "),
+    (r"\blabel (?=(?:the |this )?(?:issue|ticket|bug|e-?mail|mail)\b)", "add a label to "),
+    (r"\bmark (?=[^.;!?\n]{1,30}\b(?:done|completed?|finished)\b)", "complete the task or update "),
+    (r"\bmark (?=[^.;!?\n]{1,30}\bas (?:read|unread|paid|resolved)\b)", "update "),
+    (
+        (
+            r"\b(?:tick|cross|strike|check|close) (?:(?:it|this|that|them) )?(?:off|out)\b"
+            r"|\b(?:tick|cross|strike) (?=(?:the|my|all) (?:[a-z]+ ){1,4}off\b)"
+        ),
+        "complete the task or update it ",
+    ),
+    # services
+    (rf"\b(?:bounce|power[- ]?cycle|kick) (?=(?:the|our|my) (?:[a-z0-9-]+ ){{0,3}}{_HOST}\b)", "restart "),
+    (
+        (
+            r"\b(?:bring|get|spin) (?=[^.;!?\n]{1,40}\b(?:back up|back online|up and running|running again)\b)"
+            r"|\bturn (?=[^.;!?\n]{1,40}\boff and (?:back )?on\b)"
+        ),
+        "restart ",
+    ),
 )
-"""Verbs of several words, and the single word that replaces them."""
+PHRASE_VERBS = tuple((lazy_pattern(pattern), replacement) for pattern, replacement in _PHRASES)
+"""Ways to ask for an act, and the plain words that replace them: in this order, in a text in lower case."""
+
+_LEAD = (  # where a request can begin
+    r"(?P<lead>^|[，,。.;；！!？?\n、:]\s*|请|帮我|帮忙|替我|代我|麻烦你?|记得|顺便|也|再|然后|去|给我|[里上]|[点分午晚早天]"
+    r"|你)"
+)
+_NUMBER = "[一二两三四五六七八九十百千万几半\\d]"
+_CHINESE_PHRASES = (
+    # messages
+    (
+        (
+            rf"{_LEAD}(?:跟(?!踪|进|随|着)|和|向|给)(?P<who>(?!我|自己|你)[^，,。.;；！!？?\n]{{1,8}}?)"
+            r"(?:说(?!明|法|服|话)|讲(?!话|座|义)|打个?招呼|道个?谢|道个?歉|问个?好|汇报|反馈|请个?假|解释)(?:一下"
+            r"|一声)?"
+        ),
+        r"\g<lead>告诉\g<who> ",
+    ),
+    (
+        (
+            rf"{_LEAD}(?:感谢|谢谢|联系(?!方式|人|电话|我|到|地址)|转告|知会|恭喜|祝贺)(?:一下|一声)?"
+            r"(?=[^你您啦了啊，,。.;；！!？?\n])"
+        ),
+        r"\g<lead>告诉",
+    ),
+    (rf"{_LEAD}祝(?!你|您|我)(?=[^，,。.;；！!？?\n]{{1,8}}(?:快乐|顺利|好运))", r"\g<lead>告诉"),
+    (r"(?<=群里|道里)(?:问问?|喊|吼|讲|提)(?:一下|一声)?|(?:去|帮我|替我)问(?:一下|问|下)?(?!题|我)", "发消息 "),
+    (r"[回写发](?:一?封|一?条)(?=邮件|信|消息|短信|微信)|回(?:一下)?(?=他|她|小|老)", "发送 "),
+    (r"提醒(?:一下)?(?=大家|所有人|他|她|同事|客户|团队|[小老][\u4e00-\u9fff])", "通知一下,提醒"),
+    # reminders
+    (
+        (
+            r"(?<=[点分上午晚时候后前早])(?:准时)?(?:叫|喊)(?:醒)?(?=我)|(?:叫|喊)(?=醒我|我起床|我一声)|叫醒(?=我)"
+            r"|(?:不要|别)让(?=我(?:忘|错过))"
+        ),
+        "提醒",
+    ),
+    # money and orders
+    (r"[交缴付]了?(?=(?:一下|掉|上)?[^，,。.;；！!？?\n了]{0,5}(?:费|房租|租金|税|罚单|押金|账单))", "缴"),
+    (
+        r"(?<=[费租税款单金])[交付缴](?=了(?!吗|没)|一下|掉|上)|(?:费|租|税|账单)也?(?:该)?[交付缴](?=$|[，,。.！!])",
+        "缴",
+    ),
+    (
+        (
+            r"(?<=[钱账卡款贷呗])还(?=了(?!吗|没)|一下|掉|清|上)|还(?=一下(?:$|[，,。.！!钱款])|信用卡|房贷|车贷|花呗"
+            r"|贷款)"
+            rf"|还(?=(?!有|是|要|没|能|可|剩)[^，,。.;；！!？?\n的]{{1,5}}{_NUMBER}+[多来]?[百千万块元])"
+        ),
+        "还款",
+    ),
+    (rf"[打转汇](?=给?[^，,。.;；！!？?\n]{{0,4}}{_NUMBER}+[多来]?(?:块|元|万|千|百|欧|美元|美金|刀))", "打款"),
+    (
+        r"充(?:值|点|一?下)?(?=话费|电费|流量|会员)|(?<=[费卡])充(?=一下|点|上|了(?!吗|没))|(?<=账单)结|买单|埋单|结(?:一下)?账|续(?:一下)?费|垫付",
+        "付款",
+    ),
+    (
+        (
+            rf"(?:再|给我|帮我|替我)+(?:来|点|囤|捎|带|补|添)(?=点?{_NUMBER}*[份杯箱盒包瓶袋件个斤台双套只桶]"
+            r"(?![^，,。.;；！!？?\n]{0,8}(?:报告|总结|摘要|清单|列表|分析|名单|介绍|翻译|方案|建议|例子)))|回购|补货|复购|加购"
+            r"|下一?单"
+        ),
+        "购买",
+    ),
+    (r"改寄|改送|改发(?=到)|寄到(?=我的?(?:公司|家|办公室|新地址))", "修改订单的地址 "),
+    # appointments
+    (
+        r"不(?:开|去|约|办|订)了|推掉|推了(?!一)|(?:空|腾)出来|腾空|(?:空|腾)出(?=[^，,。.;；！!？?\n]{0,6}[天午晚周])|砍掉",
+        "取消 ",
+    ),
+    (r"往[后前](?:挪|推|移)(?:一?下)?|换到|顺延|[推延调提]到|(?:推|延)后|提前(?=到)", "改期"),
+    (
+        (
+            r"约(?!了|过|会|定|好)(?=[^，,。.;；！!？?\n]{1,8}(?:开会|吃饭|见面|聊|面谈|喝|会面|碰))"
+            r"|(?:约|订|定)(?=个?[^，,。.;；！!？?\n]{0,6}(?:会|体检|面试|门诊)(?!员|费|计|展|议室))|排(?=(?:个|一个|一下|一场"
+            r"|上)[^，,。.;；！!？?\n]{0,8}(?:会|课|面试|约))"
+        ),
+        "创建会议 ",
+    ),
+    # tasks, issues and services
+    (r"[勾划]掉|打[勾钩]|勾选|勾上|销掉|(?<=标记为|标记成)已?完成", "完成任务 "),
+    (r"(?:报|开|提|建|记)(?:一?个|一?张|一?条)?(?=(?:bug|故障|工单|单子|问题单?|缺陷|issue))|报修", "新建工单 "),
+    (r"重新(?:启动|拉起|跑)(?:起来)?|(?:拉|跑|带)起来|重跑|重载", "重启"),
+)
+CHINESE_PHRASES = tuple((lazy_pattern(pattern), replacement) for pattern, replacement in _CHINESE_PHRASES)
+"""The same for Chinese, in a text in normal form."""
 
 _KINDS = {
     "message": (
@@ -149,7 +367,10 @@ _KINDS = {
         "邮件|信件|消息|短信|私信|微信|邮箱|封信|留言",
     ),
     "money": (
-        "money payment transaction transfer bill invoice rent amount refund salary fee euro eur dollar cash debt",
+        (
+            "money payment transaction transfer bill invoice rent amount refund salary fee euro eur dollar buck pound"
+            " cash debt"
+        ),
         "钱|款|元|金额|账单|房租|租金|费|工资|红包|转账|交易|发票|押金|欠款|税",
     ),
     "file": (
@@ -157,8 +378,8 @@ _KINDS = {
         "文件|文档|报告|表格|附件|文件夹|照片|图片|目录|清单|列表|发票",
     ),
     "event": (
-        "event calendar meeting appointment reminder alarm agenda call class",
-        "日程|会议|活动|日历|事件|预约|提醒|闹钟|约会|例会|开会|会面",
+        "event calendar meeting appointment reminder alarm timer agenda call class interview lunch dinner",
+        "日程|会议|活动|日历|事件|预约|提醒|闹钟|约会|例会|周会|晨会|家长会|开会|开个会|会面|见面|面试|聚餐",
     ),
     "person": (
         "user member participant attendee guest colleague contact employee people person invitee",
@@ -223,7 +444,7 @@ USUAL_KINDS: dict[str, frozenset[str]] = {
 
 VAGUE_ACTS = words_of(
     "make set setup open put add plan register note give move keep file fix drop clear end stop start run "
-    "store arrange share shift grant replace increase decrease adjust hand"
+    "store arrange share shift grant replace increase decrease adjust hand complete finish"
 )
 """Acts that ask for a tool only together with what it acts on: alone they say too little."""
 
