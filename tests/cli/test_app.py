@@ -232,9 +232,8 @@ def test_a_locked_database_is_named_and_nothing_is_lost(lock_reports: dict[str, 
 
 
 def test_a_database_that_another_process_has_locked_is_reported_in_chinese(lock_reports: dict[str, Ended]) -> None:
-    """Also where the thread that writes finds it: it has the language of the command."""
     assert lock_reports["zh"].code == 11
-    assert "另一个进程占用该数据库已超过 5 秒；没有写入任何内容。" in lock_reports["zh"].one_line
+    assert "另一个进程正占用该数据库；没有写入任何内容。" in lock_reports["zh"].one_line
 
 
 def test_an_ambiguous_id_lists_what_it_may_mean(tao: Shell) -> None:

@@ -73,7 +73,7 @@ def test_a_change_whose_server_died_is_in_doubt_and_a_read_is_told(fake: Make) -
 
 def test_a_change_that_was_never_sent_is_not_in_doubt(fake: Make, tmp_path: Path) -> None:
     mark = tmp_path / "tools.json"
-    mark.write_text('[{"name": "echo", "inputSchema": {"type": "object"}}]')
+    mark.write_text('[{"name": "echo", "inputSchema": {"type": "object", "properties": {"text": {}}}}]')
     plan = {"tools": str(mark), "call": "change", "changed": []}
     server = fake(plan, tiers={"echo": "write"})
     result = run(server, call("fake.echo", text="1"), call("fake.echo", text="2"))
