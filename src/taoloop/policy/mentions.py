@@ -48,12 +48,12 @@ _OUTPUT_MARKERS = words_of("to into onto as")
 _INPUT_MARKERS = words_of("of from in using within inside")
 _INPUT_PAIRS = {("based", "on"), ("according", "to"), ("look", "at"), ("look", "into")}
 _OTHER_MARKERS = words_of("with for about by at on between before after that which who where saying containing then")
-_READING_VERBS = words_of(
+READING_VERBS = words_of(
     "read open check see review summarise summarize analyse analyze compare parse load study use take extract translate"
     " count compute calculate convert copy export merge duplicate download inspect scan"
 )
 _PUTTING_VERBS = words_of("save store put write record note log insert keep create make append add")
-_DETERMINERS = words_of("the a an my our your his its their this these those new file folder document")
+DETERMINERS = words_of("the a an my our your his its their this these those new file folder document")
 _REACH_WORDS = 12
 _NO_OUTPUTS = words_of("it them him her me us you that this there here so soon well follows possible if usual be")
 _PLACES_WITHIN = words_of("end beginning start top bottom front back")
@@ -119,7 +119,7 @@ _APOSTROPHE = lazy_pattern("[\u2018\u2019\u02bc\u00b4]|(?<=[a-zA-Z])`(?=t\\b)")
 _SPLIT_NEGATION = lazy_pattern(r"(?<=[a-z]) n['\u2019\u02bc]t\b", re.IGNORECASE)
 _CHINESE_PUNCTUATION = lazy_pattern("[，；：！？](?=\\S)")
 
-_CHINESE_MASK = lazy_pattern(
+CHINESE_MASK = lazy_pattern(
     r"[\w.+%-]{1,100}@[\w.-]{1,200}|https?://[^\s<>\"，。；]+|[A-Za-z0-9_-]+(?:[.,:/\\][A-Za-z0-9_-]+)+"
 )
 _CHINESE_BOUNDS = lazy_pattern(r"不(?:晚于|早于|迟于|超过|少于|低于|高于|大于|小于|多于|止|仅|只|但是)")
@@ -131,8 +131,8 @@ _CHINESE_EXCEPT_END = lazy_pattern(r"以外|之外|外(?=[，,]|都|全|均|的)
 
 def excluded_parts(text: str) -> list[str]:
     """The parts of a text in which it says what is not to be done, or to whom not."""
-    plain = _plain(text)
-    masked = QUOTED.sub(_mask, plain)
+    plain = plain_form(text)
+    masked = QUOTED.sub(mask, plain)
     if not any(map(str.isalnum, masked.replace("\u25a1", ""))):  # all of it in quotes: then it is the text
         masked = plain
     spans = [*_ClauseReader(masked).spans(), *_chinese_exclusions(masked)]
@@ -142,7 +142,7 @@ def excluded_parts(text: str) -> list[str]:
     return [part for start, end in spans if (part := plain[start:end].strip())]
 
 
-def _plain(text: str) -> str:
+def plain_form(text: str) -> str:
     """A text in its compatibility form, with one kind of apostrophe, and a space after Chinese punctuation.
 
     Without the space `a.txt，b.txt` would become `a.txt,b.txt`, which reads as one name.
@@ -151,7 +151,7 @@ def _plain(text: str) -> str:
     return unicodedata.normalize("NFKC", _APOSTROPHE.sub("'", spaced))
 
 
-def _mask(match: re.Match[str]) -> str:
+def mask(match: re.Match[str]) -> str:
     """Something of the same length that belongs to the clause around it and says nothing."""
     return "\u25a1" * len(match.group())
 
@@ -286,8 +286,8 @@ def _chinese_exclusions(text: str) -> Iterator[tuple[int, int]]:
     """Where the Chinese of a text excludes something."""
     if not re.search(r"[\u3400-\u9fff]", text):
         return
-    for pattern in (_CHINESE_MASK, NO_CHINESE_NEGATION, _CHINESE_BOUNDS):
-        text = pattern.sub(_mask, text)
+    for pattern in (CHINESE_MASK, NO_CHINESE_NEGATION, _CHINESE_BOUNDS):
+        text = pattern.sub(mask, text)
     start, continues = 0, False
     for end in (*CHINESE_CLAUSE_END.finditer(text), None):
         stop = end.start() if end is not None else len(text)
@@ -328,8 +328,8 @@ class Mentions:
 
 def split_mentions(text: str) -> Mentions:
     """Split a text by what it names things for; if it names no output, all of it is something else."""
-    plain = _plain(text)
-    masked = QUOTED.sub(_mask, plain)
+    plain = plain_form(text)
+    masked = QUOTED.sub(mask, plain)
     if not any(map(str.isalnum, masked.replace("\u25a1", ""))):
         masked = plain
     spans = [*_english_spans(masked), *_chinese_spans(masked)]
@@ -365,6 +365,10 @@ class MentionIndex:
     def vouch_for(self, value: Plain) -> None:
         """Take in a value that a person vouched for."""
         self._vouched_for.add(str(value))
+
+    def is_vouched_for(self, value: Plain) -> bool:
+        """Whether a person vouched for a value."""
+        return self._vouched_for.has(value)
 
     def excludes(self, value: Plain) -> bool:
         """Whether a value is named where a text says what is not wanted, wherever else it is named."""
@@ -452,7 +456,7 @@ class _Sentence:
         if (before, word) in _INPUT_PAIRS:
             return "input" if before != "look" else "object"
         if self._begins_verb(index):
-            return "object" if word.removesuffix("ing") in _READING_VERBS else "other"
+            return "object" if word.removesuffix("ing") in READING_VERBS else "other"
         if word in _OUTPUT_MARKERS:
             return self._output_kind(index)
         if word in _INPUT_MARKERS:
@@ -471,7 +475,7 @@ class _Sentence:
     def _output_kind(self, index: int) -> str:
         """Whether something concrete follows: a thing, not an act, a pronoun or a place within a thing."""
         following = index + 1
-        while self._word(following) in _DETERMINERS:
+        while self._word(following) in DETERMINERS:
             following += 1
         word = self._word(following)
         is_description = following > index + 1 and not any(map(self._is_name, range(following, following + 4)))
@@ -480,7 +484,7 @@ class _Sentence:
         is_act = (
             following == index + 1
             and not self._is_name(following)
-            and (self._is_verb(following) or self._word(following + 1) in _DETERMINERS)
+            and (self._is_verb(following) or self._word(following + 1) in DETERMINERS)
         )
         return "other" if not word or word in _NO_OUTPUTS or is_act else "output"
 
@@ -501,12 +505,12 @@ class _Sentence:
 
     def _is_verb(self, index: int) -> bool:
         word, ending = stem_and_ending(self._word(index))
-        return not ending and (word in VERBS or word in LIGHT_VERBS or word in _READING_VERBS)
+        return not ending and (word in VERBS or word in LIGHT_VERBS or word in READING_VERBS)
 
     def _begins_verb(self, index: int) -> bool:
         """Whether a request, or the reading before one, begins here."""
         before = self._word(index - 1)
-        if self._word(index).endswith("ing") and self._word(index).removesuffix("ing") in _READING_VERBS:
+        if self._word(index).endswith("ing") and self._word(index).removesuffix("ing") in READING_VERBS:
             return before in ("after", "by", "")
         begins = before in (
             "",

@@ -56,7 +56,7 @@ from taoloop.core.value_origins import is_field_path, parse_path, read_document,
 from taoloop.policy.grants import FixedCalls, Grant, grant_of
 from taoloop.policy.marked_text import split_marked
 from taoloop.policy.mentions import MentionIndex
-from taoloop.policy.targets import is_target_role, lacks_target
+from taoloop.policy.targets import ClauseIndex, Plain, is_target_role, lacks_target, names_nothing
 from taoloop.policy.task_intent import TaskIntent
 from taoloop.policy.value_match import TrustedText
 
@@ -79,8 +79,9 @@ class Provenance:
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
         self._ids: dict[str, set[str]] = {}
+        self._searches: dict[tuple[str, str], set[frozenset[Plain]]] = {}  # of each kind and id, what gave it
         self.words, self.intent, self._earlier_intent = TrustedText(), TaskIntent(), TaskIntent()
-        self._mentions = MentionIndex()
+        self._mentions, self._clauses = MentionIndex(), ClauseIndex()
         self.authority: TaskAuthority = "full"
         self._operator_words = self.words
         self._looked_up, self._unread_lookups = TrustedText(), list[str]()
@@ -134,6 +135,8 @@ class Provenance:
         card = self._cards.get(call.tool)
         if card is None or card.tier is None or not self._is_quoted(call, looked_up=False):
             return False
+        if card.tier != "read" and self.takes_input_for_target(card, call.args):
+            return False
         return card.tier in ("read", "draft") or self.is_intended(card)
 
     def _is_quoted(self, call: Call, *, looked_up: bool = True) -> bool:
@@ -174,6 +177,7 @@ class Provenance:
         if by_operator and self._operator_words is not self.words:
             self._operator_words.add(text)
         self._mentions.add(text)
+        self._clauses.add(text)
 
     def _own_words(self, text: str) -> str:
         """What a text says besides what it marks as somebody else's, which taints the run."""
@@ -224,10 +228,10 @@ class Provenance:
                 self._unread_lookups.append(fact.output)
             return
         fields = list(self._id_fields(requested)) if fact.ok and fact.error is None else []
-        names_something = any(value is not None and value != "" for _, value in leaves(requested.args))
-        if fields and names_something and self._is_quoted(Call(tool=requested.tool, args=requested.args)):
+        terms = self._search_terms(requested) if fields else frozenset[Plain]()
+        if not all(map(names_nothing, terms)) and self._is_quoted(Call(tool=requested.tool, args=requested.args)):
             for kinds in fields:
-                self._collect_ids(fact.output, kinds)
+                self._collect_ids(fact.output, kinds, terms)
         if self._policy.observations == "shown" or reader_answer(requested, fact) is not None:
             self.tainted = True
 
@@ -240,8 +244,20 @@ class Provenance:
             if fnmatchcase(requested.tool, pattern):
                 yield kinds
 
-    def _collect_ids(self, output: str, fields: Mapping[str, str]) -> None:
-        """Take the values in the trusted fields of an output that the task asked for."""
+    def _search_terms(self, requested: ActionRequested) -> frozenset[Plain]:
+        """What a call looked for; for an id that was itself looked up, what that was looked up by."""
+        card = self._cards.get(requested.tool)
+        terms = set[Plain]()
+        for path, value in leaves(requested.args):
+            role = "target" if card is None else card.role(first_name(path))
+            if role == "minor" or value in (None, "") or isinstance(value, bool):
+                continue
+            searches = self._searches.get((role.partition(":")[2], _plain_form(value)), ())
+            terms |= frozenset().union(*searches) if searches else {value}
+        return frozenset(terms)
+
+    def _collect_ids(self, output: str, fields: Mapping[str, str], terms: frozenset[Plain]) -> None:
+        """Take the values in the trusted fields of an output that the task asked for, and what was looked for."""
         document: Any
         try:
             document = read_document(output)
@@ -253,6 +269,7 @@ class Provenance:
         for kind, value in found:
             if isinstance(value, str | int | float) and not isinstance(value, bool):
                 self._ids.setdefault(kind, set()).add(_plain_form(value))
+                self._searches.setdefault((kind, _plain_form(value)), set()).add(terms)
 
     def is_intended(self, card: ToolCard) -> bool:
         """Whether the words of the task call for this tool and, if a model was asked about them, its reply names it.
@@ -300,19 +317,41 @@ class Provenance:
         return role not in _FREE_ROLES and any(map(self._mentions.excludes, _plain_values(value)))
 
     def takes_input_for_target(self, card: ToolCard, args: Mapping[str, Any]) -> bool:
-        """Whether a target of a call is named only as an input, and no other argument is the output that is named.
+        """Whether a target of a call is named only as an input or for another request, or was looked up by such a name.
 
         "Write the mean of data.csv to out.txt" endorses no write to data.csv. "Move it from Inbox to Archive" endorses
         Inbox beside Archive. "Change the payment of order S-6 to PayPal" names no other order.
         """
         for name, value in args.items():
-            if card.role(name).startswith("ref:") and not any(map(self._mentions.has_rival, _plain_values(value))):
+            role = card.role(name)
+            if not is_target_role(role):
                 continue
-            if is_target_role(card.role(name)) and any(map(self._mentions.is_only_input, _plain_values(value))):
-                others = (other for key, other in args.items() if key != name and card.role(key) not in _FREE_ROLES)
-                if not any(self._mentions.is_output(part) for other in others for part in _plain_values(other)):
-                    return True
+            others = {key: other for key, other in args.items() if key != name and card.role(key) not in _FREE_ROLES}
+            if any(self._is_input(card, role, part, others) for part in _plain_values(value)):
+                return True
         return False
+
+    def _is_input(self, card: ToolCard, role: str, value: Plain, others: Mapping[str, Any]) -> bool:
+        """Whether a target is named only as an input, or for another request, or was looked up by what is an input."""
+        searches = self._searches.get((role.partition(":")[2], _plain_form(value)), set())
+        if searches and not self.words.has(value, role):
+            return all(any(self._is_source(card, role, term, others, terms) for term in terms) for terms in searches)
+        return self._is_source(card, role, value, others)
+
+    def _is_source(
+        self, card: ToolCard, role: str, value: Plain, others: Mapping[str, Any], terms: frozenset[Plain] = frozenset()
+    ) -> bool:
+        """The same of a value that is named, beside `others`. `terms`: what was looked up together with it."""
+        if self._mentions.is_vouched_for(value):
+            return False
+        outputs = map(self._mentions.is_output, (*terms, *_plain_values(others)))
+        is_rivalled = not role.startswith("ref:") or self._mentions.has_rival(value)
+        if is_rivalled and self._mentions.is_only_input(value) and not any(outputs):
+            return True
+        targets = {key: other for key, other in others.items() if is_target_role(card.role(key))}
+        texts = (part for part in _plain_values(targets) if any(map(str.isalpha, str(part))))
+        is_beside = any(self._clauses.names_for(card, part) for part in texts)
+        return self._clauses.is_for_another(card, value, beside=is_beside, read_only=bool(terms))
 
     def is_endorsed(self, card: ToolCard, name: str, value: Any, *, looked_up: bool = True) -> bool:
         """Whether trusted text contains an argument of a call, and every key in it that its schema does not declare."""

@@ -1,18 +1,39 @@
-"""The targets of a call: which arguments say what it acts on, and whether they name anything. Pure.
+"""The targets of a call: which arguments they are, whether they name anything, and for which request. Pure.
 
 A target that is missing, empty or a wildcard does not narrow a call: `archive()`, `archive(folder="")` and
 `archive(folder="*")` may act on everything. No task names that, so such a call is never what the task asked for.
+
+"Read b.txt and delete a.txt" names two files, and asks to delete one. `ClauseIndex` splits what people wrote before
+each request: a target belongs to a request for its tool, or to a text that asks for nothing, unless the request refers
+back ("read b.txt and delete it").
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.text import lazy_pattern
+from taoloop.policy.mentions import CHINESE_MASK, DETERMINERS, READING_VERBS, mask, plain_form
+from taoloop.policy.requests import BREAKS, CHINESE_ACT, CHINESE_CLAUSE_END, QUOTED
+from taoloop.policy.task_intent import TaskIntent
+from taoloop.policy.value_match import STOP_WORDS, TrustedText
+from taoloop.policy.vocabulary import (
+    AMBIGUOUS_VERBS,
+    CHINESE_KINDS,
+    KIND_OF,
+    LIGHT_VERBS,
+    VERBS,
+    stem_and_ending,
+    words_of,
+)
+
+Plain = str | int | float
 
 _WORDS_FOR_ALL = frozenset(
     re.findall(
@@ -20,6 +41,9 @@ _WORDS_FOR_ALL = frozenset(
         "all any every everything everyone everybody anything anyone anybody each none null nil undefined"
         " 全部 所有 所有人 全体 全员 任何 任何人 任意 每个 每个人 每人 大家 一切",
     )
+)
+_COMMON_WORDS = frozenset(
+    (*VERBS, *LIGHT_VERBS, *READING_VERBS, *DETERMINERS, *STOP_WORDS, *_WORDS_FOR_ALL, *KIND_OF, *CHINESE_KINDS)
 )
 _ROOTS = lazy_pattern(r"[a-z]:[/\\]*", re.IGNORECASE)  # of a drive
 
@@ -61,6 +85,12 @@ def means_everything(value: Any) -> bool:
     return value is None
 
 
+def names_nothing(value: Plain) -> bool:
+    """Whether a text has only words that any text may have: "the file", "delete it"."""
+    words = re.findall(r"\w+", unicodedata.normalize("NFKC", str(value)).casefold())
+    return all(word in _COMMON_WORDS or stem_and_ending(word)[0] in _COMMON_WORDS for word in words)
+
+
 def _is_empty(value: Any) -> bool:
     """Whether a value contains nothing, however deep."""
     if isinstance(value, Mapping):
@@ -68,3 +98,217 @@ def _is_empty(value: Any) -> bool:
     if isinstance(value, list | tuple):
         return all(map(_is_empty, value))
     return value is None or (isinstance(value, str) and not value.strip())
+
+
+# which request of the task a value belongs to
+
+_WORD = lazy_pattern(
+    r"[a-z0-9_.+%-]{1,100}@[\w.-]{0,200}\w|https?://[^\s<>\"]*\w|\u25a1+|[a-z]+'[a-z]+|[\u3400-\u9fff]"
+    r"|[^\W\u3400-\u9fff]+(?:[./\\_-][^\W\u3400-\u9fff]+)*|[.;!?](?=\s|\Z)|\n|[,:(]",
+    re.IGNORECASE,
+)
+_READING_VERBS = READING_VERBS | words_of("look view examine skim browse find search fetch get list glance")
+_STOPS = frozenset(".;!?\n")
+_BEFORE_REQUEST = words_of(", : ( and or then please also just now first after before by when while once you to")
+_BEFORE_GERUND = words_of("after before by when while and or on")
+_SOURCE = lazy_pattern(
+    r"\b(?:based on|according to|using|with the help of"
+    r"|(?:with|from) the (?:data|contents?|text|numbers|results?|information|values|figures) (?:of|from|in))\b",
+    re.IGNORECASE,
+)
+_READING = lazy_pattern(
+    r"\s*(?:(?:please|then|first|now|also|just|after|(?:can|could|would|will) you|i(?:'d like| want| need) you to)\s+)*"
+    r"(?:have |take )?(?:a )?([a-z]+)\b",
+    re.IGNORECASE,
+)
+_QUESTION = lazy_pattern(
+    r"\?|\b(?:what|which|whether|how|why|who)\b|\b(?:tell|show|give) (?:me|us)\b|[吗呢]|什么|多少|哪|几", re.IGNORECASE
+)
+_BACK = lazy_pattern(
+    r"\b(?:it|its|them|her|him|they|this|that|these|those|both|all|each|there|same|following)\b|:\s*\Z"
+    r"|[它他她该此其]|[这那两](?:个|些|份|封|条|位|笔)",
+    re.IGNORECASE,
+)
+_BACK_AS_THING = lazy_pattern(
+    r"\bthe (?:files?|documents?|folders?|e?-?mails?|messages?|events?|meetings?|pages?|notes?|orders?|ones?|two)\b",
+    re.IGNORECASE,
+)
+_CHINESE_READING = lazy_pattern(
+    r"看一?[下看]|(?<![查好])看(?=[\s\w\u25a1])|[阅]?读取?|查看|打开|检查|查[一询]?下?|汇总|统计|总结|概括|翻译|分析|参[考照]|对比|比较"
+)
+_CHINESE_SOURCE = lazy_pattern(r"根据|依据|基于|按照?|参[考照]|利用|使用")
+_CHINESE_CUT = lazy_pattern(rf"(?:{CHINESE_CLAUSE_END.pattern}|后(?!台|端))\s*|(?=[把将给向])")
+_CHINESE = lazy_pattern("[\u3400-\u9fff]")
+_PATH = lazy_pattern(r"\w[./\\]\w|\A[./~]")
+_OUTPUT_WORDS = words_of("to into onto as")
+
+
+class ClauseIndex:
+    """What people wrote, clause by clause. A text is read when the first value is looked up, and then once."""
+
+    def __init__(self) -> None:
+        self._unread: list[str] = []
+        self._clauses: list[_Clause] = []
+
+    def add(self, text: str) -> None:
+        """Add one more text of a person."""
+        self._unread.append(text)
+
+    def is_for_another(self, card: ToolCard, value: Plain, *, beside: bool = False, read_only: bool = False) -> bool:
+        """Whether a value is named only where something else is asked for than this tool.
+
+        `beside`: another target is named for the tool, so this one may be a means ("using my card, pay Ann").
+        `read_only`: another request counts only if it is for reading.
+        """
+        for text in self._unread:
+            self._clauses += map(_Clause, _split(text))
+        self._unread.clear()
+        naming = [clause for clause in self._clauses if clause.names(value)]
+        is_free = any(clause.is_statement or (beside and clause.is_source) for clause in naming)
+        if not naming or is_free or (read_only and not all(clause.is_reading for clause in naming)):
+            return False
+        own = self._clauses_for(card)
+        if not own or not set(own).isdisjoint(naming):
+            return False
+        is_final = card.tier != "write"
+        return not any(clause.refers_back(value, is_final=is_final) for clause in own)
+
+    def names_for(self, card: ToolCard, value: Plain) -> bool:
+        """Whether a request for this tool names a value."""
+        return any(clause.names(value) for clause in self._clauses_for(card))
+
+    def _clauses_for(self, card: ToolCard) -> list[_Clause]:
+        """The requests for a tool."""
+        own = [clause for clause in self._clauses if clause.intent.calls_for(card)]
+        return [clause for clause in own if not clause.is_reading] or own
+
+
+class _Clause:
+    """A part of a text with one request, or with none."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._values = TrustedText((text,))
+
+    @cached_property
+    def intent(self) -> TaskIntent:
+        """What it asks for."""
+        intent = TaskIntent()
+        intent.add(self._text)
+        return intent
+
+    @cached_property
+    def is_source(self) -> bool:
+        """Whether it names the means or the basis of a request."""
+        text = self._text
+        return _SOURCE.match(text) is not None or _CHINESE_SOURCE.match(text) is not None or _first_verb(text) == "use"
+
+    @cached_property
+    def is_reading(self) -> bool:
+        """Whether something is to be read, or is asked."""
+        if self.is_source or _first_verb(self._text) in _READING_VERBS:
+            return True
+        return _CHINESE_READING.search(self._text) is not None
+
+    @cached_property
+    def is_statement(self) -> bool:
+        """Whether it asks for nothing: it says how things are, or for whom something is."""
+        return not self.is_reading and not self.intent.has_requests and not _QUESTION.search(self._text)
+
+    def names(self, value: Plain) -> bool:
+        """Whether a value is in it."""
+        return self._values.has(value)
+
+    def refers_back(self, value: Plain, *, is_final: bool) -> bool:
+        """Whether its object may be a value that another clause names.
+
+        It is, if it is a pronoun. A name in the place of the value excludes that. `is_final`: what it asks for cannot
+        be undone, so that its object must refer to something, and not only be left out.
+        """
+        text = QUOTED.sub(mask, self._text)
+        if _BACK.search(text):
+            return True
+        words = [match.group() for match in _WORD.finditer(self._text)]
+        if any(self._is_rival(words, index, str(value)) for index in range(len(words))):
+            return False
+        return not is_final or _BACK_AS_THING.search(text) is not None or len(words) <= 2
+
+    def _is_rival(self, words: list[str], index: int, value: str) -> bool:
+        """Whether a word is a name that may be meant in place of a value."""
+        word, before = words[index], words[index - 1].lower()
+        if not any(map(str.isalnum, word)) or word.lower() in DETERMINERS:
+            return False
+        if _is_path(value):
+            return _is_path(word)
+        if index == 0:  # the verb
+            return False
+        if any(map(str.isdigit, value)) and "@" not in value:  # an id
+            return any(map(str.isdigit, word))
+        if word.isdigit():
+            return False
+        is_plain = word.islower() and word.isalpha() and word.isascii()
+        is_bare_object = index == 1 or (before in _OUTPUT_WORDS)
+        return not is_plain or is_bare_object
+
+
+def _is_path(word: str) -> bool:
+    return "@" not in word and "://" not in word and _PATH.search(word) is not None
+
+
+def _first_verb(text: str) -> str:
+    """The stem of the word that a clause begins with."""
+    match = _READING.match(text)
+    if match is None:
+        return ""
+    word = match[1].lower()
+    base = word.removesuffix("ing")
+    return next((form for form in (word, base, base + "e") if form in _READING_VERBS), word)
+
+
+def _split(text: str) -> Iterator[str]:
+    """The clauses of a text."""
+    plain = plain_form(text)
+    masked = QUOTED.sub(mask, plain)
+    if not any(map(str.isalnum, masked)):
+        masked = plain
+    cuts = sorted({0, len(plain), *_english_cuts(masked), *_chinese_cuts(masked)})
+    yield from (plain[start:end] for start, end in pairwise(cuts) if plain[start:end].strip())
+
+
+def _english_cuts(text: str) -> Iterator[int]:
+    """Where a clause begins: after a sentence, at a request, and at what names a source."""
+    words = [(match.group().lower(), match.start()) for match in _WORD.finditer(text)]
+    yield from (match.start() for match in _SOURCE.finditer(text))
+    reading = False
+    for index, (word, start) in enumerate(words):
+        before = words[index - 1][0] if index else "."
+        following = words[index + 1][0] if index + 1 < len(words) else ""
+        begins = before in _STOPS or word in BREAKS
+        stem, ending = stem_and_ending(word)
+        is_noun = stem in AMBIGUOUS_VERBS and any(map(str.isdigit, following))  # cancel the chair, order S-6
+        is_reading = _first_verb(word) in _READING_VERBS
+        is_verb = not is_noun and (stem in VERBS or stem in LIGHT_VERBS or is_reading)
+        if is_verb and before in _BEFORE_REQUEST:
+            begins = begins or (ending == "" if before not in _BEFORE_GERUND else ending in ("", "ing"))
+        if reading and before in ("and", "then", ",") and word.isalpha() and word not in DETERMINERS:
+            begins = begins or following in DETERMINERS or _PATH.search(following) is not None
+        if begins:
+            yield start
+            reading = is_verb and is_reading
+
+
+def _chinese_cuts(text: str) -> Iterator[int]:
+    """The same in Chinese: between two verbs, at the last boundary between them."""
+    if not _CHINESE.search(text):
+        return
+    masked = CHINESE_MASK.sub(mask, text)
+    reading = [(match.start(), match.end(), True) for match in _CHINESE_READING.finditer(masked)]
+    reading += [(match.start(), match.end(), True) for match in _CHINESE_SOURCE.finditer(masked)]
+    acts = [(match.start(), match.end(), False) for match in CHINESE_ACT.finditer(masked)]
+    verbs = sorted(reading + acts)
+    for (_, end, is_reading), (start, _, _) in pairwise(verbs):
+        boundaries = [match.end() for match in _CHINESE_CUT.finditer(masked, end, start)]
+        if boundaries:
+            yield boundaries[-1]
+        elif is_reading and start > end:
+            yield start

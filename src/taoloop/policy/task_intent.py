@@ -61,6 +61,12 @@ class TaskIntent:
         self._read()
         return any(refers_to_own_list(text) for text in self._texts)
 
+    @property
+    def has_requests(self) -> bool:
+        """Whether the task asks for anything that has an effect."""
+        self._read()
+        return bool(self._requests)
+
     def _read(self) -> None:
         for text in self._unread:
             self._texts.append(text)

@@ -58,7 +58,7 @@ _SCRIPT = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"  # written without spaces
 _CJK = lazy_pattern(f"[{_SCRIPT}]")
 _CJK_RUN = lazy_pattern(f"[{_SCRIPT}]+")
 _TRAILING_PUNCTUATION = ".,;:!?)]}'\"»”’"
-_STOP_WORDS = frozenset(
+STOP_WORDS = frozenset(
     re.findall(
         r"\w+",
         "a an and any are as at be been but by can do does for from get has have he her him his i if in into is it its"
@@ -195,7 +195,7 @@ class TrustedText:
     def has_phrase(self, value: str) -> bool:
         """Whether a text appears here as it is, from the start of a word to the end of one."""
         phrase = normalise_text(value).strip(" \"'“”‘’`")
-        if len(phrase) < 2 or phrase in _STOP_WORDS or not any(char.isalnum() for char in phrase):
+        if len(phrase) < 2 or phrase in STOP_WORDS or not any(char.isalnum() for char in phrase):
             return False
         return any(_has_phrase(phrase, text) for text in self._texts_with(phrase))
 
