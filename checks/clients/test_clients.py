@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 from tests.serve.gateway.conftest import Upstream, model_env, upstream
 
-from taoloop.serve.gateway.config.model import new_key
+from taoloop.serve.gateway.auth.keys import new_key
 
 FOLDER = Path(os.environ["CLIENTS_FOLDER"])  # where the clients are installed; set by scripts/check-clients
 SECRET, KEY = new_key("check")

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from tests.serve.gateway.conftest import Running
 
 from taoloop import tool
-from taoloop.serve.gateway.request_log import RequestRecord
+from taoloop.serve.gateway.observe.request_log import RequestRecord
 
 SENT: list[dict[str, Any]] = []
 

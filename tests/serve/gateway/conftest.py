@@ -21,8 +21,8 @@ from taoloop import Agent, MemoryJournal, tool
 from taoloop.core.trace import Trace
 from taoloop.models.settings import Retry
 from taoloop.serve.gateway.config.model import GatewayConfig, ServedAgent, ServerLimits
+from taoloop.serve.gateway.observe.request_log import RequestRecord
 from taoloop.serve.gateway.quotas import Quotas
-from taoloop.serve.gateway.request_log import RequestRecord
 from taoloop.serve.gateway.server import IDLE_TIMEOUT_S, POLL_INTERVAL_S, GatewayServer
 
 Reply = Any

@@ -19,10 +19,11 @@ from tests.serve.gateway.server_process import run, serving
 from taoloop import Agent, MemoryJournal
 from taoloop.errors import AgentFileError, ConfigError
 from taoloop.serve.gateway.app import ROUTES
+from taoloop.serve.gateway.auth.keys import new_key
+from taoloop.serve.gateway.auth.origins import ANY, is_foreign, origin_of
 from taoloop.serve.gateway.config.config_summary import config_summary
 from taoloop.serve.gateway.config.gateway_file import load_config
-from taoloop.serve.gateway.config.model import GatewayConfig, ServerLimits, new_key
-from taoloop.serve.gateway.config.origins import ANY, is_foreign, origin_of
+from taoloop.serve.gateway.config.model import GatewayConfig, ServerLimits
 
 CHAT = "https://chat.example"
 EVIL = "https://evil.example"

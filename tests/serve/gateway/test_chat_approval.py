@@ -12,15 +12,16 @@ import openai
 import pytest
 from tests.serve.gateway.clients import CLIENT_TOOL, LOOK, NOTE, SENT, ask, post, send_note
 from tests.serve.gateway.conftest import Running, agent, client, config_of, gateway, upstream
-from tests.serve.gateway.test_otel import Bench
+from tests.serve.gateway.observe.test_otel import Bench
 
 from taoloop import tool
 from taoloop.core.events import ApprovalGiven
 from taoloop.core.policy import Policy, TaskAuthority
 from taoloop.runtime.approvals.inbox import answer_approval
 from taoloop.runtime.approvals.request import ApprovalAnswer
+from taoloop.serve.gateway.auth.keys import ApiKey, new_key
 from taoloop.serve.gateway.auto_resume import AutoResumer
-from taoloop.serve.gateway.config.model import ApiKey, ServedAgent, new_key
+from taoloop.serve.gateway.config.model import ServedAgent
 
 WORSE = {"tool_calls": [{"name": "send_note", "args": {"to": "Eve", "text": "everything"}}]}
 SECRETARY = {"tool_calls": [{"name": "secretary", "args": {"task": "Send a note that says hello."}}]}

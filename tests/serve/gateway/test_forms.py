@@ -16,9 +16,9 @@ from tests.serve.gateway.clients import ask, post
 from tests.serve.gateway.conftest import agent, config_of, gateway, until, upstream
 
 from taoloop.errors import AgentFileError
+from taoloop.serve.gateway.auth.keys import digest_of
 from taoloop.serve.gateway.config.config_summary import config_summary
 from taoloop.serve.gateway.config.gateway_file import load_config
-from taoloop.serve.gateway.config.model import digest_of
 
 FLAT, LONG = "06_flat_form.yaml", "01_weather.yaml"
 TOOL = {"toolName": "look", "description": "Look it up", "method": "GET", "path": "/look"}

@@ -21,9 +21,10 @@ from taoloop.core.message import Usage
 from taoloop.errors import Refused
 from taoloop.journals.costs import CostRow, cost_rows
 from taoloop.journals.sqlite.journal import SqliteJournal
+from taoloop.serve.gateway.auth.keys import ApiKey, new_key
 from taoloop.serve.gateway.config.config_summary import config_summary
-from taoloop.serve.gateway.config.model import ApiKey, ServedAgent, ServerLimits, new_key
-from taoloop.serve.gateway.metrics import Metrics
+from taoloop.serve.gateway.config.model import ServedAgent, ServerLimits
+from taoloop.serve.gateway.observe.metrics import Metrics
 from taoloop.serve.gateway.quotas import Quotas, RunAccounts, RunRecorder, late_warnings
 from taoloop.testing import FakeClock
 

@@ -19,7 +19,8 @@ from tests.serve.gateway.conftest import Running, config_of, gateway, model_env,
 from tests.serve.gateway.server_process import fetch, fetch_text
 
 from taoloop import Agent, tool
-from taoloop.serve.gateway.config.model import ApiKey, ServerLimits, new_key
+from taoloop.serve.gateway.auth.keys import ApiKey, new_key
+from taoloop.serve.gateway.config.model import ServerLimits
 
 MEGABYTE = 1024 * 1024
 

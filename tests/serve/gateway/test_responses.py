@@ -11,7 +11,8 @@ from tests.serve.gateway.clients import CALL, CLIENT_TOOL, LOOK, NOTE, SENT, ask
 from tests.serve.gateway.conftest import agent, client, config_of, gateway, upstream
 from tests.serve.gateway.test_chat import Weather
 
-from taoloop.serve.gateway.config.model import ApiKey, ServedAgent, digest_of
+from taoloop.serve.gateway.auth.keys import ApiKey, digest_of
+from taoloop.serve.gateway.config.model import ServedAgent
 
 
 def test_a_question_is_answered_and_tokens_are_summed() -> None:

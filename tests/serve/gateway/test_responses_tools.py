@@ -12,7 +12,7 @@ from tests.serve.gateway.conftest import agent, client, config_of, gateway, upst
 from tests.serve.gateway.test_client_tools import TWO
 
 from taoloop.core.trace import Trace
-from taoloop.serve.gateway.config.model import ApiKey, digest_of
+from taoloop.serve.gateway.auth.keys import ApiKey, digest_of
 from taoloop.serve.gateway.responses import load_referenced_items
 from taoloop.serve.gateway.run_service import Service
 

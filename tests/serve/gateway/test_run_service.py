@@ -15,7 +15,7 @@ from tests.serve.gateway.clients import CHAT, CLIENT_TOOL, LOOK, NOTE, SENT, ask
 from tests.serve.gateway.conftest import Running, Upstream, agent, client, config_of, gateway, model_env, upstream
 
 from taoloop import Agent, tool
-from taoloop.serve.gateway.config.model import ApiKey, new_key
+from taoloop.serve.gateway.auth.keys import ApiKey, new_key
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
 
 ANN, BOB = new_key("ann"), new_key("bob")

@@ -18,8 +18,8 @@ from tests.serve.gateway.judging import openai_schema
 from tests.serve.gateway.server_process import _takes_connections, fetch, run, serving
 from tests.shell import Shell
 
+from taoloop.serve.gateway.auth.keys import digest_of
 from taoloop.serve.gateway.config.gateway_file import load_config
-from taoloop.serve.gateway.config.model import digest_of
 from taoloop.serve.gateway.server import _connection_error
 
 

@@ -26,7 +26,7 @@ from taoloop.translation import set_interface_language, translate_error
 
 if TYPE_CHECKING:
     from taoloop.serve.gateway.config.model import GatewayConfig
-    from taoloop.serve.gateway.request_log import LogFormat
+    from taoloop.serve.gateway.observe.request_log import LogFormat
 
 
 @click.command("serve")
@@ -112,9 +112,9 @@ async def _serve(
 ) -> int:
     from taoloop.journals.costs import cost_rows  # noqa: PLC0415  # as above
     from taoloop.runtime.engine.redaction import redactor_for  # noqa: PLC0415  # as above
-    from taoloop.serve.gateway.otel import Telemetry  # noqa: PLC0415  # as above
+    from taoloop.serve.gateway.observe.otel import Telemetry  # noqa: PLC0415  # as above
+    from taoloop.serve.gateway.observe.request_log import RequestLog  # noqa: PLC0415  # as above
     from taoloop.serve.gateway.quotas import Quotas  # noqa: PLC0415  # as above
-    from taoloop.serve.gateway.request_log import RequestLog  # noqa: PLC0415  # as above
     from taoloop.serve.gateway.server import GatewayServer, require_keys_off_localhost  # noqa: PLC0415  # as above
 
     require_keys_off_localhost(config)
@@ -195,7 +195,7 @@ def _resolved(entries: tuple[str, ...]) -> dict[str, str]:
 
 
 def _allowed(origins: tuple[str, ...]) -> tuple[str, ...]:
-    from taoloop.serve.gateway.config.origins import origin_of  # noqa: PLC0415  # the extra is there
+    from taoloop.serve.gateway.auth.origins import origin_of  # noqa: PLC0415  # the extra is there
 
     try:
         return tuple(map(origin_of, origins))
@@ -204,7 +204,7 @@ def _allowed(origins: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _show_new_key(name: str) -> int:
-    from taoloop.serve.gateway.config.model import new_key  # noqa: PLC0415  # the extra is there
+    from taoloop.serve.gateway.auth.keys import new_key  # noqa: PLC0415  # the extra is there
 
     secret, key = new_key(name)
     print_stderr(translate("This is the key; it is shown once and stored nowhere:"))

@@ -15,12 +15,12 @@ from pydantic.json_schema import models_json_schema
 
 import taoloop
 from taoloop.runtime.engine.clock import random_hex
+from taoloop.serve.gateway.auth.origins import ANY, origin_refused
 from taoloop.serve.gateway.chat import chat_completions
-from taoloop.serve.gateway.config.origins import ANY, origin_refused
 from taoloop.serve.gateway.errors import ApiError, error_for_exception
-from taoloop.serve.gateway.metrics import OTHER_LABEL
+from taoloop.serve.gateway.observe.metrics import OTHER_LABEL
+from taoloop.serve.gateway.observe.request_log import RequestRecord
 from taoloop.serve.gateway.request_context import RequestContext, json_response
-from taoloop.serve.gateway.request_log import RequestRecord
 from taoloop.serve.gateway.request_schema import ChatRequest, ResponsesRequest
 from taoloop.serve.gateway.responses import responses
 from taoloop.serve.gateway.run_service import ConfigSnapshot

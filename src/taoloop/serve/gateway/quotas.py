@@ -21,9 +21,10 @@ from taoloop.models.providers import is_priced
 from taoloop.models.rate_limit import SlidingWindow
 from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.engine.clock import Clock, SystemClock
-from taoloop.serve.gateway.config.model import ApiKey, GatewayConfig, ServedAgent, ServerLimits
-from taoloop.serve.gateway.metrics import Metrics, RunMetrics
-from taoloop.serve.gateway.otel import RunSpans, Telemetry
+from taoloop.serve.gateway.auth.keys import ApiKey
+from taoloop.serve.gateway.config.model import GatewayConfig, ServedAgent, ServerLimits
+from taoloop.serve.gateway.observe.metrics import Metrics, RunMetrics
+from taoloop.serve.gateway.observe.otel import RunSpans, Telemetry
 from taoloop.serve.texts import TEXTS
 
 _DAY_S = 86_400

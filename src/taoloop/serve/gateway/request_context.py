@@ -16,11 +16,12 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from taoloop.errors import Refused
 from taoloop.runtime.engine.clock import new_run_id
-from taoloop.serve.gateway.config.model import ApiKey, ServedAgent, presented_key
-from taoloop.serve.gateway.config.origins import is_foreign, origin_refused
+from taoloop.serve.gateway.auth.keys import ApiKey, presented_key
+from taoloop.serve.gateway.auth.origins import is_foreign, origin_refused
+from taoloop.serve.gateway.config.model import ServedAgent
 from taoloop.serve.gateway.errors import ApiError, error_for_exceeded_quota
+from taoloop.serve.gateway.observe.request_log import RequestRecord
 from taoloop.serve.gateway.quotas import RunRecorder
-from taoloop.serve.gateway.request_log import RequestRecord
 from taoloop.serve.gateway.run_request import RunRequest
 from taoloop.serve.gateway.run_response import RunResponse
 from taoloop.serve.gateway.run_service import ConfigSnapshot

@@ -9,9 +9,10 @@ from taoloop.core.message import Message
 from taoloop.core.policy import TaskAuthority
 from taoloop.core.text import language_of, replace_surrogates
 from taoloop.dialects.prompt import defuse_markers
+from taoloop.serve.gateway.auth.keys import ApiKey
 from taoloop.serve.gateway.chat_approval import ApprovalReply, parse_approval_reply, parse_waiting_run
 from taoloop.serve.gateway.client_tools import apply_tool_choice, parse_call_id
-from taoloop.serve.gateway.config.model import ApiKey, ServedAgent
+from taoloop.serve.gateway.config.model import ServedAgent
 from taoloop.serve.gateway.errors import ApiError, invalid, invalid_field, missing
 from taoloop.serve.gateway.request_schema import ChatMessage, ChatRequest, ClientTool, ResponsesRequest
 from taoloop.serve.texts import TEXTS

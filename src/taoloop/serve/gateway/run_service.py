@@ -44,9 +44,10 @@ from taoloop.runtime.chat import has_untrusted_turns, load_history
 from taoloop.runtime.engine.clock import new_nonce, new_run_id, start_timer
 from taoloop.runtime.output_type import OutputValidator
 from taoloop.runtime.runner import Listener
+from taoloop.serve.gateway.auth.keys import KeyRing
 from taoloop.serve.gateway.chat_approval import answer_all, is_for_operator, matches_question
 from taoloop.serve.gateway.client_tools import bind_client_tools, client_tools_of, open_client_calls
-from taoloop.serve.gateway.config.model import GatewayConfig, KeyRing
+from taoloop.serve.gateway.config.model import GatewayConfig
 from taoloop.serve.gateway.errors import ApiError, invalid
 from taoloop.serve.gateway.higress.file import rewrite_as_json
 from taoloop.serve.gateway.quotas import RunAccounts

@@ -24,10 +24,10 @@ from taoloop.serve.gateway.app import Gateway, error_response
 from taoloop.serve.gateway.auto_resume import AutoResumer
 from taoloop.serve.gateway.config.model import GatewayConfig
 from taoloop.serve.gateway.errors import ApiError
-from taoloop.serve.gateway.metrics import Metrics
-from taoloop.serve.gateway.otel import Telemetry
+from taoloop.serve.gateway.observe.metrics import Metrics
+from taoloop.serve.gateway.observe.otel import Telemetry
+from taoloop.serve.gateway.observe.request_log import RequestRecord
 from taoloop.serve.gateway.quotas import Quotas, RunAccounts, late_warnings
-from taoloop.serve.gateway.request_log import RequestRecord
 from taoloop.serve.gateway.run_service import ConfigSnapshot
 
 _LOG = logging.getLogger("taoloop.gateway")

@@ -14,7 +14,8 @@ from taoloop.models.providers import shown_address
 from taoloop.runtime.agent_settings import AUTO
 from taoloop.runtime.bound_agent import FINDERS, PAGING_TOOL, bind
 from taoloop.runtime.tool_source import sources_in
-from taoloop.serve.gateway.config.model import ANY_OBJECT, ApiKey, GatewayConfig, ServedAgent
+from taoloop.serve.gateway.auth.keys import ApiKey
+from taoloop.serve.gateway.config.model import ANY_OBJECT, GatewayConfig, ServedAgent
 from taoloop.serve.gateway.higress.file import FixedUrlModel
 from taoloop.serve.gateway.quotas import late_warnings
 from taoloop.serve.texts import TEXTS

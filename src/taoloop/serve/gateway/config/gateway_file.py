@@ -29,19 +29,17 @@ from taoloop.errors import ConfigError, MissingKey
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.tool_source import sources_in
+from taoloop.serve.gateway.auth.keys import ApiKey, KeyRing, digest_of
+from taoloop.serve.gateway.auth.origins import ANY, origin_of
 from taoloop.serve.gateway.config.host_overrides import HostOverrides, apply_host_overrides, base_url
 from taoloop.serve.gateway.config.model import (
     DEFAULT_HOST,
     DEFAULT_PORT,
-    ApiKey,
     ConfigForm,
     GatewayConfig,
-    KeyRing,
     ServedAgent,
     ServerLimits,
-    digest_of,
 )
-from taoloop.serve.gateway.config.origins import ANY, origin_of
 from taoloop.serve.gateway.higress.file import is_ai_agent, is_short, read_higress
 from taoloop.tools.openapi.settings import OpenapiSource
 from taoloop.tools.yaml12 import FieldPath

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from taoloop.errors import ConfigError
-from taoloop.serve.gateway.config.model import ApiKey, KeyRing, digest_of, new_key, presented_key
+from taoloop.serve.gateway.auth.keys import ApiKey, KeyRing, digest_of, new_key, presented_key
 
 
 def test_a_new_key_is_kept_as_its_digest_alone() -> None:

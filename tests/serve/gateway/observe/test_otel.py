@@ -26,7 +26,7 @@ from taoloop import Agent, MemoryJournal
 from taoloop.core.events import ActionRequested, Observed
 from taoloop.core.views.transcript import Result
 from taoloop.errors import ConfigError
-from taoloop.serve.gateway.otel import RunSpans, Telemetry, model_attributes
+from taoloop.serve.gateway.observe.otel import RunSpans, Telemetry, model_attributes
 
 PARENT = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}
 SCRIPT = [
@@ -274,7 +274,7 @@ _BARE = """
 import sys
 sys.modules["opentelemetry.sdk"] = None  # as where the extra is not installed
 from taoloop.errors import MissingExtra
-from taoloop.serve.gateway.otel import Telemetry
+from taoloop.serve.gateway.observe.otel import Telemetry
 assert Telemetry.from_env({}) is None
 try:
     Telemetry.from_env({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"})

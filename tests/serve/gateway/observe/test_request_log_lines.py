@@ -7,11 +7,11 @@ import json
 from typing import Any
 
 from tests.serve.gateway.conftest import Running, config_of, gateway
-from tests.serve.gateway.test_request_log import AT, Bench
+from tests.serve.gateway.observe.test_request_log import AT, Bench
 
 from taoloop import Agent
-from taoloop.serve.gateway.config.model import new_key
-from taoloop.serve.gateway.request_log import LogFormat
+from taoloop.serve.gateway.auth.keys import new_key
+from taoloop.serve.gateway.observe.request_log import LogFormat
 
 PATH = "/v1/chat/completions"
 FORMS: tuple[LogFormat, ...] = ("json", "text")

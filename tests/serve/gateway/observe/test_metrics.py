@@ -18,7 +18,7 @@ from taoloop import Agent, MemoryJournal
 from taoloop.core.events import Event, Fact, Observed
 from taoloop.core.message import Usage
 from taoloop.core.trace import Trace
-from taoloop.serve.gateway.metrics import Metrics, RunMetrics
+from taoloop.serve.gateway.observe.metrics import Metrics, RunMetrics
 
 OWN = ("calculator", "clock")
 
@@ -171,7 +171,7 @@ def test_the_page_comes_as_prometheus_asks_for_it() -> None:
 
 @pytest.mark.parametrize("page", ["gateway-operation.md", "gateway-operation.zh.md"])
 def test_every_metric_stands_in_the_page_with_its_labels(page: str) -> None:
-    text = (Path(__file__).resolve().parents[3] / "docs" / page).read_text(encoding="utf-8")
+    text = (Path(__file__).resolve().parents[4] / "docs" / page).read_text(encoding="utf-8")
     told = {found[1]: found[2] for found in re.finditer(r"^\| `(taoloop_\w+)` \|([^|]*)\|", text, re.MULTILINE)}
     known: dict[str, list[str]] = {}
     for one in vars(Metrics().registry)["_collector_to_names"]:
@@ -185,7 +185,7 @@ _BARE = """
 import sys
 sys.modules["prometheus_client"] = None  # as where the extra is not installed
 from taoloop.errors import MissingExtra
-from taoloop.serve.gateway.metrics import Metrics
+from taoloop.serve.gateway.observe.metrics import Metrics
 try:
     Metrics()
 except MissingExtra as error:

@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.runtime.engine.redaction import redactor_for
-from taoloop.serve.gateway.request_log import LogFormat, RequestLog
+from taoloop.serve.gateway.observe.request_log import LogFormat, RequestLog
 from taoloop.testing import FakeClock
 
 SECRET = "hunter2-is-my-secret"
