@@ -127,7 +127,7 @@ def test_a_tool_without_targets_lacks_none_and_who_is_not_invited_is_no_target()
 def test_no_value_breaks_the_judge(amount: Any) -> None:
     run = Run()
     run.see("x")
-    assert run.judge("pay", to="bob@example.com", amount=amount) == "ask write_out"
+    assert run.judge("pay", to="bob@example.com", amount=amount).startswith("ask ")
 
 
 @pytest.mark.parametrize(

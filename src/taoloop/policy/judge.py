@@ -21,9 +21,9 @@ from taoloop.policy.destinations import FOLLOWED, follows_links, goes_to_known_h
 from taoloop.policy.judged_call import JudgedCall
 from taoloop.policy.profiles import FOREIGN_ROWS, CallFeatures, Row, profile_verdict, risk_class
 from taoloop.policy.provenance import Provenance, sources_of
-from taoloop.policy.repeat_request import times_requested
+from taoloop.policy.request_terms import times_requested
 from taoloop.policy.rules import deciding_rule
-from taoloop.policy.targets import is_target_role, lacks_target
+from taoloop.policy.targets import is_target_role
 from taoloop.policy.texts import RULE_PREFIX, TEXTS, reason_text
 from taoloop.policy.untrusted_index import argument_sources
 
@@ -249,7 +249,7 @@ def _features_of(
         name for name, value in arguments.items() if name in misplaced or not provenance.is_endorsed(card, name, value)
     ]
     aim_names = [name for name in arguments if is_target_role(card.role(name))]
-    untargeted = lacks_target(card, arguments)
+    untargeted = provenance.names_no_target(card, arguments)
     on_input = provenance.takes_input_for_target(card, arguments)
     misses_target = untargeted or on_input
     return CallFeatures(

@@ -22,6 +22,7 @@ from taoloop.core.trace import Trace
 from taoloop.core.value_origins import CallOrigin, Origin, TextOrigin, parse_call, parse_origin, values_at
 from taoloop.policy.call_history import UNKNOWN, PastCall, past_calls, repetitions, same_value
 from taoloop.policy.provenance import GUARD, first_name, leaves, operator_text, sources_of, trusted_texts
+from taoloop.policy.request_terms import asks_now
 from taoloop.policy.value_match import TrustedText, has_invisible, normalise_text
 
 _AMOUNT = lazy_pattern(r"-?[0-9]{1,30}(?:\.[0-9]{1,30})?")
@@ -80,16 +81,16 @@ class JudgedCall:
 
     @cached_property
     def is_requested(self) -> bool:
-        """Whether the task asks for the tool: by the reply of a model that was asked, else by the task's words.
+        """Whether the task asks for this call, now and with no condition: by its words, or a reply about them.
 
-        The reply alone is enough for a write: it was given over trusted text, and a rule says what else must hold. What
-        cannot be undone takes the words as well.
+        The reply of a model that was asked is enough for a write: it was given over trusted text, and a rule says what
+        else must hold. What cannot be undone takes the words as well.
         """
         sources = sources_of(self._trace)
         if sources.pinned is not None and self._card.name not in sources.pinned.tools:
             return False
-        is_enough = sources.pinned is not None and self._card.tier in ("read", "draft", "write")
-        return is_enough or sources.intent.calls_for(self._card)
+        by_reply = sources.pinned is not None and self._card.tier in ("read", "draft", "write")
+        return asks_now(sources.intent.texts, self._card, self._args, by_reply=by_reply)
 
     def is_for_user(self, pattern: str, *, strict: bool) -> bool:
         """Whether the run is for an end user whom a pattern covers; where that is unknown, not to allow anything."""

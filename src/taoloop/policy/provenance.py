@@ -56,7 +56,7 @@ from taoloop.core.value_origins import is_field_path, parse_path, read_document,
 from taoloop.policy.grants import FixedCalls, Grant, grant_of
 from taoloop.policy.marked_text import split_marked
 from taoloop.policy.mentions import MentionIndex
-from taoloop.policy.targets import ClauseIndex, Plain, is_target_role, lacks_target, names_nothing
+from taoloop.policy.targets import ClauseIndex, Plain, is_kind_word, is_target_role, lacks_target, names_nothing
 from taoloop.policy.task_intent import TaskIntent
 from taoloop.policy.value_match import TrustedText
 
@@ -135,7 +135,9 @@ class Provenance:
         card = self._cards.get(call.tool)
         if card is None or card.tier is None or not self._is_quoted(call, looked_up=False):
             return False
-        if card.tier != "read" and self.takes_input_for_target(card, call.args):
+        if card.tier != "read" and (
+            self.names_no_target(card, call.args) or self.takes_input_for_target(card, call.args)
+        ):
             return False
         return card.tier in ("read", "draft") or self.is_intended(card)
 
@@ -315,6 +317,23 @@ class Provenance:
         what nothing depends on, may say anything.
         """
         return role not in _FREE_ROLES and any(map(self._mentions.excludes, _plain_values(value)))
+
+    def names_no_target(self, card: ToolCard, args: Mapping[str, Any]) -> bool:
+        """Whether a call lacks a target, or has one that only says of which kind it is: "the order"."""
+        return lacks_target(card, args) or any(
+            is_kind_word(part) and not self._is_name(card, name, part)
+            for name, value in args.items()
+            if is_target_role(card.role(name))
+            for part in _plain_values(value)
+        )
+
+    def _is_name(self, card: ToolCard, name: str, value: Plain) -> bool:
+        """Whether a common word is the name of something: a choice of the tool, or somebody calls something that."""
+        parts = (part for _, part in _parts(card.parameters.get(name)) if isinstance(part, Mapping))
+        if any(value in part["enum"] for part in parts if isinstance(part.get("enum"), list | tuple)):
+            return True
+        is_given = self._mentions.is_vouched_for(value) or self.was_looked_up(value, card.role(name))
+        return is_given or self._clauses.is_name(value)
 
     def takes_input_for_target(self, card: ToolCard, args: Mapping[str, Any]) -> bool:
         """Whether a target of a call is named only as an input or for another request, or was looked up by such a name.

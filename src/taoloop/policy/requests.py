@@ -146,7 +146,7 @@ class _RequestReader:
         if self.tokens[verb_index + 1 : verb_index + 2] in ([word] for word in _OTHER_SUBJECTS):
             return None
         for index in range(verb_index + 1, min(verb_index + 6, len(self.tokens))):
-            if self.tokens[index] in _SENTENCE_ENDS or self.tokens[index] in _PREPOSITIONS:
+            if self.tokens[index] in _SENTENCE_ENDS | _PREPOSITIONS | NEGATIONS:
                 return None
             if self.stems[index][0] in NOUN_ACTS and self.stems[index][1] in ("", "s"):
                 return index

@@ -45,6 +45,8 @@ _WORDS_FOR_ALL = frozenset(
 _COMMON_WORDS = frozenset(
     (*VERBS, *LIGHT_VERBS, *READING_VERBS, *DETERMINERS, *STOP_WORDS, *_WORDS_FOR_ALL, *KIND_OF, *CHINESE_KINDS)
 )
+_CHINESE_DETERMINER = lazy_pattern(r"[这那该此][个封条份张笔些]?|[我你您他她]们?的|所有的?|全部的?")
+_SPECIAL = lazy_pattern(r"[./\\@_:#0-9]")  # of file names, addresses and ids
 _ROOTS = lazy_pattern(r"[a-z]:[/\\]*", re.IGNORECASE)  # of a drive
 
 
@@ -56,8 +58,9 @@ def is_target_role(role: str) -> bool:
 def lacks_target(card: ToolCard, args: Any) -> bool:
     """Whether a call of a tool that takes targets names none, or one that means everything.
 
-    A target that is among the card's `egress` arguments narrows nothing: without it the call reaches nobody, and that
-    is fine. A required one must name something all the same. A tool without targets lacks none.
+    One that is passed as empty beside others that are not may mean everything too, unless that is its default; null is
+    as if it were left out. A target that is among the card's `egress` arguments narrows nothing: without it the call
+    reaches nobody, and that is fine. A required one must name something all the same.
     """
     arguments: Mapping[str, Any] = args if isinstance(args, Mapping) else {}
     names = dict.fromkeys((*card.parameters, *arguments))
@@ -68,7 +71,16 @@ def lacks_target(card: ToolCard, args: Any) -> bool:
         return True
     recipients = card.egress if isinstance(card.egress, tuple) else ()
     narrowing = [name for name in targets if name not in recipients]
-    return bool(narrowing) and all(_is_empty(arguments.get(name)) for name in narrowing)
+    empty = [name for name in narrowing if _is_empty(arguments.get(name))]
+    if any(arguments.get(name) not in (None, _default(card, name)) for name in empty):
+        return True
+    return bool(narrowing) and len(empty) == len(narrowing)
+
+
+def _default(card: ToolCard, name: str) -> Any:
+    """What an argument is if it is left out."""
+    rule = card.parameters.get(name)
+    return rule.get("default") if isinstance(rule, Mapping) else None
 
 
 def means_everything(value: Any) -> bool:
@@ -87,8 +99,15 @@ def means_everything(value: Any) -> bool:
 
 def names_nothing(value: Plain) -> bool:
     """Whether a text has only words that any text may have: "the file", "delete it"."""
-    words = re.findall(r"\w+", unicodedata.normalize("NFKC", str(value)).casefold())
+    text = _CHINESE_DETERMINER.sub("", unicodedata.normalize("NFKC", str(value)).casefold())
+    words = re.findall(r"\w+", text)
     return all(word in _COMMON_WORDS or stem_and_ending(word)[0] in _COMMON_WORDS for word in words)
+
+
+def is_kind_word(value: Plain) -> bool:
+    """Whether a text only says of which kind something is: "the order", "orders", "邮件"."""
+    text = str(value)
+    return any(map(str.isalpha, text)) and _SPECIAL.search(text) is None and names_nothing(text)
 
 
 def _is_empty(value: Any) -> bool:
@@ -148,11 +167,18 @@ class ClauseIndex:
 
     def __init__(self) -> None:
         self._unread: list[str] = []
+        self._texts: list[str] = []
         self._clauses: list[_Clause] = []
 
     def add(self, text: str) -> None:
         """Add one more text of a person."""
         self._unread.append(text)
+
+    def _read(self) -> None:
+        for text in self._unread:
+            self._texts.append(text)
+            self._clauses += map(_Clause, _split(text))
+        self._unread.clear()
 
     def is_for_another(self, card: ToolCard, value: Plain, *, beside: bool = False, read_only: bool = False) -> bool:
         """Whether a value is named only where something else is asked for than this tool.
@@ -160,9 +186,7 @@ class ClauseIndex:
         `beside`: another target is named for the tool, so this one may be a means ("using my card, pay Ann").
         `read_only`: another request counts only if it is for reading.
         """
-        for text in self._unread:
-            self._clauses += map(_Clause, _split(text))
-        self._unread.clear()
+        self._read()
         naming = [clause for clause in self._clauses if clause.names(value)]
         is_free = any(clause.is_statement or (beside and clause.is_source) for clause in naming)
         if not naming or is_free or (read_only and not all(clause.is_reading for clause in naming)):
@@ -172,6 +196,14 @@ class ClauseIndex:
             return False
         is_final = card.tier != "write"
         return not any(clause.refers_back(value, is_final=is_final) for clause in own)
+
+    def is_name(self, word: Plain) -> bool:
+        """Whether a word that may stand for a kind of things is used as a name: in quotes, or with a capital."""
+        self._read()
+        name = re.escape(str(word).strip())
+        capital = rf"|(?<=[\w,;(] ){name}(?!\w)" if str(word)[:1].isupper() else ""
+        pattern = rf"(?i:[\"'`\u2018\u201c\u300a\u300c]{name}[\"'`\u2019\u201d\u300b\u300d]){capital}"
+        return any(re.search(pattern, text) for text in self._texts)
 
     def names_for(self, card: ToolCard, value: Plain) -> bool:
         """Whether a request for this tool names a value."""

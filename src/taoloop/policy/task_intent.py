@@ -67,6 +67,26 @@ class TaskIntent:
         self._read()
         return bool(self._requests)
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The texts of the task."""
+        self._read()
+        return tuple(self._texts)
+
+    @property
+    def says_anything(self) -> bool:
+        """Whether there is a word in it."""
+        return any(map(str.isalnum, "".join(self.texts)))
+
+    def speaks_of(self, card: ToolCard) -> bool:
+        """Whether it has a word for the act of this tool, in whatever sense: "why did you refund it", "do not"."""
+        tool = _tool_act(card.name, card.purpose if card.described_by == "operator" else "")
+        text = normalise_text(" ".join(self.texts))
+        chinese = text.replace("了", "").replace("过", "")
+        return any(stem(word) in tool.acts for word in _ENGLISH_WORD.findall(text)) or any(
+            act in chinese for act in tool.chinese_acts
+        )
+
     def _read(self) -> None:
         for text in self._unread:
             self._texts.append(text)

@@ -209,6 +209,7 @@ _PHRASES = (
             r"\b(?:give|get) (?:me|us) (?:(?:a|the|my) )?(?:full |partial )?refund\b"
             r"|\b(?:i'd like|i want|i would like|i need|give me|get me) my money back\b"
             r"|\b(?:i'd like|i want|i would like|i need) a (?:full |partial )?refund\b"
+            r"|\b(?:can|could|may) i (?:please )?(?:get|have) (?:a |my )(?:full |partial )?(?:refund|money back)\b"
         ),
         "please refund",
     ),
