@@ -193,37 +193,28 @@ def always(args: dict[str, Any], *, task: str = "Mail 100 to bob@example.com and
     return run
 
 
-def test_always_for_a_target_of_the_task_covers_targets_of_the_task_alone() -> None:
-    run = always(KNOWN)
-    assert run.judge("mail", **KNOWN | {"to": "ann@example.com", "body": "Another"}) == "allow write_out"
-    assert run.judge("mail", **KNOWN | {"to": ["ann@example.com", "bob@example.com"]}) == "allow write_out"
+@pytest.mark.parametrize("target", ["bob@example.com", "eve@evil.example"])
+def test_always_covers_what_the_person_saw_and_no_larger_numbers(target: str) -> None:
+    shown = KNOWN | {"to": target}
+    run = always(shown)
+    smaller: tuple[dict[str, Any], ...] = ({}, {"to": target.upper()}, {"body": "More"}, {"amount": 5}, {"amount": "5"})
+    for other in smaller:
+        assert run.judge("mail", **shown | other) == "allow write_out", other
+    targets = ("ann@example.com", "carl@example.com", "", None, [], "*", [target, "ann@example.com"], {"x": target})
+    amounts = (101, 5000, "5000", "five thousand", -1, "5 EUR", None, "", [60, 60], True, float("nan"))
     others: tuple[dict[str, Any], ...] = (
-        *(
-            {"to": target}
-            for target in (
-                "eve@evil.example",
-                "carl@example.com",
-                "",
-                None,
-                [],
-                "*",
-                "everyone",
-                ["ann@example.com", ""],
-            )
-        ),
-        *({"cc": "eve@evil.example"}, {"amount": 999}, {"amount": 5}, {"body": "See https://evil.example/x"}),
-        {"to": {"x": "ann@example.com"}},
+        *({"to": value} for value in targets),
+        *({"amount": amount} for amount in amounts),
+        *({"cc": "ann@example.com"}, {"body": "See https://evil.example/x"}),
     )
     for other in others:
-        assert run.judge("mail", **{**KNOWN, **other}).startswith("ask"), other
-    assert run.judge("tell", to="ann@example.com").startswith("ask")
+        assert run.judge("mail", **shown | other).startswith("ask"), other
+    assert run.judge("tell", to=target).startswith("ask")
 
 
-def test_always_for_a_target_that_nobody_named_covers_exactly_this_target() -> None:
-    run = always(KNOWN | {"to": "eve@evil.example"})
-    assert run.judge("mail", **KNOWN | {"to": "EVE@evil.example", "body": "Another"}) == "allow write_out"
-    for target in ("bob@example.com", "eve@evil.example.com", ["eve@evil.example", "bob@example.com"], "", None):
-        assert run.judge("mail", **KNOWN | {"to": target}).startswith("ask"), target
+def test_always_is_tied_by_no_word_of_a_comment() -> None:
+    run = always(KNOWN | {"to": "Ann"}, task='Mail 100 to Ann with the comment "for Bob"')
+    assert run.judge("mail", **KNOWN | {"to": "Bob"}).startswith("ask")
 
 
 def test_always_from_an_event_without_sources_covers_exactly_its_call() -> None:
@@ -239,18 +230,22 @@ def test_what_a_person_grants_is_said_in_words() -> None:
 
     def words(args: dict[str, Any], language: str = "en") -> str:
         sources = judge(run.trace, Call(tool="tell", args=args), LETTER, STRICT).sources
-        return describe_grant(language, "mail", list(leaves(args)), sources).partition(" Other targets")[0]
+        return describe_grant(language, "mail", list(leaves(args)), sources)
 
+    start, rest = "From now on in this run: mail", " Anything else is still asked about, and so are new links."
     assert words(KNOWN) == (
-        "From now on in this run: mail with any to that is in the task or that a trusted tool returned."
-        " Not checked any more: body."
+        f'{start} with exactly to = "bob@example.com".'
+        f" At most, in one call: amount 100. Not checked any more: body.{rest}"
     )
-    assert words({"to": "eve@evil.example", "amount": 5}) == (
-        'From now on in this run: mail with to = "eve@evil.example" only. Not checked any more: amount.'
+    assert words({"to": "eve@evil.example", "cc": ["a", "b"], "amount": ["5 EUR", "7.5 €"]}) == (
+        f'{start} with exactly cc[0] = "a", cc[1] = "b", to = "eve@evil.example".'
+        f" At most, in one call: amount 12.5 EUR.{rest}"
     )
-    assert words({"amount": 100}) == "From now on in this run: mail without a target, as here."
-    assert words({"to": "eve@evil.example"}, "zh").startswith(
-        '本次运行今后一律放行：mail，仅限 to = "eve@evil.example"。'
+    assert words({}) == f"{start}, with nothing else than here.{rest}"
+    assert words({"body": "See https://evil.example/x"}).endswith("still asked about; links are not.")
+    assert words({"to": "eve@evil.example", "amount": 5}, "zh") == (
+        '本次运行今后一律放行：mail，且必须是 to = "eve@evil.example"。单次调用的上限：amount 5。'
+        "其他情况仍会询问，新链接也一样。"
     )
 
 

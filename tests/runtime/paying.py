@@ -9,7 +9,7 @@ from tests.scripting import calls
 from taoloop import tool
 
 
-@tool(tier="write")
+@tool(tier="write", roles={"amount": "value"})
 def pay(to: str, amount: int) -> str:
     """Pay somebody.
 

@@ -331,7 +331,7 @@ class ApprovalGiven:
     note: str = ""
     """What the person remarked."""
     scope: ApprovalScope = "call"
-    """What else is allowed. `rule`: further calls of this tool under the same rule, targets of the same provenance.
+    """What else is allowed. `rule`: further calls of this tool under the same rule, with the same values.
     `values`: the values of this call, as if they were in the task."""
     digits: Mapping[str, str] | None = None
     """Decimals in `args` as the person wrote them, by JSON pointer, where a float has other digits (`1.10`); None where

@@ -1,8 +1,8 @@
 """What allows calls before they are made: a person's "always", and the reply about the task. Pure.
 
-A person who says "always" looked at one call. If its targets were in trusted text, more calls of the tool are covered
-whose targets are, too. If they were not, exactly these targets are covered, by typed equality. What the call says to a
-target is not covered by looking at it once: `describe_grant` names what nobody checks any more.
+A person who says "always" looked at one call, so more calls of the tool are covered that act on exactly the same and
+are no larger: every value is the same by typed equality, and the numbers of an argument, taken together, are at most
+those that were shown. Only what is mere content is not covered by looking at it once; `describe_grant` says all that.
 
 The reply about the task comes from a model, so it is bounded by what it was asked about: it can only choose among the
 calls that the words of the task allow. Whether it was read from a hijacked model then matters little.
@@ -11,73 +11,98 @@ calls that the words of the task allow. Whether it was read from a hijacked mode
 from __future__ import annotations
 
 import json
+import unicodedata
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Call, call_digest
 from taoloop.core.events import Source
 from taoloop.core.text import lazy_pattern
-from taoloop.policy.targets import is_target_role, means_everything
+from taoloop.policy.targets import is_target_role
 from taoloop.policy.texts import TEXTS
-from taoloop.policy.value_match import value_key
+from taoloop.policy.value_match import amount_of, decimal_of, has_invisible, value_key
 
 Values = Sequence[tuple[str, Any]]
 """The plain values of a call, each with its path (`provenance.leaves`)."""
 
 _POSITION = lazy_pattern(r"\[\d+\]")
+_PLAIN_NUMBER = lazy_pattern(r"[-+]?\d{1,30}(?:\.\d{1,30})?")
 _TRUSTED_BADGES = frozenset({"YOURS", "LOOKED UP"})
-_UNTRUSTED_BADGES = frozenset({"FOREIGN", "UNKNOWN", "LINKS"})
+
+Quantity = tuple[str, Decimal]
+"""A number and its unit: the code of a currency, or nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
     """Further calls of one tool that a person allowed by looking at one."""
 
-    target_names: frozenset[str]
-    """The arguments that named a target."""
+    exact: frozenset[tuple[str, Any]]
+    """The targets and all other values that stay the same, each with its path."""
 
-    targets: frozenset[tuple[str, Any]] | None
-    """The only targets that are covered, each with its path; None: all that are in trusted text."""
-
-    unchecked_names: frozenset[str]
-    """The other arguments whose values were in no trusted text: they may be anything."""
+    limits: Mapping[str, Quantity]
+    """By path, without positions in lists, the sum of the numbers there: the most that a further call may have."""
 
     paths: frozenset[str]
-    """Where the call had its values, without the positions in lists: another key in an object may say anything."""
+    """Where the call had its values, without positions: another argument, or key in an object, may say anything."""
+
+    has_links: bool
+    """Whether its content had links that no trusted text contains."""
 
     def covers(self, values: Values, sources: Iterable[Source]) -> bool:
         """Whether a further call is allowed. `values` are its plain values by path, `sources` where they came from."""
-        parts = _parts(values, sources)
-        if not _unchecked_names(parts) <= self.unchecked_names:
-            return False
-        if any("." in path and path not in self.paths for path in _paths(parts)):
-            return False
-        targets = [(source, value) for source, value in parts if is_target_role(source.role)]
-        if self.targets is not None:
-            return self.targets == _exact_targets(targets)
-        names = {_root(source.arg) for source, _ in targets}
-        if not self.target_names <= names or any(
-            _root(path) in names and means_everything(value) for path, value in values
-        ):
-            return False  # a target that is missing, empty or a wildcard may mean everything
-        return all(source.badge in _TRUSTED_BADGES for source, _ in targets)
+        other = grant_of(values, sources)
+        return (
+            other.exact == self.exact
+            and other.paths <= self.paths
+            and other.has_links <= self.has_links
+            and other.limits.keys() == self.limits.keys()
+            and all(_is_within(sum_, self.limits[path]) for path, sum_ in other.limits.items())
+        )
 
 
 def grant_of(values: Values, sources: Iterable[Source]) -> Grant:
     """What "always" allows beyond a call with these plain values by path, which came from `sources`."""
-    parts = _parts(values, sources)
-    targets = [(source, value) for source, value in parts if is_target_role(source.role)]
-    is_trusted = bool(targets) and all(
-        source.badge in _TRUSTED_BADGES and not means_everything(value) for source, value in targets
-    )
+    parts = [(source, value) for source, value in _parts(values, sources) if source.role != "minor"]
+    exact, limits = set[tuple[str, Any]](), dict[str, Quantity]()
+    for source, value in parts:
+        path, quantity = _POSITION.sub("", source.arg), _quantity(source, value)
+        unit, sum_ = limits.get(path, quantity or ("", Decimal()))
+        if quantity is None or quantity[0] != unit or quantity[1] * sum_ < 0:  # of different kinds
+            if source.role != "content":
+                exact.add((source.arg, value_key(value)))
+        else:
+            limits[path] = unit, quantity[1] + (sum_ if path in limits else 0)
     return Grant(
-        target_names=frozenset(_root(source.arg) for source, _ in targets),
-        targets=None if is_trusted else _exact_targets(targets),
-        unchecked_names=_unchecked_names(parts),
-        paths=_paths(parts),
+        exact=frozenset(exact),
+        limits=limits,
+        paths=frozenset(_POSITION.sub("", source.arg) for source, _ in parts),
+        has_links=any(source.badge == "LINKS" for source, _ in parts),
     )
+
+
+def _quantity(source: Source, value: Any) -> Quantity | None:
+    """The number that a value is, if it is no target: with a currency, where it has one."""
+    if is_target_role(source.role) or isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        number = decimal_of(value)
+        return None if number is None else ("", number)
+    text = unicodedata.normalize("NFKC", str(value)).strip()
+    if source.role == "content" or has_invisible(text):
+        return None
+    if _PLAIN_NUMBER.fullmatch(text):
+        return "", Decimal(text)
+    amount = amount_of(text)
+    return None if amount is None else (amount[1], amount[0])
+
+
+def _is_within(sum_: Quantity, limit: Quantity) -> bool:
+    """Whether a number is between 0 and a limit, in the same unit."""
+    return sum_[0] == limit[0] and sum_[1] * limit[1] >= 0 and abs(sum_[1]) <= abs(limit[1])
 
 
 def target_provenance(values: Values, sources: Iterable[Source]) -> frozenset[str]:
@@ -88,22 +113,21 @@ def target_provenance(values: Values, sources: Iterable[Source]) -> frozenset[st
 
 def describe_grant(language: str, tool: str, values: Values, sources: Iterable[Source]) -> str:
     """What "always" allows beyond this call, in words for the person who is asked."""
-    parts = _parts(values, sources)
-    grant = grant_of(values, sources)
-    if grant.targets is None:
-        text = TEXTS.text(language, "grant_trusted", tool=tool, names=_joined(language, grant.target_names))
-    elif grant.targets:
-        targets = {
-            source.arg: json.dumps(value, ensure_ascii=False) for source, value in parts if is_target_role(source.role)
-        }
-        listed = _joined(language, (f"{path} = {value}" for path, value in targets.items()))
-        text = TEXTS.text(language, "grant_exact", tool=tool, targets=listed)
-    else:
-        text = TEXTS.text(language, "grant_untargeted", tool=tool)
-    contents = {_root(source.arg) for source, _ in parts if source.role == "content"}
-    if unchecked := grant.unchecked_names | contents:
-        text += TEXTS.text(language, "grant_unchecked", names=_joined(language, unchecked))
-    return text + TEXTS.text(language, "grant_limits")
+    parts, grant = _parts(values, sources), grant_of(values, sources)
+    kept = [
+        f"{path} = {json.dumps(value, ensure_ascii=False)}" for path, value in values if _is_kept(grant, path, value)
+    ]
+    text = TEXTS.text(language, "grant_exact" if kept else "grant_bare", tool=tool, values=_joined(language, kept))
+    if grant.limits:
+        limits = (" ".join(filter(None, (path, f"{sum_:f}", unit))) for path, (unit, sum_) in grant.limits.items())
+        text += TEXTS.text(language, "grant_limits", limits=_joined(language, limits))
+    if contents := {_root(source.arg) for source, _ in parts if source.role == "content"} - grant.limits.keys():
+        text += TEXTS.text(language, "grant_unchecked", names=_joined(language, contents))
+    return text + TEXTS.text(language, "grant_links" if grant.has_links else "grant_rest")
+
+
+def _is_kept(grant: Grant, path: str, value: Any) -> bool:
+    return not _is_empty(value) and (path, value_key(value)) in grant.exact
 
 
 def _parts(values: Values, sources: Iterable[Source]) -> list[tuple[Source, Any]]:
@@ -120,23 +144,6 @@ def _parts(values: Values, sources: Iterable[Source]) -> list[tuple[Source, Any]
 
 def _is_empty(value: Any) -> bool:
     return value is None or value == ""
-
-
-def _unchecked_names(parts: Iterable[tuple[Source, Any]]) -> frozenset[str]:
-    """The arguments, other than targets, with a value that is in no trusted text."""
-    return frozenset(
-        _root(source.arg)
-        for source, _ in parts
-        if source.badge in _UNTRUSTED_BADGES and source.role != "minor" and not is_target_role(source.role)
-    )
-
-
-def _paths(parts: Iterable[tuple[Source, Any]]) -> frozenset[str]:
-    return frozenset(_POSITION.sub("", source.arg) for source, _ in parts)
-
-
-def _exact_targets(targets: Iterable[tuple[Source, Any]]) -> frozenset[tuple[str, Any]]:
-    return frozenset((source.arg, value_key(value)) for source, value in targets)
 
 
 def _root(path: str) -> str:

@@ -99,15 +99,18 @@ def means_everything(value: Any) -> bool:
 
 def names_nothing(value: Plain) -> bool:
     """Whether a text has only words that any text may have: "the file", "delete it"."""
-    text = _CHINESE_DETERMINER.sub("", unicodedata.normalize("NFKC", str(value)).casefold())
-    words = re.findall(r"\w+", text)
-    return all(word in _COMMON_WORDS or stem_and_ending(word)[0] in _COMMON_WORDS for word in words)
+    return all(word in _COMMON_WORDS or stem_and_ending(word)[0] in _COMMON_WORDS for word in _plain_words(value))
 
 
 def is_kind_word(value: Plain) -> bool:
     """Whether a text only says of which kind something is: "the order", "orders", "邮件"."""
-    text = str(value)
-    return any(map(str.isalpha, text)) and _SPECIAL.search(text) is None and names_nothing(text)
+    words = [word for word in _plain_words(value) if word in CHINESE_KINDS or stem_and_ending(word)[0] in KIND_OF]
+    return bool(words) and _SPECIAL.search(str(value)) is None and names_nothing(value)
+
+
+def _plain_words(value: Plain) -> list[str]:
+    text = unicodedata.normalize("NFKC", str(value)).casefold()
+    return re.findall(r"\w+", _CHINESE_DETERMINER.sub("", text))
 
 
 def _is_empty(value: Any) -> bool:

@@ -48,12 +48,12 @@ TEXTS = TextCatalog(
         "LINKS": "contains links that no trusted text contains: {args}",
         "repeated": "this run has made exactly this call of {tool!r} before, and its effect may happen twice",
         # what "always" allows
-        "grant_trusted": "From now on in this run: {tool} with any {names} that is in the task or that a trusted tool"
-        " returned.",
-        "grant_exact": "From now on in this run: {tool} with {targets} only.",
-        "grant_untargeted": "From now on in this run: {tool} without a target, as here.",
+        "grant_exact": "From now on in this run: {tool} with exactly {values}.",
+        "grant_bare": "From now on in this run: {tool}, with nothing else than here.",
+        "grant_limits": " At most, in one call: {limits}.",
         "grant_unchecked": " Not checked any more: {names}.",
-        "grant_limits": " Other targets, values that are in no trusted text, and new links are still asked about.",
+        "grant_rest": " Anything else is still asked about, and so are new links.",
+        "grant_links": " Anything else is still asked about; links are not.",
         "separator": ", ",
         "broken_rule": "the rule {title!r} could not be evaluated ({error}), so the call is denied",
         # rules that no call could meet

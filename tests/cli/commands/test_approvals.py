@@ -14,7 +14,7 @@ TOOLS = '''
 from taoloop import tool
 
 
-@tool(tier="write")
+@tool(tier="write", roles={"amount": "value"})
 def pay(to: str, amount: int) -> str:
     """Pay somebody.
 
@@ -206,14 +206,14 @@ def test_a_run_in_chinese_is_listed_in_chinese(tao: Shell) -> None:
 
 
 def test_always_reaches_later_calls_under_the_same_rule(tao: Shell) -> None:
-    task, asking = "Pay ann 5 and bob 6.", "policy: {rules: [{tool: pay, verdict: ask}]}\n"
-    run_id = waiting(tao, call("pay", to="ann", amount=5), call("pay", to="bob", amount=6), task=task, more=asking)
-    scope = "From now on in this run: pay with any amount, to that is in the task or that a trusted tool returned."
+    task, asking = "Pay ann 6 and 5.", "policy: {rules: [{tool: pay, verdict: ask}]}\n"
+    run_id = waiting(tao, call("pay", to="ann", amount=6), call("pay", to="ann", amount=5), task=task, more=asking)
+    scope = 'From now on in this run: pay with exactly to = "ann". At most, in one call: amount 6.'
     assert scope in tao("approvals", code=0).out
     assert listed(tao)[0]["always"].startswith(scope)
     assert scope in tao("approve", run_id, "call_1", "--always", code=0).err
     tao("resume", run_id, code=0)
-    assert paid(tao) == "5 to ann\n6 to bob\n"
+    assert paid(tao) == "6 to ann\n5 to ann\n"
 
 
 def test_a_question_whose_time_is_over_is_refused_at_the_resume(tao: Shell) -> None:

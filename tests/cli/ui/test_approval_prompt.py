@@ -125,23 +125,23 @@ def test_calls_of_one_question_can_be_decided_one_by_one(tao: Shell, terminals: 
 
 
 def test_always_is_not_asked_again(tao: Shell, terminals: list[Terminal]) -> None:
-    replies = call("pay", amount=1, to="ann"), call("pay", amount=2, to="bob")
+    replies = call("pay", amount=2, to="ann"), call("pay", amount=1, to="ann")
     terminal = asked(
-        tao, terminals, *replies, task="1 for ann, 2 for bob", more="policy: {rules: [{tool: pay, verdict: ask}]}\n"
+        tao, terminals, *replies, task="2 and 1 for ann", more="policy: {rules: [{tool: pay, verdict: ask}]}\n"
     )
-    scope = "From now on in this run: pay with any to that is in the task or that a trusted tool returned."
+    scope = 'From now on in this run: pay with exactly to = "ann". At most, in one call: amount 2.'
     assert scope in " ".join(plain(terminal.until(KEYS)).split())
     assert answered(terminal, (KEYS, "a")) == 0
-    assert paid(tao) == "1 to ann\n2 to bob\n"
+    assert paid(tao) == "2 to ann\n1 to ann\n"
 
 
 def test_always_for_a_target_that_nobody_named_is_for_this_one(tao: Shell, terminals: list[Terminal]) -> None:
-    replies = (call("pay", amount=n, to=to) for n, to in ((1, "ann"), (2, "ann"), (3, "eve")))
+    replies = (call("pay", amount=n, to=to) for n, to in ((2, "ann"), (1, "ann"), (3, "ann"), (1, "eve")))
     terminal = asked(tao, terminals, *replies)
     screen = " ".join(plain(terminal.until(KEYS)).split())
-    assert 'From now on in this run: pay with to = "ann" only. Not checked any more: amount.' in screen
+    assert 'From now on in this run: pay with exactly to = "ann". At most, in one call: amount 2.' in screen
     assert answered(terminal, (KEYS, "a"), (KEYS, "q")) == 8
-    assert paid(tao) == "1 to ann\n2 to ann\n"
+    assert paid(tao) == "2 to ann\n1 to ann\n"
 
 
 def test_a_tool_that_needs_a_yes_each_time_has_no_always(tao: Shell, terminals: list[Terminal]) -> None:

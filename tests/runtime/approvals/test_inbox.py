@@ -193,16 +193,16 @@ def test_a_clock_that_jumps_back_allows_an_answer_and_gives_none() -> None:
 
 
 def test_always_reaches_what_waits_under_the_same_rule() -> None:
-    one = Waiter(paying(5, 6), paying(7), task="Pay ann 5, 6 and 7.", policy=ASKING)
+    one = Waiter(paying(7, 6), paying(5), task="Pay ann 5, 6 and 7.", policy=ASKING)
     trace = one.answer("call_1", ApprovalAnswer(approved=True, by="ann", scope="rule"))
     assert given(trace) == ["call_1", "call_2"]
     assert len(outputs(one.resume().trace)) == 3
 
 
-def test_always_for_a_target_of_the_task_reaches_no_other_that_waits() -> None:
-    one = Waiter(paying(5, 99), task="Pay ann 5.", policy=ASKING)
+def test_always_reaches_no_larger_amount_that_waits() -> None:
+    one = Waiter(paying(5, 99), task="Pay ann 5 and 99.", policy=ASKING)
     trace = one.answer("call_1", ApprovalAnswer(approved=True, by="ann", scope="rule"))
-    assert given(trace) == ["call_1"], "99 is in no text, and counts as a target of this tool"
+    assert given(trace) == ["call_1"]
 
 
 def test_a_grave_call_has_no_always_but_its_values_can_be_trusted() -> None:
@@ -214,7 +214,8 @@ def test_a_grave_call_has_no_always_but_its_values_can_be_trusted() -> None:
 
 
 def test_a_yes_to_all_is_for_targets_of_the_same_provenance() -> None:
-    one = Waiter(paying(5, 99), task="Pay ann 5.", policy=ASKING)
+    both = calls(*(("pay", {"to": to, "amount": 5}) for to in ("ann", "eve")))
+    one = Waiter(both, task="Pay ann 5.", policy=ASKING)
     assert given(one.answer("call_1", replace(YES, batch=True))) == ["call_1"]
 
 

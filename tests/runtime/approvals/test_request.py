@@ -146,13 +146,13 @@ def test_always_reaches_the_other_calls_of_the_question_and_later_ones() -> None
         return ApprovalAnswer(approved=True, scope="rule")
 
     policy = Policy(rules=(Rule(verdict="ask", tool="pay"),))
-    result = run([paying(1, 2), paying(3), "done"], approve, task="Pay ann 1, 2 and 3.", policy=policy)
+    result = run([paying(3, 2), paying(1), "done"], approve, task="Pay ann 1, 2 and 3.", policy=policy)
     assert asked == ["call_1"]
     assert len(outputs(result)) == 3
     assert [fact.scope for fact in facts(result, ApprovalGiven)] == ["rule", "call"]
 
 
-def test_always_reaches_no_target_of_another_provenance() -> None:
+def test_always_reaches_no_other_target() -> None:
     asked: list[str] = []
 
     def approve(question: ApprovalRequest) -> ApprovalAnswer:

@@ -190,7 +190,7 @@ def _write_commands(pen: RowWriter, pending: list[PendingApproval], db_argument:
 @click.option(
     "--always",
     is_flag=True,
-    help="Also approve further calls of this tool with targets of the same provenance; says which.",
+    help="Also approve further calls of this tool with the same values and no larger numbers; says which.",
 )
 @click.option("--values", is_flag=True, help="Also trust the values of this call in this run, as if the task had them.")
 @click.option("--digest", metavar="HEX", help="Approve only this exact call: its digest in `tao approvals --json`.")

@@ -181,8 +181,8 @@ class ApprovalAnswer:
 
     scope: ApprovalScope = "call"
     """What else is allowed: `rule`, this tool whenever the same rule would ask in this run, from the other calls of
-    this question on, and only with targets of the same provenance (`ApprovalRequest.always_text`); `values`, the values
-    of this call as if they were in the task."""
+    this question on, and only with the same values and no larger numbers (`ApprovalRequest.always_text`); `values`,
+    the values of this call as if they were in the task."""
 
     batch: bool = False
     """Whether the answer is for the other calls of the question too. Otherwise they are asked about next, so
