@@ -129,7 +129,7 @@ def _source_of(labels: Provenance, index: UntrustedIndex | None, path: str, role
     if not is_excluded and labels.was_looked_up(value, role):
         return Source(arg=path, role=role, badge="LOOKED UP")
     if role == "content" and isinstance(value, str):
-        has_unknown_links = not links_in(value) <= labels.words.urls
+        has_unknown_links = not links_in(value) <= labels.words.links
         return Source(arg=path, role=role, badge="LINKS" if has_unknown_links or has_invisible(value) else "WRITTEN")
     location = index.find(value) if index is not None and not isinstance(value, bool) else None
     if location is not None:

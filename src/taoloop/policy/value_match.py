@@ -124,9 +124,9 @@ class TrustedText:
         self._texts.append(_Text(text))
 
     @property
-    def urls(self) -> set[str]:
-        """The addresses of web pages."""
-        return self._values("url")
+    def links(self) -> set[str]:
+        """Whatever a program may make a link of, and the addresses of web pages as they are read."""
+        return self._values("link") | self._values("url")
 
     def _values(self, kind: str) -> set[Any]:
         values, count = self._values_by_kind.get(kind) or (set(), 0)
@@ -154,7 +154,7 @@ class TrustedText:
         return (
             isinstance(value, str)
             and not has_invisible(value)
-            and _url(unicodedata.normalize("NFKC", value).strip()) in self.urls
+            and _url(unicodedata.normalize("NFKC", value).strip()) in self._values("url")
         )
 
     def _has_text(self, value: str, role: str) -> bool:
@@ -164,7 +164,7 @@ class TrustedText:
         if MAIL.fullmatch(text):
             return text.lower() in self._values("mail")
         if URL.fullmatch(text) and ("/" in text or text.lower().startswith("www.")):
-            return _url(text) in self.urls
+            return _url(text) in self._values("url")
         if _IBAN.fullmatch(text):
             return _compact(text) in self._values("iban")
         if role.startswith("ref:"):  # a number in the task may be anything; it never names a thing by its id
@@ -180,7 +180,7 @@ class TrustedText:
             return True
         if _IBAN.fullmatch(text.upper()) and _compact(text) in self._values("iban"):
             return True
-        if URL.fullmatch(text) and _url(text) in self.urls:
+        if URL.fullmatch(text) and _url(text) in self._values("url"):
             return True
         return self.has_phrase(text)
 
@@ -266,8 +266,21 @@ _WORD = lazy_pattern(rf"[^\W{_SCRIPT}]+|[{_SCRIPT}]")
 _WORD_OR_PAIR = lazy_pattern(rf"[^\W{_SCRIPT}]+|[{_SCRIPT}]{{1,2}}")
 _ATOM = lazy_pattern(rf"(?<![\w.+%-])[\w.+%-]+@[\w.-]+\w|{_WORD_OR_PAIR.pattern}")
 _AUTHORITY = lazy_pattern(r"[a-zA-Z][a-zA-Z0-9+.-]*://([^/?#]*)")
-_PARTIAL_SCHEME = lazy_pattern(r"(?:https?|ftp|wss?):", re.IGNORECASE)
-_BARE_HOST = lazy_pattern(r"((?:[\w-]+\.)+[a-zA-Z]{2,}\.?)(?::\d*)?(?:[/?#]\S*)?")
+_PARTIAL_SCHEME = lazy_pattern(r"(?:h(?:tt|xx)ps?|ftp|wss?):", re.IGNORECASE)
+_NO_SCHEME = lazy_pattern(r"[/\\]{2}|[^\s/@]+@[^\s/?#]+[/?#]")  # //host, \\host, or a user before a host with a path
+_DEFANGED = lazy_pattern(r"[\[({](\.|:|dot)[\])}]", re.IGNORECASE)  # evil[.]com
+_TOP = (
+    rf"(?:xn--[a-z0-9-]+|[a-z]{{2,24}}|(?:(?![{_SCRIPT}])[^\W\d_]){{2,24}}|中[国國]|公司|网络|香港|台[湾灣])(?![\w-])"
+)
+_IP = r"(?:\d{1,3}\.){3}\d{1,3}(?![\w.]\d)|\[[0-9a-f]*:[0-9a-f:.]+\]"
+_BARE_HOST = lazy_pattern(rf"((?:(?:[\w-]+\.)+{_TOP}|{_IP})\.?)(?::\d*)?(?:[/?#]\S*)?", re.IGNORECASE)
+_LABEL = rf"(?:(?![{_SCRIPT}])[\w-])+"
+_LINK = lazy_pattern(
+    rf"(?:(?<![a-z0-9+.-])[a-z][a-z0-9+.-]{{0,20}}:[/\\]{{2}}|{_PARTIAL_SCHEME.pattern}(?=\S)|www\.|(?<![\w:/\\@.-])(?:"
+    rf"[/\\]{{2}}(?=[^\s/]*[.@\[])|\\\\(?=[\w-]{{2,}}\\\w)|{_LABEL}(?::[^\s/@]*)?@{_LABEL}(?:\.{_LABEL})*[/?#])"
+    rf"|(?<![\w@./\\-])(?:{_LABEL}(?:\.{_LABEL})*\.{_TOP}|{_IP}))[^\s<>\"'，。；、）》」]*",
+    re.IGNORECASE,
+)
 _HOST = lazy_pattern(r"((?:[\w-]+\.)*[\w-]+|\[[0-9a-fA-F:.]+\])\.?(?::\d*)?")
 
 
@@ -275,15 +288,15 @@ def host_of(value: str) -> str | None:
     """The host of an address, in lower case and its ASCII form; None for a text that is no address.
 
     Empty for an address that programs understand differently: with a user name, a backslash, an escape or a break in
-    the host, or half a scheme.
+    the host, half a scheme, or none before `//`.
     """
-    text = unicodedata.normalize("NFKC", value).replace("\u3002", ".").strip()
+    text = _address_form(value)
     if " " in text:
         return None  # a text
     if match := _AUTHORITY.match(text):
         authority = _HOST.fullmatch(match[1])
         return ascii_host(authority[1]) if authority else ""
-    if _PARTIAL_SCHEME.match(text):
+    if _PARTIAL_SCHEME.match(text) or _NO_SCHEME.match(text):
         return ""
     bare = _BARE_HOST.fullmatch(text)
     return None if bare is None else ascii_host(bare[1])
@@ -291,11 +304,21 @@ def host_of(value: str) -> str | None:
 
 def is_written_address(value: str) -> bool:
     """Whether a text is written as the address of a page: with a scheme, or as a host with a path or a query."""
-    text = unicodedata.normalize("NFKC", strip_invisible(value)).strip()
-    if _AUTHORITY.match(text) or _PARTIAL_SCHEME.match(text) or text[:2] in ("//", "\\\\"):
+    text = _address_form(strip_invisible(value)).casefold()
+    if _AUTHORITY.match(text) or _PARTIAL_SCHEME.match(text) or _NO_SCHEME.match(text):
         return True
     bare = _BARE_HOST.match(text)
-    return bare is not None and (text[bare.end(1) : bare.end(1) + 1] in ("/", "?", "#", ":") or text.startswith("www."))
+    is_certain = bare is not None and (text.startswith("www.") or re.match(_IP, text) is not None)
+    return is_certain or (bare is not None and text[bare.end(1) : bare.end(1) + 1] in ("/", "?", "#", ":"))
+
+
+def _address_form(text: str) -> str:
+    """A text as an address: its dots, and those that were made harmless (`evil[.]com`), as they are looked up."""
+    return _refang(unicodedata.normalize("NFKC", text).replace("\u3002", ".").strip())
+
+
+def _refang(text: str) -> str:
+    return _DEFANGED.sub(lambda match: "." if match[1].lower() == "dot" else match[1], text)
 
 
 def ascii_host(host: str) -> str:
@@ -314,8 +337,9 @@ def ascii_host(host: str) -> str:
 
 
 def links_in(text: str) -> set[str]:
-    """The addresses of web pages in a text."""
-    return {_url(trim_punctuation(match.group())) for match in URL.finditer(unicodedata.normalize("NFKC", text))}
+    """Whatever in a text a program may make a link of."""
+    plain = _refang(unicodedata.normalize("NFKC", text))
+    return {_url(trim_punctuation(link)) for link in _find_all(_LINK, plain)}
 
 
 def date_of(text: str) -> date | None:
@@ -564,6 +588,7 @@ def _joined(text: str) -> str:
 _EXTRACTORS: dict[str, Callable[[_Text], Iterable[Any]]] = {
     "mail": lambda text: (mail.lower().rstrip(".") for mail in _find_all(MAIL, text.marked)),
     "url": lambda text: (url for address in _find_all(URL, text.marked) for url in _url_forms(address)),
+    "link": lambda text: links_in(text.whole),
     "iban": lambda text: map(_iban, _find_all(_IBAN, text.whole)),
     "amount": lambda text: amounts(_SEPARATING_COMMA.sub(" ", text.whole)),
     "account": lambda text: account_numbers(_IBAN.sub(" ", text.whole)),
