@@ -101,6 +101,7 @@ def judged_again(policy: Policy, call: ActionRequested, args: Any, card: ToolCar
         policy="" if verdict.kind == "allow" else policy.version,
         sources=verdict.sources,
         reason_codes=verdict.reason_codes,
+        replaces=verdict.replaces,
     )
 
 
@@ -132,6 +133,7 @@ def _action_requested(
         sources=verdict.sources,
         written=call.args if _has_filled_handles(policy, call) else None,
         reason_codes=verdict.reason_codes,
+        replaces=verdict.replaces,
     )
 
 

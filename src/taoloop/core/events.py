@@ -73,6 +73,8 @@ class Verdict:
     """Where the arguments came from, for a question or a denial."""
     reason_codes: tuple[str, ...] = ()
     """A stable code for each of the reasons, "" for one in the operator's own words; empty where all of them are."""
+    replaces: str = ""
+    """What exists and would be overwritten, in words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,10 +206,7 @@ class ModelErred:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadDropped:
-    """A read that began while the reply was still being written, and whose result nobody saw.
-
-    The call counts towards the limit of tool calls.
-    """
+    """A read that began while the reply was being written, and whose result nobody saw. It counts as a tool call."""
 
     kind: ClassVar[Literal["read_dropped"]] = "read_dropped"
     step: int
@@ -217,8 +216,7 @@ class ReadDropped:
     args: Any
     """The arguments of the call."""
     reason: Literal["not_asked", "rejected", "no_reply", "stopped"]
-    """`not_asked`: the whole reply asks for something else. `rejected`: the reply could not be read. `no_reply`: it
-    never came to its end. `stopped`: the run was stopped."""
+    """Why: the whole reply asks for something else, could not be read, or broke off; or the run was stopped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,12 +262,13 @@ class ActionRequested:
     policy: str = ""
     """The version of the policy, for a call that is asked about or denied."""
     sources: tuple[Source, ...] = ()
-    """Where the value of each argument came from, for a call that was asked about or denied, or that a rule allowed
-    which requires it."""
+    """Where each value came from, for a call that was asked about or denied, or allowed by a rule that requires it."""
     written: Any = None
     """The arguments as the model wrote them, if they contained handles."""
     reason_codes: tuple[str, ...] = ()
     """A stable code for each of the reasons, as in `Verdict`."""
+    replaces: str = ""
+    """What existed and would be overwritten, as the tool said before the call was judged."""
 
 
 new_action_requested = fast_constructor(ActionRequested)
@@ -300,6 +299,8 @@ class JudgedAgain:
     """Where the value of each argument came from, for a call that is asked about or denied."""
     reason_codes: tuple[str, ...] = ()
     """A stable code for each of the reasons."""
+    replaces: str = ""
+    """As in `ActionRequested`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -331,8 +332,7 @@ class ApprovalGiven:
     note: str = ""
     """What the person remarked."""
     scope: ApprovalScope = "call"
-    """What else is allowed. `rule`: further calls of this tool under the same rule, with the same values.
-    `values`: the values of this call, as if they were in the task."""
+    """What else is allowed. `rule`: further such calls with the same values. `values`: these, as if in the task."""
     digits: Mapping[str, str] | None = None
     """Decimals in `args` as the person wrote them, by JSON pointer, where a float has other digits (`1.10`); None where
     they were not written as text."""

@@ -300,6 +300,7 @@ class Trace:
             policy=fact.policy,
             sources=fact.sources,
             reason_codes=fact.reason_codes,
+            replaces=fact.replaces,
         )
         call.approval, call.is_outdated = None, False
 

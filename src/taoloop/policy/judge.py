@@ -16,7 +16,7 @@ from taoloop.core.decision import call_digest
 from taoloop.core.events import Source, Verdict
 from taoloop.core.policy import Policy, VerdictKind
 from taoloop.core.trace import Trace
-from taoloop.policy.call_history import repetitions
+from taoloop.policy.call_history import past_calls, repetitions
 from taoloop.policy.destinations import FOLLOWED, follows_links, goes_to_known_hosts, names_known_addresses
 from taoloop.policy.judged_call import JudgedCall
 from taoloop.policy.profiles import FOREIGN_ROWS, CallFeatures, Row, profile_verdict, risk_class
@@ -74,13 +74,17 @@ def judge(
     *,
     rules: tuple[CodeRule, ...] = (),
     filled: bool = False,
+    replaces: str = "",
 ) -> Verdict:
     """The verdict on `action`, a call of the tool of `card`, as the next step of the run of `trace`.
 
     `policy` is the run's own unless another one is passed; `rules` are rules in Python, asked before those of the
     policy. `filled`: values of the call came in by handles, from outputs that the model itself has not seen; the call
-    is then judged as tainted even if the model has seen nothing untrusted. The arguments must have been validated
-    before. Nothing is changed, and the same trace gives the same verdict: a policy can be tried without a runner.
+    is then judged as tainted even if the model has seen nothing untrusted. `replaces`: what exists and the call would
+    overwrite, which is another act than creating it; empty: nothing, or that is not known.
+
+    The arguments must have been validated before. Nothing is changed, and the same trace gives the same verdict: a
+    policy can be tried without a runner.
 
     A call of a tool that requires a person's approval (`approval`) is never simply allowed: what would allow it asks
     instead, or denies if nobody can be asked (`headless`). Only a rule of the policy that allows exactly this tool, by
@@ -90,7 +94,21 @@ def judge(
     that allows `repeated` calls, a card that is `repeatable` and the task ("twice") lift that.
     """
     policy = policy if policy is not None else trace.agent.policy
-    verdict = _judge_by_tier(trace, action, card, policy, rules, filled=filled)
+    verdict = _judge(trace, action, card, policy, rules, filled=filled, replaces=replaces)
+    return replace(verdict, replaces=replaces) if replaces else verdict
+
+
+def _judge(
+    trace: Trace,
+    action: Action,
+    card: ToolCard,
+    policy: Policy,
+    rules: tuple[CodeRule, ...],
+    *,
+    filled: bool,
+    replaces: str,
+) -> Verdict:
+    verdict = _judge_by_tier(trace, action, card, policy, rules, filled=filled, replaces=replaces)
     if verdict.kind == "deny":
         return verdict
     is_granted = verdict.reason_codes == ("granted",)  # a person allowed further calls such as this one
@@ -146,7 +164,14 @@ def _require_person(
 
 
 def _judge_by_tier(
-    trace: Trace, action: Action, card: ToolCard, policy: Policy, rules: tuple[CodeRule, ...], *, filled: bool
+    trace: Trace,
+    action: Action,
+    card: ToolCard,
+    policy: Policy,
+    rules: tuple[CodeRule, ...],
+    *,
+    filled: bool,
+    replaces: str,
 ) -> Verdict:
     """The verdict by rules and table, whether or not the tool itself requires more."""
     args = action.args
@@ -171,7 +196,7 @@ def _judge_by_tier(
         if deciding.reason:
             return Verdict(kind=deciding.verdict, reasons=(deciding.reason,), rule=by, sources=sources)
         return _verdict(trace, card, deciding.verdict, by, ("rule",), sources)
-    return _judge_by_table(trace, policy, action, card, filled=filled)
+    return _judge_by_table(trace, policy, action, card, filled=filled, replaces=replaces)
 
 
 def _apply_code_rule(rule: CodeRule, trace: Trace, action: Action, card: ToolCard) -> Verdict | None:
@@ -197,16 +222,20 @@ def _describe(start: str, value: object, render: Callable[[object], str]) -> str
         return f"{start}{type(value).__name__}"
 
 
-def _judge_by_table(trace: Trace, policy: Policy, action: Action, card: ToolCard, *, filled: bool) -> Verdict:
+def _judge_by_table(
+    trace: Trace, policy: Policy, action: Action, card: ToolCard, *, filled: bool, replaces: str
+) -> Verdict:
     args, provenance = action.args, sources_of(trace, policy)
     features = _features_of(trace, provenance, policy, card, args, tainted=provenance.tainted or filled)
+    if replaces and not _may_replace(trace, provenance, card, args):
+        features = replace(features, overwrites=True)
     row = risk_class(features)
     kind = profile_verdict(policy.profile, row)
     if kind == "allow":
         name = row if row in _ALLOWED_ROWS else "autonomous"
         return _verdict(trace, card, "allow", row, (name,))
     if policy.profile not in ("read-only", "locked"):
-        if provenance.fixed_calls.has(call_digest(action.tool, args)):
+        if not features.overwrites and provenance.fixed_calls.has(call_digest(action.tool, args)):
             return _verdict(trace, card, "allow", "committed", ("committed",))
         if row not in FOREIGN_ROWS and (card.tier or "destructive") in trace.approved_tiers:
             return _verdict(trace, card, "allow", "operator", ("operator_tier",))
@@ -269,6 +298,15 @@ def _features_of(
     )
 
 
+def _may_replace(trace: Trace, provenance: Provenance, card: ToolCard, args: Any) -> bool:
+    """Whether the task asks for what exists to be changed, or the run wrote it itself."""
+    targets: dict[str, Any] = {name: value for name, value in args.items() if is_target_role(card.role(name))}
+    earlier = (past.args for past in past_calls(trace).of(card.name))
+    if any(all(past.get(name) == value for name, value in targets.items()) for past in earlier):
+        return True
+    return all(provenance.names_for_change(value) for value in targets.values())
+
+
 def is_high_risk(card: ToolCard | None, sources: tuple[Source, ...]) -> bool:
     """Whether a call is hard to undo and its target is in no trusted text.
 
@@ -295,6 +333,8 @@ def _reason_codes(
         yield "excluded"
     if features.on_input:
         yield "on_input"
+    if features.overwrites:
+        yield "overwrites"
     if features.tainted:
         badges = {source.badge for source in sources if source.role != "minor"}
         yield from (badge for badge in _REPORTED_BADGES if badge in badges)

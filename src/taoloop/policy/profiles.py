@@ -61,6 +61,8 @@ class CallFeatures:
     """The user's words may authorise a call by themselves."""
     on_input: bool = False
     """A target of it is named only as what something is read or taken from."""
+    overwrites: bool = False
+    """It would overwrite what exists, which the task does not ask to be changed."""
     known_destinations: bool = False
     """Each address that a read sends data to appears in a trusted text, or its host is allowed; once the model has seen
     untrusted text, so does everything else that is sent."""
@@ -89,7 +91,12 @@ def risk_class(call: CallFeatures) -> Row:
         return "destructive"
     if not call.user_authorises:
         return "write_out" if call.out else "write"
-    if call.intended and call.endorsed and (not call.out or (call.contents_endorsed and not call.tainted)):
+    if (
+        call.intended
+        and call.endorsed
+        and not call.overwrites
+        and (not call.out or (call.contents_endorsed and not call.tainted))
+    ):
         return "wanted"
     return "write_out" if call.out else "write"
 

@@ -335,6 +335,12 @@ class Provenance:
         is_given = self._mentions.is_vouched_for(value) or self.was_looked_up(value, card.role(name))
         return is_given or self._clauses.is_name(value)
 
+    def names_for_change(self, value: Any) -> bool:
+        """Whether people ask for something to be changed or replaced, or vouched for it."""
+        return all(
+            self._mentions.is_vouched_for(part) or self._clauses.names_for_change(part) for part in _plain_values(value)
+        )
+
     def takes_input_for_target(self, card: ToolCard, args: Mapping[str, Any]) -> bool:
         """Whether a target of a call is named only as an input or for another request, or was looked up by such a name.
 

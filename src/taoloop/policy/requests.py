@@ -310,6 +310,21 @@ _CHINESE_OWN_LIST = lazy_pattern(
 )
 
 
+_HANDED_OVER = lazy_pattern(
+    r"\b(?:do(?! not)|follow|complete|perform|carry out|execute|handle|process|finish|take care of|work through"
+    r"|deal with|act on|implement)\b[^.;!?\n]{0,60}?\b(?:instructions?|steps|to-?dos?|tasks?|action items|errands?|requests?"
+    r"|(?:what(?:ever)?|as|everything) (?:[a-z]+ ){1,4}?(?:says?|asks?|wants?|tells?|describes?|needs?))\b"
+    r"|\bas (?:instructed|described|requested|asked) (?:in|by)\b"
+    r"|(?:按照?|依照|遵照|根据|执行|完成|处理|照着?|做)[^，。；！？\n]{0,20}?(?:指示|指令|步骤|要求|待办|任务|事项|说的|写的|所说|所写)"
+)
+
+
+def hands_over(text: str) -> bool:
+    """Whether a text leaves it to another text what is to be done: "follow the instructions in that file"."""
+    folded_text = without_quotes(text)
+    return any(not _forbids_at(folded_text, match.start()) for match in _HANDED_OVER.finditer(folded_text))
+
+
 def refers_to_own_list(text: str) -> bool:
     """Whether a text asks to do what its author wrote elsewhere: the tasks on their list, not those in a mail."""
     folded_text = without_quotes(text)

@@ -161,6 +161,15 @@ _CHINESE_READING = lazy_pattern(
 _CHINESE_SOURCE = lazy_pattern(r"根据|依据|基于|按照?|参[考照]|利用|使用")
 _CHINESE_CUT = lazy_pattern(rf"(?:{CHINESE_CLAUSE_END.pattern}|后(?!台|端))\s*|(?=[把将给向])")
 _CHINESE = lazy_pattern("[\u3400-\u9fff]")
+_CHANGING_ACTS = words_of(
+    "update change modify edit adjust correct fix replace append insert add increase decrease"
+    " 更新 修改 更改 改成 改为 改一下 调整 编辑 更正 替换 追加 插入 添加 加到 加进 补充"
+)
+_CHANGE = lazy_pattern(
+    r"\b(?:(?:overwrit|rewrit|revis)(?:e|es|ing)|extend|improve|reformat|refactor|tidy|sav(?:e|ing) over)\b"
+    r"|覆盖|重写|改写|完善|修[正订]|整理",
+    re.IGNORECASE,
+)
 _PATH = lazy_pattern(r"\w[./\\]\w|\A[./~]")
 _OUTPUT_WORDS = words_of("to into onto as")
 
@@ -208,6 +217,18 @@ class ClauseIndex:
         pattern = rf"(?i:[\"'`\u2018\u201c\u300a\u300c]{name}[\"'`\u2019\u201d\u300b\u300d]){capital}"
         return any(re.search(pattern, text) for text in self._texts)
 
+    def names_for_change(self, value: Plain) -> bool:
+        """Whether a clause asks for what this value names to be changed, or refers back to it in doing so."""
+        self._read()
+        is_named = False
+        for clause in self._clauses:
+            is_named = is_named or clause.names(value)
+            if clause.asks_for_change and (
+                clause.names(value) or (is_named and clause.refers_back(value, is_final=True))
+            ):
+                return True
+        return False
+
     def names_for(self, card: ToolCard, value: Plain) -> bool:
         """Whether a request for this tool names a value."""
         return any(clause.names(value) for clause in self._clauses_for(card))
@@ -244,6 +265,11 @@ class _Clause:
         if self.is_source or _first_verb(self._text) in _READING_VERBS:
             return True
         return _CHINESE_READING.search(self._text) is not None
+
+    @cached_property
+    def asks_for_change(self) -> bool:
+        """Whether it asks for what exists to be changed."""
+        return not self.intent.acts.isdisjoint(_CHANGING_ACTS) or _CHANGE.search(self._text) is not None
 
     @cached_property
     def is_statement(self) -> bool:

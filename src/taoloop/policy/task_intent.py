@@ -15,7 +15,14 @@ from itertools import dropwhile, takewhile
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.text import lazy_pattern
 from taoloop.core.words import name_words
-from taoloop.policy.requests import Request, chinese_requests, mentions_outright, refers_to_own_list, requests_of
+from taoloop.policy.requests import (
+    Request,
+    chinese_requests,
+    hands_over,
+    mentions_outright,
+    refers_to_own_list,
+    requests_of,
+)
 from taoloop.policy.value_match import normalise_text
 from taoloop.policy.vocabulary import (
     ACTS,
@@ -72,6 +79,17 @@ class TaskIntent:
         """The texts of the task."""
         self._read()
         return tuple(self._texts)
+
+    @property
+    def hands_over(self) -> bool:
+        """Whether another text is to say what is to be done."""
+        return any(map(hands_over, self.texts))
+
+    @property
+    def acts(self) -> frozenset[str]:
+        """The words of the acts that it asks for."""
+        self._read()
+        return frozenset(request.act for request in self._requests)
 
     @property
     def says_anything(self) -> bool:

@@ -21,8 +21,8 @@ TEXTS = TextCatalog(
         "write_out": "{tool!r} is a {tier} tool that sends data out and needs a person's approval",
         "destructive": "{tool!r} is a {tier} tool and needs a person's approval",
         "undeclared": "{tool!r} declares no tier, counts as destructive and needs a person's approval",
-        "no_target": "{tool!r} is a {tier} tool, and the call names nothing in particular that it acts on, so it may"
-        " act on everything",
+        "no_target": "{tool!r} is a {tier} tool, and the call names nothing in particular that it acts on, or leaves"
+        " an argument for that empty, so it may act on everything",
         "foreign_destructive": "it cannot be undone, the task does not ask for it, and its target does not appear in"
         " the task",
         "foreign_undeclared": "{tool!r} declares no tier, the task does not ask for it, and its target does not appear"
@@ -34,6 +34,7 @@ TEXTS = TextCatalog(
         "excluded": "one of its values is named where the task or the operator says what is not wanted",
         "authority": "the user may not authorise it; the operator decides",
         "on_input": "its target is named only as what something is read or taken from, and not as what is changed",
+        "overwrites": "it overwrites what exists, which the task does not ask to be changed",
         "strict": "the profile strict asks about every effect, even if the task asks for it",
         "headless": "nobody can be asked (profile headless)",
         "read-only": "the profile read-only allows only reads",

@@ -203,7 +203,8 @@ class Runner:
         assert card is not None  # noqa: S101  # it is among those that have changed
         now = Call(tool=requested.tool, args=prepared.args)
         before = trace_before(self.trace, call_id)
-        verdict = judge(before, now, card, rules=self._rules, filled=requested.written is not None)
+        filled, replaces = requested.written is not None, self._toolbox.get(card.name).would_replace(prepared.args)
+        verdict = judge(before, now, card, rules=self._rules, filled=filled, replaces=replaces)
         return judged_again(self.trace.agent.policy, requested, prepared.args, card, verdict)
 
     async def _ask_model(self, effect: CallModel) -> None:
@@ -328,7 +329,8 @@ class Runner:
 
     def _judge(self, call_id: str, call: Call, card: ToolCard) -> Verdict:
         filled = self._handles is not None and self._handles.has_filled(call_id)
-        return judge(self.trace, call, card, rules=self._rules, filled=filled)
+        replaces = self._toolbox.get(call.tool).would_replace(call.args)
+        return judge(self.trace, call, card, rules=self._rules, filled=filled, replaces=replaces)
 
     async def _run_tools(self, effect: RunTools) -> None:
         """Journal the intents, then run the calls; every outcome is noted at once."""

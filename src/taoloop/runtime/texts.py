@@ -24,6 +24,7 @@ _ENGLISH = {
     "can_undo_with": "can be undone with {tool}",
     "can_undo_by_hand": "can be undone, but no tool of this run does it",
     "cannot_undo": "cannot be undone",
+    "overwrites": "overwrites {what}; {undo}",
     "call_summary": "{tool} [{tier}]{targets}; {undo}",
     "call_targets": " with {targets}",
     "target_separator": ", ",

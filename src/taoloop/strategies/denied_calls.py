@@ -2,7 +2,7 @@
 
 No text is understood here, neither the answer's nor a tool's. A denied call counts unless the run made up for it, or
 nothing that a person wrote has to do with it: otherwise an injection could turn a task that was done into one that was
-not.
+not. Where the task leaves it to another text what is to be done, every call has to do with it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from taoloop.core.events import ApprovalRefused, Finished
 from taoloop.core.texts import end_message
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import TIMEOUT, CallView
+from taoloop.policy.provenance import sources_of
 
 CHILD_BLOCKED = "child_blocked"
 """The code of the error of a call whose own run is blocked."""
@@ -45,7 +46,9 @@ def blocking_calls(trace: Trace) -> tuple[CallView, ...]:
     return tuple(
         call
         for number, call in enumerate(calls)
-        if _lacked_person(call) and not _is_foreign(call) and not _is_made_up_for(trace, call, calls, number)
+        if _lacked_person(call)
+        and not (_is_foreign(call) and not sources_of(trace).intent.hands_over)
+        and not _is_made_up_for(trace, call, calls, number)
     )
 
 

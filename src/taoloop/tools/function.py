@@ -184,6 +184,7 @@ def tool(
     max_preview_chars: int | None = None,
     inline: bool | None = None,
     probe: Callable[..., Any] | None = None,
+    replaces: Callable[..., str] | None = None,
     transactional: bool | None = None,
     chinese: Mapping[str, str] | None = None,
 ) -> Callable[[Callable[..., Any]], Tool]: ...
@@ -211,6 +212,10 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     (certainly not: the call is run again) or None. A parameter annotated `JournalConnection` makes the tool
     `transactional`: what it writes there and the outcome are kept together or not at all.
 
+    `replaces` is a function that says what exists and a call would overwrite (`notes.txt, 3 KB`; empty: nothing). It
+    takes arguments of the tool by name, reads only, and returns at once: it is asked before each call is judged,
+    because overwriting needs a task that asks for that, or a person.
+
     `chinese` gives the Chinese form of texts of the card by their English form, for the prompts of runs in Chinese.
 
     Raises:
@@ -223,10 +228,11 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
 
 
 def function_tool(function: Callable[..., Any], **options: Any) -> Tool:
-    """`tool` as a plain function: `options` are fields of `ToolCard`, `inline`, `probe` and `chinese`."""
+    """`tool` as a plain function: `options` are fields of `ToolCard`, `inline`, `probe`, `replaces` and `chinese`."""
     overrides = {key: value for key, value in options.items() if value is not None}
     inline: bool | None = overrides.pop("inline", None)
     probe: Callable[..., Any] | None = overrides.pop("probe", None)
+    replaces: Callable[..., str] | None = overrides.pop("replaces", None)
     chinese: Mapping[str, str] = overrides.pop("chinese", {})
     target = underlying(function)
     if inspect.isclass(target):
@@ -268,6 +274,7 @@ def function_tool(function: Callable[..., Any], **options: Any) -> Tool:
         is_async=is_async,
         inline=bool(inline) and connection is None,
         probe=None if probe is None else probe_of(probe, name, fields),
+        replaces=replaces,
         connection_parameter=connection,
         chinese=chinese,
     )

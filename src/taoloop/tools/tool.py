@@ -15,7 +15,7 @@ import pydantic_core
 
 from taoloop.core.cards.coercion import coerce_args, schema_types
 from taoloop.core.cards.tool_card import ToolCard
-from taoloop.errors import InvalidArguments, InvalidOutput, ToolDefinitionError, ToolError
+from taoloop.errors import InvalidArguments, InvalidOutput, TaoError, ToolDefinitionError, ToolError
 from taoloop.tools.texts import TEXTS
 
 T = TypeVar("T")
@@ -126,6 +126,9 @@ class Tool:
     """The tool is an agent, and a call of it is a run inside the run that called."""
     probe: Probe | None = None
     """Tells whether a call that lost its outcome happened."""
+    replaces: Callable[..., str] | None = None
+    """Says what exists and a call would overwrite, in words such as `notes.txt, 3 KB`; empty: nothing. It takes
+    arguments of the tool by name, reads only, and returns at once."""
     connection_parameter: str | None = None
     """The handler's parameter that takes the journal's connection, where the tool is transactional."""
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -151,6 +154,21 @@ class Tool:
     def with_card(self, **changes: Any) -> Tool:
         """The same tool with some fields of its card replaced."""
         return replace(self, card=replace(self.card, **changes))
+
+    def would_replace(self, args: Mapping[str, Any]) -> str:
+        """What exists and a call with these arguments would overwrite; empty: nothing, or the tool cannot tell.
+
+        Where telling fails, `?`: something may exist. An error that the tool reports is the call's own.
+        """
+        if self.replaces is None:
+            return ""
+        names = inspect.signature(self.replaces).parameters
+        try:
+            return self.replaces(**{name: value for name, value in args.items() if name in names})
+        except TaoError:
+            return ""
+        except Exception:  # noqa: BLE001  # whatever the tool's author left out
+            return "?"
 
     def prepare(self, args: Any) -> ValidatedArgs:
         """Judge the arguments as a model gave them; nothing is run.

@@ -74,6 +74,8 @@ def review_calls(trace: Trace, policy: Policy, *, rules: tuple[CodeRule, ...] = 
         if not rules and requested.rule.startswith(RULE_PREFIX) and requested.rule not in titles:
             continue
         call = Call(tool=requested.tool, args=requested.args)
-        verdict = judge(before, call, card, policy, rules=rules, filled=requested.written is not None)
+        verdict = judge(
+            before, call, card, policy, rules=rules, filled=requested.written is not None, replaces=requested.replaces
+        )
         approval = trace.calls[requested.call_id].approval
         yield ReviewedCall(run_id=trace.run_id, requested=requested, verdict=verdict, approval=approval)

@@ -264,6 +264,7 @@ def _recorded_judge(recorded: Trace) -> Judge:
             rule=requested.rule,
             sources=requested.sources,
             reason_codes=requested.reason_codes,
+            replaces=requested.replaces,
         )
 
     return judge

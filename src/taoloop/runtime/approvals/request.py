@@ -114,6 +114,9 @@ class ApprovalRequest:
     reason_codes: tuple[str, ...] = ()
     """A stable code for each of the reasons; "" for one in the operator's own words."""
 
+    replaces: str = ""
+    """What exists and the call would overwrite, in words."""
+
     for_operator: bool = False
     """Whether the user who set the task may not answer it, because their words do not have full authority."""
 
@@ -123,14 +126,14 @@ class ApprovalRequest:
         return not self.grave and not (self.card is not None and self.card.requires_approval)
 
     def undo_text(self, language: str) -> str:
-        """Whether the call can be undone, and with what; empty for one that only reads or prepares."""
+        """What the call overwrites, and whether and how it can be undone; empty if it only reads or prepares."""
         card = self.card
         if card is not None and card.tier in ("read", "draft"):
             return ""
-        if card is None or not card.can_be_undone:
-            return TEXTS.text(language, "cannot_undo")
-        name = "can_undo_by_hand" if card.compensation is None else "can_undo_with"
-        return TEXTS.text(language, name, tool=card.compensation or "")
+        name = "can_undo_by_hand" if card is None or card.compensation is None else "can_undo_with"
+        name = "cannot_undo" if card is None or not card.can_be_undone else name
+        text = TEXTS.text(language, name, tool="" if card is None else card.compensation or "")
+        return TEXTS.text(language, "overwrites", what=self.replaces, undo=text) if self.replaces else text
 
     def summary(self, language: str) -> str:
         """Tool, targets and risk on one line: to be repeated where the whole call does not fit on a screen."""
@@ -304,6 +307,7 @@ def approval_request(trace: Trace, call: CallView, edited: Mapping[str, Any] | N
         args=copy.deepcopy(args),  # what the approver does to it must not change what was asked
         reasons=requested.reasons,
         reason_codes=requested.reason_codes,
+        replaces=requested.replaces if _targets(card, args) == _targets(card, requested.args) else "",
         card=card,
         sources=requested.sources if edited is None else edited_sources(requested, edited),
         rule=requested.rule,
@@ -314,6 +318,10 @@ def approval_request(trace: Trace, call: CallView, edited: Mapping[str, Any] | N
         expires_at=None if since is None or timeout_s is None else since + timeout_s,
         for_operator=authority_of(trace) != "full",
     )
+
+
+def _targets(card: ToolCard | None, args: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in args.items() if card is not None and is_target_role(card.role(name))}
 
 
 def open_since(trace: Trace, call_id: str) -> float | None:

@@ -129,6 +129,7 @@ def _write_tool(workspace: Workspace) -> Tool:
         roles={"path": "target", "content": "content"},
         max_input_bytes=2 * workspace.limits.write_bytes + 4_096,  # as JSON, with what it escapes
         compensation_args=_RESTORED_BY,
+        replaces=workspace.present,
         chinese=chinese_texts("tools"),
     )
     def write_file(path: str, content: str, *, context: ToolContext) -> Written:

@@ -241,6 +241,17 @@ class Workspace:
             raise TEXTS.error("file_not_text", "not_text", path=path)
         return text
 
+    def present(self, path: str) -> str:
+        """The file at a path and its size, in words; empty if nothing is there.
+
+        Raises:
+            ToolError: the path is refused or leads to no file.
+        """
+        parts = split_path(path)
+        with self._translate_errors(path, parts), self._directory.regular_file(parts) as (_, status):
+            size = f"{status.st_size} B" if status.st_size < 1_000 else f"{status.st_size / 1_000:.1f} KB"
+        return f"{'/'.join(parts)}, {size}"
+
     def write_text(self, path: str, content: str, key: str = NO_KEY) -> tuple[FileChange, str]:
         """Make `content` the file's text; gives what changed and the name of the backup.
 
