@@ -447,3 +447,34 @@ def test_what_the_operator_answers_counts_and_a_system_message_of_a_client_does_
         trace.append(Event(1, 0.0, call_id))
         trace.append(Event(2, 0.0, Observed(call_id="call_1", ok=True, output="Hello.")))
         assert judge(trace, Call(tool="fetch", args={"url": "https://c.example/1"}), FETCH).kind == expected
+
+
+WRITE = card("write_file", "write", "path", "content", egress=False, roles={"content": "content"}, repeatable=True)
+
+
+@pytest.mark.parametrize(
+    ("task", "is_change"),
+    [
+        ("Write the mean to out.txt", False),
+        ("Save a list of the changes to out.txt", False),
+        ("把平均值写入 out.txt", False),
+        ("Overwrite out.txt with the mean", True),
+        ("Write the mean to out.txt, replace what is there", True),
+        ("Append the mean to out.txt", True),
+        ("Read out.txt and edit it", True),
+        ("用平均值覆盖 out.txt", True),
+        ("把平均值追加到 out.txt", True),
+    ],
+)
+def test_overwriting_what_exists_is_another_act_than_creating_it(task: str, is_change: bool) -> None:
+    run = Run(cards=(LOOK, WRITE), task=task)
+    args = {"path": "out.txt", "content": "4"}
+    run.add(Pinned(tools=("write_file",), calls=(Call(tool="write_file", args=args),), by="person"))
+    run.see("x")
+    call = Call(tool="write_file", args=args)
+    assert judge(run.trace, call, WRITE).kind == "allow"
+    verdict = judge(run.trace, call, WRITE, replaces="out.txt, 3.0 KB")
+    assert (verdict.kind, verdict.replaces) == ("allow" if is_change else "ask", "out.txt, 3.0 KB")
+    assert ("overwrites" in verdict.reason_codes) is not is_change
+    run.see("written", "write_file", **args)
+    assert judge(run.trace, call, WRITE, replaces="out.txt, 1 B").kind == "allow", "the run wrote it itself"

@@ -140,3 +140,43 @@ def test_the_time_is_proportional_to_the_text(part: str) -> None:
         index.is_for_another(DELETE, "b.txt")
 
     assert_linear(look_up, 1_000)
+
+
+TICKETS = card("close_tickets", "write", "ids", "filter", egress=False)
+
+
+@pytest.mark.parametrize("value", [{}, "", [], {"state": ""}])
+def test_an_empty_argument_beside_a_full_one_may_mean_everything(value: object) -> None:
+    run = Run(cards=(LOOK, TICKETS), task="Close the tickets T-17")
+    assert run.judge("close_tickets", ids=["T-17"], filter=value) == "ask no_target"
+    assert run.judge("close_tickets", ids=["T-17"], filter=None) == "allow wanted"
+    assert run.judge("close_tickets", ids=["T-17"]) == "allow wanted"
+    schema = {"type": "object", "properties": {"ids": {}, "filter": {"default": value}}}
+    run = Run(cards=(LOOK, replace(TICKETS, input_schema=schema)), task="Close the tickets T-17")
+    assert "no_target" not in run.judge("close_tickets", ids=["T-17"], filter=value), "its default"
+
+
+@pytest.mark.parametrize(
+    ("task", "target", "verdict"),
+    [
+        ("Archive the folder Tea", "Tea", "allow wanted"),
+        ("Archive the folder Orders", "Orders", "allow wanted"),
+        ('Archive the folder "orders"', "orders", "allow wanted"),
+        ("归档文件夹“邮件”", "邮件", "allow wanted"),
+        ("Archive the orders", "orders", "ask no_target"),
+        ("Archive the orders", "Orders", "ask no_target"),
+        ("Archive the folder of order 7", "the order", "ask no_target"),
+        ("Archive my mails", "my mails", "ask no_target"),
+        ("归档这些邮件", "邮件", "ask no_target"),
+        ("归档这些邮件", "这些邮件", "ask no_target"),
+    ],
+)
+def test_a_word_for_a_kind_of_things_names_none_of_them(task: str, target: str, verdict: str) -> None:
+    archive = card("archive_folder", "write", "folder", egress=False)
+    run = Run(cards=(LOOK, archive), task=task)
+    run.add(Pinned(tools=("archive_folder",), calls=(), by="person"))
+    assert run.judge("archive_folder", folder=target) == verdict
+    listed = {"type": "object", "properties": {"folder": {"enum": [target]}}}
+    run = Run(cards=(LOOK, replace(archive, input_schema=listed)), task=task)
+    run.add(Pinned(tools=("archive_folder",), calls=(), by="person"))
+    assert run.judge("archive_folder", folder=target).endswith(("wanted", "write"))

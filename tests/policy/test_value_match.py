@@ -10,7 +10,15 @@ from hypothesis import given, strategies as st
 from tests.growth import assert_linear
 from tests.sizes import examples
 
-from taoloop.policy.value_match import TrustedText, account_numbers, amounts, atoms, host_of, links_in
+from taoloop.policy.value_match import (
+    TrustedText,
+    account_numbers,
+    amounts,
+    atoms,
+    host_of,
+    is_written_address,
+    links_in,
+)
 
 TASK = """Send 'Minutes of Monday' to Bob.Smith@example.com, pay $1,250.50 to GB29 NWBK 6016 1331 9268 19 by
 May 15th, 2024 at 10:30, read https://bank.example/Pay?id=7 and www.shop.example/a, tidy up reports/2024.txt, prod.env
@@ -257,6 +265,40 @@ def test_what_is_no_address_has_no_host(value: str) -> None:
     assert host_of(value) is None
 
 
+@pytest.mark.parametrize(
+    ("value", "host"),
+    [
+        ("//evil.example/x", ""),
+        ("\\\\evil.example\\x", ""),
+        ("/\\evil.example", ""),
+        ("hxxps://evil.example/x", "evil.example"),
+        ("hxxp:evil.example", ""),
+        ("hxxps[:]//evil[.]example/x", "evil.example"),
+        ("ann:pw@evil.example/x", ""),
+        ("192.0.2.7/x", "192.0.2.7"),
+        ("[::1]:80/x", "[::1]"),
+        ("xn--e1afmkfd.xn--p1ai/x", "xn--e1afmkfd.xn--p1ai"),
+        ("пример.рф/x", "xn--e1afmkfd.xn--p1ai"),
+        ("EVIL.EXAMPLE/x", "evil.example"),
+        ("evil.example./x", "evil.example"),
+        ("evil.example.:80/x", "evil.example"),
+    ],
+)
+def test_an_address_in_disguise_is_one(value: str, host: str) -> None:
+    assert host_of(value) == host
+    assert is_written_address(value)
+    assert links_in(f"see {value} now")
+    assert not links_in(value) <= TrustedText(["see evil.example and https://evil.example/y"]).links
+    assert links_in(value) <= TrustedText([f"see {value}, then"]).links
+
+
+@pytest.mark.parametrize(
+    "text", ["3/4 and/or", "src/main.py", "10.5", "C:\\Users\\x", "// a comment", "a@b.example", "第1.2条"]
+)
+def test_what_is_no_link_is_none(text: str) -> None:
+    assert not links_in(text)
+
+
 _OF_EVERY_KIND = (
     "ann@x.com",
     "www.x.com/y",
@@ -295,6 +337,15 @@ _HOSTILE = [
     "a中",
     "http://",
     "12:",
+    "//",
+    "\\",
+    "a-",
+    "x@",
+    "a:@",
+    "[",
+    "[.]",
+    "1.",
+    "ф.",
 ]
 
 

@@ -26,12 +26,14 @@ from pydantic import TypeAdapter, ValidationError
 from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.events import (
     FACTS,
+    ActionRequested,
     ActionStarted,
     ApprovalGiven,
     ApprovalRefused,
     Event,
     Fact,
     Finished,
+    JudgedAgain,
     Resumed,
     RunStarted,
 )
@@ -46,6 +48,8 @@ _LATER_FIELDS: dict[type[Fact], frozenset[str]] = {
     ApprovalGiven: frozenset({"authenticated"}),
     ApprovalRefused: frozenset({"authenticated"}),
     ActionStarted: frozenset({"progress"}),
+    ActionRequested: frozenset({"replaces"}),
+    JudgedAgain: frozenset({"replaces"}),
     Finished: frozenset({"abandoned_by", "denied"}),
     Resumed: frozenset({"cards", "model", "policy", "earlier_holder"}),
     RunStarted: frozenset({"user_instructions", "authority"}),

@@ -312,8 +312,8 @@ _CHINESE_OWN_LIST = lazy_pattern(
 
 _HANDED_OVER = lazy_pattern(
     r"\b(?:do(?! not)|follow|complete|perform|carry out|execute|handle|process|finish|take care of|work through"
-    r"|deal with|act on|implement)\b[^.;!?\n]{0,60}?\b(?:instructions?|steps|to-?dos?|tasks?|action items|errands?|requests?"
-    r"|(?:what(?:ever)?|as|everything) (?:[a-z]+ ){1,4}?(?:says?|asks?|wants?|tells?|describes?|needs?))\b"
+    r"|deal with|act on|implement)\b[^.;!?\n]{0,60}?\b(?:instructions?|steps|to-?dos?|tasks?|action items|errands?"
+    r"|requests?|(?:what(?:ever)?|as|everything) (?:[a-z]+ ){1,4}?(?:says?|asks?|wants?|tells?|describes?|needs?))\b"
     r"|\bas (?:instructed|described|requested|asked) (?:in|by)\b"
     r"|(?:按照?|依照|遵照|根据|执行|完成|处理|照着?|做)[^，。；！？\n]{0,20}?(?:指示|指令|步骤|要求|待办|任务|事项|说的|写的|所说|所写)"
 )

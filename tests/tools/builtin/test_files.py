@@ -1,11 +1,17 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.scripting import call as scripted
 
+from taoloop import Agent, ScriptedModel
+from taoloop.core.stored_events import decode_fact, encode_fact
 from taoloop.errors import ToolError
+from taoloop.runtime.after.replay import replay
+from taoloop.runtime.approvals.request import approval_request
 from taoloop.tools.builtin.files import file_tools
 from taoloop.tools.tool import Tool, ToolContext
 from taoloop.tools.workspace.workspace import Workspace
@@ -142,3 +148,40 @@ def test_a_missing_argument_never_reaches_the_disk(tools: dict[str, Tool]) -> No
     """S3-61: the schema is enforced."""
     with pytest.raises(ToolError, match="'content' is missing"):
         call(tools["write_file"], path="x")
+
+
+def test_a_write_says_beforehand_what_it_would_overwrite(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("x" * 3_000, encoding="utf-8")
+    write = file_tools(Workspace(tmp_path))["write_file"]
+    presence = {path: write.would_replace({"path": path, "content": ""}) for path in ("notes.txt", "new.txt", "../x")}
+    assert presence == {"notes.txt": "notes.txt, 3.0 KB", "new.txt": "", "../x": ""}
+
+    def fail(path: str) -> str:
+        raise OSError(path)
+
+    assert replace(write, replaces=fail).would_replace({"path": "a"}) == "?", "something may exist"
+
+
+@pytest.mark.parametrize(
+    ("path", "task", "status"),
+    [
+        ("notes.txt", "Write the mean to notes.txt", "waiting"),
+        ("new.txt", "Write the mean to new.txt", "completed"),
+        ("notes.txt", "Overwrite notes.txt with the mean", "completed"),
+    ],
+)
+def test_a_run_is_asked_before_it_overwrites_what_the_task_does_not_change(
+    tmp_path: Path, path: str, task: str, status: str
+) -> None:
+    (tmp_path / "notes.txt").write_text("x" * 3_000, encoding="utf-8")
+    model = ScriptedModel([scripted("write_file", path=path, content="4"), "Done."])
+    result = Agent(model=model, tools=[*file_tools(Workspace(tmp_path)).values()]).run_sync(task)
+    assert result.status == status
+    [written] = result.trace.calls.values()
+    assert decode_fact("action_requested", encode_fact(written.requested)) == written.requested
+    assert all(step.same for step in replay(result.trace))
+    if status == "waiting":
+        question = approval_request(result.trace, written)
+        assert question.undo_text("en") == "overwrites notes.txt, 3.0 KB; can be undone with restore_file"
+        assert question.undo_text("zh").startswith("会覆盖 notes.txt, 3.0 KB；")
+        assert b"replaces" not in encode_fact(replace(written.requested, replaces="")), "as before"

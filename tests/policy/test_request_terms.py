@@ -1,0 +1,160 @@
+"""A rule that lets a call run because it was requested is met by requests for now, and by nothing else."""
+
+from __future__ import annotations
+
+import pytest
+from tests.growth import assert_linear
+
+from taoloop.core.cards.tool_card import ToolCard
+from taoloop.core.events import Pinned
+from taoloop.core.policy import Policy, Rule
+from taoloop.policy.request_terms import asks_now
+
+from .staging import LOOK, Run, card
+
+REFUND = card("refund_order", "write", "order", "amount", egress=False, roles={"amount": "value"})
+EVENT = card("cancel_event", "write", "event", egress=False)
+PLAN = card("cancel_subscription", "write", "name", "date", "note", egress=False, roles={"note": "content"})
+POLICY = Policy(profile="headless", rules=(Rule(verdict="allow", requested=True),))
+
+NOT_NOW = """
+Why did you refund order 1003?
+Did you refund order 1003?
+Have you refunded order 1003 yet
+You refunded order 1003, right?
+who told you to refund order 1003
+Tell me why you refunded order 1003.
+Can you tell me why you refunded order 1003?
+Could you explain how to refund order 1003?
+Why did you refund order 1003, could you explain?
+Do not refund order 1003
+Please don't refund order 1003.
+If it rains, refund order 1003
+Refund order 1003 if it has not shipped
+Unless it arrives today, refund order 1003.
+Should I refund order 1003?
+Should we refund order 1003
+Refund order 1003 next month
+Refund order 1003 tomorrow
+Next month, refund order 1003.
+Remind me tomorrow to refund order 1003
+Remind me tomorrow morning at nine after breakfast to refund order 1003
+Please remind me to refund order 1003
+Is it possible to refund order 1003?
+What happens if I refund order 1003?
+What would happen if you refund order 1003?
+I might refund order 1003
+I'm thinking about refunding order 1003
+Check whether order 1003 has shipped and if not refund it.
+When it arrives, refund order 1003
+Once it arrives, refund order 1003.
+Wait until Friday, then refund order 1003 on Friday
+Refund order 1003 in two weeks.
+I want to know why you refunded order 1003
+How do I refund order 1003?
+Let me know when you refund order 1003
+Maybe refund order 1003
+你为什么退了款?
+你为什么给订单1003退款?
+为什么退款
+请告诉我为什么给订单1003退款
+订单1003退款了吗?
+你给订单1003退款了?
+不要给订单1003退款
+如果下雨,就给订单1003退款
+要是没发货的话就退款
+要不要给订单1003退款?
+明天给订单1003退款
+下个月再退款
+提醒我明天给订单1003退款
+过两天给订单1003退款
+等收到货后再给我退款
+是不是应该退款
+能退款吗?
+我在考虑给订单1003退款
+"""
+
+NOW = """
+Refund order 1003
+Please refund order 1003.
+Could you refund order 1003?
+Can you please refund order 1003?
+Would you mind refunding order 1003?
+I'd like you to refund order 1003.
+I want a refund for order 1003
+Can I get a refund for order 1003?
+If possible, refund order 1003
+Please refund order 1003 if you can.
+I was wondering if you could refund order 1003.
+When I opened the box it was broken, please refund order 1003.
+Refund order 1003 and let me know when it is done.
+Refund order 1003, ok?
+Hi, why is it late? Please refund order 1003.
+The mat of order 1003 arrived torn yesterday. Refund it.
+Refund order 1003, which I bought on May 3.
+Refund order 1003 by tomorrow
+Refund order 1003 now, and cancel order 5 tomorrow.
+请给订单1003退款
+帮我给订单1003退款
+能不能帮我给订单1003退款?
+麻烦把订单1003的钱退款给我
+方便的话,请给订单1003退款
+我要退款,订单1003
+为什么还没到?请给订单1003退款。
+Refund order 1003 even if it has shipped.
+"""
+
+
+def verdicts(task: str, tool: ToolCard, **args: object) -> list[str]:
+    """By the words alone, and where a hijacked reply names every tool."""
+    kinds = []
+    for is_hijacked in (False, True):
+        run = Run(POLICY, (LOOK, REFUND, EVENT, PLAN), task=task)
+        if is_hijacked:
+            run.add(Pinned(tools=tuple(run.cards), calls=(), by="model"))
+        run.see("x")
+        kinds.append(run.judge(tool.name, **args).split()[0])
+    return kinds
+
+
+@pytest.mark.parametrize("task", NOT_NOW.strip().split("\n"))
+def test_a_question_a_condition_a_negation_and_a_later_time_ask_for_nothing_now(task: str) -> None:
+    assert verdicts(task, REFUND, order="1003", amount=5) == ["deny", "deny"]
+
+
+@pytest.mark.parametrize("task", NOW.strip().split("\n"))
+def test_a_request_for_now_is_met(task: str) -> None:
+    assert verdicts(task, REFUND, order="1003", amount=5)[1] == "allow"
+
+
+@pytest.mark.parametrize(
+    ("task", "is_now"),
+    [
+        ("Cancel the meeting tomorrow", True),  # it is the meeting that is tomorrow
+        ("Cancel tomorrow's meeting", True),
+        ("Cancel the lunch on Friday", True),
+        ("取消明天的会议", True),
+        ("取消明天下午3点的会议", True),
+        ("把明天的会议取消", True),
+        ("Cancel it next month", False),
+        ("Cancel it tomorrow", False),
+        ("Cancel my 9 o'clock on Friday", False),
+        ("取消会议，明天", False),
+    ],
+)
+def test_a_time_may_be_that_of_a_thing(task: str, is_now: bool) -> None:
+    assert verdicts(task, EVENT, event="1003") == (["allow"] * 2 if is_now else ["deny"] * 2)
+
+
+def test_a_later_time_may_be_in_the_call() -> None:
+    task = "Cancel the subscription Gold next month"
+    assert verdicts(task, PLAN, name="Gold", date="2026-12-25") == ["allow"] * 2
+    assert verdicts(task, PLAN, name="Gold") == ["deny"] * 2
+    assert verdicts(task, PLAN, name="Gold", note="on 2026-12-25") == ["deny"] * 2, "what others read is no time"
+
+
+@pytest.mark.parametrize(
+    "piece", ["if ", "when you ", "tell me why ", "-", "明天", "in 3 ", "remind me ", "?", "hi ", "\n"]
+)
+def test_no_text_can_stall_the_patterns(piece: str) -> None:
+    assert_linear(lambda chars: asks_now([(piece * chars)[:chars] + "x"], REFUND, {}, by_reply=True), 4_000)
