@@ -200,7 +200,16 @@ def test_always_covers_what_the_person_saw_and_no_larger_numbers(target: str) ->
     smaller: tuple[dict[str, Any], ...] = ({}, {"to": target.upper()}, {"body": "More"}, {"amount": 5}, {"amount": "5"})
     for other in smaller:
         assert run.judge("mail", **shown | other) == "allow write_out", other
-    targets = ("ann@example.com", "carl@example.com", "", None, [], "*", [target, "ann@example.com"], {"x": target})
+    targets: tuple[Any, ...] = (
+        "ann@example.com",
+        "carl@example.com",
+        "",
+        None,
+        [],
+        "*",
+        [target, "ann@example.com"],
+        {"x": target},
+    )
     amounts = (101, 5000, "5000", "five thousand", -1, "5 EUR", None, "", [60, 60], True, float("nan"))
     others: tuple[dict[str, Any], ...] = (
         *({"to": value} for value in targets),
@@ -468,7 +477,7 @@ WRITE = card("write_file", "write", "path", "content", egress=False, roles={"con
 )
 def test_overwriting_what_exists_is_another_act_than_creating_it(task: str, is_change: bool) -> None:
     run = Run(cards=(LOOK, WRITE), task=task)
-    args = {"path": "out.txt", "content": "4"}
+    args: dict[str, Any] = {"path": "out.txt", "content": "4"}
     run.add(Pinned(tools=("write_file",), calls=(Call(tool="write_file", args=args),), by="person"))
     run.see("x")
     call = Call(tool="write_file", args=args)
