@@ -5,10 +5,13 @@ from __future__ import annotations
 import pytest
 from tests.growth import assert_linear
 
+from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Call
 from taoloop.core.events import Noted
 from taoloop.policy import judge
-from taoloop.policy.mentions import MentionIndex, excluded_parts, split_mentions
+from taoloop.policy.mentions import excluded_parts
+from taoloop.policy.targets import ClauseIndex
+from taoloop.policy.task_intent import TaskIntent
 from taoloop.policy.value_match import TrustedText
 
 from .staging import LOOK, Run, card
@@ -29,7 +32,7 @@ CASES = [  # the text, what is only an input, and what is not
     ("Append a line to the end of notes.md", "", "notes.md"),
     ("Open notes.md and add the line x to the end", "", "notes.md"),
     ("Add 3 units of Tea to the cart", "", "Tea"),
-    ("Update a.txt and copy it to b.txt", "", "a.txt|b.txt"),
+    ("Update a.txt and copy it to b.txt", "", "b.txt"),
     ("Write a poem to poem.txt", "", "poem.txt"),
     ("把 data.csv 的平均值写入 out.txt", "data.csv", "out.txt"),
     ("读取 data.csv，把平均值写入 out.txt", "data.csv", "out.txt"),
@@ -38,12 +41,37 @@ CASES = [  # the text, what is only an input, and what is not
 ]
 
 
+TOOLS = [
+    card(name, "write", "to")
+    for name in (
+        "write_file",
+        "append_file",
+        "send_mail",
+        "pay",
+        "transfer_money",
+        "remove_user",
+        "add_to_cart",
+        "copy_file",
+    )
+]
+
+
+def is_asked(text: str, tool: ToolCard) -> bool:
+    intent = TaskIntent()
+    intent.add(text)
+    return intent.calls_for(tool)
+
+
 @pytest.mark.parametrize(("text", "inputs", "others"), CASES)
 def test_inputs_are_told_from_outputs_where_the_text_says_so(text: str, inputs: str, others: str) -> None:
-    mentions = MentionIndex()
-    mentions.add(text)
-    assert [value for value in inputs.split("|") if value and not mentions.is_only_input(value)] == []
-    assert [value for value in others.split("|") if mentions.is_only_input(value)] == []
+    clauses, tool = ClauseIndex(), next(tool for tool in TOOLS if is_asked(text, tool))
+    clauses.add(text)
+
+    def is_source(value: str) -> bool:
+        return clauses.is_only_input(value) or clauses.is_for_another(tool, value)
+
+    assert [value for value in inputs.split("|") if value and not is_source(value)] == []
+    assert [value for value in others.split("|") if is_source(value)] == []
 
 
 WRITE = card("write_file", "write", "path", "content", egress=False, roles={"content": "content"})
@@ -72,16 +100,23 @@ def test_an_input_is_a_target_beside_the_output_that_is_named() -> None:
     assert run.judge("move_mail", source="Inbox", folder="Inbox") == "ask write"
 
 
+def read_clauses(text: str) -> None:
+    clauses = ClauseIndex()
+    clauses.add(text)
+    assert not clauses.is_output("nothing")
+
+
 @pytest.mark.parametrize(
     "part",
     ["in ", "of ", "to a of ", "save in a to b, ", "read a ", "把王芳的写入 a，", "no a and mail ", "\u25a1 ", "'"],
 )
 def test_the_time_is_proportional_to_the_text(part: str) -> None:
-    assert_linear(lambda size: (split_mentions(part * size), excluded_parts(part * size)), 4_000)
+    assert_linear(lambda size: read_clauses(part * size), 1_000)
+    assert_linear(lambda size: excluded_parts(part * size), 4_000)
 
 
 def test_one_long_phrase_is_read_in_proportional_time() -> None:
-    assert_linear(lambda size: split_mentions("write it to the end" + " of the end" * size), 4_000)
+    assert_linear(lambda size: read_clauses("write it to the end" + " of the end" * size), 4_000)
 
 
 EXCLUSIONS = [  # the text, what it excludes, and what it does not
@@ -180,10 +215,10 @@ def test_an_id_is_the_target_where_no_output_could_take_its_place(task: str, ver
 
 @pytest.mark.parametrize(("output", "rival"), [("out7.txt", True), ("out.txt", False)])
 def test_another_id_may_be_meant_where_one_is_named(output: str, rival: bool) -> None:
-    index = MentionIndex()
-    index.add(f"Write the mean of data6.csv to {output}")
-    assert index.is_only_input("data6.csv")
-    assert index.has_rival("data6.csv") is rival
+    clauses = ClauseIndex()
+    clauses.add(f"Write the mean of data6.csv to {output}")
+    assert clauses.is_only_input("data6.csv")
+    assert clauses.is_only_input("data6.csv", is_ref=True) is rival
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,10 @@ def test_the_time_is_proportional_to_the_text(part: str) -> None:
     assert_linear(look_up, 1_000)
 
 
-TICKETS = card("close_tickets", "write", "ids", "filter", egress=False)
+TICKETS = replace(
+    card("close_tickets", "write", "ids", "filter", egress=False),
+    input_schema={"type": "object", "properties": {"ids": {"type": "array"}, "filter": {}}},
+)
 
 
 @pytest.mark.parametrize("value", [{}, "", [], {"state": ""}])
@@ -151,7 +154,7 @@ def test_an_empty_argument_beside_a_full_one_may_mean_everything(value: object) 
     assert run.judge("close_tickets", ids=["T-17"], filter=value) == "ask no_target"
     assert run.judge("close_tickets", ids=["T-17"], filter=None) == "allow wanted"
     assert run.judge("close_tickets", ids=["T-17"]) == "allow wanted"
-    schema = {"type": "object", "properties": {"ids": {}, "filter": {"default": value}}}
+    schema = {"type": "object", "properties": {"ids": {"type": "array"}, "filter": {"default": value}}}
     run = Run(cards=(LOOK, replace(TICKETS, input_schema=schema)), task="Close the tickets T-17")
     assert "no_target" not in run.judge("close_tickets", ids=["T-17"], filter=value), "its default"
 

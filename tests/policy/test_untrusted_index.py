@@ -11,13 +11,13 @@ from taoloop.core.events import Event, Fault, Observed
 from taoloop.core.policy import Policy
 from taoloop.policy.untrusted_index import SNIPPET_CHARS, UntrustedIndex, argument_sources
 
-from .staging import Run
+from .staging import Run, card
 
 ROLES = {"body": "content", "id": "ref:file"}
 
 
 def badge(run: Run, value: Any, arg: str = "to") -> str:
-    (found,) = argument_sources(run.trace, {arg: value}, lambda name: ROLES.get(name, "target"))
+    (found,) = argument_sources(run.trace, {arg: value}, card("x", "write", arg, roles={arg: ROLES.get(arg, "target")}))
     return found.badge
 
 
@@ -61,7 +61,7 @@ def test_before_anything_was_read_nothing_is_foreign_and_a_trusted_tool_was_look
 def test_a_snippet_shows_the_text_around_and_no_more() -> None:
     run = Run()
     run.see("x " * 1_000 + "eve@evil.example" + " y" * 1_000)
-    (found,) = argument_sources(run.trace, {"to": "eve@evil.example"}, lambda _: "target")
+    (found,) = argument_sources(run.trace, {"to": "eve@evil.example"}, card("x", "write"))
     assert "eve@evil.example" in found.snippet
     assert len(found.snippet) <= SNIPPET_CHARS
     assert found.call_id == "call_1"
@@ -69,7 +69,7 @@ def test_a_snippet_shows_the_text_around_and_no_more() -> None:
 
 def test_every_part_of_a_nested_argument_has_its_own_badge() -> None:
     args = {"to": ["bob@example.com", {"cc": "eve@evil.example"}], "n": None}
-    found = argument_sources(Run().trace, args, lambda _: "target")
+    found = argument_sources(Run().trace, args, card("x", "write"))
     assert [(one.arg, one.badge) for one in found] == [("to[0]", "YOURS"), ("to[1].cc", "UNKNOWN")]
 
 

@@ -10,15 +10,8 @@ from hypothesis import given, strategies as st
 from tests.growth import assert_linear
 from tests.sizes import examples
 
-from taoloop.policy.value_match import (
-    TrustedText,
-    account_numbers,
-    amounts,
-    atoms,
-    host_of,
-    is_written_address,
-    links_in,
-)
+from taoloop.policy.quantities import account_numbers, amounts
+from taoloop.policy.value_match import TrustedText, atoms, host_of, is_written_address, links_in
 
 TASK = """Send 'Minutes of Monday' to Bob.Smith@example.com, pay $1,250.50 to GB29 NWBK 6016 1331 9268 19 by
 May 15th, 2024 at 10:30, read https://bank.example/Pay?id=7 and www.shop.example/a, tidy up reports/2024.txt, prod.env

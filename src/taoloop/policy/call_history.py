@@ -28,14 +28,8 @@ from taoloop.core.trace import Trace
 from taoloop.core.value_origins import read_document
 from taoloop.core.views.steps import UNCLEAR, CallView
 from taoloop.policy.provenance import declared_arguments, foreseen_names
-from taoloop.policy.value_match import (
-    account_number_of,
-    amount_of,
-    decimal_of,
-    is_iban,
-    normalise_text,
-    strip_invisible,
-)
+from taoloop.policy.quantities import account_number_of, amount_of, decimal_of, is_iban
+from taoloop.policy.value_match import normalise_text, strip_invisible
 
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
 _NUMBER = lazy_pattern(r"[-+]?(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+)")

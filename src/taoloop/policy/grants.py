@@ -21,9 +21,10 @@ from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Call, call_digest
 from taoloop.core.events import Source
 from taoloop.core.text import lazy_pattern
+from taoloop.policy.quantities import amount_of, decimal_of
 from taoloop.policy.targets import is_target_role
 from taoloop.policy.texts import TEXTS
-from taoloop.policy.value_match import amount_of, decimal_of, has_invisible, value_key
+from taoloop.policy.value_match import has_invisible, value_key
 
 Values = Sequence[tuple[str, Any]]
 """The plain values of a call, each with its path (`provenance.leaves`)."""

@@ -142,7 +142,7 @@ def _is_unwanted_repetition(trace: Trace, policy: Policy, card: ToolCard, action
     provenance = sources_of(trace, policy)
     if provenance.authority == "full" and count < times_requested(trace, card):
         return False
-    sources = argument_sources(trace, action.args, card.role, filled=filled)
+    sources = argument_sources(trace, action.args, card, filled=filled)
     if provenance.is_granted(action.tool, "repeated", action.args, sources):
         return False
     deciding = deciding_rule(trace, policy, card, action.args, filled=filled) if policy.rules else None
@@ -157,7 +157,7 @@ def _require_person(
         first = reason_text(trace.agent.language, name, tool=card.name)
         codes = verdict.reason_codes or ("",) * len(verdict.reasons)
         return replace(verdict, reasons=(first, *verdict.reasons), reason_codes=(name, *codes))
-    sources = argument_sources(trace, action.args, card.role, filled=filled)
+    sources = argument_sources(trace, action.args, card, filled=filled)
     if policy.profile == "headless":
         return _verdict(trace, card, "deny", name, (name, "headless"), sources)
     return _verdict(trace, card, "ask", name, (name,), sources)
@@ -186,7 +186,7 @@ def _judge_by_tier(
         if deciding.verdict == "allow":
             sources = JudgedCall(trace, card, args, filled=filled).sources(deciding)
         else:
-            sources = argument_sources(trace, args, card.role, filled=filled)
+            sources = argument_sources(trace, args, card, filled=filled)
         if (
             deciding.verdict == "ask"
             and sources_of(trace).is_granted(action.tool, by, args, sources)
@@ -239,7 +239,7 @@ def _judge_by_table(
             return _verdict(trace, card, "allow", "committed", ("committed",))
         if row not in FOREIGN_ROWS and (card.tier or "destructive") in trace.approved_tiers:
             return _verdict(trace, card, "allow", "operator", ("operator_tier",))
-    sources = argument_sources(trace, args, card.role, filled=filled)
+    sources = argument_sources(trace, args, card, filled=filled)
     granted = kind == "ask" and provenance.is_granted(action.tool, row, args, sources)
     if granted and not is_high_risk(card, sources):
         return _verdict(trace, card, "allow", row, ("granted",))

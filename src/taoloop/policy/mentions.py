@@ -1,12 +1,8 @@
-"""What people and the operator name a value for: as not wanted, as an input, or as an output.
-
-"Write the mean of data.csv to out.txt" names two files, and only one of them is to be written. `split_mentions` tells
-them apart where the text is precise enough: it names an output ("to", "into", "as", "写入"), and the other value
-follows "of", "from" or a verb of reading. Without an output nothing is an input. It is no grammar: where a text is not
-that precise, its values endorse as they did.
+"""What people and the operator name as not wanted.
 
 "Mail Ann, but not Bob" names Bob, and yet a mail to Bob is nothing that the text asks for. `excluded_parts` gives the
 text of such clauses, from the negation to the end of its clause. In doubt a part is excluded: then a person is asked.
+What else a text names a value for is in `targets`.
 
 The time is proportional to the length of the text.
 """
@@ -15,10 +11,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass
 
 from taoloop.core.text import lazy_pattern
 from taoloop.policy.requests import (
@@ -38,43 +32,12 @@ from taoloop.policy.vocabulary import LIGHT_VERBS, VERBS, stem_and_ending, words
 
 Plain = str | int | float
 
-_TOKEN = lazy_pattern(
-    r"[\w.+%-]{1,100}@[\w.-]{1,200}|https?://[^\s<>\"]+|\u25a1+|[a-z]+'[a-z]+|\w+(?:[./\\_-]\w+)*"
-    r"|[.;!?](?=\s|\Z)|\n|[,:()\u2013\u2014]",
-    re.IGNORECASE,
-)
-_SENTENCE_ENDS = frozenset(".;!?\n")
-_OUTPUT_MARKERS = words_of("to into onto as")
-_INPUT_MARKERS = words_of("of from in using within inside")
-_INPUT_PAIRS = {("based", "on"), ("according", "to"), ("look", "at"), ("look", "into")}
-_OTHER_MARKERS = words_of("with for about by at on between before after that which who where saying containing then")
-READING_VERBS = words_of(
-    "read open check see review summarise summarize analyse analyze compare parse load study use take extract translate"
-    " count compute calculate convert copy export merge duplicate download inspect scan"
-)
-_PUTTING_VERBS = words_of("save store put write record note log insert keep create make append add")
-DETERMINERS = words_of("the a an my our your his its their this these those new file folder document")
-_REACH_WORDS = 12
-_NO_OUTPUTS = words_of("it them him her me us you that this there here so soon well follows possible if usual be")
-_PLACES_WITHIN = words_of("end beginning start top bottom front back")
-
-_CHINESE_OUTPUT = lazy_pattern(
-    r"写[入到进]|保存[到为]|存[到入为]|另存为|导出[到为]|[复拷][制贝]到|[追添]加到|加[到入]|放[到入]|移动?到|(?:转发|发送|发|寄|转)给"
-    r"|发送?到|汇[给到]|付给|交给"
-)
-_CHINESE_INPUT = lazy_pattern(
-    r"(?:从|根据|依据|参考|读取|查看|打开|汇总|统计|总结|翻译|复制|转换)(?P<object>[^，,。；！？!?\n的里中把将]{1,200})"
-    r"|(?:把|将|用|由|\A|[，,])(?P<owner>[^，,。；！？!?\n的把将]{1,200}?)[里中]?的"
-)
-_CHINESE_END = lazy_pattern(r"[。；！？!?;\n]")
-
-# what is not wanted
-
 _CLAUSE_TOKEN = lazy_pattern(
     r"[\w.+%-]{1,100}@[\w.-]{0,200}\w|https?://[^\s<>\"]*[^\s<>\".,;!?)]"  # an address is no sentence, nor its end
     r"|[a-z]+'[a-z]+|[\w]+(?:[./\\_-]\w+)*|\n\s*(?:[-*•]|\d{1,3}[.)])(?=\s)|[.;!?](?=\s|\Z)|\n|[,:()\u2013\u2014]| - ",
     re.IGNORECASE,
 )
+_SENTENCE_ENDS = frozenset(".;!?\n")
 _COMMAS = frozenset({",", "(", ")", "\u2013", "\u2014", " - "})
 _MORE_NEGATIONS = words_of(
     "isn't aren't except excepting excluding exclude excludes excluded besides spare protect preserve skip ignore"
@@ -311,43 +274,8 @@ def _chinese_exclusions(text: str) -> Iterator[tuple[int, int]]:
         start = end.end() if end is not None else stop
 
 
-# inputs and outputs
-
-
-@dataclass(slots=True)
-class Mentions:
-    """A text, split by what it names things for."""
-
-    inputs: list[str] = field(default_factory=list)
-    """What something is read or taken from."""
-    outputs: list[str] = field(default_factory=list)
-    """Where something goes."""
-    others: list[str] = field(default_factory=list)
-    """Everything else."""
-
-
-def split_mentions(text: str) -> Mentions:
-    """Split a text by what it names things for; if it names no output, all of it is something else."""
-    plain = plain_form(text)
-    masked = QUOTED.sub(mask, plain)
-    if not any(map(str.isalnum, masked.replace("\u25a1", ""))):
-        masked = plain
-    spans = [*_english_spans(masked), *_chinese_spans(masked)]
-    if not any(kind == "output" for _, _, kind in spans):
-        return Mentions(others=[text])
-    mentions, position = Mentions(), 0
-    lists = {"input": mentions.inputs, "output": mentions.outputs}
-    for start, end, kind in sorted(spans):
-        lists[kind].append(plain[start:end])
-        if start > position:
-            mentions.others.append(plain[position:start])
-        position = max(position, end)
-    mentions.others.append(plain[position:])
-    return mentions
-
-
-class MentionIndex:
-    """What trusted texts name values for. A text is read when the first value is looked up, and then once.
+class Exclusions:
+    """What trusted texts name as not wanted. A text is read when the first value is looked up, and then once.
 
     What a person vouches for in an approval counts, whatever a text says of it.
     """
@@ -355,8 +283,6 @@ class MentionIndex:
     def __init__(self) -> None:
         self._unread: list[str] = []
         self._vouched_for, self._excluded = TrustedText(), TrustedText()
-        self._inputs, self._outputs, self._others = TrustedText(), TrustedText(), TrustedText()
-        self._numbered: list[str] = []  # inputs and outputs with digits in them
 
     def add(self, text: str) -> None:
         """Add one more text of a person or the operator."""
@@ -368,7 +294,7 @@ class MentionIndex:
 
     def is_vouched_for(self, value: Plain) -> bool:
         """Whether a person vouched for a value."""
-        return self._vouched_for.has(value)
+        return self._vouched_for.has(value, "target")
 
     def excludes(self, value: Plain) -> bool:
         """Whether a value is named where a text says what is not wanted, wherever else it is named."""
@@ -380,184 +306,7 @@ class MentionIndex:
         self._read()
         return self._excluded.has_address(address) and not self._vouched_for.has_address(address)
 
-    def is_only_input(self, value: Plain) -> bool:
-        """Whether a value is named as what something is read or taken from, and nowhere else."""
-        self._read()
-        elsewhere = (self._outputs, self._others, self._vouched_for)
-        return self._inputs.has(value) and not any(text.has(value) for text in elsewhere)
-
-    def has_rival(self, ref: Plain) -> bool:
-        """Whether an input or output may be another id in the place of this one: for one with digits, what has some."""
-        self._read()
-        rest = "".join(self._numbered).replace(str(ref), "")
-        return not any(map(str.isdigit, str(ref))) or any(map(str.isdigit, rest))
-
-    def is_output(self, value: Plain) -> bool:
-        """Whether a value is named as where something goes."""
-        self._read()
-        return self._outputs.has(value)
-
     def _read(self) -> None:
         while self._unread:
-            text = self._unread.pop()
-            mentions = split_mentions(text)
-            self._numbered += [part for part in (*mentions.inputs, *mentions.outputs) if any(map(str.isdigit, part))]
-            for trusted, parts in (
-                (self._excluded, excluded_parts(text)),
-                (self._inputs, mentions.inputs),
-                (self._outputs, mentions.outputs),
-                (self._others, mentions.others),
-            ):
-                for part in parts:
-                    trusted.add(part)
-
-
-def _english_spans(text: str) -> list[tuple[int, int, Literal["input", "output"]]]:
-    tokens = [(match.group(), match.start(), match.end()) for match in _TOKEN.finditer(text)]
-    spans: list[tuple[int, int, Literal["input", "output"]]] = []
-    waiting: list[tuple[int, int]] = []  # objects of verbs of reading, until an output follows
-    begin = 0
-    for index in range(len(tokens) + 1):
-        if index < len(tokens) and tokens[index][0] not in _SENTENCE_ENDS:
-            continue
-        sentence = _Sentence(tokens[begin:index])
-        found = list(sentence.spans())
-        waiting += [(start, end) for start, end, kind in found if kind == "object"]
-        if any(kind == "output" for _, _, kind in found):
-            spans += [(start, end, "input") for start, end in waiting]
-            spans += [(start, end, "input") for start, end, kind in found if kind == "input"]
-            spans += [(start, end, "output") for start, end, kind in found if kind == "output"]
-            waiting = []
-        begin = index + 1
-    return spans
-
-
-class _Sentence:
-    """The words of one sentence while they are sorted."""
-
-    def __init__(self, tokens: list[tuple[str, int, int]]) -> None:
-        self._tokens = tokens
-        self._words = [text.lower() for text, _, _ in tokens]
-
-    def spans(self) -> Iterator[tuple[int, int, str]]:
-        """Runs of words: an `input`, the `object` of a verb of reading, an `output`, or what `attaches` to another."""
-        kind, first = "other", 0
-        for index in range(len(self._words) + 1):
-            following = self._kind_from(index, kind, first) if index < len(self._words) else "other"
-            if following is None:
-                continue
-            if kind in ("input", "object", "output") and first < index:
-                yield self._tokens[first][1], self._tokens[index - 1][2], kind
-            kind, first = following, index + 1
-
-    def _kind_from(self, index: int, kind: str, first: int) -> str | None:
-        """The kind of what follows this word; None if the word continues what is before it."""
-        word, before = self._words[index], self._word(index - 1)
-        if (before, word) in _INPUT_PAIRS:
-            return "input" if before != "look" else "object"
-        if self._begins_verb(index):
-            return "object" if word.removesuffix("ing") in READING_VERBS else "other"
-        if word in _OUTPUT_MARKERS:
-            return self._output_kind(index)
-        if word in _INPUT_MARKERS:
-            if kind == "object":
-                return None  # check the balance of Ann
-            if kind in ("output", "within") and not any(
-                map(self._is_name, range(max(first, index - _REACH_WORDS), index))
-            ):
-                return None  # to the end of the file
-            return "output" if word == "in" and self._is_last_place(index) else "input"
-        return "other" if word in _OTHER_MARKERS else None
-
-    def _word(self, index: int) -> str:
-        return self._words[index] if 0 <= index < len(self._words) else ""
-
-    def _output_kind(self, index: int) -> str:
-        """Whether something concrete follows: a thing, not an act, a pronoun or a place within a thing."""
-        following = index + 1
-        while self._word(following) in DETERMINERS:
-            following += 1
-        word = self._word(following)
-        is_description = following > index + 1 and not any(map(self._is_name, range(following, following + 4)))
-        if word in _PLACES_WITHIN or is_description:  # to the cart: no value of a call
-            return "within"
-        is_act = (
-            following == index + 1
-            and not self._is_name(following)
-            and (self._is_verb(following) or self._word(following + 1) in DETERMINERS)
-        )
-        return "other" if not word or word in _NO_OUTPUTS or is_act else "output"
-
-    def _is_last_place(self, index: int) -> bool:
-        """Whether `in` says where something is put: after a verb of putting, and nothing else does."""
-        nearby = range(max(0, index - _REACH_WORDS), index)
-        clause = max((number for number in nearby if self._begins_verb(number)), default=-1)
-        if self._word(clause) not in _PUTTING_VERBS:
-            return False
-        for number in range(index + 1, min(len(self._words), index + _REACH_WORDS)):
-            if self._begins_verb(number):
-                break
-            if self._words[number] == "in" or (
-                self._words[number] in _OUTPUT_MARKERS and self._output_kind(number) != "other"
-            ):
-                return False
-        return True
-
-    def _is_verb(self, index: int) -> bool:
-        word, ending = stem_and_ending(self._word(index))
-        return not ending and (word in VERBS or word in LIGHT_VERBS or word in READING_VERBS)
-
-    def _begins_verb(self, index: int) -> bool:
-        """Whether a request, or the reading before one, begins here."""
-        before = self._word(index - 1)
-        if self._word(index).endswith("ing") and self._word(index).removesuffix("ing") in READING_VERBS:
-            return before in ("after", "by", "")
-        begins = before in (
-            "",
-            ",",
-            ":",
-            "(",
-            "and",
-            "or",
-            "then",
-            "please",
-            "you",
-            "to",
-            "also",
-            "just",
-            "now",
-            "first",
-        )
-        return begins and self._is_verb(index)
-
-    def _is_name(self, index: int) -> bool:
-        """Whether a word is a name or a value, not a word of everyday speech."""
-        text = self._tokens[index][0] if 0 <= index < len(self._tokens) else ""
-        return (
-            bool(text)
-            and not (text.islower() and text.isalpha() and text.isascii())
-            and text not in (",", "(", ")", ":")
-        )
-
-
-def _chinese_spans(text: str) -> Iterator[tuple[int, int, Literal["input", "output"]]]:
-    if not re.search(r"[\u3400-\u9fff]", text):
-        return
-    begin = 0
-    for end in (*_CHINESE_END.finditer(text), None):
-        stop = end.start() if end is not None else len(text)
-        sentence = text[begin:stop]
-        outputs = list(_CHINESE_OUTPUT.finditer(sentence))
-        if positions := [marker.start() for marker in outputs]:
-            for index, marker in enumerate(outputs):
-                limit = outputs[index + 1].start() if index + 1 < len(outputs) else len(sentence)
-                comma = sentence.find(",", marker.end(), limit)
-                yield begin + marker.end(), begin + (limit if comma < 0 else comma), "output"
-            for match in _CHINESE_INPUT.finditer(sentence):
-                group = "object" if match["object"] is not None else "owner"
-                start, finish = match.span(group)
-                following = bisect_left(positions, start)
-                limit = min(finish, positions[following]) if following < len(positions) else finish
-                if limit > start:
-                    yield begin + start, begin + limit, "input"
-        begin = end.end() if end is not None else stop
+            for part in excluded_parts(self._unread.pop()):
+                self._excluded.add(part)

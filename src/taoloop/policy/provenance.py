@@ -55,8 +55,17 @@ from taoloop.core.trace import Trace
 from taoloop.core.value_origins import is_field_path, parse_path, read_document, values_at
 from taoloop.policy.grants import FixedCalls, Grant, grant_of
 from taoloop.policy.marked_text import split_marked
-from taoloop.policy.mentions import MentionIndex
-from taoloop.policy.targets import ClauseIndex, Plain, is_kind_word, is_target_role, lacks_target, names_nothing
+from taoloop.policy.mentions import Exclusions
+from taoloop.policy.targets import (
+    ClauseIndex,
+    Plain,
+    is_kind_word,
+    is_target_role,
+    lacks_target,
+    may_have_parts,
+    names_nothing,
+    value_role,
+)
 from taoloop.policy.task_intent import TaskIntent
 from taoloop.policy.value_match import TrustedText
 
@@ -81,7 +90,7 @@ class Provenance:
         self._ids: dict[str, set[str]] = {}
         self._searches: dict[tuple[str, str], set[frozenset[Plain]]] = {}  # of each kind and id, what gave it
         self.words, self.intent, self._earlier_intent = TrustedText(), TaskIntent(), TaskIntent()
-        self._mentions, self._clauses = MentionIndex(), ClauseIndex()
+        self._exclusions, self._clauses = Exclusions(), ClauseIndex()
         self.authority: TaskAuthority = "full"
         self._operator_words = self.words
         self._looked_up, self._unread_lookups = TrustedText(), list[str]()
@@ -178,7 +187,7 @@ class Provenance:
             self.words.add(text)
         if by_operator and self._operator_words is not self.words:
             self._operator_words.add(text)
-        self._mentions.add(text)
+        self._exclusions.add(text)
         self._clauses.add(text)
 
     def _own_words(self, text: str) -> str:
@@ -217,7 +226,7 @@ class Provenance:
             if is_text and (card is None or card.role(first_name(path)) != "content"):
                 self.words.add(str(value))
                 self._operator_words.add(str(value))  # which may be the same
-                self._mentions.vouch_for(value)
+                self._exclusions.vouch_for(value)
 
     def _fold_observation(self, fact: Observed) -> None:
         requested = self._open_requests.pop(fact.call_id, None)
@@ -305,9 +314,13 @@ class Provenance:
             return False
         if self.words.has(value, role) or (looked_up and self.was_looked_up(value, role)):
             return True
+        if isinstance(value, str | int | float) and value != "" and self._exclusions.is_vouched_for(value):
+            return True
         parts = value.values() if isinstance(value, Mapping) else value
-        return isinstance(value, Mapping | list | tuple) and all(
-            self.is_trusted_value(part, role, looked_up=looked_up) for part in parts
+        return (
+            isinstance(value, Mapping | list | tuple)
+            and bool(value)
+            and all(self.is_trusted_value(part, role, looked_up=looked_up) for part in parts)
         )
 
     def is_excluded(self, value: Any, role: str) -> bool:
@@ -316,7 +329,7 @@ class Provenance:
         It does not help that it is also named elsewhere, unless a person vouched for it. Text that others read, and
         what nothing depends on, may say anything.
         """
-        return role not in _FREE_ROLES and any(map(self._mentions.excludes, _plain_values(value)))
+        return role not in _FREE_ROLES and any(map(self._exclusions.excludes, _plain_values(value)))
 
     def names_no_target(self, card: ToolCard, args: Mapping[str, Any]) -> bool:
         """Whether a call lacks a target, or has one that only says of which kind it is: "the order"."""
@@ -332,13 +345,14 @@ class Provenance:
         parts = (part for _, part in _parts(card.parameters.get(name)) if isinstance(part, Mapping))
         if any(value in part["enum"] for part in parts if isinstance(part.get("enum"), list | tuple)):
             return True
-        is_given = self._mentions.is_vouched_for(value) or self.was_looked_up(value, card.role(name))
+        is_given = self._exclusions.is_vouched_for(value) or self.was_looked_up(value, card.role(name))
         return is_given or self._clauses.is_name(value)
 
     def names_for_change(self, value: Any) -> bool:
         """Whether people ask for something to be changed or replaced, or vouched for it."""
         return all(
-            self._mentions.is_vouched_for(part) or self._clauses.names_for_change(part) for part in _plain_values(value)
+            self._exclusions.is_vouched_for(part) or self._clauses.names_for_change(part)
+            for part in _plain_values(value)
         )
 
     def takes_input_for_target(self, card: ToolCard, args: Mapping[str, Any]) -> bool:
@@ -367,22 +381,24 @@ class Provenance:
         self, card: ToolCard, role: str, value: Plain, others: Mapping[str, Any], terms: frozenset[Plain] = frozenset()
     ) -> bool:
         """The same of a value that is named, beside `others`. `terms`: what was looked up together with it."""
-        if self._mentions.is_vouched_for(value):
+        if self._exclusions.is_vouched_for(value):
             return False
-        outputs = map(self._mentions.is_output, (*terms, *_plain_values(others)))
-        is_rivalled = not role.startswith("ref:") or self._mentions.has_rival(value)
-        if is_rivalled and self._mentions.is_only_input(value) and not any(outputs):
+        has_output = any(self._clauses.is_output(part) for part in (*terms, *_plain_values(others)))
+        if not has_output and self._clauses.is_only_input(value, is_ref=role.startswith("ref:")):
             return True
         targets = {key: other for key, other in others.items() if is_target_role(card.role(key))}
         texts = (part for part in _plain_values(targets) if any(map(str.isalpha, str(part))))
         is_beside = any(self._clauses.names_for(card, part) for part in texts)
-        return self._clauses.is_for_another(card, value, beside=is_beside, read_only=bool(terms))
+        return self._clauses.is_for_another(card, value, beside=is_beside)
 
     def is_endorsed(self, card: ToolCard, name: str, value: Any, *, looked_up: bool = True) -> bool:
         """Whether trusted text contains an argument of a call, and every key in it that its schema does not declare."""
-        role = card.role(name)
+        role = value_role(card, name, value)
         if role == "minor":
             return True
+        is_list = isinstance(value, Mapping | list | tuple) and bool(value)
+        if is_list and role.partition(":")[0] in ("target", "amount") and not may_have_parts(card, name):
+            return False
         has = self.is_trusted_value(value, role, looked_up=looked_up)
         return has and all(self.words.has_phrase(key) for key in unforeseen_names(card, {name: value}))
 
@@ -408,7 +424,7 @@ class Provenance:
         A user with less than full authority names none.
         """
         is_named = self._operator_words.has_address(value) or self.looked_up.has_address(value)
-        return is_named and not self._mentions.excludes_address(value)
+        return is_named and not self._exclusions.excludes_address(value)
 
 
 def sources_of(trace: Trace, policy: Policy | None = None) -> Provenance:
@@ -463,7 +479,7 @@ def _is_from_person(started: RunStarted) -> bool:
 def _texts_of_people(started: RunStarted) -> tuple[str, ...]:
     """What people wrote before a run began."""
     turns = (message.content for message in started.history if message.role == "user")
-    return started.trusted or (started.task, *turns, *filter(None, (started.user_instructions,)))
+    return started.trusted or (*filter(None, (started.user_instructions,)), *turns, started.task)
 
 
 def _grant_given(requested: ActionRequested, edited: Any) -> Grant:

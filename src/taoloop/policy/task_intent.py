@@ -46,6 +46,7 @@ _ENGLISH_WORD = lazy_pattern(r"[a-z]+(?:'[a-z]+)?")
 _FUNCTION_WORDS = words_of("a an the to of for in on by with and or from my all get is new")
 _CREATING_VERBS = frozenset({"create", "make", "new", "setup"})
 _PUTTING_VERBS = frozenset({"add", "put", "write", "append", "insert", "save", "store", "set", "note", "register"})
+_MONEY = frozenset({"money"})
 _PRIVATE_NOUNS = frozenset({"direct", "private", "dm"})
 _VERB_SYNONYMS = {"new": "create", "archive": "shelve"}
 
@@ -157,11 +158,13 @@ class _ToolAct:
         if request.is_chinese:
             usual, bare = USUAL_CHINESE_KINDS.get(request.act), request.act in VAGUE_CHINESE_ACTS
             return self._fits(request, request.direct, self.kinds, usual, bare=bare)
+        usual = USUAL_KINDS.get(request.act)
         kinds = request.direct
         tool_kinds = self.head
         if not kinds and not (self.creates and request.act in _PUTTING_VERBS):
             kinds, tool_kinds = request.further, self.kinds
-        return self._fits(request, kinds, tool_kinds, USUAL_KINDS.get(request.act), bare=request.act in VAGUE_ACTS)
+            kinds |= _MONEY if kinds and usual == _MONEY else frozenset()  # pay Ann 50 for lunch
+        return self._fits(request, kinds, tool_kinds, usual, bare=request.act in VAGUE_ACTS)
 
     @property
     def _other_destinations(self) -> frozenset[str]:
@@ -184,7 +187,9 @@ class _ToolAct:
         if carries and (kinds - {"money"} or (request.to_user and "message" in kinds)):
             return True
         if not self.head:  # it is unknown what it acts on
-            return not request.to_user and not (bare and kinds)
+            return not request.to_user and not (bare and kinds - (usual or frozenset()))
+        if kinds == _MONEY and usual is not None and request.act in ("refund", "退款"):
+            kinds = usual  # refund 15 EUR of an order
         if kinds:
             return not kinds.isdisjoint(tool_kinds)
         if bare or request.to_user:

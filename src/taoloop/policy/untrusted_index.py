@@ -10,9 +10,11 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.events import Event, Observed, Source
 from taoloop.core.trace import Trace
 from taoloop.policy.provenance import Provenance, first_name, leaves, sources_of
+from taoloop.policy.targets import value_role
 from taoloop.policy.value_match import atoms, has_invisible, links_in, normalise_text
 
 SNIPPET_CHARS = 120
@@ -103,8 +105,8 @@ def _output_text(fact: Observed) -> str:
     return fact.output if fact.error is None else f"{fact.output} {fact.error.message}"
 
 
-def argument_sources(trace: Trace, args: Any, roles: Any, *, filled: bool = False) -> tuple[Source, ...]:
-    """Where each argument of a call came from. `roles` gives the role of an argument by its name.
+def argument_sources(trace: Trace, args: Any, card: ToolCard, *, filled: bool = False) -> tuple[Source, ...]:
+    """Where each argument of a call of the tool of `card` came from.
 
     `filled`: values came in by handles, which the model itself has not seen.
     """
@@ -115,18 +117,19 @@ def argument_sources(trace: Trace, args: Any, roles: Any, *, filled: bool = Fals
     for path, value in leaves(args):
         if value is None or value == "":
             continue
-        role = roles(first_name(path))
-        sources.append(_source_of(labels, index, path, role, value))
+        sources.append(_source_of(labels, index, card, path, value))
     if index is not None:
         index.read_portion()
     return tuple(sources)
 
 
-def _source_of(labels: Provenance, index: UntrustedIndex | None, path: str, role: str, value: Any) -> Source:
+def _source_of(labels: Provenance, index: UntrustedIndex | None, card: ToolCard, path: str, value: Any) -> Source:
+    name = first_name(path)
+    role, compared_as = card.role(name), value_role(card, name, value)
     is_excluded = labels.is_excluded(value, role)
-    if not is_excluded and labels.words.has(value, role):
+    if not is_excluded and labels.words.has(value, compared_as):
         return Source(arg=path, role=role, badge="YOURS")
-    if not is_excluded and labels.was_looked_up(value, role):
+    if not is_excluded and labels.was_looked_up(value, compared_as):
         return Source(arg=path, role=role, badge="LOOKED UP")
     if role == "content" and isinstance(value, str):
         has_unknown_links = not links_in(value) <= labels.words.links

@@ -3,60 +3,52 @@ r"""Whether a value appears in a text that a person wrote: by typed equality, ne
 An address equals an address, a number a number, a date a date; any other text must appear as a whole phrase. Texts are
 compared in their compatibility form (Unicode NFKC), ignoring case; a value with invisible characters equals nothing.
 Chinese, Japanese and Korean have no spaces, so a phrase needs two characters there, and an address or a number may
-directly follow them. Every pattern here takes time proportional to the text, whoever wrote it; one that begins with a
-digit or a capital looks at the preceding character only then (`\d(?<!\d\d)`), because `re` skips from one such
-character to the next.
+directly follow them. Every pattern here takes time proportional to the text, whoever wrote it.
+
+An amount (the role `amount`, see `targets.value_role`) is endorsed by a quantity alone (`quantities`). A target is
+endorsed by a name as a whole: "Ann" is not who "Pay Ann Lee" pays, and no part of an IBAN names an account.
 """
 
 from __future__ import annotations
 
-import math
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date
-from decimal import Decimal
 from functools import cached_property
 from itertools import islice
 from typing import Any
 
 from taoloop.core.text import lazy_pattern
+from taoloop.policy.quantities import (
+    CJK_RUN,
+    DATE_TIME,
+    account_number_of,
+    account_numbers,
+    amount_of,
+    amounts,
+    code_spans,
+    dates,
+    decimal_of,
+    iban_of,
+    ibans,
+    number_of,
+    numbers,
+    plain_text,
+    quantities,
+    times,
+)
+from taoloop.policy.requests import QUOTED
+from taoloop.policy.vocabulary import CHINESE_ACTS, CHINESE_KINDS, words_of
 
 MAIL = lazy_pattern(r"(?<![\w.+%-])[\w.+%-]+@[\w-]+(?:\.[\w-]+)+")
 URL = lazy_pattern(
-    r"(?:https?://|www\.)[^\s<>\"'，。；、）》」]+|(?<![\w@./\\-])[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z]{2,10}(?:/[^\s<>\"'，。；、）》」]*)?",
+    r"(?:https?://|www\.)[^\s<>\"'，。；、）》」]+"
+    r"|(?<![\w@./\\-])[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z]{2,10}(?:/[^\s<>\"'，。；、）》」]*)?",
     re.IGNORECASE,
 )
-_IBAN = lazy_pattern(r"[A-Z](?<!\w\w)[A-Z][0-9]{2}(?:[A-Z0-9]{11,30}|(?: [A-Z0-9]{4}){2,7}(?: [A-Z0-9]{1,4})?)(?!\w)")
-_SPACED_IBAN = lazy_pattern(r"[A-Z][A-Z][0-9]{2} [A-Z0-9]{4} ")  # the beginning of one with spaces
-_DIGITS = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?"
-_NUMBER = lazy_pattern(rf"(?<![\w.,])[-+\u2212]?{_DIGITS}(?![\w]|[.,]\w)")
-_WHOLE_NUMBER = lazy_pattern(rf"[-+]?(?:{_DIGITS}|\.\d+)")
-_CHINESE_AMOUNT = lazy_pattern(r"(?<![A-Za-z0-9_.,])(\d+(?:\.\d+)?) ?([百千万亿]+)")
-_CHINESE_UNITS = {"百": 100, "千": 1_000, "万": 10_000, "亿": 100_000_000}
-_MAX_DIGITS = 60  # of a number; anything longer is a text
-_DIGIT = lazy_pattern(r"\d")
-_SEPARATED_DATE = lazy_pattern(r"\d[-/.]\d{1,2}[-/.]\d")  # every _ISO and _EUROPEAN contains it
-_ISO = lazy_pattern(r"(\d(?<!\d\d)\d{3})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)")
-_CHINESE_DATE = lazy_pattern(r"(?:(\d(?<!\d\d)\d{3}) ?年 ?)?(\d(?<!\d\d)\d?) ?月 ?(\d{1,2}) ?[日号]")
-_SEPARATING_COMMA = lazy_pattern(r"(?<![0-9A-Za-z]),(?=\d)")  # no thousands come before it: 退款，15.5元
-_EUROPEAN = lazy_pattern(r"(\d(?<!\d\d)\d?)\.(\d{1,2})\.(\d{4})(?!\d)")
-_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
-_MONTH = "|".join(_MONTHS)
-_MONTH_TAILS = "|".join(f"(?<={month[0]}){month[1:]}" for month in _MONTHS)
-_YEAR = r"(?:,? +(?P<year>\d{4}))?"
-_SPOKEN_DATES = (
-    lazy_pattern(
-        rf"(?P<month>[JFMASONDjfmasond](?<!\w\w)(?i:{_MONTH_TAILS}))"
-        rf"(?i:[a-z]*\.? +(?:the +)?(?P<day>\d{{1,2}})(?:st|nd|rd|th)?{_YEAR}\b)"
-    ),
-    lazy_pattern(rf"(?P<day>\d(?<!\w\w)\d?)(?i:(?:st|nd|rd|th)? +(?:of +)?(?P<month>{_MONTH})[a-z]*\.?{_YEAR}\b)"),
-)
-_CLOCK = lazy_pattern(r"(\d(?<![\d:]\d)\d?)(?::(\d{2})(?::\d{2})? ?([ap])?\.?m?| ?([ap])\.?m)\b", re.IGNORECASE)
-_DATE_TIME = lazy_pattern(r"(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}):(\d{2})(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:\d{2})?)?")
 _SCRIPT = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"  # written without spaces
 _CJK = lazy_pattern(f"[{_SCRIPT}]")
-_CJK_RUN = lazy_pattern(f"[{_SCRIPT}]+")
 _TRAILING_PUNCTUATION = ".,;:!?)]}'\"»”’"
 STOP_WORDS = frozenset(
     re.findall(
@@ -67,6 +59,7 @@ STOP_WORDS = frozenset(
     )
 )
 _MAX_VALUE_CHARS = 20_000
+_MAX_AMOUNT_CHARS = 120
 _INDEX_THRESHOLD = 32  # texts that are searched as they are; more are indexed by their words
 _JOINING_CHARS = ".-@/_\\"
 _CONTROL = lazy_pattern(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
@@ -98,6 +91,41 @@ class _Text:
         self.whole = unicodedata.normalize("NFKC", text)
 
     @cached_property
+    def folded(self) -> str:
+        """The text in the form in which phrases are compared."""
+        return normalise_text(self.whole)
+
+    @cached_property
+    def spaced(self) -> str:
+        """The same in upper and lower case, if every character is where it is in `folded`."""
+        spaced = " ".join(self.whole.split())
+        return spaced if len(spaced) == len(self.folded) else self.folded
+
+    @cached_property
+    def codes(self) -> list[tuple[int, int]]:
+        """Where `spaced` has addresses, IBANs and accounts."""
+        links = (match for pattern in (MAIL, URL) for match in pattern.finditer(self.spaced))
+        return [(match.start(), match.start() + len(trim_punctuation(match.group()))) for match in links] + list(
+            code_spans(self.spaced)
+        )
+
+    @cached_property
+    def quotes(self) -> list[tuple[int, int]]:
+        """What is quoted in `spaced`; nothing if all of it is."""
+        quotes = [(match.start() + 1, match.end() - 1) for match in QUOTED.finditer(self.spaced)]
+        rest = QUOTED.sub("", self.spaced)
+        return quotes if any(map(str.isalnum, rest)) else []
+
+    @cached_property
+    def numeric(self) -> str:
+        """The text in which its numbers are found."""
+        text = plain_text(self.raw)
+        masked = CJK_RUN.sub(lambda match: " " * len(match.group()), text)
+        for pattern in (MAIL, URL):
+            masked = pattern.sub(lambda match: "\u25a1" * len(match.group()), masked)
+        return "".join(mask if mask == "\u25a1" else char for char, mask in zip(text, masked, strict=True))
+
+    @cached_property
     def marked(self) -> str:
         """The parts of the text that are not mere words."""
         return _nonword_pieces(self.whole)
@@ -113,7 +141,6 @@ class TrustedText:
         self._texts: list[_Text] = []
         # of each kind, and in how many texts it was looked for
         self._values_by_kind: dict[str, tuple[set[Any], int]] = {}
-        self._normalised: list[str] = []
         self._word_texts: dict[str, list[int]] = {}  # of each word, the texts that have it
         self._indexed_count = 0  # how many of the texts are in there
         for text in texts:
@@ -138,16 +165,30 @@ class TrustedText:
 
     def has(self, value: Any, role: str = "value") -> bool:
         """Whether `value` appears here; for a list or an object, whether all of it does. An empty value always does."""
+        base = role.partition(":")[0]
+        if base == "amount" and (not value or not isinstance(value, Mapping | list | tuple)):
+            return value is None or self._has_amount(value)
         if value is None or value in ("", [], {}):
             return True
         if isinstance(value, bool):
-            return role.partition(":")[0] in ("minor", "value")
+            return base in ("minor", "value")
         if isinstance(value, int | float):
-            return not role.startswith("ref:") and decimal_of(value) in self._values("number")
+            is_number = decimal_of(value) in self._values("number")
+            return base != "ref" and (is_number or str(value) in self._values("account"))
         if isinstance(value, str):
             return self._has_text(value, role)
         parts = value.values() if isinstance(value, Mapping) else value
         return isinstance(value, Mapping | list | tuple) and all(self.has(part, role) for part in parts)
+
+    def _has_amount(self, value: Any) -> bool:
+        """Whether a number, or a text that is one, stands here as a quantity."""
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return decimal_of(value) in self._values("quantity")
+        if not isinstance(value, str) or has_invisible(value) or len(value) > _MAX_AMOUNT_CHARS:
+            return False
+        text = plain_text(value).strip()
+        number, amount = number_of(text), amount_of(text)
+        return number in self._values("quantity") if amount is None else amount in self._values("amount")
 
     def has_address(self, value: Any) -> bool:
         """Whether the address of a web page appears here, exactly."""
@@ -165,24 +206,23 @@ class TrustedText:
             return text.lower() in self._values("mail")
         if URL.fullmatch(text) and ("/" in text or text.lower().startswith("www.")):
             return _url(text) in self._values("url")
-        if _IBAN.fullmatch(text):
-            return _compact(text) in self._values("iban")
+        if (iban := iban_of(text)) is not None and iban in self._values("iban"):
+            return True
+        is_target = role == "target" or role.startswith("ref:")
         if role.startswith("ref:"):  # a number in the task may be anything; it never names a thing by its id
-            return any(char.isalpha() for char in text) and self.has_phrase(text)
-        if match := _DATE_TIME.fullmatch(text):
+            return any(char.isalpha() for char in text) and self.has_phrase(text, is_target=True)
+        if match := DATE_TIME.fullmatch(text):
             return self._has_date_time(match)
         account = account_number_of(text)
-        if account is not None and account in self._values("account"):
+        if account is not None and (account in self._values("account") or self.has_phrase(account)):
             return True
-        if (number := _number(text)) is not None:
+        if (number := number_of(text)) is not None:
             return number in self._values("number")
         if (amount := amount_of(text)) is not None and amount in self._values("amount"):
             return True
-        if _IBAN.fullmatch(text.upper()) and _compact(text) in self._values("iban"):
+        if not is_target and URL.fullmatch(text) and _url(text) in self._values("url"):
             return True
-        if URL.fullmatch(text) and _url(text) in self._values("url"):
-            return True
-        return self.has_phrase(text)
+        return self.has_phrase(text, is_target=is_target)
 
     def _has_date_time(self, match: re.Match[str]) -> bool:
         day = date_of(match[1])
@@ -192,36 +232,101 @@ class TrustedText:
             return True
         return (int(match[2]), int(match[3])) in self._values("time")
 
-    def has_phrase(self, value: str) -> bool:
-        """Whether a text appears here as it is, from the start of a word to the end of one."""
+    def has_phrase(self, value: str, *, is_target: bool = False) -> bool:
+        """Whether a text appears here as it is, from the start of a word to the end of one, and as no part of a code.
+
+        `is_target`: nor as a part of a longer name, or of what is quoted.
+        """
         phrase = normalise_text(value).strip(" \"'“”‘’`")
         if len(phrase) < 2 or phrase in STOP_WORDS or not any(char.isalnum() for char in phrase):
             return False
-        return any(_has_phrase(phrase, text) for text in self._texts_with(phrase))
+        return any(_has_phrase(phrase, text, is_target=is_target) for text in self._texts_with(phrase))
 
-    def _texts_with(self, phrase: str) -> Iterable[str]:
-        """The texts, normalised, that may contain a phrase: of many, those that contain its rarest word."""
-        for index in range(len(self._normalised), len(self._texts)):
-            self._normalised.append(normalise_text(self._texts[index].whole))
-        if len(self._normalised) <= _INDEX_THRESHOLD:
-            return self._normalised
-        for index in range(self._indexed_count, len(self._normalised)):
-            text = self._normalised[index]
+    def _texts_with(self, phrase: str) -> Iterable[_Text]:
+        """The texts that may contain a phrase: of many, those that contain its rarest word."""
+        if len(self._texts) <= _INDEX_THRESHOLD:
+            return self._texts
+        for index in range(self._indexed_count, len(self._texts)):
+            text = self._texts[index].folded
             for word in set((_ASCII_WORD if text.isascii() else _WORD).findall(text)):
                 self._word_texts.setdefault(word, []).append(index)
-        self._indexed_count = len(self._normalised)
+        self._indexed_count = len(self._texts)
         words = (match.group() for match in islice(_WORD.finditer(phrase), _INDEX_THRESHOLD))
         rarest = min((self._word_texts.get(word, ()) for word in words), key=len)
-        return (self._normalised[index] for index in rarest)
+        return (self._texts[index] for index in rarest)
 
 
-def _has_phrase(phrase: str, text: str) -> bool:
-    start = text.find(phrase)
+def _has_phrase(phrase: str, text: _Text, *, is_target: bool) -> bool:
+    folded = text.folded
+    start = folded.find(phrase)
     while start >= 0:
-        if _is_border(text, start - 1, -1, phrase[0]) and _is_border(text, start + len(phrase), 1, phrase[-1]):
-            return True
-        start = text.find(phrase, start + 1)
+        end = start + len(phrase)
+        if _is_border(folded, start - 1, -1, phrase[0]) and _is_border(folded, end, 1, phrase[-1]):
+            spans = text.codes + text.quotes if is_target else text.codes
+            is_part = any(first <= start and end <= last and end - start < last - first for first, last in spans)
+            if not is_part and not (is_target and _is_part_of_name(text.spaced, start, end)):
+                return True
+        start = folded.find(phrase, start + 1)
     return False
+
+
+_NAME_BEFORE = lazy_pattern(r"(?P<start>\A|[.!?:;,(\"'“]|\n)?\s?(?P<word>[^\W\d_][\w'.-]*) \Z")
+_NAME_AFTER = lazy_pattern(r" (?:(?:v[ao]n|de[rlns]?|d[aiu]|la|bin|ibn|al|el|ter|&) ){0,2}(?P<word>[^\W\d_][\w'-]*)")
+_NO_NAMES = STOP_WORDS | words_of(
+    "monday tuesday wednesday thursday friday saturday sunday january february march april may june july august"
+    " september october november december mr mr. mrs mrs. ms ms. dr dr. prof prof. sir madam eur usd gbp cny chf jpy"
+    " today tomorrow tonight next last re after before about how if whether please also then"
+)
+_CHINESE_RELATIONS = (
+    "助理|助手|老板|经理|主管|上司|秘书|妻子|太太|老婆|丈夫|老公|爱人|母亲|妈妈?|父亲|爸爸?|父母|家人|哥哥?"
+    "|弟弟?|姐姐?|妹妹?|儿子|女儿|孩子|朋友|同事"
+    "|团队|律师|医生|会计|房东|邻居|公司|代理人?|银行"
+)
+_RELATION = lazy_pattern(
+    r"'s (?:[a-z]+ )?(?:assistant|boss|manager|supervisor|secretary|deputy|wife|husband|partner|spouse|mother"
+    r"|father|mom|dad"
+    r"|parents?|brother|sister|son|daughter|child(?:ren)?|kids?|friends?|colleagues?|coworkers?|team|lawyer"
+    r"|attorney|doctor"
+    r"|accountant|landlord|landlady|neighbou?r|agent|company|employer|successor|replacement|bank)\b"
+    rf"|的(?:[\u4e00-\u9fff]{{0,2}})(?:{_CHINESE_RELATIONS})"
+)
+"""Somebody who is not who is named: Ann's boss."""
+_CHINESE_BEFORE = lazy_pattern(
+    rf"(?:{'|'.join(map(re.escape, (*CHINESE_ACTS, *CHINESE_KINDS)))}|{_CHINESE_RELATIONS}"
+    rf"|[给把将向跟和与及对从由请叫让在到为是的被用找约问帮替代于往除要想也"
+    r"再先并或了过有以付转汇打发寄送还借看读查开改加进上下里中我你他她老小名])\Z"
+)
+_CHINESE_AFTER = lazy_pattern(
+    rf"{'|'.join(map(re.escape, (*CHINESE_ACTS, *CHINESE_KINDS)))}"
+    rf"|[的和与及跟给把将对在到为是说讲也都了里中上下去来要不于从向并或请一二"
+    r"两三四五六七八九十几每这那他她它我你吧呢吗啊后前时可能会知以让问付转汇打发寄送还改加放看读写参出需没未已]"
+    r"|明[天早晚]|今[天早晚]|周|本周|开会|吃饭|作为|因|关于|先|再|马上|立即|尽快|总共|合计|共"
+)
+
+
+def _is_part_of_name(text: str, start: int, end: int) -> bool:
+    """Whether what stands here is only a part of a name, or names somebody else: Ann in Ann Lee or in Ann's boss.
+
+    In Chinese a name is whole if a word that is known to be none stands before and after it.
+    """
+    if _RELATION.match(text, end):
+        return True
+    before, after = text[max(0, start - 40) : start], text[end : end + 40]
+    if _CJK.match(text, start) and before and _CJK.match(before[-1]) and not _CHINESE_BEFORE.search(before):
+        return True
+    if _CJK.match(text[end - 1]) and _CJK.match(after) and not _CHINESE_AFTER.match(after):
+        return True
+    words = text[start:end].split()
+    preceding, following = _NAME_BEFORE.search(before), _NAME_AFTER.match(after)
+    is_preceded = preceding is not None and preceding["start"] is None and _joins(words[0], preceding["word"])
+    return is_preceded or (following is not None and _joins(words[-1], following["word"]))
+
+
+def _joins(word: str, neighbour: str) -> bool:
+    """Whether two neighbours may be one name: both begin with a capital; not a name and a code such as PDF or EUR."""
+    if not (word[:1].isupper() and neighbour[:1].isupper()) or neighbour.lower().removesuffix("'s") in _NO_NAMES:
+        return False
+    return len(neighbour) == 1 or not neighbour.isupper() or word.isupper()
 
 
 def _is_border(text: str, index: int, step: int, inner: str) -> bool:
@@ -363,7 +468,8 @@ def value_key(value: Any) -> tuple[str, Any]:
     plain = unicodedata.normalize("NFKC", text).strip()
     if MAIL.fullmatch(plain):
         return "mail", plain.lower()
-    return ("iban", _compact(plain)) if _IBAN.fullmatch(plain) else ("text", plain)
+    iban = iban_of(plain) if plain == plain.upper() else None
+    return ("text", plain) if iban is None else ("iban", iban)
 
 
 def trim_punctuation(text: str) -> str:
@@ -392,84 +498,10 @@ def _url_forms(text: str) -> set[str]:
     return {bare, f"http://{bare}"}
 
 
-def _iban(text: str) -> str:
-    """An IBAN without its spaces, and without a word in capitals after it that looked like its last group."""
-    whole, shorter = _compact(text), _compact(text.rpartition(" ")[0])
-    return shorter if is_iban(shorter) and not is_iban(whole) else whole
-
-
-def _compact(text: str) -> str:
-    return text.replace(" ", "").upper()
-
-
-def _number(text: str) -> Decimal | None:
-    """A number as people write it; None for digits with a leading zero, which are a code."""
-    if len(text) > _MAX_DIGITS or not _WHOLE_NUMBER.fullmatch(text):
-        return None
-    digits = text.lstrip("-+")
-    return None if digits[0] == "0" and digits[1:2].isdigit() else Decimal(text.replace(",", ""))
-
-
-def decimal_of(value: int | float) -> Decimal | None:
-    """A number as it is written; None for one that is not finite, or far too large."""
-    if isinstance(value, float):
-        return Decimal(repr(value)) if math.isfinite(value) else None
-    return Decimal(value) if value.bit_length() < 200 else None
-
-
-def _numbers(text: _Text) -> Iterator[Decimal]:
-    if not _DIGIT.search(text.whole):
-        return
-    yield from grouped_numbers(text.raw)
-    yield from (number for number, _ in amounts(_SEPARATING_COMMA.sub(" ", text.whole)))  # EUR15.50
-    rest = _without_dates(text.whole)  # a date is no amount
-    if any(unit in rest for unit in _CHINESE_UNITS):
-        for match in _CHINESE_AMOUNT.finditer(rest):
-            if (number := _number(match[1])) is not None:
-                yield number * math.prod(_CHINESE_UNITS[unit] for unit in match[2])
-        rest = _CHINESE_AMOUNT.sub(" ", rest)
-    if not rest.isascii():
-        rest = _CJK_RUN.sub(" ", _SEPARATING_COMMA.sub(" ", rest))
-    if not _SPACED_IBAN.search(rest):  # what remains to be found has no space in it
-        rest = text.marked if rest == text.whole else _nonword_pieces(rest)
-    for pattern in (MAIL, URL, _IBAN):
-        rest = pattern.sub(" ", rest)
-    for match in _NUMBER.finditer(rest):
-        if (number := _number(match.group().replace("\u2212", "-"))) is not None:
-            yield number
-
-
-def _without_dates(text: str) -> str:
-    parted = _SEPARATED_DATE.search(text) is not None
-    if parted:
-        text = _ISO.sub(" ", text)
-    if "月" in text:
-        text = _CHINESE_DATE.sub(" ", text)
-    if parted:
-        text = _EUROPEAN.sub(" ", text)
-    for pattern in _SPOKEN_DATES:
-        text = pattern.sub(" ", text)
-    return text
-
-
-def _dates(text: _Text) -> Iterator[tuple[int | None, int, int]]:
-    yield from ((int(match[1]), int(match[2]), int(match[3])) for match in _ISO.finditer(text.whole))
-    for match in _CHINESE_DATE.finditer(text.whole):
-        yield int(match[1]) if match[1] else None, int(match[2]), int(match[3])
-    yield from ((int(match[3]), int(match[2]), int(match[1])) for match in _EUROPEAN.finditer(text.whole))
-    for pattern in _SPOKEN_DATES:
-        for match in pattern.finditer(text.whole):
-            year = int(match["year"]) if match["year"] else None
-            yield year, _MONTHS.index(match["month"][:3].lower()) + 1, int(match["day"])
-
-
-def _times(text: _Text) -> Iterator[tuple[int, int]]:
-    for match in _CLOCK.finditer(text.whole):
-        hour = int(match[1])
-        meridiem = (match[3] or match[4] or "").lower()
-        if meridiem == "p" and hour < 12:
-            hour += 12
-        yield (0 if meridiem == "a" and hour == 12 else hour), int(match[2] or 0)
+def _find_all(pattern: re.Pattern[str], text: str) -> Iterator[str]:
+    """What a pattern finds in a text, and in the text without its Chinese: no space separates an address from that."""
+    for variant in dict.fromkeys((text, CJK_RUN.sub(" ", text))):
+        yield from (match.group() for match in pattern.finditer(variant))
 
 
 def _nonword_pieces(text: str) -> str:
@@ -480,119 +512,15 @@ def _nonword_pieces(text: str) -> str:
     return "\n".join(piece for piece in text.split() if not (piece.isidentifier() and piece.isascii()))
 
 
-def _find_all(pattern: re.Pattern[str], text: str) -> Iterator[str]:
-    """What a pattern finds in a text, and in the text without its Chinese: no space separates an address from that."""
-    for variant in dict.fromkeys((text, _CJK_RUN.sub(" ", text))):
-        yield from (match.group() for match in pattern.finditer(variant))
-
-
-# Amounts with a currency, and numbers in groups. Groups with plain spaces between them may be several numbers ("order
-# 12 500 EUR"): they are one with no-break spaces, or as an account number of at least twelve digits.
-_CURRENCIES = {
-    "EUR": "€ eur euro euros 欧元",
-    "USD": "$ us$ usd dollar dollars 美元 美金",
-    "CNY": "cny rmb yuan 元 块 元人民币",
-    "GBP": "£ gbp pound pounds 英镑",
-    "JPY": "jpy yen 日元 日圆 円",
-    "HKD": "hk$ hkd 港元 港币",
-    "CHF": "chf franc francs 瑞士法郎",
-    "¥": "¥",  # of China or of Japan
-}
-_CURRENCY_OF = {word: code for code, words in _CURRENCIES.items() for word in words.split()}
-_WORDS = "|".join(sorted((word.replace("$", r"\$") for word in _CURRENCY_OF), key=len, reverse=True))
-_DIGIT_RUN = lazy_pattern(r"\d[\d,]*(?:\.\d+)?")
-_PLAIN_NUMBER = lazy_pattern(r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?")
-_BEFORE = lazy_pattern(rf"(?:^|[^A-Za-z0-9_.,/=&?%+-])({_WORDS}) ?$", re.IGNORECASE)
-_AFTER = lazy_pattern(rf" ?({_WORDS})(?![A-Za-z0-9_])", re.IGNORECASE)
-_MAX_WORD_CHARS = 9  # of a currency, with what stands around it
-_ACCOUNT = lazy_pattern(r"(?<![A-Za-z0-9_.,-])\d{4}(?:[ -]\d{4}){2,7}(?:[ -]\d{1,3})?(?![A-Za-z0-9_]|[ .,-]\d)")
-_GROUPED = lazy_pattern(
-    r"(?<![\w.,])\d{1,3}(?:[\u00a0\u2007\u2009\u202f]\d{3})+(?:\.\d+)?(?![\w\u00a0\u2007\u2009\u202f]|[.,]\w)"
-)
-_NO_BREAK_SPACES = lazy_pattern(r"[\u00a0\u2007\u2009\u202f]")
-_MIN_ACCOUNT_DIGITS = 12
-
-
-def amounts(text: str) -> Iterator[tuple[Decimal, str]]:
-    """The amounts in a text (NFKC), each with the code of its currency."""
-    return (amount for amount, _ in _amounts_with_places(text))
-
-
-def amount_of(value: str) -> tuple[Decimal, str] | None:
-    """The amount that a value is as a whole; None for any other text."""
-    if len(value) > 2 * _MAX_DIGITS:
-        return None
-    return next((amount for amount, span in _amounts_with_places(value) if span == (0, len(value))), None)
-
-
-def _amounts_with_places(text: str) -> Iterator[tuple[tuple[Decimal, str], tuple[int, int]]]:
-    """Each amount with where it begins and ends."""
-    for match in _DIGIT_RUN.finditer(text):
-        digits = match.group().rstrip(",")
-        start, end = match.start(), match.start() + len(digits)
-        is_code = digits[0] == "0" and digits[1:2].isdigit()
-        if len(digits) > _MAX_DIGITS or is_code or not _PLAIN_NUMBER.fullmatch(digits):
-            continue
-        number = Decimal(digits.replace(",", ""))
-        before = _BEFORE.search(text[max(0, start - _MAX_WORD_CHARS) : start])
-        follows = text[end : end + 2]
-        if before is not None and not (follows[:1].isalnum() or follows[:1] == "_" or _continues(follows)):
-            shift = max(0, start - _MAX_WORD_CHARS)
-            yield (number, _CURRENCY_OF[before[1].lower()]), (shift + before.start(1), end)
-        after = _AFTER.match(text, end)
-        if after is not None and not _is_joined(text, start):
-            yield (number, _CURRENCY_OF[after[1].lower()]), (start, after.end())
-
-
-def _continues(follows: str) -> bool:
-    """Whether a number goes on, as a version or a time does."""
-    return follows[:1] in (".", ",", ":") and follows[1:].isdigit()
-
-
-def _is_joined(text: str, start: int) -> bool:
-    """Whether what stands before a number makes it a part of something else: a code, a path, a date, a time."""
-    before = text[max(0, start - 2) : start]
-    is_letter = before[-1:].isascii() and before[-1:].isalnum()
-    return is_letter or before[-1:] in tuple("_.,/=&?%+-") or (before[-1:] == ":" and before[:1].isdigit())
-
-
-def account_numbers(text: str) -> Iterator[str]:
-    """The digits of account and card numbers that are written in groups of four."""
-    return (_joined(match.group()) for match in _ACCOUNT.finditer(text))
-
-
-def account_number_of(value: str) -> str | None:
-    """The digits of a value that is an account number, in groups or not; None for any other text."""
-    digits = _joined(value)
-    is_one = digits.isascii() and digits.isdigit() and _MIN_ACCOUNT_DIGITS <= len(digits) <= _MAX_DIGITS
-    return digits if is_one and (digits == value or _ACCOUNT.fullmatch(value)) else None
-
-
-def grouped_numbers(text: str) -> Iterator[Decimal]:
-    """The numbers in a text, as it was written, whose thousands are separated by no-break spaces."""
-    for match in _GROUPED.finditer(text):
-        if len(match.group()) <= _MAX_DIGITS and match.group()[0] != "0":
-            yield Decimal(_NO_BREAK_SPACES.sub("", match.group()))
-
-
-def is_iban(compact: str) -> bool:
-    """Whether the check digits of an IBAN without spaces are right (ISO 7064, mod 97-10)."""
-    rotated = compact[4:] + compact[:4]
-    return rotated.isascii() and rotated.isalnum() and int("".join(str(int(char, 36)) for char in rotated)) % 97 == 1
-
-
-def _joined(text: str) -> str:
-    return text.replace(" ", "").replace("-", "")
-
-
 _EXTRACTORS: dict[str, Callable[[_Text], Iterable[Any]]] = {
     "mail": lambda text: (mail.lower().rstrip(".") for mail in _find_all(MAIL, text.marked)),
     "url": lambda text: (url for address in _find_all(URL, text.marked) for url in _url_forms(address)),
     "link": lambda text: links_in(text.whole),
-    "iban": lambda text: map(_iban, _find_all(_IBAN, text.whole)),
-    "amount": lambda text: amounts(_SEPARATING_COMMA.sub(" ", text.whole)),
-    "account": lambda text: account_numbers(_IBAN.sub(" ", text.whole)),
-    "number": _numbers,
-    "date": _dates,
-    "time": _times,
+    "iban": lambda text: ibans(text.whole),
+    "amount": lambda text: amounts(text.numeric),
+    "account": lambda text: account_numbers(text.whole),
+    "number": lambda text: numbers(text.numeric),
+    "quantity": lambda text: quantities(text.numeric),
+    "date": lambda text: dates(text.whole),
+    "time": lambda text: times(text.whole),
 }

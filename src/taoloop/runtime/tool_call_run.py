@@ -267,7 +267,7 @@ class _SharedBudgets:
             if rule.calls_over is None and not rule.total_over:
                 break
             if self._used.exceeded(rule, action.args):
-                sources = argument_sources(trace, action.args, card.role)
+                sources = argument_sources(trace, action.args, card)
                 why = rule.reason or f"the rule {rule.title!r} says so of all calls together"
                 return Verdict(kind=rule.verdict, reasons=(why,), rule=f"rule:{rule.title}", sources=sources)
         requested = ActionRequested(

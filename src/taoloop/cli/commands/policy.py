@@ -207,7 +207,7 @@ def explain_command(run_id: str, call_id: str, db: str | None, as_json: bool) ->
     recorded = {source.arg: source for source in requested.sources}
     sources = tuple(
         recorded.get(source.arg, source)  # a rule that allowed the call has recorded the origins that it accepted
-        for source in argument_sources(before, requested.args, card.role, filled=requested.written is not None)
+        for source in argument_sources(before, requested.args, card, filled=requested.written is not None)
     )
     with capture_stdout() as stream:
         if as_json:
