@@ -14,14 +14,15 @@ from taoloop.core.cards.tool_card import Tier, ToolCard
 
 DOMAINS = ("retail", "airline")
 
-_ADDRESS = dict.fromkeys(("address1", "address2", "city", "state", "country", "zip"), "value")
+_ADDRESS = {name: f"value:{name}" for name in ("address1", "address2", "city", "state", "country", "zip")}
+_IN_ADDRESS = {name: name for name in _ADDRESS}
 _ITEMS = {
     "order_id": "ref:order",
     "item_ids": "ref:item",
     "new_item_ids": "ref:variant",
     "payment_method_id": "ref:payment",
 }
-_FLIGHTS = {"cabin": "value", "flights": "value"}
+_FLIGHTS = {"cabin": "value:cabin", "flights": "value:flight"}
 
 WRITES: Mapping[str, tuple[Tier, Mapping[str, str]]] = {
     "cancel_pending_order": ("destructive", {"order_id": "ref:order", "reason": "minor"}),
@@ -39,7 +40,7 @@ WRITES: Mapping[str, tuple[Tier, Mapping[str, str]]] = {
             "destination": "value",
             "flight_type": "minor",
             **_FLIGHTS,
-            "passengers": "value",
+            "passengers": "value:person",
             "payment_methods": "value",
             "total_baggages": "value",
             "nonfree_baggages": "value",
@@ -61,7 +62,7 @@ WRITES: Mapping[str, tuple[Tier, Mapping[str, str]]] = {
         "write",
         {"reservation_id": "ref:reservation", **_FLIGHTS, "payment_id": "ref:payment"},
     ),
-    "update_reservation_passengers": ("write", {"reservation_id": "ref:reservation", "passengers": "value"}),
+    "update_reservation_passengers": ("write", {"reservation_id": "ref:reservation", "passengers": "value:person"}),
 }
 """Tier and roles of each tool that changes the database. Any other tool only reads, thinks or hands over."""
 
@@ -74,6 +75,10 @@ _IDS: Mapping[str, Mapping[str, str]] = {
         "payment_id": "payment",
         "orders": "order",
         "reservations": "reservation",
+        "first_name": "person",
+        "last_name": "person",
+        "dob": "person",
+        **_IN_ADDRESS,
     },
     "get_order_details": {
         "order_id": "order",
@@ -81,9 +86,22 @@ _IDS: Mapping[str, Mapping[str, str]] = {
         "product_id": "product",
         "payment_method_id": "payment",
         "user_id": "user",
+        **_IN_ADDRESS,
     },
     "get_product_details": {"item_id": "variant"},
-    "get_reservation_details": {"reservation_id": "reservation", "payment_id": "payment", "user_id": "user"},
+    "get_reservation_details": {
+        "reservation_id": "reservation",
+        "payment_id": "payment",
+        "user_id": "user",
+        "flight_number": "flight",
+        "date": "flight",
+        "cabin": "cabin",
+        "first_name": "person",
+        "last_name": "person",
+        "dob": "person",
+    },
+    "search_direct_flight": {"flight_number": "flight"},
+    "search_onestop_flight": {"flight_number": "flight", "date": "flight"},
 }
 _READ_ROLES = {
     "user_id": "ref:user",

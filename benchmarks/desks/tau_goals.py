@@ -35,6 +35,10 @@ def _look_ups_for(domain: str, task: Task, write: Call, database: Database) -> I
         for item in order.items if order and "new_item_ids" in write.args else ():
             if item.item_id in write.args["item_ids"]:
                 yield call("get_product_details", product_id=item.product_id)
+    if "address1" in write.args:  # of an earlier order, if it is
+        for number in database["db"].users[task.customer].orders:
+            if database["db"].orders[number].address.address1 == write.args["address1"]:
+                yield call("get_order_details", order_id=number)
     if "reservation_id" in write.args:
         yield call("get_reservation_details", reservation_id=write.args["reservation_id"])
     reservation = database["db"].reservations.get(write.args.get("reservation_id")) if domain == "airline" else None

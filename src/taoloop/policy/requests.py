@@ -262,7 +262,9 @@ def is_forbidden(before: Sequence[str], *, is_gerund: bool = False) -> bool:
 
 
 def continues_list(words_before: Sequence[str]) -> bool:
-    """Whether a comma continues a list of verbs: do not delete, move or rename."""
+    """Whether a comma continues a list of verbs: do not delete, move or rename; not after "is not available"."""
+    if len(words_before) >= 3 and words_before[-2] in NEGATIONS and words_before[-3] in _BE_FORMS:
+        return False
     joins = len(words_before) >= 2 and (words_before[-2] in NEGATIONS or words_before[-2] in (",", "or", "and"))
     return joins and words_before[-1] not in _SENTENCE_ENDS
 

@@ -33,10 +33,11 @@ _ACTS = (
     (
         (
             "update change modify edit adjust correct rename replace set move reschedule postpone shift"
-            " increase decrease fix"
+            " increase decrease fix upgrade downgrade"
         ),
         "更新|修改|更改|改成|改为|改一下|调整|编辑|重命名|改名|移动|改期|推迟|延期|提前|改到|挪到|更正|替换|标记为|标为",
     ),
+    ("exchange swap replace", "换货|更换|换成|调换|退换|交换"),
     ("move rename", "移动|重命名|改名|挪|移到|移至"),
     (
         "delete remove erase drop clear cancel kick purge wipe discard",
@@ -69,7 +70,8 @@ CHINESE_ACTS = frozenset().union(*(chinese for _, chinese in ACTS))
 AMBIGUOUS_VERBS = words_of(
     "email mail message post tweet share file book order plan schedule note answer reply forward transfer wire "
     "purchase return refund set move change edit fix shift rent open close end stop start run launch update draft "
-    "text ping dm drop store increase decrease abort drop pay grant register remind copy complete finish reload reboot"
+    "text ping dm drop store increase decrease abort drop pay grant register remind copy complete finish reload reboot "
+    "exchange swap upgrade downgrade"
 )
 """Verbs that are nouns or adjectives as well: they count as verbs only where a request can begin."""
 
