@@ -80,7 +80,7 @@ CLAUSE_STARTS = words_of(
 )
 _DETERMINERS = words_of("the a an my your our his her their its this that these those any some every each")
 _OTHER_SUBJECTS = words_of("i we he she they who it someone somebody everyone everybody people one")
-_WISH_VERBS = words_of("want need like love wish please ask must should have hope let wanna prefer")
+_WISH_VERBS = words_of("want need like love wish please ask must should have hope let wanna prefer willing")
 _BE_FORMS = words_of("am is are was were been i'm we're they're he's she's it's you're being")
 _PASSIVE_MARKERS = words_of("be get want need have like should must to being getting")
 _STATEMENT_WORDS = words_of("did does didn't doesn't says said")  # what did Bob send; she says I should pay
