@@ -162,6 +162,7 @@ def _customer(text: str, calls: tuple[Call, ...], database: Database) -> str:
 
 _FIRST_PERSON = (
     (r"\byou are\b", "I am"),
+    (r"\band are\b", "and am"),
     (r"\byou're\b", "I'm"),
     (r"\byou were\b", "I was"),
     (r"\byou've\b", "I've"),
@@ -169,7 +170,7 @@ _FIRST_PERSON = (
     (r"\byourself\b", "myself"),
     (r"\byours\b", "mine"),
     (r"\byour\b", "my"),
-    (r"\b(to|for|of|with|give|tell|help|gives|tells|helps|charge|from) you\b", r"\1 me"),
+    (r"\b(to|for|of|with|from|give|gives|tell|tells|help|helps|ask|asks|charge|compensate) you\b", r"\1 me"),
     (r"\byou\b", "I"),
 )
 
