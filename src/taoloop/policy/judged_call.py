@@ -83,13 +83,15 @@ class JudgedCall:
         """Whether the task asks for the tool: by the reply of a model that was asked, else by the task's words.
 
         The reply alone is enough for a write: it was given over trusted text, and a rule says what else must hold. What
-        cannot be undone takes the words as well.
+        cannot be undone takes the words as well. A "yes" takes those of the request that it confirms.
         """
         sources = sources_of(self._trace)
         if sources.pinned is not None and self._card.name not in sources.pinned.tools:
             return False
         is_enough = sources.pinned is not None and self._card.tier in ("read", "draft", "write")
-        return is_enough or sources.intent.calls_for(self._card)
+        return is_enough or any(
+            intent.calls_for(self._card) for intent in (sources.intent, sources.confirmed_intent)
+        )
 
     def is_for_user(self, pattern: str, *, strict: bool) -> bool:
         """Whether the run is for an end user whom a pattern covers; where that is unknown, not to allow anything."""

@@ -319,6 +319,25 @@ def refers_to_own_list(text: str) -> bool:
     return any(not _forbids_at(folded_text, match.start()) for match in matches)
 
 
+_CONFIRMATION = lazy_pattern(
+    r"(?:(?:yes|yeah|yep|yup|ok|okay|sure|correct|right|exactly|absolutely|definitely|of course|perfect|great|i confirm"
+    r"|confirmed|(?:please )?(?:confirm|proceed|go ahead|do (?:it|so|that))|(?:sounds|looks) (?:good|right|fine)"
+    r"|that(?:'s| is) (?:right|correct|fine|ok|okay))\b(?! (?:if|when|once|unless))"
+    r"|(?:是的?|对的?|好[的吧]?|行|可以|没错|没问题|确认|同意|嗯嗯?|请?继续)(?=$|[\s,.!，。！请就]))"
+)
+
+
+def is_confirmation(text: str) -> bool:
+    """Whether a message says yes to what was said before, with no question, condition or refusal in it."""
+    plain = without_quotes(text).strip()
+    match = _CONFIRMATION.match(plain)
+    if match is None or any(char in plain for char in "?？"):
+        return False
+    rest = plain[match.end() :]
+    refuses = not (NEGATIONS | BREAKS | {"if", "unless"}).isdisjoint(_TOKEN.findall(rest))
+    return not refuses and CHINESE_NEGATION.search(NO_CHINESE_NEGATION.sub("", rest)) is None
+
+
 # Chinese
 
 CHINESE_CLAUSE_END = lazy_pattern(
