@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, ValuesView
+import copy
+from collections.abc import Callable, ItemsView, Iterator, Mapping, MutableMapping, ValuesView
 from typing import Any
 
 
-class Records(dict[str, Any]):
+class Records(MutableMapping[str, Any]):
     """The records of a table, which every run finds as they were at first.
 
     What is asked for by its key is the run's own copy. Searching through all of them (`items`, `values`) shows those
@@ -15,72 +15,59 @@ class Records(dict[str, Any]):
     for them by key, as those of tau2-bench do.
     """
 
-    def __init__(self, first: Mapping[str, Any], packed: Mapping[str, bytes]) -> None:
-        super().__init__()
-        self._first, self._packed = first, packed
+    def __init__(self, first: Mapping[str, Any]) -> None:
+        self._first = first
+        self._own: dict[str, Any] = {}
         self._edit: Callable[[Any], None] | None = None
 
     def edit(self, change: Callable[[Any], None]) -> None:
         """Change each record, at the latest when it is asked for."""
         self._edit = change
-        for key in super().keys():
-            change(self[key])
+        for record in self._own.values():
+            change(record)
 
-    def __missing__(self, key: str) -> Any:
-        """A copy of the record, from now on this run's own."""
-        record = pickle.loads(self._packed[key])
-        if self._edit is not None:
-            self._edit(record)
-        self[key] = record
-        return record
+    def __getitem__(self, key: str) -> Any:
+        """The record, from now on this run's own."""
+        if key not in self._own:
+            self._own[key] = copy.deepcopy(self._first[key])
+            if self._edit is not None:
+                self._edit(self._own[key])
+        return self._own[key]
 
-    def get(self, key: str, default: Any = None) -> Any:
-        """The record, or the default."""
-        return self[key] if key in self else default
+    def __setitem__(self, key: str, record: Any) -> None:
+        """Add or replace a record."""
+        self._own[key] = record
+
+    def __delitem__(self, key: str) -> None:
+        """Refuse: nothing deletes a record here."""
+        raise TypeError("records are not deleted")
 
     def __contains__(self, key: object) -> bool:
-        """Whether there is such a record."""
-        return super().__contains__(key) or key in self._packed
+        """Whether there is such a record; it is not copied for that."""
+        return key in self._own or key in self._first
 
     def __iter__(self) -> Iterator[str]:
         """The keys."""
-        return iter(self.view())
-
-    def __reversed__(self) -> Iterator[str]:
-        """The keys, the last first."""
-        return reversed(self.view())
+        return iter(self._view())
 
     def __len__(self) -> int:
         """How many records there are."""
-        return len(self.view())
+        return len(self._view())
 
-    def view(self) -> dict[str, Any]:
-        """All records, to be read: the run's own where it has any."""
-        return {**self._first, **dict(super().items())}
-
-    def keys(self) -> KeysView[str]:
-        """The keys."""
-        return self.view().keys()
+    def _view(self) -> dict[str, Any]:
+        return {**self._first, **self._own}
 
     def items(self) -> ItemsView[str, Any]:
         """The keys and records, to be read."""
-        return self.view().items()
+        return self._view().items()
 
     def values(self) -> ValuesView[Any]:
         """The records, to be read."""
-        return self.view().values()
+        return self._view().values()
 
     def __eq__(self, other: object) -> bool:
         """Whether two runs left the same records."""
         if not isinstance(other, Records):
             return NotImplemented
-        used = dict.keys(self) | dict.keys(other)
-        return self.view().keys() == other.view().keys() and all(self[key] == other[key] for key in used)
-
-    __hash__ = None  # type: ignore[assignment]  # as of any dict
-
-
-def pack(first: Mapping[str, Any]) -> Callable[[], Records]:
-    """What gives each run its own table of these records."""
-    packed = {key: pickle.dumps(record) for key, record in first.items()}
-    return lambda: Records(first, packed)
+        used = self._own.keys() | other._own.keys()
+        return self.keys() == other.keys() and all(self[key] == other[key] for key in used)

@@ -13,6 +13,7 @@ import importlib
 import json
 import re
 import sys
+import typing
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,10 +21,12 @@ from types import ModuleType
 from typing import Any
 
 from desks.desk import Call, Database, Desk, Function, Task
-from desks.records import pack
-from desks.tau_cards import DOMAINS, WRITES, tau_card
+from desks.records import Records
+from desks.tau_cards import DOMAINS, tau_card
 from desks.tau_goals import FREE_TEXTS, goals_of, look_ups
 from pydantic import BaseModel, TypeAdapter
+
+from taoloop.core.cards.tool_card import ToolCard
 
 CHAT_YES = "Yes, please go ahead."
 
@@ -76,39 +79,34 @@ def load_tau2(tree: Tree) -> tuple[Desk, ...]:
 
 
 def _desks(tree: Tree, domain: str) -> Iterator[Desk]:
-    module = importlib.import_module(tree.tools_module(domain))
-    classes = [kind for name, kind in vars(module).items() if name.endswith("Tools") and kind.__module__ == module.__name__]
-    if not classes:
-        raise LookupError(f"{module.__name__} has no class of tools")
-    kind = classes[0]
-    model = vars(module)[str(kind.__annotations__["db"]).rpartition(".")[2].strip("'>")]
-    names = [name for name, method in vars(kind).items() if callable(method) and name[0] != "_" and name != "initialize"]
+    kind, model = _tools_and_model(tree.tools_module(domain))
+    names = [
+        name for name, method in vars(kind).items() if callable(method) and name[0] != "_" and name != "initialize"
+    ]
     data = tree.data / domain
-    tables = {name: pack(records) for name, records in model.model_validate(_read(data / "db.json")) if records}
-    cards = tuple(tau_card(name, _purpose(kind, name), TypeAdapter(getattr(kind(None), name)).json_schema()) for name in names)
+    tables = {name: records for name, records in model.model_validate(_read(data / "db.json")) if records}
 
     def new_database() -> Database:
-        return {"db": model.model_construct(**{name: make() for name, make in tables.items()})}
+        return {"db": model.model_construct(**{name: Records(first) for name, first in tables.items()})}
 
     database = new_database()
     tasks = [_task(record, names, database) for record in _read(data / "tasks.json")]
     given = Desk(
         name=f"tau-{domain}",
-        cards=cards,
+        cards=tuple(_card(kind, name) for name in names),
         functions={name: _function(kind, name) for name in names},
         new_database=new_database,
         tasks=tuple(tasks),
         policy_file=f"tau_{domain}",
         tasks_only=True,
     )
-    careful = tuple(replace(task, calls=look_ups(domain, task, database)) for task in tasks)
-    free_texts = FREE_TEXTS[domain](database)
+    looked_up = tuple(replace(task, calls=look_ups(domain, task, database)) for task in tasks)
+    careful = replace(given, name=f"tau-{domain}-careful", tasks=looked_up, goals=goals_of(domain, given))
+    said = tuple(replace(task, text=_in_first_person(task.text)) for task in looked_up)
     yield given
-    desk = replace(given, name=f"tau-{domain}-careful", tasks=careful, goals=goals_of(domain, given), free_texts=free_texts)
-    yield replace(desk, tasks_only=False)
-    spoken = tuple(replace(task, text=_in_first_person(task.text)) for task in careful)
-    yield replace(desk, name=f"tau-{domain}-spoken", tasks=spoken)
-    yield replace(desk, name=f"tau-{domain}-chat", tasks=tuple(replace(task, then=CHAT_YES) for task in spoken))
+    yield replace(careful, free_texts=FREE_TEXTS[domain](database), tasks_only=False)
+    yield replace(careful, name=f"tau-{domain}-spoken", tasks=said)
+    yield replace(careful, name=f"tau-{domain}-chat", tasks=tuple(replace(task, then=CHAT_YES) for task in said))
 
 
 def _read(path: Path) -> Any:
@@ -120,8 +118,19 @@ def _read(path: Path) -> Any:
     return json.loads(gzip.decompress(packed.read_bytes()))
 
 
-def _purpose(kind: Any, name: str) -> str:
-    return str(getattr(kind, name).__doc__ or name).partition("\n\n")[0].strip()
+def _tools_and_model(name: str) -> tuple[Any, Any]:
+    """The class of tools in a module, and that of its database."""
+    module = importlib.import_module(name)
+    for kind in vars(module).values():
+        if isinstance(kind, type) and kind.__module__ == name and kind.__name__.endswith("Tools"):
+            return kind, typing.get_type_hints(kind)["db"]
+    raise LookupError(f"{name} has no class of tools")
+
+
+def _card(kind: Any, name: str) -> ToolCard:
+    function = getattr(kind(None), name)
+    purpose = str(function.__doc__ or name).strip().partition("\n\n")[0]
+    return tau_card(name, purpose, TypeAdapter(function).json_schema())
 
 
 def _function(kind: Any, name: str) -> Function:
@@ -157,7 +166,7 @@ def _customer(text: str, calls: tuple[Call, ...], database: Database) -> str:
             named.append(user_id)
     if not named:
         raise LookupError(f"no customer in: {text[:200]}")
-    return named[0]
+    return str(named[0])
 
 
 _FIRST_PERSON = (
@@ -202,7 +211,8 @@ class _StandIn(ModuleType):
             raise AttributeError(name)
         if name.endswith("Error"):
             return type(name, (ValueError,), {})
-        return {"StoreModel": _Tools, "ToolKitBase": _Tools, "DB": BaseModel}.get(name, _Anything())
+        bases: dict[str, Any] = {"StoreModel": _Tools, "ToolKitBase": _Tools, "DB": BaseModel}
+        return bases.get(name) or _Anything()
 
 
 class _Anything:

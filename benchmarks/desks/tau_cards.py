@@ -1,4 +1,4 @@
-"""The cards that an operator writes for the tools of tau-bench and tau2-bench: what each changes, and what its arguments are.
+"""The cards that an operator writes for the tools of tau-bench and tau2-bench.
 
 Both benchmarks have the same two domains, with the same tools.
 """

@@ -89,9 +89,7 @@ class JudgedCall:
         if sources.pinned is not None and self._card.name not in sources.pinned.tools:
             return False
         is_enough = sources.pinned is not None and self._card.tier in ("read", "draft", "write")
-        return is_enough or any(
-            intent.calls_for(self._card) for intent in (sources.intent, sources.confirmed_intent)
-        )
+        return is_enough or any(intent.calls_for(self._card) for intent in (sources.intent, sources.confirmed_intent))
 
     def is_for_user(self, pattern: str, *, strict: bool) -> bool:
         """Whether the run is for an end user whom a pattern covers; where that is unknown, not to allow anything."""

@@ -216,8 +216,8 @@ _PHRASES = (
     ),
     (
         (
-            r"\b(?:(?:i|we|you) (?:also |really |still )?(?:want|need|demand|expect|request|ask for)|i'd like|i would like"
-            r"|i(?:'m| am) asking for|give (?:me|us)|offer (?:me|us))"
+            r"\b(?:(?:i|we|you) (?:also |really |still )?(?:want|need|demand|expect|request|ask for)|i'd like"
+            r"|i would like|i(?:'m| am) asking for|give (?:me|us)|offer (?:me|us))"
             r"(?: to (?:get|receive|have|be given))? (?:a |some |any |my |the )?(?:full |maximum )?compensation\b"
             r"|\bcompensate (?:me|us|you)\b"
         ),
