@@ -16,7 +16,8 @@ from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.policy import Policy, Rule
 from taoloop.core.trace import Trace
 from taoloop.policy.call_history import PastCall, past_calls
-from taoloop.policy.provenance import leaves, trusted_texts
+from taoloop.policy.judged_call import values_in
+from taoloop.policy.provenance import first_name, leaves, trusted_texts
 from taoloop.policy.rules import deciding_rule
 from taoloop.policy.targets import is_target_role
 from taoloop.policy.value_match import TrustedText
@@ -25,19 +26,21 @@ _MAX_CANDIDATES = 64  # for one value: outputs may hold it in very many places
 _MAX_LOOK_UPS = 2  # between an output and the call or the task that it hangs together with
 
 
-def observed_origins(before: Trace, card: ToolCard, args: Mapping[str, Any], name: str) -> Iterator[str]:
-    """The origins that an argument has at this place of its run, the narrowest first.
+def observed_origins(before: Trace, card: ToolCard, args: Mapping[str, Any], path: str) -> Iterator[str]:
+    """The origins that an argument, or a part of one (`payments[].id`), has at this place of its run.
+
+    The narrowest come first.
 
     An output of a call that shares a target with this one comes first, then that of a look-up by a value of the task,
     and last one that has to do with neither. What the task says itself comes before outputs, unless the argument is a
     target: whose record it is says more than that somebody typed it. Of equals the one over fewer look-ups comes first.
     """
-    is_target = is_target_role(card.role(name))
+    is_target = is_target_role(card.role(first_name(path)))
     candidates = [_Candidate(_BY_PEOPLE if is_target else _FIRST, 0, number, text) for number, text in _PEOPLE]
-    candidates += _Outputs(before, card, args, name).candidates()
+    candidates += _Outputs(before, card, args, path).candidates()
     texts = dict.fromkeys(candidate.text for candidate in sorted(candidates))
     for origin in islice(texts, _MAX_CANDIDATES):
-        rule = Rule(tool=card.name, args={name: {"from": [origin]}}, verdict="allow")
+        rule = Rule(tool=card.name, args={path: {"from": [origin]}}, verdict="allow")
         if deciding_rule(before, Policy(rules=(rule,)), card, args) is not None:
             yield origin
 
@@ -73,15 +76,16 @@ class _Place(NamedTuple):
 class _Outputs:
     """The outputs of a run, searched for the values of one argument of a call."""
 
-    def __init__(self, before: Trace, card: ToolCard, args: Mapping[str, Any], name: str) -> None:
-        self._before, self._card, self._args, self._name = before, card, args, name
-        self._values = {str(part) for _, part in leaves(args[name])}
+    def __init__(self, before: Trace, card: ToolCard, args: Mapping[str, Any], path: str) -> None:
+        self._before, self._card, self._args, self._path = before, card, args, path
+        self._name = first_name(path)
+        self._values = {str(part) for _, value in values_in(args, path) for _, part in leaves(value)}
         self._task = TrustedText(trusted_texts(before))
 
     def candidates(self) -> Iterator[_Candidate]:
         """Every field with one of the values, with what ties it to the call or to the task."""
         kind = self._card.role(self._name).partition(":")[2]
-        for rank, place in enumerate(self._places(self._values, kind, self._name)):
+        for rank, place in enumerate(self._places(self._values, kind, _last_name(self._path))):
             for group, tie in self._ties(place.call, _MAX_LOOK_UPS):
                 look_ups = tie.count("tool:")
                 yield _Candidate(_ECHO if place.is_echo else group, look_ups, rank, place.origin(tie))
@@ -94,7 +98,7 @@ class _Outputs:
             for call in past_calls(self._before).of(card.name):
                 is_echo = not values.isdisjoint(str(part) for _, part in leaves(call.args))
                 for path in _paths_in(call.document, values):
-                    last = path.rpartition(".")[2].removesuffix("[]")
+                    last = _last_name(path)
                     is_named = last != "" and (name.startswith(last) or name.endswith(last))
                     rank = (kind == "" or card.ids.get(last) != kind, not is_named, path)
                     ranked.append((rank, _Place(card.name, call, path, is_echo)))
@@ -123,6 +127,11 @@ class _Outputs:
                     continue
                 for group, tie in self._ties(source.call, look_ups - 1):
                     yield group, f"{parameter}={source.origin(tie)}"
+
+
+def _last_name(path: str) -> str:
+    """The name of a field at a path."""
+    return path.rpartition(".")[2].removesuffix("[]")
 
 
 def _paths_in(document: Any, values: set[str]) -> set[str]:

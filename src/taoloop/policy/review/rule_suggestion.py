@@ -20,7 +20,8 @@ from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.events import ApprovalGiven
 from taoloop.core.policy import Policy, Rule
 from taoloop.core.trace import Trace
-from taoloop.policy.judged_call import JudgedCall
+from taoloop.policy.judged_call import JudgedCall, values_in
+from taoloop.policy.provenance import first_name
 from taoloop.policy.review.observed_origins import observed_origins
 from taoloop.policy.review.verdict_changes import judged_calls, review_calls
 
@@ -111,12 +112,24 @@ def _approved_calls(trace: Trace) -> Iterator[_Approved]:
             continue
         args = {name: value for name, value in call.args.items() if value is not None}
         origins = {
-            name: tuple(observed_origins(before, card, args, name))
+            path: tuple(observed_origins(before, card, args, path))
             for name in args
             if card.role(name) not in ("content", "minor")
+            for path in _parts_of(args, name)
         }
         is_requested = JudgedCall(before, card, args).is_requested
         yield _Approved(trace.run_id, call.approval.by, card, args, origins, is_requested)
+
+
+def _parts_of(args: Mapping[str, Any], name: str) -> Iterator[str]:
+    """The paths to compare by themselves: those of an object, and of the members of a list of equal objects."""
+    value = args[name]
+    members = value if isinstance(value, list | tuple) else [value]
+    keys = {tuple(sorted(member)) if isinstance(member, Mapping) else () for member in members}
+    if len(keys) != 1 or keys == {()}:
+        yield name
+        return
+    yield from (f"{name}{'[]' if members is value else ''}.{key}" for key in keys.pop())
 
 
 def _newly_allowed(traces: Iterable[Trace], policy: Policy) -> Iterator[str]:
@@ -130,7 +143,8 @@ def _newly_allowed(traces: Iterable[Trace], policy: Policy) -> Iterator[str]:
 def _suggestion(calls: Sequence[_Approved]) -> RuleSuggestion:
     card = calls[0].card
     names = tuple(dict.fromkeys(name for name in (*card.parameters, *calls[0].args) if name in calls[0].args))
-    tests = {name: _test(name, calls) for name in names if name in calls[0].origins}
+    paths = dict.fromkeys(path for call in calls for path in call.origins)
+    tests = {path: _test(path, calls) for name in names for path in paths if first_name(path) == name}
     absent = {name: None for name in card.parameters if name not in names}
     requested = True if all(call.is_requested for call in calls) else None
     rule = Rule(
@@ -141,18 +155,18 @@ def _suggestion(calls: Sequence[_Approved]) -> RuleSuggestion:
         approvals=len(calls),
         runs=tuple(dict.fromkeys(call.run_id for call in calls)),
         people=tuple(dict.fromkeys(call.by for call in calls)),
-        open_arguments=tuple(name for name in names if name not in tests),
+        open_arguments=tuple(name for name in names if name not in map(first_name, tests)),
     )
 
 
-def _test(name: str, calls: Sequence[_Approved]) -> dict[str, Any]:
-    """The narrowest condition that an argument meets in all calls: origins if each value has one, else the values."""
-    shared = [origin for origin in calls[0].origins[name] if all(origin in call.origins[name] for call in calls)]
-    if shared:
+def _test(path: str, calls: Sequence[_Approved]) -> dict[str, Any]:
+    """The narrowest condition that a value meets in all calls: origins if each value has one, else the values."""
+    origins = [call.origins.get(path, ()) for call in calls]
+    if shared := [origin for origin in origins[0] if all(origin in others for others in origins)]:
         return {"from": [shared[0]]}
-    if all(call.origins[name] for call in calls):
-        return {"from": list(dict.fromkeys(call.origins[name][0] for call in calls))}
-    values = [value for call in calls for value in _members(call.args[name])]
+    if all(origins):
+        return {"from": list(dict.fromkeys(first for first, *_ in origins))}
+    values = [member for call in calls for _, value in values_in(call.args, path) for member in _members(value)]
     return {"in": list({json.dumps(value, sort_keys=True): value for value in values}.values())}
 
 
