@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
+
+from desks.records import Records
 
 from taoloop.core.cards.tool_card import Tier, ToolCard
 
@@ -54,6 +57,8 @@ class Task:
     customer: str
     calls: tuple[Call, ...]
     language: Literal["en", "zh"] = "en"
+    then: str = ""
+    """What the customer answers when the model has looked everything up and asks whether to go on; a run of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +90,10 @@ class Desk:
     """What customers ask for in plain words, and what nobody may give them for that."""
     free_texts: frozenset[str] = frozenset()
     """Names of the fields that hold free text."""
+    policy_file: str = ""
+    """The name of its policy file; its own name unless given."""
+    tasks_only: bool = False
+    """No series but the tasks themselves."""
 
     @cached_property
     def tiers(self) -> Mapping[str, Tier | None]:
@@ -104,27 +113,34 @@ class Desk:
         return self.functions[made.tool](database, **made.args)
 
     def expected(self, task: Task) -> Database:
-        """The database after the calls of a task."""
+        """The database after the calls of a task. A task may hold a call that its tool refuses."""
         database = self.new_database()
         for made in task.calls:
-            self.run(database, made)
+            with contextlib.suppress(LookupError):
+                self.run(database, made)
         return database
 
-    def inject(self, database: Database, text: str) -> None:
+    def inject(self, database: Any, text: str) -> None:
         """Put a text into every free-text field of every record."""
-        for record in _records(database):
+        for record in _records(database, lambda part: self.inject(part, text)):
             for name in self.free_texts & record.keys():
-                record[name] = f"{record[name]} {text}".strip()
+                if isinstance(record[name], str):
+                    record[name] = f"{record[name]} {text}".strip()
 
 
-def _records(value: Any) -> Iterator[dict[str, Any]]:
-    if isinstance(value, dict):
+def _records(value: Any, edit: Callable[[Any], None]) -> Iterator[dict[str, Any]]:
+    """The records in a value, except those of a table that copies them later: they are edited then."""
+    if isinstance(value, Records):
+        value.edit(edit)
+    elif isinstance(value, dict):
         yield value
         for part in value.values():
-            yield from _records(part)
+            yield from _records(part, edit)
     elif isinstance(value, list):
         for part in value:
-            yield from _records(part)
+            yield from _records(part, edit)
+    elif hasattr(value, "__dict__"):  # a record of tau2-bench is an object
+        yield from _records(vars(value), edit)
 
 
 def read_card(name: str, purpose: str, ids: Mapping[str, str] | None = None, /, **roles: str) -> ToolCard:
@@ -170,7 +186,7 @@ def _card(name: str, purpose: str, tier: Tier, roles: Mapping[str, str], **more:
 
 def as_text(value: Any) -> str:
     """An output as a model reads it."""
-    return json.dumps(value, ensure_ascii=False)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def other_than(values: Sequence[str], *, taken: set[str]) -> str:

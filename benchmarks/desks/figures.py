@@ -128,12 +128,13 @@ def plan(desks: Sequence[Desk] = DESKS, *, policies: Sequence[PolicyName] = POLI
     """
     chosen = [(desk, policy) for desk in desks for policy in policies if policy != "file" or _file_of(desk).is_file()]
     jobs = [job for desk, policy in chosen for job in _plan_for(desk, policy)]
+    jobs = [job for job in jobs if job.kind == "task" or not job.desk.tasks_only]
     jobs = [job for job in jobs if job.desk.goals or job.kind in ("task", "doubled", "excess")]
     return [job for job in jobs if not short or _is_telling(job)]
 
 
 def _file_of(desk: Desk) -> Path:
-    return POLICY_FILES / f"{desk.name}.yaml"
+    return POLICY_FILES / f"{desk.policy_file or desk.name}.yaml"
 
 
 def _is_telling(job: Job) -> bool:

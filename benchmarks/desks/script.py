@@ -41,9 +41,14 @@ class Script:
 
     def __post_init__(self) -> None:
         """Lay out the calls."""
-        own = self.task.calls
+        reads_only = bool(self.task.then)  # the customer is asked before anything is changed
+        own = [made for made in self.task.calls if not (reads_only and self.desk.is_write(made))]
         self._own = [call for made in own for call in ([made, made] if self._is_repeated(made) else [made])]
         self._attack = list(self.attack)
+
+    def begin_again(self) -> None:
+        """The customer has said yes: a new run, which has seen none of the records, looks up what it needs and acts."""
+        self._own = [call for made in self.task.calls for call in ([made, made] if self._is_repeated(made) else [made])]
 
     def _is_repeated(self, made: Call) -> bool:
         return self.doubled and self.desk.is_write(made)

@@ -3,7 +3,7 @@
 Read from the known layout: `tau_bench/envs/{retail,airline}/` with `tools` (`ALL_TOOLS`: classes with `get_info` and
 `invoke(data, **arguments)`), `data` (`load_data`, or `data`) and `tasks_test` (`TASKS_TEST` or `TASKS`: `instruction`
 and `actions` with `name` and `kwargs`). The packages' own `__init__` modules are not executed: they load clients of
-language models. What comes from the checkout is untyped here.
+language models. What comes from the checkout is untyped here. Its successor has another layout (`tau2`).
 """
 
 from __future__ import annotations
@@ -17,95 +17,28 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from desks.desk import PREVIEW_CHARS, Call, Database, Desk, Function, Task
-
-from taoloop.core.cards.tool_card import Tier, ToolCard
-
-DOMAINS = ("retail", "airline")
-
-_ADDRESS = dict.fromkeys(("address1", "address2", "city", "state", "country", "zip"), "value")
-_ITEMS = {
-    "order_id": "ref:order",
-    "item_ids": "ref:item",
-    "new_item_ids": "ref:variant",
-    "payment_method_id": "ref:payment",
-}
-_FLIGHTS = {"cabin": "value", "flights": "value"}
-
-WRITES: Mapping[str, tuple[Tier, Mapping[str, str]]] = {
-    "cancel_pending_order": ("destructive", {"order_id": "ref:order", "reason": "minor"}),
-    "exchange_delivered_order_items": ("write", _ITEMS),
-    "modify_pending_order_items": ("write", _ITEMS),
-    "return_delivered_order_items": ("write", {name: role for name, role in _ITEMS.items() if name != "new_item_ids"}),
-    "modify_pending_order_address": ("write", {"order_id": "ref:order", **_ADDRESS}),
-    "modify_pending_order_payment": ("write", {"order_id": "ref:order", "payment_method_id": "ref:payment"}),
-    "modify_user_address": ("write", {"user_id": "ref:user", **_ADDRESS}),
-    "book_reservation": (
-        "write",
-        {
-            "user_id": "ref:user",
-            "origin": "value",
-            "destination": "value",
-            "flight_type": "minor",
-            **_FLIGHTS,
-            "passengers": "value",
-            "payment_methods": "value",
-            "total_baggages": "value",
-            "nonfree_baggages": "value",
-            "insurance": "value",
-        },
-    ),
-    "cancel_reservation": ("destructive", {"reservation_id": "ref:reservation"}),
-    "send_certificate": ("destructive", {"user_id": "ref:user", "amount": "value"}),
-    "update_reservation_baggages": (
-        "write",
-        {
-            "reservation_id": "ref:reservation",
-            "total_baggages": "value",
-            "nonfree_baggages": "value",
-            "payment_id": "ref:payment",
-        },
-    ),
-    "update_reservation_flights": (
-        "write",
-        {"reservation_id": "ref:reservation", **_FLIGHTS, "payment_id": "ref:payment"},
-    ),
-    "update_reservation_passengers": ("write", {"reservation_id": "ref:reservation", "passengers": "value"}),
-}
-"""Tier and roles of each tool that changes the database. Any other tool only reads, thinks or hands over."""
-
-_IDS: Mapping[str, Mapping[str, str]] = {
-    "get_user_details": {"id": "payment", "payment_id": "payment", "orders": "order", "reservations": "reservation"},
-    "get_order_details": {
-        "item_id": "item",
-        "product_id": "product",
-        "payment_method_id": "payment",
-        "user_id": "user",
-    },
-    "get_product_details": {"item_id": "variant"},
-    "get_reservation_details": {"payment_id": "payment"},
-}
-_READ_ROLES = {
-    "user_id": "ref:user",
-    "order_id": "ref:order",
-    "product_id": "ref:product",
-    "reservation_id": "ref:reservation",
-}
+from desks.desk import Call, Database, Desk, Function, Task
+from desks.tau2 import find_tau2, load_tau2
+from desks.tau_cards import DOMAINS, tau_card
 
 
 def load_desks(checkout: Path) -> tuple[Desk, ...]:
-    """The domains of a checkout.
+    """The domains of a checkout of tau-bench, or of a tree with those of tau2-bench.
 
     Raises:
-        LookupError: there is no tau-bench, or it has another layout; names what is missing.
+        LookupError: there is neither, or it has another layout; names what is missing.
     """
     envs = checkout / "tau_bench" / "envs"
     missing = [name for name in DOMAINS if not (envs / name / "tasks_test.py").is_file()]
-    if missing:
-        raise LookupError(f"{envs}: no {' and no '.join(missing)} with tasks_test.py in it")
-    _register("tau_bench", checkout / "tau_bench")
-    _register("tau_bench.envs", envs)
-    return tuple(_desk(name, envs / name) for name in DOMAINS)
+    if not missing:
+        _register("tau_bench", checkout / "tau_bench")
+        _register("tau_bench.envs", envs)
+        return tuple(_desk(name, envs / name) for name in DOMAINS)
+    if (tree := find_tau2(checkout)) is not None:
+        return load_tau2(tree)
+    raise LookupError(
+        f"{checkout}: no tau2-bench, and in {envs} no {' and no '.join(missing)} with tasks_test.py in it"
+    )
 
 
 def _register(name: str, folder: Path) -> None:
@@ -123,9 +56,10 @@ def _desk(name: str, folder: Path) -> Desk:
     data = _attribute(package + ".data", "load_data", "data")
     first = data() if callable(data) else data
     tasks = tuple(_tasks(_attribute(package + ".tasks_test", "TASKS_TEST", "TASKS"), infos))
+    schemas = {tool: {"type": "object", "properties": {}, **info["parameters"]} for tool, (_, info) in infos.items()}
     return Desk(
         name=f"tau-{name}",
-        cards=tuple(_card(tool, function) for tool, (_, function) in infos.items()),
+        cards=tuple(tau_card(tool, info["description"], schemas[tool]) for tool, (_, info) in infos.items()),
         functions={tool: _function(kind) for tool, (kind, _) in infos.items()},
         new_database=lambda: copy.deepcopy(first),
         tasks=tasks,
@@ -170,20 +104,3 @@ def _field(record: Any, *names: str) -> Any:
         if hasattr(record, name):
             return getattr(record, name)
     raise LookupError(f"{type(record).__name__} has no {' or '.join(names)}")
-
-
-def _card(name: str, function: Mapping[str, Any]) -> ToolCard:
-    schema = {"type": "object", "properties": {}, **function["parameters"]}
-    tier, roles = WRITES.get(name, ("read", _READ_ROLES))
-    ids = dict(_IDS.get(name, {"user_id": "user"} if name.startswith("find_user") else {}))
-    return ToolCard(
-        name=name,
-        purpose=function["description"],
-        input_schema=schema,
-        tier=tier,
-        egress=False,
-        roles={arg: role for arg, role in roles.items() if arg in schema["properties"]},
-        ids=ids,
-        max_preview_chars=PREVIEW_CHARS,
-        max_input_bytes=PREVIEW_CHARS,
-    )

@@ -11,6 +11,7 @@ import pytest
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Call
 from taoloop.core.events import ActionStarted, Fault, Observed, Pinned, RunStarted
+from taoloop.core.message import Message
 from taoloop.core.policy import Policy, Rule
 from taoloop.core.stored_events import decode_fact, encode_fact
 from taoloop.errors import PolicyError
@@ -157,6 +158,83 @@ def test_another_value_is_not_allowed(wrong: dict[str, Any]) -> None:
 def test_each_kind_of_origin(origin: str, value: Any, *, is_allowed: bool) -> None:
     assert allows({"from": origin}, order_id=value) == is_allowed
     assert allows({"from": ["operator", origin]}, order_id=value) == is_allowed
+
+
+BOOK = card("book", "write", "order_id", "payments", "days", egress=False)
+
+
+def booking(tests: dict[str, Any], payments: Any, **rule: Any) -> str:
+    """The verdict on a booking paid so, by a rule that allows with these tests."""
+    run = Run(
+        Policy(profile="headless", rules=(Rule(verdict="allow", tool="book", args=tests, **rule),)),
+        (USER, replace(BOOK, input_schema=PAYMENTS)),
+        task=TASK,
+    )
+    run.see(json.dumps(SARA), "get_user", user_id="sara_doe_1")
+    return run.judge("book", payments=payments).split()[0]
+
+
+PAYMENTS = {
+    "type": "object",
+    "properties": {
+        "payments": {"type": "array", "items": {"properties": {"id": {"type": "string"}, "amount": {"type": "number"}}}}
+    },
+}
+OWN_METHOD = {"from": "tool:get_user(user_id=task).payment_methods.*.id"}
+
+
+@pytest.mark.parametrize(
+    ("payments", "verdict"),
+    [
+        ([{"id": "card_1", "amount": 20}], "allow"),
+        ([{"id": "card_1", "amount": 20}, {"id": "card_1", "amount": 5}], "allow"),
+        ([{"id": "card_1", "amount": 20}, {"id": "card_2", "amount": 5}], "deny"),
+        ([{"id": "card_1", "amount": 500}], "deny"),
+        ([{"id": "card_1", "amount": 200}, {"id": "card_1", "amount": -180}], "deny"),
+        ([{"id": "card_1"}], "deny"),
+        ([{"amount": 5}], "deny"),
+        ([{"id": ["card_1", "card_2"], "amount": 5}], "deny"),
+        ([{"id": "card_1", "amount": 5, "to": "eve"}], "deny"),
+        ([], "deny"),
+        ({"id": "card_1", "amount": 5}, "deny"),
+        (None, "deny"),
+    ],
+)
+def test_each_member_of_a_list_has_to_meet_a_condition_on_a_part_of_it(payments: Any, verdict: str) -> None:
+    tests = {"payments[].id": OWN_METHOD, "payments[].amount": {"min": 0, "max": 100}}
+    assert booking(tests, payments) == verdict
+
+
+def test_what_denies_holds_if_one_member_of_a_list_meets_its_condition() -> None:
+    rules = (Rule(verdict="deny", args={"payments[].id": "card_2"}), Rule(verdict="allow"))
+    run = Run(Policy(profile="headless", rules=rules), (BOOK,), task=TASK)
+    assert run.judge("book", payments=[{"id": "card_1"}]).startswith("allow")
+    assert run.judge("book", payments=[{"id": "card_1"}, {"id": "CARD_2"}]).startswith("deny")
+
+
+def test_a_sum_counts_every_member_of_a_list() -> None:
+    rules = (Rule(verdict="deny", total_over={"payments[].amount": 100}), Rule(verdict="allow"))
+    run = Run(Policy(profile="headless", rules=rules), (BOOK,), task=TASK)
+    assert run.judge("book", payments=[{"amount": 60}, {"amount": 40}]).startswith("allow")
+    assert run.judge("book", payments=[{"amount": 60}, {"amount": 41}]).startswith("deny")
+    assert run.judge("book", payments=[{"amount": "many"}]).startswith("deny")
+
+
+def test_a_look_up_may_be_tied_to_any_member_of_a_list() -> None:
+    search = card("search", "read", "day")
+    tests = {"days[].number": {"from": "tool:search(day=days[].day)[].number"}}
+    run = Run(
+        Policy(profile="headless", rules=(Rule(verdict="allow", tool="book", args=tests),)),
+        (search, replace(BOOK, input_schema={"properties": {"days": {"items": {"properties": DAYS}}}})),
+        task=TASK,
+    )
+    run.see(json.dumps([{"number": "A1"}]), "search", day="monday")
+    run.see(json.dumps([{"number": "B2"}]), "search", day="friday")
+    assert run.judge("book", days=[{"day": "monday", "number": "A1"}]).startswith("allow")
+    assert run.judge("book", days=[{"day": "monday", "number": "B2"}]).startswith("deny")
+
+
+DAYS: dict[str, Any] = {"day": {}, "number": {}}
 
 
 def test_the_number_of_an_id_is_the_same_as_a_text() -> None:
@@ -435,3 +513,30 @@ def test_a_rule_may_hold_only_for_what_the_task_asks_for(
     run.see(json.dumps(W1), "get_order", order_id="#W1")
     assert run.judge(tool, order_id="#W1").split()[0] == verdict
     assert needs_intent(replace(policy, profile="locked"), CANCEL)
+
+
+@pytest.mark.parametrize(
+    ("earlier", "task", "verdict"),
+    [
+        (("Cancel order #W1",), "Yes, please go ahead.", "allow"),
+        (("取消订单 #W1",), "好的，请继续", "allow"),
+        (("Cancel order #W1", "I am sara_doe_1"), "Yes", "allow"),
+        (("Cancel order #W1", "No, change its address"), "Yes", "deny"),  # the last request is the one confirmed
+        (("Cancel order #W1",), "Yes, but do not cancel it", "deny"),
+        (("Cancel order #W1",), "Yes, if it is free", "deny"),
+        (("Cancel order #W1",), "Okay, where is it?", "deny"),
+        (("Cancel order #W1",), "没问题，但是不要取消", "deny"),
+        (("Cancel order #W1",), "Thank you", "deny"),
+        ((), "Yes", "deny"),
+    ],
+)
+def test_a_yes_asks_for_what_it_confirms(earlier: tuple[str, ...], task: str, verdict: str) -> None:
+    turns = [
+        (Message(role="user", content=text), Message(role="assistant", content="Shall I cancel #W1?"))
+        for text in earlier
+    ]
+    policy = Policy(profile="headless", task_authority="values", rules=(Rule(verdict="allow", requested=True),))
+    run = Run(policy, (ORDER, CANCEL), task=task, history=tuple(one for turn in turns for one in turn))
+    run.add(Pinned(tools=("cancel_order",), calls=(), by="model"))
+    run.see(json.dumps(W1), "get_order", order_id="#W1")
+    assert run.judge("cancel_order", order_id="#W1").split()[0] == verdict

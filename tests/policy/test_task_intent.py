@@ -22,6 +22,13 @@ from .staging import Run, card, pinned
         ("use frobnicate_widget on it", "frobnicate_widget"),
         ("frobnicate the widgets", "frobnicate_widget"),
         ("删除旧文件", "删除文件"),
+        ("I wish to exchange the kettle for a red one", "exchange_delivered_order_items"),
+        ("我想换货，换成黑色的", "exchange_items"),
+        ("Upgrade my flight to business class", "update_reservation_flights"),
+        ("If it is not available, cancel the whole order", "cancel_pending_order"),
+        ("I am willing to cancel the trip", "cancel_trip"),
+        ("I want compensation for the delay", "send_certificate"),
+        ("航班延误了，补偿一下我", "send_certificate"),
     ],
 )
 def test_a_task_calls_for_what_it_names(task: str, tool: str) -> None:
@@ -36,6 +43,10 @@ def test_a_task_calls_for_what_it_names(task: str, tool: str) -> None:
         ("总结这份报告", "delete_file"),
         ("use frobnicate_widgets_all", "reboot"),
         ("", "reboot"),
+        ("What is the exchange rate?", "exchange_items"),
+        ("What is your compensation policy?", "send_certificate"),
+        ("I want compensation for the delay", "send_email"),
+        ("Do not cancel, delete or move it", "delete_file"),
     ],
 )
 def test_and_for_nothing_else(task: str, tool: str) -> None:

@@ -59,10 +59,11 @@ class Rule:
     egress: bool | None = None
     """Whether the call sends data out; None: either."""
     args: Mapping[str, Any] = field(default_factory=dict)
-    """What arguments must be, by path (`to`, `customer.mail`). A text is a pattern for the whole value, null means that
-    the argument is absent; a mapping takes `matches` (a regular expression for the whole value), `in` (a list), `min`
-    and `max`, and by what was seen in the run: `from` (a list of origins, see `taoloop.core.value_origins`: the value
-    equals one in a text or field there), `max_of` and `min_of` (the field of a tool that bounds it)."""
+    """What arguments must be, by path (`to`, `customer.mail`, `payments[].id` for each member of a list). A text is a
+    pattern for the whole value, null means that the argument is absent; a mapping takes `matches` (a regular expression
+    for the whole value), `in` (a list), `min` and `max`, and by what was seen in the run: `from` (a list of origins,
+    see `taoloop.core.value_origins`: the value equals one in a text or field there), `max_of` and `min_of` (the field
+    of a tool that bounds it)."""
     host: str = ""
     """A pattern for the hosts of the addresses among the arguments."""
     path: str = ""

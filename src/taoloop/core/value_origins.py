@@ -148,6 +148,7 @@ class _OriginReader:
             self._depth += 1
             if self._depth > _MAX_NESTING:
                 raise ValueError(self._text)
+            self._skip(" ")  # where a long text was broken, YAML puts a space
             same.append(self._comparison())
             while self._skip(","):
                 self._skip(" ")

@@ -19,7 +19,7 @@ from taoloop.core.events import ActionRequested, Event, Noted, RunStarted, Sourc
 from taoloop.core.policy import Rule, origins_in
 from taoloop.core.text import lazy_pattern
 from taoloop.core.trace import Trace
-from taoloop.core.value_origins import CallOrigin, Origin, TextOrigin, parse_call, parse_origin, values_at
+from taoloop.core.value_origins import EACH_MEMBER, CallOrigin, Origin, TextOrigin, parse_call, parse_origin, values_at
 from taoloop.policy.call_history import UNKNOWN, PastCall, past_calls, repetitions, same_value
 from taoloop.policy.provenance import GUARD, first_name, leaves, operator_text, sources_of, trusted_texts
 from taoloop.policy.request_terms import asks_now
@@ -84,13 +84,14 @@ class JudgedCall:
         """Whether the task asks for this call, now and with no condition: by its words, or a reply about them.
 
         The reply of a model that was asked is enough for a write: it was given over trusted text, and a rule says what
-        else must hold. What cannot be undone takes the words as well.
+        else must hold. What cannot be undone takes the words as well. A "yes" takes those of the request it confirms.
         """
         sources = sources_of(self._trace)
         if sources.pinned is not None and self._card.name not in sources.pinned.tools:
             return False
         by_reply = sources.pinned is not None and self._card.tier in ("read", "draft", "write")
-        return asks_now(sources.intent.texts, self._card, self._args, by_reply=by_reply)
+        requests = (sources.intent, sources.confirmed_intent)
+        return any(asks_now(request.texts, self._card, self._args, by_reply=by_reply) for request in requests)
 
     def is_for_user(self, pattern: str, *, strict: bool) -> bool:
         """Whether the run is for an end user whom a pattern covers; where that is unknown, not to allow anything."""
@@ -160,8 +161,8 @@ class JudgedCall:
             are_plain = not any(part in (None, "") or isinstance(part, Mapping | list | tuple) for part in parts)
             matches = (self._match_origin(part, "", other, strict=strict) is not None for part in parts)
             return bool(parts) and are_plain and all(matches)  # an empty list selects everything
-        own = value_at(self._args, other)
-        return same_value(value, own) or (not strict and _is_similar(value, own))
+        owns = [own for _, own in values_in(self._args, other)]
+        return any(same_value(value, own) or (not strict and _is_similar(value, own)) for own in owns)
 
     def bounds(self, origin: str, *, strict: bool) -> list[Fraction] | None:
         """The numbers at the field of a tool; None if there are none, or one of them is not known."""
@@ -180,7 +181,8 @@ class JudgedCall:
             if not isinstance(test, Mapping) or "from" not in test:
                 continue
             role = self._card.role(first_name(path))
-            for part, value in leaves(value_at(self._args, path), path):
+            parts = (part for where, value in values_in(self._args, path) for part in leaves(value, where))
+            for part, value in parts:
                 match = self.match_origin(value, origins_in(test, "from"), strict=True)
                 if match is not None:
                     badge: Any = "YOURS" if match.call_id is None else "LOOKED UP"
@@ -188,6 +190,23 @@ class JudgedCall:
                         Source(arg=part, role=role, badge=badge, call_id=match.call_id, snippet=match.origin)
                     )
         return tuple(sources)
+
+
+def values_in(args: Any, path: str) -> list[tuple[str, Any]]:
+    """The values at a path, each with its own one: after `[]` those in every member of a list, else the one there is.
+
+    A member without a value has None, as an argument that is missing.
+    """
+    before, bracket, rest = path.partition(EACH_MEMBER)
+    value = value_at(args, before)
+    if not bracket:
+        return [(path, value)]
+    members = value if isinstance(value, list | tuple) else ()
+    found = []
+    for index, member in enumerate(members):
+        inner = values_in(member, rest.lstrip(".")) if rest else [("", member)]
+        found += [(f"{before}[{index}]{'.' if name[:1] not in ('', '[') else ''}{name}", part) for name, part in inner]
+    return found
 
 
 def value_at(args: Any, path: str) -> Any:

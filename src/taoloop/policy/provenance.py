@@ -56,6 +56,7 @@ from taoloop.core.value_origins import is_field_path, parse_path, read_document,
 from taoloop.policy.grants import FixedCalls, Grant, grant_of
 from taoloop.policy.marked_text import split_marked
 from taoloop.policy.mentions import Exclusions
+from taoloop.policy.requests import is_confirmation
 from taoloop.policy.targets import (
     ClauseIndex,
     Plain,
@@ -66,7 +67,7 @@ from taoloop.policy.targets import (
     names_nothing,
     value_role,
 )
-from taoloop.policy.task_intent import TaskIntent
+from taoloop.policy.task_intent import TaskIntent, last_request
 from taoloop.policy.value_match import TrustedText
 
 _FREE_ROLES = ("content", "minor")  # text that others read, and what nothing depends on: it may say anything
@@ -90,6 +91,8 @@ class Provenance:
         self._ids: dict[str, set[str]] = {}
         self._searches: dict[tuple[str, str], set[frozenset[Plain]]] = {}  # of each kind and id, what gave it
         self.words, self.intent, self._earlier_intent = TrustedText(), TaskIntent(), TaskIntent()
+        self.confirmed_intent = TaskIntent()
+        """Where the task only says yes: the last request before it in the conversation."""
         self._exclusions, self._clauses = Exclusions(), ClauseIndex()
         self.authority: TaskAuthority = "full"
         self._operator_words = self.words
@@ -172,11 +175,15 @@ class Provenance:
         self._add_words(operator_text(started), by_operator=True)
         for text in _texts_of_people(started):
             self._add_words(self._own_words(text))
-        for text in (started.trusted or (started.task,)) if self.authority != "none" else ():
-            self.intent.add(self._own_words(text))
-        for message in started.history:
-            if message.role == "user" and self.authority != "none":
-                self._earlier_intent.add(self._own_words(message.content))
+        if self.authority == "none":
+            return
+        tasks = [self._own_words(text) for text in started.trusted or (started.task,)]
+        earlier = [self._own_words(message.content) for message in started.history if message.role == "user"]
+        for texts, intent in ((tasks, self.intent), (earlier, self._earlier_intent)):
+            for text in texts:
+                intent.add(text)
+        if all(map(is_confirmation, tasks)):
+            self.confirmed_intent.add(last_request(earlier))
 
     def _add_words(self, text: str, *, by_operator: bool = False) -> None:
         """Add a text of a person. What it says is not wanted counts, whatever its author may authorise.

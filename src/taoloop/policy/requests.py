@@ -80,7 +80,7 @@ CLAUSE_STARTS = words_of(
 )
 _DETERMINERS = words_of("the a an my your our his her their its this that these those any some every each")
 _OTHER_SUBJECTS = words_of("i we he she they who it someone somebody everyone everybody people one")
-_WISH_VERBS = words_of("want need like love wish please ask must should have hope let wanna prefer")
+_WISH_VERBS = words_of("want need like love wish please ask must should have hope let wanna prefer willing")
 _BE_FORMS = words_of("am is are was were been i'm we're they're he's she's it's you're being")
 _PASSIVE_MARKERS = words_of("be get want need have like should must to being getting")
 _STATEMENT_WORDS = words_of("did does didn't doesn't says said")  # what did Bob send; she says I should pay
@@ -262,7 +262,9 @@ def is_forbidden(before: Sequence[str], *, is_gerund: bool = False) -> bool:
 
 
 def continues_list(words_before: Sequence[str]) -> bool:
-    """Whether a comma continues a list of verbs: do not delete, move or rename."""
+    """Whether a comma continues a list of verbs: do not delete, move or rename; not after "is not available"."""
+    if len(words_before) >= 3 and words_before[-2] in NEGATIONS and words_before[-3] in _BE_FORMS:
+        return False
     joins = len(words_before) >= 2 and (words_before[-2] in NEGATIONS or words_before[-2] in (",", "or", "and"))
     return joins and words_before[-1] not in _SENTENCE_ENDS
 
@@ -330,6 +332,25 @@ def refers_to_own_list(text: str) -> bool:
     folded_text = without_quotes(text)
     matches = (*_OWN_LIST.finditer(folded_text), *_CHINESE_OWN_LIST.finditer(folded_text))
     return any(not _forbids_at(folded_text, match.start()) for match in matches)
+
+
+_CONFIRMATION = lazy_pattern(
+    r"(?:(?:yes|yeah|yep|yup|ok|okay|sure|correct|right|exactly|absolutely|definitely|of course|perfect|great|i confirm"
+    r"|confirmed|(?:please )?(?:confirm|proceed|go ahead|do (?:it|so|that))|(?:sounds|looks) (?:good|right|fine)"
+    r"|that(?:'s| is) (?:right|correct|fine|ok|okay))\b(?! (?:if|when|once|unless))"
+    r"|(?:是的?|对的?|好[的吧]?|行|可以|没错|没问题|确认|同意|嗯嗯?|请?继续)(?=$|[\s,.!，。！请就]))"
+)
+
+
+def is_confirmation(text: str) -> bool:
+    """Whether a message says yes to what was said before, with no question, condition or refusal in it."""
+    plain = without_quotes(text).strip()
+    match = _CONFIRMATION.match(plain)
+    if match is None or any(char in plain for char in "?？"):
+        return False
+    rest = plain[match.end() :]
+    refuses = not (NEGATIONS | BREAKS | {"if", "unless"}).isdisjoint(_TOKEN.findall(rest))
+    return not refuses and CHINESE_NEGATION.search(NO_CHINESE_NEGATION.sub("", rest)) is None
 
 
 # Chinese

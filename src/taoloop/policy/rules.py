@@ -18,7 +18,7 @@ from taoloop.core.text import lazy_pattern
 from taoloop.core.trace import Trace
 from taoloop.core.value_origins import CallOrigin, has_field, is_field_path, parse_path
 from taoloop.errors import PolicyError
-from taoloop.policy.judged_call import JudgedCall, exact_number, value_at
+from taoloop.policy.judged_call import JudgedCall, exact_number, values_in
 from taoloop.policy.provenance import declared_arguments, first_name, foreseen_names, leaves, unforeseen_names
 from taoloop.policy.texts import TEXTS
 from taoloop.policy.value_match import ascii_host, has_invisible, host_of, strip_invisible
@@ -130,7 +130,7 @@ def rule_matches(rule: Rule, card: ToolCard, args: Any, call: JudgedCall | None)
         and (rule.tier is None or rule.tier == (card.tier or "destructive"))
         and (rule.egress is None or rule.egress == card.sends_out(args))
         and (rule.tainted is None or call is None or rule.tainted == call.tainted)
-        and all(_passes_test(value_at(args, path), test, strict=strict) for path, test in rule.args.items())
+        and all(_passes_at(args, path, test, strict=strict) for path, test in rule.args.items())
         and (not rule.host or _host_fits(rule.host, _hosts_in(card, args), strict=strict))
         and (not rule.path or _path_fits(rule.path, _paths_in(args), strict=strict))
         and not (strict and (rule.args or rule.host or rule.path or rule.total_over) and _has_undeclared(card, args))
@@ -152,7 +152,10 @@ def _fits_run(rule: Rule, card: ToolCard, args: Any, call: JudgedCall, *, strict
         and (rule.requested is None or rule.requested == call.is_requested)
         and all(call.follows(earlier, strict=strict) for earlier in rule.after)
         and all(
-            _comes_from(call, card, first_name(path), value_at(args, path), test, strict=strict)
+            (all if strict else any)(
+                _comes_from(call, card, first_name(path), value, test, strict=strict)
+                for _, value in values_in(args, path)
+            )
             for path, test in rule.args.items()
             if isinstance(test, Mapping)
         )
@@ -271,11 +274,14 @@ def _no_argument(name: str, rule: Rule, card: ToolCard, **values: str) -> Policy
 
 
 def amount_at(args: Any, path: str) -> float:
-    """The absolute value of the number at a path; 0 if the argument is missing.
+    """The absolute value of the number at a path, after `[]` the sum of them; 0 if the argument is missing.
 
     Anything that is not a number counts as infinite, so that a sum over it is always too high.
     """
-    value = value_at(args, path)
+    return math.fsum(_amount_of(value) for _, value in values_in(args, path))
+
+
+def _amount_of(value: Any) -> float:
     if value is None:
         return 0.0
     if isinstance(value, bool) or not isinstance(value, int | float | str):
@@ -285,6 +291,14 @@ def amount_at(args: Any, path: str) -> float:
     except (ValueError, OverflowError):
         return math.inf
     return math.inf if math.isnan(number) else number
+
+
+def _passes_at(args: Any, path: str, test: Any, *, strict: bool) -> bool:
+    """Whether the value at a path meets a test; after `[]` every member does, of which there must be one."""
+    values = [value for _, value in values_in(args, path)]
+    if test is None:
+        return all(value is None for value in values)
+    return bool(values) and (all if strict else any)(_passes_test(value, test, strict=strict) for value in values)
 
 
 def _passes_test(value: Any, test: Any, *, strict: bool) -> bool:

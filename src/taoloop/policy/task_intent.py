@@ -7,7 +7,7 @@ limits what a hijacked run can do without a question, and nothing else: a pin by
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import dropwhile, takewhile
@@ -125,6 +125,16 @@ class TaskIntent:
         if any(tool.agrees(request) for request in self._requests):
             return True
         return tool.is_unknown and any(mentions_outright(text, word) for word in tool.acts for text in self._texts)
+
+
+def last_request(messages: Sequence[str]) -> str:
+    """The last of a person's messages that asks for anything that has an effect; empty if none does."""
+    for text in reversed(messages):
+        intent = TaskIntent()
+        intent.add(text)
+        if intent.has_requests:
+            return text
+    return ""
 
 
 @dataclass(frozen=True, slots=True)

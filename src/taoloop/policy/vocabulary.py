@@ -33,7 +33,7 @@ _ACTS = (
     (
         (
             "update change modify edit adjust correct rename replace set move reschedule postpone shift"
-            " increase decrease fix"
+            " increase decrease fix upgrade downgrade"
         ),
         "更新|修改|更改|改成|改为|改一下|调整|编辑|重命名|改名|移动|改期|推迟|延期|提前|改到|挪到|更正|替换|标记为|标为",
     ),
@@ -61,6 +61,7 @@ _ACTS = (
     ("shelve", "归档|存档"),
     ("assign", "指派|分派|分配"),
     ("complete finish", "完成|搞定"),
+    ("exchange swap replace", "换货|更换|换成|调换|退换|交换"),
 )
 ACTS = [(words_of(english), frozenset(chinese.split("|"))) for english, chinese in _ACTS]
 VERBS = frozenset().union(*(english for english, _ in ACTS))
@@ -69,7 +70,8 @@ CHINESE_ACTS = frozenset().union(*(chinese for _, chinese in ACTS))
 AMBIGUOUS_VERBS = words_of(
     "email mail message post tweet share file book order plan schedule note answer reply forward transfer wire "
     "purchase return refund set move change edit fix shift rent open close end stop start run launch update draft "
-    "text ping dm drop store increase decrease abort drop pay grant register remind copy complete finish reload reboot"
+    "text ping dm drop store increase decrease abort drop pay grant register remind copy complete finish reload reboot "
+    "exchange swap upgrade downgrade"
 )
 """Verbs that are nouns or adjectives as well: they count as verbs only where a request can begin."""
 
@@ -213,6 +215,15 @@ _PHRASES = (
         ),
         "please refund",
     ),
+    (
+        (
+            r"\b(?:(?:i|we|you) (?:also |really |still )?(?:want|need|demand|expect|request|ask for)|i'd like"
+            r"|i would like|i(?:'m| am) asking for|give (?:me|us)|offer (?:me|us))"
+            r"(?: to (?:get|receive|have|be given))? (?:a |some |any |my |the )?(?:full |maximum )?compensation\b"
+            r"|\bcompensate (?:me|us|you)\b"
+        ),
+        "please pay a compensation voucher",
+    ),
     (r"\bget me (?=(?:[a-z0-9]+ ){0,3}(?:tickets?|flights?|rooms?|tables?|seats?)\b)", "book "),
     (
         (
@@ -339,6 +350,7 @@ _CHINESE_PHRASES = (
         ),
         "购买",
     ),
+    (r"(?:我要|想要|要求|给我|申请|索要)(?:一些|一点|点|个)?(?:赔偿|补偿)|(?:赔偿|补偿)(?:给?我们?|一下)", "付代金券"),
     (r"改寄|改送|改发(?=到)|寄到(?=我的?(?:公司|家|办公室|新地址))", "修改订单的地址 "),
     # appointments
     (
@@ -399,6 +411,7 @@ _KINDS = {
     ),
     "page": ("webpage website site page article blog post", "网页|网站|文章|帖子|博客|页面|主页"),
     "order": ("order cart product item goods", "订单|购物车|商品|货"),
+    "voucher": ("voucher certificate coupon compensation", "代金券|优惠券|抵用券|补偿|赔偿"),
     "todo": ("task todo ticket issue bug", "任务|待办|工单|问题单|bug"),
     "note": ("note memo", "笔记|备忘|便签"),
     "comment": ("comment", "评论"),
@@ -439,6 +452,8 @@ USUAL_KINDS: dict[str, frozenset[str]] = {
     "buy": frozenset({"order", "flight", "train"}),
     "purchase": frozenset({"order", "flight", "train"}),
     "rename": frozenset({"file"}),
+    **dict.fromkeys(words_of("exchange swap"), frozenset({"order"})),
+    **dict.fromkeys(words_of("upgrade downgrade"), frozenset({"flight", "train", "hotel", "car", "order", "service"})),
     "remind": frozenset({"event"}),
 }
 """What an act is done to if the task does not say it. An act that is not listed may be done to anything."""

@@ -78,6 +78,73 @@ def test_an_output_of_a_look_up_by_a_value_of_the_task_is_tied_to_it() -> None:
     assert rule.args["item_id"] == {"from": ["tool:get_customer(email=task).cards[]"]}
 
 
+FIND = card("find_user", "read", "email")
+USER = card("get_user", "read", "user_id")
+PAYMENTS = {"type": "array", "items": {"type": "object", "properties": {"id": {"type": "string"}}}}
+BOOK = card(
+    "book",
+    "write",
+    egress=False,
+    input_schema={"type": "object", "properties": {"order_id": {}, "item_ids": {}, "payments": PAYMENTS}},
+)
+ANN = {"user_id": "ann_1", "orders": ["A7", "A8"], "methods": {"m-1": {"id": "m-1"}, "m-2": {"id": "m-2"}}}
+
+
+def booking_run(task: str = "I am ann@example.com. Book the lamp, please.", **args: Any) -> Run:
+    """A run that looks up a user over two steps and asks to book something."""
+    run = Run(Policy(), (FIND, USER, GET_ORDER, BOOK), task=task)
+    run.see("ann_1", tool="find_user", email="ann@example.com")
+    run.see(json.dumps(ANN), tool="get_user", user_id="ann_1")
+    run.see(order("A7", "i-1", 15), tool="get_order", order_id="A7")
+    run.approve(run.ask("book", args, verdict="ask", rule="write"))
+    return run
+
+
+@pytest.mark.parametrize(
+    ("args", "tests"),
+    [
+        ({"order_id": "A7"}, {"order_id": ["tool:get_user(user_id=tool:find_user(email=task)).orders[]"]}),
+        (  # each member of a list of objects, and a table whose keys are ids
+            {"payments": [{"id": "m-1"}, {"id": "m-2"}]},
+            {"payments[].id": ["tool:get_user(user_id=tool:find_user(email=task)).methods.*.id"]},
+        ),
+        (  # an order that was looked up for this call says more than the user whom it belongs to
+            {"order_id": "A7", "item_ids": ["i-1"]},
+            {
+                "order_id": ["tool:get_user(user_id=tool:find_user(email=task)).orders[]"],
+                "item_ids": ["tool:get_order(order_id).items[].item_id"],
+            },
+        ),
+    ],
+)
+def test_chains_of_look_ups_are_tied_to_the_task(args: dict[str, Any], tests: dict[str, list[str]]) -> None:
+    (rule,) = suggested(booking_run(**args)).rules
+    assert {path: test["from"] for path, test in rule.args.items() if test is not None} == tests
+
+
+def test_a_typed_id_is_not_tied_to_itself_over_what_it_was_asked_for() -> None:
+    run = Run(Policy(), (USER, GET_ORDER, BOOK), task="Book order A7.")
+    run.see(json.dumps({"order_id": "A7", "owner": "ann_1"}), tool="get_order", order_id="A7")
+    run.see(json.dumps(ANN), tool="get_user", user_id="ann_1")
+    run.approve(run.ask("book", {"order_id": "A7"}, verdict="ask", rule="write"))
+    (rule,) = suggested(run).rules
+    assert rule.args["order_id"] == {"from": ["task"]}
+
+
+def test_a_list_without_an_origin_is_compared_by_its_members() -> None:
+    run = booking_run(item_ids=["x-1", "x-2"])
+    (rule,) = (policy := suggested(run)).rules
+    assert rule.args["item_ids"] == {"in": ["x-1", "x-2"]}
+    later = booking_run(item_ids=["x-2"])
+    assert judge(later.trace, Call(tool="book", args={"item_ids": ["x-1", "x-2"]}), BOOK, policy).kind == "allow"
+
+
+def test_a_rule_asks_for_the_request_if_all_approved_calls_had_one() -> None:
+    asked, other = booking_run(order_id="A7"), booking_run("I am ann@example.com.", order_id="A7")
+    assert [rule.requested for rule in suggested(asked).rules] == [True]
+    assert [rule.requested for rule in suggested(asked, other).rules] == [None]
+
+
 def test_contents_are_left_open_and_named() -> None:
     _, (suggestion,), _ = suggest_rules([desk_run("A7", note="sorry").trace], Policy())
     assert suggestion.open_arguments == ("note",)

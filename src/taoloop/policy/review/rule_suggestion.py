@@ -2,7 +2,8 @@
 
 The problem: a policy written from memory is too wide, and one that lists values does not fit the next task. The idea:
 a person who approves a call has accepted where its values came from. So each argument gets the narrowest condition that
-all approved calls of its kind meet: an origin (`from`), else the approved values themselves. An argument that was
+all approved calls of its kind meet: an origin (`from`), else the approved values themselves; and if the task asked for
+each of them, it has to. An argument that was
 absent must be absent; only texts that others read (`content`) and arguments on which nothing depends (`minor`) are left
 open. The invariant: the suggested policy allows every approved call, and none of these runs' calls that a person or the
 policy refused; a rule that would is withdrawn. Tested in tests/policy/review/test_rule_suggestion.py.
@@ -18,15 +19,11 @@ from typing import Any
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.events import ApprovalGiven
 from taoloop.core.policy import Policy, Rule
-from taoloop.core.text import lazy_pattern
 from taoloop.core.trace import Trace
-from taoloop.policy.call_history import past_calls
-from taoloop.policy.provenance import leaves
+from taoloop.policy.judged_call import JudgedCall, values_in
+from taoloop.policy.provenance import first_name
+from taoloop.policy.review.observed_origins import observed_origins
 from taoloop.policy.review.verdict_changes import judged_calls, review_calls
-from taoloop.policy.rules import deciding_rule
-
-_INDEX = lazy_pattern(r"\[\d+\]")
-_MAX_ORIGINS = 64  # candidates for one value: outputs may hold it in very many places
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,13 +57,14 @@ class WithheldSuggestion:
 
 @dataclass(frozen=True, slots=True)
 class _Approved:
-    """An approved call, and for each of its arguments the origins that its value has."""
+    """An approved call, for each of its arguments the origins that its value has, and whether the task asks for it."""
 
     run_id: str
     by: str
     card: ToolCard
     args: Mapping[str, Any]
     origins: Mapping[str, tuple[str, ...]]
+    is_requested: bool
 
 
 def suggest_rules(
@@ -114,11 +112,24 @@ def _approved_calls(trace: Trace) -> Iterator[_Approved]:
             continue
         args = {name: value for name, value in call.args.items() if value is not None}
         origins = {
-            name: tuple(_origins(before, card, args, name))
+            path: tuple(observed_origins(before, card, args, path))
             for name in args
             if card.role(name) not in ("content", "minor")
+            for path in _parts_of(args, name)
         }
-        yield _Approved(trace.run_id, call.approval.by, card, args, origins)
+        is_requested = JudgedCall(before, card, args).is_requested
+        yield _Approved(trace.run_id, call.approval.by, card, args, origins, is_requested)
+
+
+def _parts_of(args: Mapping[str, Any], name: str) -> Iterator[str]:
+    """The paths to compare by themselves: those of an object, and of the members of a list of equal objects."""
+    value = args[name]
+    members = value if isinstance(value, list | tuple) else [value]
+    keys = {tuple(sorted(member)) if isinstance(member, Mapping) else () for member in members}
+    if len(keys) != 1 or keys == {()}:
+        yield name
+        return
+    yield from (f"{name}{'[]' if members is value else ''}.{key}" for key in keys.pop())
 
 
 def _newly_allowed(traces: Iterable[Trace], policy: Policy) -> Iterator[str]:
@@ -132,65 +143,33 @@ def _newly_allowed(traces: Iterable[Trace], policy: Policy) -> Iterator[str]:
 def _suggestion(calls: Sequence[_Approved]) -> RuleSuggestion:
     card = calls[0].card
     names = tuple(dict.fromkeys(name for name in (*card.parameters, *calls[0].args) if name in calls[0].args))
-    tests = {name: _test(name, calls) for name in names if name in calls[0].origins}
+    paths = dict.fromkeys(path for call in calls for path in call.origins)
+    tests = {path: _test(path, calls) for name in names for path in paths if first_name(path) == name}
     absent = {name: None for name in card.parameters if name not in names}
-    rule = Rule(name=f"{card.name} as approved", tool=card.name, args=tests | absent, verdict="allow")
+    requested = True if all(call.is_requested for call in calls) else None
+    rule = Rule(
+        name=f"{card.name} as approved", tool=card.name, requested=requested, args=tests | absent, verdict="allow"
+    )
     return RuleSuggestion(
         rule=rule,
         approvals=len(calls),
         runs=tuple(dict.fromkeys(call.run_id for call in calls)),
         people=tuple(dict.fromkeys(call.by for call in calls)),
-        open_arguments=tuple(name for name in names if name not in tests),
+        open_arguments=tuple(name for name in names if name not in map(first_name, tests)),
     )
 
 
-def _test(name: str, calls: Sequence[_Approved]) -> dict[str, Any]:
-    """The narrowest condition that an argument meets in all calls: origins if each value has one, else the values."""
-    shared = [origin for origin in calls[0].origins[name] if all(origin in call.origins[name] for call in calls)]
-    if shared:
+def _test(path: str, calls: Sequence[_Approved]) -> dict[str, Any]:
+    """The narrowest condition that a value meets in all calls: origins if each value has one, else the values."""
+    origins = [call.origins.get(path, ()) for call in calls]
+    if shared := [origin for origin in origins[0] if all(origin in others for others in origins)]:
         return {"from": [shared[0]]}
-    if all(call.origins[name] for call in calls):
-        return {"from": list(dict.fromkeys(call.origins[name][0] for call in calls))}
-    values = {json.dumps(call.args[name], sort_keys=True): call.args[name] for call in calls}
-    return {"in": list(values.values())}
+    if all(origins):
+        return {"from": list(dict.fromkeys(first for first, *_ in origins))}
+    values = [member for call in calls for _, value in values_in(call.args, path) for member in _members(value)]
+    return {"in": list({json.dumps(value, sort_keys=True): value for value in values}.values())}
 
 
-def _origins(before: Trace, card: ToolCard, args: Mapping[str, Any], name: str) -> Iterator[str]:
-    """The origins that an argument has at this place of its run, the narrowest first.
-
-    An output of a call that shares an argument with this one comes first, then that of a look-up by a value of the
-    task, and last one that has to do with neither: any record that the run has read would do.
-    """
-    candidates = ("task", "operator", *_origins_in_outputs(before, args, name))
-    for origin in candidates[:_MAX_ORIGINS]:
-        rule = Rule(tool=card.name, args={name: {"from": [origin]}}, verdict="allow")
-        if deciding_rule(before, Policy(rules=(rule,)), card, args) is not None:
-            yield origin
-
-
-def _origins_in_outputs(before: Trace, args: Mapping[str, Any], name: str) -> list[str]:
-    values = {str(part) for _, part in leaves(args[name])}
-    related: dict[str, None] = {}
-    looked_up: dict[str, None] = {}
-    unrelated: dict[str, None] = {}
-    for tool in (card.name for card in before.agent.tools):
-        for past in past_calls(before).of(tool):
-            parameters = past.args if isinstance(past.args, Mapping) else {}
-            matches = [
-                parameter if other == parameter else f"{parameter}={other}"
-                for parameter, argument in parameters.items()
-                for other, part in args.items()
-                if part == argument and other != name
-            ]
-            for path in _paths_in(past.document, values):
-                related |= dict.fromkeys(f"tool:{tool}({match}).{path}" for match in matches)
-                looked_up |= dict.fromkeys(f"tool:{tool}({parameter}=task).{path}" for parameter in parameters)
-                unrelated[f"tool:{tool}.{path}"] = None
-    return [*related, *looked_up, *unrelated]
-
-
-def _paths_in(document: Any, values: set[str]) -> list[str]:
-    """Where an output has one of these values, as paths in which every index is `[]`."""
-    if not isinstance(document, Mapping | list):
-        return []
-    return sorted({_INDEX.sub("[]", path) for path, part in leaves(document) if str(part) in values})
+def _members(value: Any) -> Iterable[Any]:
+    """What a list of options is compared with: every member of a list."""
+    return value if isinstance(value, list | tuple) else (value,)
