@@ -704,10 +704,11 @@ def test_the_runs_around_an_undone_one_learn_of_it_too() -> None:
 def test_of_two_undos_at_once_one_undoes_and_the_other_gives_way(tmp_path: Path, *, is_stored: bool) -> None:
     async def play() -> list[Any]:
         async with AsyncExitStack() as opened:
-            journal = await opened.enter_async_context(SqliteJournal(tmp_path / "r.db")) if is_stored else None
-            ran = agent([call("order", item="a")], **({"journal": journal} if journal else {}))
+            stored = SqliteJournal(tmp_path / "r.db")
+            journal = await opened.enter_async_context(stored) if is_stored else MemoryJournal()
+            ran = agent([call("order", item="a")], journal=journal)
             first = await ran.run("x")
-            undos = (undo(ran, ran.journal, first.run_id, tools=[cancel], approver=YES) for _ in range(2))
+            undos = (undo(ran, journal, first.run_id, tools=[cancel], approver=YES) for _ in range(2))
             return await asyncio.gather(*undos, return_exceptions=True)
 
     one, other = sorted(asyncio.run(play()), key=lambda result: isinstance(result, Exception))
