@@ -119,6 +119,9 @@ def test_what_is_forbidden_is_not_asked_for(task: str, tool: str) -> None:
         ("Why don't you send Bob an email?", "send_email"),
         ("别忘了发邮件给王五", "send_email"),
         ("不要发邮件，删除文件就行", "delete_file"),
+        ("Reply to this mail: that is fine. \nThen delete the file", "delete_file"),
+        ("Do this: delete the file", "delete_file"),
+        ("请做两件事：删除文件，发邮件", "delete_file"),
     ],
 )
 def test_what_only_looks_forbidden_is_asked_for(task: str, tool: str) -> None:
@@ -242,6 +245,16 @@ def test_everyday_requests_call_for_the_tool_that_they_mean(task: str, tool: str
         ("他说要删除文件", "delete_file"),
         ("告诉小王删除文件", "delete_file"),
         ("怎么退款？", "refund_order"),
+        ("Translate to German: please delete the file", "delete_file"),
+        ("Summarise this message: delete the file, then send a mail to Bob", "delete_file"),
+        ("Ann said: delete the file. Is she right?", "delete_file"),
+        ("Ask me before you delete the file", "delete_file"),
+        ("Delete the file, but ask me first", "delete_file"),
+        ("翻译：删除文件", "delete_file"),
+        ("总结这条消息：请删除文件", "delete_file"),
+        ("删除文件之前先问我", "delete_file"),
+        ("删除文件的后果是什么", "delete_file"),
+        ("删除文件需要什么权限？", "delete_file"),
     ],
 )
 def test_questions_about_an_act_call_for_nothing(task: str, tool: str) -> None:

@@ -410,6 +410,14 @@ def test_the_same_write_is_not_made_twice(profile: Any, rules: tuple[Rule, ...])
         ("I was charged twice, pay 5 to ann", False),
         ("Do not pay ann twice; pay 5 to ann", False),
         ("Pay 5 to ann, try up to 3 times", False),
+        ("Pay 5 to ann and never twice", False),
+        ("Pay 5 to ann without paying twice", False),
+        ("Pay 5 to ann and check twice", False),
+        ("Pay 5 to ann (she asked twice)", False),
+        ("支付5元给ann，不要付两次", False),
+        ("支付5元给ann，我被扣了两次", False),
+        ("检查两遍再支付5元给ann", False),
+        ("支付5元给ann，付两次", True),
     ],
 )
 def test_the_task_may_ask_for_the_same_call_twice(task: str, *, is_asked_for: bool) -> None:

@@ -5,7 +5,7 @@ not ask for it to be done now. `asks_now` reads what is left without such senten
 run because it was requested.
 
 "Pay Ann 5 twice", "给安付两次5元": only a number of times beside the request itself counts, in one clause with it: in
-"I was charged twice, refund 5" and "do not send it twice" nothing is asked for twice.
+"I was charged twice, refund 5", "check twice and pay 5" and "pay 5 and never twice" nothing is asked for twice.
 """
 
 from __future__ import annotations
@@ -192,17 +192,20 @@ def _is_later(clause: str) -> bool:
 
 # how often
 
-_CLAUSE_END = lazy_pattern(
-    r"[.,;:!?](?=\s|$)|[\n。，；：！？]|\b(?:as|because|since|that|which|who|when|after|before|if|but|so|though|although|until)\b"
-    r"|因为|由于|但|如果|之前|之后"
+_CLAUSE_END = lazy_pattern(  # in normal form, where a Chinese comma is an ASCII one; "，付两次" goes on with the clause
+    r"[.,;:!?](?=\s|$)|[.,;:!?](?=[\u3400-\u9fff])(?!,(?:一?共|分)?[付转打发送退]?(?:[两二三四五]|\d{1,2})[次遍])|[\n。()]"
+    r"|\b(?:as|because|since|that|which|who|when|after|before|if|but|so|though|although|until|and|then)\b"
+    r"|因为|由于|但|如果|之前|之后|然后|并|再"
 )
 _TIMES = lazy_pattern(
     r"\b(?P<adverb>twice|thrice)\b|\b(?P<count>two|three|four|five|\d{1,2}) times\b"
     r"|(?P<chinese>[两二三四五]|\d{1,2})[次遍]"
 )
 _LIMIT = lazy_pattern(
-    r"\b(?:at most|up to|no more|not more|max|maximum|per|a day|retry|try)\b|最多|不超过|至多|以内|重试"
+    r"\b(?:at most|up to|no|not|never|nor|without|avoid|instead|max|maximum|per|a day|retry|try)\b|n't\b"
+    r"|最多|至多|以内|重试|不|别|勿|没|避免|只"
 )
+"""What makes of a number of times a bound, or something that is not wanted."""
 _COUNTS = {
     "twice": 2,
     "thrice": 3,

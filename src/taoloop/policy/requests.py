@@ -53,6 +53,17 @@ QUOTED = lazy_pattern(
     r"\"[^\"\n]{0,2000}\"|\u201c[^\u201d\n]{0,2000}\u201d|\u300c[^\u300d\n]{0,2000}\u300d|\u300e[^\u300f\n]{0,2000}\u300f"
     r"|\u300a[^\u300b\n]{0,200}\u300b|`[^`\n]{0,2000}`|(?<![\w'])'[^'\n]{1,2000}'(?!\w)"
 )
+_CITED = lazy_pattern(  # what a text is to be worked on, or somebody said, after a colon; to the end of the line
+    r"\b(?:(?:translat|paraphras|rephras|summari[sz]|classif|categori[sz]|explain|spell-?check|proof-?read)\w*"
+    r"|correct|rewrite|reply|respond|said|says?|wrote|writes?|asks|asked|saying|reads)\b[^.:;!?\n]{0,60}:[^\n]*"
+    r"|(?:翻译|译成|校对|润色|改写|总结|概括|分类|归类|解释|纠正|回复|回答|[说写]道|[他她它]说)"
+    r"[^。.:;!?\n]{0,30}:[^\n]*"
+)
+_ONLY_ASKED_ABOUT = lazy_pattern(  # in a sentence on an act that is to wait for a further word, or on what it does
+    r"\b(?:ask|check with|confirm with|consult) me (?:first|before)\b|\bwhat is meant by\b"
+    r"|先(?:来)?(?:问|征求|告诉|请示|[跟和与]我确认)一?下?(?:我|$|[,。;!?\n])|什么意思|后果是|有什么(?:后果|影响|风险)|会怎么?样|需要什么"
+)
+_SENTENCE = lazy_pattern(r"[^。.;!?\n]+")
 _QUOTE_MARK = " \u25a1 "  # where something was quoted
 _ADDRESS = lazy_pattern(  # without the end of the sentence around it
     r"[\w.+%-]{1,100}@[\w.-]{0,200}\w|(?:https?://|www\.)[^\s<>\"]*[^\s<>\".,;:!?)]"
@@ -104,7 +115,12 @@ def without_quotes(text: str) -> str:
     """The text in the form in which it is read, with a placeholder for everything that is quoted."""
     text = unicodedata.normalize("NFKC", text).replace("\u2019", "'").replace("\u2018", "'").casefold()
     bare = QUOTED.sub(_QUOTE_MARK, text)
-    return bare if re.search(r"\w", bare) else text  # all of it in quotes: then it is the task
+    bare = bare if re.search(r"\w", bare) else text  # all of it in quotes: then it is the task
+    if ":" in bare:
+        bare = _CITED.sub(lambda match: match[0].partition(":")[0] + ":" + _QUOTE_MARK, bare)
+    if _ONLY_ASKED_ABOUT.search(bare):
+        bare = _SENTENCE.sub(lambda match: _QUOTE_MARK if _ONLY_ASKED_ABOUT.search(match[0]) else match[0], bare)
+    return bare
 
 
 def requests_of(text: str) -> list[Request]:

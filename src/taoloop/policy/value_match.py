@@ -83,12 +83,16 @@ def strip_invisible(text: str) -> str:
     return "".join(char for char in text if char in "\t\n\r" or unicodedata.category(char) not in _INVISIBLE_CATEGORIES)
 
 
+_CHINESE_COMMA = lazy_pattern(r"(?<=\d{4})，(?=\d)|(?<=\d)，(?=\d)(?!\d{3}(?!\d))")
+"""A comma between two numbers ("订单1003，15.5元"), which in normal form would look like one inside a number."""
+
+
 class _Text:
     """A text in its compatibility form, with what is derived from it on demand."""
 
     def __init__(self, text: str) -> None:
-        self.raw = text
-        self.whole = unicodedata.normalize("NFKC", text)
+        self.raw = _CHINESE_COMMA.sub("， ", text)
+        self.whole = unicodedata.normalize("NFKC", self.raw)
 
     @cached_property
     def folded(self) -> str:

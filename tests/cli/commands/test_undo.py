@@ -87,6 +87,10 @@ def test_yes_undoes_and_the_original_says_so(tao: Shell) -> None:
     assert sorted(path.name for path in (tao.folder / "ws").glob("*.txt")) == ["a.txt"]
     events = tao("show", run_id, "--json", code=0).events
     assert [event["call_id"] for event in events if event["kind"] == "compensated"] == ["call_3", "call_2", "call_1"]
+    for option in ((), ("--steps",), ("--events",)):
+        shown = tao("show", run_id, *option, code=0).out
+        for call_id in ("call_3", "call_2", "call_1"):
+            assert shown.count(f"Undone: write_file ({call_id}), by {run_id}.undo-") == 1, option
     for one in (run_id, f"{run_id}.undo-1", f"{run_id}.undo-2"):
         tao("replay", one, code=0)
         tao("verify", one, code=0)

@@ -34,6 +34,8 @@ SECRETS = {
     "password = 'correct horse battery'": "correct horse battery",
     r'{"args": "{\"password\": \"Tr0ub4dor\"}"}': "Tr0ub4dor",
     "PGPASSWORD=swordfish psql": "swordfish",
+    "export DB_PASS=swordfish": "swordfish",
+    "私钥：3f2a9b8c7d6e5f4a": "3f2a9b8c7d6e5f4a",
     '"api_key": "a1b2c3d4e5f6"': "a1b2c3d4e5f6",
     "client_secret='abc123def456'": "abc123def456",
     "aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY": "K7MDENG",
@@ -189,6 +191,8 @@ def test_a_known_value_is_found_in_every_form() -> None:
         *(base64.b64encode(f"{lead}{VALUE}{tail}".encode()).decode() for lead in ("", "a", "ab") for tail in ("", "z")),
         *(base64.urlsafe_b64encode(f"{lead}{VALUE}".encode()).decode() for lead in ("", "a", "ab")),
         *(VALUE[::-1], VALUE.upper(), VALUE.lower(), " ".join(VALUE), 'q8Zr "1/x +Lw0 vT9e =k'),
+        *(" ".join(VALUE[::-1]), " ".join(VALUE.upper()), "-".join(VALUE), "\n".join(VALUE)),
+        *('q8 Zr "1 /x +L w0 vT 9e =k', 'q8Z r"1 /x+ Lw0 vT9 e=k', 'q8Zr" 1/x+L w0vT9 e=k', 'q8Zr-"1/x-+Lw0-vT9e-=k'),
     ):
         redacted = Redactor([VALUE], patterns=False).text(f"see {text} here")
         assert "[redacted:secret]" in redacted, text

@@ -175,6 +175,36 @@ def test_looking_and_closing_take_nothing_from_who_holds(tmp_path: Path) -> None
     assert asyncio.run(play()) == f"the process {os.getpid()} None\n"
 
 
+def test_of_two_that_begin_a_run_at_once_one_holds_it_and_the_other_goes_on(tmp_path: Path) -> None:
+    """Neither has written anything, so their leases are equal; the later one learns it at its first append."""
+    path = tmp_path / "r.db"
+    beginning = (
+        "import asyncio, sys\nfrom taoloop import SqliteJournal\n"
+        "async def begin():\n"
+        "    async with SqliteJournal(sys.argv[1]) as journal:\n"
+        "        lease = await journal.begin('r1')\n"
+        "        journal.run_locks.lock(lease)\n"
+        "        journal.run_locks.release(lease)\n"
+        "asyncio.run(begin())"
+    )
+
+    async def play() -> None:
+        async with SqliteJournal(path) as journal:
+            assert journal.run_locks is not None
+            first, second = await journal.begin("r1"), await journal.begin("r1")
+            journal.run_locks.lock(first)
+            journal.run_locks.lock(second)
+            journal.run_locks.release(second)
+            await asyncio.to_thread(
+                subprocess.run, [sys.executable, "-c", beginning, str(path)], check=True, timeout=60
+            )
+            await journal.append(first, events(STARTED))
+            assert await journal.run_locks.holder("r1") == LockHolder(process=os.getpid())
+            journal.run_locks.release(first)
+
+    asyncio.run(play())
+
+
 def test_what_the_system_refuses_is_told_with_the_file(tmp_path: Path) -> None:
     async def play() -> None:
         async with SqliteJournal(tmp_path / "r.db") as journal:

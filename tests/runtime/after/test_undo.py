@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AsyncExitStack
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from taoloop import Agent, ApprovalAnswer, MemoryJournal, Result, ScriptedModel, Trace, tool
+from taoloop import Agent, ApprovalAnswer, MemoryJournal, Result, ScriptedModel, SqliteJournal, Trace, tool
 from taoloop.core.events import (
     ActionStarted,
     ApprovalGiven,
@@ -522,7 +524,11 @@ def test_a_run_that_is_taken_away_meanwhile_is_not_undone_further() -> None:
 
     async def approve(_: Any) -> bool:
         assert isinstance(ran.journal, MemoryJournal)
-        await ran.journal.acquire(first.run_id)
+        lease = await ran.journal.acquire(first.run_id)
+        size = len(await ran.journal.load(first.run_id))
+        await ran.journal.append(
+            lease, [Event(size, 0.0, Compensated(call_id="call_1", by_call_id="x:call_1", ok=False))]
+        )
         return True
 
     done = undone(ran, first.run_id, approver=approve)
@@ -694,12 +700,16 @@ def test_the_runs_around_an_undone_one_learn_of_it_too() -> None:
     sound(result.trace)
 
 
-def test_two_undos_at_once_are_told_apart_from_a_run_at_work() -> None:
-    ran = agent([call("order", item="a")])
-    first = ran.run_sync("x")
-
+@pytest.mark.parametrize("is_stored", [False, True])
+def test_of_two_undos_at_once_one_undoes_and_the_other_gives_way(tmp_path: Path, *, is_stored: bool) -> None:
     async def play() -> list[Any]:
-        return await asyncio.gather(*(_undo(ran, first.run_id, approver=YES) for _ in range(2)), return_exceptions=True)
+        async with AsyncExitStack() as opened:
+            stored = SqliteJournal(tmp_path / "r.db")
+            journal = await opened.enter_async_context(stored) if is_stored else MemoryJournal()
+            ran = agent([call("order", item="a")], journal=journal)
+            first = await ran.run("x")
+            undos = (undo(ran, journal, first.run_id, tools=[cancel], approver=YES) for _ in range(2))
+            return await asyncio.gather(*undos, return_exceptions=True)
 
     one, other = sorted(asyncio.run(play()), key=lambda result: isinstance(result, Exception))
     assert one.complete

@@ -28,10 +28,11 @@ from taoloop.cli.ui.event_view import (
     write_end,
     write_events,
     write_links,
+    write_undone,
     write_unknown_calls,
 )
 from taoloop.cli.ui.stdio import capture_stdout, one_line, print_stderr, write_json_lines
-from taoloop.core.events import Event, ModelReplied, ReplyRejected
+from taoloop.core.events import Compensated, Event, ModelReplied, ReplyRejected
 from taoloop.core.stored_events import event_line, event_record
 from taoloop.core.trace import Trace
 from taoloop.core.views.run_diff import Comparison, Difference, compare
@@ -91,8 +92,16 @@ def show_command(run_id: str, db: str | None, as_json: bool, raw: bool, steps: b
             _events(trace, pen)
         else:
             _transcript(trace, pen)
+        if not events:
+            _undone(trace, pen)
         _end(trace, pen, db)
     return exits.OK
+
+
+def _undone(trace: Trace, pen: RowWriter) -> None:
+    for event in trace.events:
+        if isinstance(event.fact, Compensated) and event.fact.ok:
+            write_undone(pen, trace, event.fact)
 
 
 def _head(trace: Trace, pen: RowWriter) -> None:

@@ -206,10 +206,8 @@ class EventWriter:
                 write_doubt_settled(pen, fact)
             case facts.Noted(text=text):
                 pen.row("Note", text, style="yellow", body="dim")
-            case facts.Compensated(ok=True, call_id=call_id, by_call_id=by):
-                tool = self.trace.calls[call_id].requested.tool if call_id in self.trace.calls else ""
-                text = pen.text("{tool} ({call_id}), by {by}", tool=tool, call_id=call_id, by=by)
-                pen.row("Undone", text, style="yellow", body="yellow")
+            case facts.Compensated(ok=True) as fact:
+                write_undone(pen, self.trace, fact)
             case facts.LimitReached(limit=limit, allowed=allowed, used=used):
                 text = pen.text("{limit}: {used:g} of {allowed:g}", limit=limit, used=used, allowed=allowed)
                 pen.row("Limit", text, style="yellow", body="yellow")
@@ -322,6 +320,14 @@ def write_doubt_settled(pen: RowWriter, fact: facts.DoubtSettled) -> None:
     """Who said of a call without an outcome whether it happened."""
     text = pen.text(_SETTLED[str(fact.happened)], call_id=fact.call_id)
     pen.row("In doubt", f"{text} ({fact.by}{': ' if fact.note else ''}{fact.note})", style="yellow", body="yellow")
+
+
+def write_undone(pen: RowWriter, trace: Trace, fact: facts.Compensated) -> None:
+    """A call whose effect an undo took back, and the call that did it."""
+    call_id = fact.call_id
+    tool = trace.calls[call_id].requested.tool if call_id in trace.calls else ""
+    text = pen.text("{tool} ({call_id}), by {by}", tool=tool, call_id=call_id, by=fact.by_call_id)
+    pen.row("Undone", text, style="yellow", body="yellow")
 
 
 def write_unknown_calls(pen: RowWriter, trace: Trace) -> None:

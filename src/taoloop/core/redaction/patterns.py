@@ -73,9 +73,9 @@ _AUTHORIZATION = lazy_pattern(
 )
 _COOKIE = lazy_pattern(r"cookie(\\*[\"']?\s{0,4}[:=]\s{0,4}\\*[\"']?)([^\"'\\\r\n<>]{3,4096})", re.IGNORECASE)
 _NAMED_FIELD = (
-    r"(?P<name>(?P<strong>passw(?:or)?d|passphrase|passcode|pwd|密码|口令)"
+    r"(?P<name>(?P<strong>passw(?:or)?d|passphrase|passcode|pwd|(?<=_)pass(?=\s?=)|密码|口令)"
     r"|secret[_-]?access[_-]?key|client[_-]?secret|secret[_-]?key|private[_-]?key|api[ _-]?key|access[_-]?key"
-    r"|signing[_-]?key|encryption[_-]?key|auth[_-]?key|account[_-]?key|session[_-]?(?:id|key)|credential|secret|token|密钥|令牌"
+    r"|signing[_-]?key|encryption[_-]?key|auth[_-]?key|account[_-]?key|session[_-]?(?:id|key)|credential|secret|token|密钥|私钥|令牌"
     r"|(?<![a-z])auth(?![a-z]))"
     r"(?P<rest>s|\d{1,3}|[_-][\w-]{0,24})?"
     r"(?P<mark>\\*[\"']?\s{0,4}(?::=|=>|[:=：])\s{0,4})"
@@ -174,7 +174,7 @@ def may_hold(text: str) -> bool:
         return True
     if "ya29." in text or "hvs." in text or "bearer" in low or "basic" in low or "pass" in low:
         return True
-    if not text.isascii() and ("密" in text or "令" in text):
+    if not text.isascii() and ("密" in text or "令" in text or "私钥" in text):
         return True
     if "/" in text and "hook" in low:
         return True

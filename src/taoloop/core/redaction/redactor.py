@@ -65,7 +65,9 @@ _GRAM_CHARS = 5  # of a sample of a text
 _SAMPLING_PAYS = 700  # number of forms times distance of the samples, from which on they cost less than each search
 _PAIR_LENGTH = 2
 _MAX_CACHED = 4_096
-_MAX_SPACED_CHARS, _GROUP_CHARS = 100, 4  # of a value that is looked for with blanks in it
+_MAX_SPACED_CHARS = 100  # of a value that is looked for with blanks in it
+_SPACING_MARKS = ("-", "\n")  # besides a blank, between all characters of a value
+_GROUPINGS = ((2, " "), (3, " "), (4, " "), (4, "-"), (5, " "))  # characters in a group, and what is between two
 _MIN_CORE_CHARS = 10  # characters of base64; fewer are no proof
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _DECIMAL = lazy_pattern(r"-?[0-9]+\.[0-9]+")
@@ -468,8 +470,12 @@ def _echoes(value: str) -> Iterator[str]:
     yield value.upper()
     yield value.lower()
     if len(value) <= _MAX_SPACED_CHARS and not any(char.isspace() for char in value):
-        yield " ".join(value)
-        yield " ".join(value[at : at + _GROUP_CHARS] for at in range(0, len(value), _GROUP_CHARS))
+        for echo in (value, value[::-1], value.upper()):
+            yield " ".join(echo)
+        for mark in _SPACING_MARKS:
+            yield mark.join(value)
+        for size, mark in _GROUPINGS:
+            yield mark.join(value[at : at + size] for at in range(0, len(value), size))
 
 
 def _escaped_forms(value: str) -> Iterator[str]:

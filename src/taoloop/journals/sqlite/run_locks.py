@@ -51,6 +51,9 @@ T = TypeVar("T")
 _RECHECK_S = 1.0
 """How long an open lock file counts as the file at the path: to check costs as much as to lock."""
 
+_LOCK_ATTEMPTS, _LOCK_PAUSE_S = 100, 0.002
+"""How long a lock that somebody has is tried again: testing it takes microseconds."""
+
 _FLOCK = struct.Struct("hhqqi")  # of Linux: type, whence, start, length, process
 
 _FENCE = "SELECT fence FROM run WHERE id = ?"
@@ -90,7 +93,7 @@ class FileRunLocks:
     def __init__(self, path: Path, read_database: _ReadDatabase) -> None:
         self._database, self._read_database = path, read_database
         self._path = path.with_name(f"{path.name}-held")
-        self._files: dict[Lease, _File] = {}
+        self._files: dict[int, tuple[Lease, _File]] = {}  # by identity: two that begin one run have equal leases
         self._current_file: _File | None = None
         self._checked_at = 0.0
 
@@ -137,20 +140,24 @@ class FileRunLocks:
     def lock(self, lease: Lease) -> None:
         """Lock a lease that was just acquired.
 
+        Of two workers that begin the same run at once, one gets the lock; the other is told at its first append.
+
         Raises:
             JournalError: the file beside the database cannot be created, opened or locked.
         """
         try:
             with _GUARD:
-                self._files[lease] = self._file().lock(_byte(lease))
+                file = self._file()
+                if file.lock(_byte(lease)):
+                    self._files[id(lease)] = lease, file
         except OSError as error:
             raise explain(error, self._path) from error
 
     def release(self, lease: Lease) -> None:
         """Unlock a lease. Doing it twice is harmless."""
         with _GUARD:
-            if (file := self._files.pop(lease, None)) is not None:
-                file.unlock(_byte(lease))
+            if (locked := self._files.pop(id(lease), None)) is not None:
+                locked[1].unlock(_byte(lease))
 
     def _file(self) -> _File:
         now = time.monotonic()
@@ -180,14 +187,22 @@ class _File:
         self.is_open = True
         self._locked_bytes: set[int] = set()
 
-    def lock(self, byte: int) -> _File:
+    def lock(self, byte: int) -> bool:
+        """Lock a byte; False if it is another worker's. A process that only tests the lock is waited for."""
         try:
-            # Nobody else has the same lease: this waits at most for a process that is testing the lock.
-            fcntl.lockf(self._descriptor, fcntl.LOCK_EX, 1, byte)
-            self._locked_bytes.add(byte)
+            for _ in range(_LOCK_ATTEMPTS):
+                if byte in self._locked_bytes:
+                    return False
+                try:
+                    fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
+                except (BlockingIOError, PermissionError):
+                    time.sleep(_LOCK_PAUSE_S)
+                else:
+                    self._locked_bytes.add(byte)
+                    return True
+            return False
         finally:
             self._close_unused()
-        return self
 
     def unlock(self, byte: int) -> None:
         if byte in self._locked_bytes:

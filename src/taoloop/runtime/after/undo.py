@@ -21,7 +21,7 @@ from taoloop.core.prompts import PromptSet
 from taoloop.core.trace import Trace
 from taoloop.core.views.transcript import Result, observation_text
 from taoloop.errors import ConfigError, FenceLost, RunExists, RunHeld, RunNotFound
-from taoloop.journals.base import Journal, Lease
+from taoloop.journals.base import Journal, Lease, locks_of
 from taoloop.policy import CodeRule
 from taoloop.runtime.after.undo_plan import (
     PlannedUndo,
@@ -43,6 +43,9 @@ from taoloop.runtime.texts import TEXTS
 from taoloop.runtime.tool_call_run import NO_LIMITS, bind_without_model, with_rule
 from taoloop.strategies.planned_calls import PLAN, UNDO, number_of, plan_of
 from taoloop.tools.tool import Tool
+
+_ACQUIRE_ATTEMPTS, _ACQUIRE_PAUSE_S = 100, 0.05
+"""How long an undo waits for another one of the same run to give way."""
 
 UndoListener = Callable[[str, Undo | None, Event], None]
 """Called with the id of a run that undoes, the entry of its plan that an event is about, and the event."""
@@ -350,12 +353,36 @@ class _UndoSession:
         answer = None if approver is None else approver(request)
         if inspect.isawaitable(answer):
             answer = await answer
-        try:
-            for _, lease in self._acquired.values():
-                await self.journal.append(lease, [])  # refused where the lease is void
-        except FenceLost:
-            return None
+        for run_id in list(self._acquired):
+            if not await self._still_holds(run_id):
+                return None
         return answer
+
+    async def _still_holds(self, run_id: str) -> bool:
+        """Whether a run is still this undo's; acquires it again after another undo that began at the same moment.
+
+        Both found it free, and the later one voided the lease of this one. Only one can start the run that undoes, so
+        the other gives way, and has written nothing.
+        """
+        for _ in range(_ACQUIRE_ATTEMPTS):
+            trace, lease = self._acquired[run_id]
+            try:
+                await self.journal.append(lease, [])  # refused where the lease is void
+            except FenceLost:
+                if locks_of(self.journal) is None:
+                    return False
+            else:
+                return True
+            try:
+                lease, _ = await acquire_run(self.journal, run_id, at=len(trace), take_over=False)
+            except RunHeld:
+                await asyncio.sleep(_ACQUIRE_PAUSE_S)
+            except FenceLost:  # it goes on, in the hands of another worker
+                return False
+            else:
+                self.locks.enter_context(run_lock(self.journal, lease))
+                self._acquired[run_id] = trace, lease
+        return False
 
     def _bound_agent(self, tree: RunTree, tools: Any) -> BoundAgent:
         """The agent that drives the undo: no model, and no tools but those that undo."""
