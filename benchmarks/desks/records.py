@@ -71,3 +71,5 @@ class Records(MutableMapping[str, Any]):  # noqa: PLW1641  # it changes, so it h
             return NotImplemented
         used = self._own.keys() | other._own.keys()
         return self.keys() == other.keys() and all(self[key] == other[key] for key in used)
+
+    __hash__ = None  # type: ignore[assignment]  # as any mapping that changes

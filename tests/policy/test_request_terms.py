@@ -29,9 +29,6 @@ Could you explain how to refund order 1003?
 Why did you refund order 1003, could you explain?
 Do not refund order 1003
 Please don't refund order 1003.
-If it rains, refund order 1003
-Refund order 1003 if it has not shipped
-Unless it arrives today, refund order 1003.
 Should I refund order 1003?
 Should we refund order 1003
 Refund order 1003 next month
@@ -61,8 +58,6 @@ Maybe refund order 1003
 订单1003退款了吗?
 你给订单1003退款了?
 不要给订单1003退款
-如果下雨,就给订单1003退款
-要是没发货的话就退款
 要不要给订单1003退款?
 明天给订单1003退款
 下个月再退款
@@ -76,6 +71,11 @@ Maybe refund order 1003
 
 NOW = """
 Refund order 1003
+If it is sold out, refund order 1003
+Refund order 1003 if it has not shipped
+Unless it has shipped, refund order 1003.
+如果没货,就给订单1003退款
+Refund order 1003 to my card and am willing to pay the fee
 Please refund order 1003.
 Could you refund order 1003?
 Can you please refund order 1003?

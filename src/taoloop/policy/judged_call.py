@@ -81,7 +81,7 @@ class JudgedCall:
 
     @cached_property
     def is_requested(self) -> bool:
-        """Whether the task asks for this call, now and with no condition: by its words, or a reply about them.
+        """Whether the task asks for this call now: by its words, or a reply about them.
 
         The reply of a model that was asked is enough for a write: it was given over trusted text, and a rule says what
         else must hold. What cannot be undone takes the words as well. A "yes" takes those of the request it confirms.

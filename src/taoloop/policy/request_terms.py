@@ -1,8 +1,8 @@
 """On which terms the task asks for a call: now or not, and how often. What is unclear counts as not asked for.
 
-"Why did you refund it?", "should I cancel?", "if it rains, cancel" and "cancel it next month" speak of an act and do
-not ask for it to be done now. `asks_now` reads what is left without such sentences. It is for rules that let a call
-run because it was requested.
+"Why did you refund it?", "should I cancel?", "when it arrives, cancel" and "cancel it next month" speak of an act and
+do not ask for it to be done now. `asks_now` reads what is left without such sentences. It is for rules that let a call
+run because it was requested. "If it is sold out, cancel" does ask: only the run can find out whether it is.
 
 "Pay Ann 5 twice", "给安付两次5元": only a number of times beside the request itself counts, in one clause with it: in
 "I was charged twice, refund 5", "check twice and pay 5" and "pay 5 and never twice" nothing is asked for twice.
@@ -42,11 +42,10 @@ _TOLD = lazy_pattern(  # what is to be found out or told, and what one is remind
     r" (?:why|how|what|whether|if|when|once|as soon as|after|who|which|where)\b[^.;!?,]*"
 )
 _REMINDED = lazy_pattern(r"\bremind (?:me|us)\b[^.;!?]*|提醒(?:一下)?我[^。；！？!?]*")
-_CONDITION = lazy_pattern(
-    r"\b(?:if|unless|provided|assuming|supposing|suppose|as long as|as soon as|in case of|otherwise|or else"
-    r"|not (?:now|yet|today))\b"
+_PUT_OFF = lazy_pattern(
+    r"\b(?:as soon as|suppose|supposing|assuming|not (?:now|yet|today))\b"
     r"|\b(?:once|after) (?:it|they|he|she|i|you|we|that|(?:the|my|this) [a-z]+ (?:is|are|has|have|[a-z]+s))\b"
-    r"|如果|要是|假如|假设|假使|倘若|万一|一旦|除非|只要|只有|的话|否则|不然|先别|先不|等[^，。,]{1,12}(?:后|再|就|了)"
+    r"|假设|一旦|先别|先不|等[^，。,]{1,12}(?:后|再|就|了)"
 )
 _WHEN = lazy_pattern(r"\bwhen(?:ever)? (?:it|they|he|she|there|i|you|we|the|my|this|that)\b[^,.;!?]*")
 _PAST = lazy_pattern(r"\b(?:was|were|did|had|got|came|went|bought|paid|made|sent|took|[a-z]{2,}ed)\b")
@@ -55,7 +54,7 @@ _DOUBTFUL = lazy_pattern(
     r"|in theory|some ?day|eventually|not sure|(?:would|could|should) have|what happens)\b|也许|可能要|打算|考虑|犹豫"
 )
 _FILLERS = r"(?:\W|\b(?:hi|hello|hey|so|and|also|ok|okay|well|now|sorry|thanks|just|actually|btw|by the way)\b)*"
-_AUXILIARY = r"(?:did|does|is|are|was|were|am|has|had|should|shall|must|may|might|can|could|would|will)"
+_AUXILIARY = r"(?:did|does|is|are|was|were|am(?= i\b)|has|had|should|shall|must|may|might|can|could|would|will)"
 _QUESTION = lazy_pattern(
     rf"{_FILLERS}(?:(?:why|who|whom|whose|which|how)\b|{_AUXILIARY}(?:n't)?\b|(?:do|have)(?:n't)? (?:i|you|we|they)\b"
     rf"|(?:what|where|when)(?:'s|'re)? (?:{_AUXILIARY}|do|have|happens|happened)\b)"
@@ -105,7 +104,7 @@ _TIME = lazy_pattern(rf"\d{{4}}-\d\d-\d\d|\d{{1,2}}:\d\d|{_LATER.pattern}")
 
 
 def asks_now(texts: Iterable[str], card: ToolCard, args: Any, *, by_reply: bool) -> bool:
-    """Whether texts of people ask for a call to be made now, with no condition.
+    """Whether texts of people ask for a call to be made now, if need be on a condition that the run can check.
 
     `by_reply`: a model that was asked what they call for named the tool. That is enough where they say anything at all,
     and do not ask about the act, negate it or put it off.
@@ -134,7 +133,7 @@ def _carries_time(card: ToolCard, args: Any) -> bool:
 
 
 def _split_terms(sentence: str, *, is_timed: bool) -> tuple[str, str]:
-    """What a sentence asks for or states, and what of it is a question, a condition, for later or negated.
+    """What a sentence asks for or states, and what of it is a question, for later or negated.
 
     What is negated is in both: the words that ask for an act are looked at as a whole.
     """
@@ -142,9 +141,9 @@ def _split_terms(sentence: str, *, is_timed: bool) -> tuple[str, str]:
     plain = _POLITE.sub(" ", _WONDERING.sub("please", sentence))
     for pattern in (_TOLD, _REMINDED):
         plain = pattern.sub(" ", plain)
-    conditions = [match for match in _WHEN.finditer(plain) if not _PAST.search(match.group())]
+    awaited = [match for match in _WHEN.finditer(plain) if not _PAST.search(match.group())]
     is_asking = _ASKING.search(plain) is not None
-    is_open = bool(conditions) or _CONDITION.search(plain) or (not is_asking and _DOUBTFUL.search(plain))
+    is_open = bool(awaited) or _PUT_OFF.search(plain) or (not is_asking and _DOUBTFUL.search(plain))
     if is_open or _TAG.search(plain) or (not is_timed and _is_later_as_a_whole(plain)):
         return "", sentence
     is_asked = (plain.rstrip().endswith("?") and not is_asking) and not _CHINESE_ASKING.search(plain)
