@@ -56,7 +56,7 @@ _OFFERS = mark(
         "later": "[q] later: ",
         "happened": "[h] it happened",
         "repeat": "[r] it did not: run it again",
-        "leave": "[l] leave it open; the model is told",
+        "leave": "[l] leave it unknown; the model reads that",
     }
 )
 _IN_FULL = mark("This is hard to undo, and nobody named what it acts on. Type yes in full to allow it.")
