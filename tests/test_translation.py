@@ -263,9 +263,19 @@ def test_a_chinese_text_of_an_error_has_the_values_of_the_english_one() -> None:
     assert [english for english in catalog if not fields(catalog[english]) <= fields(english)] == []
 
 
+def test_no_sentence_of_an_error_is_too_short_to_be_recognised() -> None:
+    """A pattern of few letters counts only within another one: as a sentence it would stay in English."""
+    sentences = [english for english in chinese_texts("") if english[0].isupper() and english.endswith(".")]
+    texts = {english: numbered(english, r"{\d}").format(*["x"] * 9) for english in sentences}
+    assert [english for english, text in texts.items() if translate_error(text, "zh") == text] == []
+
+
 @pytest.mark.parametrize(
     ("english", "chinese"),
     [
+        ("openai:m answered HTTP 401: Incorrect key. Wait.", "openai:m 返回 HTTP 401：Incorrect key. Wait."),
+        ("openai:m answered HTTP 503 without a message.", "openai:m 返回 HTTP 503，没有附带说明。"),
+        ("Known: a, b.", "可用的有：a, b。"),
         ("a.yaml:3: the table is not UTF-8 text.", "a.yaml:3: 表不是 UTF-8 文本。"),
         (
             "The workspace 'w' cannot be opened: No such file or directory.",

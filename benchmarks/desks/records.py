@@ -7,7 +7,7 @@ from collections.abc import Callable, ItemsView, Iterator, Mapping, MutableMappi
 from typing import Any
 
 
-class Records(MutableMapping[str, Any]):  # noqa: PLW1641  # it changes, so it has no hash
+class Records(MutableMapping[str, Any]):  # it changes, so it has no hash
     """The records of a table, which every run finds as they were at first.
 
     What is asked for by its key is the run's own copy. Searching through all of them (`items`, `values`) shows those

@@ -131,7 +131,8 @@ def _fill_in_chinese(text: str, *, is_whole: bool, is_value: bool) -> str | None
         if holes and not parts[0]:
             holes[0] = r"((?:(?![.:;] ).)*?)"  # a value that begins the text is no sentence and no place
         pattern = "".join(re.escape(part) + hole for part, hole in zip(parts, [*holes, ""], strict=True))
-        is_short = sum(map(len, parts)) < _FEW_CHARS
+        is_own = parts[0].endswith(": " if holes else ".")  # a label, such as "Known: ", or the whole sentence
+        is_short = sum(map(len, parts)) < _FEW_CHARS and not is_own
         if is_short and not is_value:
             continue
         if all(part in text for part in parts) and (match := re.fullmatch(pattern, text, re.DOTALL)):

@@ -266,7 +266,7 @@ def test_an_error_about_a_run_is_chinese(tao: Shell, command: str, code: int, te
 @pytest.mark.parametrize(
     ("env", "text"),
     [
-        ({}, "无法连接 openai:m（http://127.0.0.1:9/v1）：Connect call failed ('127.0.0.1', 9)。请检查地址和网络。"),
+        ({}, "无法连接 openai:m（http://127.0.0.1:9/v1）：连接被拒绝。请检查地址和网络。"),
         ({"OPENAI_BASE_URL": "ftp://x"}, "无法调用 openai:m：ftp://x 不是可用的地址。请写成 https://HOST/v1 的形式，"),
         ({"TAOLOOP_NO_REAL_CALLS": "1"}, "没有调用 openai:m：环境变量 TAOLOOP_NO_REAL_CALLS 禁止了真实调用。"),
     ],

@@ -196,6 +196,12 @@ def test_the_workspace_of_the_file_may_come_from_a_variable() -> None:
         ("tools: [list_files]\nworkspace: ${NOWHERE}\n", 2, "workspace", "NOWHERE is not set"),
         ("tools:\n- documents:\n    pth: handbook\n", 3, "tools[0].documents.pth", "Did you mean 'path'?"),
         ("tools:\n- documents: {name: a}\n", 2, "tools[0].documents", "the field `path` is missing"),
+        (
+            "tools:\n- documents: {path: ~nobody-here/a}\n",
+            2,
+            "tools[0].documents.path",
+            "names the home folder of a user",
+        ),
         ("tools:\n- documents:\n    path: handbook\n    max_files: many\n", 4, "tools[0].documents.max_files", "whole"),
         ("tools:\n- documents:\n    path: handbook\n    name: a b\n", 4, "tools[0].documents.name", "'a b'"),
         ("tools:\n- documents: {path: h, embedder: 3}\n", 2, "tools[0].documents.embedder", "module:attribute is exp"),

@@ -8,6 +8,7 @@ import inspect
 import re
 from dataclasses import fields
 from pathlib import Path
+from typing import TypeGuard
 
 import pytest
 from tests.docs.fenced import PAGES, ROOT, blocks
@@ -82,6 +83,35 @@ def test_every_module_is_in_the_list_of_modules() -> None:
     spec.loader.exec_module(module)
     listed = set(re.findall(r"^\| `(\w+)` \|", module.page(), re.MULTILINE))
     assert listed == {path.stem for path in SOURCE.rglob("*.py")} - {"__init__"}
+
+
+def undocumented_fields(node: ast.ClassDef) -> list[str]:
+    """The public fields of a class that no docstring follows."""
+    after = [*node.body[1:], None]
+    return [
+        f"{node.name}.{statement.target.id}"
+        for statement, following in zip(node.body, after, strict=True)
+        if isinstance(statement, ast.AnnAssign)
+        and isinstance(statement.target, ast.Name)
+        and not statement.target.id.startswith("_")
+        and "ClassVar" not in ast.unparse(statement.annotation)
+        and not (isinstance(following, ast.Expr) and isinstance(following.value, ast.Constant))
+    ]
+
+
+def is_public_record(node: ast.AST) -> TypeGuard[ast.ClassDef]:
+    """A public dataclass, named tuple or typed dictionary: a class whose fields are read by others."""
+    if not isinstance(node, ast.ClassDef) or node.name.startswith("_"):
+        return False
+    kinds = [*map(ast.unparse, node.decorator_list), *map(ast.unparse, node.bases)]
+    return any(kind.startswith(("dataclass", "NamedTuple", "TypedDict")) for kind in kinds)
+
+
+def test_every_field_of_a_public_dataclass_is_documented_at_the_field() -> None:
+    trees = (ast.parse(path.read_text(encoding="utf-8")) for path in SOURCE.rglob("*.py"))
+    records = [node for tree in trees for node in ast.walk(tree) if is_public_record(node)]
+    assert len(records) > 200
+    assert [field for record in records for field in undocumented_fields(record)] == []
 
 
 @pytest.mark.parametrize(("page", "retryable"), [(ERROR_PAGES[0], ("no", "yes")), (ERROR_PAGES[1], ("否", "是"))])

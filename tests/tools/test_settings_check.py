@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from taoloop.errors import ConfigError
-from taoloop.tools.settings_check import Count, Seconds, Texts, check_fields
+from taoloop.tools.settings_check import Count, Seconds, Texts, check_fields, expand_home
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,3 +48,9 @@ def test_a_field_that_is_not_shown_is_not_shown_by_its_error() -> None:
     with pytest.raises(ConfigError, match="The kettle has password") as caught:
         Settings(password=password)
     assert "hush" not in str(caught.value)
+
+
+def test_the_home_folder_of_nobody_is_refused() -> None:
+    with pytest.raises(ConfigError, match="names the home folder of a user"):
+        expand_home("~nobody-here/a.yaml")
+    assert expand_home("a/~b").name == "~b"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import socket
 import string
 from dataclasses import asdict
 from itertools import accumulate
@@ -17,11 +18,12 @@ from tests.chinese import chinese_of, english_in
 
 from taoloop.core.text import TextCatalog, chinese_texts
 from taoloop.errors import InvalidArguments, ToolError
+from taoloop.tools.builtin.calculator import calculator
 from taoloop.tools.builtin.catalog import builtin_tools
 from taoloop.tools.builtin.lookup import lookup_tool
 from taoloop.tools.builtin.observations import ask_about
 from taoloop.tools.documents import DocumentFolder, locate
-from taoloop.tools.egress import EgressClient
+from taoloop.tools.egress import EgressClient, EgressRules
 from taoloop.tools.egress.texts import TEXTS as EGRESS_TEXTS
 from taoloop.tools.function import tool
 from taoloop.tools.json_schema import compile_schema, findings
@@ -56,6 +58,25 @@ def test_a_refused_request_is_reported_in_chinese() -> None:
         "不允许向 169.254.169.254:80 发送请求：它是 169.254.169.254，这是云平台的元数据服务。"
     )
     assert error.value.hint == "请使用其他地址。"
+
+
+@pytest.mark.usefixtures("chinese_run")
+def test_a_connection_that_the_system_refuses_is_reported_in_chinese() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))  # bound, and nobody listens
+        port = free.getsockname()[1]
+        rules = EgressRules(allow=(f"127.0.0.1:{port}",))
+        with pytest.raises(ToolError) as error:
+            asyncio.run(EgressClient(rules).send("GET", f"http://127.0.0.1:{port}/"))
+    assert error.value.message == f"无法连接 127.0.0.1:{port}：连接被拒绝。"
+
+
+@pytest.mark.usefixtures("chinese_run")
+@pytest.mark.parametrize(("expression", "reason"), [("1/", "无法解析"), ("(1", "括号不匹配")])
+def test_what_is_no_expression_is_reported_in_chinese(expression: str, reason: str) -> None:
+    with pytest.raises(ToolError) as error:
+        calculator(expression)
+    assert error.value.message == f"{expression!r} 不是算术表达式：{reason}。"
 
 
 @pytest.mark.usefixtures("chinese_run")

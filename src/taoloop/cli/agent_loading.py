@@ -29,6 +29,7 @@ from taoloop.runtime.subagent import with_inner_agents
 from taoloop.runtime.tool_source import sources_in
 from taoloop.tools.builtin.catalog import BUILTIN_NAMES
 from taoloop.tools.builtin.memory import MEMORY_TOOLS
+from taoloop.tools.settings_check import expand_home
 from taoloop.tools.tool import Tool
 from taoloop.translation import mark, translate_error
 
@@ -305,7 +306,7 @@ def _path(option: str, value: str) -> Path:
     if not value.strip():
         hint = translate("Name a path, or omit the option.")
         raise ConfigError(translate("{option} is empty.", option=option), hint=hint)
-    return Path(value).expanduser().absolute()
+    return expand_home(value).absolute()
 
 
 def _folder(option: str, value: str) -> Path:

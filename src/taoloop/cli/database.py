@@ -16,6 +16,7 @@ from taoloop.errors import ConfigError, JournalError, JournalTampered, RunNotFou
 from taoloop.journals.base import Journal, LockHolder, locks_of
 from taoloop.journals.sqlite.file import default_path
 from taoloop.journals.sqlite.journal import SqliteJournal
+from taoloop.tools.settings_check import expand_home
 from taoloop.translation import mark
 
 T = TypeVar("T")
@@ -36,7 +37,7 @@ def database(db: str | None, env: Mapping[str, str]) -> Path:
     """
     if db is not None and not db.strip():
         raise ConfigError(translate("--db is empty."), hint=translate("Name a path, or omit the option."))
-    return Path(db).expanduser() if db is not None else default_path(env)
+    return expand_home(db) if db is not None else default_path(env)
 
 
 def query_database(path: Path, query: Callable[[Journal], Awaitable[T]], *, read_only: bool = True) -> T:

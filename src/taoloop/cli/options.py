@@ -68,6 +68,12 @@ policy_option = click.option(
     "--policy", metavar="FILE", type=click.Path(dir_okay=False), help="Your own rules, as YAML or JSON."
 )
 verbose_option = click.option("-v", "--verbose", is_flag=True, help="Show the raw output of the model.")
+take_over_option = click.option(
+    "--take-over", is_flag=True, help="Take over the run from a process that cannot be ended from here."
+)
+kill_holder_option = click.option(
+    "--kill-holder", is_flag=True, help="End the process working on the run, then take over the run."
+)
 by_option = click.option("--by", metavar="NAME", help="Who answers. Default: your user name.")
 """`current_user` completes it."""
 

@@ -34,6 +34,7 @@ from taoloop.runtime.agent_settings import AUTO
 from taoloop.runtime.output_type import OutputValidator
 from taoloop.runtime.tool_source import sources_in
 from taoloop.strategies import get_strategy
+from taoloop.tools.settings_check import expand_home
 from taoloop.tools.tool import Tool
 from taoloop.translation import mark
 
@@ -212,7 +213,7 @@ def load_agent(source: str, **overrides: Any) -> Agent:
         AgentFileError: the file or module cannot be used; names the path, the line and the field.
     """
     if is_config_file(source):
-        path = Path(source).expanduser().absolute()
+        path = expand_home(source).absolute()
         error = ConfigError(  # it gets its place from the file that names the agent
             translate("The agent {file} would be a tool of itself.", file=path.name),
             hint=translate("Take it out of the tools of an inner agent."),

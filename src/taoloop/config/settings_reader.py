@@ -40,6 +40,7 @@ from taoloop.config.import_attribute import load_attribute
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.errors import AgentFileError, ConfigError
 from taoloop.tools.egress.rules import EgressRules
+from taoloop.tools.settings_check import expand_home
 from taoloop.tools.yaml12 import FieldPath, key_text
 from taoloop.translation import mark
 
@@ -192,7 +193,7 @@ class SettingsReader:
 
     def resolve_path(self, path: str) -> Path:
         """A path of the file; a relative one is relative to the folder of the file."""
-        return self.document.path.parent / Path(path).expanduser()
+        return self.document.path.parent / expand_home(path)
 
     def build(self, kind: type[T], values: dict[str, Any]) -> T:
         """The settings class with these values, and with the rules for every source where it has none.
@@ -446,7 +447,8 @@ def _path(value: Any, info: ValidationInfo, *, allows_url: bool) -> Path | str:
         raise expected(translate("a text or a path") if allows_url else translate("a path"))
     if allows_url and "://" in value:
         return value
-    return _reader(info).resolve_path(value)
+    path: Path = _apply(partial(_reader(info).resolve_path, value), "invalid")
+    return path
 
 
 def _as_written(value: Any, handler: Callable[[Any], Any]) -> Any:

@@ -31,6 +31,7 @@ from taoloop.tools.builtin.catalog import BUILTIN_NAMES, UNDOING, builtin_tools,
 from taoloop.tools.builtin.lookup import lookup_tool
 from taoloop.tools.egress.rules import EgressRules
 from taoloop.tools.from_card import tool_from_card
+from taoloop.tools.settings_check import expand_home
 from taoloop.tools.tool import Tool
 from taoloop.tools.toolbox import Toolbox
 from taoloop.tools.yaml12 import FieldPath
@@ -308,7 +309,7 @@ class ToolReader:
     def _program_beside_file(self, form: SourceKind, settings: Any, fields: dict[str, Any]) -> Any:
         """The settings with a program that is started beside the file, and found there if a path names it."""
         folder = self.document.path.parent
-        program = Path(settings.command).expanduser()
+        program = expand_home(settings.command)
         command = str(folder / program) if len(program.parts) > 1 else settings.command
         own = {} if form.folder in fields else {form.folder: folder}
         return replace(settings, command=command, **own)

@@ -17,6 +17,7 @@ from taoloop.config.tool_entries import ToolEntry, entries_in, use_environment
 from taoloop.errors import ConfigError, UnknownName
 from taoloop.runtime.tool_source import SourceLocation, ToolSource, load_concurrently, merge_origins
 from taoloop.tools.builtin.catalog import builtin_tools, offered_tool
+from taoloop.tools.settings_check import expand_home
 from taoloop.tools.tool import Tool
 from taoloop.tools.toolbox import LoadProblem, LoadResult
 
@@ -76,7 +77,7 @@ def tools_named(path: Path | str, *, env: Mapping[str, str] | None = None) -> tu
     Raises:
         AgentFileError: the file cannot be used; names the file, the line and the field.
     """
-    path = Path(path).expanduser().absolute()
+    path = expand_home(path).absolute()
     entries = read_tools(path, env=env)
     return (*(entry.item for entry in entries), named_as(str(path), path))
 
@@ -93,7 +94,7 @@ def read_tools(path: Path | str, *, env: Mapping[str, str] | None = None) -> tup
         AgentFileError: the file cannot be used; names the file, the line and the field.
     """
     with use_environment(env):
-        return entries_in(Path(path).expanduser().absolute(), load_agent)
+        return entries_in(expand_home(path).absolute(), load_agent)
 
 
 def _tools_of(entry: ToolEntry, builtin: Mapping[str, Tool]) -> LoadResult:

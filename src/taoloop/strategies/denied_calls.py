@@ -15,6 +15,7 @@ from taoloop.core.texts import end_message
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import TIMEOUT, CallView
 from taoloop.policy.provenance import sources_of
+from taoloop.policy.targets import is_target_role
 
 CHILD_BLOCKED = "child_blocked"
 """The code of the error of a call whose own run is blocked."""
@@ -72,7 +73,7 @@ def _is_foreign(call: CallView) -> bool:
         return False
     relevant = [source for source in requested.sources if source.role != "minor"]
     if not is_read:
-        relevant = [source for source in relevant if _is_aim(source.role)]
+        relevant = [source for source in relevant if is_target_role(source.role)]
     return not any(source.badge in _ENDORSED for source in relevant)
 
 
@@ -94,8 +95,4 @@ def _aims(trace: Trace, tool: str, args: Any) -> dict[str, Any]:
     card = trace.card(tool)
     if card is None or not isinstance(args, dict):
         return {}
-    return {name: value for name, value in args.items() if _is_aim(card.role(name)) and value is not None}
-
-
-def _is_aim(role: str) -> bool:
-    return role == "target" or role.startswith("ref:")
+    return {name: value for name, value in args.items() if is_target_role(card.role(name)) and value is not None}

@@ -49,6 +49,21 @@ def _fields_adapter(kind: type) -> TypeAdapter[dict[str, Any]]:
     return TypeAdapter(typed)
 
 
+def expand_home(path: str | Path) -> Path:
+    """The path with the home folder in place of a leading `~` or `~USER`.
+
+    Raises:
+        ConfigError: there is no such user.
+    """
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        raise ConfigError(
+            f"The path {str(path)!r} names the home folder of a user that is not known here.",
+            hint="Write the whole path; a folder whose name begins with ~ is ./~NAME.",
+        ) from error
+
+
 def check_path(owner: str, name: str, value: object) -> None:
     """Refuse what cannot be a path on this machine.
 

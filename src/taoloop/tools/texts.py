@@ -7,6 +7,7 @@ what pydantic and the validator of JSON Schema report in English: by `pydantic: 
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -101,11 +102,14 @@ def argument_problem(kind: str, context: Mapping[str, Any], message: str) -> str
 
 
 def system_reason(error: OSError) -> str:
-    """Why the system refused something: in its own words, or for a usual error in those of a Chinese run."""
+    """Why the system refused something: in its own words, or for a usual error in those of a Chinese run.
+
+    The words are found by the number of the error: asyncio has others for a connection ("Connect call failed").
+    """
     name = errno.errorcode.get(error.errno or 0, "")
     if RUN_LANGUAGE.get() == "zh" and name in TEXTS:
         return TEXTS.run_text(name)
-    return error.strerror or str(error)
+    return os.strerror(error.errno) if error.errno and name else error.strerror or str(error)
 
 
 TEXTS = ToolTexts(
@@ -155,6 +159,8 @@ TEXTS = ToolTexts(
         "long_expression": "The expression has {size:,} characters; at most {limit:,} are taken.",
         "deep_expression": "The expression is nested too deeply.",
         "no_expression": "{text!r} is not an arithmetic expression: {reason}.",
+        "unclosed": "its brackets do not match",
+        "unparsable": "it cannot be parsed",
         "not_allowed": "The expression contains {part}, which is not allowed.",
         "constant": "the constant {value}",
         "constant_hint": "Only numbers are taken; True, False and None are none.",
@@ -278,6 +284,11 @@ TEXTS = ToolTexts(
         "EDQUOT": "the disk quota is used up",
         "EFBIG": "the file would be larger than the system permits",
         "EFBIG_hint": "Write less.",
+        # Connections
+        "ECONNREFUSED": "the connection was refused",
+        "ECONNRESET": "the connection was reset",
+        "EHOSTUNREACH": "there is no route to the host",
+        "ENETUNREACH": "the network is unreachable",
         # run_python and run_command
         "run_python": "Run one Python 3 program in a sandbox.",
         "run_command": "Run one shell script with the machine's programs in a sandbox.",

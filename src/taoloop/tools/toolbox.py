@@ -78,7 +78,8 @@ class Toolbox:
         """
         if isinstance(names, str):
             raise ToolDefinitionError(
-                f"The names of tools must be a list, not the text {names[:80]!r}.", hint=f"Write [{names[:80]!r}]."
+                f"The names of tools must be a list, not the text {names[:80]!r}.",
+                hint=f"Write it as a list: [{names[:80]!r}].",
             )
         allowed = {self.get(name).name for name in names}
         return Toolbox(tool for tool in self if tool.name in allowed)

@@ -95,7 +95,7 @@ def refusal(message: str, **fields: Any) -> dict[str, Any]:
         (403, refusal("Country not supported"), ModelAuthError, False, "403: Country"),
         (404, refusal("The model `tiny` does not exist"), ModelNotFound, False, "Check the name 'tiny'"),
         (404, b"404 page not found", ModelNotFound, False, "page not found"),
-        (408, b"", ModelUnavailable, True, "answered 408."),
+        (408, b"", ModelUnavailable, True, "answered HTTP 408 without"),
         (409, refusal("conflict"), ModelUnavailable, True, "conflict"),
         (413, refusal("too big", type="request_too_large"), ModelContextOverflow, False, "too big"),
         (422, refusal("no"), ModelRequestRefused, False, "422: no"),
@@ -110,7 +110,7 @@ def refusal(message: str, **fields: Any) -> dict[str, Any]:
         (418, refusal("teapot"), ModelRequestRefused, False, "418: teapot"),
         (400, ["no", "object"], ModelRequestRefused, False, "400"),
         (400, {"detail": "no such field"}, ModelRequestRefused, False, "no such field"),
-        (400, b"", ModelRequestRefused, False, "answered 400."),
+        (400, b"", ModelRequestRefused, False, "answered HTTP 400 without"),
     ],
 )
 def test_a_refusal_is_an_error_of_its_own_class(
@@ -161,7 +161,7 @@ def test_a_redirect_is_not_followed_since_the_key_would_go_along(api: str) -> No
         (b"<!DOCTYPE html><html>Welcome</html>", {"content-type": "text/html"}, "HTML"),
         (b"", {}, "nothing"),
         (b"\xff\xfe{", {}, "not UTF-8"),
-        (b"plain words", {"content-type": "text/plain"}, "no JSON (text/plain)"),
+        (b"plain words", {"content-type": "text/plain"}, "it is not JSON (text/plain)"),
         (b'{"half": ', {}, "broken JSON"),
         (b"null", {}, "JSON of another form"),
         (b"[]", {}, "JSON of another form"),

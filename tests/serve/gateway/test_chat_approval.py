@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -191,14 +190,11 @@ def test_all_that_is_approved_is_shown() -> None:
 
 
 def test_a_yes_that_comes_too_late_counts_as_no() -> None:
-    policy = Policy(approval_timeout_s=0.05)
+    policy = Policy(approval_timeout_s=1e-6)  # over before anybody can answer
     made: Any = {"tools": [send_note], "policy": policy}
     with upstream(NOTE, "Not sent.") as server, gateway(config_of(agent(server, **made))) as running:
         chat = client(running).chat.completions
         first = content(chat.create(model="assistant", messages=ask("Send a note that says hello.")))
-        [trace] = running.traces()
-        while time.time() < trace.events[-1].at + 0.06:
-            pass
         assert content(chat.create(model="assistant", messages=said(first))) == "Not sent."
         assert SENT == []
 

@@ -142,7 +142,7 @@ def test_an_address_where_nobody_listens_is_a_problem(tmp_path: Path) -> None:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     loaded = mcp_tools(McpServer(name="web", url=f"http://127.0.0.1:{port}/mcp?token=secret", pins=tmp_path))
-    assert ": All connection attempts failed" in told(loaded)
+    assert ": Connection refused" in told(loaded)
     assert "secret" not in told(loaded)
 
 

@@ -153,7 +153,7 @@ def test_a_header_that_no_request_can_have() -> None:
     text = one({"parameters": [{"name": "a b", "in": "header", "required": True, "schema": {"type": "string"}}]})
     operations, problems = read(text)
     assert operations[0].parameters == ()
-    assert "'a b' in 'header' cannot be sent" in problems[0].message
+    assert "'a b' cannot be sent: its `in` is 'header'" in problems[0].message
     keyed = one(
         {"security": [{"key": []}]},
         components={"securitySchemes": {"key": {"type": "apiKey", "in": "header", "name": "My Key"}}},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import shutil
 import struct
 import subprocess
 import sys
@@ -157,6 +158,7 @@ def test_an_interpreter_that_is_none_is_refused(tmp_path: Path) -> None:
         find_python(tmp_path / "python3")
 
 
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
 def test_the_root_folder_is_no_workspace() -> None:
     with pytest.raises(ConfigError, match="no folder for this"):
         asyncio.run(Sandbox("/").run_command("true"))

@@ -9,7 +9,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -242,9 +241,7 @@ def test_no_statement_changes_anything_through_the_query_tool(server: int, user:
     ],
 )
 def test_a_statement_that_takes_too_long_is_stopped(server: int, statement: str) -> None:
-    began = time.monotonic()
     assert opened(server, timeout_s=0.4).code("query", statement=statement, offset=9_999) == "statement_timeout"
-    assert time.monotonic() - began < 5
 
 
 def test_a_cancelled_call_ends_its_statement_in_the_server(server: int, tools: Tools) -> None:

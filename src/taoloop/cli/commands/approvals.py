@@ -390,9 +390,9 @@ def _exclusive(one: str, other: str) -> str:
 @click.argument("call_id")
 @click.option("--happened", is_flag=True, help="It happened.")
 @click.option("--repeat", is_flag=True, help="It did not happen: run it again.")
-@click.option("--leave", is_flag=True, help="Leave it open; the model is told.")
+@click.option("--leave", is_flag=True, help="Leave the outcome unknown; the model reads that.")
 @options.by_option
-@click.option("--note", metavar="TEXT", default="", help="What the model is told about it.")
+@click.option("--note", metavar="TEXT", default="", help="A note about it; the model reads it.")
 @options.db_option
 def settle_command(run_id: str, call_id: str, by: str | None, note: str, db: str | None, **choices: bool) -> int:
     """Resolve the call CALL_ID of the run RUN_ID, which was started but whose outcome is unknown.
@@ -403,7 +403,7 @@ def settle_command(run_id: str, call_id: str, by: str | None, note: str, db: str
       tao settle RUN_ID call_3                    what is known
       tao settle RUN_ID call_3 --happened         it happened: the run continues from there
       tao settle RUN_ID call_3 --repeat           it did not happen: run it again
-      tao settle RUN_ID call_3 --leave            nobody knows: the model is told so
+      tao settle RUN_ID call_3 --leave            nobody knows: the model reads that the outcome is unknown
     """
     outcomes: list[Settling] = [outcome for outcome in get_args(Settling) if choices[outcome]]
     if len(outcomes) > 1:

@@ -41,7 +41,7 @@ def verify_command(
     """Check that a run was not changed after it was written: each event carries the hash of the one before.
 
     The check finds events that were edited, moved, added or removed, stored outputs that were changed, and a list
-    of runs that says something else. Exit code 0: the run is as it was written; 12: it is not.
+    of runs that does not match. Exit code 0: the run is as it was written; 12: it is not.
 
     The hashes need no key: whoever can write to the database can compute all of them again. To detect that too,
     keep the printed head somewhere else and pass it later with --head.

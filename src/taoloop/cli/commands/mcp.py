@@ -47,6 +47,7 @@ from taoloop.runtime.journal_access import JOURNALS
 from taoloop.runtime.subagent import inner_agents
 from taoloop.runtime.tool_call_run import ToolCallRuns
 from taoloop.serve import mcp as mcp_server
+from taoloop.tools.settings_check import expand_home
 from taoloop.tools.tool import Tool
 from taoloop.tools.toolbox import Toolbox
 from taoloop.translation import mark, set_interface_language, translate_error
@@ -162,7 +163,7 @@ def _tool_paths(chosen: AgentOptions) -> dict[str, Any]:
 
 
 def _absolute(path: str) -> Path:
-    return Path(path).expanduser().absolute()
+    return expand_home(path).absolute()
 
 
 def _add_source(plan: _Plan, source: str, tool_names: list[Any]) -> None:

@@ -190,13 +190,13 @@ def _reasons(pen: RowWriter, requested: ActionRequested, verdict: Verdict | Acti
     )
 
 
-@policy_command.command("explain", short_help=mark("Say which rule and which values decided about a call."))
+@policy_command.command("explain", short_help=mark("Show which rule and which values decided about a call."))
 @click.argument("run_id")
 @click.argument("call_id")
 @options.db_option
 @options.json_option("The explanation as one JSON object.")
 def explain_command(run_id: str, call_id: str, db: str | None, as_json: bool) -> int:
-    """Say which rule decided about the call CALL_ID of the run RUN_ID, and where each of its values came from.
+    """Show which rule decided about the call CALL_ID of the run RUN_ID, and where each of its values came from.
 
     Also for calls that were allowed. `tao show RUN_ID --steps` lists the calls.
 

@@ -100,12 +100,8 @@ _FIXED = (
 @options.db_option
 @options.json_option("Print only events as JSON, one per line; the last one is `finished` or `paused`.")
 @click.option("--resume", metavar="RUN_ID", help="Resume a run that is not completed.")
-@click.option(
-    "--take-over", is_flag=True, help="With --resume: take over the run from a process that cannot be ended from here."
-)
-@click.option(
-    "--kill-holder", is_flag=True, help="With --resume: end the process working on the run, then take over the run."
-)
+@options.take_over_option
+@options.kill_holder_option
 @click.option("--recover", is_flag=True, help="First resume the runs of this agent whose processes died.")
 @click.option("--after", metavar="RUN_ID", help="Continue the conversation of that run; `last` is the newest run.")
 @options.approve_option
@@ -517,7 +513,7 @@ def recover_command(db: str | None, agent: str | None, after: float | None, dry_
 
     A run that a live process is working on is left alone. A call that was in progress is looked up, repeated if
     that is safe, or put before you: such a run then waits (`tao settle`). Runs that died again and again without
-    progress, or that the run around them went on without, are listed as `stuck` (exit code 1): they need a decision.
+    progress, or whose outer run continued without them, are listed as `stuck` (exit code 1): they need a decision.
 
       tao recover --dry-run          only list the runs
       tao recover --after 3600       only runs without an event for an hour

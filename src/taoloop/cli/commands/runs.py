@@ -44,9 +44,9 @@ def runs_command(db: str | None, status: str | None, limit: int, as_json: bool) 
     """List the runs in the database, newest first.
 
     `lost` is a run whose process died in the middle of it: `tao recover` resumes it. `stuck` is one that it does
-    not resume, because it died there again and again, or because the run around it went on: `tao approvals` lists
+    not resume, because it died there again and again, or because its outer run continued: `tao approvals` lists
     its calls in doubt, `tao resume` runs it. `forked` is a fork that has not been run yet: `tao resume` runs it. For
-    --status and --json all are `running`. `undone` stands beside the status of a run whose effects `tao undo` took
+    --status and --json all are `running`. `undone` appears beside the status of a run whose effects `tao undo` took
     back, perhaps after its answer. If standard output is not a terminal, the header goes to standard error.
 
       tao runs --status waiting

@@ -43,6 +43,7 @@ from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.events import Observed
 from taoloop.core.policy import Policy
 from taoloop.core.search import suggest_names
+from taoloop.core.text import join_sentences
 from taoloop.core.trace import Trace
 from taoloop.core.views.transcript import Result
 from taoloop.errors import ConfigError, RunNotFound, TaoError, UnknownName
@@ -90,7 +91,7 @@ def tools_command(
     approving: bool,
     yes: bool,
 ) -> int:
-    """Show the cards of tools: what a model is told, and what the executor enforces.
+    """Show the cards of tools: what a model reads, and what the executor enforces.
 
     Without NAMES, --agent and --openapi: the built-in tools. A name is a built-in tool, module:attribute, or a tool
     file FILE.yaml; with a file or an agent, other names choose among its tools. What cannot be loaded is reported
@@ -263,7 +264,7 @@ def _rule_text(rule: Any) -> str:
     if rule.get("default") not in (None, "", [], {}):
         value = json.dumps(rule["default"], ensure_ascii=False, default=str)
         parts.append(translate("(default {value})", value=value))
-    return " ".join(parts)
+    return join_sentences(*parts)
 
 
 def findings_text(card: ToolCard, findings: Sequence[Finding]) -> str:
@@ -426,7 +427,10 @@ def _is_confirmed(tool: Tool, args: str) -> bool:
 
 async def _run_call(agent: Agent, tool: Tool, args: str, db_path: Path) -> tuple[Result, str]:
     """A run that is this call, and the whole output. The arguments go on as they were typed, digits and all."""
-    replies: list[Reply] = [{"tool_calls": [{"name": tool.name, "args": args}]}, "The call was made."]
+    replies: list[Reply] = [
+        {"tool_calls": [{"name": tool.name, "args": args}]},
+        translate("The call was made.", agent.language),
+    ]
     policy = agent.policy if isinstance(agent.policy, Policy) else Policy(profile=agent.policy)
     run = replace(
         agent,

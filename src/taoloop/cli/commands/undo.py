@@ -54,8 +54,8 @@ _GROUPS: dict[UndoStatus, str] = {
     "--again", metavar="CALL", multiple=True, help="Try this call again although it may have been undone; repeatable."
 )
 @options.tools_option("Compensating tools that the agent does not have: module:attribute, or a file.")
-@click.option("--take-over", is_flag=True, help="Take over the run from a process that cannot be ended from here.")
-@click.option("--kill-holder", is_flag=True, help="End the process working on the run, then take over the run.")
+@options.take_over_option
+@options.kill_holder_option
 @options.agent_option
 @options.workspace_option
 @options.memory_option

@@ -25,6 +25,7 @@ from taoloop.core.events import Source
 from taoloop.core.views.transcript import input_text
 from taoloop.dialects.parsing.strict_json import NotJsonError, loads
 from taoloop.errors import InvalidArguments
+from taoloop.policy.provenance import first_name
 from taoloop.policy.texts import translate_reasons
 from taoloop.runtime.approvals.inbox import validate_edited_args
 from taoloop.runtime.approvals.request import EXPLICIT_YES_WORDS, NO_WORDS, YES_WORDS, ApprovalAnswer, ApprovalRequest
@@ -56,7 +57,7 @@ _OFFERS = mark(
         "later": "[q] later: ",
         "happened": "[h] it happened",
         "repeat": "[r] it did not: run it again",
-        "leave": "[l] leave it open; the model is told",
+        "leave": "[l] leave it unknown; the model reads that",
     }
 )
 _IN_FULL = mark("This is hard to undo, and nobody named what it acts on. Type yes in full to allow it.")
@@ -345,7 +346,7 @@ def show_call(
     args, rows = request.args if edited is None else edited, 0
     for name in sorted(args, key=lambda name: _rank(request, name)):
         changed = edited is not None and (name not in request.args or request.args[name] != args[name])
-        sources = [source for source in request.sources if _root(source.arg) == name]
+        sources = [source for source in request.sources if first_name(source.arg) == name]
         rows += _argument(pen, name, args[name], None if changed else sources)
     return rows
 
@@ -404,10 +405,6 @@ def fold_line(pen: RowWriter, text: str, indent: int) -> list[str]:
 def _rank(request: ApprovalRequest, name: str) -> int:
     role = "target" if request.card is None else request.card.role(name)
     return _RANKS.get(role, _REFERENCE)
-
-
-def _root(path: str) -> str:
-    return path.partition(".")[0].partition("[")[0]
 
 
 def _on_one_line(text: str) -> str:

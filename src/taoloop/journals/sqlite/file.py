@@ -35,7 +35,7 @@ def default_path(environ: Mapping[str, str] | None = None) -> Path:
     """
     chosen = (os.environ if environ is None else environ).get(ENV_VARIABLE, "").strip()
     if chosen:
-        return Path(chosen).expanduser()
+        return Path(os.path.expanduser(chosen))  # noqa: PTH111  # that of pathlib raises if there is no such user
     import platformdirs  # noqa: PLC0415  # only those without a path of their own pay for it
 
     return platformdirs.user_data_path("taoloop", appauthor=False) / "runs.db"

@@ -136,7 +136,10 @@ def make_error(refusal: ProviderError, endpoint: Endpoint) -> ModelError:
     """The error to raise. It names the variable of a key that is not accepted, and never shows a key."""
     spec = f"{endpoint.provider}:{endpoint.model}"
     message = clean_message(refusal.message, endpoint)
-    message = f"{spec} answered {refusal.status}{': ' if message else ''}{message}"
+    if message:
+        message = f"{spec} answered HTTP {refusal.status}: {message}"
+    else:
+        message = f"{spec} answered HTTP {refusal.status} without a message."
     if not message.endswith((".", "!", "?", "…", "。")):
         message += "."
     kind, hint, retryable = _kind(refusal, endpoint)

@@ -282,4 +282,4 @@ def _describe_answer(answer: HttpResponse) -> str:
         answer.body.decode("utf-8")
     except UnicodeDecodeError as error:
         return f"bytes that are not UTF-8 (byte {error.start})"
-    return "broken JSON" if kind.endswith("json") else f"no JSON ({kind or 'of no stated type'})"
+    return "broken JSON" if kind.endswith("json") else f"it is not JSON ({kind or 'of no stated type'})"

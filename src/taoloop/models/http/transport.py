@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
+import os
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -280,5 +282,7 @@ def _is_stream(headers: Mapping[str, str]) -> bool:
 def _reason(error: BaseException) -> str:
     """What a connection failed of, in a few words on one line."""
     cause = getattr(error, "os_error", None) or error
-    detail = getattr(cause, "verify_message", None) or getattr(cause, "strerror", None) or cause
+    code: int = getattr(cause, "errno", None) or 0
+    known = os.strerror(code) if code in errno.errorcode else getattr(cause, "strerror", None)
+    detail = getattr(cause, "verify_message", None) or known or cause  # asyncio says "Connect call failed (…)"
     return " ".join(str(detail).split()).rstrip(".")[:200] or type(cause).__name__

@@ -53,18 +53,18 @@ _MOST_SHOWN, _MOST_LINE, _MOST_LEAVES = 1_200, 100, 300
 class ObservedResult:
     """What a call that succeeded gave."""
 
-    #: The tool.
     tool: str
-    #: Its arguments.
+    """The tool."""
     args: Mapping[str, Any]
-    #: The observation.
+    """Its arguments."""
     observed: Observed
-    #: Whether all that is known is that the call happened.
+    """The observation."""
     is_lost: bool = False
-    #: What the question was about.
+    """Whether all that is known is that the call happened."""
     concepts: frozenset[str] = frozenset()
-    #: The part of a time that was asked for: `@hour`, `@minute`, or an empty text.
+    """What the question was about."""
     part: str = ""
+    """The part of a time that was asked for: `@hour`, `@minute`, or an empty text."""
 
     @property
     def is_whole(self) -> bool:

@@ -41,12 +41,12 @@ EARLIER = object()
 class ToolParameter:
     """One parameter of a tool."""
 
-    #: Its name.
     name: str
-    #: Whether a call must give it.
+    """Its name."""
     required: bool
-    #: Its JSON Schema, with references resolved at the top.
+    """Whether a call must give it."""
     schema: Mapping[str, Any]
+    """Its JSON Schema, with references resolved at the top."""
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -112,14 +112,14 @@ class ToolParameter:
 class Filling:
     """Arguments for one call."""
 
-    #: The arguments; `EARLIER` stands for an earlier result.
     args: Mapping[str, Any]
-    #: The values that went into them.
+    """The arguments; `EARLIER` stands for an earlier result."""
     tokens: frozenset[Token]
-    #: How well the values fit.
+    """The values that went into them."""
     points: int
-    #: The required parameters for which there is no value.
+    """How well the values fit."""
     missing: tuple[str, ...]
+    """The required parameters for which there is no value."""
 
 
 #: A parameter that a value may go to, with its points; None: the value is no argument.

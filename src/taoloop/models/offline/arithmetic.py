@@ -32,40 +32,40 @@ _DEEPEST, _MOST_TOKENS = 20, 200
 class Number:
     """A number as its digits."""
 
-    #: As it is written in an expression.
     digits: str
+    """As it is written in an expression."""
 
 
 @dataclass(frozen=True)
 class Earlier:
     """The result of an earlier step."""
 
-    #: The number of the step, from 0.
     index: int
-    #: The concepts that stand for it: after "Count the words", "the count" is the result.
+    """The number of the step, from 0."""
     names: frozenset[str]
+    """The concepts that stand for it: after "Count the words", "the count" is the result."""
 
 
 @dataclass(frozen=True)
 class Question:
     """A call of a tool."""
 
-    #: The tool and its arguments.
     match: ToolMatch
-    #: The question in the words of the task.
+    """The tool and its arguments."""
     text: str
+    """The question in the words of the task."""
 
 
 @dataclass(frozen=True)
 class ArithmeticOperation:
     """Two nodes joined by `+`, `-`, `*`, `/` or `**`."""
 
-    #: The operator.
     operator: str
-    #: Its left operand.
+    """The operator."""
     first: Node
-    #: Its right operand.
+    """Its left operand."""
     second: Node
+    """Its right operand."""
 
 
 Node = Number | Earlier | Question | ArithmeticOperation

@@ -60,16 +60,16 @@ VALUES = {"number", "quoted", "path", "zone", "key", "url", "email", "date", "id
 class Token:
     """One value, word or sign of a task."""
 
-    #: One of `VALUES`; `word`; `sign`, `comma`, `end` of a sentence, `other`; or what the word does: see `_WORDS`.
     kind: str
-    #: As in the task.
+    """One of `VALUES`; `word`; `sign`, `comma`, `end` of a sentence, `other`; or what the word does: see `_WORDS`."""
     text: str
-    #: What is passed on: a quoted text without its quotes, the concept or the stem of a word.
+    """As in the task."""
     value: str
-    #: The position in the task.
+    """What is passed on: a quoted text without its quotes, the concept or the stem of a word."""
     start: int
-    #: The position after it.
+    """The position in the task."""
     end: int
+    """The position after it."""
 
     @property
     def concept(self) -> str:

@@ -37,8 +37,8 @@ class NoMatch(Exception):
 class Profile:
     """A tool as the planner sees it."""
 
-    #: Its card.
     card: ToolCard
+    """Its card."""
 
     @cached_property
     def parameters(self) -> tuple[ToolParameter, ...]:
@@ -82,14 +82,14 @@ class Profile:
 class ToolMatch:
     """The call that answers a question or obeys an order."""
 
-    #: The tool.
     profile: Profile
-    #: Its arguments.
+    """The tool."""
     filling: Filling
-    #: How well it fits, for comparing tools.
+    """Its arguments."""
     points: float
-    #: The concepts of the question.
+    """How well it fits, for comparing tools."""
     concepts: frozenset[str]
+    """The concepts of the question."""
 
     @property
     def part(self) -> str:

@@ -1,1 +1,1 @@
-"""What can be done with a stored run: recovery, replay, fork, undo."""
+"""What can be done with a stored run: recovery, replay, fork, undo, abandonment."""

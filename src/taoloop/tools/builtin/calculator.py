@@ -47,6 +47,7 @@ _NOT_ALLOWED: tuple[tuple[tuple[type[ast.AST], ...], str], ...] = (  # with the 
     ((ast.Compare, ast.BoolOp, ast.Not, ast.IfExp), "logic"),
 )
 _KEYWORD_AFTER_DIGIT = re.compile(r"[0-9_.](?:and|else|for|if|in|is|not|or)\b")  # Python would print a warning
+_BRACKETS = re.compile("never closed|unmatched|does not match")  # in what Python says of a syntax error
 
 
 @tool(
@@ -97,7 +98,7 @@ def _parse(expression: str) -> ast.expr:
     except (RecursionError, MemoryError):
         raise TEXTS.error("deep_expression", "too_large", hint=TEXTS.run_text("in_parts_hint")) from None
     except (SyntaxError, ValueError) as error:
-        reason = error.msg if isinstance(error, SyntaxError) and error.msg else str(error)
+        reason = TEXTS.run_text("unclosed" if _BRACKETS.search(str(error)) else "unparsable")
         raise TEXTS.error("no_expression", "syntax", hint=form_hint, text=text[:80], reason=reason) from None
 
 

@@ -17,6 +17,7 @@ from taoloop.core.words import TOKENIZER, index_terms, query_terms
 from taoloop.errors import ToolError
 from taoloop.tools.function import tool
 from taoloop.tools.private_database import DatabaseKind, open_database, transaction
+from taoloop.tools.settings_check import expand_home
 from taoloop.tools.texts import TEXTS
 from taoloop.tools.tool import Tool, ToolContext
 
@@ -88,7 +89,7 @@ class Notes:
     """The notes in one file. Every method opens the file for itself, so any thread and process may use it."""
 
     def __init__(self, path: Path | str) -> None:
-        self.path = Path(path).expanduser()
+        self.path = expand_home(path)
 
     def add(self, text: str, topic: str, *, at: float, origin: tuple[str, str]) -> int:
         """Keep a note; gives its number. The same words again add nothing, so a repeated call is harmless.

@@ -6,6 +6,7 @@ Imported at the first request; it needs httpx2.
 from __future__ import annotations
 
 import asyncio
+import errno
 import re
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,6 +23,7 @@ from taoloop.errors import EgressFailed, EgressRefused
 from taoloop.tools.egress.response import ENCODINGS, EgressResponse, decompress, media_type_of, require_known_coding
 from taoloop.tools.egress.rules import DEFAULT_PORTS, EgressRules, Resolver, format_target, normalise_host
 from taoloop.tools.egress.texts import TEXTS, egress_failed
+from taoloop.tools.texts import system_reason
 
 _HEADER_NAME = re.compile(rb"[-!#$%&'*+.^_`|~0-9A-Za-z]+")
 _HEADER_VALUE = re.compile(rb"(?:[^\x00\s]+(?:[ \t]+[^\x00\s]+)*)?")
@@ -90,13 +92,24 @@ def unsendable_request(reason: str) -> EgressFailed:
 
 
 def root_reason(error: BaseException) -> str:
-    """The message of the innermost cause that has one."""
+    """Why the system refused the connection, or else the message of the innermost cause that has one."""
     reason = ""
     inner: BaseException | None = error
     while inner is not None:
         reason = (getattr(inner, "strerror", None) or str(inner) or reason)[:200]
         inner = inner.__cause__
-    return reason.rstrip(".") or type(error).__name__
+    refused = _system_error(error)
+    return system_reason(refused) if refused is not None else reason.rstrip(".") or type(error).__name__
+
+
+def _system_error(error: BaseException | None) -> OSError | None:
+    """The error of the system behind those of the libraries; the first one where several addresses were tried."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in errno.errorcode:
+            return error
+        group = error.exceptions if isinstance(error, BaseExceptionGroup) else ()
+        error = group[0] if group else error.__cause__ or error.__context__  # httpcore2 raises `from None`
+    return None
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from mcp_types import CONNECTION_CLOSED, INVALID_REQUEST, METHOD_NOT_FOUND, REQU
 from pydantic import ValidationError
 
 from taoloop.errors import EgressFailed, InvalidOutput, McpFailed, McpLost, TaoError, ToolError, ToolTimeout
+from taoloop.tools.egress.transport import root_reason
 from taoloop.tools.mcp.settings import McpServer
 from taoloop.tools.mcp.texts import TEXTS
 
@@ -125,7 +126,7 @@ def _describe_leaf(error: BaseException) -> str:
         return _cut(validation_problem(error))
     if isinstance(error, TaoError):
         return _cut(error.message).rstrip(".")
-    text = str(error)
+    text = root_reason(error) if isinstance(error, httpx2.ConnectError) else str(error)
     if "validation error" in text:  # the SDK shows all that its models say
         text = text.partition(": ")[0]
     return _cut(text).rstrip(".") or type(error).__name__

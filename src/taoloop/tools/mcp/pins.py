@@ -120,7 +120,7 @@ class Pins:
 def default_folder() -> Path:
     """Where pins are kept when nobody says otherwise: beside the database, by the variable that names it."""
     if database := os.environ.get("TAOLOOP_DB", "").strip():
-        return Path(database).expanduser().parent / "mcp-pins"
+        return Path(os.path.expanduser(database)).parent / "mcp-pins"  # noqa: PTH111  # raises nothing
     import platformdirs  # noqa: PLC0415  # only who has no path of their own pays for it
 
     return Path(platformdirs.user_data_path("taoloop", appauthor=False)) / "mcp-pins"

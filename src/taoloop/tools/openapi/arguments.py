@@ -47,7 +47,7 @@ def read_parameters(
         if location in ("body", "formdata") or (location == "header" and name.lower() in _CLIENT_HEADERS):
             continue
         if location not in _STYLES or not name or (location == "header" and not is_header_name(name)):
-            problem = f"The parameter {name[:60]!r} in {location[:40] or 'no location'!r} cannot be sent."
+            problem = f"The parameter {name[:60]!r} cannot be sent: its `in` is {location[:40]!r}."
             problems.report(problem, "Correct its `name` and `in`; calls are sent without it.")
         elif location == "path" and name not in template_names:
             problem = f"The path does not contain its parameter {name[:60]!r}."

@@ -27,6 +27,7 @@ from taoloop.core.search import PointerError, resolve_json_pointer
 from taoloop.errors import TaoError, ToolSourceError
 from taoloop.tools.egress import EgressClient, EgressRules
 from taoloop.tools.openapi.settings import OpenapiSource
+from taoloop.tools.settings_check import expand_home
 from taoloop.tools.toolbox import LoadProblem
 from taoloop.tools.yaml12 import YamlError, parse_yaml
 
@@ -195,7 +196,7 @@ def fetch_document(source: OpenapiSource) -> SourceBytes:
         label = _without_secrets(document)
         data = _fetch(document, label, source.egress)
         return SourceBytes(data=data, uri=document.partition("#")[0], label=label, address=document)
-    path = Path(document.removeprefix("file://")).expanduser()
+    path = expand_home(document.removeprefix("file://"))
     data = _read_file(path, document)
     return SourceBytes(data=data, uri=f"file:///{quote(path.name)}", label=document, folder=path.absolute().parent)
 

@@ -27,6 +27,7 @@ from taoloop.tools.openapi.document import fetch_document
 from taoloop.tools.openapi.operation import Plan
 from taoloop.tools.openapi.operation_call import ApiClient, make_tool
 from taoloop.tools.openapi.settings import OpenapiSource
+from taoloop.tools.settings_check import expand_home
 from taoloop.tools.toolbox import LoadResult
 
 MIN_CACHED_BYTES = 100_000
@@ -79,7 +80,7 @@ class PlanCache:
 
     def __init__(self, folder: str | Path = "") -> None:
         if folder:
-            self.folder = Path(folder).expanduser()
+            self.folder = expand_home(folder)
         else:
             import platformdirs  # noqa: PLC0415  # only if the settings name no folder
 

@@ -235,7 +235,7 @@ def url_of(database: Database) -> sa.URL:
         raise ToolSourceError(
             f"{url.drivername} is a driver for asyncio, which these tools do not use.",
             source=source,
-            hint=f"Write {url.get_backend_name()}+{DRIVERS.get(url.get_backend_name(), 'DRIVER')}://…",
+            hint=f"Write the URL as {url.get_backend_name()}+{DRIVERS.get(url.get_backend_name(), 'DRIVER')}://…",
         )
     if url.get_backend_name() in DRIVERS and "+" not in url.drivername:
         url = url.set(drivername=f"{url.get_backend_name()}+{DRIVERS[url.get_backend_name()]}")
@@ -278,7 +278,7 @@ def held_by_role(database: Database, url: sa.URL) -> None:
     raise ToolError(
         f"No connection of {url.drivername} is known to keep statements from changing anything.",
         code="not_read_only",
-        hint=f"Use {kind}+{DRIVERS[kind]}."
+        hint=f"Write the URL as {kind}+{DRIVERS[kind]}://…"
         if kind in DRIVERS
         else "Use a role that may only read, and say read_only_role: true if you answer for it that it can only read.",
     )

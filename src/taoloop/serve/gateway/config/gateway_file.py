@@ -42,6 +42,7 @@ from taoloop.serve.gateway.config.model import (
 )
 from taoloop.serve.gateway.higress.file import is_ai_agent, is_short, read_higress
 from taoloop.tools.openapi.settings import OpenapiSource
+from taoloop.tools.settings_check import expand_home
 from taoloop.tools.yaml12 import FieldPath
 
 _MAY_BE_EMPTY = ("keys", "server", "services")
@@ -181,7 +182,7 @@ def load_config(
         AgentFileError: the file cannot be used; names the path, the line and the field.
         ConfigError: an address in `resolve`, or an origin in `allow_origins`, is invalid.
     """
-    path = Path(path).expanduser().absolute()
+    path = expand_home(path).absolute()
     services = HostOverrides(resolve or {})  # an invalid address is reported before anything in the file
     with track_files() as files:
         document = read_document(path, "a gateway's configuration", "agents: {assistant: agent.yaml}")
