@@ -60,7 +60,7 @@ def test_the_runtime_compiles_no_pattern_at_its_import() -> None:
         "import taoloop.runtime.bound_agent\n"
         "assert [name for name in compiled if name.startswith('taoloop')] == []"
     )
-    assert "taoloop.policy.vocabulary" in loaded_by(code)
+    assert "taoloop.policy.intent.vocabulary" in loaded_by(code)
 
 
 def test_importing_does_nothing_but_import() -> None:

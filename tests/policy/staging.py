@@ -12,7 +12,7 @@ from taoloop.core.events import ActionRequested, ApprovalGiven, Event, Fact, Fau
 from taoloop.core.policy import Policy, VerdictKind
 from taoloop.core.trace import Trace
 from taoloop.policy import judge
-from taoloop.policy.task_intent import TaskIntent
+from taoloop.policy.intent.task_intent import TaskIntent
 
 TASK = "Pay 100 to bob@example.com, delete old.txt and read https://bank.example/a; save notes to notes.md"
 

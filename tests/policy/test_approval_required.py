@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.policy.staging import LOOK, Run, card
 
 from taoloop.core.cards.tool_card import TIERS, Tier, ToolCard
 from taoloop.core.decision import Call
@@ -14,8 +15,6 @@ from taoloop.core.policy import PROFILES, Policy, Profile, Rule
 from taoloop.core.trace import Trace
 from taoloop.errors import PolicyError, ToolDefinitionError
 from taoloop.policy import Action, judge
-
-from .staging import LOOK, Run, card
 
 ARGS = {"to": "bob@example.com"}
 

@@ -6,13 +6,12 @@ import json
 from typing import Any
 
 import pytest
+from tests.policy.staging import FETCH, LOOK, Run, card
 
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.events import Fault, Observed
 from taoloop.core.policy import Policy, Profile
 from taoloop.errors import PolicyError
-
-from .staging import FETCH, LOOK, Run, card
 
 SEARCH = card("search", "read", "query", egress=True)
 PAGE = card("read_page", "read", "page", egress=("page",))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.policy.staging import DELETE, LOOK, SAVE, Run, card
 
 from taoloop.core.cards.tool_card import Tier
 from taoloop.core.decision import Call
@@ -12,8 +13,6 @@ from taoloop.core.events import ModelReplied, Pinned
 from taoloop.core.message import Message
 from taoloop.core.policy import Policy, Profile
 from taoloop.policy import judge
-
-from .staging import DELETE, LOOK, SAVE, Run, card
 
 TEA = "How much Tea is left?"
 CLEAR, ARCHIVE = card("shop.clear_orders", None), card("shop.archive_everything", None)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.policy.staging import CARDS, DELETE, FETCH, LOOK, SAVE, Run, card
 from tests.sizes import examples
 
 from taoloop.core.cards.tool_card import ToolCard
@@ -19,8 +20,6 @@ from taoloop.core.trace import Trace
 from taoloop.policy import Action, judge
 from taoloop.policy.grants import describe_grant
 from taoloop.policy.provenance import leaves
-
-from .staging import CARDS, DELETE, FETCH, LOOK, SAVE, Run, card
 
 TABLE: dict[str, tuple[str, ...]] = {
     # supervised, strict, headless, autonomous, read-only, locked

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.policy.staging import CARDS, LOOK, PAY, Run, card
 
 from taoloop.core.decision import Call
 from taoloop.core.events import (
@@ -27,8 +28,6 @@ from taoloop.core.events import (
 from taoloop.core.message import Message
 from taoloop.core.policy import Policy
 from taoloop.policy import sources_of, tainted, trusted_texts
-
-from .staging import CARDS, LOOK, PAY, Run, card
 
 
 def test_a_run_begins_untainted_and_the_first_observation_taints_it_for_good() -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 from tests.growth import assert_linear
+from tests.policy.staging import LOOK, Run, card
 
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.events import Pinned
 from taoloop.core.policy import Policy, Rule
 from taoloop.policy.request_terms import asks_now
-
-from .staging import LOOK, Run, card
 
 REFUND = card("refund_order", "write", "order", "amount", egress=False, roles={"amount": "value"})
 EVENT = card("cancel_event", "write", "event", egress=False)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.policy.staging import Run, card
 
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Call
@@ -16,8 +17,6 @@ from taoloop.core.policy import Policy, Rule
 from taoloop.core.stored_events import decode_fact, encode_fact
 from taoloop.errors import PolicyError
 from taoloop.policy import judge, needs_intent, reject_unmatchable_rules, sources_of
-
-from .staging import Run, card
 
 USER = card("get_user", "read", "user_id")
 ORDER = card("get_order", "read", "order_id")

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.policy.staging import CARDS, DELETE, FETCH, LOOK, PAY, Run, card
 from tests.sizes import examples
 
 from taoloop.core.decision import Call
@@ -13,8 +14,6 @@ from taoloop.core.events import ApprovalGiven, ApprovalRefused
 from taoloop.core.policy import Policy, Rule, VerdictKind, stricter
 from taoloop.errors import PolicyError
 from taoloop.policy import judge, reject_unmatchable_rules
-
-from .staging import CARDS, DELETE, FETCH, LOOK, PAY, Run, card
 
 SEND = card("send", "write", "to", "file", "url", "options", "outputPath")
 

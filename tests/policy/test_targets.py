@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 from tests.growth import assert_linear
+from tests.policy.staging import DELETE, LOOK, PAY, Run, card
 
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Call
 from taoloop.core.events import Pinned
 from taoloop.core.message import Message
-from taoloop.policy.targets import ClauseIndex, names_nothing
-
-from .staging import DELETE, LOOK, PAY, Run, card
+from taoloop.policy.intent.clauses import ClauseIndex
+from taoloop.policy.targets import names_nothing
 
 MAIL = card("forward_mail", "write", "mail", "to", roles={"mail": "minor"})
 WRITE = card("write_file", "write", "path", "content", egress=False, roles={"content": "content"})

@@ -6,6 +6,7 @@ from itertools import product
 from typing import Any
 
 import pytest
+from tests.policy.staging import CARDS, Run, card
 
 from taoloop.core.decision import Call, call_digest
 from taoloop.core.events import ActionRequested, Verdict
@@ -13,8 +14,6 @@ from taoloop.core.policy import PROFILES, Policy, Rule
 from taoloop.core.stored_events import decode_fact, encode_fact
 from taoloop.policy import judge
 from taoloop.policy.texts import translate_reasons
-
-from .staging import CARDS, Run, card
 
 CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("look", {"query": "tea"}),

@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.policy.staging import Run, card
 
 from taoloop.core.events import Event, Fault, Observed
 from taoloop.core.policy import Policy
 from taoloop.policy.untrusted_index import SNIPPET_CHARS, UntrustedIndex, argument_sources
-
-from .staging import Run, card
 
 ROLES = {"body": "content", "id": "ref:file"}
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from tests.growth import assert_linear
+from tests.policy.staging import LOOK, Run, card
 
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Call
@@ -18,8 +19,6 @@ from taoloop.core.events import Pinned
 from taoloop.policy.quantities import plain_text, quantities
 from taoloop.policy.targets import may_have_parts, value_role
 from taoloop.policy.value_match import TrustedText
-
-from .staging import LOOK, Run, card
 
 AMOUNT = {"amount": "value"}
 REFUND = card("refund_order", "write", "order", "amount", egress=False, roles=AMOUNT)

@@ -54,20 +54,12 @@ from taoloop.core.policy import Policy, TaskAuthority, lesser_authority
 from taoloop.core.trace import Trace
 from taoloop.core.value_origins import is_field_path, parse_path, read_document, values_at
 from taoloop.policy.grants import FixedCalls, Grant, grant_of
+from taoloop.policy.intent.clauses import ClauseIndex, Plain
+from taoloop.policy.intent.mentions import Exclusions
+from taoloop.policy.intent.requests import is_confirmation
+from taoloop.policy.intent.task_intent import TaskIntent, last_request
 from taoloop.policy.marked_text import split_marked
-from taoloop.policy.mentions import Exclusions
-from taoloop.policy.requests import is_confirmation
-from taoloop.policy.targets import (
-    ClauseIndex,
-    Plain,
-    is_kind_word,
-    is_target_role,
-    lacks_target,
-    may_have_parts,
-    names_nothing,
-    value_role,
-)
-from taoloop.policy.task_intent import TaskIntent, last_request
+from taoloop.policy.targets import is_kind_word, is_target_role, lacks_target, may_have_parts, names_nothing, value_role
 from taoloop.policy.value_match import TrustedText
 
 _FREE_ROLES = ("content", "minor")  # text that others read, and what nothing depends on: it may say anything

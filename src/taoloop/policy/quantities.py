@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from taoloop.core.text import lazy_pattern
-from taoloop.policy.vocabulary import words_of
+from taoloop.policy.intent.vocabulary import words_of
 
 _COMPACT_IBAN = lazy_pattern(r"[A-Z]{2}[0-9]{2}[A-Z0-9]{11,30}")
 _IBAN = lazy_pattern(

@@ -18,10 +18,10 @@ from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.text import lazy_pattern
 from taoloop.core.trace import Trace
 from taoloop.core.words import name_words
+from taoloop.policy.intent.requests import CHINESE_NEGATION, NEGATIONS, without_quotes
+from taoloop.policy.intent.task_intent import TaskIntent
+from taoloop.policy.intent.vocabulary import KIND_OF, stem, words_of
 from taoloop.policy.provenance import first_name, leaves, trusted_texts
-from taoloop.policy.requests import CHINESE_NEGATION, NEGATIONS, without_quotes
-from taoloop.policy.task_intent import TaskIntent
-from taoloop.policy.vocabulary import KIND_OF, stem, words_of
 
 # whether something is asked for now
 

@@ -20,6 +20,8 @@ from itertools import islice
 from typing import Any
 
 from taoloop.core.text import lazy_pattern
+from taoloop.policy.intent.requests import QUOTED
+from taoloop.policy.intent.vocabulary import CHINESE_ACTS, CHINESE_KINDS, words_of
 from taoloop.policy.quantities import (
     CJK_RUN,
     DATE_TIME,
@@ -38,8 +40,6 @@ from taoloop.policy.quantities import (
     quantities,
     times,
 )
-from taoloop.policy.requests import QUOTED
-from taoloop.policy.vocabulary import CHINESE_ACTS, CHINESE_KINDS, words_of
 
 MAIL = lazy_pattern(r"(?<![\w.+%-])[\w.+%-]+@[\w-]+(?:\.[\w-]+)+")
 URL = lazy_pattern(

@@ -15,7 +15,7 @@ from itertools import dropwhile, takewhile
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.text import lazy_pattern
 from taoloop.core.words import name_words
-from taoloop.policy.requests import (
+from taoloop.policy.intent.requests import (
     Request,
     chinese_requests,
     hands_over,
@@ -23,8 +23,7 @@ from taoloop.policy.requests import (
     refers_to_own_list,
     requests_of,
 )
-from taoloop.policy.value_match import normalise_text
-from taoloop.policy.vocabulary import (
+from taoloop.policy.intent.vocabulary import (
     ACTS,
     AMBIGUOUS_VERBS,
     CARRIERS,
@@ -41,6 +40,7 @@ from taoloop.policy.vocabulary import (
     stem,
     words_of,
 )
+from taoloop.policy.value_match import normalise_text
 
 _ENGLISH_WORD = lazy_pattern(r"[a-z]+(?:'[a-z]+)?")
 _FUNCTION_WORDS = words_of("a an the to of for in on by with and or from my all get is new")

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from taoloop.core.text import lazy_pattern
-from taoloop.policy.vocabulary import (
+from taoloop.policy.intent.vocabulary import (
     AMBIGUOUS_VERBS,
     CHINESE_ACTS,
     CHINESE_KINDS,

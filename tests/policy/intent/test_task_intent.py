@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from tests.policy.staging import Run, card, pinned
 
-from taoloop.policy.vocabulary import stem
-
-from .staging import Run, card, pinned
+from taoloop.policy.intent.vocabulary import stem
 
 
 @pytest.mark.parametrize(

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import pytest
 from tests.growth import assert_linear
+from tests.policy.staging import LOOK, Run, card
 
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Call
 from taoloop.core.events import Noted
 from taoloop.policy import judge
-from taoloop.policy.mentions import excluded_parts
-from taoloop.policy.targets import ClauseIndex
-from taoloop.policy.task_intent import TaskIntent
+from taoloop.policy.intent.clauses import ClauseIndex
+from taoloop.policy.intent.mentions import excluded_parts
+from taoloop.policy.intent.task_intent import TaskIntent
 from taoloop.policy.value_match import TrustedText
-
-from .staging import LOOK, Run, card
 
 CASES = [  # the text, what is only an input, and what is not
     ("Write the mean of data.csv to out.txt", "data.csv", "out.txt"),

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.growth import assert_linear
-
-from .staging import Run, pinned
+from tests.policy.staging import Run, pinned
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from taoloop.core.text import lazy_pattern
-from taoloop.policy.requests import (
+from taoloop.policy.intent.requests import (
     AFTER_NEGATION,
     BREAKS,
     CHINESE_ACT,
@@ -27,8 +27,8 @@ from taoloop.policy.requests import (
     QUOTED,
     continues_list,
 )
+from taoloop.policy.intent.vocabulary import LIGHT_VERBS, VERBS, stem_and_ending, words_of
 from taoloop.policy.value_match import TrustedText
-from taoloop.policy.vocabulary import LIGHT_VERBS, VERBS, stem_and_ending, words_of
 
 Plain = str | int | float
 

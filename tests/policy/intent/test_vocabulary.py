@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-
-from .staging import pinned
+from tests.policy.staging import pinned
 
 PHRASINGS = {
     "send_email": (
