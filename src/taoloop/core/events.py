@@ -16,7 +16,7 @@ from taoloop.core.cards.tool_card import Tier, ToolCard
 from taoloop.core.decision import Act, Answer, Call
 from taoloop.core.fast_stdlib import fast_constructor
 from taoloop.core.message import Message, Purpose, ToolCallText, Usage
-from taoloop.core.policy import TaskAuthority, VerdictKind
+from taoloop.core.policy import Policy, TaskAuthority, VerdictKind
 
 EVENT_VERSION = 1
 """Version of the stored form of events; raised when an older reader could misread a newer event."""
@@ -512,6 +512,8 @@ class Resumed:
     """The model that answers from here on, if it is another one than before."""
     policy: str = ""
     """The version of the agent's policy, if it is another one than the run's, which the run keeps."""
+    new_policy: Policy | None = None
+    """The policy that the operator put in place of the run's: it judges from here on. None: the run keeps its own."""
     earlier_holder: Literal["", "alive", "elsewhere", "unknown"] = ""
     """Why the process before may still be making its calls: it was `alive`, is `elsewhere`, or that is `unknown`."""
 

@@ -285,6 +285,9 @@ def write_links(pen: RowWriter, fact: facts.RunStarted) -> None:
         )
 
 
+NEW_POLICY = mark("the run has a new policy from here on (profile {profile})")
+
+
 def write_changes(pen: RowWriter, trace: Trace, event: Event) -> None:
     """What was another when a run was resumed: tools field by field, model, policy."""
     fact = event.fact
@@ -300,6 +303,8 @@ def write_changes(pen: RowWriter, trace: Trace, event: Event) -> None:
     if fact.policy:
         text = mark("the agent's policy is another one now; the run keeps the one that it began with")
         pen.row("Changed", pen.text(text), style="yellow")
+    if fact.new_policy is not None:
+        pen.row("Changed", pen.text(NEW_POLICY, profile=fact.new_policy.profile), style="yellow")
 
 
 def write_approval(pen: RowWriter, trace: Trace, fact: facts.ApprovalGiven | facts.ApprovalRefused) -> None:
@@ -375,6 +380,8 @@ def resume_line(trace: Trace, db: str | None) -> str | None:
         step = f" --to {undoes.to_step}" if undoes.to_step else ""
         return f"tao undo {undoes.run_id}{step}{db_argument(db)}"
     parts = ["tao run --resume", trace.run_id]
+    if trace.finished is not None and trace.finished.status == "blocked":
+        parts += ["--profile supervised"] if trace.agent.policy.profile == "headless" else []
     if trace.finished is not None and (option := LIMIT_OPTIONS.get(trace.finished.limit or "")):
         allowed = getattr(trace.limits, trace.finished.limit or "") or 1
         parts.append(f"{option} {2 * allowed:g}")
