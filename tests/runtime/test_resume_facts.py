@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from tests.scripting import call
 
 from taoloop import Agent, ApprovalAnswer, MemoryJournal, ScriptedModel, tool
 from taoloop.core.agent_spec import AgentSpec
+from taoloop.core.cards.card_changes import card_changes
+from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.events import ActionRequested, Event, JudgedAgain, Noted, Observed, Resumed, RunStarted
 from taoloop.core.stored_events import decode_fact, encode_fact
 from taoloop.core.trace import Trace
@@ -152,7 +154,7 @@ def test_a_run_without_a_model_has_a_policy_of_its_own(strategy: str, same: bool
 
 
 def test_a_run_resumes_under_another_policy_and_denied_calls_are_judged_by_it() -> None:
-    replies = [call("pay", who="ann"), "I could not pay.", call("pay", who="ann"), "Paid."]
+    replies: list[Any] = [call("pay", who="ann"), "I could not pay.", call("pay", who="ann"), "Paid."]
     agent = Agent(model=ScriptedModel(replies), tools=[old_pay()], journal=MemoryJournal(), policy="headless")
     blocked = agent.run_sync("Settle the bill.")
     assert (blocked.status, PAID) == ("blocked", [])
@@ -199,3 +201,30 @@ def test_after_a_replacement_the_policy_of_the_agent_is_not_compared_any_more() 
     waiting = agent.run_sync("Settle the bill.")
     agent.resume_sync(waiting.run_id, policy="strict")
     assert facts(agent.resume_sync(waiting.run_id), Resumed)[-1].policy == ""
+
+
+def test_a_tool_with_other_texts_alone_is_the_same_tool_and_answers_stay_valid() -> None:
+    @tool(tier="write", name="pay")
+    def described(who: Annotated[str, "The name of the person"]) -> str:
+        """Settle what somebody is owed. Use when: a bill is due."""
+        PAID.append(who)
+        return f"paid {who}"
+
+    journal, model = MemoryJournal(), ScriptedModel([call("pay", who="ann"), "Done."])
+    waiting = Agent(model=model, tools=[old_pay()], journal=journal).run_sync("Settle the bill.")
+    asyncio.run(answer_approval(journal, waiting.run_id, "call_1", ApprovalAnswer(approved=True, by="bob")))
+    changes = agent_changes(waiting.trace, Toolbox([described]), "scripted", "supervised")
+    assert (changes.changed, list(changes.texts)) == ({}, ["pay"])
+    assert {change.path for change in changes.texts["pay"]} >= {"purpose", "input_schema.who"}
+    done = Agent(model=model, tools=[described], journal=journal).resume_sync(waiting.run_id)
+    assert (done.status, PAID) == ("completed", ["ann"])
+    assert (facts(done, JudgedAgain), facts(done, Resumed)[0].cards) == ([], ())
+
+
+def test_a_property_that_is_called_description_is_no_text() -> None:
+    def card(kind: str) -> ToolCard:
+        schema = {"type": "object", "properties": {"description": {"type": kind, "description": kind}}}
+        return ToolCard(name="note", purpose="Note.", input_schema=schema)
+
+    [change] = card_changes(card("string"), card("integer"))
+    assert not change.is_text

@@ -32,6 +32,8 @@ class AgentChanges:
 
     changed: dict[str, tuple[FieldChange, ...]] = field(default_factory=dict)
     """The tools whose cards have changed, with the fields."""
+    texts: dict[str, tuple[FieldChange, ...]] = field(default_factory=dict)
+    """The tools of which only texts have changed: the run keeps those that it began with, and answers stay valid."""
     cards: tuple[ToolCard, ...] = ()
     """Their cards now, in the run's language. They apply from the resume on."""
     removed: tuple[str, ...] = ()
@@ -50,7 +52,9 @@ class AgentChanges:
     @property
     def are_none(self) -> bool:
         """Whether everything is as it was."""
-        return not (self.changed or self.removed or self.added or self.model or self.policy or self.new_policy)
+        return not (
+            self.changed or self.texts or self.removed or self.added or self.model or self.policy or self.new_policy
+        )
 
     def __str__(self) -> str:
         """What the resumed run has another of, in one line for a log."""
@@ -84,6 +88,7 @@ def agent_changes(
     """
     replacing = None if new_policy is None else replacing_policy(trace, new_policy)
     changed: dict[str, tuple[FieldChange, ...]] = {}
+    texts: dict[str, tuple[FieldChange, ...]] = {}
     cards: list[ToolCard] = []
     language = trace.agent.language
     for card in trace.agent.tools:
@@ -91,11 +96,15 @@ def agent_changes(
             continue
         now, english = _clean(redactor, toolbox.get(card.name).card_in(language), toolbox.get(card.name).card)
         if (changes := card_changes(card, now)) and card_changes(card, english):  # an earlier version stored English
+            if all(change.is_text for change in changes):
+                texts[card.name] = changes
+                continue
             changed[card.name] = changes
             cards.append(now)
     names = {card.name for card in trace.agent.tools}
     return AgentChanges(
         changed=changed,
+        texts=texts,
         cards=tuple(cards),
         removed=tuple(name for name in names if name not in toolbox),
         added=tuple(name for name in toolbox.names if name not in names),

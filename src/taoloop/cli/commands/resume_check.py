@@ -98,6 +98,9 @@ def _rows(state: _RunState, pen: RowWriter) -> Iterator[tuple[str, str]]:
     yield from ((mark("Damaged"), flaw) for flaw in state.flaws)
     for name, fields in changes.changed.items():
         yield from (("Changed", f"{name}: {change}") for change in fields)
+    for name, fields in changes.texts.items():
+        note = pen.text("only a text for the model: the run keeps its own, and answers stay valid")
+        yield from (("Changed", f"{name}: {change} ({note})") for change in fields)
     yield from ((mark("Removed"), name) for name in changes.removed)
     yield from ((mark("Added"), pen.text("{tool} (the run does not get it)", tool=name)) for name in changes.added)
     if changes.model:
@@ -123,6 +126,7 @@ def _record(trace: Trace, state: _RunState, refusal: str) -> dict[str, Any]:
         "resumable": not refusal,
         "reason": refusal,
         "changed": {name: [asdict(change) for change in fields] for name, fields in changes.changed.items()},
+        "texts": {name: [asdict(change) for change in fields] for name, fields in changes.texts.items()},
         "removed": changes.removed,
         "added": changes.added,
         "model": changes.model or None,
