@@ -215,7 +215,7 @@ def test_a_tool_with_other_texts_alone_is_the_same_tool_and_answers_stay_valid()
     asyncio.run(answer_approval(journal, waiting.run_id, "call_1", ApprovalAnswer(approved=True, by="bob")))
     changes = agent_changes(waiting.trace, Toolbox([described]), "scripted", "supervised")
     assert (changes.changed, list(changes.texts)) == ({}, ["pay"])
-    assert {change.path for change in changes.texts["pay"]} >= {"purpose", "input_schema.who"}
+    assert "purpose" in {change.path for change in changes.texts["pay"]}
     done = Agent(model=model, tools=[described], journal=journal).resume_sync(waiting.run_id)
     assert (done.status, PAID) == ("completed", ["ann"])
     assert (facts(done, JudgedAgain), facts(done, Resumed)[0].cards) == ([], ())
