@@ -76,7 +76,8 @@ ROWS = mark(
 _WITHHELD = mark(
     {
         "always_asks": "No rule is suggested for {tool}: its card requires a person's approval of every call.",
-        "refused_too": "No rule is suggested for {tool}: it would also allow what was refused or still waits ({calls}).",
+        "refused_too": "No rule is suggested for {tool}: it would also allow what was refused or still waits "
+        "({calls}).",
     }
 )
 
