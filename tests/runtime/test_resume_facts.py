@@ -218,7 +218,11 @@ def test_a_tool_with_other_texts_alone_is_the_same_tool_and_answers_stay_valid()
     assert "purpose" in {change.path for change in changes.texts["pay"]}
     done = Agent(model=model, tools=[described], journal=journal).resume_sync(waiting.run_id)
     assert (done.status, PAID) == ("completed", ["ann"])
-    assert (facts(done, JudgedAgain), facts(done, Resumed)[0].cards) == ([], ())
+    [resumed] = facts(done, Resumed)
+    assert (facts(done, JudgedAgain), resumed.cards, [card.name for card in resumed.texts]) == ([], (), ["pay"])
+    assert "Settle what somebody is owed." in facts(done, Noted)[0].text, "the model reads it"
+    assert all(event.same for event in replay(done.trace))
+    assert decode_fact(resumed.kind, encode_fact(resumed)) == resumed
 
 
 def test_a_property_that_is_called_description_is_no_text() -> None:

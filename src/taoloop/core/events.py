@@ -508,6 +508,8 @@ class Resumed:
     """Why it was resumed, if not by a person."""
     cards: tuple[ToolCard, ...] = ()
     """The cards of tools that have changed since; they replace the run's from here on."""
+    texts: tuple[ToolCard, ...] = ()
+    """The cards of tools of which only texts have changed: the model is told, and nothing is judged again."""
     model: str = ""
     """The model that answers from here on, if it is another one than before."""
     policy: str = ""

@@ -47,7 +47,7 @@ _LATER_FIELDS: dict[type[Fact], frozenset[str]] = {
     ApprovalRefused: frozenset({"authenticated"}),
     ActionStarted: frozenset({"progress"}),
     Finished: frozenset({"abandoned_by", "denied"}),
-    Resumed: frozenset({"cards", "model", "policy", "new_policy", "earlier_holder"}),
+    Resumed: frozenset({"cards", "texts", "model", "policy", "new_policy", "earlier_holder"}),
     RunStarted: frozenset({"user_instructions", "authority"}),
 }
 """Fields that are left out while they are empty: events are then as earlier versions wrote them."""

@@ -304,11 +304,14 @@ class Trace:
         )
         call.approval, call.is_outdated = None, False
 
-    def _replace_cards(self, cards: Sequence[ToolCard]) -> None:
-        """Go on with other cards; what was judged by the ones before is outdated, except calls that only wait."""
+    def _replace_cards(self, cards: Sequence[ToolCard], *, texts_only: bool = False) -> None:
+        """Go on with other cards; what was judged by the ones before is outdated, except calls that only wait.
+
+        `texts_only`: they differ in what the model reads alone.
+        """
         self._cards |= {card.name: card for card in cards}
         self.agent = replace(self.agent, tools=tuple(self._cards[card.name] for card in self.agent.tools))
-        names = {card.name for card in cards}
+        names = set() if texts_only else {card.name for card in cards}
         for call in self.pending.values():
             in_good_order = call.attempts > 0 and call.attempts == call.waited
             call.is_outdated |= call.requested.tool in names and not in_good_order
@@ -432,6 +435,8 @@ class Trace:
             self.approved_tiers = fact.approved_tiers
         if fact.cards:
             self._replace_cards(fact.cards)
+        if fact.texts:
+            self._replace_cards(fact.texts, texts_only=True)
         if fact.new_policy is not None:
             self._replace_policy(fact.new_policy)
         if self.phase == "closed" or was_blocked:

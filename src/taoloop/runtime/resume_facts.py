@@ -33,9 +33,9 @@ class AgentChanges:
     changed: dict[str, tuple[FieldChange, ...]] = field(default_factory=dict)
     """The tools whose cards have changed, with the fields."""
     texts: dict[str, tuple[FieldChange, ...]] = field(default_factory=dict)
-    """The tools of which only texts have changed: the run keeps those that it began with, and answers stay valid."""
+    """The tools of which only texts have changed: the model is told, and answers stay valid."""
     cards: tuple[ToolCard, ...] = ()
-    """Their cards now, in the run's language. They apply from the resume on."""
+    """The cards of both now, in the run's language. They apply from the resume on."""
     removed: tuple[str, ...] = ()
     """Tools of the run that the agent lacks: it cannot resume the run."""
     added: tuple[str, ...] = ()
@@ -60,6 +60,7 @@ class AgentChanges:
         """What the resumed run has another of, in one line for a log."""
         tools = (f"{name} ({', '.join(change.path for change in changes)})" for name, changes in self.changed.items())
         parts = [f"changed tools: {', '.join(tools)}"] if self.changed else []
+        parts += [f"other texts of tools: {', '.join(self.texts)}"] if self.texts else []
         parts += [f"the model {self.model}"] if self.model else []
         parts += ["the policy that it began with, which is not the agent's any more"] if self.policy else []
         parts += [f"a new policy ({self.new_policy.profile})"] if self.new_policy else []
@@ -67,7 +68,11 @@ class AgentChanges:
 
     def recorded_in(self, resumed: Resumed) -> Resumed:
         """The event of the resume, with what has changed."""
-        return replace(resumed, cards=self.cards, model=self.model, policy=self.policy, new_policy=self.new_policy)
+        cards, texts = (
+            tuple(card for card in self.cards if card.name in names) for names in (self.changed, self.texts)
+        )
+        policy, new_policy = self.policy, self.new_policy
+        return replace(resumed, cards=cards, texts=texts, model=self.model, policy=policy, new_policy=new_policy)
 
 
 def agent_changes(
@@ -96,10 +101,7 @@ def agent_changes(
             continue
         now, english = _clean(redactor, toolbox.get(card.name).card_in(language), toolbox.get(card.name).card)
         if (changes := card_changes(card, now)) and card_changes(card, english):  # an earlier version stored English
-            if all(change.is_text for change in changes):
-                texts[card.name] = changes
-                continue
-            changed[card.name] = changes
+            (texts if all(change.is_text for change in changes) else changed)[card.name] = changes
             cards.append(now)
     names = {card.name for card in trace.agent.tools}
     return AgentChanges(

@@ -133,6 +133,7 @@ def _row(approval: PendingApproval) -> dict[str, Any]:
         "since": request.since,
         "expires_at": request.expires_at,
         "expired": request.expires_at is not None and time.time() >= request.expires_at,
+        "for_operator": request.for_operator or bool(request.doubt),
         "task": approval.task,
         "resume": approval.outer,
     }
@@ -168,8 +169,14 @@ def _write(stream: TextIO, pending: list[PendingApproval], db: str | None) -> No
 
 
 def _write_commands(pen: RowWriter, pending: list[PendingApproval], db_argument: str) -> None:
-    """How to answer the first call of each kind, and to resume the run."""
+    """How many wait, how to answer the first call of each kind, and to resume the run."""
     pen.line("")
+    requests = [approval.request for approval in pending]
+    own = sum(request.for_operator or bool(request.doubt) for request in requests)
+    pen.line(pen.text("{n} call waits for a person.|{n} calls wait for a person.", n=len(requests)), "bold")
+    if own:
+        text = mark("{n} of them only the operator may answer, not the user.")
+        pen.line(pen.text(text, n=own))
     if first := next((approval.request for approval in pending if not approval.request.doubt), None):
         pen.line(f"tao approve {first.run_id} {first.call_id}{db_argument}", "dim")
         pen.line(f"tao deny {first.run_id} {first.call_id}{db_argument} --note …", "dim")

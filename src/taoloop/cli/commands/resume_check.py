@@ -99,7 +99,7 @@ def _rows(state: _RunState, pen: RowWriter) -> Iterator[tuple[str, str]]:
     for name, fields in changes.changed.items():
         yield from (("Changed", f"{name}: {change}") for change in fields)
     for name, fields in changes.texts.items():
-        note = pen.text("only a text for the model: the run keeps its own, and answers stay valid")
+        note = pen.text("only a text: the model is told, and answers stay valid")
         yield from (("Changed", f"{name}: {change} ({note})") for change in fields)
     yield from ((mark("Removed"), name) for name in changes.removed)
     yield from ((mark("Added"), pen.text("{tool} (the run does not get it)", tool=name)) for name in changes.added)

@@ -293,8 +293,9 @@ def write_changes(pen: RowWriter, trace: Trace, event: Event) -> None:
     fact = event.fact
     if not isinstance(fact, facts.Resumed):
         return
-    before = Trace(trace.run_id, trace.events[: event.seq]) if fact.cards or fact.model else None
-    for card in fact.cards if before is not None else ():
+    cards = (*fact.cards, *fact.texts)
+    before = Trace(trace.run_id, trace.events[: event.seq]) if cards else None
+    for card in cards if before is not None else ():
         old = before.card(card.name) if before is not None else None
         for change in card_changes(old, card) if old is not None else ():
             pen.row("Changed", f"{card.name}: {change}", style="yellow")

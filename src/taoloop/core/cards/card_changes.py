@@ -1,7 +1,6 @@
 """What is another on a tool's card than before, field by field: calls are judged again after that.
 
-A change of texts alone (`is_text`) is none of what a call does. Calls and answers stay valid after it, and a run keeps
-the texts that its model has read.
+A change of texts alone (`is_text`) is none of what a call does: its model is told, and calls and answers stay valid.
 """
 
 from __future__ import annotations
