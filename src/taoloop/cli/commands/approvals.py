@@ -128,6 +128,7 @@ def _row(approval: PendingApproval) -> dict[str, Any]:
         "always": request.always_text(language_of(approval.task)),
         "sources": [asdict(source) for source in request.sources],
         "grave": request.grave,
+        "high_risk": request.high_risk,
         "digest": request.digest,
         "policy": request.policy,
         "since": request.since,
@@ -160,7 +161,7 @@ def _write(stream: TextIO, pending: list[PendingApproval], db: str | None) -> No
         if request.expires_at is not None:
             times.append(pen.text("Until {time}, then it is refused.", time=format_local_time(request.expires_at)))
         pen.line("   " + " · ".join(times), "dim")
-        if request.grave:
+        if request.high_risk:
             pen.line("   " + pen.text(HIGH_RISK), "bold red")
         show_always(pen, request)
         if rows > SCREEN_ROWS:
