@@ -554,6 +554,9 @@ class Finished:
     """Who ended the run for good, so that it cannot be resumed; empty for any other end."""
     denied: tuple[str, ...] = ()
     """For `blocked`, the calls that were denied because nobody could be asked, and that the answer may rest on."""
+    unasked: tuple[str, ...] = ()
+    """For `completed`, the calls that were denied because nobody could be asked, and that nothing in the task seems to
+    ask for: most likely an injection's. If the task did ask for them in other words, it is not done."""
 
 
 Fact = (

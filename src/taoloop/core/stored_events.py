@@ -46,7 +46,7 @@ _LATER_FIELDS: dict[type[Fact], frozenset[str]] = {
     ApprovalGiven: frozenset({"authenticated"}),
     ApprovalRefused: frozenset({"authenticated"}),
     ActionStarted: frozenset({"progress"}),
-    Finished: frozenset({"abandoned_by", "denied"}),
+    Finished: frozenset({"abandoned_by", "denied", "unasked"}),
     Resumed: frozenset({"cards", "texts", "model", "policy", "new_policy", "earlier_holder"}),
     RunStarted: frozenset({"user_instructions", "authority"}),
 }

@@ -41,11 +41,24 @@ def blocking_calls(trace: Trace) -> tuple[CallView, ...]:
     Above `read` and `draft`, a call is made up for by the same call at another time, or by a later one of the tool with
     the same targets; below, by any later call of the tool. What a policy, a rule or a person denied is not among them.
     """
+    return tuple(call for call in _open_denials(trace) if not _is_foreign(call))
+
+
+def unasked_calls(trace: Trace) -> tuple[str, ...]:
+    """The ids of the other calls that were denied for want of a person: nothing in the task seems to ask for them.
+
+    Whether it did, in other words, only a person can say, so they are named at the end of the run. Reads are left out.
+    """
+    above_draft = (call for call in _open_denials(trace) if call.requested.tier not in ("read", "draft"))
+    return tuple(call.requested.call_id for call in above_draft if _is_foreign(call))
+
+
+def _open_denials(trace: Trace) -> tuple[CallView, ...]:
     calls = tuple(trace.calls.values())
     return tuple(
         call
         for number, call in enumerate(calls)
-        if _lacked_person(call) and not _is_foreign(call) and not _is_made_up_for(trace, call, calls, number)
+        if _lacked_person(call) and not _is_made_up_for(trace, call, calls, number)
     )
 
 

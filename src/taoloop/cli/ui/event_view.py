@@ -346,6 +346,11 @@ def write_end(pen: RowWriter, fact: facts.Finished) -> None:
         reason = translate_error(fact.reason, pen.language)
         label = mark("Blocked") if fact.status == "blocked" else mark("Limit")
         pen.row(mark("No answer") if fact.answer is None else label, reason, style="bold yellow")
+    if fact.unasked:
+        text = mark(
+            "{calls}: nothing in the task seems to ask for it. If it did, the task is not done: name act and target."
+        )
+        pen.row("Denied", pen.text(text, calls=", ".join(fact.unasked)), style="bold yellow")
     for citation in fact.citations:
         pen.line(f"   [{citation}]", "dim")
 

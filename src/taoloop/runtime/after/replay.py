@@ -121,6 +121,8 @@ def _without_wording(fact: Fact) -> Fact:
             return replace(fact, error=replace(fault, message="", hint=""))
         case ApprovalGiven(by="operator"):
             return replace(fact, note="")
+        case Finished(unasked=unasked) if unasked:  # an earlier version did not record them
+            return _without_wording(replace(fact, unasked=()))
         case Finished(answer=None) | Finished(status="blocked"):
             return replace(fact, reason="")
         case _:

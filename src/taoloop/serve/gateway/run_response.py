@@ -154,7 +154,7 @@ def _denied_reasons(call: ActionRequested, language: str, *, for_user: bool) -> 
 
 
 def _agent_part(result: Result, *, for_user: bool) -> dict[str, Any]:
-    language = result.trace.agent.language
+    language, finished = result.trace.agent.language, result.trace.finished
     part: dict[str, Any] = {
         "run_id": result.run_id,
         "status": result.status,
@@ -174,6 +174,10 @@ def _agent_part(result: Result, *, for_user: bool) -> dict[str, Any]:
                 "reasons": _denied_reasons(call, language, for_user=for_user),
             }
             for call in result.denied
+        ]
+    if finished is not None and finished.unasked:
+        part["unasked"] = [
+            {"call_id": call_id, "tool": result.trace.calls[call_id].requested.tool} for call_id in finished.unasked
         ]
     if result.cost_usd is not None:
         part["cost_usd"] = result.cost_usd
