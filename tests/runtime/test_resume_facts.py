@@ -232,3 +232,17 @@ def test_a_property_that_is_called_description_is_no_text() -> None:
 
     [change] = card_changes(card("string"), card("integer"))
     assert not change.is_text
+
+
+@pytest.mark.parametrize(("reply", "status"), [(call("pay", who="bob"), "completed"), ("I still cannot.", "blocked")])
+def test_after_a_replacement_another_call_of_the_tool_makes_up_for_the_denied_one(reply: Any, status: str) -> None:
+    replies: list[Any] = [call("pay", who="ann"), "I could not pay.", reply, "Paid."][
+        : 4 if status == "completed" else 3
+    ]
+    agent = Agent(model=ScriptedModel(replies), tools=[old_pay()], journal=MemoryJournal(), policy="headless")
+    blocked = agent.run_sync("Settle the bill.")
+    ended = agent.resume_sync(
+        blocked.run_id, policy=Policy(profile="headless", rules=(Rule(tool="pay", verdict="allow"),))
+    )
+    assert ended.status == status
+    assert all(event.same for event in replay(ended.trace))

@@ -186,10 +186,7 @@ new_model_replied = fast_constructor(ModelReplied)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelErred:
-    """The model gave no reply, and the run continues: the prompt was too long for it, or a summary failed.
-
-    Any other error of a model ends the run.
-    """
+    """The model gave no reply (too long a prompt, a failed summary), and the run continues; other errors end it."""
 
     kind: ClassVar[Literal["model_erred"]] = "model_erred"
     step: int
@@ -204,10 +201,7 @@ class ModelErred:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadDropped:
-    """A read that began while the reply was still being written, and whose result nobody saw.
-
-    The call counts towards the limit of tool calls.
-    """
+    """A read that began while the reply was still being written, and whose result nobody saw. It counts as a call."""
 
     kind: ClassVar[Literal["read_dropped"]] = "read_dropped"
     step: int
@@ -555,8 +549,7 @@ class Finished:
     denied: tuple[str, ...] = ()
     """For `blocked`, the calls that were denied because nobody could be asked, and that the answer may rest on."""
     unasked: tuple[str, ...] = ()
-    """For `completed`, the calls that were denied because nobody could be asked, and that nothing in the task seems to
-    ask for: most likely an injection's. If the task did ask for them in other words, it is not done."""
+    """For `completed`, those that nothing in the task seems to ask for; if it does in other words, it is not done."""
 
 
 Fact = (

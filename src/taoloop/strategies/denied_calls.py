@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from taoloop.core.events import ApprovalRefused, Finished
+from taoloop.core.events import ActionRequested, ApprovalRefused, Finished, Resumed
+from taoloop.core.policy import Policy
 from taoloop.core.texts import end_message
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import TIMEOUT, CallView
@@ -54,12 +55,36 @@ def unasked_calls(trace: Trace) -> tuple[str, ...]:
 
 
 def _open_denials(trace: Trace) -> tuple[CallView, ...]:
-    calls = tuple(trace.calls.values())
-    return tuple(
-        call
-        for number, call in enumerate(calls)
-        if _lacked_person(call) and not _is_made_up_for(trace, call, calls, number)
-    )
+    calls, denials = tuple(trace.calls.values()), []
+    earlier = _calls_before_replacement(trace)
+    for number, call in enumerate(calls):
+        if _lacked_person(call) and not _is_made_up_for(trace, call, calls, number):
+            later = (other for other in calls[number:] if other.requested.call_id not in earlier)
+            is_lifted = call.requested.call_id in earlier and any(_succeeded(other, call) for other in later)
+            denials += [] if is_lifted else [call]
+    return tuple(denials)
+
+
+def _calls_before_replacement(trace: Trace) -> frozenset[str]:
+    """The calls that a policy denied which the operator has replaced since: a later one of the tool makes up for them.
+
+    The model was told that they were denied, and decided again what the task still needs.
+    """
+    if trace.started is None or trace.agent.policy is trace.started.agent.policy:
+        return frozenset()
+    requested: set[str] = set()
+    earlier: frozenset[str] = frozenset()
+    for event in trace.events:
+        match event.fact:
+            case ActionRequested(call_id=call_id):
+                requested.add(call_id)
+            case Resumed(new_policy=Policy()):
+                earlier = frozenset(requested)
+    return earlier
+
+
+def _succeeded(other: CallView, call: CallView) -> bool:
+    return other.requested.tool == call.requested.tool and other.observed is not None and other.observed.ok
 
 
 def _lacked_person(call: CallView) -> bool:
