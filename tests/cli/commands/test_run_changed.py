@@ -126,6 +126,14 @@ def test_calls_that_wait_or_are_in_doubt_and_edited_events_are_listed(tao: Shell
     assert "Damaged: event 0" in tao("resume", run_id, "--check", code=1).out
 
 
+def test_an_explanation_has_the_verdict_of_the_policy_that_replaced_the_first(tao: Shell) -> None:
+    run_id = waiting(tao)
+    tao("resume", run_id, "--profile", "headless", code=15)
+    text = tao("policy", "explain", run_id, "call_1", code=0).out
+    assert "Verdict: ask" in text
+    assert "Judged again: deny: 'pay' is a write tool" in text
+
+
 def test_an_abandoned_run_is_over_for_good(tao: Shell) -> None:
     run_id = waiting(tao)
     told = tao("abandon", run_id, "--by", "ann", "--note", "Paid by hand.", code=0).out

@@ -330,6 +330,10 @@ def _write_explanation(
         pen.row("Rule", pen.text("none of yours; the profile {profile} on {row}", profile=policy.profile, row=row))
     if requested.reasons:
         pen.row("Why", pen.text("; ").join(_reasons(pen, requested, requested)))
+    latest = trace.calls[requested.call_id].requested
+    if (latest.verdict, latest.reasons) != (requested.verdict, requested.reasons):
+        reasons = pen.text("; ").join(_reasons(pen, requested, latest))
+        pen.row("Judged again", f"{latest.verdict}{pen.text(': ')}{reasons}" if reasons else latest.verdict)
     if (answer := trace.calls[requested.call_id].approval) is not None:
         write_approval(pen, trace, answer)
 
