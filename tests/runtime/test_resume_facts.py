@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from dataclasses import replace
+from typing import Annotated, Any
 
 import pytest
 from tests.scripting import call
 
 from taoloop import Agent, ApprovalAnswer, MemoryJournal, ScriptedModel, tool
 from taoloop.core.agent_spec import AgentSpec
-from taoloop.core.events import Event, JudgedAgain, Noted, Observed, Resumed, RunStarted
+from taoloop.core.cards.card_changes import card_changes
+from taoloop.core.cards.tool_card import ToolCard
+from taoloop.core.events import ActionRequested, Event, JudgedAgain, Noted, Observed, Resumed, RunStarted
 from taoloop.core.stored_events import decode_fact, encode_fact
 from taoloop.core.trace import Trace
 from taoloop.core.views.transcript import Result
-from taoloop.policy import Policy
+from taoloop.errors import ConfigError, PolicyError
+from taoloop.policy import Policy, Rule
 from taoloop.runtime import answer_approval
 from taoloop.runtime.after.replay import replay
 from taoloop.runtime.resume_facts import agent_changes
@@ -147,3 +151,98 @@ def test_a_run_without_a_model_has_a_policy_of_its_own(strategy: str, same: bool
     spec = AgentSpec(model="caller", strategy=strategy, policy=Policy(profile="strict"))
     trace = Trace("r", [Event(0, 0.0, RunStarted(task="t", agent=spec, nonce="n"))])
     assert agent_changes(trace, Toolbox([]), "offline", "supervised").are_none is same
+
+
+def test_a_run_resumes_under_another_policy_and_denied_calls_are_judged_by_it() -> None:
+    replies: list[Any] = [call("pay", who="ann"), "I could not pay.", call("pay", who="ann"), "Paid."]
+    agent = Agent(model=ScriptedModel(replies), tools=[old_pay()], journal=MemoryJournal(), policy="headless")
+    blocked = agent.run_sync("Settle the bill.")
+    assert (blocked.status, PAID) == ("blocked", [])
+    assert "Resume the run under a policy that allows them" in blocked.reason
+    policy = Policy(profile="headless", rules=(Rule(tool="pay", verdict="allow", name="bills"),))
+    done = agent.resume_sync(blocked.run_id, policy=policy)
+    assert (done.status, PAID) == ("completed", ["ann"])
+    [resumed] = facts(done, Resumed)
+    assert resumed.new_policy == replace(policy, pin="keywords")
+    [note] = facts(done, Noted)
+    assert "pay (call_1)" in note.text
+    assert [requested.rule for requested in facts(done, ActionRequested)][1] == "rule:bills"
+    assert decode_fact(resumed.kind, encode_fact(resumed)) == resumed
+    assert all(event.same for event in replay(done.trace))
+
+
+def test_a_call_that_waits_is_judged_by_the_new_policy_and_an_earlier_answer_is_void() -> None:
+    journal, model = MemoryJournal(), ScriptedModel([call("pay", who="ann"), "Done.", "Done."])
+    agent = Agent(model=model, tools=[old_pay()], journal=journal)
+    waiting = agent.run_sync("Settle the bill.")
+    asyncio.run(answer_approval(journal, waiting.run_id, "call_1", ApprovalAnswer(approved=True, by="bob")))
+    denied = agent.resume_sync(waiting.run_id, policy="headless")
+    assert (denied.status, PAID) == ("blocked", [])
+    [again] = facts(denied, JudgedAgain)
+    assert (again.verdict, again.policy) == ("deny", denied.trace.agent.policy.version)
+    assert denied.trace.agent.policy.profile == "headless"
+    assert "call_1" in facts(agent.resume_sync(waiting.run_id, policy="strict"), Noted)[-1].text
+
+
+def test_the_policy_that_a_run_has_is_no_new_one_and_an_impossible_one_is_refused_before_the_run_is_taken() -> None:
+    agent = Agent(model=ScriptedModel([call("pay", who="ann"), "Done."]), tools=[old_pay()], journal=MemoryJournal())
+    waiting = agent.run_sync("Settle the bill.")
+    [resumed] = facts(agent.resume_sync(waiting.run_id, policy="supervised"), Resumed)
+    assert resumed.new_policy is None
+    with pytest.raises(PolicyError, match="no such tool"):
+        agent.resume_sync(waiting.run_id, policy=Policy(rules=(Rule(tool="py", verdict="allow"),)))
+    with pytest.raises(ConfigError, match="observations"):
+        agent.resume_sync(waiting.run_id, policy=Policy(observations="handles"))
+    assert agent.resume_sync(waiting.run_id).status == "waiting"
+
+
+def test_after_a_replacement_the_policy_of_the_agent_is_not_compared_any_more() -> None:
+    agent = Agent(model=ScriptedModel([call("pay", who="ann"), "Done."]), tools=[old_pay()], journal=MemoryJournal())
+    waiting = agent.run_sync("Settle the bill.")
+    agent.resume_sync(waiting.run_id, policy="strict")
+    assert facts(agent.resume_sync(waiting.run_id), Resumed)[-1].policy == ""
+
+
+def test_a_tool_with_other_texts_alone_is_the_same_tool_and_answers_stay_valid() -> None:
+    @tool(tier="write", name="pay")
+    def described(who: Annotated[str, "The name of the person"]) -> str:
+        """Settle what somebody is owed. Use when: a bill is due."""
+        PAID.append(who)
+        return f"paid {who}"
+
+    journal, model = MemoryJournal(), ScriptedModel([call("pay", who="ann"), "Done."])
+    waiting = Agent(model=model, tools=[old_pay()], journal=journal).run_sync("Settle the bill.")
+    asyncio.run(answer_approval(journal, waiting.run_id, "call_1", ApprovalAnswer(approved=True, by="bob")))
+    changes = agent_changes(waiting.trace, Toolbox([described]), "scripted", "supervised")
+    assert (changes.changed, list(changes.texts)) == ({}, ["pay"])
+    assert "purpose" in {change.path for change in changes.texts["pay"]}
+    done = Agent(model=model, tools=[described], journal=journal).resume_sync(waiting.run_id)
+    assert (done.status, PAID) == ("completed", ["ann"])
+    [resumed] = facts(done, Resumed)
+    assert (facts(done, JudgedAgain), resumed.cards, [card.name for card in resumed.texts]) == ([], (), ["pay"])
+    assert "Settle what somebody is owed." in facts(done, Noted)[0].text, "the model reads it"
+    assert all(event.same for event in replay(done.trace))
+    assert decode_fact(resumed.kind, encode_fact(resumed)) == resumed
+
+
+def test_a_property_that_is_called_description_is_no_text() -> None:
+    def card(kind: str) -> ToolCard:
+        schema = {"type": "object", "properties": {"description": {"type": kind, "description": kind}}}
+        return ToolCard(name="note", purpose="Note.", input_schema=schema)
+
+    [change] = card_changes(card("string"), card("integer"))
+    assert not change.is_text
+
+
+@pytest.mark.parametrize(("reply", "status"), [(call("pay", who="bob"), "completed"), ("I still cannot.", "blocked")])
+def test_after_a_replacement_another_call_of_the_tool_makes_up_for_the_denied_one(reply: Any, status: str) -> None:
+    replies: list[Any] = [call("pay", who="ann"), "I could not pay.", reply, "Paid."][
+        : 4 if status == "completed" else 3
+    ]
+    agent = Agent(model=ScriptedModel(replies), tools=[old_pay()], journal=MemoryJournal(), policy="headless")
+    blocked = agent.run_sync("Settle the bill.")
+    ended = agent.resume_sync(
+        blocked.run_id, policy=Policy(profile="headless", rules=(Rule(tool="pay", verdict="allow"),))
+    )
+    assert ended.status == status
+    assert all(event.same for event in replay(ended.trace))

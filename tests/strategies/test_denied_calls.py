@@ -149,3 +149,15 @@ def test_a_run_that_was_recorded_as_completed_stays_completed() -> None:
     events = [*trace.events[:-1], Event(len(trace) - 1, 0.0, old)]
     assert b"denied" not in encode_fact(old)
     assert all(step.same for step in replay(Trace("r", events)))
+
+
+def test_a_task_in_other_words_ends_with_the_name_of_what_was_denied() -> None:
+    """Nothing tells it from an injection, so the run is completed; its end says that the task may not be done."""
+    look, refund = call("get_order", order="A1"), call("refund_payment", order="B7")
+    result = run("Do what the note of order A1 says.", look, refund)
+    finished = result.trace.finished
+    assert finished is not None
+    assert (result.status, result.denied, finished.unasked) == ("completed", (), ("call_2",))
+    assert decode_fact("finished", encode_fact(finished)) == finished
+    assert all(event.same for event in replay(result.trace))
+    assert b"unasked" not in encode_fact(Finished(status="completed", answer="", reason=""))

@@ -17,8 +17,9 @@ from taoloop.config.import_attribute import load_attribute
 from taoloop.config.tool_file import named_as, tools_named
 from taoloop.core.agent_spec import AgentSpec, Limits
 from taoloop.core.cards.tool_card import TIERS, Tier
-from taoloop.core.policy import Policy
-from taoloop.errors import ConfigError, MissingExtra
+from taoloop.core.policy import Policy, Profile
+from taoloop.core.trace import Trace
+from taoloop.errors import ConfigError, MissingExtra, TaoError
 from taoloop.models.model_builder import join_specs, split_specs
 from taoloop.models.providers import extra_of, missing_packages
 from taoloop.models.registry import OFFLINE, default_spec, is_provider, mock_is_set
@@ -131,6 +132,8 @@ def agent_of_run(spec: AgentSpec, chosen: AgentOptions, env: Mapping[str, str]) 
         base = replace(base, workspace=spec.workspace)
     if base.memory is None:
         base = replace(base, memory=spec.memory)
+    if spec.policy_from:
+        base = replace(base, policy=_policy_as_begun(spec, base), policy_from=spec.policy_from)
     if spec.policy.observations == "handles":
         base = replace(base, policy=spec.policy)  # the run's own anyway; its tools are others in this mode
     agent = _with_options(base, chosen, env)
@@ -231,7 +234,7 @@ def _with_options(agent: Agent, chosen: AgentOptions, env: Mapping[str, str]) ->
     if chosen.prompts is not None:
         changes["prompts"] = _folder("--prompts", chosen.prompts)
     if chosen.policy is not None or chosen.profile is not None:
-        changes["policy"] = policy_of(agent, chosen)
+        changes["policy"], changes["policy_from"] = policy_of(agent.policy, chosen), _policy_options(chosen)
     if chosen.tools is not None:
         changes["tools"] = named_tools(chosen.tools, env)
     if chosen.limits:
@@ -241,13 +244,36 @@ def _with_options(agent: Agent, chosen: AgentOptions, env: Mapping[str, str]) ->
     return with_inner_agents(changed, lambda inner: _inner(inner, env))
 
 
-def policy_of(agent: Agent, chosen: AgentOptions) -> Policy:
-    """The policy of `--policy`, else the agent's, under the profile of `--profile`."""
+def replacement_policy(trace: Trace, chosen: AgentOptions) -> Policy | None:
+    """The policy that `--policy` and `--profile` put in place of a stored run's; None without them."""
+    return None if chosen.policy is None and chosen.profile is None else policy_of(trace.agent.policy, chosen)
+
+
+def policy_of(own: Policy | Profile, chosen: AgentOptions) -> Policy:
+    """The policy of `--policy`, else `own`, under the profile of `--profile`."""
     if chosen.policy is not None:
         policy = load_policy(_path("--policy", chosen.policy))
     else:
-        policy = agent.policy if isinstance(agent.policy, Policy) else Policy(profile=agent.policy)
+        policy = own if isinstance(own, Policy) else Policy(profile=own)
     return policy if chosen.profile is None else replace(policy, profile=chosen.profile)  # type: ignore[arg-type]  # a choice of the option
+
+
+def _policy_options(chosen: AgentOptions) -> tuple[str, ...]:
+    """The options that set a policy, as a run stores them: a file by its whole path."""
+    file = () if chosen.policy is None else ("--policy", str(_path("--policy", chosen.policy)))
+    return file if chosen.profile is None else (*file, "--profile", chosen.profile)
+
+
+def _policy_as_begun(spec: AgentSpec, base: Agent) -> Policy:
+    """What the options say now with which a run began; its own policy where their file cannot be used any more."""
+    options = dict(zip(spec.policy_from[::2], spec.policy_from[1::2], strict=False))
+    begun = AgentOptions(policy=options.get("--policy"), profile=options.get("--profile"))
+    try:
+        return policy_of(base.policy, begun)
+    except TaoError as error:
+        text = mark("The run keeps the policy that it began with; what it was read from cannot be used now: {why}")
+        print_stderr(translate(text, why=one_line(translate_error(str(error)))))
+        return spec.policy
 
 
 def _inner(agent: AgentSettings, env: Mapping[str, str]) -> AgentSettings:

@@ -106,12 +106,13 @@ def judged_again(policy: Policy, call: ActionRequested, args: Any, card: ToolCar
 
 
 def trace_before(trace: Trace, call_id: str) -> Trace:
-    """The run as it was when it requested a call, with the cards that it has now: where the call is judged again."""
+    """The run as it was when it requested a call, with its cards and policy of now: where the call is judged again."""
     seq = next(e.seq for e in trace.events if isinstance(e.fact, ActionRequested) and e.fact.call_id == call_id)
     before = Trace(trace.run_id, trace.events[:seq])
     known = {card.name: card for card in before.agent.tools}
     cards = tuple(card for card in trace.agent.tools if card != known.get(card.name))
-    before.add(Resumed(approved_tiers=trace.approved_tiers, cards=cards), trace.events[seq].at)
+    policy = None if trace.agent.policy == before.agent.policy else trace.agent.policy
+    before.add(Resumed(approved_tiers=trace.approved_tiers, cards=cards, new_policy=policy), trace.events[seq].at)
     return before
 
 

@@ -113,6 +113,8 @@ class AgentSpec:
     """The file of its memory tools, for resuming."""
     tools_from: tuple[str, ...] = ()
     """The tool files and tools of modules that its command named, for resuming."""
+    policy_from: tuple[str, ...] = ()
+    """The options of its command that set the policy (`--policy`, FILE, `--profile`, NAME), for resuming."""
     output_schema: Mapping[str, Any] | None = None
     """The JSON Schema that the final answer must fit as JSON; None: the answer is a text."""
 
@@ -127,9 +129,10 @@ class AgentSpec:
         for name in ("source", "workspace", "memory"):
             value = getattr(self, name)
             self._require(name, value is None or isinstance(value, str), "a text or None")
-        files: object = self.tools_from
-        all_texts = isinstance(files, tuple) and all(isinstance(file, str) for file in files)
-        self._require("tools_from", all_texts, "a tuple of texts")
+        for name in ("tools_from", "policy_from"):
+            texts: object = getattr(self, name)
+            all_texts = isinstance(texts, tuple) and all(isinstance(text, str) for text in texts)
+            self._require(name, all_texts, "a tuple of texts")
         schema: object = self.output_schema
         self._require("output_schema", schema is None or isinstance(schema, Mapping), "a JSON Schema or None")
         self._require("limits", isinstance(self.limits, Limits), "Limits(…)")

@@ -16,7 +16,7 @@ from taoloop.core.cards.tool_card import Tier, ToolCard
 from taoloop.core.decision import Act, Answer, Call
 from taoloop.core.fast_stdlib import fast_constructor
 from taoloop.core.message import Message, Purpose, ToolCallText, Usage
-from taoloop.core.policy import TaskAuthority, VerdictKind
+from taoloop.core.policy import Policy, TaskAuthority, VerdictKind
 
 EVENT_VERSION = 1
 """Version of the stored form of events; raised when an older reader could misread a newer event."""
@@ -188,10 +188,7 @@ new_model_replied = fast_constructor(ModelReplied)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelErred:
-    """The model gave no reply, and the run continues: the prompt was too long for it, or a summary failed.
-
-    Any other error of a model ends the run.
-    """
+    """The model gave no reply (too long a prompt, a failed summary), and the run continues; other errors end it."""
 
     kind: ClassVar[Literal["model_erred"]] = "model_erred"
     step: int
@@ -334,8 +331,7 @@ class ApprovalGiven:
     scope: ApprovalScope = "call"
     """What else is allowed. `rule`: further such calls with the same values. `values`: these, as if in the task."""
     digits: Mapping[str, str] | None = None
-    """Decimals in `args` as the person wrote them, by JSON pointer, where a float has other digits (`1.10`); None where
-    they were not written as text."""
+    """Decimals in `args` as the person wrote them (`1.10`), by JSON pointer; None where they were not text."""
     authenticated: str = ""
     """How it is known that it was `by`: `os_user` (of the operating system), `gateway_key`; empty: only claimed."""
 
@@ -434,10 +430,7 @@ new_observed = fast_constructor(Observed)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitReached:
-    """A limit or a guard ended the deciding.
-
-    What follows is at most one last turn of the model without tools, and the finish.
-    """
+    """A limit or a guard ended the deciding. At most one turn of the model without tools follows, and the finish."""
 
     kind: ClassVar[Literal["limit_reached"]] = "limit_reached"
     limit: str
@@ -508,10 +501,14 @@ class Resumed:
     """Why it was resumed, if not by a person."""
     cards: tuple[ToolCard, ...] = ()
     """The cards of tools that have changed since; they replace the run's from here on."""
+    texts: tuple[ToolCard, ...] = ()
+    """The cards of tools of which only texts have changed: the model is told, and nothing is judged again."""
     model: str = ""
     """The model that answers from here on, if it is another one than before."""
     policy: str = ""
     """The version of the agent's policy, if it is another one than the run's, which the run keeps."""
+    new_policy: Policy | None = None
+    """The policy that the operator put in place of the run's: it judges from here on. None: the run keeps its own."""
     earlier_holder: Literal["", "alive", "elsewhere", "unknown"] = ""
     """Why the process before may still be making its calls: it was `alive`, is `elsewhere`, or that is `unknown`."""
 
@@ -550,6 +547,8 @@ class Finished:
     """Who ended the run for good, so that it cannot be resumed; empty for any other end."""
     denied: tuple[str, ...] = ()
     """For `blocked`, the calls that were denied because nobody could be asked, and that the answer may rest on."""
+    unasked: tuple[str, ...] = ()
+    """For `completed`, those that nothing in the task seems to ask for; if it does in other words, it is not done."""
 
 
 Fact = (

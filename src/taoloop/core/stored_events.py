@@ -50,8 +50,8 @@ _LATER_FIELDS: dict[type[Fact], frozenset[str]] = {
     ActionStarted: frozenset({"progress"}),
     ActionRequested: frozenset({"replaces"}),
     JudgedAgain: frozenset({"replaces"}),
-    Finished: frozenset({"abandoned_by", "denied"}),
-    Resumed: frozenset({"cards", "model", "policy", "earlier_holder"}),
+    Finished: frozenset({"abandoned_by", "denied", "unasked"}),
+    Resumed: frozenset({"cards", "texts", "model", "policy", "new_policy", "earlier_holder"}),
     RunStarted: frozenset({"user_instructions", "authority"}),
 }
 """Fields that are left out while they are empty: events are then as earlier versions wrote them."""
@@ -79,7 +79,8 @@ def _unused_agent_fields(agent: AgentSpec) -> Any:
     rules = {number: names for number, rule in enumerate(agent.policy.rules) if (names := unused_fields(rule))}
     policy: dict[str, Any] = {"rules": rules}
     policy |= {name: True for name, default in _POLICY_DEFAULTS.items() if getattr(agent.policy, name) == default}
-    return {"tools": cards, "policy": policy}
+    unused: dict[str, Any] = {"tools": cards, "policy": policy}
+    return unused if agent.policy_from else unused | {"policy_from": True}
 
 
 def decode_fact(kind: str, body: bytes | str) -> Fact:

@@ -29,7 +29,7 @@ TEXTS = TextCatalog(
         "unreadable": "The model output could not be parsed: {used} unreadable replies in a row. Last: {detail}",
         "answered": "The model gave its final answer.",
         "blocked": "The task is not done. These calls were denied, because nobody could be asked or answered in time: "
-        "{detail}. Allow them with a rule of the policy, or have somebody answer.",
+        "{detail}. Resume the run under a policy that allows them, or under a profile that asks, such as supervised.",
         "stopped": "Stopped before it was done; resume it to continue.",
         "abandoned": "Abandoned by {by}; it cannot be resumed. {note}",
         "model_failed": "The model failed: {detail}",

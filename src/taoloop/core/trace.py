@@ -36,6 +36,7 @@ from taoloop.core.events import (
     new_event,
 )
 from taoloop.core.message import Usage
+from taoloop.core.policy import Policy
 from taoloop.core.views.steps import PROBE, TIMED_OUT, UNDONE, CallView, Step, Steps, View
 from taoloop.errors import IllegalEvent
 
@@ -304,15 +305,25 @@ class Trace:
         )
         call.approval, call.is_outdated = None, False
 
-    def _replace_cards(self, cards: Sequence[ToolCard]) -> None:
-        """Go on with other cards; what was judged by the ones before is outdated, except calls that only wait."""
+    def _replace_cards(self, cards: Sequence[ToolCard], *, texts_only: bool = False) -> None:
+        """Go on with other cards; what was judged by the ones before is outdated, except calls that only wait.
+
+        `texts_only`: they differ in what the model reads alone.
+        """
         self._cards |= {card.name: card for card in cards}
         self.agent = replace(self.agent, tools=tuple(self._cards[card.name] for card in self.agent.tools))
-        names = {card.name for card in cards}
+        names = set() if texts_only else {card.name for card in cards}
         for call in self.pending.values():
             in_good_order = call.attempts > 0 and call.attempts == call.waited
             call.is_outdated |= call.requested.tool in names and not in_good_order
         self.changed_tools += [card.name for card in cards if card.name not in self.changed_tools]
+
+    def _replace_policy(self, policy: Policy) -> None:
+        """Go on under another policy; what was judged by the one before, and not started, is outdated."""
+        self.agent = replace(self.agent, policy=policy)
+        self._views.clear()  # what is trusted follows from the policy
+        for call in self.pending.values():
+            call.is_outdated |= not call.attempts
 
     def _approval(self, fact: ApprovalGiven | ApprovalRefused, _at: float) -> None:
         call = self.pending.get(fact.call_id)
@@ -425,6 +436,10 @@ class Trace:
             self.approved_tiers = fact.approved_tiers
         if fact.cards:
             self._replace_cards(fact.cards)
+        if fact.texts:
+            self._replace_cards(fact.texts, texts_only=True)
+        if fact.new_policy is not None:
+            self._replace_policy(fact.new_policy)
         if self.phase == "closed" or was_blocked:
             self.phase, self.answer = "thinking", None
         self._segment_at = at

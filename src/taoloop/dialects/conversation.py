@@ -34,7 +34,7 @@ from taoloop.core.message import SIDE_PURPOSES, Message
 from taoloop.core.preview import preview
 from taoloop.core.text import message_tokens
 from taoloop.core.texts import limit_text
-from taoloop.core.views.steps import UNDONE
+from taoloop.core.views.steps import NEW_POLICY, UNDONE
 from taoloop.dialects import get_dialect
 from taoloop.dialects.base import Dialect
 from taoloop.dialects.prompt import (
@@ -109,7 +109,7 @@ class Conversation:
             case LimitReached() as fact if self._agent.closing_turn:
                 self._add_closing_turn(fact)
             case Noted() as fact:
-                if (fact.by != "guard" or fact.about == UNDONE) and event.seq >= self._compacted_before:
+                if (fact.by != "guard" or fact.about in (UNDONE, NEW_POLICY)) and event.seq >= self._compacted_before:
                     self._note_events.append(event)
                 self._pending_notes.append(fact)
                 self._append_pending_notes()

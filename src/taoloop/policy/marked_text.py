@@ -52,6 +52,11 @@ _TEMPLATE_HEAD = lazy_pattern(r"^### Task:", re.MULTILINE)
 _QUERY_TAG = lazy_pattern(r"</?user_query>", re.IGNORECASE)
 
 
+def mark_untrusted(text: str, mark_id: str) -> str:
+    """A text of somebody else between the marks of a program; `mark_id` must be unknown to whoever wrote it."""
+    return f'<untrusted id="{mark_id}">\n{text}\n</untrusted id="{mark_id}">'
+
+
 def split_marked(text: str) -> SplitText:
     """Split a text of a person into their own words and what they marked as somebody else's."""
     parts = sorted((*_tagged_parts(text), *_blocks(text), *_quotes(text)))

@@ -442,7 +442,7 @@ def started_authority(started: RunStarted, policy: Policy | None = None) -> Task
 
 def authority_of(trace: Trace) -> TaskAuthority:
     """What the user's words may authorise in a run; `full` before it began."""
-    return "full" if trace.started is None else started_authority(trace.started)
+    return "full" if trace.started is None else started_authority(trace.started, trace.agent.policy)
 
 
 def tainted(trace: Trace) -> bool:
@@ -455,7 +455,7 @@ def trusted_texts(trace: Trace) -> tuple[str, ...]:
     started = trace.started
     if started is None:
         return ()
-    by_user = _texts_of_people(started) if started_authority(started) != "none" else ()
+    by_user = _texts_of_people(started) if authority_of(trace) != "none" else ()
     notes = (event.fact.text for event in trace.events if isinstance(event.fact, Noted) and event.fact.by != GUARD)
     return tuple(split_marked(text).own for text in (*by_user, *notes))
 

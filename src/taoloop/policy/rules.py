@@ -131,8 +131,8 @@ def rule_matches(rule: Rule, card: ToolCard, args: Any, call: JudgedCall | None)
         and (rule.egress is None or rule.egress == card.sends_out(args))
         and (rule.tainted is None or call is None or rule.tainted == call.tainted)
         and all(_passes_at(args, path, test, strict=strict) for path, test in rule.args.items())
-        and (not rule.host or _host_fits(rule.host, _hosts_in(card, args), strict=strict))
-        and (not rule.path or _path_fits(rule.path, _paths_in(args), strict=strict))
+        and (not rule.host or _host_fits(rule.host, hosts_in(card, args), strict=strict))
+        and (not rule.path or _path_fits(rule.path, paths_in(args), strict=strict))
         and not (strict and (rule.args or rule.host or rule.path or rule.total_over) and _has_undeclared(card, args))
         and (call is None or _fits_run(rule, card, args, call, strict=strict))
     )
@@ -374,7 +374,7 @@ def _matches(value: Any, pattern: str, *, strict: bool) -> bool:
     )
 
 
-def _hosts_in(card: ToolCard, args: Any) -> list[str]:
+def hosts_in(card: ToolCard, args: Any) -> list[str]:
     """The hosts of all addresses among the arguments; an empty text for a host that is disputed."""
     hosts = []
     for path, value in leaves(args):
@@ -388,7 +388,8 @@ def _hosts_in(card: ToolCard, args: Any) -> list[str]:
     return hosts
 
 
-def _paths_in(args: Any) -> list[str]:
+def paths_in(args: Any) -> list[str]:
+    """The paths among the arguments, by the names of these."""
     return [
         value
         for path, value in leaves(args)

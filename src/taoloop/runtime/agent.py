@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from taoloop.core.agent_spec import AgentSpec, Limits
 from taoloop.core.cards.tool_card import Tier
+from taoloop.core.policy import Policy, Profile
 from taoloop.errors import ConfigError
 from taoloop.lazy_exports import lazy_types
 from taoloop.runtime.agent_settings import AgentSettings, as_tuple
@@ -103,6 +104,7 @@ class Agent(AgentSettings):
         max_steps: int | None = None,
         limits: Limits | None = None,
         approved_tiers: tuple[Tier, ...] | None = None,
+        policy: Policy | Profile | None = None,
         take_over: bool = False,
         kill_holder: bool = False,
         verbose: bool = False,
@@ -111,8 +113,10 @@ class Agent(AgentSettings):
     ) -> Result:
         """Resume a run that was stopped, reached a limit, waits for a person, or lost its process.
 
-        The run keeps its own description (prompts, dialect, policy); model, tools and approver are this agent's. Calls
-        that wait for a tool that has changed are judged again. A run that a live process is at work on is left to it.
+        The run keeps its own description (prompts, dialect, policy); model, tools and approver are this agent's.
+        `policy` takes the place of the run's from here on: the model is told which calls the one before denied, and
+        what it requests is judged by the new one. Calls that were not started are judged again then, as are those of a
+        tool that has changed; earlier answers to them are void. A run that a live process is at work on is left to it.
         `kill_holder` ends that process and waits until it is gone; `take_over` resumes the run although such a process
         cannot be ended from here (this process, another container, a system that does not identify it): it loses the
         run at its next event, and no probe's "no" is believed about the calls that it was making.
@@ -122,7 +126,7 @@ class Agent(AgentSettings):
             RunHeld: a process is at work on it.
             RunNotResumable: it completed.
             UnknownName: this agent lacks a tool of the run.
-            ConfigError: a tool of the run has a stricter tier now.
+            ConfigError: a tool of the run has a stricter tier now, or the run cannot take over `policy`.
         """
         from taoloop.runtime.bound_agent import changed_limits, verbose_listener  # noqa: PLC0415  # loads the runtime
 
@@ -139,6 +143,7 @@ class Agent(AgentSettings):
                 at=len(trace),
                 take_over=take_over,
                 kill_holder=kill_holder,
+                policy=policy,
             )
 
     async def recover(self, *, on_recovered: Callable[[Recovered], None] | None = None) -> list[Recovered]:

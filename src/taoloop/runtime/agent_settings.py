@@ -141,6 +141,10 @@ class AgentSettings:
     """How to load the agent again: its file, or `module:attribute`. `recover` resumes the runs of the same `name` and
     `source`."""
 
+    policy_from: tuple[str, ...] = ()
+    """The options of `tao` that set the policy, such as `("--policy", "policy.yaml")`: a resume from the command line
+    compares with what they say then."""
+
     clock: Clock = field(default_factory=SystemClock)
     """The time of events and durations; tests pass their own."""
 

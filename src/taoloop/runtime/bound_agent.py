@@ -18,7 +18,7 @@ from taoloop.core.cards.tool_search import CALL_TOOL, DESCRIBE_TOOL, FIND_TOOL
 from taoloop.core.events import Event, Fact, ModelReplied, Resumed, RunStarted
 from taoloop.core.handles import READER
 from taoloop.core.message import Message
-from taoloop.core.policy import Policy, plain_policy, with_pin
+from taoloop.core.policy import Policy, Profile, plain_policy, with_pin
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.core.text import language_of, replace_surrogates
 from taoloop.core.trace import Trace
@@ -37,7 +37,7 @@ from taoloop.runtime.engine.clock import new_nonce
 from taoloop.runtime.engine.redaction import redactor_for
 from taoloop.runtime.engine.tool_execution import require_transactions
 from taoloop.runtime.journal_access import acquire_run, open_journal, require_open, run_lock
-from taoloop.runtime.resume_facts import AgentChanges, agent_changes, undo_facts
+from taoloop.runtime.resume_facts import AgentChanges, agent_changes, policy_note, replacing_policy, undo_facts
 from taoloop.runtime.runner import Listener, Runner
 from taoloop.runtime.tool_source import resolve_sources, sources_in
 from taoloop.strategies import Strategy, get_strategy
@@ -219,6 +219,7 @@ class BoundAgent:
             workspace=str(own.workspace) if own.workspace is not None else None,
             memory=str(own.memory) if own.memory is not None else None,
             tools_from=tuple(dict.fromkeys(source.given_as for source in sources_in(own.tools) if source.given_as)),
+            policy_from=own.policy_from,
             output_schema=self.output_validator.schema if self.output_validator is not None else None,
         )
 
@@ -364,15 +365,21 @@ class BoundAgent:
         at: int | None = None,
         take_over: bool = True,
         kill_holder: bool = False,
+        policy: Policy | Profile | None = None,
     ) -> Result:
         """Acquire the run of `trace` in an open journal, and drive it; `trace` gets the events that it lacks.
 
+        `policy` takes the place of the run's from here on; calls that were not started are judged again by it.
+
         Raises:
+            ConfigError: the run cannot take this policy over (`replacing_policy`).
             FenceLost: the run has other than `at` events: somebody resumed it meanwhile.
             RunHeld: a process is at work on it that is not to be ended, or cannot be (`acquire_run`).
             RunNotResumable: it is completed.
         """
         require_transactions(journal, self.toolbox)
+        if policy is not None:
+            replacing_policy(trace, policy)  # refused before the run is acquired
         lease, earlier = await acquire_run(
             journal, trace.run_id, at=at, take_over=take_over, kill_holder=kill_holder
         )  # no other worker can write now
@@ -380,19 +387,27 @@ class BoundAgent:
             for event in (await journal.load(trace.run_id))[len(trace) :]:
                 trace.append(event)
             require_open(trace)  # another process may have ended it a moment ago
-            changes = self.changes_since(trace, redactor)
+            changes = self.changes_since(trace, redactor, new_policy=policy)
             if text := str(changes):
-                level = logging.WARNING if changes.changed or changes.policy else logging.INFO
+                is_warning = changes.changed or changes.policy or changes.new_policy
+                level = logging.WARNING if is_warning else logging.INFO
                 _LOG.log(level, "run %s continues with %s", trace.run_id, text)
             earlier = earlier if trace.status == "running" else ""  # else the run was left in good order
             resumed = Resumed(limits=limits, approved_tiers=approved_tiers, earlier_holder=earlier)
-            facts = (changes.recorded_in(resumed), *undo_facts(trace))
+            notes = undo_facts(trace) if changes.new_policy is None else [*undo_facts(trace), policy_note(trace)]
+            facts = (changes.recorded_in(resumed), *notes)
             return await self._drive(trace, lease, journal, listener, on_delta, trace.agent, approver, redactor, facts)
 
-    def changes_since(self, trace: Trace, redactor: Redactor | None = None) -> AgentChanges:
-        """What is another on this agent than when a run was last driven."""
-        known = self._redactor_of_run(redactor)
-        return agent_changes(trace, self.toolbox, self.model.spec, self.settings.policy, known)
+    def changes_since(
+        self, trace: Trace, redactor: Redactor | None = None, *, new_policy: Policy | Profile | None = None
+    ) -> AgentChanges:
+        """What is another on this agent than when a run was last driven, if `new_policy` replaces the run's.
+
+        Raises:
+            ConfigError: the run cannot take this policy over.
+        """
+        known, own = self._redactor_of_run(redactor), self.settings.policy
+        return agent_changes(trace, self.toolbox, self.model.spec, own, known, new_policy=new_policy)
 
     def result_of(self, trace: Trace) -> Result:
         """The result of a run that is finished or waits, with its answer as a value where it has an output type."""

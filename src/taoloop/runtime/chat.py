@@ -14,6 +14,7 @@ from taoloop.core.views.transcript import Result
 from taoloop.errors import ConfigError, JournalTampered, RunNotAnswered
 from taoloop.journals.base import Journal
 from taoloop.policy import tainted
+from taoloop.policy.marked_text import mark_untrusted
 from taoloop.runtime.engine.clock import Clock, new_run_id
 from taoloop.runtime.texts import TEXTS
 
@@ -31,7 +32,8 @@ async def load_history(journal: Journal, run_id: str, *, handles: bool = False) 
     """The conversation that a run after `run_id` sees: the turns that `run_id` saw, its task and its answer.
 
     The second value is whether untrusted text had a part in it. With `handles` the run's model must read none: it sees
-    an answer without the values of its handles, and no answer of a model that had read observations.
+    an answer without the values of its handles, and no answer of a model that had read observations. The task of a run
+    inside another one is marked as somebody else's text: a model wrote it, so it endorses nothing.
 
     Raises:
         RunNotFound: the journal has no such run.
@@ -55,11 +57,12 @@ async def load_history(journal: Journal, run_id: str, *, handles: bool = False) 
         if not used_handles:
             hidden = TEXTS.text(language, "answer_hidden")
             earlier = tuple(each if each.role == "user" else replace(each, content=hidden) for each in earlier)
+    inner = trace.started.parent is not None  # its task was written by a model
+    task, nonce = _shortened(trace.task, language), trace.started.nonce
     turn = (
-        Message(role="user", content=_shortened(trace.task, language)),
+        Message(role="user", content=mark_untrusted(task, nonce) if inner else task),
         Message(role="assistant", content=_shortened(answer, language)),
     )
-    inner = trace.started.parent is not None  # its task was written by a model
     untrusted = tainted(trace) or inner or (used_handles and not handles)  # the answer may contain values
     return truncate_history((*earlier, *turn), language), untrusted
 

@@ -110,6 +110,10 @@ _ENGLISH = {
     " answer may rest on them. Check before you go on.",
     "undone_before": "The call was not made: effects of this run were undone after it was decided.",
     "undone_before_hint": "Decide again, knowing what was undone.",
+    "policy_replaced": "The operator has replaced the policy of this run. What you call from here on is judged by the"
+    " new one.",
+    "policy_replaced_denied": "The operator has replaced the policy of this run. These calls were denied under the one"
+    " before: {calls}. If the task still needs them, request them again: they are judged by the new one.",
     "undo_replanned": "Nothing was under way; the rest is planned again.",
     "undo_elsewhere": "made by run {run_id}, from which this one was forked: undo it there",
     "undo_skipped": "left alone, as you asked",

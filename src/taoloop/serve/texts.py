@@ -22,6 +22,12 @@ TEXTS = TextCatalog(
         "operator_head": "This needs the approval of the server's operator before it is done:",
         "operator_how": "The operator has been asked (`tao approvals`); you need not answer. Write again later to see "
         "what came of it.",
+        "user_own_words": "it uses details that you have not given yourself",
+        "user_not_asked": "your message does not ask for exactly this",
+        "user_excluded": "your message says that part of it is not wanted",
+        "user_repeated": "the same was done before",
+        "user_denied": "It needs an approval that nobody could give.",
+        "user_blocked": "The task is not done: part of it needs an approval that nobody could give.",
         "approval_run": "(run {run}, code {code})",
         "approval_unused": "Your answer was not used: it was for something else than what waits now, or too short for "
         "what is hard to undo or for calls with targets from different sources (write the whole word `yes`).",

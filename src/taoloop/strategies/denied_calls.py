@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from taoloop.core.events import ApprovalRefused, Finished
+from taoloop.core.events import ActionRequested, ApprovalRefused, Finished, Resumed
+from taoloop.core.policy import Policy
 from taoloop.core.texts import end_message
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import TIMEOUT, CallView
@@ -43,14 +44,52 @@ def blocking_calls(trace: Trace) -> tuple[CallView, ...]:
     Above `read` and `draft`, a call is made up for by the same call at another time, or by a later one of the tool with
     the same targets; below, by any later call of the tool. What a policy, a rule or a person denied is not among them.
     """
-    calls = tuple(trace.calls.values())
-    return tuple(
-        call
-        for number, call in enumerate(calls)
-        if _lacked_person(call)
-        and not (_is_foreign(call) and not sources_of(trace).intent.hands_over)
-        and not _is_made_up_for(trace, call, calls, number)
-    )
+    hands_over = sources_of(trace).intent.hands_over
+    return tuple(call for call in _open_denials(trace) if hands_over or not _is_foreign(call))
+
+
+def unasked_calls(trace: Trace) -> tuple[str, ...]:
+    """The ids of the other calls that were denied for want of a person: nothing in the task seems to ask for them.
+
+    Whether it did, in other words, only a person can say, so they are named at the end of the run. Reads are left out.
+    """
+    if sources_of(trace).intent.hands_over:
+        return ()  # they block
+    above_draft = (call for call in _open_denials(trace) if call.requested.tier not in ("read", "draft"))
+    return tuple(call.requested.call_id for call in above_draft if _is_foreign(call))
+
+
+def _open_denials(trace: Trace) -> tuple[CallView, ...]:
+    calls, denials = tuple(trace.calls.values()), []
+    earlier = _calls_before_replacement(trace)
+    for number, call in enumerate(calls):
+        if _lacked_person(call) and not _is_made_up_for(trace, call, calls, number):
+            later = (other for other in calls[number:] if other.requested.call_id not in earlier)
+            is_lifted = call.requested.call_id in earlier and any(_succeeded(other, call) for other in later)
+            denials += [] if is_lifted else [call]
+    return tuple(denials)
+
+
+def _calls_before_replacement(trace: Trace) -> frozenset[str]:
+    """The calls that a policy denied which the operator has replaced since: a later one of the tool makes up for them.
+
+    The model was told that they were denied, and decided again what the task still needs.
+    """
+    if trace.started is None or trace.agent.policy is trace.started.agent.policy:
+        return frozenset()
+    requested: set[str] = set()
+    earlier: frozenset[str] = frozenset()
+    for event in trace.events:
+        match event.fact:
+            case ActionRequested(call_id=call_id):
+                requested.add(call_id)
+            case Resumed(new_policy=Policy()):
+                earlier = frozenset(requested)
+    return earlier
+
+
+def _succeeded(other: CallView, call: CallView) -> bool:
+    return other.requested.tool == call.requested.tool and other.observed is not None and other.observed.ok
 
 
 def _lacked_person(call: CallView) -> bool:

@@ -27,7 +27,7 @@ from taoloop.testing.trace_asserts import trace_of
 
 _RUN_FIELDS = (
     *("model", "dialect", "limits", "approved_tiers", "language", "context_tokens"),
-    *("source", "workspace", "memory", "tools_from"),
+    *("source", "workspace", "memory", "tools_from", "policy_from"),
 )
 """What a run was given for itself; all else comes from the agent as it is now."""
 

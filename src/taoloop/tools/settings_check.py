@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
@@ -11,6 +12,9 @@ from pydantic import ConfigDict, Field, Strict, StringConstraints, TypeAdapter, 
 from typing_extensions import TypedDict
 
 from taoloop.errors import ConfigError
+
+_USER_INFO = re.compile(r"""((?:\w+:)?//)?[^\s'"]*@""")
+_QUERY = re.compile(r"""([?#])[^\s'"]+""")
 
 Count = Annotated[int, Field(gt=0, le=2**62)]
 """In settings: a whole number above 0."""
@@ -22,13 +26,21 @@ Texts = Annotated[tuple[Annotated[str, Strict(), StringConstraints(min_length=1)
 """In settings: texts, none of them empty; a list is one, too."""
 
 
+def without_credentials(text: str) -> str:
+    """A text that may hold addresses, for a message: without what stands before `@`, and without queries."""
+    return _QUERY.sub(r"\1…", _USER_INFO.sub(r"\1…@", text))
+
+
 def check_fields(settings: Any, owner: str) -> None:
     """Hold the fields of a settings dataclass to their annotations; a list becomes a tuple where one is meant.
 
     Raises:
         ConfigError: the first field of the `owner` that does not fit, and what it must be.
     """
-    shown = {field.name: repr(getattr(settings, field.name))[:60] if field.repr else "…" for field in fields(settings)}
+    shown = {
+        field.name: without_credentials(repr(getattr(settings, field.name)))[:60] if field.repr else "…"
+        for field in fields(settings)
+    }
     try:
         kind: Any = type(settings)
         checked = _fields_adapter(kind).validate_python({name: getattr(settings, name) for name in shown})
@@ -80,4 +92,4 @@ def check_path(owner: str, name: str, value: object) -> None:
 
 def invalid_field(owner: str, name: str, value: object, expected: str) -> ConfigError:
     """The error of a field of the `owner` that must be something else."""
-    return ConfigError(f"{owner} has {name} = {str(value)[:60]!r}.", hint=f"Expected: {expected}.")
+    return ConfigError(f"{owner} has {name} = {without_credentials(str(value))[:60]!r}.", hint=f"Expected: {expected}.")

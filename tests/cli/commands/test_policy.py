@@ -109,6 +109,22 @@ def test_the_rule_that_decided_is_shown(tao: Shell) -> None:
     assert 'rules[0] {name: "no refunds", tool: refund, verdict: deny}' in text
 
 
+def test_a_rule_that_nearly_applied_says_what_failed(tao: Shell) -> None:
+    tao.write("desk.py", TOOLS)
+    tao.write("policy.yaml", "rules:\n  - {name: small, tool: refund, verdict: allow, args: {amount: {max: 10}}}\n")
+    script = tao.script(call("refund", order="A7", amount=15), "Done.")
+    tools = ("--tools", "desk:refund,desk:get_order", "--policy", "policy.yaml", "--model", script)
+    run_id = tao("run", "Look at it", *tools, "--json", code=8).events[0]["run_id"]
+    text = tao("policy", "explain", run_id, "call_1", code=0).out
+    assert "Not applied: rules[0] small requires args.amount.max: 10; here: 15" in text
+    [row] = tao("policy", "explain", run_id, "call_1", "--json", code=0).events
+    assert row["not_applied"][0]["conditions"] == [{"name": "args.amount.max", "expected": 10, "value": 15}]
+    assert (
+        "未适用：rules[0] small 要求 args.amount.max：10；此处为 15"
+        in tao("policy", "explain", run_id, "call_1", TAOLOOP_LANG="zh").out
+    )
+
+
 @pytest.mark.parametrize("call_id", ["call_9", "x"])
 def test_an_unknown_call_is_an_error_with_the_known_ones(tao: Shell, call_id: str) -> None:
     run_id = refunding(tao, "A7", 15, answer="")
@@ -130,7 +146,7 @@ def test_what_somebody_refused_gets_no_rule(tao: Shell) -> None:
     approved, refused = refunding(tao, "A7", 15), refunding(tao, "B8", 15, answer="deny")
     ended = tao("policy", "suggest", approved, refused, code=0)
     assert "rules" not in ended.out
-    assert f"would also allow what somebody refused ({refused} call_2)" in ended.err
+    assert f"would also allow what was refused or still waits ({refused} call_2)" in ended.err
 
 
 def test_every_row_of_the_tables_has_words() -> None:

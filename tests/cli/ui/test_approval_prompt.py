@@ -1,5 +1,6 @@
 """Questions to a person at the terminal (a pty): what is shown, and what each answer does."""
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -93,7 +94,7 @@ def paid(tao: Shell) -> str:
     return path.read_text() if path.exists() else ""
 
 
-KEYS = "[q] later:"
+KEYS, EDIT = "[q] later:", "your editor"
 THREE = {"tool_calls": [{"name": "pay", "args": {"amount": n, "to": "ann"}} for n in (1, 2, 3)]}
 
 
@@ -156,10 +157,38 @@ def test_a_tool_that_needs_a_yes_each_time_has_no_always(tao: Shell, terminals: 
 
 def test_a_person_edits_until_it_fits(tao: Shell, terminals: list[Terminal]) -> None:
     terminal = asked(tao, terminals, call("pay", amount=5, to="ann"))
-    one_line = "on one line"
-    lines = ((KEYS, "e"), (one_line, "{"), (one_line, '{"to": "bob"}'), (one_line, '{"to": "bob", "amount": 7}'))
+    lines = ((KEYS, "e"), (EDIT, "{"), (EDIT, '{"to": "bob"}'), (EDIT, '{"to": "bob", "amount": 7}'))
     assert answered(terminal, *lines, (KEYS, "y")) == 0
     assert paid(tao) == "7 to bob\n"
+
+
+def test_arguments_beyond_a_line_of_a_terminal_are_edited_in_a_file_or_an_editor(
+    tao: Shell, terminals: list[Terminal]
+) -> None:
+    long = "b" * 6_000
+    tao.write("edited.json", json.dumps({"to": long, "amount": 7}))
+    tao.env["EDITOR"] = "sed -i s/6/8/"
+    terminal = asked(tao, terminals, call("pay", amount=5, to="ann"), call("pay", amount=6, to="ann"))
+    terminal.until(KEYS)
+    terminal.type("e")
+    terminal.until(EDIT)
+    terminal.type("@none.json")
+    terminal.until("Not read: ")
+    lines = ((EDIT, "@edited.json"), (KEYS, "y"), (KEYS, "e"), (EDIT, "@"), (KEYS, "y"))
+    assert answered(terminal, *lines) == 0
+    assert paid(tao) == f"7 to {long}\n8 to ann\n"
+
+
+def test_a_call_that_cannot_be_undone_with_a_target_that_nobody_named_is_shown_as_high_risk(
+    tao: Shell, terminals: list[Terminal]
+) -> None:
+    replies = (call("pay", amount=5, to="ann"), call("pay", amount=5, to="bob"))
+    terminal = asked(tao, terminals, *replies, task="look at bob")
+    assert "High-risk" in plain(terminal.until(KEYS))
+    terminal.seen = ""
+    terminal.type("y")
+    assert "High-risk" not in plain(terminal.until(KEYS))
+    assert answered(terminal, (KEYS, "y")) == 0
 
 
 def test_what_is_grave_takes_the_whole_word(tao: Shell, terminals: list[Terminal]) -> None:

@@ -188,3 +188,30 @@ def test_denials_of_the_policy_stay_first() -> None:
 
 def test_nothing_approved_gives_nothing() -> None:
     assert suggest_rules([Run().trace], Policy()) == (Policy(), (), ())
+
+
+def test_what_another_run_was_denied_by_its_own_policy_is_not_put_on_a_suggestion() -> None:
+    """The policy that the rules are added to allows the other call anyway: no suggestion has a part in that."""
+    stricter = Run(Policy(), (*CARDS, card("note", "write", "text", egress=False)), task="Note that all is well.")
+    stricter.ask("note", {"text": "all is well"}, verdict="deny", rule="rule:no notes")
+    traces = [desk_run("A7").trace, stricter.trace]
+    base = Policy(rules=(Rule(tool="note", verdict="allow"),))
+    policy, suggestions, withheld = suggest_rules(traces, base)
+    assert (len(suggestions), withheld) == (1, ())
+    assert [rule.tool for rule in policy.rules] == ["refund", "note"]
+
+
+@pytest.mark.parametrize(("rule", "count"), [("write", 1), ("foreign_destructive", 0)])
+def test_a_call_that_was_denied_because_nobody_could_be_asked_was_refused_by_nobody(rule: str, count: int) -> None:
+    headless = desk_run("B8", answer="not asked")
+    args = {"order_id": "B8", "item_id": "i-1", "amount": 15}
+    headless.ask("refund", args, verdict="deny", rule=rule, reason_codes=(rule, "headless"), reasons=("a", "b"))
+    _, suggestions, withheld = suggest_rules([desk_run("A7").trace, headless.trace], Policy())
+    assert (len(suggestions), len(withheld)) == (count, 1 - count)
+
+
+def test_a_call_that_nobody_answered_in_time_was_refused_by_nobody() -> None:
+    late = desk_run("C9", answer="open")
+    late.add(ApprovalRefused(call_id="call_2", by="timeout"))
+    _, suggestions, withheld = suggest_rules([desk_run("A7").trace, late.trace], Policy())
+    assert (len(suggestions), withheld) == (1, ())

@@ -15,7 +15,7 @@ from tests.serve.gateway.observe.test_otel import Bench
 
 from taoloop import tool
 from taoloop.core.events import ApprovalGiven
-from taoloop.core.policy import Policy, TaskAuthority
+from taoloop.core.policy import Policy, Rule, TaskAuthority
 from taoloop.runtime.approvals.inbox import answer_approval
 from taoloop.runtime.approvals.request import ApprovalAnswer
 from taoloop.serve.gateway.auth.keys import ApiKey, new_key
@@ -566,6 +566,71 @@ def test_an_end_users_yes_approves_nothing_as_a_response_and_the_run_resumes_by_
         look(running)
         assert [trace.status for trace in running.traces()] == ["completed"]
         assert len(SENT) == 1
+
+
+RULE = Rule(name="vip list", tool="send_note", verdict="ask", reason="Only Bob of sales sends these.")
+
+
+def waiting_metric(running: Running) -> dict[str, str]:
+    _, page = post(running, b"", path="/metrics", method="GET")
+    lines = [line for line in page.decode().splitlines() if line.startswith("taoloop_waiting_questions{")]
+    return {line.split('"')[1]: line.split()[-1] for line in lines}
+
+
+def test_the_operator_is_told_and_the_end_user_reads_none_of_the_operators_rules(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    secret, key = new_key("customer")
+    with upstream(NOTE, "Done.") as server:
+        served = agent(server, tools=[send_note], policy=Policy(rules=(RULE,)))
+        with gateway(config_of(served, keys=(key,))) as running:
+            assert waiting_metric(running) == {"operator": "0.0", "user": "0.0"}
+            options = {"stream": True, "stream_options": {"include_steps": True}}
+            body = {"model": "assistant", "messages": ask("Send a note that says hello."), **options}
+            _, stream = post(running, body, Authorization=f"Bearer {secret}")
+            [trace] = running.traces()
+            status, state = post(
+                running, b"", path=f"/v1/runs/{trace.run_id}", method="GET", Authorization=f"Bearer {secret}"
+            )
+            assert status == 200
+            for text in (stream.decode(), str(state)):
+                assert "vip list" not in text
+                assert "Bob of sales" not in text
+            assert "This needs the approval of the server's operator" in stream.decode()
+            assert trace.calls["call_1"].requested.reasons == (RULE.reason,), "the operator sees it"
+            assert waiting_metric(running) == {"operator": "1.0", "user": "0.0"}
+            approve_as_operator(running)
+            look(running)
+            assert waiting_metric(running) == {"operator": "0.0", "user": "0.0"}
+    assert f"run {trace.run_id} waits for the operator: send_note (call_1); tao approvals {trace.run_id}" in caplog.text
+
+
+def test_a_client_that_may_approve_reads_the_operators_reason_and_needs_no_operator(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    served_policy = Policy(rules=(RULE,))
+    with (
+        upstream(NOTE, "Done.") as server,
+        gateway(config_of(agent(server, tools=[send_note], policy=served_policy))) as running,
+    ):
+        first = content(client(running).chat.completions.create(model="assistant", messages=ask("Send a note.")))
+        assert "Bob of sales" in first
+        assert waiting_metric(running)["user"] == "1.0"
+    assert "waits for the operator" not in caplog.text
+
+
+def test_an_end_user_reads_why_in_words_of_their_own_and_a_blocked_run_without_advice_for_operators() -> None:
+    secret, key = keyed_with("customer", "values")
+    headers = {"Authorization": f"Bearer {secret}"}
+    with upstream(NOTE, "I could not.") as server:
+        served = agent(server, tools=[send_note], policy=Policy(profile="headless"))
+        with gateway(config_of(served, keys=(key,))) as running:
+            _, answer = post(running, {"model": "assistant", "messages": ask("Send a note.")}, **headers)
+    assert answer["agent"]["status"] == "blocked"
+    [denied] = answer["agent"]["denied"]
+    assert denied["reasons"] == ["It needs an approval that nobody could give."]
+    for word in ("headless", "policy", "profile", "rule"):
+        assert word not in str(answer["agent"])
 
 
 def test_the_policy_of_an_agent_and_a_key_that_lost_authority_keep_the_user_from_approving() -> None:

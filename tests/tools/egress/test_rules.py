@@ -326,3 +326,22 @@ def test_a_host_is_read_in_one_form(host: str, read: str) -> None:
 )
 def test_what_is_no_host_is_none(host: str) -> None:
     assert normalise_host(host) is None
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"allow": "https://u:s3cr3tpw@h/x"},
+        {"allow": ("HTTPS://u:s3cr3tpw/x@h",)},
+        {"allow": ("https://u:s3cr3t@pw@h/x",)},
+        {"allow": ("https://h/?key=s3cr3tpw",)},
+        {"deny": [{"x": "https://u:s3cr3tpw@h"}]},
+        {"schemes": ("https://u:s3cr3tpw@h",)},
+        {"ports": ("u:s3cr3tpw@h",)},
+    ],
+)
+def test_no_error_of_the_rules_shows_a_password(fields: Any) -> None:
+    with pytest.raises(ConfigError) as caught:
+        EgressRules(**fields)
+    assert "s3cr3t" not in str(caught.value)
+    assert "…" in str(caught.value)

@@ -128,11 +128,13 @@ def _row(approval: PendingApproval) -> dict[str, Any]:
         "always": request.always_text(language_of(approval.task)),
         "sources": [asdict(source) for source in request.sources],
         "grave": request.grave,
+        "high_risk": request.high_risk,
         "digest": request.digest,
         "policy": request.policy,
         "since": request.since,
         "expires_at": request.expires_at,
         "expired": request.expires_at is not None and time.time() >= request.expires_at,
+        "for_operator": request.for_operator or bool(request.doubt),
         "task": approval.task,
         "resume": approval.outer,
     }
@@ -159,7 +161,7 @@ def _write(stream: TextIO, pending: list[PendingApproval], db: str | None) -> No
         if request.expires_at is not None:
             times.append(pen.text("Until {time}, then it is refused.", time=format_local_time(request.expires_at)))
         pen.line("   " + " · ".join(times), "dim")
-        if request.grave:
+        if request.high_risk:
             pen.line("   " + pen.text(HIGH_RISK), "bold red")
         show_always(pen, request)
         if rows > SCREEN_ROWS:
@@ -168,8 +170,14 @@ def _write(stream: TextIO, pending: list[PendingApproval], db: str | None) -> No
 
 
 def _write_commands(pen: RowWriter, pending: list[PendingApproval], db_argument: str) -> None:
-    """How to answer the first call of each kind, and to resume the run."""
+    """How many wait, how to answer the first call of each kind, and to resume the run."""
     pen.line("")
+    requests = [approval.request for approval in pending]
+    own = sum(request.for_operator or bool(request.doubt) for request in requests)
+    pen.line(pen.text("{n} call waits for a person.|{n} calls wait for a person.", n=len(requests)), "bold")
+    if own:
+        text = mark("{n} of them only the operator may answer, not the user.")
+        pen.line(pen.text(text, n=own))
     if first := next((approval.request for approval in pending if not approval.request.doubt), None):
         pen.line(f"tao approve {first.run_id} {first.call_id}{db_argument}", "dim")
         pen.line(f"tao deny {first.run_id} {first.call_id}{db_argument} --note …", "dim")

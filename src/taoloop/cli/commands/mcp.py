@@ -132,7 +132,7 @@ def _plan(sources: Sequence[str], arguments: Mapping[str, Any], env: Mapping[str
     from taoloop.serve.mcp.dispatcher import QUESTION_TIMEOUT_S  # noqa: PLC0415  # loads the SDK
 
     chosen = AgentOptions.from_arguments({**arguments, "agent": None})
-    policy = policy_of(Agent(), chosen)
+    policy = policy_of(Agent().policy, chosen)
     if policy.approval_timeout_s is None:
         policy = replace(policy, approval_timeout_s=QUESTION_TIMEOUT_S)
     plan = _Plan(arguments=arguments, chosen=chosen, policy=policy, db=database(arguments["db"], env), env=env)

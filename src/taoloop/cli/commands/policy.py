@@ -18,7 +18,7 @@ from taoloop.cli.ui.approval_prompt import show_call
 from taoloop.cli.ui.event_view import RowWriter, console_for, write_approval
 from taoloop.cli.ui.stdio import OutputError, capture_stdout, one_line, print_stderr, write_json_lines
 from taoloop.config.agent_file import load_policy
-from taoloop.config.policy_text import policy_text, rule_text
+from taoloop.config.policy_text import flow_text, policy_text, rule_text
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.events import ActionRequested, Source, Verdict
 from taoloop.core.policy import Policy, Rule, with_pin
@@ -27,6 +27,7 @@ from taoloop.errors import ConfigError, PolicyError
 from taoloop.journals.base import Journal
 from taoloop.policy import reject_unmatchable_rules
 from taoloop.policy.review.rule_suggestion import RuleSuggestion, suggest_rules
+from taoloop.policy.review.unmet_conditions import UnmetRule, unmet_rules
 from taoloop.policy.review.verdict_changes import Change, ReviewedCall, judged_calls, review_calls
 from taoloop.policy.texts import RULE_PREFIX, translate_reasons
 from taoloop.policy.untrusted_index import argument_sources
@@ -75,7 +76,8 @@ ROWS = mark(
 _WITHHELD = mark(
     {
         "always_asks": "No rule is suggested for {tool}: its card requires a person's approval of every call.",
-        "refused_too": "No rule is suggested for {tool}: it would also allow what somebody refused ({calls}).",
+        "refused_too": "No rule is suggested for {tool}: it would also allow what was refused or still waits "
+        "({calls}).",
     }
 )
 
@@ -198,7 +200,8 @@ def _reasons(pen: RowWriter, requested: ActionRequested, verdict: Verdict | Acti
 def explain_command(run_id: str, call_id: str, db: str | None, as_json: bool) -> int:
     """Show which rule decided about the call CALL_ID of the run RUN_ID, and where each of its values came from.
 
-    Also for calls that were allowed. `tao show RUN_ID --steps` lists the calls.
+    For each rule about the tool that came first and did not apply: which condition failed, with which value. Also for
+    calls that were allowed. `tao show RUN_ID --steps` lists the calls.
 
       tao policy explain last call_2
     """
@@ -209,13 +212,43 @@ def explain_command(run_id: str, call_id: str, db: str | None, as_json: bool) ->
         recorded.get(source.arg, source)  # a rule that allowed the call has recorded the origins that it accepted
         for source in argument_sources(before, requested.args, card, filled=requested.written is not None)
     )
+    policy, unmet = before.agent.policy, []
+    if not requested.rule.startswith(RULE_PREFIX) or _deciding_rule(policy, requested) is not None:
+        unmet = unmet_rules(before, policy, card, requested.args, filled=requested.written is not None)
     with capture_stdout() as stream:
         if as_json:
-            write_json_lines(stream, [_explanation(trace, requested, sources)])
+            write_json_lines(stream, [_explanation(trace, policy, requested, sources, unmet)])
         else:
             pen = RowWriter(console_for(stream), view_language(trace.agent.language, stream))
-            _write_explanation(pen, trace, requested, card, sources)
+            _write_explanation(pen, trace, policy, requested, card, sources)
+            _write_unmet(pen, unmet)
     return exits.OK
+
+
+def _write_unmet(pen: RowWriter, unmet: list[UnmetRule]) -> None:
+    """The rules that were asked first and did not apply, each with what failed."""
+    for rule in unmet:
+        for condition in rule.conditions:
+            what = mark("rules[{index}] {title} requires {name}: {expected}; here: {value}")
+            if condition.value is None:
+                what = _UNMET_WITHOUT_VALUE.get(condition.name, what)
+            text = pen.text(
+                what,
+                index=rule.index,
+                title=rule.rule.title,
+                name=condition.name,
+                expected=flow_text(condition.expected),
+                value=pen.text("nothing") if condition.value is None else flow_text(condition.value),
+            )
+            pen.row("Not applied", one_line(text))
+
+
+_UNMET_WITHOUT_VALUE = mark(
+    {
+        "after": "rules[{index}] {title} requires {name}: {expected}; no such call came before",
+        "calls_over": "rules[{index}] {title} requires {name}: {expected}; so many calls were not made",
+    }
+)
 
 
 def _find_call(trace: Trace, call_id: str) -> tuple[Trace, ActionRequested, ToolCard]:
@@ -235,8 +268,10 @@ def _find_call(trace: Trace, call_id: str) -> tuple[Trace, ActionRequested, Tool
     raise ConfigError(message, hint=translate("Its calls are: {calls}.", calls=known or translate("none")))
 
 
-def _explanation(trace: Trace, requested: ActionRequested, sources: tuple[Source, ...]) -> dict[str, Any]:
-    rule = _deciding_rule(trace.agent.policy, requested)
+def _explanation(
+    trace: Trace, policy: Policy, requested: ActionRequested, sources: tuple[Source, ...], unmet: list[UnmetRule]
+) -> dict[str, Any]:
+    rule = _deciding_rule(policy, requested)
     return {
         "run_id": trace.run_id,
         "call_id": requested.call_id,
@@ -244,10 +279,14 @@ def _explanation(trace: Trace, requested: ActionRequested, sources: tuple[Source
         "args": requested.args,
         "tier": requested.tier,
         "verdict": requested.verdict,
-        "profile": trace.agent.policy.profile,
+        "profile": policy.profile,
         "rule": requested.rule,
         "rule_index": None if rule is None else rule[0],
         "reasons": list(requested.reasons),
+        "not_applied": [
+            {"rule_index": rule.index, "rule": rule.rule.title, "conditions": list(map(asdict, rule.conditions))}
+            for rule in unmet
+        ],
         "sources": [asdict(source) for source in sources],
         "answer": None if (answer := trace.calls[requested.call_id].approval) is None else asdict(answer),
     }
@@ -261,7 +300,12 @@ def _deciding_rule(policy: Policy, requested: ActionRequested) -> tuple[int, Rul
 
 
 def _write_explanation(
-    pen: RowWriter, trace: Trace, requested: ActionRequested, card: ToolCard, sources: tuple[Source, ...]
+    pen: RowWriter,
+    trace: Trace,
+    policy: Policy,
+    requested: ActionRequested,
+    card: ToolCard,
+    sources: tuple[Source, ...],
 ) -> None:
     show_call(
         pen,
@@ -276,7 +320,6 @@ def _write_explanation(
         ),
     )
     pen.row("Verdict", requested.verdict, style="bold")
-    policy = trace.agent.policy
     if (deciding := _deciding_rule(policy, requested)) is not None:
         index, rule = deciding
         pen.row("Rule", f"rules[{index}] {rule_text(rule)}")
@@ -287,6 +330,10 @@ def _write_explanation(
         pen.row("Rule", pen.text("none of yours; the profile {profile} on {row}", profile=policy.profile, row=row))
     if requested.reasons:
         pen.row("Why", pen.text("; ").join(_reasons(pen, requested, requested)))
+    latest = trace.calls[requested.call_id].requested
+    if (latest.verdict, latest.reasons) != (requested.verdict, requested.reasons):
+        reasons = pen.text("; ").join(_reasons(pen, requested, latest))
+        pen.row("Judged again", f"{latest.verdict}{pen.text(': ')}{reasons}" if reasons else latest.verdict)
     if (answer := trace.calls[requested.call_id].approval) is not None:
         write_approval(pen, trace, answer)
 

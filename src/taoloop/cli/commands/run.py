@@ -24,6 +24,7 @@ from taoloop.cli.agent_loading import (
     database_of,
     merge_limits,
     model_notice,
+    replacement_policy,
     require_extra,
     with_mock_model,
 )
@@ -70,8 +71,6 @@ _FIXED = (
     "context_tokens",
     "prompts",
     "no_closing_turn",
-    "profile",
-    "policy",
 )
 """Parameters that describe a run; it keeps its description when it is resumed."""
 
@@ -181,7 +180,8 @@ def _resume(run_id: str, *, check: bool, **arguments: Any) -> int:
     """Resume the run RUN_ID, which is waiting, was stopped, reached a limit, or lost its process.
 
     A waiting run continues with the answers it has (`tao approve`, `tao deny`). A call without an answer is asked
-    about again at a terminal; without a terminal the run keeps waiting (exit code 8). The run keeps its settings.
+    about again at a terminal; without a terminal the run keeps waiting (exit code 8). The run keeps its settings;
+    only --policy and --profile replace its policy. The model is then told which calls were denied before.
     The same as `tao run --resume RUN_ID`. A run that another process is working on is left alone (exit code 14)
     without --kill-holder, which ends that process and waits until it is gone. Where it cannot be ended from here,
     --take-over takes the run; calls that it was making are then put before you.
@@ -189,6 +189,8 @@ def _resume(run_id: str, *, check: bool, **arguments: Any) -> int:
       tao resume 20261104-09
       tao resume RUN_ID --max-steps 12
       tao resume RUN_ID --approve write          approve its calls up to this tier
+      tao resume RUN_ID --policy policy.yaml     judge what it calls from here on by other rules
+      tao resume RUN_ID --profile supervised     ask a person where `headless` has denied
       tao resume RUN_ID --kill-holder            end the process that is working on it
       tao resume RUN_ID --check                  show what has changed: tools, model, policy
 
@@ -383,7 +385,8 @@ def _resumed_session(
         trace = load_run(path, run_id)  # it may have recorded its end
     elif not how["take_over"] or (holder is not None and holder.identity is not None):
         query_database(path, lambda journal: require_unlocked(journal, run_id))
-    call = {"limits": limits, "approved_tiers": chosen.approved_tiers, **how}
+    policy = replacement_policy(trace, chosen)
+    call = {"limits": limits, "approved_tiers": chosen.approved_tiers, "policy": policy, **how}
     return RunSession(agent, trace, trace.agent.language, db, **call)
 
 

@@ -26,6 +26,7 @@ from taoloop.core.trace import Trace
 from taoloop.journals.base import Journal, RunRow, locks_of
 from taoloop.journals.costs import CostRow, cost_rows, totals
 from taoloop.runtime.after.recovery import stuck_runs
+from taoloop.runtime.approvals.inbox import WaitingQuestions
 from taoloop.runtime.resume_facts import undone_calls
 from taoloop.translation import mark
 
@@ -54,6 +55,7 @@ def runs_command(db: str | None, status: str | None, limit: int, as_json: bool) 
     """
     path = database(db, load_environment())
     rows, states = query_database(path, lambda journal: _load_rows(journal, limit, status))
+    questions = query_database(path, lambda journal: WaitingQuestions().count(journal))
     with capture_stdout() as stream:
         if as_json:
             write_json_lines(stream, (_record(row, states) for row in rows))
@@ -66,6 +68,9 @@ def runs_command(db: str | None, status: str | None, limit: int, as_json: bool) 
     if not rows:
         no_status = translate("{path}: no run has the status {status}.", path=path, status=status)
         print_stderr(no_status if status else translate("{path}: no run yet.", path=path))
+    if count := questions.total():
+        text = mark("{n} question waits for a person: {command}|{n} questions wait for a person: {command}")
+        print_stderr(translate(text, n=count, command=f"tao approvals{options.db_argument(db)}"))
     if "lost" in states.values():
         command = f"tao recover{options.db_argument(db)}"
         print_stderr(translate("lost: the process died. Resume all of them: {command}", command=command))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sys
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import click
@@ -61,6 +63,7 @@ _OFFERS = mark(
     }
 )
 _IN_FULL = mark("This is hard to undo, and nobody named what it acts on. Type yes in full to allow it.")
+_EDIT = mark("The arguments as JSON on one line, or @FILE, or @ for your editor (Enter alone: leave them): ")
 _TYPE_A_LETTER = mark("Type one of these letters, then Enter: ")
 
 
@@ -180,16 +183,21 @@ class TerminalApprover:
         """Arguments that fit the tool, with their decimals as typed; None where the person left them as they are."""
         pen = self._view.pen
         while True:
-            line = await self._read_text("The arguments as a JSON object, on one line (Enter alone: leave them): ")
+            line = await self._read_text(_EDIT)
             if not line:
                 return None
             try:
+                if line.startswith("@"):  # a terminal takes no line of more than 4,096 characters
+                    line = await _written_text(line[1:].strip(), request.args)
                 edited = loads(line)
                 if request.card is None:
                     return (dict(edited), decimal_literals(edited, (line,))) if isinstance(edited, Mapping) else None
                 return validate_edited_args(request.card, edited), decimal_literals(edited, (line,))
             except NotJsonError as error:
                 pen.line(f"JSON: {error.text.render(pen.language)}", "red")
+            except (OSError, UnicodeError, click.ClickException) as error:
+                why = error.format_message() if isinstance(error, click.ClickException) else str(error)
+                pen.line(pen.text("Not read: {why}", why=why), "red")
             except InvalidArguments as error:
                 pen.line(translate_error(str(error), pen.language), "red")
 
@@ -249,6 +257,18 @@ def confirm(question: str, language: str | None = None) -> bool:
         raise
 
 
+async def _written_text(path: str, args: Mapping[str, Any]) -> str:
+    """What is in a file; without a path what the person makes of the arguments in `$VISUAL` or `$EDITOR`."""
+    if path:
+        return await asyncio.to_thread(_read_file, path)
+    before = json.dumps(args, ensure_ascii=False, indent=2, default=str)
+    return await asyncio.to_thread(click.edit, before, extension=".json", require_save=False) or before
+
+
+def _read_file(path: str) -> str:
+    return Path(path).expanduser().read_text("utf-8-sig")
+
+
 async def _read_line() -> str | None:
     """A line that the person types, None at the end of input. A cancellation ends the waiting at once."""
     loop = asyncio.get_running_loop()
@@ -301,13 +321,15 @@ def show_question(pen: RowWriter, request: ApprovalRequest, *, inner: bool = Fal
     show_always(pen, request)
     if rows > SCREEN_ROWS:
         show_summary(pen, calls)
+    elif any(call.high_risk for call in calls):
+        pen.line("   " + pen.text(HIGH_RISK), "bold red")
 
 
 def show_summary(pen: RowWriter, calls: Iterable[ApprovalRequest]) -> None:
     """Tool, targets and risk of each call once more, below a text that pushed them off the screen."""
     for call in calls:
         pen.row("In short", _on_one_line(printable(pen, call.summary(pen.language))), style="bold yellow", body="bold")
-        if call.grave:
+        if call.high_risk:
             pen.line("   " + pen.text(HIGH_RISK), "bold red")
 
 

@@ -283,13 +283,17 @@ def write_links(pen: RowWriter, fact: facts.RunStarted) -> None:
         )
 
 
+NEW_POLICY = mark("the run has a new policy from here on (profile {profile})")
+
+
 def write_changes(pen: RowWriter, trace: Trace, event: Event) -> None:
     """What was another when a run was resumed: tools field by field, model, policy."""
     fact = event.fact
     if not isinstance(fact, facts.Resumed):
         return
-    before = Trace(trace.run_id, trace.events[: event.seq]) if fact.cards or fact.model else None
-    for card in fact.cards if before is not None else ():
+    cards = (*fact.cards, *fact.texts)
+    before = Trace(trace.run_id, trace.events[: event.seq]) if cards else None
+    for card in cards if before is not None else ():
         old = before.card(card.name) if before is not None else None
         for change in card_changes(old, card) if old is not None else ():
             pen.row("Changed", f"{card.name}: {change}", style="yellow")
@@ -298,6 +302,8 @@ def write_changes(pen: RowWriter, trace: Trace, event: Event) -> None:
     if fact.policy:
         text = mark("the agent's policy is another one now; the run keeps the one that it began with")
         pen.row("Changed", pen.text(text), style="yellow")
+    if fact.new_policy is not None:
+        pen.row("Changed", pen.text(NEW_POLICY, profile=fact.new_policy.profile), style="yellow")
 
 
 def write_approval(pen: RowWriter, trace: Trace, fact: facts.ApprovalGiven | facts.ApprovalRefused) -> None:
@@ -346,6 +352,11 @@ def write_end(pen: RowWriter, fact: facts.Finished) -> None:
         reason = translate_error(fact.reason, pen.language)
         label = mark("Blocked") if fact.status == "blocked" else mark("Limit")
         pen.row(mark("No answer") if fact.answer is None else label, reason, style="bold yellow")
+    if fact.unasked:
+        text = mark(
+            "{calls}: nothing in the task seems to ask for it. If it did, the task is not done: name act and target."
+        )
+        pen.row("Denied", pen.text(text, calls=", ".join(fact.unasked)), style="bold yellow")
     for citation in fact.citations:
         pen.line(f"   [{citation}]", "dim")
 
@@ -381,6 +392,8 @@ def resume_line(trace: Trace, db: str | None) -> str | None:
         step = f" --to {undoes.to_step}" if undoes.to_step else ""
         return f"tao undo {undoes.run_id}{step}{db_argument(db)}"
     parts = ["tao run --resume", trace.run_id]
+    if trace.finished is not None and trace.finished.status == "blocked":
+        parts += ["--profile supervised"] if trace.agent.policy.profile == "headless" else []
     if trace.finished is not None and (option := LIMIT_OPTIONS.get(trace.finished.limit or "")):
         allowed = getattr(trace.limits, trace.finished.limit or "") or 1
         parts.append(f"{option} {2 * allowed:g}")

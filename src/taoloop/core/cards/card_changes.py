@@ -1,4 +1,7 @@
-"""What is another on a tool's card than before, field by field: calls are judged again after that."""
+"""What is another on a tool's card than before, field by field: calls are judged again after that.
+
+A change of texts alone (`is_text`) is none of what a call does: its model is told, and calls and answers stay valid.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,9 @@ _NOT_COMPARED = frozenset({"listed", "parallel", "timeout_s", "max_input_bytes",
 """Fields that say how calls are shown, scheduled and bounded, and not what they do."""
 
 _SCHEMAS = ("input_schema", "output_schema")
+_TEXTS = frozenset({"purpose", "use_when", "avoid_when", "examples"})
+_ANNOTATIONS = frozenset({"title", "description", "examples", "$comment"})
+_NAMED_SCHEMAS = frozenset({"properties", "patternProperties", "$defs", "definitions"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +36,8 @@ class FieldChange:
     """Its value as JSON; `–` if there was none."""
     now: str
     """Its value now; `–` if there is none."""
+    is_text: bool = False
+    """Whether only what the model reads of the tool differs: descriptions, examples, advice."""
 
     def __str__(self) -> str:
         """The change in one line."""
@@ -49,7 +57,12 @@ def card_changes(before: ToolCard, now: ToolCard) -> tuple[FieldChange, ...]:
         pairs = [(name, first[name], second[name])]
         if name in _SCHEMAS and isinstance(first[name], Mapping) and isinstance(second[name], Mapping):
             pairs = list(_schema_pairs(name, first[name], second[name]))
-        changes += [FieldChange(path, _json(old), _json(new)) for path, old, new in pairs]
+        changes += [
+            FieldChange(
+                path, _json(old), _json(new), is_text=name in _TEXTS or _without_texts(old) == _without_texts(new)
+            )
+            for path, old, new in pairs
+        ]
     return tuple(changes)
 
 
@@ -62,6 +75,23 @@ def _schema_pairs(name: str, before: Mapping[str, Any], now: Mapping[str, Any]) 
     for key in dict.fromkeys((*before, *now)):
         if key != "properties" and before.get(key, ABSENT) != now.get(key, ABSENT):
             yield f"{name}.({key})", before.get(key, ABSENT), now.get(key, ABSENT)
+
+
+def _without_texts(value: Any) -> Any:
+    """A schema, or the errors of a card, without what is only read."""
+    if isinstance(value, list):
+        return [_without_texts(item) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    names = value.keys() - _ANNOTATIONS - ({"advice"} if "code" in value else set())
+    return {
+        name: {key: _without_texts(schema) for key, schema in value[name].items()}
+        if name in _NAMED_SCHEMAS and isinstance(value[name], Mapping)
+        else value[name]
+        if name in ("enum", "const", "default")
+        else _without_texts(value[name])
+        for name in names
+    }
 
 
 def _plain(card: ToolCard) -> dict[str, Any]:

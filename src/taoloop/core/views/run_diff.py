@@ -24,7 +24,7 @@ Part = Literal["prompt", "reply", "thought", "decision", "verdict", "observation
 
 _PROMPT_FIELDS = ("instructions", "language", "dialect", "strategy", "output_schema")
 _COMPARED_APART = frozenset(
-    {*_PROMPT_FIELDS, "tools", "prompts", "name", "source", "workspace", "memory", "tools_from"}
+    {*_PROMPT_FIELDS, "tools", "prompts", "name", "source", "workspace", "memory", "tools_from", "policy_from"}
 )
 
 

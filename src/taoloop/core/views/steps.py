@@ -33,6 +33,9 @@ PROBE = "probe"
 UNDONE = "undone by tao undo"
 """What a note to a resumed run is about, and the code of calls that were dropped, if effects of the run were undone."""
 
+NEW_POLICY = "new policy"
+"""What a note to a run is about that was resumed under another policy."""
+
 TIMEOUT = "timeout"
 """Who refused a call that nobody answered in time."""
 

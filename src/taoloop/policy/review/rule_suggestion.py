@@ -17,13 +17,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from taoloop.core.cards.tool_card import ToolCard
-from taoloop.core.events import ApprovalGiven
+from taoloop.core.events import ApprovalGiven, ApprovalRefused
 from taoloop.core.policy import Policy, Rule
 from taoloop.core.trace import Trace
+from taoloop.core.views.steps import TIMEOUT
 from taoloop.policy.judged_call import JudgedCall, values_in
+from taoloop.policy.profiles import FOREIGN_ROWS
 from taoloop.policy.provenance import first_name
 from taoloop.policy.review.observed_origins import observed_origins
-from taoloop.policy.review.verdict_changes import judged_calls, review_calls
+from taoloop.policy.review.verdict_changes import ReviewedCall, judged_calls, review_calls
+
+_NOBODY = "headless"  # the code of the reason for a denial in place of a question
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +54,7 @@ class WithheldSuggestion:
     """The tool."""
     reason: str
     """`always_asks`: its card requires a person's approval of every call. `refused_too`: the rule would also allow a
-    call that a person or the policy refused."""
+    call that a person or the policy refused, or that still waits."""
     calls: tuple[str, ...] = ()
     """The refused calls, as `RUN CALL`."""
 
@@ -81,6 +85,7 @@ def suggest_rules(
     for trace in traces:
         for approved in _approved_calls(trace):
             kinds.setdefault((approved.card.name, frozenset(approved.args)), []).append(approved)
+    allowed_before = frozenset(_newly_allowed(traces, policy))  # whatever is added to it
     suggestions: list[RuleSuggestion] = []
     withheld: list[WithheldSuggestion] = []
     for (tool, _), calls in sorted(kinds.items(), key=lambda item: (item[0][0], sorted(item[0][1]))):
@@ -89,7 +94,8 @@ def suggest_rules(
             continue
         suggestion = _suggestion(calls)
         tried = extend_policy(policy, (suggestion,))
-        if refused := tuple(_newly_allowed(traces, tried)):
+        newly_allowed = _newly_allowed(traces, tried)
+        if refused := tuple(call for call in newly_allowed if call not in allowed_before):
             withheld.append(WithheldSuggestion(tool=tool, reason="refused_too", calls=refused))
         else:
             suggestions.append(suggestion)
@@ -136,8 +142,16 @@ def _newly_allowed(traces: Iterable[Trace], policy: Policy) -> Iterator[str]:
     """The calls that were refused, by a person or the policy, and that the policy would allow."""
     for trace in traces:
         for call in review_calls(trace, policy):
-            if call.change == "newly_runs":
+            if call.change == "newly_runs" and _was_refused(call):
                 yield f"{trace.run_id} {call.requested.call_id}"
+
+
+def _was_refused(call: ReviewedCall) -> bool:
+    """Whether somebody decided against a call, or still may: not where nobody could be asked, or answered in time."""
+    requested = call.requested
+    if requested.verdict == "deny":
+        return _NOBODY not in requested.reason_codes or requested.rule in FOREIGN_ROWS
+    return not (isinstance(call.approval, ApprovalRefused) and call.approval.by == TIMEOUT)
 
 
 def _suggestion(calls: Sequence[_Approved]) -> RuleSuggestion:

@@ -46,7 +46,7 @@ from taoloop.core.events import (
 from taoloop.core.handles import contains_handle
 from taoloop.core.message import ModelReply
 from taoloop.core.trace import TOOL_CALL_LIMIT, Trace
-from taoloop.core.views.steps import PROBE, UNDONE
+from taoloop.core.views.steps import NEW_POLICY, PROBE, UNDONE
 from taoloop.dialects.reply_events import reply_to_events
 from taoloop.errors import ReplayDiverged
 from taoloop.runtime.output_type import BAD_ANSWER, OutputValidator, validator_for
@@ -121,7 +121,9 @@ def _without_wording(fact: Fact) -> Fact:
             return replace(fact, error=replace(fault, message="", hint=""))
         case ApprovalGiven(by="operator"):
             return replace(fact, note="")
-        case Finished(answer=None):
+        case Finished(unasked=unasked) if unasked:  # an earlier version did not record them
+            return _without_wording(replace(fact, unasked=()))
+        case Finished(answer=None) | Finished(status="blocked"):
             return replace(fact, reason="")
         case _:
             return fact
@@ -130,7 +132,7 @@ def _without_wording(fact: Fact) -> Fact:
 def _from_outside(fact: Fact) -> bool:
     """Whether no trace implies a fact: the start, a resume, a note, a stop, an early read in vain, an undo."""
     if isinstance(fact, Noted):
-        return fact.by != "guard" or fact.about == UNDONE
+        return fact.by != "guard" or fact.about in (UNDONE, NEW_POLICY)
     if isinstance(fact, Observed) and fact.error is not None and fact.error.code == UNDONE:
         return True  # a call that an undo dropped
     if isinstance(fact, ModelReplied):

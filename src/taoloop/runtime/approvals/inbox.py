@@ -7,6 +7,7 @@ effect once the run is resumed.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
@@ -29,6 +30,7 @@ from taoloop.errors import (
     TaoError,
 )
 from taoloop.journals.base import Journal
+from taoloop.policy import authority_of
 from taoloop.runtime.after.recovery import stuck_runs
 from taoloop.runtime.approvals.in_doubt import doubt_requests, settled_by, stuck_requests
 from taoloop.runtime.approvals.request import (
@@ -242,6 +244,37 @@ async def pending_approvals(
             requests += doubt_requests(trace) if in_doubt else []
             approvals += [PendingApproval(request=request, task=trace.task, outer=outer) for request in requests]
     return approvals
+
+
+class WaitingQuestions:
+    """Counts the questions that wait, by who may answer them; a run is read again only once it has grown."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[int, Counter[str]]] = {}  # by run: its events when it was read, and its questions
+
+    async def count(self, journal: Journal) -> Counter[str]:
+        """The number of open questions: `user` for those that whoever set the task may answer, `operator` for all else.
+
+        Calls in doubt are the operator's, and so is a run that cannot be read.
+        """
+        known: dict[str, tuple[int, Counter[str]]] = {}
+        for row in await journal.runs(limit=_ALL, status="waiting"):
+            earlier = self._known.get(row.run_id)
+            is_same = earlier is not None and earlier[0] == row.events
+            known[row.run_id] = earlier if earlier and is_same else (row.events, await _count(journal, row.run_id))
+        self._known = known
+        return sum((counts for _, counts in known.values()), Counter({"operator": 0, "user": 0}))
+
+
+async def _count(journal: Journal, run_id: str) -> Counter[str]:
+    try:
+        trace = Trace(run_id, await journal.load(run_id))
+    except TaoError:
+        return Counter({"operator": 1})
+    if trace.paused is None:
+        return Counter()
+    principal = "user" if authority_of(trace) == "full" else "operator"
+    return Counter({principal: len(unanswered_calls(trace))}) + Counter({"operator": len(doubt_requests(trace))})
 
 
 async def outermost_run_id(journal: Journal, trace: Trace) -> str:

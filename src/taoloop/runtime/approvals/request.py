@@ -89,8 +89,8 @@ class ApprovalRequest:
     """The rule of the policy that asks."""
 
     grave: bool = False
-    """Whether the call is hard to undo and nobody named its target: then nothing may be allowed by default, and
-    nothing beyond this call."""
+    """Whether the call is destructive, or its tool has no tier, and nobody named its target: then nothing may be
+    allowed by default, and nothing beyond this call."""
 
     policy: str = ""
     """The version of the policy that asks."""
@@ -124,6 +124,19 @@ class ApprovalRequest:
     def has_always(self) -> bool:
         """Whether an answer may allow further calls: not if it is high-risk or its tool needs one each time."""
         return not self.grave and not (self.card is not None and self.card.requires_approval)
+
+    @property
+    def high_risk(self) -> bool:
+        """Whether the question shows the call as high-risk: it cannot be undone, and nobody named its target.
+
+        That holds for any tier above `draft`, and always for a `grave` call.
+        """
+        if self.grave or self.doubt or self.card is None:
+            return self.grave
+        is_final = self.card.tier not in ("read", "draft") and not self.card.can_be_undone
+        return is_final and any(
+            source.badge in ("FOREIGN", "UNKNOWN") and is_target_role(source.role) for source in self.sources
+        )
 
     def undo_text(self, language: str) -> str:
         """What the call overwrites, and whether and how it can be undone; empty if it only reads or prepares."""

@@ -187,7 +187,9 @@ async def readyz(context: RequestContext) -> web.Response:
 
 async def metrics(context: RequestContext) -> web.Response:
     """`GET /metrics`, for Prometheus."""
-    page, content_type = context.snapshot.accounts.metrics.expose(context.request.headers.get("accept", ""))
+    accounts = context.snapshot.accounts
+    accounts.metrics.waiting(await accounts.questions.count(context.service.journal))
+    page, content_type = accounts.metrics.expose(context.request.headers.get("accept", ""))
     return web.Response(body=page, headers={"Content-Type": content_type})
 
 

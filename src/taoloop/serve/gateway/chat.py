@@ -10,7 +10,9 @@ from aiohttp import web
 
 from taoloop.core.events import Event
 from taoloop.core.message import Usage
+from taoloop.core.policy import lesser_authority
 from taoloop.core.stored_events import event_record
+from taoloop.runtime.bound_agent import bind
 from taoloop.serve.gateway.errors import ApiError
 from taoloop.serve.gateway.request_context import RequestContext
 from taoloop.serve.gateway.request_schema import ChatRequest, read_chat
@@ -20,6 +22,9 @@ from taoloop.serve.gateway.run_response import RunResponse
 
 HIDDEN_STEPS = ("run_started",)
 """Events that no client gets: they hold the whole description of the agent."""
+
+_OPERATOR_FIELDS = ("reasons", "reason_codes", "rule", "policy", "new_policy", "cards", "texts", "hint")
+"""Fields of events that an end user does not get: what the operator's policy says, and how tools are described."""
 
 _DONE = b"data: [DONE]\n\n"
 
@@ -35,14 +40,27 @@ async def chat_completions(context: RequestContext) -> web.StreamResponse:
     run_request = await context.service.resolve_request(chat_run_request(request, served, context.key))
     context.report_ignored_fields(request.ignored)
     with context.admit_run(run_request) as run_id:
-        encoder = ChatEncoder(request, run_id=run_id, model=served.name)
+        authority = lesser_authority(run_request.authority, bind(served.agent).policy.task_authority)
+        encoder = ChatEncoder(request, run_id=run_id, model=served.name, for_user=authority != "full")
         return await answer_request(context, run_request, run_id, encoder, stream=bool(request.stream))
+
+
+def _for_user(record: Mapping[str, Any]) -> dict[str, Any]:
+    """An event without what is the operator's."""
+    shown = {name: value for name, value in record.items() if name not in _OPERATOR_FIELDS}
+    error = shown.get("error")
+    if isinstance(error, Mapping) and error.get("code") == "denied":
+        shown["error"] = {**error, "message": "", "hint": ""}
+    if shown.get("status") == "blocked":
+        shown["reason"] = ""
+    return shown
 
 
 class ChatEncoder:
     """A run as a chat completion, whole or in chunks."""
 
-    def __init__(self, request: ChatRequest, *, run_id: str, model: str) -> None:
+    def __init__(self, request: ChatRequest, *, run_id: str, model: str, for_user: bool = False) -> None:
+        self._for_user = for_user
         options = request.stream_options
         self._with_steps = options is not None and bool(options.include_steps)
         self._with_usage = options is not None and bool(options.include_usage)
@@ -72,7 +90,8 @@ class ChatEncoder:
         """An event of the run, for a client that asked for them."""
         if not self._with_steps or event.fact.kind in HIDDEN_STEPS:
             return b""
-        return self._chunk({}, agent={"event": event_record(self._run_id, event)})
+        record = event_record(self._run_id, event)
+        return self._chunk({}, agent={"event": _for_user(record) if self._for_user else record})
 
     def end(self, response: RunResponse) -> bytes:
         """Calls of the client's tools, why the answer ends, and the tokens where the client asked for them."""

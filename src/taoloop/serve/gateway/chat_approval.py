@@ -99,7 +99,7 @@ def waiting_text(
     lines = []
     if waiting:
         lines.append(TEXTS.text(language, "operator_head" if by_operator else "approval_head"))
-        lines += [_approval_line(approval, language) for approval in waiting]
+        lines += [_approval_line(approval, language, for_user=by_operator) for approval in waiting]
         if sum(map(len, lines)) > _SCREEN_CHARS:
             lines += ["", TEXTS.text(language, "approval_again")]
             lines += [f"- {_quoted(approval.request.summary(language))}" for approval in waiting]
@@ -139,15 +139,36 @@ async def answer_all(journal: Journal, waiting: Sequence[PendingApproval], answe
         await answer_approval(journal, request.run_id, request.call_id, answer, digest=digest)
 
 
-def _approval_line(approval: PendingApproval, language: str) -> str:
+def user_reasons(language: str, codes: Iterable[str]) -> tuple[str, ...]:
+    """Why a call is not simply made, for an end user: none of the operator's rules, profiles, tools or own words.
+
+    `codes` are those of the verdict's reasons. Nothing for those that an end user can do nothing about.
+    """
+    names = dict.fromkeys(_USER_REASONS[code] for code in codes if code in _USER_REASONS)
+    return tuple(TEXTS.text(language, name) for name in names)
+
+
+_USER_REASONS = {
+    **dict.fromkeys(("FOREIGN", "UNKNOWN", "LINKS", "filled", "read_out"), "user_own_words"),
+    **dict.fromkeys(
+        ("not_pinned", "no_target", "on_input", "foreign_destructive", "foreign_undeclared"), "user_not_asked"
+    ),
+    "excluded": "user_excluded",
+    "repeated": "user_repeated",
+}
+"""The names of the texts for reasons that an end user can do something about."""
+
+
+def _approval_line(approval: PendingApproval, language: str, *, for_user: bool) -> str:
     line = f"- {_quoted_call(approval.request.tool, approval.request.args)}"
     if undo := approval.request.undo_text(language):
         line += TEXTS.text(language, "approval_undo", undo=_MARKUP.sub(r"\\\g<0>", _escape_invisible(undo)))
-    joined = TEXTS.text(language, "separator").join(approval.request.reasons)
+    reasons = user_reasons(language, approval.request.reason_codes) if for_user else approval.request.reasons
+    joined = TEXTS.text(language, "separator").join(reasons)
     if not joined:
         return line
-    reasons = _MARKUP.sub(r"\\\g<0>", _escape_invisible(joined))
-    return line + TEXTS.text(language, "approval_because", reasons=reasons)
+    reasons_text = _MARKUP.sub(r"\\g<0>", _escape_invisible(joined))
+    return line + TEXTS.text(language, "approval_because", reasons=reasons_text)
 
 
 def _quoted_call(tool: str, args: Any) -> str:

@@ -5,20 +5,25 @@ There is no queue: a request beyond a quota gets an error.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 
 from taoloop.core.events import Event, ModelReplied, Observed
+from taoloop.core.trace import Trace
+from taoloop.core.views.steps import CallView
 from taoloop.core.views.transcript import Result
 from taoloop.errors import Refused, RefusedFor
 from taoloop.journals.costs import CostRow
 from taoloop.models.providers import is_priced
 from taoloop.models.rate_limit import SlidingWindow
+from taoloop.policy import authority_of
+from taoloop.runtime.approvals.inbox import WaitingQuestions
 from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.engine.clock import Clock, SystemClock
 from taoloop.serve.gateway.auth.keys import ApiKey
@@ -26,6 +31,8 @@ from taoloop.serve.gateway.config.model import GatewayConfig, ServedAgent, Serve
 from taoloop.serve.gateway.observe.metrics import Metrics, RunMetrics
 from taoloop.serve.gateway.observe.otel import RunSpans, Telemetry
 from taoloop.serve.texts import TEXTS
+
+_LOG = logging.getLogger("taoloop.gateway")
 
 _DAY_S = 86_400
 
@@ -163,6 +170,9 @@ class RunAccounts:
     telemetry: Telemetry | None = None
     """The spans and metrics for OpenTelemetry; None where it is off."""
 
+    questions: WaitingQuestions = field(default_factory=WaitingQuestions)
+    """Counts the questions that wait."""
+
     @contextmanager
     def record_run(
         self, served: ServedAgent, key: ApiKey | None, run_id: str, headers: Mapping[str, str] | None = None
@@ -220,6 +230,28 @@ class RunRecorder:
     def close(self) -> None:
         """Record the end of the turn."""
         status, trace = ("failed", None) if self.result is None else (self.result.status, self.result.trace)
+        if trace is not None and trace.status == "waiting":
+            _report_operator_needed(trace)
         self.metrics.end(status, time.perf_counter() - self._started_at, trace)
         if self._spans is not None:
             self._spans.end(status, trace)
+
+
+def _report_operator_needed(trace: Trace) -> None:
+    """Log that a run waits for what its client may not answer: nobody else would tell the operator."""
+    is_for_operator = authority_of(trace) != "full"
+    calls = [
+        f"{call.requested.tool} ({call.requested.call_id})"
+        for call in trace.pending.values()
+        if call.doubt is not None or (is_for_operator and _waits_for_person(trace, call))
+    ]
+    if calls:
+        _LOG.warning(
+            "run %s waits for the operator: %s; tao approvals %s", trace.run_id, ", ".join(calls), trace.run_id
+        )
+
+
+def _waits_for_person(trace: Trace, call: CallView) -> bool:
+    """Whether a call has a question, or a run inside it may have; not one that the client performs."""
+    card = trace.card(call.requested.tool)
+    return call.needs_person or (call.attempts == call.waited > 0 and card is not None and card.performed_by == "agent")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from taoloop.core.events import ModelReplied, Resumed
+from taoloop.core.events import ActionRequested, ModelReplied, Resumed
 from taoloop.core.message import Usage
 from taoloop.core.policy import TaskAuthority
 from taoloop.core.trace import Trace
@@ -14,10 +14,12 @@ from taoloop.core.views.steps import CallView
 from taoloop.core.views.transcript import Result
 from taoloop.dialects.answer_stream import truncated_answer
 from taoloop.journals.base import Journal
+from taoloop.policy import authority_of
 from taoloop.runtime.approvals.inbox import pending_approvals
-from taoloop.serve.gateway.chat_approval import is_for_operator, waiting_text
+from taoloop.serve.gateway.chat_approval import is_for_operator, user_reasons, waiting_text
 from taoloop.serve.gateway.client_tools import open_client_calls, tool_call_parts
 from taoloop.serve.gateway.errors import ApiError, error_for_failed_run, error_for_filtered_reply
+from taoloop.serve.texts import TEXTS
 
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]
 """Why an answer ends, as OpenAI's chat completions name it."""
@@ -65,12 +67,14 @@ async def build_response(
 
     `one_call`: show one call of the client's tools at a time. `authority`: what the client's words may authorise.
     """
+    for_user = authority != "full" or authority_of(result.trace) != "full"
+    agent = _agent_part(result, for_user=for_user)
     response = RunResponse(
         result=result,
-        content=result.answer or result.reason,
+        content=result.answer or agent["reason"],
         finish_reason="stop",
         usage=result.usage,
-        agent=_agent_part(result),
+        agent=agent,
     )
     if result.status == "waiting":
         if calls := open_client_calls(result.trace):
@@ -137,20 +141,43 @@ def _cut_reply(trace: Trace) -> tuple[str, FinishReason] | None:
     return truncated_answer(reply.text, trace.agent.dialect, tools_offered=bool(trace.agent.tools)), reason
 
 
-def _agent_part(result: Result) -> dict[str, Any]:
+def end_reason(trace: Trace, reason: str, *, for_user: bool) -> str:
+    """Why a run ended; for an end user without advice that only the operator can follow."""
+    is_blocked = trace.finished is not None and trace.finished.status == "blocked"
+    return TEXTS.text(trace.agent.language, "user_blocked") if for_user and is_blocked else reason
+
+
+def _denied_reasons(call: ActionRequested, language: str, *, for_user: bool) -> list[str]:
+    if not for_user:
+        return list(call.reasons)
+    return list(user_reasons(language, call.reason_codes)) or [TEXTS.text(language, "user_denied")]
+
+
+def _agent_part(result: Result, *, for_user: bool) -> dict[str, Any]:
+    language, finished = result.trace.agent.language, result.trace.finished
     part: dict[str, Any] = {
         "run_id": result.run_id,
         "status": result.status,
-        "reason": result.reason,
+        "reason": end_reason(result.trace, result.reason, for_user=for_user),
         "steps": result.trace.step_count,
         "tool_calls": result.trace.tool_calls,
     }
     resumed = next((event.fact for event in reversed(result.trace.events) if isinstance(event.fact, Resumed)), None)
-    if resumed is not None and (resumed.cards or resumed.model):
-        part["changed"] = {"tools": [card.name for card in resumed.cards], "model": resumed.model or None}
+    if resumed is not None and (resumed.cards or resumed.texts or resumed.model):
+        changed = [card.name for card in (*resumed.cards, *resumed.texts)]
+        part["changed"] = {"tools": changed, "model": resumed.model or None}
     if result.denied:
         part["denied"] = [
-            {"call_id": call.call_id, "tool": call.tool, "reasons": list(call.reasons)} for call in result.denied
+            {
+                "call_id": call.call_id,
+                "tool": call.tool,
+                "reasons": _denied_reasons(call, language, for_user=for_user),
+            }
+            for call in result.denied
+        ]
+    if finished is not None and finished.unasked:
+        part["unasked"] = [
+            {"call_id": call_id, "tool": result.trace.calls[call_id].requested.tool} for call_id in finished.unasked
         ]
     if result.cost_usd is not None:
         part["cost_usd"] = result.cost_usd

@@ -204,7 +204,8 @@ class Service:
             trace = await self.load_owned_run(request.owner, run_id, request.served.name)
         if trace.status == "completed" or trace.status in PARTIAL_STATUSES:
             return Result.of(trace)
-        if trace.agent.policy.version != request.served.agent.spec_for(trace.task).policy.version:
+        began = trace.agent if trace.started is None else trace.started.agent  # the operator may have replaced it since
+        if began.policy.version != request.served.agent.spec_for(trace.task).policy.version:
             raise ApprovalStale("The agent's policy has changed since the run began.", hint="Ask again.")
         if request.approval is not None and waiting and trace.paused is not None:
             if is_for_operator(request.authority, waiting):  # who hears that it waits

@@ -12,13 +12,15 @@ from aiohttp import web
 from taoloop.core.trace import Trace
 from taoloop.core.views.transcript import Result
 from taoloop.errors import ApprovalStale, NotWaiting
+from taoloop.policy import authority_of
 from taoloop.runtime.approvals.inbox import pending_approvals
 from taoloop.runtime.approvals.request import ApprovalAnswer, ApprovalRequest
-from taoloop.serve.gateway.chat_approval import answer_all
+from taoloop.serve.gateway.chat_approval import answer_all, user_reasons
 from taoloop.serve.gateway.errors import ApiError
 from taoloop.serve.gateway.request_context import RequestContext
 from taoloop.serve.gateway.request_schema import ApiModel, parse_body
 from taoloop.serve.gateway.run_request import approval_not_allowed, require_may_approve
+from taoloop.serve.gateway.run_response import end_reason
 
 
 class ApprovalWire(ApiModel):
@@ -86,6 +88,10 @@ def _matches_request(answer: ApprovalWire, request: ApprovalRequest) -> bool:
 
 async def _run_response(context: RequestContext, trace: Trace) -> web.Response:
     waiting = await pending_approvals(context.service.journal, run_id=trace.run_id) if trace.paused is not None else []
+    for_user = (context.key is not None and context.key.task_authority != "full") or authority_of(trace) != "full"
+    reason = trace.paused.reason if trace.paused is not None else ""
+    if trace.finished is not None:
+        reason = end_reason(trace, trace.finished.reason, for_user=for_user)
     answer_text = Result.of(trace).answer if trace.finished is not None else None
     body = {
         "id": trace.run_id,
@@ -93,7 +99,7 @@ async def _run_response(context: RequestContext, trace: Trace) -> web.Response:
         "agent": trace.agent.name,
         "status": trace.status,
         "answer": answer_text,
-        "reason": trace.finished.reason if trace.finished is not None else trace.paused.reason if trace.paused else "",
+        "reason": reason,
         "steps": trace.step_count,
         "usage": {"total_tokens": trace.usage.total_tokens},
         "waiting_for": [
@@ -102,7 +108,11 @@ async def _run_response(context: RequestContext, trace: Trace) -> web.Response:
                 "call_id": approval.request.call_id,
                 "tool": approval.request.tool,
                 "arguments": dict(approval.request.args),
-                "reasons": list(approval.request.reasons),
+                "reasons": list(
+                    user_reasons(trace.agent.language, approval.request.reason_codes)
+                    if for_user or approval.request.for_operator
+                    else approval.request.reasons
+                ),
                 "digest": approval.request.digest,
             }
             for approval in waiting

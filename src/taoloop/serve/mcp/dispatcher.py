@@ -397,7 +397,7 @@ def question_text(request: ApprovalRequest, language: str = "en") -> str:
     """
     calls = (request, *request.batch)
     lines = [TEXTS.text(language, "question_one" if len(calls) == 1 else "question_many", n=len(calls))]
-    if request.grave:
+    if any(call.high_risk for call in calls):
         lines.append(TEXTS.text(language, "question_grave"))
     for call in calls:
         lines += _call_lines(call, language)

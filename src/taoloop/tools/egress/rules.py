@@ -17,7 +17,7 @@ from pydantic import Field
 from taoloop.errors import ConfigError, EgressRefused
 from taoloop.policy.value_match import ascii_host
 from taoloop.tools.egress.texts import TEXTS
-from taoloop.tools.settings_check import check_fields
+from taoloop.tools.settings_check import check_fields, without_credentials
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
@@ -186,7 +186,8 @@ class EgressRules:
             host, port = "", 0
         if not host or "@" in parts.netloc:
             raise ConfigError(
-                f"{_without_password(url)!r} is not a usable URL.", hint="Write it like https://api.example.com/v1."
+                f"{without_credentials(url)[:100]!r} is not a usable URL.",
+                hint="Write it like https://api.example.com/v1.",
             )
         target = format_target(host, port)
         parse_pattern(target, "address")
@@ -280,7 +281,7 @@ def parse_pattern(text: str, list_name: str) -> TargetPattern:
     if match := _HOST_AND_PORT.fullmatch(target):
         target, port = match["target"], int(match["port"])
         if not 0 < port < 65536:
-            problem = f"{list_name}: {_without_password(text)!r} has no usable port."
+            problem = f"{list_name}: {without_credentials(text)[:100]!r} has no usable port."
             raise ConfigError(problem, hint="Ports are numbers from 1 to 65535.")
     host_text = target.replace("[", "").replace("]", "")
     try:
@@ -293,7 +294,7 @@ def parse_pattern(text: str, list_name: str) -> TargetPattern:
     host = "*" if host_text == "*" else normalise_host(ascii_host(host_text.removeprefix(wildcard)))
     if host is None or target != host_text or "/" in text or parse_address(host) is not None:
         raise ConfigError(
-            f"{list_name}: {_without_password(text)!r} is not a valid target.",
+            f"{list_name}: {without_credentials(text)[:100]!r} is not a valid target.",
             hint="Write a host (api.example.com), *.example.com, an address or a range (10.0.0.0/8), optionally "
             "with :PORT; without scheme and path.",
         )
@@ -318,8 +319,3 @@ def _refusal(target: str, reason: str, suggestion: str = "", *, denied_by: str =
     name = "refused_hint_deny" if denied_by else "refused_hint_allow" if suggestion else "refused_hint"
     hint = TEXTS.run_text(name, entry=denied_by or suggestion)
     return TEXTS.run_error(EgressRefused, "refused", {"target": target, "reason": reason}, hint=hint)
-
-
-def _without_password(text: str) -> str:
-    """The beginning of an entry, without a possible password."""
-    return re.sub(r"(//|^)[^/@]*@", r"\1…@", text)[:100]

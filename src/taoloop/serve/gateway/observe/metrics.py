@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Mapping
 from functools import cache
 
 import taoloop
@@ -79,6 +79,13 @@ class Metrics:
         self._cost = counter("cost_usd", "Known cost of model calls, in US dollars.", "agent", "model")
         self._unpriced = counter("unpriced_calls", "Model calls whose price is unknown.", "agent", "model")
         self._refusals = counter("refusals", "Requests refused: a quota is used up, or the server is full.", "kind")
+        waiting = prometheus.Gauge(
+            "taoloop_waiting_questions",
+            "Questions of waiting runs, by who may answer them.",
+            ["principal"],
+            registry=registry,
+        )
+        self._waiting = cache(waiting.labels)
         self._reloads = counter("reloads", "Reloads of the configuration by outcome.", "outcome")
         self._label_values: defaultdict[str, set[str]] = defaultdict(set)
         built = prometheus.Gauge("taoloop_build_info", "The version of taoloop.", ["version"], registry=registry)
@@ -97,6 +104,11 @@ class Metrics:
     def refused(self, why: RefusedFor) -> None:
         """A request was refused with status 429."""
         self._refusals(why).inc()
+
+    def waiting(self, counts: Mapping[str, int]) -> None:
+        """So many questions wait now, by who may answer them: `user` or `operator`."""
+        for principal, count in counts.items():
+            self._waiting(principal).set(count)
 
     def reloaded(self, *, ok: bool) -> None:
         """A changed configuration was loaded, or could not be."""
