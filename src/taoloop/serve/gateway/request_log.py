@@ -185,6 +185,8 @@ def _as_text(fields: Mapping[str, Field]) -> str:
         text = str(value)
         if name == "message":
             parts.append(blank_unprintable(text))
+        elif not isinstance(value, str):
+            parts.append(f"{name}={text}")
         elif text and text.isprintable() and not _SPLITTING.search(text):
             parts.append(f"{name}={text}")
         else:
