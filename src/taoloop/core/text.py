@@ -25,7 +25,7 @@ class _Pattern:
     """A lazy pattern once it was used: its attributes are those of the compiled pattern."""
 
     def __init__(self, pattern: str, flags: int) -> None:
-        self.pattern, self.flags = pattern, flags
+        self.pattern, self._flags = pattern, flags
 
 
 class _LazyPattern(_Pattern):
@@ -35,7 +35,7 @@ class _LazyPattern(_Pattern):
         """The method of the compiled pattern; later uses no longer come here, which would cost as much as a search."""
         if name.startswith("__"):
             raise AttributeError(name)
-        compiled = re.compile(self.pattern, self.flags)
+        compiled = re.compile(self.pattern, self._flags)
         self.__dict__ |= {own: getattr(compiled, own) for own in dir(compiled) if not own.startswith("__")}
         self.__class__ = _Pattern  # type: ignore[assignment]  # of the same layout, and without `__getattr__`
         return getattr(compiled, name)

@@ -188,7 +188,7 @@ def may_hold(text: str) -> bool:
 
 def _may_hold_dashed(text: str) -> bool:
     """Whether a dash in `text` may be part of a secret, or of an option of a command that takes one."""
-    if text.count("-") >= _MANY_DASHES or _DASHED_SECRET.search(text):
+    if _DASHED_SECRET.search(text):
         return True
     if not _DASHED_OPTION.search(text):
         return False
@@ -213,7 +213,6 @@ _DASHED_SECRET = lazy_pattern(
 _DASHED_OPTION = lazy_pattern(r"-(?:-|\Z|(?<![^\W_]-)[^\W\d_])")
 """What may be an option of a command: a dash before a letter, not after a letter or digit; two dashes; a last one."""
 
-_MANY_DASHES = 128  # in a text: a table or a list of options, which is not worth a look at each
 _OPTION_WORDS = ("curl", "wget", "sql", "maria", "pwd", "token", "secret", "key")
 
 
