@@ -28,7 +28,7 @@ def fast_constructor(cls: type[T]) -> type[T]:
     """
     fields = dataclasses.fields(cls)  # type: ignore[arg-type]  # a dataclass
     twin = type(cls.__name__, (), {"__slots__": tuple(field.name for field in fields)})
-    names: dict[str, Any] = {"become": object.__dict__["__class__"].__set__, "twin": twin, "cls": cls}
+    names: dict[str, Any] = {"twin": twin, "cls": cls}
     parameters, factories, assignments = ["*"], [], []
     for field in fields:
         if not field.init:
@@ -41,7 +41,7 @@ def fast_constructor(cls: type[T]) -> type[T]:
             factories.append(f"if {field.name} is default_{field.name}: {field.name} = make_{field.name}()")
         assignments.append(f"self.{field.name} = {field.name}")
     check = ["self.__post_init__()"] if hasattr(cls, "__post_init__") else []
-    body = [*factories, "self = twin()", *assignments, "become(self, cls)", *check, "return self"]
+    body = [*factories, "self = twin()", *assignments, "self.__class__ = cls", *check, "return self"]
     source = f"def new_{cls.__name__}({', '.join(parameters)}):\n" + "\n".join(f"    {line}" for line in body)
     exec(source, names)  # noqa: S102  # as dataclasses do; the text is made of the names of fields
     return names[f"new_{cls.__name__}"]  # type: ignore[no-any-return]  # to a type checker it is the class

@@ -21,19 +21,24 @@ Language = Literal["en", "zh"]
 """The languages of prompts and of texts for people: English and Simplified Chinese."""
 
 
-class _LazyPattern:
-    """A regular expression that is compiled when one of its methods is first used."""
+class _Pattern:
+    """A lazy pattern once it was used: its attributes are those of the compiled pattern."""
 
     def __init__(self, pattern: str, flags: int) -> None:
         self.pattern, self._flags = pattern, flags
 
+
+class _LazyPattern(_Pattern):
+    """A regular expression that is compiled when one of its methods is first used."""
+
     def __getattr__(self, name: str) -> Any:
-        """The method of the compiled pattern; it is an attribute of this object from then on, as quick as any."""
+        """The method of the compiled pattern; later uses no longer come here, which would cost as much as a search."""
         if name.startswith("__"):
             raise AttributeError(name)
-        method = getattr(re.compile(self.pattern, self._flags), name)
-        setattr(self, name, method)
-        return method
+        compiled = re.compile(self.pattern, self._flags)
+        self.__dict__ |= {own: getattr(compiled, own) for own in dir(compiled) if not own.startswith("__")}
+        self.__class__ = _Pattern  # type: ignore[assignment]  # of the same layout, and without `__getattr__`
+        return getattr(compiled, name)
 
 
 def lazy_pattern(pattern: str, flags: int = 0) -> re.Pattern[str]:

@@ -81,9 +81,12 @@ class Agent(AgentSettings):
             ScriptUnused: the run completed, but its scripted model has replies left.
         """
         from taoloop.core.trace import Trace  # noqa: PLC0415  # loads the runtime
-        from taoloop.runtime.bound_agent import verbose_listener  # noqa: PLC0415  # the same
 
         bound = self._bound_agent
+        if verbose:
+            from taoloop.runtime.bound_agent import verbose_listener  # noqa: PLC0415  # the same
+
+            on_event = verbose_listener(on_event)
         spec = bound.new_spec(task, limits, max_steps, allow)
         if after is not None and history:
             raise ConfigError("A run was given `after` and `history`.", hint="Give one: `after` brings its history.")
@@ -94,8 +97,7 @@ class Agent(AgentSettings):
                 await recover_on_start(self, journal)
             started = await bound.first_event(journal, task, spec, history=history, after=after, parent=parent)
             trace = Trace(run_id or new_run_id(self.clock.now()))
-            listener = verbose_listener(on_event) if verbose else on_event
-            return await bound.start(journal, trace, started, listener=listener, on_delta=on_delta)
+            return await bound.start(journal, trace, started, listener=on_event, on_delta=on_delta)
 
     async def resume(
         self,
@@ -304,9 +306,12 @@ class Agent(AgentSettings):
 
     @property
     def _bound_agent(self) -> BoundAgent:
-        from taoloop.runtime.bound_agent import bind  # noqa: PLC0415  # loads the runtime
+        bound: BoundAgent | None = self.__dict__.get("_bound")
+        if bound is None:  # else every use would pay for an import of what is loaded
+            from taoloop.runtime.bound_agent import bind  # noqa: PLC0415  # loads the runtime
 
-        return bind(self)
+            bound = bind(self)
+        return bound
 
     @property
     def toolbox(self) -> Toolbox:

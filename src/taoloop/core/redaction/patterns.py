@@ -10,7 +10,6 @@ import base64
 import binascii
 import re
 from functools import lru_cache
-from itertools import pairwise
 from typing import Literal
 
 from taoloop.core.redaction.ordinary_words import is_ordinary_word
@@ -189,17 +188,12 @@ def may_hold(text: str) -> bool:
 
 def _may_hold_dashed(text: str) -> bool:
     """Whether a dash in `text` may be part of a secret, or of an option of a command that takes one."""
-    pieces = text.split("-")
-    if len(pieces) > _MANY_DASHES:
+    if _DASHED_SECRET.search(text):
         return True
-    has_option = False
-    for before, after in pairwise(pieces):
-        if before.endswith(_DASHED_PREFIXES) or after == "BEGIN" or after.startswith("BEGIN "):
-            return True
-        if after == "" or (after[0].isalpha() and not before[-1:].isalnum()):
-            has_option = True
-    low = text.lower() if has_option else ""
-    return has_option and any(word in low for word in _OPTION_WORDS)
+    if not _DASHED_OPTION.search(text):
+        return False
+    low = text.lower()
+    return any(word in low for word in _OPTION_WORDS)
 
 
 _VENDOR_PREFIXES = (
@@ -210,13 +204,15 @@ _VENDOR_PREFIXES = (
 )
 """How the secrets of vendors begin (`_VENDOR`)."""
 
-_DASHED_PREFIXES = (
-    *("sk", "xapp", "pypi", "xai", "pplx", "GOCSPX", "glpat", "glptt", "gldt", "glrt", "glsoat", "glcbt"),
-    *(f"xox{letter}" for letter in "abeoprs"),
+_DASHED_SECRET = lazy_pattern(
+    r"-(?:BEGIN(?=[ -]|\Z)|(?<=sk-)|(?<=xai-)|(?<=xapp-|pypi-|pplx-|gldt-|glrt-|xox[abeoprs]-)"
+    r"|(?<=glpat-|glptt-|glcbt-)|(?<=glsoat-|GOCSPX-))"
 )
-"""What stands before the dash in them."""
+"""How those of them that have a dash begin, up to it; and the head of a PEM file."""
 
-_MANY_DASHES = 128  # in a text: a table or a list of options, which is not worth a look at each
+_DASHED_OPTION = lazy_pattern(r"-(?:-|\Z|(?<![^\W_]-)[^\W\d_])")
+"""What may be an option of a command: a dash before a letter, not after a letter or digit; two dashes; a last one."""
+
 _OPTION_WORDS = ("curl", "wget", "sql", "maria", "pwd", "token", "secret", "key")
 
 

@@ -11,6 +11,7 @@ import json
 import sqlite3
 from collections.abc import Sequence
 from functools import cache
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -252,16 +253,15 @@ class Batch:
         if append.first is not None:
             if append.first != head.next_seq:
                 raise IllegalEvent(f"Run {run_id!r} expects event {head.next_seq}, not {append.first}.")
-            last = head.link
-            if not append.first:
-                self._begun.append((run_id, event_hash(last, append.contents[0])))
-            for row, content in zip(append.rows, append.contents, strict=True):
-                last = event_hash(last, content)
+            links = list(accumulate(append.contents, event_hash, initial=head.link))
+            for row, link in zip(append.rows, links[1:], strict=True):
                 self._events += row
-                self._events.append(last)
-            self._heads[run_id] = RunHead(head.fence, head.next_seq + len(append.rows), last)
+                self._events.append(link)
+            self._heads[run_id] = RunHead(head.fence, head.next_seq + len(append.rows), links[-1])
+            if append.first == 0:
+                self._begun.append((run_id, links[1]))
             if append.moves_head:
-                self._links[run_id] = last
+                self._links[run_id] = links[-1]
         self._artifacts += append.artifacts
         self._marks += ((run_id, at, fact) for at, fact in append.marks)
 

@@ -128,7 +128,8 @@ def _open_to_write(file: DatabaseFile, migrations: Sequence[Migration]) -> sqlit
     has_log = _log_beside(file.path).exists()
     connection = _connect(file, "rwc")
     try:
-        if _refuse_foreign(connection, file.path, len(migrations)):
+        reached = _refuse_foreign(connection, file.path, len(migrations))
+        if reached:
             _refuse_copy(connection, file.path, has_log=has_log)
             _enter_identity(connection, file.path)  # before the header says WAL: others may be opening the file
         execute_patiently(connection, "PRAGMA journal_mode = WAL", time.monotonic() + file.lock_timeout_s)
@@ -138,7 +139,8 @@ def _open_to_write(file: DatabaseFile, migrations: Sequence[Migration]) -> sqlit
             page_size = connection.execute("PRAGMA page_size").fetchone()[0]
             connection.execute(f"PRAGMA max_page_count = {max(1, file.max_bytes // page_size)}")
         schema.upgrade(connection, migrations)
-        _enter_identity(connection, file.path)
+        if not reached:
+            _enter_identity(connection, file.path)
     except BaseException:
         connection.close()
         raise

@@ -15,7 +15,7 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from taoloop.errors import Refused
-from taoloop.runtime.engine.clock import new_run_id
+from taoloop.runtime.engine.clock import new_run_id, within
 from taoloop.serve.gateway.auth.keys import ApiKey, presented_key
 from taoloop.serve.gateway.auth.origins import is_foreign, origin_refused
 from taoloop.serve.gateway.config.model import ServedAgent
@@ -92,25 +92,33 @@ class RequestContext:
         """
         if self.key is None and is_foreign(self.request.headers, self.config.allow_origins):
             raise origin_refused(self.request.headers)
-        content, limits = self.request.content, self.config.limits
-        body = bytearray()
-        is_too_large = (self.request.content_length or 0) > limits.max_body_bytes
-        try:
-            # nearly always all of it has arrived: then there is nothing to wait for
-            async with asyncio.timeout(None if content.is_eof() else limits.body_timeout_s):
-                while not is_too_large and not content.at_eof():
-                    body += await content.readany()
-                    is_too_large = len(body) > limits.max_body_bytes
-        except TimeoutError:
+        limits = self.config.limits
+
+        def late(_: float | None) -> ApiError:
             message = f"The body did not arrive within {limits.body_timeout_s:g} s."
-            raise ApiError(status=408, message=message, code="request_timeout") from None
+            return ApiError(status=408, message=message, code="request_timeout")
+
+        try:
+            body = await within(limits.body_timeout_s, self._receive_body(), late)
         except (HttpProcessingError, web.RequestPayloadError, web.PayloadAccessError) as error:
             _LOG.debug("a body cannot be read: %s", error)
             message = "The body cannot be decoded: it is not in the transfer or content encoding that its headers name."
             raise ApiError(status=400, message=message, code="invalid_body") from None
-        if is_too_large:
+        if body is None:
             message = f"The body is larger than {limits.max_body_bytes:,} bytes, which is the limit."
             raise ApiError(status=413, message=message, code="request_too_large")
+        return body
+
+    async def _receive_body(self) -> bytes | None:
+        """The body, which nearly always has arrived; None if it is too large."""
+        content, max_bytes = self.request.content, self.config.limits.max_body_bytes
+        if (self.request.content_length or 0) > max_bytes:
+            return None
+        body = bytearray()
+        while not content.at_eof():
+            body += await content.readany()
+            if len(body) > max_bytes:
+                return None
         return bytes(body)
 
     def find_agent(self, model: str) -> ServedAgent:

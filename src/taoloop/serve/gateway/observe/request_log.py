@@ -185,7 +185,7 @@ def _as_text(fields: Mapping[str, Field]) -> str:
         text = str(value)
         if name == "message":
             parts.append(blank_unprintable(text))
-        elif text and text.isprintable() and not _SPLITTING.search(text):
+        elif not isinstance(value, str) or (text and text.isprintable() and not _SPLITTING.search(text)):
             parts.append(f"{name}={text}")
         else:
             parts.append(f"{name}={printable_json(text)}")
