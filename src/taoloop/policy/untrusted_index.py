@@ -13,8 +13,8 @@ from typing import Any
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.events import Event, Observed, Source
 from taoloop.core.trace import Trace
-from taoloop.policy.provenance import Provenance, first_name, leaves, sources_of
-from taoloop.policy.targets import value_role
+from taoloop.policy.provenance import Provenance, sources_of
+from taoloop.policy.targets import first_name, leaves, value_role
 from taoloop.policy.value_match import atoms, has_invisible, links_in, normalise_text
 
 SNIPPET_CHARS = 120

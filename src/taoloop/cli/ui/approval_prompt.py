@@ -27,7 +27,7 @@ from taoloop.core.events import Source
 from taoloop.core.views.transcript import input_text
 from taoloop.dialects.parsing.strict_json import NotJsonError, loads
 from taoloop.errors import InvalidArguments
-from taoloop.policy.provenance import first_name
+from taoloop.policy.targets import first_name
 from taoloop.policy.texts import translate_reasons
 from taoloop.runtime.approvals.inbox import validate_edited_args
 from taoloop.runtime.approvals.request import EXPLICIT_YES_WORDS, NO_WORDS, YES_WORDS, ApprovalAnswer, ApprovalRequest
