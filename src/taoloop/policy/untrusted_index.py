@@ -134,6 +134,8 @@ def _source_of(labels: Provenance, index: UntrustedIndex | None, card: ToolCard,
     if role == "content" and isinstance(value, str):
         has_unknown_links = not links_in(value) <= labels.words.links
         return Source(arg=path, role=role, badge="LINKS" if has_unknown_links or has_invisible(value) else "WRITTEN")
+    if not is_excluded and role.startswith("ref:") and labels.words.has(value, "target"):
+        return Source(arg=path, role=role, badge="UNKNOWN")  # a bare number that the task has too: for what, is unknown
     location = index.find(value) if index is not None and not isinstance(value, bool) else None
     if location is not None:
         return Source(arg=path, role=role, badge="FOREIGN", call_id=location[0], snippet=location[1])

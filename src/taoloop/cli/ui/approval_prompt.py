@@ -295,7 +295,7 @@ _BADGES = mark(
         "LOOKED UP": "LOOKED UP: from a trusted tool",
         "WRITTEN": "WRITTEN by the model",
         "LINKS": "LINKS: contains links that no trusted text has",
-        "UNKNOWN": "UNKNOWN: appears nowhere in this run, or is excluded",
+        "UNKNOWN": "UNKNOWN: appears nowhere in this run, or only as a bare number, or is excluded",
         "FOREIGN": "FOREIGN: only in untrusted output",
     }
 )

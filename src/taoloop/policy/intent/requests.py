@@ -65,11 +65,14 @@ _ONLY_ASKED_ABOUT = lazy_pattern(  # in a sentence on an act that is to wait for
 )
 _SENTENCE = lazy_pattern(r"[^。.;!?\n]+")
 _QUOTE_MARK = " \u25a1 "  # where something was quoted
+_LETTER = r"[^\W\u3400-\u9fff]"  # of a word in an alphabet: Chinese around it goes on without a space
 _ADDRESS = lazy_pattern(  # without the end of the sentence around it
-    r"[\w.+%-]{1,100}@[\w.-]{0,200}\w|(?:https?://|www\.)[^\s<>\"]*[^\s<>\".,;:!?)]"
+    rf"(?:{_LETTER}|[.+%-]){{1,100}}@(?:{_LETTER}|[.-]){{0,200}}{_LETTER}|(?:https?://|www\.)[^\s<>\"]*[^\s<>\".,;:!?)]"
 )
 _IDENTIFIER = lazy_pattern(r"\w{0,100}_\w{1,100}")  # the name of a tool, not a sentence
-_FILE = lazy_pattern(r"[\w-]{1,100}\.(?:docx?|xlsx?|pptx?|pdf|txt|md|csv|json|ya?ml|html?|png|jpe?g|zip|py|log)\b")
+_FILE = lazy_pattern(
+    rf"(?:{_LETTER}|-){{0,100}}\.(?:docx?|xlsx?|pptx?|pdf|txt|md|csv|json|ya?ml|html?|png|jpe?g|zip|py|log)(?!{_LETTER})"
+)
 _MONEY = lazy_pattern(r"(?:[$€£¥]\s?\d|\d\s?[$€£¥])|(?<![\w.])\d{1,12}\.\d\d(?![\w.]\d|\d)")
 _THINGS_IN_PLACE = ((_ADDRESS, _QUOTE_MARK), (_FILE, " file "), (_IDENTIFIER, _QUOTE_MARK), (_MONEY, " money "))
 """What is no word of a sentence, and what replaces it."""

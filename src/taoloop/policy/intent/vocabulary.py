@@ -423,6 +423,8 @@ KIND_OF: dict[str, frozenset[str]] = {}
 for _kind, (_english, _) in _KINDS.items():
     for _word in _english.split():
         KIND_OF[_word] = KIND_OF.get(_word, frozenset()) | {_kind}
+CHINESE_NAMES = {kind: chinese.partition("|")[0] for kind, (_, chinese) in _KINDS.items()}
+"""Of each kind, what it is called in Chinese."""
 CHINESE_KINDS: dict[str, frozenset[str]] = {}
 for _kind, (_, _chinese) in _KINDS.items():
     for _word in _chinese.split("|"):
