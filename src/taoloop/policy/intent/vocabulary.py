@@ -255,7 +255,7 @@ _PHRASES = (
         "delete",
     ),
     (r"\bhand(?:ing)? (?:it |them )?in\b", "handin"),
-    (r"\barchive\b(?= (?:the|this|that|all|my|it|them|old)\b)", "shelve"),  # alone it is a folder
+    (r"\barchive\b(?= (?:the|this|that|all|everything|my|it|them|old)\b)", "shelve"),  # alone it is a folder
     (r"\bmake a copy\b|\bback(?:ing)? (?:it |them )?up\b", "copy"),
     (r"\b(?:jot|note|write) (?:it |this |that )?down\b", "create a note"),
     (
