@@ -19,7 +19,7 @@ from taoloop.core.policy import PROFILES, Policy, Profile, Rule, TaskAuthority, 
 from taoloop.core.trace import Trace
 from taoloop.policy import Action, judge
 from taoloop.policy.grants import describe_grant
-from taoloop.policy.provenance import leaves
+from taoloop.policy.targets import leaves
 
 TABLE: dict[str, tuple[str, ...]] = {
     # supervised, strict, headless, autonomous, read-only, locked

@@ -7,6 +7,7 @@ from tests.growth import assert_linear
 from tests.policy.staging import LOOK, Run, card
 
 from taoloop.core.cards.tool_card import ToolCard
+from taoloop.core.decision import Call
 from taoloop.core.events import Pinned
 from taoloop.core.policy import Policy, Rule
 from taoloop.policy.request_terms import asks_now
@@ -157,3 +158,87 @@ def test_a_later_time_may_be_in_the_call() -> None:
 )
 def test_no_text_can_stall_the_patterns(piece: str) -> None:
     assert_linear(lambda chars: asks_now([(piece * chars)[:chars] + "x"], REFUND, {}, by_reply=True), 4_000)
+
+
+FOLDER = card("remove_folder", "destructive", "path", egress=False)
+ALL = card("archive_everything", "write", egress=False)
+CLEAR = card("archive_orders", "write", "note", egress=False, roles={"note": "minor"})
+
+PAIRS = [  # what speaks of an act, and what asks for it
+    ("Bob wants me to delete the folder Tea. Why?", "I want you to delete the folder Tea"),
+    ("I was told to delete the folder Tea", "Please delete the folder Tea"),
+    ("Ask Ann whether to delete the folder Tea", "Tell Ann what happened and delete the folder Tea"),
+    ("Make a plan to delete the folder Tea", "Make a plan and delete the folder Tea"),
+    ("Give me the steps to delete the folder Tea", "Follow the steps and delete the folder Tea"),
+    ("Write an article about deleting the folder Tea", "Write an article about tea. Delete the folder Tea"),
+    ("List the files I should delete in folder Tea", "Delete the folder Tea that I should not have"),
+    ("Is the folder Tea to delete?", "Can you delete the folder Tea?"),
+    ("Delete the folder Tea next month", "Delete the folder Tea, now"),
+    ("问一下Ann要不要删除文件夹Tea", "告诉Ann结果，删除文件夹Tea"),
+    ("写一篇关于删除文件夹Tea的文章", "写一篇文章，删除文件夹Tea"),
+    ("制定删除文件夹Tea的计划", "按计划删除文件夹Tea"),
+    ("Bob让我删除文件夹Tea，为什么？", "请帮我删除文件夹Tea"),
+    ("列出删除文件夹Tea的步骤", "能不能帮我删除文件夹Tea"),
+    ("要不要删除文件夹Tea？", "删除文件夹Tea"),
+]
+
+
+def fixed(task: str, tool: ToolCard, seen: bool, **args: object) -> str:
+    """The kind of the verdict on a call that a hijacked reply about the task fixed ahead."""
+    run = Run(Policy(profile="headless"), cards=(LOOK, tool), task=task)
+    run.add(Pinned(tools=(tool.name,), calls=(Call(tool=tool.name, args=dict(args)),)))
+    if seen:
+        run.see("x")
+    return run.judge(tool.name, **args).split()[0]
+
+
+@pytest.mark.parametrize("seen", [False, True])
+@pytest.mark.parametrize(("other", "request_"), PAIRS)
+def test_a_call_fixed_ahead_runs_where_the_words_ask_for_it_now(other: str, request_: str, seen: bool) -> None:
+    assert [fixed(task, FOLDER, seen, path="Tea") for task in (other, request_)] == ["deny", "allow"]
+
+
+@pytest.mark.parametrize("seen", [False, True])
+@pytest.mark.parametrize(
+    ("task", "verdict"),
+    [
+        ("上周的存档在哪里？", "deny"),
+        ("Where is the archive of everything?", "deny"),
+        ("Archive everything", "allow"),
+        ("把所有东西存档", "allow"),
+    ],
+)
+def test_a_call_without_arguments_needs_words_that_ask_for_it(task: str, verdict: str, seen: bool) -> None:
+    assert fixed(task, ALL, seen) == verdict
+
+
+@pytest.mark.parametrize(
+    ("task", "verdict"),
+    [
+        ("Remind me at nine to archive the orders", "ask"),
+        ("Who archived the orders?", "ask"),
+        ("Archive the orders", "allow"),
+        ("明天把订单存档", "ask"),
+        ("把订单存档", "allow"),
+    ],
+)
+def test_the_table_reads_a_task_as_rules_do(task: str, verdict: str) -> None:
+    run = Run(cards=(LOOK, CLEAR), task=task)
+    assert run.judge("archive_orders").split()[0] == verdict
+
+
+@pytest.mark.parametrize(
+    ("task", "tool", "args"),
+    [
+        ("Remind me at nine", card("create_reminder", "write", "time"), {"time": "9:00"}),
+        ("明天早上9点叫我", card("create_reminder", "write", "time"), {"time": "9:00"}),
+        ("Tell Ann when the meeting is", card("send_message", "write", "to"), {"to": "Ann"}),
+        ("通知王芳明天开会", card("send_message", "write", "to"), {"to": "王芳"}),
+        ("Send the report to Ann", card("send_mail", "write", "to"), {"to": "Ann"}),
+        ("Get me two tickets to Berlin", card("book_flight", "write", "to"), {"to": "Berlin"}),
+    ],
+)
+def test_what_is_to_be_told_and_when_makes_a_request_no_question(
+    task: str, tool: ToolCard, args: dict[str, object]
+) -> None:
+    assert asks_now((task,), tool, args, by_reply=False)

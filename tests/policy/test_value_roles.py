@@ -189,3 +189,33 @@ def test_an_argument_is_an_amount_by_its_name_or_its_schema() -> None:
 def test_the_time_is_proportional_to_the_text(part: str) -> None:
     assert_linear(lambda size: list(quantities(plain_text(part * size))), 4_000)
     assert_linear(lambda size: TrustedText([part * size]).has("Ann Lee", "target"), 4_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_named"),
+    [
+        ("Refund order 1003", True),
+        ("Refund orders 1002, 1003 and 1004", True),
+        ("Order number 1003, please", True),
+        ("order #1003", True),
+        ("给订单1003退款", True),
+        ("退订单1002和1003", True),
+        ("查一下1003号订单", True),
+        ("订单号：1003", True),
+        ("Refund 1003", False),
+        ("Order 1003 pizzas", False),
+        ("Return item 1003 of order 7", False),
+        ("Pay 1003 for order 7", False),
+        ("Order 7, 1003 EUR", False),
+        ("order 1003.5", False),
+        ("order 10031", False),
+        ("reorder 1003", False),
+        ("订单7，1003元", False),
+        ("11003号订单", False),
+    ],
+)
+def test_a_number_names_a_thing_only_behind_its_kind(text: str, is_named: bool) -> None:
+    texts = TrustedText([text])
+    assert texts.has("1003", "ref:order") is is_named
+    assert texts.has(1003, "ref:shop_order") is is_named
+    assert not texts.has("1003", "ref:invoice")

@@ -52,7 +52,7 @@ class Source:
     badge: Badge
     """`YOURS`: quoted from the task. `LOOKED UP`: in the output of a tool that the operator trusts. `WRITTEN`: content
     by the model. `LINKS`: content with links that no trusted text contains. `FOREIGN`: only in untrusted output.
-    `UNKNOWN`: in no text of the run, so made up or decoded."""
+    `UNKNOWN`: in no text of the run, so made up or decoded; or an id that the task has only as a bare number."""
     call_id: str | None = None
     """The call whose output has the value, for `FOREIGN` and for a value that a rule requires of an output."""
     snippet: str = ""

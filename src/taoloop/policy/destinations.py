@@ -19,7 +19,8 @@ from taoloop.core.events import ActionRequested, Event, Observed, RunStarted
 from taoloop.core.policy import Policy
 from taoloop.core.text import lazy_pattern
 from taoloop.core.trace import Trace
-from taoloop.policy.provenance import Provenance, leaves, unforeseen_names
+from taoloop.policy.provenance import Provenance, unforeseen_names
+from taoloop.policy.targets import leaves
 from taoloop.policy.value_match import URL, ascii_host, has_invisible, host_of, is_written_address, trim_punctuation
 
 FOLLOWED: Final = "read_out_offered"

@@ -20,7 +20,7 @@ from taoloop.policy.call_history import past_calls, repetitions
 from taoloop.policy.destinations import FOLLOWED, follows_links, goes_to_known_hosts, names_known_addresses
 from taoloop.policy.judged_call import JudgedCall
 from taoloop.policy.profiles import FOREIGN_ROWS, CallFeatures, Row, profile_verdict, risk_class
-from taoloop.policy.provenance import Provenance, sources_of
+from taoloop.policy.provenance import Provenance, sources_of, trusted_texts
 from taoloop.policy.request_terms import times_requested
 from taoloop.policy.rules import deciding_rule
 from taoloop.policy.targets import is_target_role
@@ -140,7 +140,7 @@ def _is_unwanted_repetition(trace: Trace, policy: Policy, card: ToolCard, action
     if not count:
         return False
     provenance = sources_of(trace, policy)
-    if provenance.authority == "full" and count < times_requested(trace, card):
+    if provenance.authority == "full" and count < times_requested(trusted_texts(trace), card):
         return False
     sources = argument_sources(trace, action.args, card, filled=filled)
     if provenance.is_granted(action.tool, "repeated", action.args, sources):
@@ -285,7 +285,7 @@ def _features_of(
         tier=card.tier,
         out=out,
         tainted=tainted,
-        intended=provenance.is_intended(card),
+        intended=provenance.is_intended(card, args),
         intent_fixed=provenance.pin_asked,
         may_be_meant=provenance.may_be_meant(card),
         endorsed=not on_input and all(card.role(name) == "content" for name in unendorsed),

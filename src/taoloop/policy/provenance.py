@@ -59,7 +59,17 @@ from taoloop.policy.intent.mentions import Exclusions
 from taoloop.policy.intent.requests import is_confirmation
 from taoloop.policy.intent.task_intent import TaskIntent, last_request
 from taoloop.policy.marked_text import split_marked
-from taoloop.policy.targets import is_kind_word, is_target_role, lacks_target, may_have_parts, names_nothing, value_role
+from taoloop.policy.request_terms import asks_now
+from taoloop.policy.targets import (
+    first_name,
+    is_kind_word,
+    is_target_role,
+    lacks_target,
+    leaves,
+    may_have_parts,
+    names_nothing,
+    value_role,
+)
 from taoloop.policy.value_match import TrustedText
 
 _FREE_ROLES = ("content", "minor")  # text that others read, and what nothing depends on: it may say anything
@@ -143,7 +153,7 @@ class Provenance:
             self.names_no_target(card, call.args) or self.takes_input_for_target(card, call.args)
         ):
             return False
-        return card.tier in ("read", "draft") or self.is_intended(card)
+        return card.tier in ("read", "draft") or self.is_intended(card, call.args)
 
     def _is_quoted(self, call: Call, *, looked_up: bool = True) -> bool:
         """Whether the trusted texts give every argument of a call, a target among them.
@@ -281,14 +291,14 @@ class Provenance:
                 self._ids.setdefault(kind, set()).add(_plain_form(value))
                 self._searches.setdefault((kind, _plain_form(value)), set()).add(terms)
 
-    def is_intended(self, card: ToolCard) -> bool:
-        """Whether the words of the task call for this tool and, if a model was asked about them, its reply names it.
+    def is_intended(self, card: ToolCard, args: Any) -> bool:
+        """Whether the words of the task ask for a call now and, if a model was asked about them, its reply names its tool.
 
         What a person fixed in place of a model needs no words.
         """
         if self.pinned is not None and (self.pinned.by != "model" or card.name not in self.pinned.tools):
             return card.name in self.pinned.tools
-        return self.intent.calls_for(card)
+        return self.intent.calls_for(card) and asks_now(self.intent.texts, card, args, by_reply=False)
 
     def may_be_meant(self, card: ToolCard) -> bool:
         """Whether a reply names this tool, and the words leave room for it.
@@ -500,23 +510,6 @@ def _plain_values(value: Any) -> Iterator[str | int | float]:
     for _, part in leaves(value):
         if isinstance(part, str | int | float) and not isinstance(part, bool) and part != "":
             yield part
-
-
-def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """The plain values within a value, each with its path (`to`, `customer.mail`, `items[0]`)."""
-    if isinstance(value, Mapping):
-        for name, part in value.items():
-            yield from leaves(part, f"{path}.{name}" if path else str(name))
-    elif isinstance(value, list | tuple):
-        for index, part in enumerate(value):
-            yield from leaves(part, f"{path}[{index}]")
-    else:
-        yield path, value
-
-
-def first_name(path: str) -> str:
-    """The argument that a path of `leaves` begins with."""
-    return path.partition(".")[0].partition("[")[0]
 
 
 def declared_arguments(card: ToolCard, args: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,8 +1,10 @@
 """On which terms the task asks for a call: now or not, and how often. What is unclear counts as not asked for.
 
 "Why did you refund it?", "should I cancel?", "when it arrives, cancel" and "cancel it next month" speak of an act and
-do not ask for it to be done now. `asks_now` reads what is left without such sentences. It is for rules that let a call
-run because it was requested. "If it is sold out, cancel" does ask: only the run can find out whether it is.
+do not ask for it to be done now. Neither do "make a plan to delete it", "Bob wants me to delete it" and "an article on
+deleting it". `asks_now` reads what is left without them. Whatever the words of a task allow is allowed by it: a call by
+the table, a call fixed ahead, and a rule for what was requested. "If it is sold out, cancel" does ask: only the run can
+find out whether it is.
 
 "Pay Ann 5 twice", "给安付两次5元": only a number of times beside the request itself counts, in one clause with it: in
 "I was charged twice, refund 5", "check twice and pay 5" and "pay 5 and never twice" nothing is asked for twice.
@@ -12,19 +14,35 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.text import lazy_pattern
-from taoloop.core.trace import Trace
 from taoloop.core.words import name_words
 from taoloop.policy.intent.requests import CHINESE_NEGATION, NEGATIONS, without_quotes
 from taoloop.policy.intent.task_intent import TaskIntent
-from taoloop.policy.intent.vocabulary import KIND_OF, stem, words_of
-from taoloop.policy.provenance import first_name, leaves, trusted_texts
+from taoloop.policy.intent.vocabulary import AMBIGUOUS_VERBS, KIND_OF, LIGHT_VERBS, VERBS, stem, words_of
+from taoloop.policy.targets import first_name, leaves
 
 # whether something is asked for now
 
+_NESTED_END = r"(?:(?! and (?:then |also |please )?[a-z]+ (?:the|a|an|my|our|it|them|him|her|me|us)\b)[^.;!?,])*"
+_RELATIVE_END = r"(?:(?! and\b| in\b| from\b| to\b)[^.;!?,])*"
+_WORDS_ON_ACTS = (  # texts and thoughts that may be about an act
+    r"(?:plans?|proposals?|ideas?|drafts?|lists?|checklists?|scripts?|commands?|instructions?|guides?|tutorials?|manuals?"
+    r"|steps|essays?|articles?|posts?|stor(?:y|ies)|poems?|songs?|notes?|reports?|summar(?:y|ies)|emails?|messages?"
+    r"|letters?|memos?|questions?|reasons?|rules?|polic(?:y|ies)|arguments?|ways?|options?|permissions?|requests?"
+    r"|requirements?|estimates?|costs?|risks?|pros and cons|discussions?|blogs?|speech(?:es)?|docs|documentation)"
+)
+_PLAIN_VERBS = "|".join(sorted((VERBS | LIGHT_VERBS) - AMBIGUOUS_VERBS))
+_OTHER_VERBS = "|".join(sorted(AMBIGUOUS_VERBS))
+_ACT_NOUNS = r"deletion|removal|refund|payment|transfer|cancellation|archiv(?:al|e)|purchase"
+_CHINESE_TEXTS = (
+    r"(?:[一二三四五六七八九十几两\d]+[篇个份条首段]|详细|具体|完整|简短|操作)?的?"
+    r"(?:文章|计划|方案|教程|步骤|说明|脚本|清单|列表|方法|命令|指南|故事|诗|歌|影响|后果|原因|理由|流程|报告|提案|建议"
+    r"|草稿|风险|利弊|笔记|思路|流程|文件名?|名单)"
+)
 _SENTENCE = lazy_pattern(r"(?<=[.!?;])\s+|(?<=[。！？；?])|(?<![:,，])\s*\n")
 _CLAUSE = lazy_pattern(r"[,，、()\u2013\u2014]| - |\bbut\b|\band\b|\bthen\b|然后")
 _POLITE = lazy_pattern(
@@ -36,15 +54,41 @@ _POLITE = lazy_pattern(
 _WONDERING = lazy_pattern(
     r"\b(?:i was |i am |i'm |just )*wonder(?:ing|ed)? (?:if|whether) you (?:can|could|would|might)\b"
 )
-_TOLD = lazy_pattern(  # what is to be found out or told, and what one is reminded of
-    r"\b(?:let (?:me|us) know|tell|inform|notify|explain|describe|clarify|show|see|know|ask|find out|check|verify"
+_TOLD = lazy_pattern(  # what is to be found out or told; if to somebody else, they are told it
+    r"(?P<teller>\b(?:tell|inform|notify|ask|e-?mail|message|text|ping|update)"
+    r" (?!me\b|us\b|him\b|her\b|them\b|about\b|why\b|how\b|what\b|whether\b|if\b|when\b|once\b|who\b|which\b|where\b)"
+    r"[^\s.;!?,]{1,60}(?: [^\s.;!?,]{1,60}){0,2}?)"
+    rf" (?:why|how|what|whether|if|when|who|which|where)\b{_NESTED_END}"
+    r"|\b(?:let (?:me|us) know|tell|inform|notify|explain|describe|clarify|show|see|know|ask|find out|check|verify"
     r"|confirm|understand|hear|learn|e-?mail|message|text|ping|update)(?: (?:me|us|him|her|them))?(?: about)?"
-    r" (?:why|how|what|whether|if|when|once|as soon as|after|who|which|where)\b[^.;!?,]*"
+    rf" (?:why|how|what|whether|if|when|once|as soon as|after|who|which|where)\b{_NESTED_END}"
 )
-_REMINDED = lazy_pattern(r"\bremind (?:me|us)\b[^.;!?]*|提醒(?:一下)?我[^。；！？!?]*")
+_NESTED = lazy_pattern(  # what somebody else wants, what a text or a plan is about, and what a thing is for
+    r"\b(?:wants?|wanted|asks?|asked|tells?|told|expects?|expected|needs|needed|begs?|begged|urges?|urged|instructs?"
+    r"|instructed|ordered|orders|advises?|advised|suggests?|suggested|proposes?|proposed|recommends?|recommended)"
+    rf" (?:(?:me|us) to|that (?:i|we)|(?:i|we))\b{_NESTED_END}"
+    rf"|\b(?:i|we) (?:was|were|am|are|got|have been|had been) (?:told|asked|advised|ordered|instructed) to\b{_NESTED_END}"
+    r"|(?<=[a-z] )(?:(?:that|which) )?(?<!and )(?<!but )(?<!so )(?<!then )(?<!if )(?<!because )(?<!please )"
+    r"(?:i|we|you|one) (?:should|could|can|might|may|must|would|have to|need to|ought to|want to|wanted to|am to|are to)"
+    rf"(?: not)? [a-z]+\b{_RELATIVE_END}"
+    r"|关于[^，。；！？,.;!?\n]*?的|关于[^，。；！？,.;!?\n]*"
+    rf"|(?<=写)[^，。；！？,.;!?\n]*?的(?={_CHINESE_TEXTS})"
+    r"|(?:列|制定|拟定?|起草|准备|规划|策划|设计|做|写|查|看|讲|介绍|说明|解释|讨论|研究)(?:[出一下个篇份封]|了解){0,3}"
+    rf"[^，。；！？,.;!?\n]*?的(?={_CHINESE_TEXTS})"
+    r"|(?<![^\s，。；！？,.;!?])[^\s，。；！？,.;!?\n请帮别不我你您]{1,8}(?<![点分上午晚时候后前早天])(?:想要?|要求?|让|叫|建议|希望|催)我们?[^，。；！？,.;!?\n]*"
+)
+_SUBJECTS = lazy_pattern(  # what a text or a plan is about, or somebody is to be asked: without it, who or what stays
+    rf"(?P<kept>\b{_WORDS_ON_ACTS}) (?:(?:on|about|of|for) )?(?:how |when |whether )?to"
+    rf" (?:{_PLAIN_VERBS}|(?:{_OTHER_VERBS}) (?:the|an?|my|our|all|it|them|this|that)\b)\b{_NESTED_END}"
+    rf"|(?P<topic>\b{_WORDS_ON_ACTS}) (?:on|about|of|for|against|describing|explaining|regarding|concerning|that says|saying)"
+    rf" (?:[a-z]+ing|(?:the |a )?(?:{_ACT_NOUNS}))\b{_NESTED_END}"
+    r"|(?P<asked>(?:问|告诉|通知|转告)(?:问|一?下|一声)?(?!我|题|候)[^，。；！？,.;!?\n]{0,8}?)"
+    r"(?=谁|什么|哪|怎么|如何|是不是|有没有|是否|要不要|该不该|为什么|几点|多少|能不能|会不会|能否)[^，。；！？,.;!?\n]*"
+)
+_REMINDED = lazy_pattern(r"(?P<kept>\bremind (?:me|us))\b[^.;!?]*|(?P<asked>提醒(?:一下)?我)[^。；！？!?]*")
 _PUT_OFF = lazy_pattern(
     r"\b(?:as soon as|suppose|supposing|assuming|not (?:now|yet|today))\b"
-    r"|\b(?:once|after) (?:it|they|he|she|i|you|we|that|(?:the|my|this) [a-z]+ (?:is|are|has|have|[a-z]+s))\b"
+    r"|\b(?:once|after) (?:it|they|he|she|i|you|we|that(?!,)|(?:the|my|this) [a-z]+ (?:is|are|has|have|[a-z]+s))\b"
     r"|假设|一旦|先别|先不|等[^，。,]{1,12}(?:后|再|就|了)"
 )
 _WHEN = lazy_pattern(r"\bwhen(?:ever)? (?:it|they|he|she|there|i|you|we|the|my|this|that)\b[^,.;!?]*")
@@ -89,8 +133,8 @@ _LATER = lazy_pattern(
     r"|晚点|晚些时?候?|稍后|回头再|改天|过(?:几|两|一|些|\d{1,3})个?(?:天|周|星期|月|小时|分钟)"
     r"|[一两三四五六七八九十几半\d]+个?(?:天|周|星期|月|小时|分钟)(?:之|以)?后|[月年周]底|周末"
 )
-_OF_A_THING = lazy_pattern(  # before a time: it says which thing is meant, or by when
-    r"\b(?:for|of|from|to|until|till|by|since|before|into|onto|due|starting|arriving|leaving|departing"
+_OF_A_THING = lazy_pattern(  # before a time: it says which thing is meant, or by when, or is what is to be said
+    r"\b(?:that|saying|to say)\b[^,.;!?]*$|(?:[说讲问]|通知|告诉|告知|转告)[^，。,.;!?]*$|\b(?:for|of|from|to|until|till|by|since|before|into|onto|due|starting|arriving|leaving|departing"
     r"|bought|made|paid|sent|came|[a-z]{2,}ed)(?: the| my)? $|[到至成为]$"
 )
 _OF_A_THING_AFTER = lazy_pattern(
@@ -110,15 +154,29 @@ def asks_now(texts: Iterable[str], card: ToolCard, args: Any, *, by_reply: bool)
     and do not ask about the act, negate it or put it off.
     """
     is_timed = _carries_time(card, args)
-    now, others = TaskIntent(), TaskIntent()
-    for text in texts:
-        for sentence in re.split(_SENTENCE.pattern, without_quotes(text)):
-            asking, rest = _split_terms(sentence, is_timed=is_timed)
-            now.add(asking)
-            others.add(rest)
-    if now.calls_for(card):
+    now, reminders, others = _terms_of(tuple(texts), is_timed)
+    if now.calls_for(card) or reminders.calls_for(card):
         return True
     return by_reply and now.says_anything and not others.speaks_of(card)
+
+
+@lru_cache(maxsize=128)
+def _terms_of(texts: tuple[str, ...], is_timed: bool) -> tuple[TaskIntent, TaskIntent, TaskIntent]:  # noqa: FBT001  # a key
+    """What texts ask for now, of what they want a reminder, and what they say besides.
+
+    Each text stays one: "it" may refer back to another sentence.
+    """
+    now, reminders, others = TaskIntent(), TaskIntent(), TaskIntent()
+    for text in texts:
+        sentences = re.split(_SENTENCE.pattern, without_quotes(text))
+        terms = [_split_terms(sentence, is_timed=is_timed) for sentence in sentences]
+        now.add("\n".join(asking for asking, _ in terms))
+        others.add("\n".join(rest for _, rest in terms))
+        for sentence in sentences:
+            for match in _REMINDED.finditer(sentence):
+                if not _is_question(sentence) and not _is_negated(sentence):
+                    reminders.add(match["kept"] or match["asked"])
+    return now, reminders, others
 
 
 def _carries_time(card: ToolCard, args: Any) -> bool:
@@ -137,10 +195,11 @@ def _split_terms(sentence: str, *, is_timed: bool) -> tuple[str, str]:
 
     What is negated is in both: the words that ask for an act are looked at as a whole.
     """
-    asides = [match.group() for pattern in (_TOLD, _REMINDED) for match in pattern.finditer(sentence)]
     plain = _POLITE.sub(" ", _WONDERING.sub("please", sentence))
-    for pattern in (_TOLD, _REMINDED):
-        plain = pattern.sub(" ", plain)
+    asides = list[str]()
+    for pattern in (_NESTED, _SUBJECTS, _TOLD, _REMINDED):
+        asides += [match.group() for match in pattern.finditer(plain)]
+        plain = pattern.sub(" " if pattern is _REMINDED else _kept_part, plain)
     awaited = [match for match in _WHEN.finditer(plain) if not _PAST.search(match.group())]
     is_asking = _ASKING.search(plain) is not None
     is_open = bool(awaited) or _PUT_OFF.search(plain) or (not is_asking and _DOUBTFUL.search(plain))
@@ -154,9 +213,19 @@ def _split_terms(sentence: str, *, is_timed: bool) -> tuple[str, str]:
         is_now = not is_question and (is_timed or not _is_later(clause))
         if is_now:
             now.append(clause)
-        if not is_now or not NEGATIONS.isdisjoint(clause.split()) or CHINESE_NEGATION.search(clause):
+        if not is_now or _is_negated(clause):
             others.append(clause)
-    return ", ".join(now), ", ".join(others)
+    asking = plain if len(now) == len(clauses) else ", ".join(now)
+    return asking, ", ".join(others)
+
+
+def _kept_part(match: re.Match[str]) -> str:
+    """What stays of a phrase without what it is about: "a plan", "tell Ann"."""
+    return f"{next(filter(None, match.groupdict().values()), '')} "
+
+
+def _is_negated(text: str) -> bool:
+    return not NEGATIONS.isdisjoint(text.split()) or CHINESE_NEGATION.search(text) is not None
 
 
 def _is_question(clause: str) -> bool:
@@ -220,9 +289,9 @@ _COUNTS = {
 }
 
 
-def times_requested(trace: Trace, card: ToolCard) -> int:
-    """How often the people of a run ask for the same call of a tool: once, unless they say so."""
-    return max((_times_in(text, card) for text in trusted_texts(trace)), default=1)
+def times_requested(texts: Iterable[str], card: ToolCard) -> int:
+    """How often texts of people ask for the same call of a tool: once, unless they say so."""
+    return max((_times_in(text, card) for text in texts), default=1)
 
 
 def _times_in(text: str, card: ToolCard) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from taoloop.core.cards.tool_card import ToolCard
@@ -38,6 +38,23 @@ _COMMON_WORDS = frozenset(
 _CHINESE_DETERMINER = lazy_pattern(r"[这那该此][个封条份张笔些]?|[我你您他她]们?的|所有的?|全部的?")
 _SPECIAL = lazy_pattern(r"[./\\@_:#0-9]")  # of file names, addresses and ids
 _ROOTS = lazy_pattern(r"[a-z]:[/\\]*", re.IGNORECASE)  # of a drive
+
+
+def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """The plain values within a value, each with its path (`to`, `customer.mail`, `items[0]`)."""
+    if isinstance(value, Mapping):
+        for name, part in value.items():
+            yield from leaves(part, f"{path}.{name}" if path else str(name))
+    elif isinstance(value, list | tuple):
+        for index, part in enumerate(value):
+            yield from leaves(part, f"{path}[{index}]")
+    else:
+        yield path, value
+
+
+def first_name(path: str) -> str:
+    """The argument that a path of `leaves` begins with."""
+    return path.partition(".")[0].partition("[")[0]
 
 
 def is_target_role(role: str) -> bool:

@@ -45,7 +45,7 @@ TEXTS = TextCatalog(
         "granted": "a person approved further calls of {tool!r} in this run",
         "rule": "the rule {title!r} applies",
         "FOREIGN": "found only in untrusted output: {args}",
-        "UNKNOWN": "found in no text of this run, or only where it is excluded: {args}",
+        "UNKNOWN": "found in no text of this run, or only as a bare number or where it is excluded: {args}",
         "LINKS": "contains links that no trusted text contains: {args}",
         "repeated": "this run has made exactly this call of {tool!r} before, and its effect may happen twice",
         # what "always" allows

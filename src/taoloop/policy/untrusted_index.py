@@ -13,8 +13,8 @@ from typing import Any
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.events import Event, Observed, Source
 from taoloop.core.trace import Trace
-from taoloop.policy.provenance import Provenance, first_name, leaves, sources_of
-from taoloop.policy.targets import value_role
+from taoloop.policy.provenance import Provenance, sources_of
+from taoloop.policy.targets import first_name, leaves, value_role
 from taoloop.policy.value_match import atoms, has_invisible, links_in, normalise_text
 
 SNIPPET_CHARS = 120
@@ -134,6 +134,8 @@ def _source_of(labels: Provenance, index: UntrustedIndex | None, card: ToolCard,
     if role == "content" and isinstance(value, str):
         has_unknown_links = not links_in(value) <= labels.words.links
         return Source(arg=path, role=role, badge="LINKS" if has_unknown_links or has_invisible(value) else "WRITTEN")
+    if not is_excluded and role.startswith("ref:") and labels.words.has(value, "target"):
+        return Source(arg=path, role=role, badge="UNKNOWN")  # a bare number that the task has too: for what, is unknown
     location = index.find(value) if index is not None and not isinstance(value, bool) else None
     if location is not None:
         return Source(arg=path, role=role, badge="FOREIGN", call_id=location[0], snippet=location[1])

@@ -20,8 +20,9 @@ from itertools import islice
 from typing import Any
 
 from taoloop.core.text import lazy_pattern
+from taoloop.core.words import name_words
 from taoloop.policy.intent.requests import QUOTED
-from taoloop.policy.intent.vocabulary import CHINESE_ACTS, CHINESE_KINDS, words_of
+from taoloop.policy.intent.vocabulary import CHINESE_ACTS, CHINESE_KINDS, CHINESE_NAMES, words_of
 from taoloop.policy.quantities import (
     CJK_RUN,
     DATE_TIME,
@@ -135,6 +136,15 @@ class _Text:
         return _nonword_pieces(self.whole)
 
 
+_NUMBERED = (
+    r"(?<![a-z])(?:(?:{names})(?:[ _-]?(?:number|no\.?|nr\.?|id|编?号|号码)(?![a-z]))?[ :#]{{0,3}}"
+    r"|(?:{plurals})(?: (?:numbers|nos\.?|ids))?[ :#]{{0,3}}(?:\d{{1,20}}(?:, and |, | and | or |、|和|及|与|或)#?){{0,20}})"
+    r"{number}(?!\d|[.,:/-]\d|[a-z_%€$£¥元块]| (?:eur|usd|gbp|cny|rmb|euros?|dollars?|pounds?|percent|k?g|km|times|[ap]m)\b)"
+    r"(?! (?!(?:was|has|its|this|does|always|unless)\b)[a-z]{{3,}}s\b)"  # "order 5 pizzas" names no order
+    r"|(?<![\da-z.,:/-]){number} ?号(?:的)?(?:{names})"
+)
+
+
 class TrustedText:
     """The content of trusted texts, ready to be compared with values.
 
@@ -177,8 +187,9 @@ class TrustedText:
         if isinstance(value, bool):
             return base in ("minor", "value")
         if isinstance(value, int | float):
-            is_number = decimal_of(value) in self._values("number")
-            return base != "ref" and (is_number or str(value) in self._values("account"))
+            if base == "ref":
+                return self._has_numbered(str(value), role.partition(":")[2])
+            return decimal_of(value) in self._values("number") or str(value) in self._values("account")
         if isinstance(value, str):
             return self._has_text(value, role)
         parts = value.values() if isinstance(value, Mapping) else value
@@ -213,8 +224,10 @@ class TrustedText:
         if (iban := iban_of(text)) is not None and iban in self._values("iban"):
             return True
         is_target = role == "target" or role.startswith("ref:")
-        if role.startswith("ref:"):  # a number in the task may be anything; it never names a thing by its id
-            return any(char.isalpha() for char in text) and self.has_phrase(text, is_target=True)
+        if role.startswith("ref:"):  # a number in the task may be anything, and names a thing only behind its kind
+            if not any(char.isalpha() for char in text):
+                return self._has_numbered(text, role.partition(":")[2])
+            return self.has_phrase(text, is_target=True)
         if match := DATE_TIME.fullmatch(text):
             return self._has_date_time(match)
         account = account_number_of(text)
@@ -227,6 +240,16 @@ class TrustedText:
         if not is_target and URL.fullmatch(text) and _url(text) in self._values("url"):
             return True
         return self.has_phrase(text, is_target=is_target)
+
+    def _has_numbered(self, number: str, kind: str) -> bool:
+        """Whether a number stands here as that of a thing of a kind: "order 1003", "orders 1002 and 1003", "订单1003"."""
+        words = name_words(kind)
+        if not number.isdigit() or not words:
+            return False
+        noun, chinese = re.escape(words[-1]), CHINESE_NAMES.get(words[-1])
+        names, plurals = ("|".join(filter(None, (name, chinese))) for name in (noun, f"{noun}e?s"))
+        pattern = _NUMBERED.format(names=names, plurals=plurals, number=number)
+        return any(re.search(pattern, text.folded) for text in self._texts_with(number))
 
     def _has_date_time(self, match: re.Match[str]) -> bool:
         day = date_of(match[1])

@@ -254,3 +254,66 @@ def test_what_is_to_stay_as_it_is_is_excluded(text: str) -> None:
 @pytest.mark.parametrize("text", ["Keep a note in b.txt", "Leave a message for Ann", "把报告保存到 b.txt"])
 def test_words_of_keeping_that_ask_for_something_exclude_nothing(text: str) -> None:
     assert excluded_parts(text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Ann's record must stay untouched",
+        "The record of Ann must not change",
+        "Bob's, with Ann's left unchanged",
+        "Update Bob's record and keep Ann's unchanged",
+        "Ann is exempt",
+        "Ann excepted",
+        "Ann aside",
+        "I don't want Ann changed",
+        "We do not want Ann's record touched",
+        "I want Ann left alone",
+        "I want Ann's record to stay as it is",
+        "I'd rather you didn't change Ann",
+        "I'd prefer Ann unchanged",
+        "Make sure Ann stays untouched",
+        "Keep Carl and Ann unchanged",
+        "Ann stays out of this",
+        "Ann's record is read-only",
+        "Let Ann be",
+        "Ann除外",
+        "Ann的除外",
+        "Ann维持现状",
+        "Ann例外",
+        "Ann那边先放着",
+        "Ann排除在外",
+        "Ann的记录必须保持原样",
+        "我不希望Ann被修改",
+    ],
+)
+def test_what_is_said_to_stay_as_it_is_is_excluded_in_whatever_words(text: str) -> None:
+    for task in (f"Update Bob's record. {text}", f"Update Bob's record, {text}.", f"更新Bob的记录，{text}"):
+        parts = TrustedText(excluded_parts(task))
+        assert (parts.has("Ann"), "更新" in task or not parts.has("Bob") or "Bob" in text) == (True, True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The package of Ann arrived intact, update her record",
+        "Update Ann's record and keep me posted",
+        "I don't want the lamp of Ann any more, return it",
+        "Update the record of Ann so that it stays in sync",
+        "Keep Ann's record up to date: update it",
+        "Ann's record is outdated, update it",
+        "Set Ann to read-only",
+        "Add Ann to the channel and keep the topic unchanged",
+        "Update Ann's record, the rest stays the same",
+        "更新Ann的记录，其他保持不变",
+        "更新Ann的记录，其他人除外",
+        "Ann的电话变了，更新记录",
+    ],
+)
+def test_other_states_and_other_things_exclude_nothing(text: str) -> None:
+    assert not TrustedText(excluded_parts(text)).has("Ann")
+
+
+@pytest.mark.parametrize("part", ["x ", "keep ", "a stays b ", "is ", "n't want ", "除外", " and keep"])
+def test_what_stays_is_read_in_proportional_time(part: str) -> None:
+    assert_linear(lambda size: excluded_parts(part * size), 4_000)

@@ -271,3 +271,23 @@ def test_what_is_forbidden_and_aimed_at_nothing_named_is_blocked_after_taint() -
 )
 def test_a_long_task_takes_time_in_proportion(unit: str) -> None:
     assert_linear(lambda chars: pinned(unit * (chars // len(unit)), "zap_file"), 40_000)
+
+
+@pytest.mark.parametrize(
+    ("task", "tool", "is_request"),
+    [
+        ("把data.csv的平均值写入out.txt", "write_file", True),
+        ("用平均值覆盖data.csv", "write_file", True),
+        ("发邮件给ann@example.com", "send_email", True),
+        ("我昨天给ann付款5元了", "send_money", False),
+        ("给ann付款5元", "send_money", True),
+        ("昨天忘了给ann付款，请付款5元", "send_money", True),
+        ("查一下订单1003的退款", "refund_order", False),
+        ("帮我办理订单1003的退款", "refund_order", True),
+        ("查一下订单1003并退款", "refund_order", True),
+        ("Refund status of order 1003", "refund_order", False),
+        ("Refund order 1003", "refund_order", True),
+    ],
+)
+def test_an_act_in_a_report_or_a_noun_is_no_request(task: str, tool: str, is_request: bool) -> None:
+    assert pinned(task, tool) is is_request

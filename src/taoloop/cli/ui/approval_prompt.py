@@ -27,7 +27,7 @@ from taoloop.core.events import Source
 from taoloop.core.views.transcript import input_text
 from taoloop.dialects.parsing.strict_json import NotJsonError, loads
 from taoloop.errors import InvalidArguments
-from taoloop.policy.provenance import first_name
+from taoloop.policy.targets import first_name
 from taoloop.policy.texts import translate_reasons
 from taoloop.runtime.approvals.inbox import validate_edited_args
 from taoloop.runtime.approvals.request import EXPLICIT_YES_WORDS, NO_WORDS, YES_WORDS, ApprovalAnswer, ApprovalRequest
@@ -295,7 +295,7 @@ _BADGES = mark(
         "LOOKED UP": "LOOKED UP: from a trusted tool",
         "WRITTEN": "WRITTEN by the model",
         "LINKS": "LINKS: contains links that no trusted text has",
-        "UNKNOWN": "UNKNOWN: appears nowhere in this run, or is excluded",
+        "UNKNOWN": "UNKNOWN: appears nowhere in this run, or only as a bare number, or is excluded",
         "FOREIGN": "FOREIGN: only in untrusted output",
     }
 )

@@ -78,6 +78,25 @@ _SPARED = lazy_pattern(
     re.IGNORECASE,
 )
 """What is to stay as it is, in words that are no negation."""
+_PART_END = lazy_pattern(
+    r"(?P<stop>[.;!?](?=\s|\Z)|[\n,:()。，；！？\u2013\u2014]| - |\b(?:but|while|whereas|with)\b|但是?|而)|\band\b",
+    re.IGNORECASE,
+)
+_STAYING = lazy_pattern(  # of a part that says how something is to be: the state in which it already is
+    r"\b(?:un(?:touched|changed|modified|altered|affected|touchable|edited|disturbed)|off[- ]limits|exempt(?:ed)?|excepted"
+    r"|excluded|out of (?:this|it|scope|bounds)|left (?:alone|out|as \w+|be)|taboo)\b"
+    r"|\b(?:is|are|be)\b[^.]{0,200}\bread-only\b|\blet\b.{0,200}\bbe\W{0,5}\Z"
+    r"|\b(?:stay|remain|keep|leave)s?\b(?:.{0,200}\b(?:intact|as[- ]is|as (?:it|they|she|he) (?:is|are|was|were)|as before"
+    r"|the same|alone|the way|in place|safe|out)\b|\W{0,5}\Z)"
+    r"|(?:n't|\bnot|\bnever) (?:want|wish|like)\b.{0,200}\b(?:[a-z]{2,}ed|sent|told|paid|known|seen|written|gone|done|made"
+    r"|put|lost|hurt|given|taken|thrown|overwritten|bought|sold|cut|hidden|to (?:be|get|have))\b"
+    r"|\brather\b.{0,200}(?:n't|\bnot|\bnever)\b|\A\W{0,5}(?!(?:put|set|lay|move)\b)\w\S{0,80}(?: \S{1,80}){0,2} aside\W{0,5}\Z"
+    r"|除外|例外|不(?:包括)?在内\W{0,5}\Z|不算(?:在内)?\W{0,5}\Z|免动|豁免|维持(?:现状|原状|原样|不变)|排除在外|(?:先|就)?放着|不在(?:此列|范围)"
+    r"|保持(?:现状|原状|原样|不变)|不[变动]\W{0,5}\Z",
+    re.IGNORECASE,
+)
+_KEEPING_VERBS = words_of("keep leave let make ensure stay")
+_FIRST_WORD = lazy_pattern(r"\W*(?:(?:please|just|also|then|now)\s+)*([a-z]+)(?!['\w])", re.IGNORECASE)
 _APOSTROPHE = lazy_pattern("[\u2018\u2019\u02bc\u00b4]|(?<=[a-zA-Z])`(?=t\\b)")
 _SPLIT_NEGATION = lazy_pattern(r"(?<=[a-z]) n['\u2019\u02bc]t\b", re.IGNORECASE)
 _CHINESE_PUNCTUATION = lazy_pattern("[，；：！？](?=\\S)")
@@ -99,6 +118,7 @@ def excluded_parts(text: str) -> list[str]:
     if not any(map(str.isalnum, masked.replace("\u25a1", ""))):  # all of it in quotes: then it is the text
         masked = plain
     spans = [*_ClauseReader(masked).spans(), *_chinese_exclusions(masked)]
+    spans += _staying_parts(masked)
     spans += [
         match.span(name) for match in _SPARED.finditer(masked) for name, part in match.groupdict().items() if part
     ]
@@ -117,6 +137,34 @@ def plain_form(text: str) -> str:
 def mask(match: re.Match[str]) -> str:
     """Something of the same length that belongs to the clause around it and says nothing."""
     return "\u25a1" * len(match.group())
+
+
+def _staying_parts(text: str) -> Iterator[tuple[int, int]]:
+    """Where a text says of something that it is to stay as it is: "Ann's record must stay untouched", "Ann除外".
+
+    That is the whole part between two stops; "keep Ann and Bob unchanged" is one.
+    """
+    start = first = 0
+    for end in (*_PART_END.finditer(text), None):
+        stop = end.start() if end is not None else len(text)
+        part = text[start:stop]
+        if _STAYING.search(part) is not None and not _asks_for_something(part):
+            yield first if _begins_keeping(text[first:start]) else start, stop
+        start = end.end() if end is not None else stop
+        if end is not None and end["stop"]:
+            first = start
+
+
+def _asks_for_something(part: str) -> bool:
+    """Whether a part of a text begins with a request, other than one to keep something: mark Ann as excluded."""
+    word = _FIRST_WORD.match(part)
+    stem, ending = stem_and_ending(word[1].lower()) if word is not None else ("", "")
+    return not ending and stem not in _KEEPING_VERBS and (stem in VERBS or stem in LIGHT_VERBS)
+
+
+def _begins_keeping(part: str) -> bool:
+    word = _FIRST_WORD.match(part)
+    return word is not None and word[1].lower() in _KEEPING_VERBS
 
 
 @dataclass(frozen=True, slots=True)

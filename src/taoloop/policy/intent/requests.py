@@ -65,11 +65,14 @@ _ONLY_ASKED_ABOUT = lazy_pattern(  # in a sentence on an act that is to wait for
 )
 _SENTENCE = lazy_pattern(r"[^。.;!?\n]+")
 _QUOTE_MARK = " \u25a1 "  # where something was quoted
+_LETTER = r"[^\W\u3400-\u9fff]"  # of a word in an alphabet: Chinese around it goes on without a space
 _ADDRESS = lazy_pattern(  # without the end of the sentence around it
-    r"[\w.+%-]{1,100}@[\w.-]{0,200}\w|(?:https?://|www\.)[^\s<>\"]*[^\s<>\".,;:!?)]"
+    rf"(?:{_LETTER}|[.+%-]){{1,100}}@(?:{_LETTER}|[.-]){{0,200}}{_LETTER}|(?:https?://|www\.)[^\s<>\"]*[^\s<>\".,;:!?)]"
 )
 _IDENTIFIER = lazy_pattern(r"\w{0,100}_\w{1,100}")  # the name of a tool, not a sentence
-_FILE = lazy_pattern(r"[\w-]{1,100}\.(?:docx?|xlsx?|pptx?|pdf|txt|md|csv|json|ya?ml|html?|png|jpe?g|zip|py|log)\b")
+_FILE = lazy_pattern(
+    rf"(?:{_LETTER}|-){{0,100}}\.(?:docx?|xlsx?|pptx?|pdf|txt|md|csv|json|ya?ml|html?|png|jpe?g|zip|py|log)(?!{_LETTER})"
+)
 _MONEY = lazy_pattern(r"(?:[$€£¥]\s?\d|\d\s?[$€£¥])|(?<![\w.])\d{1,12}\.\d\d(?![\w.]\d|\d)")
 _THINGS_IN_PLACE = ((_ADDRESS, _QUOTE_MARK), (_FILE, " file "), (_IDENTIFIER, _QUOTE_MARK), (_MONEY, " money "))
 """What is no word of a sentence, and what replaces it."""
@@ -101,6 +104,10 @@ _PREPOSITIONS = words_of(
     "starting containing so when"
 )
 _DESTINATION_PREPOSITIONS = words_of("to in into on onto")
+_ABOUT_ACTS = [
+    [word]
+    for word in words_of("status statuses history policy policies rules rule log logs progress fee fees request requests")
+]
 _PRONOUNS = words_of("it them these those this that")
 _FIRST_PERSON = frozenset({"me", "us"})
 _USER_DIRECTED = words_of("tell inform notify give show answer send write forward share grant reply respond")
@@ -176,6 +183,8 @@ class _RequestReader:
         if is_forbidden(before, is_gerund=ending == "ing") or (ending and before[-1:] == ["\u25a1"]):
             return False
         last = before[-1] if before else ""
+        if word in AMBIGUOUS_VERBS | NOUN_ACTS.keys() and self.tokens[index + 1 : index + 2] in _ABOUT_ACTS:
+            return False  # the refund status of an order
         if ending == "ed":
             is_other = last in _BE_FORMS or last in ("already", "just") or _PASSIVE_MARKERS.isdisjoint(before[-7:])
         elif ending == "ing":
@@ -394,6 +403,12 @@ _CHINESE_REMINDER = lazy_pattern(
     r"提醒(?:一下)?(?:我|大家|他|她)|(?:告诉|通知|告知)(?!我)"
 )  # what follows is what it is about
 _CHINESE_REMINDED = lazy_pattern(r"(?:一下|我|大家|他|她|所有人)")
+_CHINESE_INQUIRY = lazy_pattern(r"(?:查(?!找|收)[一询看下]*|看[一看下]*|了解|核[实对]|跟踪|追踪)[^到就后]*$")
+_NOMINAL_END = lazy_pattern(r"(?:的?(?:情况|结果|信息|详情|情形|内容|事|问题))?[吧呀啊]?\s*$")
+_CHINESE_PAST_TIME = lazy_pattern(
+    r"(?:昨[天晚日]|前[天几晚]|上(?:个?[周月]|次|星期|礼拜)|去年|刚[才刚]?|已经?|早就|曾经?|之前|今早)[^请帮要让需]*$"
+)
+_CHINESE_PAST_END = lazy_pattern(r"[了过](?:[吧呀啊]|\s|$)|^[了过]")
 _CHINESE_HOW = lazy_pattern(
     r"(?:怎么|如何|怎样|哪些|哪个|谁|为什么|多久|何时|什么时候|[他她们件信][里中]?说)[^帮请]{0,8}$"
 )
@@ -448,6 +463,10 @@ def _is_asked_in_chinese(clause: str, match: re.Match[str]) -> bool:
     if _RELATIVE_CLAUSE.match(after):  # the files that were deleted
         return False
     if match.group() not in _ALWAYS_VERBS and _NOUN_SUFFIX.match(after):  # the list of payments
+        return False
+    if _CHINESE_INQUIRY.search(before) and _NOMINAL_END.match(after):  # look up the refund of order 7
+        return False
+    if _CHINESE_PAST_TIME.search(before) and _CHINESE_PAST_END.search(after):  # I paid Ann yesterday
         return False
     if _CHINESE_WISH.search(before):
         return True

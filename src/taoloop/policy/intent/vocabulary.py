@@ -255,7 +255,7 @@ _PHRASES = (
         "delete",
     ),
     (r"\bhand(?:ing)? (?:it |them )?in\b", "handin"),
-    (r"\barchive\b(?= (?:the|this|that|all|my|it|them|old)\b)", "shelve"),  # alone it is a folder
+    (r"\barchive\b(?= (?:the|this|that|all|everything|my|it|them|old)\b)", "shelve"),  # alone it is a folder
     (r"\bmake a copy\b|\bback(?:ing)? (?:it |them )?up\b", "copy"),
     (r"\b(?:jot|note|write) (?:it |this |that )?down\b", "create a note"),
     (
@@ -423,6 +423,8 @@ KIND_OF: dict[str, frozenset[str]] = {}
 for _kind, (_english, _) in _KINDS.items():
     for _word in _english.split():
         KIND_OF[_word] = KIND_OF.get(_word, frozenset()) | {_kind}
+CHINESE_NAMES = {kind: chinese.partition("|")[0] for kind, (_, chinese) in _KINDS.items()}
+"""Of each kind, what it is called in Chinese."""
 CHINESE_KINDS: dict[str, frozenset[str]] = {}
 for _kind, (_, _chinese) in _KINDS.items():
     for _word in _chinese.split("|"):

@@ -17,9 +17,9 @@ from taoloop.core.policy import Policy, Rule
 from taoloop.core.trace import Trace
 from taoloop.policy.call_history import PastCall, past_calls
 from taoloop.policy.judged_call import values_in
-from taoloop.policy.provenance import first_name, leaves, trusted_texts
+from taoloop.policy.provenance import trusted_texts
 from taoloop.policy.rules import deciding_rule
-from taoloop.policy.targets import is_target_role
+from taoloop.policy.targets import first_name, is_target_role, leaves
 from taoloop.policy.value_match import TrustedText
 
 _MAX_CANDIDATES = 64  # for one value: outputs may hold it in very many places

@@ -23,7 +23,7 @@ from taoloop.core.trace import Trace
 from taoloop.core.views.steps import TIMEOUT
 from taoloop.policy.judged_call import JudgedCall, values_in
 from taoloop.policy.profiles import FOREIGN_ROWS
-from taoloop.policy.provenance import first_name
+from taoloop.policy.targets import first_name
 from taoloop.policy.review.observed_origins import observed_origins
 from taoloop.policy.review.verdict_changes import ReviewedCall, judged_calls, review_calls
 

@@ -25,9 +25,9 @@ from taoloop.core.views.steps import TIMEOUT, CallView
 from taoloop.policy import CodeRule, authority_of, is_high_risk, judge
 from taoloop.policy.grants import describe_grant, grant_of, target_provenance
 from taoloop.policy.judged_call import JudgedCall
-from taoloop.policy.provenance import edited_sources, first_name, leaves
+from taoloop.policy.provenance import edited_sources
 from taoloop.policy.rules import Budgets, rule_matches
-from taoloop.policy.targets import is_target_role
+from taoloop.policy.targets import first_name, is_target_role, leaves
 from taoloop.runtime.engine.clock import Clock
 from taoloop.runtime.texts import TEXTS
 

@@ -16,7 +16,7 @@ from taoloop.core.trace import Trace
 from taoloop.core.views.steps import CallView
 from taoloop.journals.base import Journal
 from taoloop.policy.grants import target_provenance
-from taoloop.policy.provenance import leaves
+from taoloop.policy.targets import leaves
 from taoloop.runtime.approvals.inbox import PendingApproval, answer_approval
 from taoloop.runtime.approvals.request import EXPLICIT_YES_WORDS, NO_WORDS, YES_WORDS, ApprovalAnswer
 from taoloop.serve.texts import TEXTS
