@@ -9,7 +9,7 @@ value, and `steps` counts that before a value is judged.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote, urldefrag, urljoin
 
 MAX_NODES = 100_000
@@ -29,6 +29,7 @@ MAX_CHAIN = 100
 MAX_STEPS = 1_000_000
 """Rules that are applied to all parts of one value; 8 for each part come on top, so large values of plain schemas pass."""
 
+_NOT_ACTIVE = 1_000_000_000  # a level below all others
 _MAX_COUNTED = 300_000  # rules, or pairs of a rule and a value, that are visited to count
 _STEPS_PER_PART = 8
 _LISTS = ("allOf", "anyOf", "oneOf")
@@ -70,21 +71,25 @@ class SchemaBounds:
     def steps(self, value: Any) -> tuple[int, int]:
         """How many rules are applied to all parts of a JSON value at most, and the number of its parts.
 
+        The validator remembers what a recursive rule said of a part, so those repetitions do not count against the
+        limit; they do in the result, because the problems that are found are all written down.
+
         Raises:
             SchemaExcessError: it is more than `MAX_STEPS`, and more than 8 for each part.
         """
         parts, depth = _size(value)
         allowed = MAX_STEPS + _STEPS_PER_PART * parts
-        bound = parts * self._most_rules * self._most_descents ** min(depth, 64)
+        bound = parts * self._most_rules * self._most_descents ** min(depth, 64)  # cheap, and enough for most schemas
         if bound <= allowed:
             return bound, parts
         try:
-            exact = _Counter(self).count(self._root, value, has_value=True)
+            counter = _Counter(self, _MAX_COUNTED + _STEPS_PER_PART * parts)
+            steps, remembered_steps = counter.count_parts(self._root, value)
         except RecursionError:
-            exact = allowed + 1
-        if exact > allowed:
+            remembered_steps = allowed + 1
+        if remembered_steps > allowed:
             raise SchemaExcessError(f"the schema applies more than {allowed:,} rules to the value")
-        return exact, parts
+        return steps, parts
 
     def position(self, node: Any) -> str:
         """Where a part of the schema is, such as `$defs.item.anyOf[0]`."""
@@ -148,6 +153,34 @@ class SchemaBounds:
         return base
 
 
+class _Count(NamedTuple):
+    """What applies to one value."""
+
+    rules: int
+    """All rules."""
+    members: int
+    """Those that judge the members of an object."""
+    items: int
+    """Those that judge the items of a list."""
+    remembered: int
+    """All rules, but recursive ones only where they apply to a part for the first time."""
+    outermost: int
+    """The level of the outermost rule that was reached again, and that this count depends on."""
+
+
+class _Rule(NamedTuple):
+    """One rule of a schema, as it is counted."""
+
+    inner: tuple[Any, ...]
+    """The rules that it applies to the same value."""
+    members: int
+    """1 if it judges the members of an object."""
+    items: int
+    """1 if it judges the items of a list."""
+    repeats: int
+    """How often it applies the inner rules."""
+
+
 class _Counter:
     """Counts the rules that apply to a value, or without one those that apply to any one value.
 
@@ -155,58 +188,89 @@ class _Counter:
     to itself for the same value is not followed again; what was counted on the way there holds only there.
     """
 
-    def __init__(self, bounds: SchemaBounds) -> None:
-        self._bounds = bounds
-        self._counts: dict[tuple[int, int], tuple[int, int]] = {}
+    def __init__(self, bounds: SchemaBounds, most_visited: int = _MAX_COUNTED) -> None:
+        self._bounds, self._most_visited = bounds, most_visited
+        self._rules: dict[int, _Rule] = {}
+        self._counts: dict[tuple[int, int], _Count] = {}
         self._active: dict[tuple[int, int], int] = {}
+        self._active_rules: set[int] = set()
+        self._recursive: set[int] = set()
         self._visited = 0
         self._has_value = False
         self.most_rules = self.most_descents = 1
 
-    def count(self, rule: Any, value: Any = None, *, has_value: bool = False) -> int:
-        """How many rules apply.
+    def count(self, rule: Any) -> None:
+        """Count what applies to any one value.
 
         Raises:
-            SchemaExcessError: without a value, more than `MAX_RULES`; with one, more than can be counted.
+            SchemaExcessError: it is more than `MAX_RULES`.
         """
-        self._has_value = has_value
-        rules, descents, _ = self._count(rule, value, 0)
-        self.most_rules, self.most_descents = max(self.most_rules, rules), max(self.most_descents, descents)
-        return rules
+        count = self._count(rule, None, 0)
+        self.most_rules = max(self.most_rules, count.rules)
+        self.most_descents = max(self.most_descents, count.members, count.items)
 
-    def _count(self, rule: Any, value: Any, chain: int) -> tuple[int, int, int]:
-        """Rules; those of them that judge parts of the value; and the outermost active rule that was reached again."""
+    def count_parts(self, rule: Any, value: Any) -> tuple[int, int]:
+        """How many rules apply to the parts of a value; and how many if recursive rules apply once to each part.
+
+        Raises:
+            SchemaExcessError: it is more than can be counted.
+        """
+        self._has_value = True
+        count = self._count(rule, value, 0)
+        return count.rules, count.remembered
+
+    def _count(self, rule: Any, value: Any, chain: int) -> _Count:
         if not isinstance(rule, Mapping):
-            return 1, 0, MAX_NODES
-        key = (id(rule), id(value) if self._has_value else 0)
+            return _Count(1, 0, 0, 1, _NOT_ACTIVE)
+        has_parts = self._has_value and isinstance(value, Mapping | list)
+        key = (id(rule), id(value) if has_parts else 0)
         if (known := self._counts.get(key)) is not None:
-            return *known, MAX_NODES
+            return known._replace(remembered=1) if id(rule) in self._recursive else known
         if (level := self._active.get(key)) is not None:
-            return 1, 0, level
+            return _Count(1, 0, 0, 1, level)
         self._visited += 1
-        if self._visited > _MAX_COUNTED or chain > MAX_CHAIN:
+        if self._visited > self._most_visited or chain > MAX_CHAIN:
             limit = f"{MAX_CHAIN} references and alternatives" if chain > MAX_CHAIN else f"{MAX_RULES:,} rules"
             raise self._excess(limit, rule)
         own_level = self._active[key] = len(self._active)
-        rules, descents, outermost = 1, int(not rule.keys().isdisjoint((*_MEMBER_KEYS, *_ITEM_KEYS))), MAX_NODES
-        repeats = _REPEATS if any(name in rule for name in _UNEVALUATED) else 1
-        for inner in _same_value_rules(rule, self._bounds):
-            more, deeper, reached = self._count(inner, value, chain + 1)
-            rules, descents, outermost = rules + repeats * more, descents + repeats * deeper, min(outermost, reached)
+        is_outermost = id(rule) not in self._active_rules
+        (self._active_rules if is_outermost else self._recursive).add(id(rule))
+        parsed = self._rules.get(id(rule))
+        if parsed is None:
+            parsed = self._rules[id(rule)] = _parse_rule(rule, self._bounds)
+        rules, members, items, outermost, repeats = 1, parsed.members, parsed.items, _NOT_ACTIVE, parsed.repeats
+        remembered = 1
+        for inner in parsed.inner:
+            count = self._count(inner, value, chain + 1)
+            rules, outermost = rules + repeats * count.rules, min(outermost, count.outermost)
+            remembered += repeats * count.remembered
+            members, items = members + repeats * count.members, items + repeats * count.items
             if rules > MAX_RULES and not self._has_value:
                 raise self._excess(f"{MAX_RULES:,} rules", rule)
-        for inner, part in _part_rules(rule, value) if self._has_value else ():
-            more, _, reached = self._count(inner, part, 0)
-            rules, outermost = rules + more, min(outermost, reached)
+        for inner, part in _part_rules(rule, value) if has_parts else ():
+            count = self._count(inner, part, 0)
+            rules, outermost = rules + count.rules, min(outermost, count.outermost)
+            remembered += count.remembered
         del self._active[key]
-        if outermost >= own_level:
-            self._counts[key] = rules, descents
-            outermost = MAX_NODES
-        return rules, descents, outermost
+        if is_outermost:
+            self._active_rules.remove(id(rule))
+        if outermost < own_level:
+            return _Count(rules, members, items, remembered, outermost)
+        self._counts[key] = count = _Count(rules, members, items, remembered, _NOT_ACTIVE)
+        return count
 
     def _excess(self, limit: str, rule: Any) -> SchemaExcessError:
         where = self._bounds.position(rule)
         return SchemaExcessError(f"more than {limit} apply to one value at `{where}`")
+
+
+def _parse_rule(rule: Mapping[str, Any], bounds: SchemaBounds) -> _Rule:
+    return _Rule(
+        inner=tuple(_same_value_rules(rule, bounds)),
+        members=int(not rule.keys().isdisjoint(_MEMBER_KEYS)),
+        items=int(not rule.keys().isdisjoint(_ITEM_KEYS)),
+        repeats=1 if rule.keys().isdisjoint(_UNEVALUATED) else _REPEATS,
+    )
 
 
 def _same_value_rules(rule: Mapping[str, Any], bounds: SchemaBounds) -> Iterator[Any]:
