@@ -15,7 +15,7 @@ import pytest
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
-from taoloop.core.cards.tool_card import ToolCard
+from taoloop.core.cards.tool_card import ExampleCard, ToolCard
 from taoloop.errors import InvalidArguments, InvalidOutput, ToolDefinitionError, ToolError
 from taoloop.tools.from_card import tool_from_card
 from taoloop.tools.function import is_context, tool
@@ -424,3 +424,15 @@ def test_a_tool_error_takes_what_its_author_gives() -> None:
     assert ToolError("x", code=None).code == "tool_error"  # type: ignore[arg-type]
     again = pickle.loads(pickle.dumps(error))  # noqa: S301  # its own bytes
     assert (again.code, again.message) == ("404", "x")
+
+
+@pytest.mark.parametrize("examples", [[{"city": "Bern"}], {"city": "Bern"}, ["Bern"], [ExampleCard(args="Bern")], "Bern"])  # type: ignore[arg-type]
+def test_examples_of_another_shape_are_refused_with_the_one_that_is_expected(examples: Any) -> None:
+    with pytest.raises(ToolDefinitionError, match="'look' has an example that is no ExampleCard") as caught:
+
+        @tool(examples=examples)
+        def look(city: str) -> str:
+            """Look at a city."""
+            return city
+
+    assert 'ExampleCard(args={"city": "Bern"}' in caught.value.hint

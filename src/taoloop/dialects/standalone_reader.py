@@ -15,6 +15,7 @@ from operator import ge, gt, le, lt
 from typing import Any, Literal
 
 from taoloop.core.cards.coercion import coerce_args, resolve_reference
+from taoloop.core.cards.schema_bounds import SchemaBounds, SchemaExcessError
 from taoloop.core.cards.tool_card import TIERS, ToolCard
 from taoloop.core.decision import Answer, Call, Problem
 from taoloop.core.message import ModelReply, ToolCallText
@@ -42,6 +43,10 @@ def coerce_and_validate(args: Any, schema: Mapping[str, Any]) -> tuple[dict[str,
     if not isinstance(args, dict):
         return {}, "the arguments are not a JSON object"
     corrected = coerce_args(args, schema)
+    try:
+        SchemaBounds(schema).steps(corrected)
+    except SchemaExcessError as error:
+        return corrected, f"the arguments cannot be judged: {error}"
     return corrected, _violation(corrected, schema, schema, "", _MAX_DEPTH)
 
 

@@ -31,9 +31,9 @@ class OutputValidator:
     """
 
     def __init__(self, schema: Mapping[str, Any], adapter: TypeAdapter[Any] | None = None) -> None:
+        self._validator = compile_schema(schema, "The output schema")  # first: it bounds what the rest walks
         self.schema: dict[str, Any] = plain(schema)
         self._adapter = adapter
-        self._validator = compile_schema(self.schema, "The output schema")
 
     @classmethod
     def of(cls, output_type: Any) -> OutputValidator:

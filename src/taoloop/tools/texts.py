@@ -135,6 +135,8 @@ TEXTS = ToolTexts(
         "whole": "the whole",
         "separator": "; ",
         "more": "and more",
+        "misfit_of_many": "it does not fit the schema, which has too many alternatives to say where",
+        "too_many_steps": "it cannot be judged: the schema applies more than {most:,} rules to it; make it smaller",
         "more_of": "and {count} more",
         "result": "{tool!r} ran, but its result does not fit what it declares: {problems}.",
         "result_generator": "{tool!r} returned {kind!r}, which gives its values one by one; none was taken.",

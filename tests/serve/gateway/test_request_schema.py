@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.core.cards.test_schema_bounds import doubled
 from tests.serve.gateway.clients import CHAT, CLIENT_TOOL, RESPONSES, ask, body_of, post
 from tests.serve.gateway.conftest import LIMITS, Running, agent, client, config_of, gateway, upstream
 
@@ -113,6 +114,15 @@ TOOL = {"name": "f", "parameters": {"type": "object", "properties": {}}}
         ),
         ({"tools": [{"type": "function", "function": TOOL}] * 2}, "tools[1].function.name"),
         ({"tools": [{"type": "function", "function": {**TOOL, "name": "double"}}]}, "tools[0].function.name"),
+        ({"tools": [{"type": "function", "function": {**TOOL, "name": "DOUBLE"}}]}, "tools[0].function.name"),
+        (
+            {"response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": doubled(24)}}},
+            "response_format.json_schema.schema",
+        ),
+        (
+            {"tools": [{"type": "function", "function": {**TOOL, "parameters": {"allOf": [doubled(24)], **doubled(24)}}}]},
+            "tools[0].function.parameters",
+        ),
         ({"tools": [{"type": "function", "function": TOOL}] * 200}, "tools"),
         ({"tool_choice": "always"}, "tool_choice"),
         ({"tool_choice": "required"}, "tool_choice"),
@@ -131,6 +141,24 @@ def test_a_field_of_the_wrong_type_or_range_is_named(running: Running, changes: 
     assert told["error"]["param"] == param, told
     assert param in told["error"]["message"]
     assert told["error"]["code"]
+
+
+def test_a_schema_that_would_take_all_memory_is_refused_with_its_limit_and_position(running: Running) -> None:
+    """24 levels took 21 GB and ended the process; it goes on serving."""
+    for path, changes in (
+        (CHAT, {"response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": doubled(24)}}}),
+        (RESPONSES, {"text": {"format": {"type": "json_schema", "name": "a", "schema": doubled(24)}}}),
+    ):
+        question = {"model": "assistant", "input": "Hi."} if path == RESPONSES else body_of()
+        status, told = post(running, {**question, **changes}, path=path)
+        assert status == 400
+        assert told["error"]["code"] == "invalid_json_schema"
+        assert "more than 5,000 rules apply to one value at `$defs.a13`" in told["error"]["message"]
+
+
+def test_a_client_tool_that_differs_from_another_by_case_names_both(running: Running) -> None:
+    told = post(running, body_of(tools=[{"type": "function", "function": {**TOOL, "name": "Double"}}]))[1]
+    assert "'Double' is taken as 'double', which differs only by case" in told["error"]["message"]
 
 
 def test_of_the_arms_of_a_field_the_one_is_told_of_that_was_meant(running: Running) -> None:

@@ -154,10 +154,21 @@ class ToolCard:
             self._check_roles()
         if self.ids:
             self._check_ids()
+        if self.examples:
+            self._check_examples()
 
     def _require(self, holds: bool, name: str, hint: str) -> None:
         if not holds:
             raise ToolDefinitionError(f"The tool {self.name!r} has {name} = {getattr(self, name)!r}.", hint=hint)
+
+    def _check_examples(self) -> None:
+        examples: object = self.examples
+        hint = 'Give ExampleCard objects, such as ExampleCard(args={"city": "Bern"}, note="…").'
+        for example in examples if isinstance(examples, list | tuple) else (examples,):
+            fits = isinstance(example, ExampleCard) and isinstance(example.args, Mapping)
+            if not fits:
+                message = f"The tool {self.name!r} has an example that is no ExampleCard: {str(example)[:80]!r}."
+                raise ToolDefinitionError(message, hint=hint)
 
     def _check_ids(self) -> None:
         ids: object = self.ids

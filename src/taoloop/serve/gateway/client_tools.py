@@ -83,7 +83,8 @@ def bind_client_tools(
         param_format: The field of the request that describes a tool, for error messages; `{}` is its index.
 
     Raises:
-        ApiError: a tool has an invalid schema, or a reserved name; names it.
+        ApiError: a tool has an invalid schema, or a name that is taken, in any spelling of upper and lower case; names
+            it.
     """
     results = outputs or {}
 
@@ -93,13 +94,15 @@ def bind_client_tools(
         return results[context.call_id]
 
     tools: list[Tool] = []
-    names = set(reserved_names)
+    names = {name.casefold(): name for name in reserved_names}
     for index, client_tool in enumerate(offered):
         function, param = client_tool.function, param_format.format(index)
-        if function.name in names:
-            message = f"`{param}.name`: {function.name!r} is taken, by another of `tools` or by a tool of the agent."
+        if (taken := names.get(function.name.casefold())) is not None:
+            spelling = "" if taken == function.name else f" as {taken!r}, which differs only by case"
+            owner = "by another of `tools` or by a tool of the agent"
+            message = f"`{param}.name`: {function.name!r} is taken{spelling}, {owner}."
             raise invalid(message, f"{param}.name")
-        names.add(function.name)
+        names[function.name.casefold()] = function.name
         try:
             card = ToolCard(
                 name=function.name,

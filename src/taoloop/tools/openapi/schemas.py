@@ -15,6 +15,7 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
+from taoloop.core.cards.schema_bounds import SchemaBounds, SchemaExcessError
 from taoloop.core.search import PointerError, resolve_json_pointer
 from taoloop.tools.openapi.document import (
     BrokenReferenceError,
@@ -273,7 +274,10 @@ class Components:
         self._pending: list[tuple[str, ResolvedNode, bool]] = []
 
     def read(self, node: Any, base: str) -> dict[str, Any]:
-        """A schema in the file `base`, with all components that it needs, directly or indirectly, under `$defs`."""
+        """A schema in the file `base`, with all components that it needs, directly or indirectly, under `$defs`.
+
+        One that exceeds a limit of `SchemaBounds` is reported, and accepts any value: what follows may walk it freely.
+        """
         needs: set[str] = set()
         schema = _SchemaWalk(self, base, "", node, needs).schema(node)
         if isinstance(schema, bool):
@@ -286,7 +290,13 @@ class Components:
                 self._read_pending()
                 components[name] = self._schemas[name]
                 pending += sorted(self._needs[name] - components.keys(), reverse=True)
-        return {**schema, "$defs": components} if components else schema
+        whole = {**schema, "$defs": components} if components else schema
+        try:
+            SchemaBounds(whole)
+        except SchemaExcessError as error:
+            self._report(f"A schema is too large to be judged: {error}. Any value is accepted there.")
+            return {}
+        return whole
 
     def _read_pending(self) -> None:
         while self._pending:
@@ -404,19 +414,23 @@ class _SchemaWalk:
         rest = {key: value for key, value in node.items() if key != "additionalProperties" or value is not False}
         return self.schema(rest, is_open=True)
 
-    def _is_closed(self, node: Any, base: str, levels: int = 8) -> bool:
-        """Whether a schema refuses additional properties."""
-        if not isinstance(node, Mapping) or not levels:
-            return False
-        if node.get("additionalProperties") is False:
-            return True
-        if isinstance(reference := node.get("$ref"), str):
-            try:
-                target = self._components._references.find(reference, base)
-            except BrokenReferenceError:
-                return False
-            return self._is_closed(target.value, target.uri, levels - 1)
-        return any(self._is_closed(part, base, levels - 1) for part in as_list(node.get("allOf")))
+    def _is_closed(self, node: Any, base: str) -> bool:
+        """Whether a schema refuses additional properties, itself or in a part of its `allOf`; each is visited once."""
+        waiting, visited = [(node, base)], set()
+        while waiting:
+            part, part_base = waiting.pop()
+            if not isinstance(part, Mapping) or id(part) in visited:
+                continue
+            visited.add(id(part))
+            if part.get("additionalProperties") is False:
+                return True
+            if isinstance(reference := part.get("$ref"), str):
+                with suppress(BrokenReferenceError):
+                    target = self._components._references.find(reference, part_base)
+                    waiting.append((target.value, target.uri))
+            else:
+                waiting += ((inner, part_base) for inner in as_list(part.get("allOf")))
+        return False
 
     def _read_reference(self, node: Mapping[str, Any], *, is_open: bool = False) -> Any:
         components = self._components
