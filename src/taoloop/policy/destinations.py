@@ -20,7 +20,7 @@ from taoloop.core.policy import Policy
 from taoloop.core.text import lazy_pattern
 from taoloop.core.trace import Trace
 from taoloop.policy.provenance import Provenance, leaves, unforeseen_names
-from taoloop.policy.request_parts import RequestParts, addresses_in, takes_destination
+from taoloop.policy.request_pieces import RequestPieces, addresses_in, takes_destination
 from taoloop.policy.value_match import URL, ascii_host, has_invisible, host_of, is_written_address, trim_punctuation
 
 FOLLOWED: Final = "read_out_offered"
@@ -36,14 +36,14 @@ _LINK = lazy_pattern(r"https?://[^\s<>\"'`\\|，。；、）》」\u3000]+(?=[\s
 def names_known_addresses(provenance: Provenance, policy: Policy, card: ToolCard, args: Any) -> bool:
     """Whether the task or the operator names every address in a read, or its host is allowed.
 
-    What makes up an address together counts as one (`request_parts`), and what else is sent there must be in the
+    What makes up an address together counts as one (`request_pieces`), and what else is sent there must be in the
     trusted texts, unless its host is allowed. All else goes to a service that the operator configured: enough before
     untrusted text was read.
     """
     sent = dict(_sent_arguments(card, args))
     found = {name: list(addresses_in(card, name, value)) for name, value in sent.items()}
     addresses = [address for texts in found.values() for address in texts]
-    parts = RequestParts(card, {name: _rest_of(card, name, value, found[name]) for name, value in sent.items()})
+    parts = RequestPieces(card, {name: _rest_of(card, name, value, found[name]) for name, value in sent.items()})
     if all(_has_allowed_host(policy, address) for address in addresses):
         return not any(map(parts.may_change_host, addresses))
     for address in addresses:
@@ -74,7 +74,7 @@ def follows_links(trace: Trace, provenance: Provenance, policy: Policy, card: To
     if bound == 0 or card.tier != "read":
         return False
     beside = {name: value for name, value in _sent_arguments(card, args) if not card.is_address(name)}
-    if not RequestParts(card, beside).are_empty:
+    if not RequestPieces(card, beside).are_empty:
         return False
     links = list(_unknown_parts(provenance, policy, card, args))
     followed = trace.view("links", OfferedLinks)

@@ -62,9 +62,7 @@ _SETTINGS: Final = _words(
 """What a tool is told about its work, and does not send to the page that it reads."""
 _DEFAULTS: Final = frozenset({"", "/", "80", "443", "http", "https", "http://", "https://"})
 _IPV6 = lazy_pattern(r"(?=.*::|[^:]*(?::[^:]*){7}\Z)[0-9a-f:.]+(?:%\w+)?", re.IGNORECASE)
-_NUMERIC_IP = lazy_pattern(
-    r"0x[0-9a-f]{1,8}|\d{8,11}|(?:0x[0-9a-f]+|\d+)(?:\.(?:0x[0-9a-f]+|\d+)){2,3}", re.IGNORECASE
-)
+_NUMERIC_IP = lazy_pattern(r"0x[0-9a-f]{1,8}|\d{8,11}|(?:0x[0-9a-f]+|\d+)(?:\.(?:0x[0-9a-f]+|\d+)){2,3}", re.IGNORECASE)
 """What programs take for an IPv4 address besides four numbers."""
 _PIECE = lazy_pattern(r"\s*(?:[/?#&;]|[^\s=]+=)")  # /a, ?a, a=b
 _HOST_TAIL = lazy_pattern(r"\s*(?:[@:\\]|\.\w)|[^/?#]*@(?![\w.-]+\Z)")  # another host where both are merely joined
@@ -117,7 +115,7 @@ def _is_host(card: ToolCard, text: str) -> bool:
     return _NUMERIC_IP.fullmatch(text) is not None or host_of(text.rpartition("@")[2]) is not None
 
 
-class RequestParts:
+class RequestPieces:
     """What is sent beside the addresses of a call: the rest of an address, and everything else.
 
     `arguments` are those that name no address. Settings of the tool are left out: choices of its schema, numbers,
