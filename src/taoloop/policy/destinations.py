@@ -20,6 +20,7 @@ from taoloop.core.policy import Policy
 from taoloop.core.text import lazy_pattern
 from taoloop.core.trace import Trace
 from taoloop.policy.provenance import Provenance, unforeseen_names
+from taoloop.policy.request_pieces import RequestPieces, addresses_in, takes_destination
 from taoloop.policy.targets import leaves
 from taoloop.policy.value_match import URL, ascii_host, has_invisible, host_of, is_written_address, trim_punctuation
 
@@ -36,18 +37,31 @@ _LINK = lazy_pattern(r"https?://[^\s<>\"'`\\|，。；、）》」\u3000]+(?=[\s
 def names_known_addresses(provenance: Provenance, policy: Policy, card: ToolCard, args: Any) -> bool:
     """Whether the task or the operator names every address in a read, or its host is allowed.
 
-    All else goes to a service that the operator configured: enough before untrusted text was read. An argument takes
-    an address by its name or its schema; in any other one, a text that is written as an address counts as one.
+    What makes up an address together counts as one (`request_pieces`), and what else is sent there must be in the
+    trusted texts, unless its host is allowed. All else goes to a service that the operator configured: enough before
+    untrusted text was read.
     """
-    for name, value in _sent_arguments(card, args):
-        parts = [part for _, part in leaves(value) if isinstance(part, str) and part.strip()]
-        parts += unforeseen_names(card, {name: value})
-        for part in parts:
-            if (card.is_address(name) or is_written_address(part)) and not (
-                provenance.has_address(part) or _has_allowed_host(policy, part)
-            ):
-                return False
-    return True
+    sent = dict(_sent_arguments(card, args))
+    found = {name: list(addresses_in(card, name, value)) for name, value in sent.items()}
+    addresses = [address for texts in found.values() for address in texts]
+    parts = RequestPieces(card, {name: _rest_of(card, name, value, found[name]) for name, value in sent.items()})
+    if all(_has_allowed_host(policy, address) for address in addresses):
+        return not any(map(parts.may_change_host, addresses))
+    for address in addresses:
+        if not _has_allowed_host(policy, address) and not any(map(provenance.has_address, parts.joined_to(address))):
+            return False
+    return not parts.has_body and all(
+        provenance.is_trusted_value(value, card.role(name)) for name, values in parts.others.items() for value in values
+    )
+
+
+def _rest_of(card: ToolCard, name: str, value: Any, addresses: list[str]) -> Any:
+    """What an argument sends besides addresses; of one that takes an address, nothing."""
+    if not addresses:
+        return value
+    if takes_destination(card, name) or value in addresses:
+        return None
+    return [part for part in value if part not in addresses] if isinstance(value, list) else value
 
 
 def goes_to_known_hosts(provenance: Provenance, policy: Policy, card: ToolCard, args: Any) -> bool:
@@ -59,6 +73,9 @@ def follows_links(trace: Trace, provenance: Provenance, policy: Policy, card: To
     """Whether a read goes only to known addresses and to links that the run has read, within the policy's bound."""
     bound = host_bound(policy)
     if bound == 0 or card.tier != "read":
+        return False
+    beside = {name: value for name, value in _sent_arguments(card, args) if not card.is_address(name)}
+    if not RequestPieces(card, beside).are_empty:
         return False
     links = list(_unknown_parts(provenance, policy, card, args))
     followed = trace.view("links", OfferedLinks)

@@ -265,9 +265,10 @@ def _features_of(
 ) -> CallFeatures:
     out = card.sends_out(args)
     if card.tier in ("read", "draft"):
-        are_known = goes_to_known_hosts if tainted or card.tier == "draft" else names_known_addresses
         may_name = card.tier == "read" or provenance.authority == "full"
-        known = out and may_name and are_known(provenance, policy, card, args)
+        known = out and may_name and names_known_addresses(provenance, policy, card, args)
+        if tainted or card.tier == "draft":
+            known = known and goes_to_known_hosts(provenance, policy, card, args)
         offered = out and not known and follows_links(trace, provenance, policy, card, args)
         return CallFeatures(
             tier=card.tier, out=out, tainted=tainted, known_destinations=known, offered_destinations=offered
