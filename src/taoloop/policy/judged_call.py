@@ -22,8 +22,8 @@ from taoloop.core.trace import Trace
 from taoloop.core.value_origins import EACH_MEMBER, CallOrigin, Origin, TextOrigin, parse_call, parse_origin, values_at
 from taoloop.policy.call_history import UNKNOWN, PastCall, past_calls, repetitions, same_value
 from taoloop.policy.provenance import GUARD, operator_text, sources_of, trusted_texts
-from taoloop.policy.targets import first_name, leaves
 from taoloop.policy.request_terms import asks_now
+from taoloop.policy.targets import first_name, leaves
 from taoloop.policy.value_match import TrustedText, has_invisible, normalise_text
 
 _AMOUNT = lazy_pattern(r"-?[0-9]{1,30}(?:\.[0-9]{1,30})?")

@@ -292,7 +292,7 @@ class Provenance:
                 self._searches.setdefault((kind, _plain_form(value)), set()).add(terms)
 
     def is_intended(self, card: ToolCard, args: Any) -> bool:
-        """Whether the words of the task ask for a call now and, if a model was asked about them, its reply names its tool.
+        """Whether the words of the task ask for a call now, and the reply about them, if there is one, names its tool.
 
         What a person fixed in place of a model needs no words.
         """

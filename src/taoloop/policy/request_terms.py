@@ -67,9 +67,11 @@ _NESTED = lazy_pattern(  # what somebody else wants, what a text or a plan is ab
     r"\b(?:wants?|wanted|asks?|asked|tells?|told|expects?|expected|needs|needed|begs?|begged|urges?|urged|instructs?"
     r"|instructed|ordered|orders|advises?|advised|suggests?|suggested|proposes?|proposed|recommends?|recommended)"
     rf" (?:(?:me|us) to|that (?:i|we)|(?:i|we))\b{_NESTED_END}"
-    rf"|\b(?:i|we) (?:was|were|am|are|got|have been|had been) (?:told|asked|advised|ordered|instructed) to\b{_NESTED_END}"
+    rf"|\b(?:i|we) (?:was|were|am|are|got|have been|had been) (?:told|asked|advised|ordered"
+    rf"|instructed) to\b{_NESTED_END}"
     r"|(?<=[a-z] )(?:(?:that|which) )?(?<!and )(?<!but )(?<!so )(?<!then )(?<!if )(?<!because )(?<!please )"
-    r"(?:i|we|you|one) (?:should|could|can|might|may|must|would|have to|need to|ought to|want to|wanted to|am to|are to)"
+    r"(?:i|we|you|one) (?:should|could|can|might|may|must|would|have to|need to|ought to|want to"
+    r"|wanted to|am to|are to)"
     rf"(?: not)? [a-z]+\b{_RELATIVE_END}"
     r"|关于[^，。；！？,.;!?\n]*?的|关于[^，。；！？,.;!?\n]*"
     rf"|(?<=写)[^，。；！？,.;!?\n]*?的(?={_CHINESE_TEXTS})"
@@ -80,7 +82,8 @@ _NESTED = lazy_pattern(  # what somebody else wants, what a text or a plan is ab
 _SUBJECTS = lazy_pattern(  # what a text or a plan is about, or somebody is to be asked: without it, who or what stays
     rf"(?P<kept>\b{_WORDS_ON_ACTS}) (?:(?:on|about|of|for) )?(?:how |when |whether )?to"
     rf" (?:{_PLAIN_VERBS}|(?:{_OTHER_VERBS}) (?:the|an?|my|our|all|it|them|this|that)\b)\b{_NESTED_END}"
-    rf"|(?P<topic>\b{_WORDS_ON_ACTS}) (?:on|about|of|for|against|describing|explaining|regarding|concerning|that says|saying)"
+    rf"|(?P<topic>\b{_WORDS_ON_ACTS}) (?:on|about|of|for|against|describing|explaining|regarding"
+    rf"|concerning|that says|saying)"
     rf" (?:[a-z]+ing|(?:the |a )?(?:{_ACT_NOUNS}))\b{_NESTED_END}"
     r"|(?P<asked>(?:问|告诉|通知|转告)(?:问|一?下|一声)?(?!我|题|候)[^，。；！？,.;!?\n]{0,8}?)"
     r"(?=谁|什么|哪|怎么|如何|是不是|有没有|是否|要不要|该不该|为什么|几点|多少|能不能|会不会|能否)[^，。；！？,.;!?\n]*"
@@ -134,7 +137,8 @@ _LATER = lazy_pattern(
     r"|[一两三四五六七八九十几半\d]+个?(?:天|周|星期|月|小时|分钟)(?:之|以)?后|[月年周]底|周末"
 )
 _OF_A_THING = lazy_pattern(  # before a time: it says which thing is meant, or by when, or is what is to be said
-    r"\b(?:that|saying|to say)\b[^,.;!?]*$|(?:[说讲问]|通知|告诉|告知|转告)[^，。,.;!?]*$|\b(?:for|of|from|to|until|till|by|since|before|into|onto|due|starting|arriving|leaving|departing"
+    r"\b(?:that|saying|to say)\b[^,.;!?]*$|(?:[说讲问]|通知|告诉|告知|转告)[^，。,.;!?]*$|\b(?:for|of"
+    r"|from|to|until|till|by|since|before|into|onto|due|starting|arriving|leaving|departing"
     r"|bought|made|paid|sent|came|[a-z]{2,}ed)(?: the| my)? $|[到至成为]$"
 )
 _OF_A_THING_AFTER = lazy_pattern(
@@ -161,7 +165,7 @@ def asks_now(texts: Iterable[str], card: ToolCard, args: Any, *, by_reply: bool)
 
 
 @lru_cache(maxsize=128)
-def _terms_of(texts: tuple[str, ...], is_timed: bool) -> tuple[TaskIntent, TaskIntent, TaskIntent]:  # noqa: FBT001  # a key
+def _terms_of(texts: tuple[str, ...], is_timed: bool) -> tuple[TaskIntent, TaskIntent, TaskIntent]:  # a key
     """What texts ask for now, of what they want a reminder, and what they say besides.
 
     Each text stays one: "it" may refer back to another sentence.

@@ -138,8 +138,10 @@ class _Text:
 
 _NUMBERED = (
     r"(?<![a-z])(?:(?:{names})(?:[ _-]?(?:number|no\.?|nr\.?|id|编?号|号码)(?![a-z]))?[ :#]{{0,3}}"
-    r"|(?:{plurals})(?: (?:numbers|nos\.?|ids))?[ :#]{{0,3}}(?:\d{{1,20}}(?:, and |, | and | or |、|和|及|与|或)#?){{0,20}})"
-    r"{number}(?!\d|[.,:/-]\d|[a-z_%€$£¥元块]| (?:eur|usd|gbp|cny|rmb|euros?|dollars?|pounds?|percent|k?g|km|times|[ap]m)\b)"
+    r"|(?:{plurals})(?: (?:numbers|nos\.?|ids))?[ :#]{{0,3}}(?:\d{{1,20}}(?:, and |, | and | or |、|和|及"
+    r"|与|或)#?){{0,20}})"
+    r"{number}(?!\d|[.,:/-]\d|[a-z_%€$£¥元块]| (?:eur|usd|gbp|cny|rmb|euros?|dollars?|pounds?|percent|k?g"
+    r"|km|times|[ap]m)\b)"
     r"(?! (?!(?:was|has|its|this|does|always|unless)\b)[a-z]{{3,}}s\b)"  # "order 5 pizzas" names no order
     r"|(?<![\da-z.,:/-]){number} ?号(?:的)?(?:{names})"
 )
@@ -242,7 +244,7 @@ class TrustedText:
         return self.has_phrase(text, is_target=is_target)
 
     def _has_numbered(self, number: str, kind: str) -> bool:
-        """Whether a number stands here as that of a thing of a kind: "order 1003", "orders 1002 and 1003", "订单1003"."""
+        """Whether a number stands here behind its kind: "order 1003", "orders 1002 and 1003", "订单1003"."""
         words = name_words(kind)
         if not number.isdigit() or not words:
             return False

@@ -83,14 +83,18 @@ _PART_END = lazy_pattern(
     re.IGNORECASE,
 )
 _STAYING = lazy_pattern(  # of a part that says how something is to be: the state in which it already is
-    r"\b(?:un(?:touched|changed|modified|altered|affected|touchable|edited|disturbed)|off[- ]limits|exempt(?:ed)?|excepted"
+    r"\b(?:un(?:touched|changed|modified|altered|affected|touchable|edited|disturbed)|off[- ]limits"
+    r"|exempt(?:ed)?|excepted"
     r"|excluded|out of (?:this|it|scope|bounds)|left (?:alone|out|as \w+|be)|taboo)\b"
     r"|\b(?:is|are|be)\b[^.]{0,200}\bread-only\b|\blet\b.{0,200}\bbe\W{0,5}\Z"
-    r"|\b(?:stay|remain|keep|leave)s?\b(?:.{0,200}\b(?:intact|as[- ]is|as (?:it|they|she|he) (?:is|are|was|were)|as before"
+    r"|\b(?:stay|remain|keep|leave)s?\b(?:.{0,200}\b(?:intact|as[- ]is|as (?:it|they|she|he) (?:is|are"
+    r"|was|were)|as before"
     r"|the same|alone|the way|in place|safe|out)\b|\W{0,5}\Z)"
-    r"|(?:n't|\bnot|\bnever) (?:want|wish|like)\b.{0,200}\b(?:[a-z]{2,}ed|sent|told|paid|known|seen|written|gone|done|made"
+    r"|(?:n't|\bnot|\bnever) (?:want|wish|like)\b.{0,200}\b(?:[a-z]{2,}ed|sent|told|paid|known|seen"
+    r"|written|gone|done|made"
     r"|put|lost|hurt|given|taken|thrown|overwritten|bought|sold|cut|hidden|to (?:be|get|have))\b"
-    r"|\brather\b.{0,200}(?:n't|\bnot|\bnever)\b|\A\W{0,5}(?!(?:put|set|lay|move)\b)\w\S{0,80}(?: \S{1,80}){0,2} aside\W{0,5}\Z"
+    r"|\brather\b.{0,200}(?:n't|\bnot|\bnever)\b|\A\W{0,5}(?!(?:put|set|lay"
+    r"|move)\b)\w\S{0,80}(?: \S{1,80}){0,2} aside\W{0,5}\Z"
     r"|除外|例外|不(?:包括)?在内\W{0,5}\Z|不算(?:在内)?\W{0,5}\Z|免动|豁免|维持(?:现状|原状|原样|不变)|排除在外|(?:先|就)?放着|不在(?:此列|范围)"
     r"|保持(?:现状|原状|原样|不变)|不[变动]\W{0,5}\Z",
     re.IGNORECASE,

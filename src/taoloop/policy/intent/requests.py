@@ -106,7 +106,9 @@ _PREPOSITIONS = words_of(
 _DESTINATION_PREPOSITIONS = words_of("to in into on onto")
 _ABOUT_ACTS = [
     [word]
-    for word in words_of("status statuses history policy policies rules rule log logs progress fee fees request requests")
+    for word in words_of(
+        "status statuses history policy policies rules rule log logs progress fee fees request requests"
+    )
 ]
 _PRONOUNS = words_of("it them these those this that")
 _FIRST_PERSON = frozenset({"me", "us"})

@@ -23,9 +23,9 @@ from taoloop.core.trace import Trace
 from taoloop.core.views.steps import TIMEOUT
 from taoloop.policy.judged_call import JudgedCall, values_in
 from taoloop.policy.profiles import FOREIGN_ROWS
-from taoloop.policy.targets import first_name
 from taoloop.policy.review.observed_origins import observed_origins
 from taoloop.policy.review.verdict_changes import ReviewedCall, judged_calls, review_calls
+from taoloop.policy.targets import first_name
 
 _NOBODY = "headless"  # the code of the reason for a denial in place of a question
 
