@@ -13,6 +13,7 @@ from taoloop.errors import ConfigError, ToolDefinitionError
 from taoloop.runtime.output_type import OutputValidator
 from taoloop.tools.from_card import tool_from_card
 from taoloop.tools.json_schema import compile_schema, findings
+from taoloop.tools.openapi.names import flatten_object
 from taoloop.tools.openapi.schemas import standalone_schema
 
 
@@ -27,10 +28,14 @@ def test_a_schema_beyond_the_bounds_is_refused_by_all_who_compile_it() -> None:
     assert "5,000 rules" in coerce_and_validate({"a": 1}, arguments)[1]
 
 
-def test_a_document_s_schema_beyond_the_bounds_accepts_any_value() -> None:
-    assert standalone_schema(doubled(24)) == {}
+def test_a_document_s_schema_is_read_in_bounded_steps_and_refused_where_it_is_compiled() -> None:
+    with pytest.raises(ConfigError, match="5,000 rules"):
+        compile_schema(standalone_schema(doubled(24)), "It")
     wide = {f"a{n}": {"allOf": [{"$ref": f"#/$defs/a{n + 1}"}] * 100} for n in range(8)}
-    assert standalone_schema({"$defs": {**wide, "a8": {}}, "allOf": [{"$ref": "#/$defs/a0"}, {}]}) == {}
+    schema = standalone_schema({"$defs": {**wide, "a8": {}}, "allOf": [{"$ref": "#/$defs/a0"}, {}]})
+    assert flatten_object(schema) is None
+    with pytest.raises(ConfigError, match="5,000 rules"):
+        compile_schema(schema, "It")
 
 
 def test_a_value_that_would_take_too_many_steps_is_refused() -> None:

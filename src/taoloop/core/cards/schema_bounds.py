@@ -35,6 +35,7 @@ _STEPS_PER_PART = 8
 _LISTS = ("allOf", "anyOf", "oneOf")
 _SINGLE = ("not", "if", "then", "else")
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+_SAME_VALUE_KEYS = frozenset((*_LISTS, *_SINGLE, *_REFERENCES, "dependentSchemas"))
 _UNEVALUATED = ("unevaluatedProperties", "unevaluatedItems")
 _REPEATS = 3  # how often the rules beside an `unevaluated…` are applied: once to judge, then to find what they cover
 _MEMBER_KEYS = ("properties", "patternProperties", "additionalProperties", "unevaluatedProperties", "propertyNames")
@@ -63,8 +64,9 @@ class SchemaBounds:
         self._bases: dict[int, str] = {}
         self.patterns = self._measure()
         counter = _Counter(self)
-        for node, _ in list(self._nodes.values()):
-            counter.count(node)
+        for node, _ in self._nodes.values():
+            if not node.keys().isdisjoint(_SAME_VALUE_KEYS):
+                counter.count(node)
         self._most_rules = counter.most_rules
         self._most_descents = counter.most_descents
 
@@ -97,7 +99,10 @@ class SchemaBounds:
 
     def target(self, reference: str, node: Any) -> Any:
         """The part of the schema that a reference names; None for none, and for another place."""
-        address, fragment = urldefrag(urljoin(self._bases.get(id(node), ""), reference))
+        if reference.startswith("#"):
+            address, fragment = self._bases.get(id(node), ""), reference[1:]
+        else:
+            address, fragment = urldefrag(urljoin(self._bases.get(id(node), ""), reference))
         target = self._targets.get(f"{address}#{unquote(fragment)}")
         if target is not None or (fragment and not fragment.startswith("/")):
             return target
@@ -123,33 +128,35 @@ class SchemaBounds:
                 raise _excess(f"it has more than {MAX_NODES:,} parts", path)
             if depth > MAX_DEPTH:
                 raise _excess(f"it is more than {MAX_DEPTH} levels deep", path)
-            if isinstance(node, Mapping):
+            if isinstance(node, str):
+                chars += len(node)
+            elif isinstance(node, Mapping):
                 base = self._register(node, path, base)
-                chars += sum(len(str(key)) for key in node)
-                patterns.update(_patterns_of(node))
+                chars += sum(map(len, map(str, node)))
+                if "pattern" in node or "patternProperties" in node:
+                    patterns.update(own := _patterns_of(node))
+                    if max(map(len, own), default=0) > MAX_PATTERN_CHARS:
+                        raise _excess(f"a pattern has more than {MAX_PATTERN_CHARS:,} characters", path)
+                    if len(patterns) > MAX_PATTERNS:
+                        raise _excess(f"it has more than {MAX_PATTERNS} patterns", path)
                 waiting += ((inner, (path, key), depth + 1, base) for key, inner in node.items())
             elif isinstance(node, list | tuple):
                 waiting += ((inner, (path, index), depth + 1, base) for index, inner in enumerate(node))
-            elif isinstance(node, str):
-                chars += len(node)
             if chars > MAX_CHARS:
                 raise _excess(f"its names and texts have more than {MAX_CHARS:,} characters", path)
-            if len(patterns) > MAX_PATTERNS:
-                raise _excess(f"it has more than {MAX_PATTERNS} patterns", path)
-            if patterns and max(map(len, _patterns_of(node)), default=0) > MAX_PATTERN_CHARS:
-                raise _excess(f"a pattern has more than {MAX_PATTERN_CHARS:,} characters", path)
         return len(patterns)
 
     def _register(self, node: Mapping[str, Any], path: _Path, base: str) -> str:
         """Note the names by which references reach a part; returns the address that its references begin from."""
-        if isinstance(identifier := node.get("$id"), str):
+        if "$id" in node and isinstance(identifier := node["$id"], str):
             base = urldefrag(urljoin(base, identifier)).url
             self._targets.setdefault(f"{base}#", node)
         for key in ("$anchor", "$dynamicAnchor"):
-            if isinstance(name := node.get(key), str):
+            if key in node and isinstance(name := node[key], str):
                 self._targets.setdefault(f"{base}#{name}", node)
         self._nodes.setdefault(id(node), (node, path))
-        self._bases.setdefault(id(node), base)
+        if base:
+            self._bases.setdefault(id(node), base)
         return base
 
 
@@ -310,10 +317,8 @@ def _as_mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _patterns_of(node: Any) -> Iterable[str]:
+def _patterns_of(node: Mapping[str, Any]) -> list[str]:
     """The regular expressions of a schema itself."""
-    if not isinstance(node, Mapping):
-        return ()
     pattern = node.get("pattern")
     return [*((pattern,) if isinstance(pattern, str) else ()), *map(str, _as_mapping(node.get("patternProperties")))]
 
