@@ -22,6 +22,7 @@ def test_a_schema_beyond_the_bounds_is_refused_by_all_who_compile_it() -> None:
     with pytest.raises(ConfigError, match=r"too large to be judged: more than 5,000 rules .* `\$defs\.a13`"):
         OutputValidator(attack)
     arguments = {"type": "object", "properties": {"a": {"$ref": "#/$defs/a0"}}, "$defs": attack["$defs"]}
+    schemas: Any
     for schemas in ({"input_schema": arguments}, {"output_schema": attack}):
         with pytest.raises(ToolDefinitionError, match="5,000 rules"):
             tool_from_card(ToolCard(name="look", purpose="Look.", **schemas), lambda **_: None)
@@ -64,6 +65,6 @@ def test_a_pattern_that_backtracks_ends(pattern: str) -> None:
 
 def test_many_patterns_share_the_memory_of_a_few() -> None:
     findings(compile_schema({"pattern": r"^.{1,4096}$"}, "It"), "a")  # 10 MB when compiled
-    many = {f"^.{{1,4096}}{number}$": {} for number in range(300)}
+    many: dict[str, Any] = {f"^.{{1,4096}}{number}$": {} for number in range(300)}
     with pytest.raises(ConfigError, match="regex"):
         compile_schema({"patternProperties": many}, "It")
