@@ -13,6 +13,7 @@ from taoloop.errors import ConfigError, ToolDefinitionError
 from taoloop.runtime.output_type import OutputValidator
 from taoloop.tools.from_card import tool_from_card
 from taoloop.tools.json_schema import compile_schema, findings
+from taoloop.tools.openapi.names import flatten_object
 from taoloop.tools.openapi.schemas import standalone_schema
 
 
@@ -21,16 +22,21 @@ def test_a_schema_beyond_the_bounds_is_refused_by_all_who_compile_it() -> None:
     with pytest.raises(ConfigError, match=r"too large to be judged: more than 5,000 rules .* `\$defs\.a13`"):
         OutputValidator(attack)
     arguments = {"type": "object", "properties": {"a": {"$ref": "#/$defs/a0"}}, "$defs": attack["$defs"]}
+    schemas: Any
     for schemas in ({"input_schema": arguments}, {"output_schema": attack}):
         with pytest.raises(ToolDefinitionError, match="5,000 rules"):
             tool_from_card(ToolCard(name="look", purpose="Look.", **schemas), lambda **_: None)
     assert "5,000 rules" in coerce_and_validate({"a": 1}, arguments)[1]
 
 
-def test_a_document_s_schema_beyond_the_bounds_accepts_any_value() -> None:
-    assert standalone_schema(doubled(24)) == {}
+def test_a_document_s_schema_is_read_in_bounded_steps_and_refused_where_it_is_compiled() -> None:
+    with pytest.raises(ConfigError, match="5,000 rules"):
+        compile_schema(standalone_schema(doubled(24)), "It")
     wide = {f"a{n}": {"allOf": [{"$ref": f"#/$defs/a{n + 1}"}] * 100} for n in range(8)}
-    assert standalone_schema({"$defs": {**wide, "a8": {}}, "allOf": [{"$ref": "#/$defs/a0"}, {}]}) == {}
+    schema = standalone_schema({"$defs": {**wide, "a8": {}}, "allOf": [{"$ref": "#/$defs/a0"}, {}]})
+    assert flatten_object(schema) is None
+    with pytest.raises(ConfigError, match="5,000 rules"):
+        compile_schema(schema, "It")
 
 
 def test_a_value_that_would_take_too_many_steps_is_refused() -> None:
@@ -59,6 +65,6 @@ def test_a_pattern_that_backtracks_ends(pattern: str) -> None:
 
 def test_many_patterns_share_the_memory_of_a_few() -> None:
     findings(compile_schema({"pattern": r"^.{1,4096}$"}, "It"), "a")  # 10 MB when compiled
-    many = {f"^.{{1,4096}}{number}$": {} for number in range(300)}
+    many: dict[str, Any] = {f"^.{{1,4096}}{number}$": {} for number in range(300)}
     with pytest.raises(ConfigError, match="regex"):
         compile_schema({"patternProperties": many}, "It")

@@ -74,6 +74,9 @@ def nested(levels: int) -> dict[str, Any]:
     [
         *((doubled(24, keyword), "5,000 rules", "$defs.a13") for keyword in ("anyOf", "oneOf", "allOf")),
         (doubled(24, reference="#n{}"), "5,000 rules", "$defs.a13"),
+        (doubled(24, reference="#/%24defs/a{}"), "5,000 rules", "$defs.a13"),
+        ({"$id": "https://a.b/c", **doubled(24, reference="https://a.b/c#/$defs/a{}")}, "5,000 rules", "$defs.a13"),
+        ({"items": {"$id": "https://a.b/c"}}, "`$id`", "items"),
         (crossed(30), "5,000 rules", "$defs.a"),
         (unevaluated(12), "5,000 rules", "allOf[0]"),
         (doubled(300, "allOf") | {"$ref": "#/$defs/a200"}, "100 references", "$defs.a"),
@@ -111,7 +114,11 @@ def test_values_shared_by_reference_count_as_often_as_they_would_be_walked() -> 
         {"$ref": "https://example.com/other"},
         {"oneOf": [{"$ref": "#/$defs/cat"}], "$defs": {"cat": {"allOf": [{"$ref": "#"}, {"type": "object"}]}}},
         {"properties": {"$ref": {"type": "string"}, "anyOf": TEXT}},
-        {"$defs": {f"a{n}": {"properties": {f"p{m}": {"$ref": f"#/$defs/a{m}"} for m in range(40)}} for n in range(40)}},
+        {
+            "$defs": {
+                f"a{n}": {"properties": {f"p{m}": {"$ref": f"#/$defs/a{m}"} for m in range(40)}} for n in range(40)
+            }
+        },
         {"type": 3, "anyOf": 5, "properties": None},
     ],
 )

@@ -120,7 +120,11 @@ TOOL = {"name": "f", "parameters": {"type": "object", "properties": {}}}
             "response_format.json_schema.schema",
         ),
         (
-            {"tools": [{"type": "function", "function": {**TOOL, "parameters": {"allOf": [doubled(24)], **doubled(24)}}}]},
+            {
+                "tools": [
+                    {"type": "function", "function": {**TOOL, "parameters": {"allOf": [doubled(24)], **doubled(24)}}}
+                ]
+            },
             "tools[0].function.parameters",
         ),
         ({"tools": [{"type": "function", "function": TOOL}] * 200}, "tools"),

@@ -1,16 +1,16 @@
 """Bounds of JSON Schemas from outside, judged by counting: nothing is expanded, compiled or matched.
 
-A schema of two kilobytes can ask for billions of steps: each of 24 definitions refers twice to the next, so one value is
-judged 16 million times. `SchemaBounds` counts the rules that apply to one value through references and alternatives,
+A schema of two kilobytes can ask for millions of steps: each of 24 definitions refers twice to the next, so one value
+is judged 16 million times. `SchemaBounds` counts the rules that apply to one value through references and alternatives,
 each target once, and refuses a schema with too many. A recursive schema passes; how often it is applied depends on the
 value, and `steps` counts that before a value is judged.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
-from urllib.parse import unquote, urldefrag, urljoin
 
 MAX_NODES = 100_000
 """Objects, lists and values of one schema."""
@@ -27,7 +27,7 @@ MAX_RULES = 5_000
 MAX_CHAIN = 100
 """References and alternatives within each other that apply to one value."""
 MAX_STEPS = 1_000_000
-"""Rules that are applied to all parts of one value; 8 for each part come on top, so large values of plain schemas pass."""
+"""Rules that are applied to all parts of one value; 8 for each part come on top, for large values of plain schemas."""
 
 _NOT_ACTIVE = 1_000_000_000  # a level below all others
 _MAX_COUNTED = 300_000  # rules, or pairs of a rule and a value, that are visited to count
@@ -35,6 +35,7 @@ _STEPS_PER_PART = 8
 _LISTS = ("allOf", "anyOf", "oneOf")
 _SINGLE = ("not", "if", "then", "else")
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+_SAME_VALUE_KEYS = frozenset((*_LISTS, *_SINGLE, *_REFERENCES, "dependentSchemas"))
 _UNEVALUATED = ("unevaluatedProperties", "unevaluatedItems")
 _REPEATS = 3  # how often the rules beside an `unevaluated…` are applied: once to judge, then to find what they cover
 _MEMBER_KEYS = ("properties", "patternProperties", "additionalProperties", "unevaluatedProperties", "propertyNames")
@@ -59,12 +60,12 @@ class SchemaBounds:
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self._root = schema
         self._nodes: dict[int, tuple[Any, _Path]] = {}  # the node keeps its id from being used again
-        self._targets: dict[str, Any] = {}
-        self._bases: dict[int, str] = {}
+        self._anchors: dict[str, Any] = {}
         self.patterns = self._measure()
         counter = _Counter(self)
-        for node, _ in list(self._nodes.values()):
-            counter.count(node)
+        for node, _ in self._nodes.values():
+            if not node.keys().isdisjoint(_SAME_VALUE_KEYS):
+                counter.count(node)
         self._most_rules = counter.most_rules
         self._most_descents = counter.most_descents
 
@@ -95,62 +96,62 @@ class SchemaBounds:
         """Where a part of the schema is, such as `$defs.item.anyOf[0]`."""
         return _path_text(self._nodes.get(id(node), (None, ()))[1])
 
-    def target(self, reference: str, node: Any) -> Any:
-        """The part of the schema that a reference names; None for none, and for another place."""
-        address, fragment = urldefrag(urljoin(self._bases.get(id(node), ""), reference))
-        target = self._targets.get(f"{address}#{unquote(fragment)}")
-        if target is not None or (fragment and not fragment.startswith("/")):
-            return target
-        value = self._targets.get(f"{address}#", None if address else self._root)
-        for step in unquote(fragment).split("/")[1:]:
-            step = step.replace("~1", "/").replace("~0", "~")  # noqa: PLW2901  # the step itself
+    def target(self, reference: str) -> Any:
+        """The part of the schema that a reference names; None for none.
+
+        One to another place counts as one to this schema, which may have that address; no other place is read.
+        """
+        fragment = _unquote(reference.partition("#")[2])
+        if fragment and not fragment.startswith("/"):
+            return self._anchors.get(fragment)
+        value: Any = self._root
+        for step in fragment.split("/")[1:]:
+            name = step.replace("~1", "/").replace("~0", "~")
             if isinstance(value, Mapping):
-                value = value.get(step)
+                value = value.get(name)
             else:
-                is_index = isinstance(value, list | tuple) and step.isascii() and step.isdigit() and len(step) < 8
-                value = value[int(step)] if is_index and int(step) < len(value) else None
+                is_index = isinstance(value, list | tuple) and name.isascii() and name.isdigit() and len(name) < 8
+                value = value[int(name)] if is_index and int(name) < len(value) else None
         return value
 
     def _measure(self) -> int:
         """Visit each part once without recursion; returns the number of patterns."""
-        waiting: list[tuple[Any, _Path, int, str]] = [(self._root, (), 1, "")]
+        waiting: list[tuple[Any, _Path, int]] = [(self._root, (), 1)]
         visited = chars = 0
         patterns: set[str] = set()
         while waiting:
-            node, path, depth, base = waiting.pop()
+            node, path, depth = waiting.pop()
             visited += 1
             if visited > MAX_NODES:
                 raise _excess(f"it has more than {MAX_NODES:,} parts", path)
             if depth > MAX_DEPTH:
                 raise _excess(f"it is more than {MAX_DEPTH} levels deep", path)
-            if isinstance(node, Mapping):
-                base = self._register(node, path, base)
-                chars += sum(len(str(key)) for key in node)
-                patterns.update(_patterns_of(node))
-                waiting += ((inner, (path, key), depth + 1, base) for key, inner in node.items())
-            elif isinstance(node, list | tuple):
-                waiting += ((inner, (path, index), depth + 1, base) for index, inner in enumerate(node))
-            elif isinstance(node, str):
+            if isinstance(node, str):
                 chars += len(node)
+            elif isinstance(node, Mapping):
+                self._register(node, path)
+                chars += sum(map(len, map(str, node)))
+                if "pattern" in node or "patternProperties" in node:
+                    patterns.update(own := _patterns_of(node))
+                    if max(map(len, own), default=0) > MAX_PATTERN_CHARS:
+                        raise _excess(f"a pattern has more than {MAX_PATTERN_CHARS:,} characters", path)
+                    if len(patterns) > MAX_PATTERNS:
+                        raise _excess(f"it has more than {MAX_PATTERNS} patterns", path)
+                waiting += ((inner, (path, key), depth + 1) for key, inner in node.items())
+            elif isinstance(node, list | tuple):
+                waiting += ((inner, (path, index), depth + 1) for index, inner in enumerate(node))
             if chars > MAX_CHARS:
                 raise _excess(f"its names and texts have more than {MAX_CHARS:,} characters", path)
-            if len(patterns) > MAX_PATTERNS:
-                raise _excess(f"it has more than {MAX_PATTERNS} patterns", path)
-            if patterns and max(map(len, _patterns_of(node)), default=0) > MAX_PATTERN_CHARS:
-                raise _excess(f"a pattern has more than {MAX_PATTERN_CHARS:,} characters", path)
         return len(patterns)
 
-    def _register(self, node: Mapping[str, Any], path: _Path, base: str) -> str:
-        """Note the names by which references reach a part; returns the address that its references begin from."""
-        if isinstance(identifier := node.get("$id"), str):
-            base = urldefrag(urljoin(base, identifier)).url
-            self._targets.setdefault(f"{base}#", node)
+    def _register(self, node: Mapping[str, Any], path: _Path) -> None:
+        """Note where a part is, and the name by which references reach it."""
+        if path and isinstance(node.get("$id"), str):
+            raise _excess("only the top of a schema may have an `$id`, and there is one", path)
         for key in ("$anchor", "$dynamicAnchor"):
-            if isinstance(name := node.get(key), str):
-                self._targets.setdefault(f"{base}#{name}", node)
+            if key in node and isinstance(name := node[key], str):
+                self._anchors.setdefault(name, node)
         self._nodes.setdefault(id(node), (node, path))
-        self._bases.setdefault(id(node), base)
-        return base
 
 
 class _Count(NamedTuple):
@@ -283,7 +284,7 @@ def _same_value_rules(rule: Mapping[str, Any], bounds: SchemaBounds) -> Iterator
         yield from dependent.values()
     for key in _REFERENCES:
         if isinstance(reference := rule.get(key), str):
-            yield bounds.target(reference, rule)
+            yield bounds.target(reference)
 
 
 def _part_rules(rule: Mapping[str, Any], value: Any) -> Iterator[tuple[Any, Any]]:
@@ -306,14 +307,22 @@ def _part_rules(rule: Mapping[str, Any], value: Any) -> Iterator[tuple[Any, Any]
         yield from ((rule[key], part) for key in ("contains", "unevaluatedItems") if key in rule for part in value)
 
 
+def _unquote(text: str) -> str:
+    """A fragment of an address without its escapes (`%24defs`)."""
+    if "%" not in text:
+        return text
+    data = re.sub(
+        rb"%([0-9a-fA-F]{2})", lambda match: bytes.fromhex(match[1].decode()), text.encode("utf-8", "replace")
+    )
+    return data.decode("utf-8", "replace")
+
+
 def _as_mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _patterns_of(node: Any) -> Iterable[str]:
+def _patterns_of(node: Mapping[str, Any]) -> list[str]:
     """The regular expressions of a schema itself."""
-    if not isinstance(node, Mapping):
-        return ()
     pattern = node.get("pattern")
     return [*((pattern,) if isinstance(pattern, str) else ()), *map(str, _as_mapping(node.get("patternProperties")))]
 

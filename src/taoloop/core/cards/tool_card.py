@@ -163,7 +163,7 @@ class ToolCard:
 
     def _check_examples(self) -> None:
         examples: object = self.examples
-        hint = 'Give ExampleCard objects, such as ExampleCard(args={"city": "Bern"}, note="…").'
+        hint = 'Give a list of ExampleCard, such as ExampleCard(args=dict(city="Bern")).'
         for example in examples if isinstance(examples, list | tuple) else (examples,):
             fits = isinstance(example, ExampleCard) and isinstance(example.args, Mapping)
             if not fits:

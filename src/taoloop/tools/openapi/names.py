@@ -108,21 +108,29 @@ class FlatObject(NamedTuple):
     """The names of the required properties."""
 
 
-def flatten_object(schema: Any, components: Mapping[str, Any] | None = None, max_depth: int = 12) -> FlatObject | None:
+_MAX_PARTS = 1_000  # schemas that are combined to one object: references in `allOf` may double with each level
+
+
+def flatten_object(schema: Any) -> FlatObject | None:
     """The members of a schema that is only an object with properties; None for any other schema.
 
-    References to `components`, by default those of the schema itself, and `allOf` are followed. An object that allows
-    additional properties cannot be flattened.
+    References to its components and `allOf` are followed. An object that allows
+    additional properties, or one of very many parts, cannot be flattened.
     """
-    if not isinstance(schema, Mapping) or not max_depth or schema.keys() - _OBJECT_KEYS:
+    components = schema.get("$defs", {}) if isinstance(schema, Mapping) else {}
+    return _flatten(schema, components, 12, [_MAX_PARTS])
+
+
+def _flatten(schema: Any, components: Mapping[str, Any], max_depth: int, room: list[int]) -> FlatObject | None:
+    room[0] -= 1
+    if not isinstance(schema, Mapping) or not max_depth or room[0] < 0 or schema.keys() - _OBJECT_KEYS:
         return None
     if schema.get("type", "object") != "object" or schema.get("additionalProperties", False) is not False:
         return None
-    components = schema.get("$defs", {}) if components is None else components
     parts = list(schema.get("allOf", ()))
     if "$ref" in schema:
         parts.append(components.get(str(schema["$ref"]).removeprefix("#/$defs/")))
-    members = (flatten_object(part, components, max_depth - 1) for part in parts)
+    members = (_flatten(part, components, max_depth - 1, room) for part in parts)
     own = FlatObject(schema.get("properties", {}), tuple(schema.get("required", ())))
     properties: dict[str, Any] = {}
     required: dict[str, None] = {}

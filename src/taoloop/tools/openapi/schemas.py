@@ -15,7 +15,6 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
-from taoloop.core.cards.schema_bounds import SchemaBounds, SchemaExcessError
 from taoloop.core.search import PointerError, resolve_json_pointer
 from taoloop.tools.openapi.document import (
     BrokenReferenceError,
@@ -274,10 +273,7 @@ class Components:
         self._pending: list[tuple[str, ResolvedNode, bool]] = []
 
     def read(self, node: Any, base: str) -> dict[str, Any]:
-        """A schema in the file `base`, with all components that it needs, directly or indirectly, under `$defs`.
-
-        One that exceeds a limit of `SchemaBounds` is reported, and accepts any value: what follows may walk it freely.
-        """
+        """A schema in the file `base`, with all components that it needs, directly or indirectly, under `$defs`."""
         needs: set[str] = set()
         schema = _SchemaWalk(self, base, "", node, needs).schema(node)
         if isinstance(schema, bool):
@@ -290,13 +286,7 @@ class Components:
                 self._read_pending()
                 components[name] = self._schemas[name]
                 pending += sorted(self._needs[name] - components.keys(), reverse=True)
-        whole = {**schema, "$defs": components} if components else schema
-        try:
-            SchemaBounds(whole)
-        except SchemaExcessError as error:
-            self._report(f"A schema is too large to be judged: {error}. Any value is accepted there.")
-            return {}
-        return whole
+        return {**schema, "$defs": components} if components else schema
 
     def _read_pending(self) -> None:
         while self._pending:
