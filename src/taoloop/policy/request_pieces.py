@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
-from urllib.parse import urlencode
 
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.text import lazy_pattern
@@ -40,7 +39,8 @@ _OTHER_NAMES: Final = _words(
 )
 """What is often written like a host: `README.md`, `0700.HK`, `vue.js`, `St.Gallen`."""
 _NETWORK_TOOLS: Final = _words(
-    "dns nslookup dig whois ping traceroute tracert resolve resolver http https curl wget telnet tcp udp tls ssl"
+    "dns nslookup dig whois ping traceroute tracert resolve resolver http https curl wget telnet ssh ftp sftp"
+    " tcp udp tls ssl"
 )
 """Tools that may go where any of their arguments says."""
 _SEARCH_TOOLS: Final = _words("search find research retrieve")
@@ -57,7 +57,8 @@ _BODIES: Final = _words(
 _LOCAL: Final = _words("save output local folder directory")
 _SETTINGS: Final = _words(
     "note notes prompt prompts instruction instructions question goal task reason purpose description format formats"
-    " type encoding charset language languages lang locale method mode selector selectors"
+    " type encoding charset language languages lang locale method verb mode depth style view"
+    " size sort level quality unit units selector selectors"
 )
 """What a tool is told about its work, and does not send to the page that it reads."""
 _DEFAULTS: Final = frozenset({"", "/", "80", "443", "http", "https", "http://", "https://"})
@@ -190,8 +191,8 @@ class RequestPieces:
 
 def _query_forms(query: Any) -> Iterator[str]:
     if isinstance(query, Mapping):
-        yield urlencode(query, doseq=True)
-        yield "&".join(f"{name}={value}" for name, value in query.items())
+        plain = "&".join(f"{name}={value}" for name, value in query.items())
+        yield from (plain, plain.replace(" ", "+"), plain.replace(" ", "%20"))
     elif not isinstance(query, list):
         yield "" if query is None else str(query).lstrip("?&")
 
