@@ -233,13 +233,16 @@ def test_is_foreign_knows_pages_from_programs() -> None:
     assert is_foreign({**cross, "Origin": EVIL}, ())
     assert is_foreign({**cross, "Origin": EVIL}, (CHAT,))
     assert is_foreign({**cross, "Origin": "null"}, (CHAT,))
+    other_port = {"Sec-Fetch-Site": "same-site", "Origin": "http://localhost:3000", "Host": "localhost:8080"}
+    assert is_foreign(other_port, (CHAT,))
+    assert not is_foreign(other_port, ("http://localhost:3000",))
     for headers in (
         {},
         {**cross, "Origin": CHAT},
         {**cross, "Origin": "file://"},
         {**cross, "Origin": "chrome-extension://abc"},
         {"Sec-Fetch-Site": "same-origin", "Origin": EVIL},
-        {"Sec-Fetch-Site": "same-site", "Origin": EVIL},
+        {"Sec-Fetch-Site": "none", "Origin": EVIL},
     ):
         assert not is_foreign(headers, (CHAT,))
     assert not is_foreign({**cross, "Origin": EVIL}, (ANY,))

@@ -278,7 +278,8 @@ def test_two_answers_at_once_are_one(reshaped: bool) -> None:
             assert [one["to"] for one in SENT] == ["Ann"]
             for one in made:
                 if isinstance(one, Exception):
-                    assert isinstance(one, openai.ConflictError), one
+                    assert isinstance(one, openai.APIStatusError), one
+                    assert one.status_code in (409, 424), one  # 424: the note was on its way by then
                 else:
                     assert "Done." in content(one)
             assert any(not isinstance(one, Exception) for one in made)

@@ -26,7 +26,7 @@ MEGABYTE = 1024 * 1024
 
 
 def test_a_body_that_says_that_it_is_too_large_is_refused_before_it_comes(running: Running) -> None:
-    head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 104857600\r\n\r\n"
+    head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 104857600\r\n\r\n"
     said = speak(running, head, until_closed=False)
     assert said.startswith(b"HTTP/1.1 413 ")
     assert b"request_too_large" in said or b"Content-Length" in said
@@ -43,7 +43,7 @@ def test_a_hundred_megabytes_are_not_read_into_memory(running: Running, packed: 
         pieces = [b"%x\r\n%s\r\n" % (MEGABYTE, b" " * MEGABYTE)] * 100 + [b"0\r\n\r\n"]
     tracemalloc.start()
     try:
-        start = b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+        start = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
         said = speak(running, start + head, *pieces)
         _, most = tracemalloc.get_traced_memory()
     finally:
@@ -71,7 +71,7 @@ def test_a_body_that_breaks_off_when_unpacked_is_refused(running: Running) -> No
 
 
 def test_a_sender_that_is_too_slow_is_told_so(running: Running) -> None:
-    head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 500\r\n\r\n"
+    head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 500\r\n\r\n"
     said = speak(running, head + b'{"model": ', until_closed=False)
     assert said.startswith(b"HTTP/1.1 408 ")
 
@@ -81,7 +81,7 @@ def test_a_sender_that_breaks_off_costs_nothing(running: Running) -> None:
     address = urlsplit(running.url)
     for bad in (b"", b'{"model": ', b"zz\r\n"):
         with socket.create_connection((address.hostname or "", address.port or 0), timeout=20) as line:
-            line.sendall(b"POST /v1/responses HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + bad)
+            line.sendall(b"POST /v1/responses HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n" + bad)
             line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     assert post(running, body_of())[0] == 200
     assert len(running.traces()) == count + 1

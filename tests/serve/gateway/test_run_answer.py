@@ -70,7 +70,7 @@ def test_a_reader_that_goes_away_in_the_middle_stops_the_run(path: str) -> None:
     with upstream({"pieces": ["One ", "two."], "waits": True}) as server, gateway(config_of(agent(server))) as running:
         address = urlsplit(running.url)
         body = json.dumps({"model": "assistant", "messages": ask("Hi."), "input": "Hi.", "stream": True}).encode()
-        head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+        head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n".encode()
         with socket.create_connection((address.hostname or "", address.port or 0), timeout=20) as line:
             line.sendall(head + body)
             assert b"200 OK" in line.recv(4096)
@@ -97,7 +97,7 @@ def test_a_reader_that_reads_nothing_any_more_counts_as_gone() -> None:
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         reader, writer = await asyncio.open_connection(*runner.addresses[0][:2])
-        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert await reader.read(100)
         tell(await asyncio.wait_for(told, 20))
         writer.close()

@@ -28,19 +28,21 @@ from taoloop.serve.gateway.server import _connection_error
     [
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\x00" * 100 + b"\r\n\r\n",
         b"hello\r\n\r\n",
-        b"BREW /v1/responses HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"BREW /v1/responses HTTP/1.1\r\nHost: localhost\r\n\r\n",
         b"POST\r\n\r\n",
         b"POST /v1/chat/completions HTTP/9.9\r\n\r\n",
-        b"GET /v1/models HTTP/1.1\r\nHost: x\r\nbad header\r\n\r\n",
-        b"GET /v1/models HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer tao-s3cret-in-a-header\x00\r\n\r\n",
-        b"GET /v1/models HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer tao-s3cret-in-a-header"
+        b"GET /v1/models HTTP/1.1\r\nHost: localhost\r\nbad header\r\n\r\n",
+        b"GET /v1/models HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer tao-s3cret-in-a-header\x00\r\n\r\n",
+        b"GET /v1/models HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer tao-s3cret-in-a-header"
         + b"x" * 100_000
         + b"\r\n\r\n",
-        b"GET /v1/models?" + b"q" * 100_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
-        b"POST /v1/responses HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
-        b"POST /v1/responses HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-        b"POST /v1/responses HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello",
-        b"GET /v1/models HTTP/1.1\r\nHost: x\r\n" + b"".join(b"h%d: x\r\n" % n for n in range(50_000)) + b"\r\n",
+        b"GET /v1/models?" + b"q" * 100_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"POST /v1/responses HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n",
+        b"POST /v1/responses HTTP/1.1\r\nHost: [::1]\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n",
+        b"POST /v1/responses HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello",
+        b"GET /v1/models HTTP/1.1\r\nHost: localhost\r\n"
+        + b"".join(b"h%d: x\r\n" % n for n in range(50_000))
+        + b"\r\n",
     ],
 )
 def test_what_is_no_http_is_refused_and_its_text_does_not_get_into_the_log(

@@ -42,7 +42,7 @@ def sent(running: Running, body: Any, *, whole: bool = True) -> socket.socket:
     data = json.dumps(body).encode()
     host, _, port = running.url.removeprefix("http://").partition(":")
     made = socket.create_connection((host, int(port)), timeout=20)
-    head = "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    head = "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     head += f"Content-Length: {len(data)}\r\n\r\n"
     made.sendall(head.encode() + (data if whole else data[:-5]))
     return made

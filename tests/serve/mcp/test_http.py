@@ -210,14 +210,17 @@ def test_an_address_that_others_reach_needs_a_token_and_a_name() -> None:
     with pytest.raises(ConfigError, match="nothing says under which name"):
         parse_address("0.0.0.0:80", token=TOKEN)
     place = parse_address("0.0.0.0:80", token=TOKEN, names=["mcp.example.com"])
-    assert place.security(80).allowed_hosts == ["mcp.example.com", "mcp.example.com:80"]
-    assert "https://mcp.example.com" in place.security(80).allowed_origins
-    assert parse_address("10.1.2.3:80", token=TOKEN).security(80).allowed_hosts == ["10.1.2.3:80", "10.1.2.3"]
+    assert place.allowed_hosts.accepts("MCP.example.com:80")
+    assert not place.allowed_hosts.accepts("localhost:80")
+    assert "https://mcp.example.com" in place.allowed_origins(80)
+    own = parse_address("10.1.2.3:80", token=TOKEN).allowed_hosts
+    assert own.accepts("10.1.2.3")
+    assert not own.accepts("10.1.2.4")
 
 
-def test_at_port_80_a_host_needs_none() -> None:
-    assert {"127.0.0.1", "localhost", "[::1]"} <= set(ListenAddress(port=80).security(80).allowed_hosts)
-    assert "127.0.0.1" not in ListenAddress(port=81).security(81).allowed_hosts
+def test_at_port_80_an_origin_needs_none() -> None:
+    assert {"http://127.0.0.1", "http://localhost", "http://[::1]"} <= ListenAddress(port=80).allowed_origins(80)
+    assert "http://127.0.0.1" not in ListenAddress(port=81).allowed_origins(81)
 
 
 @pytest.mark.parametrize("name", ["", "*", "http://mcp.example.com", "a b", "mcp.example.com:*"])

@@ -50,6 +50,12 @@ if TYPE_CHECKING:
     help="Allow calls from browser pages of this origin (CORS), such as https://chat.example; '*' is every page; "
     "repeatable.",
 )
+@click.option(
+    "--allow-host",
+    metavar="NAME",
+    multiple=True,
+    help="A host name that clients use for a server without keys, such as chat.example; repeatable.",
+)
 @click.option("--any-model", is_flag=True, help="Let the only agent answer, whatever model a request names.")
 @click.option(
     "--log-format", type=click.Choice(("text", "json")), default="text", help="The format of the request log."
@@ -79,7 +85,9 @@ def serve_command(file: str | None, **arguments: Any) -> int:
     if file is None:
         raise click.UsageError(translate("Name a FILE to serve, such as agent.yaml."))
     env = load_environment()
-    from taoloop.serve.gateway.config.gateway_file import load_config  # noqa: PLC0415  # the extra is there now
+    from taoloop.serve.gateway.auth.origins import origin_of  # noqa: PLC0415  # the extra is there now
+    from taoloop.serve.gateway.config.gateway_file import load_config  # noqa: PLC0415  # as above
+    from taoloop.serve.hosts import host_name  # noqa: PLC0415  # as above
 
     load = partial(
         load_config,
@@ -90,7 +98,8 @@ def serve_command(file: str | None, **arguments: Any) -> int:
         port=arguments["port"],
         db=arguments["db"],
         any_model=arguments["any_model"] or None,
-        allow_origins=_allowed(arguments["allow_origin"]),
+        allow_origins=_allowed(arguments["allow_origin"], origin_of, "--allow-origin"),
+        allow_hosts=_allowed(arguments["allow_host"], host_name, "--allow-host"),
     )
     config = load()
     if arguments["check"]:
@@ -194,13 +203,11 @@ def _resolved(entries: tuple[str, ...]) -> dict[str, str]:
     return overrides
 
 
-def _allowed(origins: tuple[str, ...]) -> tuple[str, ...]:
-    from taoloop.serve.gateway.auth.origins import origin_of  # noqa: PLC0415  # the extra is there
-
+def _allowed(values: tuple[str, ...], normalize: Callable[[str], str], option: str) -> tuple[str, ...]:
     try:
-        return tuple(map(origin_of, origins))
+        return tuple(map(normalize, values))
     except ConfigError as error:
-        raise ConfigError(f"--allow-origin: {error.message}", hint=error.hint) from None
+        raise ConfigError(f"{option}: {error.message}", hint=error.hint) from None
 
 
 def _show_new_key(name: str) -> int:

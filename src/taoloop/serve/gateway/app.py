@@ -103,6 +103,10 @@ class Gateway:
             if request.match_info.http_exception is None:  # it has reached a route, which logs it
                 return error_response(api_error, headers)
             context = RequestContext(request, self.snapshot, _request_id(request))
+            try:
+                context.require_known_host()
+            except ApiError as refused:
+                api_error, headers = refused, {}
             context.record_error(api_error)
             self._finish(context, OTHER_LABEL, api_error.status)
             return error_response(api_error, context.response_headers | headers)
@@ -110,6 +114,7 @@ class Gateway:
 
 async def _respond(context: RequestContext, handler: Handler) -> web.StreamResponse:
     try:
+        context.require_known_host()
         return await handler(context)
     except (web.HTTPException, ConnectionError):
         raise
@@ -118,7 +123,7 @@ async def _respond(context: RequestContext, handler: Handler) -> web.StreamRespo
             raise
         api_error = context.absorb_shutdown()
     except Exception as error:  # noqa: BLE001  # a bug must not take its message to the client
-        api_error = error_for_exception(error, context.record.request_id)
+        api_error = context.final_error(error_for_exception(error, context.record.request_id))
     context.record_error(api_error)
     return error_response(api_error, context.response_headers)
 

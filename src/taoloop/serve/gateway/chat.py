@@ -12,10 +12,12 @@ from taoloop.core.events import Event
 from taoloop.core.message import Usage
 from taoloop.core.policy import lesser_authority
 from taoloop.core.stored_events import event_record
+from taoloop.core.trace import Trace
 from taoloop.runtime.bound_agent import bind
 from taoloop.serve.gateway.errors import ApiError
 from taoloop.serve.gateway.request_context import RequestContext
 from taoloop.serve.gateway.request_schema import ChatRequest, read_chat
+from taoloop.serve.gateway.response_ids import ResponseId
 from taoloop.serve.gateway.run_answer import answer_request, sse
 from taoloop.serve.gateway.run_request import chat_run_request
 from taoloop.serve.gateway.run_response import RunResponse
@@ -39,9 +41,13 @@ async def chat_completions(context: RequestContext) -> web.StreamResponse:
     served = context.find_agent(request.model)
     run_request = await context.service.resolve_request(chat_run_request(request, served, context.key))
     context.report_ignored_fields(request.ignored)
-    with context.admit_run(run_request) as run_id:
+    before = await context.service.load_run_before(run_request)
+    with context.admit_run(run_request, before) as run_id:
         authority = lesser_authority(run_request.authority, bind(served.agent).policy.task_authority)
-        encoder = ChatEncoder(request, run_id=run_id, model=served.name, for_user=authority != "full")
+        response_id = ResponseId(run_id, before)
+        encoder = ChatEncoder(
+            request, run_id=run_id, response_id=response_id, model=served.name, for_user=authority != "full"
+        )
         return await answer_request(context, run_request, run_id, encoder, stream=bool(request.stream))
 
 
@@ -59,8 +65,10 @@ def _for_user(record: Mapping[str, Any]) -> dict[str, Any]:
 class ChatEncoder:
     """A run as a chat completion, whole or in chunks."""
 
-    def __init__(self, request: ChatRequest, *, run_id: str, model: str, for_user: bool = False) -> None:
-        self._for_user = for_user
+    def __init__(
+        self, request: ChatRequest, *, run_id: str, response_id: ResponseId, model: str, for_user: bool = False
+    ) -> None:
+        self._response_id, self._for_user = response_id, for_user
         options = request.stream_options
         self._with_steps = options is not None and bool(options.include_steps)
         self._with_usage = options is not None and bool(options.include_usage)
@@ -76,7 +84,7 @@ class ChatEncoder:
         choice = {"index": 0, "message": message, "finish_reason": response.finish_reason, "logprobs": None}
         usage, agent = _usage_part(response.usage), dict(response.agent)
         return {
-            **self._head(response.result.run_id, "chat.completion"),
+            **self._head("chat.completion", response.result.trace),
             "choices": [choice],
             "usage": usage,
             "agent": agent,
@@ -93,6 +101,10 @@ class ChatEncoder:
         record = event_record(self._run_id, event)
         return self._chunk({}, agent={"event": _for_user(record) if self._for_user else record})
 
+    def identify(self, response: RunResponse) -> None:
+        """Fix the id, unless a chunk has it already."""
+        self._response_id.of(response.result.trace)
+
     def end(self, response: RunResponse) -> bytes:
         """Calls of the client's tools, why the answer ends, and the tokens where the client asked for them."""
         if response.error is not None:
@@ -103,7 +115,7 @@ class ChatEncoder:
             data += self._chunk({"tool_calls": calls})
         data += self._chunk({}, finish_reason=response.finish_reason, agent=dict(response.agent))
         if self._with_usage:
-            head = self._head(self._run_id, "chat.completion.chunk")
+            head = self._head("chat.completion.chunk")
             data += sse({**head, "choices": [], "usage": _usage_part(response.usage)})
         return data + _DONE
 
@@ -116,13 +128,14 @@ class ChatEncoder:
             self._has_started = True
             delta = {"role": "assistant", "content": "", **delta}
         choice = {"index": 0, "delta": delta, "finish_reason": finish_reason, "logprobs": None}
-        chunk = {**self._head(self._run_id, "chat.completion.chunk"), "choices": [choice], **more}
+        chunk = {**self._head("chat.completion.chunk"), "choices": [choice], **more}
         if self._with_usage:
             chunk["usage"] = None
         return sse(chunk)
 
-    def _head(self, run_id: str, kind: str) -> dict[str, Any]:
-        return {"id": f"chatcmpl-{run_id}", "object": kind, "created": self._created, "model": self._model}
+    def _head(self, kind: str, trace: Trace | None = None) -> dict[str, Any]:
+        response_id = f"chatcmpl-{self._response_id.of(trace)}"
+        return {"id": response_id, "object": kind, "created": self._created, "model": self._model}
 
 
 def _usage_part(usage: Usage) -> Mapping[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from taoloop.core.events import Finished
 from taoloop.errors import JournalError, JournalFull, JournalLocked, ModelRequestRefused, Refused, TaoError
@@ -12,7 +12,10 @@ from taoloop.models.registry import OFFLINE
 
 _LOG = logging.getLogger("taoloop.gateway")
 
-_KINDS = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+_KINDS = {401: "authentication_error", 403: "permission_error", 424: "run_error", 429: "rate_limit_error"}
+
+EffectState = Literal["done", "in_doubt"]
+"""done: a run has changed something. in_doubt: one of its calls may have."""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -34,6 +37,12 @@ class ApiError(Exception):
     retry_after_s: float | None = None
     """When another try makes sense; None: it does not."""
 
+    effects: EffectState | None = None
+    """What the run has changed before it failed; such an error invites no retry. None: nothing."""
+
+    run_id: str = ""
+    """The run that has effects."""
+
     def __str__(self) -> str:
         """The message."""
         return self.message
@@ -46,11 +55,14 @@ class ApiError(Exception):
     @property
     def body(self) -> dict[str, Any]:
         """The body of the response."""
-        return {"error": {"message": self.message, "type": self.kind, "param": self.param, "code": self.code}}
+        error = {"message": self.message, "type": self.kind, "param": self.param, "code": self.code}
+        return {"error": error if self.effects is None else {**error, "run_id": self.run_id, "effects": self.effects}}
 
     @property
     def headers(self) -> dict[str, str]:
-        """Further headers of the response: whole seconds, never 0, for 0 means at once."""
+        """Further headers of the response. `Retry-After` has whole seconds, never 0, for 0 means at once."""
+        if self.effects is not None:
+            return {"x-should-retry": "false"}
         if self.retry_after_s is None:
             return {}
         return {"Retry-After": str(max(1, round(self.retry_after_s + 0.499)))}

@@ -14,14 +14,17 @@ from functools import cached_property
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
+from taoloop.core.events import Event
+from taoloop.core.trace import Trace
 from taoloop.errors import Refused
 from taoloop.runtime.engine.clock import new_run_id, within
 from taoloop.serve.gateway.auth.keys import ApiKey, presented_key
-from taoloop.serve.gateway.auth.origins import is_foreign, origin_refused
+from taoloop.serve.gateway.auth.origins import host_refused, is_foreign, origin_refused
 from taoloop.serve.gateway.config.model import ServedAgent
 from taoloop.serve.gateway.errors import ApiError, error_for_exceeded_quota
 from taoloop.serve.gateway.observe.request_log import RequestRecord
 from taoloop.serve.gateway.quotas import RunRecorder
+from taoloop.serve.gateway.run_effects import EffectWatch
 from taoloop.serve.gateway.run_request import RunRequest
 from taoloop.serve.gateway.run_response import RunResponse
 from taoloop.serve.gateway.run_service import ConfigSnapshot
@@ -34,6 +37,8 @@ _FIELD = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _OTHER_ROUTE = "other"
 """The route of a request whose path nothing serves. The path itself may hold anything, so the log does not have it."""
 
+_PROBE_ROUTES = ("/healthz", "/readyz")
+
 
 class RequestContext:
     """One request, from its key to its line in the log.
@@ -43,6 +48,9 @@ class RequestContext:
 
     recorder: RunRecorder
     """Records the run, once it is admitted."""
+
+    effects: EffectWatch | None = None
+    """What the run has changed, once it is admitted."""
 
     def __init__(
         self, request: web.Request, snapshot: ConfigSnapshot, request_id: str, *, is_ready: bool = False
@@ -72,6 +80,19 @@ class RequestContext:
             message = f"The request has {problem}. Send `Authorization: Bearer KEY`."
             raise ApiError(status=401, message=message, code="invalid_api_key")
         return key
+
+    def require_known_host(self) -> None:
+        """Refuse a request under another name than the server's, which a page can give to this machine.
+
+        With keys every name is served: no page has one. Probes may come under any name; they learn and start nothing.
+
+        Raises:
+            ApiError: nobody needs a key, and the header `Host` names neither this machine nor an allowed host.
+        """
+        if self.config.keys or self.record.route in _PROBE_ROUTES:
+            return
+        if not self.snapshot.hosts.accepts(self.request.headers.get("Host")):
+            raise host_refused(self.request.headers)
 
     @property
     def owner(self) -> str:
@@ -150,8 +171,10 @@ class RequestContext:
         return json_response(body, self.response_headers)
 
     @contextmanager
-    def admit_run(self, run_request: RunRequest) -> Iterator[str]:
+    def admit_run(self, run_request: RunRequest, before: Trace | None) -> Iterator[str]:
         """Take a place for the run and book what it uses; gives its id, which headers and logs name from here on.
+
+        `before` is the run so far, where the request continues one.
 
         Raises:
             ApiError: there is no place, or the key has used up its quota.
@@ -161,10 +184,21 @@ class RequestContext:
         try:
             with accounts.record_run(run_request.served, self.key, run_id, headers) as self.recorder:
                 self.record.run_id = self.response_headers["x-taoloop-run-id"] = run_id
+                self.effects = EffectWatch(before)
                 yield run_id
         except Refused as error:  # by the quotas, before the run; a run itself raises no such error
             accounts.metrics.refused(error.why)
             raise error_for_exceeded_quota(error) from None
+
+    def on_event(self, event: Event) -> None:
+        """Record an event of the run."""
+        if self.effects is not None:
+            self.effects.on_event(event)
+        self.recorder.on_event(event)
+
+    def final_error(self, error: ApiError) -> ApiError:
+        """The error as the client gets it: after the first effect of the run it invites no retry."""
+        return error if self.effects is None else self.effects.final_error(error, self.record.run_id)
 
     def record_first_piece(self) -> None:
         """Something of the answer goes out; the time of the first piece is kept."""
@@ -193,7 +227,7 @@ class RequestContext:
         run_id = self.record.run_id
         resume_hint = f"; the run can be resumed (run {run_id})" if run_id else ""
         message = f"The server shut down before the answer{resume_hint}."
-        return ApiError(status=503, message=message, code="run_stopped")
+        return self.final_error(ApiError(status=503, message=message, code="run_stopped"))
 
     def finish(self, status: int) -> RequestRecord:
         """The record of the request, now that it is over. `status` 499: the client left before there was an answer."""

@@ -15,11 +15,12 @@ from taoloop.core.events import Event
 from taoloop.core.message import Message, Usage
 from taoloop.core.trace import Trace
 from taoloop.core.views.transcript import Result
-from taoloop.serve.gateway.chat_approval import parse_approval_reply, resume_count
+from taoloop.serve.gateway.chat_approval import parse_approval_reply
 from taoloop.serve.gateway.client_tools import client_call_id, open_client_calls, parse_call_id
 from taoloop.serve.gateway.errors import ApiError, invalid, invalid_field
 from taoloop.serve.gateway.request_context import RequestContext
 from taoloop.serve.gateway.request_schema import ChatMessage, ResponsesRequest, call_message, read_responses
+from taoloop.serve.gateway.response_ids import ResponseId, parse_response_id, run_of
 from taoloop.serve.gateway.run_answer import answer_request, sse
 from taoloop.serve.gateway.run_request import RunRequest, new_run_request, require_may_reply
 from taoloop.serve.gateway.run_response import FinishReason, RunResponse
@@ -42,34 +43,28 @@ async def responses(context: RequestContext) -> web.StreamResponse:
     referenced = await load_referenced_items(context.service, context.owner, request.references)
     run_request = new_run_request(request, request.messages(referenced), served, context.key)
     if run_request.fallback is not None:
-        run_request, turn = await _resume_with_results(context.service, request, run_request)
+        run_request = await _resume_with_results(context.service, request, run_request)
     elif request.previous_response_id is not None:
-        run_request, turn = await _continue_response(context, request.previous_response_id, run_request)
-    else:
-        turn = 0
+        run_request = await _continue_response(context, request.previous_response_id, run_request)
     context.report_ignored_fields(request.ignored)
-    with context.admit_run(run_request) as run_id:
-        encoder = ResponseEncoder(request, run_id=run_id, model=served.name, turn=turn)
+    before = await context.service.load_run_before(run_request)
+    with context.admit_run(run_request, before) as run_id:
+        encoder = ResponseEncoder(request, response_id=ResponseId(run_id, before, separator="_"), model=served.name)
         return await answer_request(context, run_request, run_id, encoder, stream=bool(request.stream))
 
 
-async def _resume_with_results(
-    service: Service, request: ResponsesRequest, run_request: RunRequest
-) -> tuple[RunRequest, int]:
-    """The request with results of the client's tools, and which turn of its run the response will be."""
+async def _resume_with_results(service: Service, request: ResponsesRequest, run_request: RunRequest) -> RunRequest:
+    """The request with results of the client's tools."""
     trace = await service.load_owned_run(run_request.owner, run_request.run or "")
     fallback = run_request.fallback
     if fallback is not None and request.previous_response_id is not None and trace.started is not None:
         before = (*trace.started.history, Message(role="user", content=trace.task))  # the input has only the results
         run_request = replace(run_request, fallback=replace(fallback, history=(*before, *fallback.history)))
-    run_request = await service.resolve_request(run_request)
-    return run_request, resume_count(trace) + (trace.paused is not None) if run_request.run is not None else 0
+    return await service.resolve_request(run_request)
 
 
-async def _continue_response(
-    context: RequestContext, response_id: str, run_request: RunRequest
-) -> tuple[RunRequest, int]:
-    """The request after the earlier response, or with the answer that its run waits for; and the turn of its run."""
+async def _continue_response(context: RequestContext, response_id: str, run_request: RunRequest) -> RunRequest:
+    """The request after the earlier response, or with the answer that its run waits for."""
     if run_request.history:
         message = "With `previous_response_id` it must be only the new message; the server has the others."
         raise invalid_field("input", message)
@@ -79,14 +74,13 @@ async def _continue_response(
     except ApiError as error:
         raise replace(error, param="previous_response_id") from None
     if trace.paused is None:
-        return replace(run_request, after=earlier), 0
+        return replace(run_request, after=earlier)
     if open_client_calls(trace):
         message = "That run waits for results of its client's tools: give a `function_call_output` for each call."
         raise invalid(message, "previous_response_id", "waits_for_tools")
     require_may_reply(context.key)
-    current_turn = resume_count(trace)  # a reply to an earlier question gets the current one
     approval = replace(parse_approval_reply(run_request.task), turn=turn)
-    return replace(run_request, run=earlier, approval=approval), current_turn + (turn == current_turn)
+    return replace(run_request, run=earlier, approval=approval)
 
 
 async def load_referenced_items(
@@ -116,7 +110,7 @@ async def load_referenced_items(
 def _parse_item_id(item: str) -> tuple[str, str | None] | None:
     """The run of an item, and its call (None: its answer); None if it is not an id of this server."""
     if item.startswith(_TEXT_ITEM):
-        return parse_response_id(item.removeprefix(_TEXT_ITEM))[0], None
+        return run_of(item), None
     return parse_call_id(item.removeprefix(_CALL_ITEM)) if item.startswith(_CALL_ITEM) else None
 
 
@@ -129,27 +123,21 @@ def _item_message(trace: Trace, call_id: str | None) -> ChatMessage | None:
     return call_message(client_call_id(trace.run_id, call_id), call.requested.tool, arguments)
 
 
-def parse_response_id(response_id: str) -> tuple[str, int]:
-    """The run and the turn of a response id; an invalid id gives a run that does not exist."""
-    run_id, _, turn = response_id.removeprefix("resp_").partition("_")
-    return run_id, int(turn) if turn.isascii() and turn.isdecimal() and len(turn) < 10 else 0
-
-
 class ResponseEncoder:
     """A run as a response, whole or as the events of a stream.
 
     The ids of the response and of its text are the run's with its turn, so that the next request continues there.
     """
 
-    def __init__(self, request: ResponsesRequest, *, run_id: str, model: str, turn: int = 0) -> None:
+    def __init__(self, request: ResponsesRequest, *, response_id: ResponseId, model: str) -> None:
         self._request, self._created, self._model = request, int(time.time()), model
-        suffix = f"{run_id}_{turn}" if turn else run_id
-        self._id, self._item_id = f"resp_{suffix}", f"{_TEXT_ITEM}{suffix}"
+        self._response_id = response_id
         self._number = 0
         self._pieces: list[str] = []
 
     def whole(self, response: RunResponse) -> dict[str, Any]:
         """The response object."""
+        self.identify(response)
         return self._body(_status(response), response, response.content)
 
     def piece(self, text: str) -> bytes:
@@ -161,6 +149,10 @@ class ResponseEncoder:
     def step(self, _event: Event, /) -> bytes:
         """Nothing: this API has no events for the steps of a run."""
         return b""
+
+    def identify(self, response: RunResponse) -> None:
+        """Fix the ids, unless an event has them already."""
+        self._response_id.of(response.result.trace)
 
     def end(self, response: RunResponse) -> bytes:
         """The end of the text, the calls, and the response object."""
@@ -191,7 +183,7 @@ class ResponseEncoder:
         error = None if response is None else response.error
         incomplete_reason = _INCOMPLETE_REASONS.get(response.finish_reason) if response and error is None else None
         body: dict[str, Any] = {
-            "id": self._id,
+            "id": f"resp_{self._response_id.of()}",
             "object": "response",
             "created_at": self._created,
             "status": status,
@@ -245,15 +237,18 @@ class ResponseEncoder:
         return added + self._text_event("response.content_part.added", part=_text_part(""))
 
     def _text_event(self, kind: str, **fields: Any) -> bytes:
-        return self._event(kind, item_id=self._item_id, output_index=0, content_index=0, **fields)
+        return self._event(kind, item_id=self._item_id(), output_index=0, content_index=0, **fields)
 
     def _event(self, kind: str, **fields: Any) -> bytes:
         number, self._number = self._number, self._number + 1
         return sse({"type": kind, "sequence_number": number, **fields}, event=kind)
 
+    def _item_id(self) -> str:
+        return f"{_TEXT_ITEM}{self._response_id.of()}"
+
     def _item(self, text: str, status: str) -> dict[str, Any]:
         content = [_text_part(text)]
-        return {"id": self._item_id, "type": "message", "status": status, "role": "assistant", "content": content}
+        return {"id": self._item_id(), "type": "message", "status": status, "role": "assistant", "content": content}
 
 
 def _status(response: RunResponse) -> str:

@@ -46,6 +46,9 @@ class AnswerEncoder(Protocol):
     def step(self, event: Event, /) -> bytes:
         """Something happened in the run."""
 
+    def identify(self, response: RunResponse) -> None:
+        """The run is over: whatever is sent from here on is of this response, and so is its id, if none was sent."""
+
     def end(self, response: RunResponse) -> bytes:
         """The run is over, with an error or with all of its answer sent: the last events of the stream."""
 
@@ -63,7 +66,7 @@ async def answer_request(
     """
     if stream:
         return await _stream_run(context, run_request, run_id, encoder)
-    response = await context.service.answer(run_request, run_id, on_event=context.recorder.on_event)
+    response = await context.service.answer(run_request, run_id, on_event=context.on_event)
     context.record_response(response)
     if response.error is not None:
         raise response.error
@@ -86,7 +89,7 @@ async def _stream_run(
             queue.put_nowait(data)
 
     def on_event(event: Event) -> None:
-        context.recorder.on_event(event)
+        context.on_event(event)
         pieces.on_event(event)
         enqueue(encoder.step(event))
 
@@ -126,12 +129,15 @@ async def _send_end(
     except Exception as error:
         if not stream.has_begun:
             raise
-        api_error = error_for_exception(error, context.record.request_id)
+        api_error = context.final_error(error_for_exception(error, context.record.request_id))
         context.record_error(api_error)
         await stream.send(encoder.error(api_error))
     else:
         if response.error is not None and not stream.has_begun:
             raise response.error
+        encoder.identify(response)
+        if response.error is not None:
+            response = replace(response, error=context.final_error(response.error))
         rest = b""
         if response.error is None and not (response.tool_calls and pieces.has_sent):
             text = pieces.finish(response.content)

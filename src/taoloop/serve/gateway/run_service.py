@@ -53,6 +53,7 @@ from taoloop.serve.gateway.higress.file import rewrite_as_json
 from taoloop.serve.gateway.quotas import RunAccounts
 from taoloop.serve.gateway.run_request import RunRequest
 from taoloop.serve.gateway.run_response import PARTIAL_STATUSES, RunResponse, build_response
+from taoloop.serve.hosts import AllowedHosts
 from taoloop.serve.texts import TEXTS
 from taoloop.tools.tool import Tool
 
@@ -146,6 +147,16 @@ class Service:
             return request
         trace = await self.load_owned_run(request.owner, request.run, request.served.name)
         return request.fallback if trace.paused is not None and _needs_new_run(request, trace) else request
+
+    async def load_run_before(self, request: RunRequest) -> Trace | None:
+        """The run that a request continues, as it is now; None: it starts one.
+
+        Raises:
+            ApiError: there is no such run of this client.
+        """
+        if request.run is None:
+            return None
+        return await self.load_owned_run(request.owner, request.run, request.served.name)
 
     async def start(
         self, request: RunRequest, run_id: str, on_event: Listener | None, on_delta: DeltaListener | None
@@ -369,6 +380,7 @@ class ConfigSnapshot:
         }
         self.config = replace(config, agents=bound_agents)
         self.keys = KeyRing(config.keys)
+        self.hosts = AllowedHosts(config.allow_hosts)
         self.service = Service(journal, run_timeout_s=config.limits.run_timeout_s)
         self.journal, self.accounts = journal, accounts
         self._active = 0

@@ -19,6 +19,7 @@ from taoloop.serve.gateway.chat_approval import answer_all, user_reasons
 from taoloop.serve.gateway.errors import ApiError
 from taoloop.serve.gateway.request_context import RequestContext
 from taoloop.serve.gateway.request_schema import ApiModel, parse_body
+from taoloop.serve.gateway.response_ids import run_of
 from taoloop.serve.gateway.run_request import approval_not_allowed, require_may_approve
 from taoloop.serve.gateway.run_response import end_reason
 
@@ -42,7 +43,7 @@ async def get_run(context: RequestContext) -> web.Response:
     Raises:
         ApiError: this client has no such run.
     """
-    trace = await context.service.load_owned_run(context.owner, context.request.match_info["run_id"])
+    trace = await context.service.load_owned_run(context.owner, run_of(context.request.match_info["run_id"]))
     return await _run_response(context, trace)
 
 
@@ -55,7 +56,7 @@ async def answer_run(context: RequestContext) -> web.Response:
     """
     answer = parse_body(ApprovalWire, await context.read_body())
     require_may_approve(context.key)
-    run_id, owner = context.request.match_info["run_id"], context.owner
+    run_id, owner = run_of(context.request.match_info["run_id"]), context.owner
     started = (await context.service.load_owned_run(owner, run_id)).started
     context.find_agent(started.labels.get("agent", "") if started is not None else "")
     journal = context.service.journal

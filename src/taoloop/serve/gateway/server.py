@@ -7,7 +7,6 @@ logged or repeated.
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import logging
 from collections.abc import Callable
 from contextlib import suppress
@@ -29,6 +28,7 @@ from taoloop.serve.gateway.observe.otel import Telemetry
 from taoloop.serve.gateway.observe.request_log import RequestRecord
 from taoloop.serve.gateway.quotas import Quotas, RunAccounts, late_warnings
 from taoloop.serve.gateway.run_service import ConfigSnapshot
+from taoloop.serve.hosts import is_loopback
 
 _LOG = logging.getLogger("taoloop.gateway")
 
@@ -52,10 +52,7 @@ def require_keys_off_localhost(config: GatewayConfig) -> None:
     Raises:
         ConfigError: there is no key, and other machines can reach the address.
     """
-    is_local = config.host == "localhost"
-    with suppress(ValueError):  # a name
-        is_local = is_local or ipaddress.ip_address(config.host).is_loopback
-    if not config.keys and not is_local:
+    if not config.keys and not is_loopback(config.host):
         raise ConfigError(
             f"{config.host}:{config.port} can be reached from other machines, and the file names no keys.",
             hint="Put one under `keys` of a gateway file (`tao serve --new-key NAME`), or listen on 127.0.0.1.",

@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
-import ipaddress
-import re
 import socket
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -16,10 +14,12 @@ from typing import Any
 import uvicorn
 from mcp.server.lowlevel import Server
 from mcp.server.transport_security import TransportSecuritySettings
+from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from taoloop.errors import ConfigError
+from taoloop.serve.hosts import AllowedHosts, host_name, is_loopback, parse_ip
 
 PATH = "/mcp"
 MAX_BODY_BYTES = 4 * 1024 * 1024
@@ -28,8 +28,6 @@ IDLE_S = 30 * 60.0
 MAX_CONNECTIONS = 1_024
 SHORTEST_TOKEN = 16
 GRACE_S = 5.0
-
-_NAME = re.compile(r"([\w.-]+|\[[0-9a-fA-F:.]+\])(:\d+)?")
 
 TOKEN_VARIABLE = "TAOLOOP_MCP_TOKEN"  # noqa: S105  # the name of a variable
 
@@ -65,11 +63,10 @@ class ListenAddress:
                 hint=f"Make one: {TOKEN_VARIABLE}=$(openssl rand -hex 32)",
             )
         for name in self.names:
-            if not _NAME.fullmatch(name):
-                raise ConfigError(
-                    f"--allow-host {name!r} is not a host name.",
-                    hint="Write the name alone, as in --allow-host mcp.example.com, or with a port.",
-                )
+            try:
+                host_name(name)
+            except ConfigError as error:
+                raise ConfigError(f"--allow-host: {error.message}", hint=error.hint) from None
         if self.is_local:
             return
         if self.token is None:
@@ -86,32 +83,28 @@ class ListenAddress:
     @property
     def is_local(self) -> bool:
         """Whether only this machine can reach it."""
-        address = _parse_ip(self.host)
-        return self.host == "localhost" or (address is not None and address.is_loopback)
+        return is_loopback(self.host)
 
     @property
     def is_everywhere(self) -> bool:
         """Whether it listens on every address of the machine."""
-        address = _parse_ip(self.host)
+        address = parse_ip(self.host)
         return address is not None and address.is_unspecified
 
-    def security(self, port: int) -> TransportSecuritySettings:
-        """The Host and Origin headers that are accepted."""
+    @property
+    def allowed_hosts(self) -> AllowedHosts:
+        """The Host headers that are accepted."""
+        own = () if self.is_local or self.is_everywhere else (f"[{self.host}]" if ":" in self.host else self.host,)
+        return AllowedHosts((*own, *map(host_name, self.names)), loopback=self.is_local)
+
+    def allowed_origins(self, port: int) -> set[str]:
+        """The Origin headers that are accepted: pages of the server itself, which listens on `port`."""
         hosts = ["127.0.0.1", "localhost", "[::1]"] if self.is_local else []
         if not self.is_local and not self.is_everywhere:
             hosts.append(f"[{self.host}]" if ":" in self.host else self.host)
         with_port = [f"{host}:{port}" for host in hosts] + (hosts if port == 80 else [])  # clients may omit 80
-        host_names = [form for name in self.names for form in (name, f"{name}:{port}")]
-        allowed = [*with_port, *host_names]
-        origins = [f"{scheme}://{name}" for name in allowed for scheme in ("http", "https")]
-        return TransportSecuritySettings(allowed_hosts=allowed, allowed_origins=origins)
-
-
-def _parse_ip(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    try:
-        return ipaddress.ip_address(host)
-    except ValueError:
-        return None
+        host_names = [form for name in map(host_name, self.names) for form in (name, f"{name}:{port}")]
+        return {f"{scheme}://{name}" for name in (*with_port, *host_names) for scheme in ("http", "https")}
 
 
 def parse_address(text: str, *, token: str | None, names: Sequence[str] = ()) -> ListenAddress:
@@ -122,7 +115,7 @@ def parse_address(text: str, *, token: str | None, names: Sequence[str] = ()) ->
     """
     host, _, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]") or "127.0.0.1"
-    if not port.isdecimal() or int(port) > 65_535 or (host != "localhost" and _parse_ip(host) is None):
+    if not port.isdecimal() or int(port) > 65_535 or (host != "localhost" and parse_ip(host) is None):
         raise ConfigError(
             f"--http {text!r} is not an address to listen on.", hint="Write HOST:PORT, such as 127.0.0.1:8000."
         )
@@ -147,13 +140,14 @@ async def serve_http(
         app: ASGIApp = server.streamable_http_app(
             host=address.host,
             streamable_http_path=PATH,
-            transport_security=address.security(port),
+            transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),  # it is ours, below
             max_request_body_size=MAX_BODY_BYTES,
             session_idle_timeout=IDLE_S,
             max_sessions=MAX_SESSIONS,
         )
         if address.token is not None:
             app = _require_token(app, address.token)
+        app = _require_known_host(app, address.allowed_hosts, address.allowed_origins(port))
         config = uvicorn.Config(
             app,
             log_level="warning",
@@ -212,6 +206,26 @@ class _EmbeddedServer(uvicorn.Server):
         await super().startup(sockets)
         if self.started:
             self._on_ready()
+
+
+def _require_known_host(app: ASGIApp, hosts: AllowedHosts, origins: Collection[str]) -> ASGIApp:
+    """Refuse requests for other hosts (DNS rebinding), and those of pages of other origins."""
+
+    async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            headers = Headers(scope=scope)
+            named, origin = headers.getlist("host"), headers.get("origin")
+            if len(named) != 1 or not hosts.accepts(named[0]):
+                message = "The server does not go by this name; its operator can allow it with --allow-host."
+                await JSONResponse({"error": "host_not_allowed", "message": message}, 421)(scope, receive, send)
+                return
+            if origin and origin not in origins:
+                message = "Pages of this origin may not call the server."
+                await JSONResponse({"error": "origin_not_allowed", "message": message}, 403)(scope, receive, send)
+                return
+        await app(scope, receive, send)
+
+    return guarded
 
 
 def _require_token(app: ASGIApp, token: str) -> ASGIApp:

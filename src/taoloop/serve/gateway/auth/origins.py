@@ -1,4 +1,7 @@
-"""Origins of web pages: as an operator writes them, as browsers send them, and which may start runs. Pure."""
+"""Origins of web pages: as an operator writes them, as browsers send them, and which may start runs. Pure.
+
+Also the error for requests under a name that is not the server's, which such pages send to read its answers.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from yarl import URL
 
 from taoloop.errors import ConfigError
 from taoloop.serve.gateway.errors import ApiError
+from taoloop.serve.hosts import host_name
 
 ANY = "*"
 """Allows every page of every site."""
@@ -34,12 +38,13 @@ def origin_of(text: str) -> str:
 
 
 def is_foreign(headers: Mapping[str, str], allowed: Collection[str]) -> bool:
-    """Whether a browser sends this request for a page of another site that is not allowed.
+    """Whether a browser sends this request for a page of another origin that is not allowed.
 
     Such a page cannot read the answer, but its request would take effect all the same. Programs, extensions and pages
-    of the same site are no foreign pages: browsers distinguish them by `Sec-Fetch-Site` and `Origin`. Without TLS they
-    omit the first, except for this machine under its usual names. Any site's name may resolve to this machine, so then
-    only a page of exactly this address is not foreign.
+    of the server's own origin are no foreign pages: browsers distinguish them by `Sec-Fetch-Site` and `Origin`. Pages
+    of the same site are foreign: whatever else serves pages on this machine, at another port, is of the same site.
+    Without TLS browsers omit the first header, except for this machine under its usual names; then only a page of
+    exactly this address is not foreign.
     """
     origin = headers.get("Origin", "")
     is_page = origin == "null" or origin.startswith(("https://", "http://"))
@@ -48,7 +53,7 @@ def is_foreign(headers: Mapping[str, str], allowed: Collection[str]) -> bool:
     site = headers.get("Sec-Fetch-Site")
     if site is None:
         return origin.partition("://")[2] != headers.get("Host", "").lower()
-    return site == "cross-site"
+    return site not in ("same-origin", "none")
 
 
 def origin_refused(headers: Mapping[str, str]) -> ApiError:
@@ -60,6 +65,17 @@ def origin_refused(headers: Mapping[str, str]) -> ApiError:
         way = error.hint
     message = f"Pages of {origin} may not call this server. {way}"
     return ApiError(status=403, message=message, code="origin_not_allowed")
+
+
+def host_refused(headers: Mapping[str, str]) -> ApiError:
+    """The error for a request under a name that the server is not known by."""
+    host = headers.get("Host", "")[:_MAX_CHARS]
+    try:
+        way = f"Start it with `--allow-host {host_name(host)}`, or name that under `server.allow_hosts`."
+    except ConfigError:
+        way = "Call it by a name of this machine, such as localhost, or by one of `server.allow_hosts`."
+    message = f"Without keys this server is not served under the name {host!r} (header `Host`). {way}"
+    return ApiError(status=421, message=message, code="host_not_allowed")
 
 
 def _origin_hint(text: str) -> str:

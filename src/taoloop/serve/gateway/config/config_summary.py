@@ -46,6 +46,8 @@ def config_summary(config: GatewayConfig, language: str = "en") -> str:
     lines.append(text("database", path=text("default_database") if config.db is None else config.db))
     if config.allow_origins:
         lines.append(text("pages", origins=", ".join(config.allow_origins)))
+    if config.allow_hosts and not config.keys:
+        lines.append(text("host_names", names=", ".join(config.allow_hosts)))
     names = (field.name for field in fields(config.limits))
     lines.append(text("server_limits", limits=_settings(config.limits, *names)))
     lines += _keys(config.keys, text)

@@ -41,6 +41,7 @@ from taoloop.serve.gateway.config.model import (
     ServerLimits,
 )
 from taoloop.serve.gateway.higress.file import is_ai_agent, is_short, read_higress
+from taoloop.serve.hosts import host_name
 from taoloop.tools.openapi.settings import OpenapiSource
 from taoloop.tools.settings_check import expand_home
 from taoloop.tools.yaml12 import FieldPath
@@ -53,6 +54,10 @@ def _host(host: str, _reader: SettingsReader) -> str:
     if not host.strip():
         raise ConfigError("it is empty.", hint="Write 127.0.0.1, or 0.0.0.0 for every address of this machine.")
     return host
+
+
+def _allowed_host(text: str, _reader: SettingsReader) -> str:
+    return host_name(text)
 
 
 def _origin(text: str, _reader: SettingsReader) -> str:
@@ -72,6 +77,10 @@ class ServerEntry(ServerLimits):
     allow_origins: tuple[Annotated[str, checked(_origin)], ...] = ()
     """The origins of web pages that may call the server from a browser (CORS), such as `https://chat.example`; `"*"`
     is every page of every site. Without any, no page may."""
+
+    allow_hosts: tuple[Annotated[str, checked(_allowed_host)], ...] = ()
+    """The host names by which clients reach a server without keys, besides `localhost` and the loopback addresses, such
+    as `chat.example` or `chat.example:8443`. With keys every name is served."""
 
     db: Path | None = None
     """The file in which all runs are kept, beside this one; without it, the user's own."""
@@ -171,16 +180,17 @@ def load_config(
     db: Path | str | None = None,
     any_model: bool | None = None,
     allow_origins: Sequence[str] = (),
+    allow_hosts: Sequence[str] = (),
 ) -> GatewayConfig:
     """Everything that the file at `path` says, checked.
 
     `env` holds the variables for `${NAME}` and for models; None: those of the process. `resolve` sends the name of a
-    service, or a host, of the file to another place: `HOST:PORT`, or a base URL. `host`, `port`, `db`, `any_model` and
-    `allow_origins`, where it names any, go before what the file says of them.
+    service, or a host, of the file to another place: `HOST:PORT`, or a base URL. `host`, `port`, `db`, `any_model`,
+    `allow_origins` and `allow_hosts`, where these name any, go before what the file says of them.
 
     Raises:
         AgentFileError: the file cannot be used; names the path, the line and the field.
-        ConfigError: an address in `resolve`, or an origin in `allow_origins`, is invalid.
+        ConfigError: an address in `resolve`, an origin in `allow_origins` or a name in `allow_hosts` is invalid.
     """
     path = expand_home(path).absolute()
     services = HostOverrides(resolve or {})  # an invalid address is reported before anything in the file
@@ -194,6 +204,7 @@ def load_config(
             config = reader.read_agent() if form == "agent" else reader.read_higress()
     options: dict[str, Any] = {"host": host, "port": port, "db": None if db is None else Path(db)}
     options |= {"any_model": any_model, "allow_origins": tuple(dict.fromkeys(map(origin_of, allow_origins))) or None}
+    options["allow_hosts"] = tuple(dict.fromkeys(map(host_name, allow_hosts))) or None
     config = replace(
         config,
         files={**files, **{path: stamp for path, stamp in config.files.items() if path not in files}},
@@ -263,6 +274,7 @@ class _ConfigReader:
             port=server.port,
             db=server.db,
             allow_origins=tuple(dict.fromkeys(server.allow_origins)),
+            allow_hosts=tuple(dict.fromkeys(server.allow_hosts)),
             any_model=default is not None,
             files=files_of(agents.values()),
         )

@@ -125,6 +125,9 @@ class GatewayConfig:
     allow_origins: tuple[str, ...] = ()
     """Origins of web pages that may call from a browser, as browsers send them; empty: none."""
 
+    allow_hosts: tuple[str, ...] = ()
+    """Host names by which clients may reach a server without keys, besides the usual ones of this machine."""
+
     any_model: bool = False
     """Whether the first agent answers requests whose `model` is not the name of an agent, as for an `ai-agent` file."""
 
