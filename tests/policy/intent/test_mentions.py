@@ -275,6 +275,7 @@ def test_words_of_keeping_that_ask_for_something_exclude_nothing(text: str) -> N
         "Make sure Ann stays untouched",
         "Keep Carl and Ann unchanged",
         "Ann stays out of this",
+        "Ann's record has to stay",
         "Ann's record is read-only",
         "Let Ann be",
         "Ann除外",
@@ -298,6 +299,7 @@ def test_what_is_said_to_stay_as_it_is_is_excluded_in_whatever_words(text: str) 
     [
         "The package of Ann arrived intact, update her record",
         "Update Ann's record and keep me posted",
+        "My friend recommended Ann's as a great place to stay. Book it",
         "I don't want the lamp of Ann any more, return it",
         "Update the record of Ann so that it stays in sync",
         "Keep Ann's record up to date: update it",

@@ -89,7 +89,8 @@ _STAYING = lazy_pattern(  # of a part that says how something is to be: the stat
     r"|\b(?:is|are|be)\b[^.]{0,200}\bread-only\b|\blet\b.{0,200}\bbe\W{0,5}\Z"
     r"|\b(?:stay|remain|keep|leave)s?\b(?:.{0,200}\b(?:intact|as[- ]is|as (?:it|they|she|he) (?:is|are"
     r"|was|were)|as before"
-    r"|the same|alone|the way|in place|safe|out)\b|\W{0,5}\Z)"
+    r"|the same|alone|the way|in place|safe|out)\b|(?<!stay)(?<!stays)\W{0,5}\Z)"
+    r"|\b(?:must|should|shall|ha(?:s|ve) to|needs? to|supposed to|let\b.{0,80}) stay\W{0,5}\Z"  # not: a place to stay
     r"|(?:n't|\bnot|\bnever) (?:want|wish|like)\b.{0,200}\b(?:[a-z]{2,}ed|sent|told|paid|known|seen"
     r"|written|gone|done|made"
     r"|put|lost|hurt|given|taken|thrown|overwritten|bought|sold|cut|hidden|to (?:be|get|have))\b"
