@@ -90,15 +90,24 @@ def test_a_component_that_is_a_part_of_itself_ends() -> None:
     assert not fits(schema, [])
 
 
-@pytest.mark.parametrize("levels", [200, 3_000])
-def test_a_chain_of_components_is_shown_without_going_down_all_of_it(levels: int) -> None:
+def chain_of_components(levels: int) -> str:
     chain = {f"S{n}": {"allOf": [{"$ref": f"#/components/schemas/S{n + 1}"}]} for n in range(levels)}
     schemas: dict[str, Any] = {"components": {"schemas": {**chain, f"S{levels}": {"type": "object"}}}}
-    made = tool(one(body({"$ref": "#/components/schemas/S0"}), method="post", **schemas))
+    return one(body({"$ref": "#/components/schemas/S0"}), method="post", **schemas)
+
+
+def test_a_chain_of_components_is_shown_without_going_down_all_of_it() -> None:
+    made = tool(chain_of_components(200))
     compile_schema(made.card.input_schema, "The schema")
     assert len(json.dumps(made.card.input_schema)) < 8_000
     with pytest.raises(InvalidArguments):
         made.check(b'{"body": 5}')
+
+
+def test_a_chain_that_is_too_long_to_be_judged_leaves_its_operation_out_and_says_so() -> None:
+    loaded = openapi_tools(OpenapiSource(document=chain_of_components(3_000), cache=False))
+    assert not loaded.tools
+    assert "too large to be judged" in " ".join(map(str, loaded.problems))
 
 
 @pytest.mark.parametrize("reference", ["http://[bad", "//[x/y#/z"])
