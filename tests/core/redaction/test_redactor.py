@@ -83,6 +83,15 @@ SECRETS = {
     "mysql -uroot -phunterhunter shop": "hunterhunter",
     "mariadb-dump -u root -p'sword9' shop": "sword9",
     "sshpass -p swordfish ssh host": "swordfish",
+    "docker login -u bob -p swordfish registry.example.org": "swordfish",
+    "podman login -p 'hunter2x' quay.io": "hunter2x",
+    # statements of databases
+    "CREATE USER 'bob'@'%' IDENTIFIED BY 'swordfish';": "swordfish",
+    "ALTER USER bob IDENTIFIED WITH caching_sha2_password BY 'sword fish'": "sword fish",
+    'create user bob identified by "swordfish"': "swordfish",
+    "ALTER ROLE bob WITH PASSWORD 'swordfish'": "swordfish",
+    "CREATE USER bob PASSWORD 'swordfish'": "swordfish",
+    '{"sql": "CREATE LOGIN bob WITH PASSWORD = \\"swordfish\\""}': "swordfish",
     # sentences and tags
     "The password is hunterhunter.": "hunterhunter",
     "the password is hunter2x and the user bob": "hunter2x",
@@ -154,6 +163,19 @@ A PEM file begins with -----BEGIN PRIVATE KEY----- and ends with another line.
 @pytest.mark.parametrize("line", [line for line in ORDINARY.splitlines() if "PEM" not in line])
 def test_ordinary_text_stays(line: str) -> None:
     assert KNOWING.text(line) is line
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "docker run -p 8080:80 nginx",
+        "docker login registry.example.org && mkdir -p /srv/registry",
+        "The user was identified by 'Ann', his manager.",
+        "CREATE USER bob IDENTIFIED BY '$PASSWORD'",
+    ],
+)
+def test_ports_folders_and_prose_beside_logins_stay(line: str) -> None:
+    assert PLAIN.text(line) == line
 
 
 def test_of_200_ordinary_lines_at_most_one_is_taken_for_a_secret() -> None:

@@ -43,6 +43,8 @@ ANNOUNCED = [
     ("curl -u bob:", "swordfish", " "),
     ("mysql -p", "hunterhunter", " "),
     ("sshpass -p ", "hunterhunter", " "),
+    ("docker login -u bob -p ", "swordfish", " "),
+    ("CREATE USER bob IDENTIFIED BY '", "sword fish", "'"),
     ("xai-", "a1b2c3d4e5f6g7h8i9j0", " "),
     ("bot123456789:", "AAHabcdefghijklmnopqrstuvwxyz012345", " "),
 ]

@@ -66,10 +66,10 @@ def approvals_command(run_id: str | None, db: str | None, as_json: bool) -> int:
     """List the calls that are waiting for a person, in all runs of the database or in RUN_ID and the runs inside it.
 
     Each argument is shown with its origin: YOURS (it is in the task), LOOKED UP (a trusted tool returned it),
-    WRITTEN (by the model), LINKS (with links that no trusted text has), UNKNOWN (it appears nowhere in the run) or
-    FOREIGN (only in the output of an untrusted tool; the text around it is shown). `high-risk` marks a call that is
-    hard to undo and whose target nobody named. A call in doubt is answered with `tao settle`; --json shows it with
-    "doubt": true.
+    WRITTEN (by the model), LINKS (with links that no trusted text has), UNKNOWN (it appears nowhere in the run, or only
+    as a bare number, or the task excludes it) or FOREIGN (only in the output of an untrusted tool; the text around it
+    is shown). `high-risk` marks a call that is hard to undo and whose target nobody named. A call in doubt is answered
+    with `tao settle`; --json shows it with "doubt": true.
 
       tao approvals
       tao approvals --json | jq '.[] | {run_id, call_id, tool, args}'

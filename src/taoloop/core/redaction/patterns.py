@@ -105,6 +105,17 @@ _COMMAND = r"\b(?:curl|wget|mysql\w{0,12}|mariadb[\w-]{0,12}|sshpass)\b"
 _USER_OPTION = lazy_pattern(r"(?<=\s)(-u|-U|--user|--proxy-user)([ =]{0,2}[\"']?)([^\s:\"']{1,128}):([^\s\"']{1,512})")
 _SSHPASS = lazy_pattern(r"\b(sshpass\s{1,4}-p\s{0,4}[\"']?)([^\s\"'`]{1,512})")
 _PASSWORD_OPTION = lazy_pattern(r"(?<=\s)-p([\"']?)([^\s\"'`]{1,512})")
+_LOGIN = r"\b(?:docker|podman|nerdctl|buildah)\s{1,4}login\b[^\n;&|]{0,120}?\s-p[ =]{1,2}[\"']?"
+_LOGIN_OPTION = lazy_pattern(rf"({_LOGIN})([^\s\"'`]{{1,512}})")
+_SQL_ACCOUNT_HEAD = (
+    r"\b(?:(?:create|alter|grant)\b[^\n;]{1,160}?\sidentified(?:\s{1,4}with\s{1,4}[\w'\"`]{1,40})?\s{1,4}(?:by|as)"
+    r"|(?:with|encrypted)\s{1,4}password|(?:user|role)\s{1,4}[^\s;]{1,80}\s{1,4}password)(?:\s{0,4}=)?\s{1,4}"
+)
+_SQL_ACCOUNT = lazy_pattern(
+    rf"({_SQL_ACCOUNT_HEAD})(?:(?P<quote>\\*[\"'])(?P<quoted>(?:(?!(?P=quote))[^\n]){{1,512}})(?P=quote))",
+    re.IGNORECASE,
+)
+"""`IDENTIFIED BY '…'` of MySQL, MariaDB and Oracle, `WITH PASSWORD '…'` of PostgreSQL and SQL Server."""
 _COMMANDS = lazy_pattern(_COMMAND)
 _QUOTE = lazy_pattern(r"\\*[\"']")
 _NAME_OF_JSON = lazy_pattern(r"\"([^\"\\\n]{1,120})\"\s{0,4}:")
@@ -118,6 +129,8 @@ _OPENINGS: tuple[tuple[re.Pattern[str], re.Pattern[str]], ...] = (
     (lazy_pattern(_FLAG, re.IGNORECASE), lazy_pattern(r"\S[\s\"'`,;<>，；。“”「」]")),
     (lazy_pattern(_SAYING, re.IGNORECASE), lazy_pattern(r"\S[\s\"'`,;<>，；。“”「」]")),
     (lazy_pattern(r"\bsshpass\s{1,4}-p\s{0,4}[\"']?"), lazy_pattern(r"\S\s")),
+    (lazy_pattern(_SQL_ACCOUNT_HEAD, re.IGNORECASE), lazy_pattern(r"\S\s")),
+    (lazy_pattern(_LOGIN), lazy_pattern(r"\S\s")),
     (lazy_pattern(_TAG), lazy_pattern(r"<.")),
     (lazy_pattern(_NAMED_FIELD, re.IGNORECASE), lazy_pattern(r"\S[\s\"'`,;&<>，；。]|[`,;&<>，；。]")),
 )
@@ -171,7 +184,7 @@ def may_hold(text: str) -> bool:
         "eyJ" in text or "AKI" in text or "ASIA" in text or "AIza" in text or "SG." in text or "LTAI" in text
     ):
         return True
-    if "ya29." in text or "hvs." in text or "bearer" in low or "basic" in low or "pass" in low:
+    if "ya29." in text or "hvs." in text or "bearer" in low or "basic" in low or "pass" in low or "identified" in low:
         return True
     if not text.isascii() and ("密" in text or "令" in text or "私钥" in text):
         return True
@@ -213,7 +226,7 @@ _DASHED_SECRET = lazy_pattern(
 _DASHED_OPTION = lazy_pattern(r"-(?:-|\Z|(?<![^\W_]-)[^\W\d_])")
 """What may be an option of a command: a dash before a letter, not after a letter or digit; two dashes; a last one."""
 
-_OPTION_WORDS = ("curl", "wget", "sql", "maria", "pwd", "token", "secret", "key")
+_OPTION_WORDS = ("curl", "wget", "sql", "maria", "pwd", "token", "secret", "key", "login")
 
 
 def may_begin(word: str) -> bool:
@@ -272,6 +285,8 @@ def redact_patterns(text: str) -> str:
         text = _redact_options(text)
     if "</" in text:
         text = _TAGGED_VALUE.sub(_redact_tagged_value, text)
+    if "password" in low or "identified" in low:
+        text = _SQL_ACCOUNT.sub(_redact_sql_password, text)
     text = _SAID_VALUE.sub(_redact_said_value, text)
     if "authorization" in low:
         text = _AUTHORIZATION.sub(_redact_authorization, text)
@@ -359,6 +374,8 @@ def _redact_options(text: str) -> str:
         text = _USER_OPTION.sub(_redact_user_option, text)
         text = _SSHPASS.sub(_redact_sshpass, text)
         text = _PASSWORD_OPTION.sub(_redact_password_option, text)
+    if "login" in low:
+        text = _LOGIN_OPTION.sub(_redact_login_option, text)
     return text
 
 
@@ -416,6 +433,14 @@ def _redact_password_option(match: re.Match[str]) -> str:
     if not command.startswith(("mysql", "mariadb")) or _PLACEHOLDER.fullmatch(match[2]) or match[2].isupper():
         return match[0]
     return f"-p{match[1]}{redaction_label('password')}"
+
+
+def _redact_login_option(match: re.Match[str]) -> str:
+    return match[0] if _PLACEHOLDER.fullmatch(match[2]) else f"{match[1]}{redaction_label('password')}"
+
+
+def _redact_sql_password(match: re.Match[str]) -> str:
+    return match[0] if _PLACEHOLDER.fullmatch(match["quoted"]) else _with_label(match, match["quoted"], "password")
 
 
 def _with_label(match: re.Match[str], text: str, name: str) -> str:
