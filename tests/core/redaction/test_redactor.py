@@ -91,6 +91,7 @@ SECRETS = {
     'create user bob identified by "swordfish"': "swordfish",
     "ALTER ROLE bob WITH PASSWORD 'swordfish'": "swordfish",
     "CREATE USER bob PASSWORD 'swordfish'": "swordfish",
+    "create role bob with login encrypted password 'swordfish'": "swordfish",
     '{"sql": "CREATE LOGIN bob WITH PASSWORD = \\"swordfish\\""}': "swordfish",
     # sentences and tags
     "The password is hunterhunter.": "hunterhunter",
@@ -172,6 +173,7 @@ def test_ordinary_text_stays(line: str) -> None:
         "docker login registry.example.org && mkdir -p /srv/registry",
         "The user was identified by 'Ann', his manager.",
         "CREATE USER bob IDENTIFIED BY '$PASSWORD'",
+        "Create a form whose password 'may not be empty'.",
     ],
 )
 def test_ports_folders_and_prose_beside_logins_stay(line: str) -> None:

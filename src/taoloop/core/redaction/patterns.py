@@ -108,8 +108,8 @@ _PASSWORD_OPTION = lazy_pattern(r"(?<=\s)-p([\"']?)([^\s\"'`]{1,512})")
 _LOGIN = r"\b(?:docker|podman|nerdctl|buildah)\s{1,4}login\b[^\n;&|]{0,120}?\s-p[ =]{1,2}[\"']?"
 _LOGIN_OPTION = lazy_pattern(rf"({_LOGIN})([^\s\"'`]{{1,512}})")
 _SQL_ACCOUNT_HEAD = (
-    r"\b(?:(?:create|alter|grant)\b[^\n;]{1,160}?\sidentified(?:\s{1,4}with\s{1,4}[\w'\"`]{1,40})?\s{1,4}(?:by|as)"
-    r"|(?:with|encrypted)\s{1,4}password|(?:user|role)\s{1,4}[^\s;]{1,80}\s{1,4}password)(?:\s{0,4}=)?\s{1,4}"
+    r"\b(?:(?:(?:create|alter)\s{1,4}(?:user|role|login)|grant)\b[^\n;]{1,160}?\s"
+    r"(?:identified(?:\s{1,4}with\s{1,4}[\w'\"`]{1,40})?\s{1,4}(?:by|as)|password)|with\s{1,4}password)\s{1,4}"
 )
 _SQL_ACCOUNT = lazy_pattern(
     rf"({_SQL_ACCOUNT_HEAD})(?:(?P<quote>\\*[\"'])(?P<quoted>(?:(?!(?P=quote))[^\n]){{1,512}})(?P=quote))",
@@ -372,10 +372,10 @@ def _redact_options(text: str) -> str:
         text = _FLAG_VALUE.sub(_redact_flag, text)
     if _COMMANDS.search(text) is not None:
         text = _USER_OPTION.sub(_redact_user_option, text)
-        text = _SSHPASS.sub(_redact_sshpass, text)
+        text = _SSHPASS.sub(_redact_announced_password, text)
         text = _PASSWORD_OPTION.sub(_redact_password_option, text)
     if "login" in low:
-        text = _LOGIN_OPTION.sub(_redact_login_option, text)
+        text = _LOGIN_OPTION.sub(_redact_announced_password, text)
     return text
 
 
@@ -424,7 +424,7 @@ def _redact_user_option(match: re.Match[str]) -> str:
     return f"{match[1]}{match[2]}{match[3]}:{redaction_label('password')}"
 
 
-def _redact_sshpass(match: re.Match[str]) -> str:
+def _redact_announced_password(match: re.Match[str]) -> str:
     return match[0] if _PLACEHOLDER.fullmatch(match[2]) else f"{match[1]}{redaction_label('password')}"
 
 
@@ -433,10 +433,6 @@ def _redact_password_option(match: re.Match[str]) -> str:
     if not command.startswith(("mysql", "mariadb")) or _PLACEHOLDER.fullmatch(match[2]) or match[2].isupper():
         return match[0]
     return f"-p{match[1]}{redaction_label('password')}"
-
-
-def _redact_login_option(match: re.Match[str]) -> str:
-    return match[0] if _PLACEHOLDER.fullmatch(match[2]) else f"{match[1]}{redaction_label('password')}"
 
 
 def _redact_sql_password(match: re.Match[str]) -> str:
