@@ -160,7 +160,7 @@ class Client:
         assert self._reader is not None
         asked = {"model": "assistant", "messages": [{"role": "user", "content": text}], "stream": stream}
         body = json.dumps(asked).encode()
-        head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n"
+        head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
         self._writer.write(f"{head}Content-Type: application/json\r\n\r\n".encode() + body)
         headers = await self._reader.readuntil(b"\r\n\r\n")
         if b" 200 " not in headers.split(b"\r\n", 1)[0]:

@@ -62,10 +62,12 @@ _POLICY_DEFAULTS = {"followed_hosts": None, "task_authority": "full"}
 
 def encode_fact(fact: Fact) -> bytes:
     """The fields of a fact as one JSON object in UTF-8; its kind is stored separately."""
-    later = _LATER_FIELDS.get(type(fact))
-    unused: Any = None if later is None else {name: True for name in later if not getattr(fact, name)}
-    if isinstance(fact, RunStarted):
-        unused["agent"] = _unused_agent_fields(fact.agent)
+    unused: Any = None
+    for name in _LATER_FIELDS.get(type(fact), ()):
+        if not getattr(fact, name):
+            unused = {name: True} if unused is None else unused | {name: True}
+    if type(fact) is RunStarted:
+        unused = {**(unused or {}), "agent": _unused_agent_fields(fact.agent)}
     try:
         return pydantic_core.to_json(fact, inf_nan_mode="strings", exclude=unused)
     except (pydantic_core.PydanticSerializationError, UnicodeEncodeError):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 from taoloop.errors import ConfigError
 
@@ -17,6 +18,7 @@ _DEFAULT_PORTS = ("80", "443")
 """The ports that clients leave out of the header."""
 
 
+@lru_cache(maxsize=128)
 def parse_ip(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     """An IP address, with or without the brackets of IPv6; None: it is none."""
     try:
@@ -73,6 +75,7 @@ class AllowedHosts:
         return (name, "") in self._names or any((name, port) in self._names for port in ports)
 
 
+@lru_cache(maxsize=128)  # nearly every request of a client names the same host
 def _split(host: str) -> tuple[str, str]:
     """Name and port in the form that is compared; a port that is not there is empty.
 

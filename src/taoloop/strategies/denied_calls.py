@@ -27,43 +27,44 @@ _TAINTED = frozenset({"tainted", "filled", "read_out"})  # reasons that only a r
 _ENDORSED = ("YOURS", "LOOKED UP")
 
 
-def blocked_finish(trace: Trace, answer: str, citations: tuple[str, ...]) -> Finished | None:
-    """The finish of a run that answered without having been able to do what it should; None if it was."""
-    calls = blocking_calls(trace)
-    if not calls:
-        return None
-    names = ", ".join(f"{call.requested.tool} ({call.requested.call_id})" for call in calls)
+def answered_finish(trace: Trace, answer: str, reason: str, citations: tuple[str, ...]) -> Finished:
+    """The finish of a run that answered: `blocked` if it may rest on calls that were denied for want of a person.
+
+    The other such calls, which nothing in the task seems to ask for, are named in it as `unasked`: whether the task did
+    in other words, only a person can say. Reads are left out of those.
+    """
+    denials = _open_denials(trace)
+    if not denials:
+        return Finished(status="completed", answer=answer, reason=reason, citations=citations)
+    hands_over = sources_of(trace).intent.hands_over
+    blocking = [call for call in denials if hands_over or not _is_foreign(call)]
+    if not blocking:
+        unasked = [call for call in denials if call.requested.tier not in ("read", "draft")]
+        return Finished(status="completed", answer=answer, reason=reason, citations=citations, unasked=_ids_of(unasked))
+    names = ", ".join(f"{call.requested.tool} ({call.requested.call_id})" for call in blocking)
     reason = end_message(trace.agent.language, "blocked", detail=names)
-    denied = tuple(call.requested.call_id for call in calls)
-    return Finished(status="blocked", answer=answer, reason=reason, citations=citations, denied=denied)
+    return Finished(status="blocked", answer=answer, reason=reason, citations=citations, denied=_ids_of(blocking))
 
 
-def blocking_calls(trace: Trace) -> tuple[CallView, ...]:
-    """The calls that were denied for want of a person and that the answer may rest on, in their order.
+def _ids_of(calls: Sequence[CallView]) -> tuple[str, ...]:
+    return tuple(call.requested.call_id for call in calls)
+
+
+def _open_denials(trace: Trace) -> tuple[CallView, ...]:
+    """The calls that were denied for want of a person and not made up for, in their order; nearly always none.
 
     Above `read` and `draft`, a call is made up for by the same call at another time, or by a later one of the tool with
     the same targets; below, by any later call of the tool. What a policy, a rule or a person denied is not among them.
     """
-    hands_over = sources_of(trace).intent.hands_over
-    return tuple(call for call in _open_denials(trace) if hands_over or not _is_foreign(call))
-
-
-def unasked_calls(trace: Trace) -> tuple[str, ...]:
-    """The ids of the other calls that were denied for want of a person: nothing in the task seems to ask for them.
-
-    Whether it did, in other words, only a person can say, so they are named at the end of the run. Reads are left out.
-    """
-    if sources_of(trace).intent.hands_over:
-        return ()  # they block
-    above_draft = (call for call in _open_denials(trace) if call.requested.tier not in ("read", "draft"))
-    return tuple(call.requested.call_id for call in above_draft if _is_foreign(call))
-
-
-def _open_denials(trace: Trace) -> tuple[CallView, ...]:
     calls, denials = tuple(trace.calls.values()), []
-    earlier = _calls_before_replacement(trace)
-    for number, call in enumerate(calls):
-        if _lacked_person(call) and not _is_made_up_for(trace, call, calls, number):
+    lacked = [
+        (number, call)
+        for number, call in enumerate(calls)
+        if (call.observed is None or not call.observed.ok) and _lacked_person(call)
+    ]
+    earlier = _calls_before_replacement(trace) if lacked else frozenset()
+    for number, call in lacked:
+        if not _is_made_up_for(trace, call, calls, number):
             later = (other for other in calls[number:] if other.requested.call_id not in earlier)
             is_lifted = call.requested.call_id in earlier and any(_succeeded(other, call) for other in later)
             denials += [] if is_lifted else [call]
@@ -93,10 +94,8 @@ def _succeeded(other: CallView, call: CallView) -> bool:
 
 
 def _lacked_person(call: CallView) -> bool:
-    """Whether a call was denied only because nobody could be asked, or answered in time, here or in its own run."""
+    """Whether a call without a result was denied for want of a person's answer, here or in its own run."""
     requested, approval, observed = call.requested, call.approval, call.observed
-    if observed is not None and observed.ok:
-        return False
     if requested.verdict == "deny":
         return _NOBODY in requested.reason_codes and requested.rule != _HARD
     if isinstance(approval, ApprovalRefused):

@@ -30,7 +30,6 @@ from taoloop.core.events import (
     ApprovalRefused,
     Compacted,
     Fault,
-    Finished,
     LimitReached,
     Noted,
     Observed,
@@ -47,7 +46,7 @@ from taoloop.dialects.text_dialect import reply_schema
 from taoloop.errors import IllegalEvent, ModelContextOverflow
 from taoloop.policy import needs_intent, sources_of
 from taoloop.strategies.compaction import make_room
-from taoloop.strategies.denied_calls import blocked_finish, unasked_calls
+from taoloop.strategies.denied_calls import answered_finish
 from taoloop.strategies.in_doubt import Unresolved, plan_unresolved_calls
 from taoloop.strategies.termination import exceeded_limit, exceeded_step_limit, limit_finish, model_failed, remaining_s
 
@@ -156,9 +155,7 @@ class LoopStrategy:
         answer = trace.answer or Answer(text="")
         reason = answer.reason or end_message(trace.agent.language, "answered")
         citations = answer.citations or cited_ids(answer.text)
-        unasked = unasked_calls(trace)
-        finished = Finished(status="completed", answer=answer.text, reason=reason, citations=citations, unasked=unasked)
-        return Finish(fact=blocked_finish(trace, answer.text, citations) or finished)
+        return Finish(fact=answered_finish(trace, answer.text, reason, citations))
 
     def _call(self, agent: AgentSpec, trace: Trace, purpose: Purpose, step: int) -> Effect:
         """Ask the model, once the prompt fits into its window."""
