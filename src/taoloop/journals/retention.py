@@ -124,14 +124,14 @@ def due_groups(rows: Sequence[StoredRun], keep: Retention, now: float) -> Iterat
     groups: defaultdict[str, list[StoredRun]] = defaultdict(list)
     for row in rows:
         groups[_root(row.run_id, outer)].append(row)
-    newest_first = sorted(groups.values(), key=_updated_at, reverse=True)
-    for position, group in reversed(list(enumerate(newest_first))):
+    oldest_first = sorted(groups.values(), key=_updated_at)  # of the same time: in the order of creation
+    for group, newer in zip(oldest_first, range(len(groups) - 1, -1, -1), strict=True):
         updated_at = _updated_at(group)
         if updated_at >= now - now % _DAY_S or not all(row.is_over for row in group):
             continue
         if keep.days is not None and updated_at < now - keep.days * _DAY_S:
             yield group, f"days={keep.days}"
-        elif keep.runs is not None and position >= keep.runs:
+        elif keep.runs is not None and newer >= keep.runs:
             yield group, f"runs={keep.runs}"
 
 

@@ -200,10 +200,14 @@ class SqliteJournal:
         self._check_process()
         if not is_dry_run:
             self._check_writable()
+        is_over = threading.Event()
         try:
-            return await asyncio.to_thread(prune, self._file, keep, now, is_dry_run=is_dry_run)
+            work = partial(prune, self._file, keep, now, is_dry_run=is_dry_run, is_stopped=is_over.is_set)
+            return await asyncio.to_thread(work)
         except sqlite3.Error as error:
             raise explain(error, self.path) from error
+        finally:
+            is_over.set()  # else a caller that is cancelled would leave it at work to the end
 
     async def close(self) -> None:
         """Write what is queued, end the thread, close the file. Twice is harmless; a forked child does nothing."""

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from taoloop.core.stored_events import decode_fact
 from taoloop.errors import JournalCorrupt
-from taoloop.journals.base import RUNNING, WAITING
+from taoloop.journals.base import RUNNING, WAITING, translate
 from taoloop.journals.retention import (
     PrunedRun,
     PruneReport,
@@ -31,7 +31,7 @@ _ROWS = """
 SELECT run.id, coalesce(
     json_extract(CAST(first.body AS TEXT), '$.undoes.run_id'), json_extract(CAST(first.body AS TEXT), '$.parent')
   ), run.status, (SELECT at FROM event WHERE run_id = run.id ORDER BY seq DESC LIMIT 1)
-FROM run JOIN event AS first ON first.run_id = run.id AND first.seq = 0
+FROM run JOIN event AS first ON first.run_id = run.id AND first.seq = 0 ORDER BY run.number
 """
 _STATE = """
 SELECT agent, status, started_at, (SELECT max(seq) + 1 FROM event WHERE run_id = run.id),
@@ -46,8 +46,10 @@ _FREED_PAGES = 256
 """Pages of 4 KB that are given back in one transaction."""
 
 
-def prune(file: DatabaseFile, keep: Retention, now: float, *, is_dry_run: bool) -> PruneReport:
-    """Remove what is due, a run with those inside it at a time. It may be stopped between two of them.
+def prune(
+    file: DatabaseFile, keep: Retention, now: float, *, is_dry_run: bool, is_stopped: Callable[[], bool]
+) -> PruneReport:
+    """Remove what is due, a run with those inside it at a time; between two of them `is_stopped` may end it.
 
     Raises:
         JournalError: the file cannot be read or written; what was removed until then has its records.
@@ -57,6 +59,8 @@ def prune(file: DatabaseFile, keep: Retention, now: float, *, is_dry_run: bool) 
     connection, opened = open_database(file), OpenedFile.at(file.path)
     try:
         for group, rule in _due(file.path, keep, now, connection):
+            if is_stopped():
+                break
             run_ids = [row.run_id for row in group]
             reports = [verify(file.path, run_id, connection) for run_id in run_ids]
             if bad := [report.run_id for report in reports if not report.whole]:
@@ -70,8 +74,8 @@ def prune(file: DatabaseFile, keep: Retention, now: float, *, is_dry_run: bool) 
             else:
                 pruned += _remove(file, run_ids, heads, rule, now, connection)
                 time.sleep(_PAUSE_S)
-        if pruned and not is_dry_run:
-            _give_back_space(file, connection)
+        if pruned and not is_dry_run and not is_stopped():
+            _give_back_space(connection)
     finally:
         close_database(connection, opened)
     return PruneReport(pruned=tuple(pruned), damaged=tuple(damaged))
@@ -88,8 +92,8 @@ def _due(
     except sqlite3.OperationalError as error:
         if "malformed JSON" not in str(error):
             raise
-        message = f"{path}: the first event of a run is not JSON; nothing was removed."
-        raise JournalCorrupt(message, hint="`tao verify --all` finds the run.") from error
+        message = translate("{path}: the first event of a run is not JSON; nothing was removed.", path=path)
+        raise JournalCorrupt(message, hint=translate("`tao verify --all` finds the run.")) from error
     return due_groups(rows, keep, now)
 
 
@@ -157,16 +161,11 @@ def _records(
     return records
 
 
-def _give_back_space(file: DatabaseFile, connection: sqlite3.Connection) -> None:
+def _give_back_space(connection: sqlite3.Connection) -> None:
     """Shrink the file by the free pages, a few at a time. One of an older version keeps them for new runs."""
     (is_shrinkable,) = connection.execute("PRAGMA auto_vacuum").fetchone()
     (free,) = connection.execute("PRAGMA freelist_count").fetchone()
     for _ in range(-(-free // _FREED_PAGES) if is_shrinkable else 0):
-        execute_patiently(connection, "BEGIN IMMEDIATE", time.monotonic() + file.lock_timeout_s)
-        try:
-            connection.execute(f"PRAGMA incremental_vacuum({_FREED_PAGES})").fetchall()  # each row frees a page
-            connection.execute("COMMIT")
-        finally:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
+        # As a script: `execute` takes one step, which frees a single page.
+        connection.executescript(f"PRAGMA incremental_vacuum({_FREED_PAGES})")
         time.sleep(_PAUSE_S)

@@ -17,6 +17,7 @@ import taoloop
 from taoloop.runtime.engine.clock import random_hex
 from taoloop.serve.gateway.auth.origins import ANY, origin_refused
 from taoloop.serve.gateway.chat import chat_completions
+from taoloop.runtime.bound_agent import bind
 from taoloop.serve.gateway.errors import ApiError, error_for_exception
 from taoloop.serve.gateway.observe.metrics import OTHER_LABEL
 from taoloop.serve.gateway.observe.request_log import RequestRecord
@@ -194,6 +195,8 @@ async def metrics(context: RequestContext) -> web.Response:
     """`GET /metrics`, for Prometheus."""
     accounts = context.snapshot.accounts
     accounts.metrics.waiting(await accounts.questions.count(context.service.journal))
+    agents = context.snapshot.config.agents
+    accounts.metrics.endpoints({name: bind(served.agent).endpoint_health for name, served in agents.items()})
     page, content_type = accounts.metrics.expose(context.request.headers.get("accept", ""))
     return web.Response(body=page, headers={"Content-Type": content_type})
 

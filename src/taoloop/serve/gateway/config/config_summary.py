@@ -111,9 +111,11 @@ def _models(served: ServedAgent, text: Text) -> Iterator[str]:
     if isinstance(model, FixedUrlModel):
         yield text("model", model=model.model) + text("at", address=shown_address(model.endpoint.url))
         return
-    for number, (spec, target) in enumerate(served.model_endpoints()):
+    first = None
+    for spec, target in served.model_endpoints():
+        first = first or spec
         address = "" if target is None else text("at", address=shown_address(target.address))
-        yield text("fallback" if number else "model", model=spec) + address
+        yield text("model" if spec == first else "fallback", model=spec) + address
 
 
 def _server(tool: Tool, text: Text) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from functools import cache
 
 import taoloop
@@ -11,6 +11,7 @@ from taoloop.core.events import ActionRequested, Event, ModelErred, ModelReplied
 from taoloop.core.message import Usage
 from taoloop.core.trace import Trace
 from taoloop.errors import MissingExtra, RefusedFor
+from taoloop.models.endpoint_balance import EndpointHealth
 
 OTHER_LABEL = "other"
 """The label of everything beyond a bound, or that no configuration names."""
@@ -86,6 +87,12 @@ class Metrics:
             registry=registry,
         )
         self._waiting = cache(waiting.labels)
+        self._endpoints = prometheus.Gauge(
+            "taoloop_endpoint_healthy",
+            "Whether an endpoint of a model gets its share of the calls (1), or is left out after a failure (0).",
+            ["agent", "endpoint"],
+            registry=registry,
+        )
         self._reloads = counter("reloads", "Reloads of the configuration by outcome.", "outcome")
         self._label_values: defaultdict[str, set[str]] = defaultdict(set)
         built = prometheus.Gauge("taoloop_build_info", "The version of taoloop.", ["version"], registry=registry)
@@ -104,6 +111,13 @@ class Metrics:
     def refused(self, why: RefusedFor) -> None:
         """A request was refused with status 429."""
         self._refusals(why).inc()
+
+    def endpoints(self, agents: Mapping[str, Iterable[EndpointHealth]]) -> None:
+        """So are the endpoints now that the models of these agents have."""
+        self._endpoints.clear()  # a changed configuration may have others
+        for agent, endpoints in agents.items():
+            for endpoint in endpoints:
+                self._endpoints.labels(agent, endpoint.name).set(endpoint.is_healthy)
 
     def waiting(self, counts: Mapping[str, int]) -> None:
         """So many questions wait now, by who may answer them: `user` or `operator`."""

@@ -1,0 +1,47 @@
+"""Own prices: what a reply costs, and that a budget holds by them."""
+
+from __future__ import annotations
+
+import pytest
+
+from taoloop import Agent
+from taoloop.core.agent_spec import Limits
+from taoloop.core.message import Usage
+from taoloop.errors import ConfigError
+from taoloop.models.prices import Price
+from taoloop.testing import HttpDouble
+
+COMPLETION = {
+    "id": "c",
+    "object": "chat.completion",
+    "created": 1,
+    "model": "own",
+    "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "hello"}}],
+    "usage": {"prompt_tokens": 1_000, "completion_tokens": 100, "total_tokens": 1_100},
+}
+
+
+def test_the_cost_of_tokens() -> None:
+    usage = Usage(input_tokens=1_000_000, output_tokens=500_000, cached_tokens=400_000)
+    assert Price(input=2, output=4).cost_usd(usage) == 4.0
+    assert Price(input=2, output=4, cached=0.5).cost_usd(usage) == pytest.approx(3.4)
+    assert Price(input=2, output=4).cost_usd(Usage()) is None
+
+
+@pytest.mark.parametrize("price", [{"input": -1, "output": 1}, {"input": 1, "output": "2"}, {"input": None, "output": 1}])
+def test_a_price_that_is_none_is_refused(price: dict[str, float]) -> None:
+    with pytest.raises(ConfigError):
+        Price(**price)
+
+
+@pytest.mark.parametrize(("is_priced", "status"), [(True, "completed"), (False, "budget_exceeded")])
+def test_a_budget_holds_by_own_prices(is_priced: bool, status: str) -> None:
+    with HttpDouble([(200, COMPLETION)] * 4) as server:
+        env = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": f"{server.url}/v1"}
+        prices = {"openai:own": Price(input=1, output=10)} if is_priced else {}
+        agent = Agent(model="openai:own", env=env, prices=prices, limits=Limits(max_cost_usd=0.003), tools=["calculator"])
+        result = agent.run_sync("hello?")
+    if is_priced:
+        assert (result.status, result.cost_usd) == ("completed", pytest.approx(0.002))
+    else:
+        assert result.cost_usd is None
