@@ -33,8 +33,8 @@ class CyclingPace(FakePace):
         return (self.count - 1) % 10 / 10 + 0.05
 
 
-def ask(model: Balanced, **fields: object) -> str:
-    return asyncio.run(model.complete(asking(**fields))).text
+def ask(model: Balanced) -> str:
+    return asyncio.run(model.complete(asking())).text
 
 
 def test_calls_are_shared_by_weight() -> None:

@@ -9,6 +9,7 @@ from taoloop.core.agent_spec import Limits
 from taoloop.core.message import Usage
 from taoloop.errors import ConfigError
 from taoloop.models.prices import Price
+from taoloop.models.settings import Retry
 from taoloop.testing import HttpDouble
 
 COMPLETION = {
@@ -28,20 +29,36 @@ def test_the_cost_of_tokens() -> None:
     assert Price(input=2, output=4).cost_usd(Usage()) is None
 
 
-@pytest.mark.parametrize("price", [{"input": -1, "output": 1}, {"input": 1, "output": "2"}, {"input": None, "output": 1}])
+@pytest.mark.parametrize(
+    "price", [{"input": -1, "output": 1}, {"input": 1, "output": "2"}, {"input": None, "output": 1}]
+)
 def test_a_price_that_is_none_is_refused(price: dict[str, float]) -> None:
     with pytest.raises(ConfigError):
         Price(**price)
 
 
-@pytest.mark.parametrize(("is_priced", "status"), [(True, "completed"), (False, "budget_exceeded")])
-def test_a_budget_holds_by_own_prices(is_priced: bool, status: str) -> None:
+@pytest.mark.parametrize("is_priced", [True, False])
+def test_replies_cost_what_own_prices_say(is_priced: bool) -> None:
     with HttpDouble([(200, COMPLETION)] * 4) as server:
         env = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": f"{server.url}/v1"}
         prices = {"openai:own": Price(input=1, output=10)} if is_priced else {}
-        agent = Agent(model="openai:own", env=env, prices=prices, limits=Limits(max_cost_usd=0.003), tools=["calculator"])
+        agent = Agent(
+            model="openai:own", env=env, prices=prices, limits=Limits(max_cost_usd=0.003), tools=["calculator"]
+        )
         result = agent.run_sync("hello?")
     if is_priced:
-        assert (result.status, result.cost_usd) == ("completed", pytest.approx(0.002))
+        assert result.cost_usd == pytest.approx(0.002)
     else:
         assert result.cost_usd is None
+
+
+def test_a_budget_is_spent_by_own_prices() -> None:
+    with HttpDouble([(200, COMPLETION)] * 4) as server:
+        env = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": f"{server.url}/v1"}
+        prices = {"openai:own": Price(input=1, output=10)}
+        agent = Agent(
+            model="openai:own", env=env, prices=prices, limits=Limits(max_cost_usd=0.001), retry=Retry(attempts=1)
+        )
+        result = agent.run_sync("hello?")
+    assert result.trace.cost_usd == pytest.approx(0.002)
+    assert result.trace.unpriced_calls == 0

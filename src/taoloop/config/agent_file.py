@@ -124,7 +124,7 @@ class AgentFields(TypedDict, total=False):
     """When a failed call of the model is tried again."""
 
     endpoints: tuple[ModelEndpoint, ...]
-    """Several addresses or keys of the model; calls are shared by weight, and one that fails is left out for a while."""
+    """Several addresses or keys of the model; calls are shared by weight, and one that fails rests for a while."""
 
     prices: dict[str, Price]
     """Own prices by the spec of the model, in US dollars per million tokens; they go before the known ones."""

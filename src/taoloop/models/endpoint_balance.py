@@ -107,7 +107,8 @@ class Balanced:
         names = names or [f"#{number}" for number in range(1, len(models) + 1)]
         if not models or not len(models) == len(weights) == len(names) or min(weights) < 1:
             raise ConfigError(
-                "Each endpoint needs a model, a weight above 0 and a name.", hint="Give at least one, and as many of each."
+                "Each endpoint needs a model, a weight above 0 and a name.",
+                hint="Give at least one, and as many of each.",
             )
         self._breakers = [_Breaker(*parts) for parts in zip(models, names, weights, strict=True)]
         self._pace = pace

@@ -43,7 +43,9 @@ class Price:
             return None
         cached = self.input if self.cached is None else self.cached
         uncached_tokens = usage.input_tokens - usage.cached_tokens
-        return (uncached_tokens * self.input + usage.cached_tokens * cached + usage.output_tokens * self.output) / _MILLION
+        return (
+            uncached_tokens * self.input + usage.cached_tokens * cached + usage.output_tokens * self.output
+        ) / _MILLION
 
 
 class PricedModel(WrappedModel):

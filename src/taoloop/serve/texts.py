@@ -115,7 +115,8 @@ TEXTS = TextCatalog(
         "unused_override": "{file}: {name}: no model and no OpenAPI tool is at this host, so nothing is sent "
         "elsewhere.",
         "unknown_price": "The price of {model} (agent {agent}) is not known, so it costs nothing of the `usd_per_day` "
-        "of {keys}: write the price under `prices`, or bound these keys by `tokens_per_minute`, or the agent by `limits`.",
+        "of {keys}: write the price under `prices`, or bound these keys by `tokens_per_minute`, or the agent by "
+        "`limits`.",
         "problem": "agent {agent}: {problem}",
         "warnings": "warnings:",
         "no_warnings": "warnings: none",

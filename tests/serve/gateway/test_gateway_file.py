@@ -256,9 +256,7 @@ def test_a_budget_needs_the_price_of_its_model(tmp_path: Path) -> None:
     assert "`prices`" in raised.value.hint
     config = load(tmp_path, BUDGET + "prices: {'openai:own': {input: 0.5, output: 1.5}}", env=OPENAI)
     assert config.agents["a"].agent.prices["openai:own"] == Price(input=0.5, output=1.5)
-    [warning] = load(
-        tmp_path, BUDGET.replace("openai:own", "openai:gpt-4o-mini | openai:own"), env=OPENAI
-    ).warnings
+    [warning] = load(tmp_path, BUDGET.replace("openai:own", "openai:gpt-4o-mini | openai:own"), env=OPENAI).warnings
     assert "gate.yaml:5" in warning
     assert "falls back" in warning
 

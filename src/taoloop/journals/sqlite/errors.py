@@ -87,9 +87,7 @@ def pruned_run(connection: sqlite3.Connection, run_id: str) -> PrunedRun | None:
     """What is kept of a run that retention removed; None if it did not, or if the record is not one any more."""
     if schema.version(connection) < schema.PRUNED:
         return None
-    row = connection.execute(
-        "SELECT pruned FROM run_log WHERE run_id = ? AND pruned IS NOT NULL", (run_id,)
-    ).fetchone()
+    row = connection.execute("SELECT pruned FROM run_log WHERE run_id = ? AND pruned IS NOT NULL", (run_id,)).fetchone()
     try:
         return None if row is None else decode_record(row[0])
     except (ValueError, TypeError):  # somebody edited it, which `tao verify --all` shows

@@ -43,4 +43,6 @@ class RetentionTask:
             text = "retention removed %d runs (%s to %s) and kept a record of each: tao verify --all"
             _LOG.warning(text, len(report.pruned), first.run_id, last.run_id)
         for run_id in report.damaged:
-            _LOG.warning("run %s was changed after it was written, so retention keeps it: tao verify %s", run_id, run_id)
+            _LOG.warning(
+                "run %s was changed after it was written, so retention keeps it: tao verify %s", run_id, run_id
+            )

@@ -14,10 +14,10 @@ from aiohttp import hdrs, web
 from pydantic.json_schema import models_json_schema
 
 import taoloop
+from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.engine.clock import random_hex
 from taoloop.serve.gateway.auth.origins import ANY, origin_refused
 from taoloop.serve.gateway.chat import chat_completions
-from taoloop.runtime.bound_agent import bind
 from taoloop.serve.gateway.errors import ApiError, error_for_exception
 from taoloop.serve.gateway.observe.metrics import OTHER_LABEL
 from taoloop.serve.gateway.observe.request_log import RequestRecord

@@ -121,9 +121,7 @@ class GatewayServer:
         site = web.TCPSite(runner, config.host, config.port, reuse_address=True, backlog=1024)
         resumer = AutoResumer(lambda: self.gateway.snapshot)
         retention = RetentionTask(self._journal, lambda: self.gateway.snapshot.config.keep)
-        watching = asyncio.gather(
-            self._watch_files(), resumer.poll(self._poll_interval_s), retention.repeat()
-        )
+        watching = asyncio.gather(self._watch_files(), resumer.poll(self._poll_interval_s), retention.repeat())
         try:
             try:
                 await site.start()

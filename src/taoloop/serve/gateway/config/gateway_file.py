@@ -395,7 +395,6 @@ class _ConfigReader:
                 hint = error.hint.replace("use --model offline", "write `model: offline`")
                 raise ConfigError(error.message, hint=hint) from error
 
-
     def _require_price(self, path: FieldPath, served: ServedAgent) -> None:
         """Refuse a budget that would end every run at its first reply, because nobody knows what that costs."""
         budget, unpriced = served.agent.limits.max_cost_usd, served.unpriced_models()
@@ -404,7 +403,9 @@ class _ConfigReader:
         hint = f"Write it under `prices`: `{{{unpriced[0]}: {{input: 0.5, output: 1.5}}}}` (US dollars per million "
         hint += "tokens), or remove `max_cost_usd`."
         if next(served.model_endpoints())[0] == unpriced[0]:
-            message = f"the price of {unpriced[0]} is not known, so `max_cost_usd` would end every run at its first reply."
+            message = (
+                f"the price of {unpriced[0]} is not known, so `max_cost_usd` would end every run at its first reply."
+            )
             raise self._document.error(path, message, hint=hint)
         message = f"the price of {unpriced[0]} is not known, so `max_cost_usd` ends a run that falls back to it."
         self._settings.warn(path, f"{message} {hint}")

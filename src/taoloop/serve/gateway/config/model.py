@@ -63,7 +63,6 @@ class ServedAgent:
                     target = endpoint(kind, name, env)
             yield spec, target
 
-
     def unpriced_models(self) -> tuple[str, ...]:
         """The specs of its models whose calls cost money, and nobody knows how much."""
         unpriced = (

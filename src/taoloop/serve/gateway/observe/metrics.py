@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Mapping
-from functools import cache
+from functools import cache, partial
 
 import taoloop
 from taoloop.core.events import ActionRequested, Event, ModelErred, ModelReplied, Observed, RunStarted
@@ -80,19 +80,11 @@ class Metrics:
         self._cost = counter("cost_usd", "Known cost of model calls, in US dollars.", "agent", "model")
         self._unpriced = counter("unpriced_calls", "Model calls whose price is unknown.", "agent", "model")
         self._refusals = counter("refusals", "Requests refused: a quota is used up, or the server is full.", "kind")
-        waiting = prometheus.Gauge(
-            "taoloop_waiting_questions",
-            "Questions of waiting runs, by who may answer them.",
-            ["principal"],
-            registry=registry,
-        )
-        self._waiting = cache(waiting.labels)
-        self._endpoints = prometheus.Gauge(
-            "taoloop_endpoint_healthy",
-            "Whether an endpoint of a model gets its share of the calls (1), or is left out after a failure (0).",
-            ["agent", "endpoint"],
-            registry=registry,
-        )
+        gauge = partial(prometheus.Gauge, registry=registry)
+        text = "Questions of waiting runs, by who may answer them."
+        self._waiting = cache(gauge("taoloop_waiting_questions", text, ["principal"]).labels)
+        text = "Whether an endpoint of a model gets its share of the calls (1), or is left out after a failure (0)."
+        self._endpoints = gauge("taoloop_endpoint_healthy", text, ["agent", "endpoint"])
         self._reloads = counter("reloads", "Reloads of the configuration by outcome.", "outcome")
         self._label_values: defaultdict[str, set[str]] = defaultdict(set)
         built = prometheus.Gauge("taoloop_build_info", "The version of taoloop.", ["version"], registry=registry)
