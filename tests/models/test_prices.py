@@ -9,7 +9,6 @@ from taoloop.core.agent_spec import Limits
 from taoloop.core.message import Usage
 from taoloop.errors import ConfigError
 from taoloop.models.prices import Price
-from taoloop.models.settings import Retry
 from taoloop.testing import HttpDouble
 
 COMPLETION = {
@@ -53,12 +52,19 @@ def test_replies_cost_what_own_prices_say(is_priced: bool) -> None:
 
 
 def test_a_budget_is_spent_by_own_prices() -> None:
-    with HttpDouble([(200, COMPLETION)] * 4) as server:
+    call = {"id": "c1", "type": "function", "function": {"name": "calculator", "arguments": '{"expression": "1+1"}'}}
+    message = {"role": "assistant", "content": None, "tool_calls": [call]}
+    calling = {**COMPLETION, "choices": [{"index": 0, "finish_reason": "tool_calls", "message": message}]}
+    with HttpDouble([(200, calling), (200, COMPLETION)]) as server:
         env = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": f"{server.url}/v1"}
-        prices = {"openai:own": Price(input=1, output=10)}
         agent = Agent(
-            model="openai:own", env=env, prices=prices, limits=Limits(max_cost_usd=0.001), retry=Retry(attempts=1)
+            model="openai:own",
+            env=env,
+            prices={"openai:own": Price(input=1, output=10)},
+            limits=Limits(max_cost_usd=0.001),
+            closing_turn=False,
+            tools=["calculator"],
         )
-        result = agent.run_sync("hello?")
-    assert result.trace.cost_usd == pytest.approx(0.002)
-    assert result.trace.unpriced_calls == 0
+        result = agent.run_sync("1+1?")
+    assert result.status == "budget_exceeded"
+    assert result.cost_usd == pytest.approx(0.002)

@@ -397,18 +397,20 @@ class _ConfigReader:
 
     def _require_price(self, path: FieldPath, served: ServedAgent) -> None:
         """Refuse a budget that would end every run at its first reply, because nobody knows what that costs."""
-        budget, unpriced = served.agent.limits.max_cost_usd, served.unpriced_models()
-        if budget is None or not unpriced:
+        unpriced = served.unpriced_models()
+        if served.agent.limits.max_cost_usd is None or not unpriced:
             return
-        hint = f"Write it under `prices`: `{{{unpriced[0]}: {{input: 0.5, output: 1.5}}}}` (US dollars per million "
-        hint += "tokens), or remove `max_cost_usd`."
-        if next(served.model_endpoints())[0] == unpriced[0]:
-            message = (
-                f"the price of {unpriced[0]} is not known, so `max_cost_usd` would end every run at its first reply."
+        spec = unpriced[0]
+        first, _ = next(served.model_endpoints())
+        if spec == first:
+            raise self._document.error(
+                path,
+                f"the price of {spec} is not known, so `max_cost_usd` would end every run at its first reply.",
+                hint="Write its price under `prices` (US dollars per million tokens), or remove `max_cost_usd`.",
             )
-            raise self._document.error(path, message, hint=hint)
-        message = f"the price of {unpriced[0]} is not known, so `max_cost_usd` ends a run that falls back to it."
-        self._settings.warn(path, f"{message} {hint}")
+        self._settings.warn(
+            path, f"the price of {spec} is not known, so `max_cost_usd` ends a run that falls back to it: see `prices`."
+        )
 
 
 def files_of(served_agents: Iterable[ServedAgent]) -> dict[Path, Stamp]:
