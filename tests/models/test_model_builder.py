@@ -172,3 +172,8 @@ def test_the_keys_of_endpoints_are_redacted() -> None:
     made = bind(Agent(model="openai:a", endpoints=[endpoint], env={"EAST": "plain-looking-value-42"}))
     assert made.redactor is not None
     assert "plain-looking" not in made.redactor.text("the key is plain-looking-value-42")
+
+
+def test_endpoints_are_not_asked_where_the_environment_asks_for_a_mock() -> None:
+    endpoint = ModelEndpoint(api_key_env="NOT_SET")
+    assert bound(None, endpoints=[endpoint], env={"AI_MOCK": "1"}).model.spec == "offline"

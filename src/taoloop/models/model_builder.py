@@ -75,7 +75,8 @@ def build_model(
     balanced: Balanced | None = None
     for position, entry in enumerate((*entries, *_fallback_models(fallback))):
         link: Model
-        if endpoints and not position:
+        is_mocked = entry is None and not is_provider(default_spec(os.environ if env is None else env))
+        if endpoints and not position and not is_mocked:
             link = balanced = _balance(entry, endpoints, rate, env)
         else:
             link = _base_model(entry, env)

@@ -86,6 +86,7 @@ TEXTS = TextCatalog(
         "default_database": "the user's own database (`tao doctor` names it)",
         "host_names": "names by which it is reached, besides those of this machine: {names}",
         "pages": "pages that may call it from a browser: {origins}",
+        "retention": "finished runs are kept: {limits}",
         "server_limits": "limits of the server: {limits}",
         "no_keys": "keys: none; the server only starts on an address of this machine",
         "keys": "keys:",

@@ -233,7 +233,9 @@ def test_every_field_at_the_top_is_read(tmp_path: Path) -> None:
 def test_runs_are_kept_as_the_file_says(tmp_path: Path) -> None:
     content = "agents: {a: {model: offline}}\n"
     assert load(tmp_path, content).keep is None
-    assert load(tmp_path, content + "keep: {days: 30, runs: 1000}").keep == Retention(days=30, runs=1_000)
+    config = load(tmp_path, content + "keep: {days: 30, runs: 1000}")
+    assert config.keep == Retention(days=30, runs=1_000)
+    assert "finished runs are kept: days 30, runs 1000" in config_summary(config)
     for keep, problem in (("{}", "neither"), ("{days: 0}", "above 0"), ("{weeks: 1}", "weeks")):
         with pytest.raises(AgentFileError, match=problem) as raised:
             load(tmp_path, content + f"keep: {keep}")

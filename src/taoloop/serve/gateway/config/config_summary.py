@@ -44,6 +44,8 @@ def config_summary(config: GatewayConfig, language: str = "en") -> str:
     problems = [*_problems(config, text)]
     lines = [f"{config.path}: {text(f'form_{config.form}')}", text("listens", address=f"{config.host}:{config.port}")]
     lines.append(text("database", path=text("default_database") if config.db is None else config.db))
+    if config.keep is not None:
+        lines.append(text("retention", limits=_settings(config.keep, "days", "runs")))
     if config.allow_origins:
         lines.append(text("pages", origins=", ".join(config.allow_origins)))
     if config.allow_hosts and not config.keys:

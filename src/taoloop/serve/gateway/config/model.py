@@ -53,7 +53,7 @@ class ServedAgent:
         """The specs of its models, each with where its calls go; None where that is not known."""
         env = os.environ if self.agent.env is None else self.agent.env
         for position, spec in enumerate(split_specs(bind(self.agent).model.spec)):
-            if self.agent.endpoints and not position:
+            if self.agent.endpoints and not position and is_provider(spec):
                 yield from ((spec, target) for target, _ in endpoint_targets(spec, self.agent.endpoints, env))
                 continue
             kind, _, name = spec.partition(":")
