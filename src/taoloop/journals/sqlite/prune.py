@@ -42,7 +42,7 @@ FROM run WHERE id = ?
 _PAUSE_S = 0.01
 """Between two transactions, so that writes of other connections come in between."""
 
-_FREED_PAGES = 256
+_FREED_PAGES = 64
 """Pages of 4 KB that are given back in one transaction."""
 
 
