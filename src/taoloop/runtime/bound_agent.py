@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from copy import copy
 from dataclasses import replace
@@ -44,6 +44,7 @@ from taoloop.strategies import Strategy, get_strategy
 from taoloop.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
+    from taoloop.models.endpoint_balance import EndpointHealth
     from taoloop.models.model_builder import BuiltModel
     from taoloop.runtime.output_type import OutputValidator
 
@@ -87,7 +88,21 @@ class BoundAgent:
         from taoloop.models.model_builder import build_model  # noqa: PLC0415  # a run needs it, an idle agent does not
 
         own = self.settings
-        return build_model(own.model, own.fallback, retry=own.retry, rate=own.rate, env=own.env)
+        return build_model(
+            own.model,
+            own.fallback,
+            retry=own.retry,
+            rate=own.rate,
+            prices=own.prices,
+            endpoints=own.endpoints,
+            env=own.env,
+        )
+
+    @property
+    def endpoint_health(self) -> tuple[EndpointHealth, ...]:
+        """How the endpoints of its model are now; none where it has only one."""
+        balanced = self._built_model.balanced
+        return () if balanced is None else balanced.health
 
     @cached_property
     def toolbox(self) -> Toolbox:
@@ -130,7 +145,15 @@ class BoundAgent:
     def redactor(self) -> Redactor | None:
         """Replaces secrets; None if the agent stores everything as it is."""
         own = self.settings
-        return redactor_for(own.env, own.secrets, self.toolbox) if own.redact else None
+        if not own.redact:
+            return None
+        secrets = own.secrets
+        if own.endpoints:
+            from taoloop.models.model_builder import endpoint_keys  # noqa: PLC0415  # as above
+
+            keys = endpoint_keys(own.endpoints, own.env)
+            secrets = {**secrets, **keys} if isinstance(secrets, Mapping) else (*secrets, *keys.values())
+        return redactor_for(own.env, secrets, self.toolbox)
 
     @cached_property
     def output_validator(self) -> OutputValidator | None:

@@ -14,6 +14,7 @@ from aiohttp import hdrs, web
 from pydantic.json_schema import models_json_schema
 
 import taoloop
+from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.engine.clock import random_hex
 from taoloop.serve.gateway.auth.origins import ANY, origin_refused
 from taoloop.serve.gateway.chat import chat_completions
@@ -194,6 +195,8 @@ async def metrics(context: RequestContext) -> web.Response:
     """`GET /metrics`, for Prometheus."""
     accounts = context.snapshot.accounts
     accounts.metrics.waiting(await accounts.questions.count(context.service.journal))
+    agents = context.snapshot.config.agents
+    accounts.metrics.endpoints({name: bind(served.agent).endpoint_health for name, served in agents.items()})
     page, content_type = accounts.metrics.expose(context.request.headers.get("accept", ""))
     return web.Response(body=page, headers={"Content-Type": content_type})
 

@@ -20,7 +20,6 @@ from taoloop.core.views.steps import CallView
 from taoloop.core.views.transcript import Result
 from taoloop.errors import Refused, RefusedFor
 from taoloop.journals.costs import CostRow
-from taoloop.models.providers import is_priced
 from taoloop.models.rate_limit import SlidingWindow
 from taoloop.policy import authority_of
 from taoloop.runtime.approvals.inbox import WaitingQuestions
@@ -152,9 +151,8 @@ def late_warnings(config: GatewayConfig, language: str = "en") -> Iterator[str]:
     for name, served in config.agents.items():
         keys = [key.name for key in config.keys if key.usd_per_day is not None and key.may_use(name)]
         if keys:
-            for spec, target in served.model_endpoints():
-                if target is not None and not target.kind.free and not is_priced(target.address, target.model):
-                    yield TEXTS.text(language, "unknown_price", model=spec, agent=name, keys=", ".join(keys))
+            for spec in served.unpriced_models():
+                yield TEXTS.text(language, "unknown_price", model=spec, agent=name, keys=", ".join(keys))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

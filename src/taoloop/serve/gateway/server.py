@@ -19,6 +19,7 @@ from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 from taoloop.config.document import Stamp, file_stamp, track_files
 from taoloop.errors import ConfigError, TaoError
 from taoloop.journals.base import Journal
+from taoloop.runtime.after.retention import RetentionTask
 from taoloop.serve.gateway.app import Gateway, error_response
 from taoloop.serve.gateway.auto_resume import AutoResumer
 from taoloop.serve.gateway.config.model import GatewayConfig
@@ -119,7 +120,8 @@ class GatewayServer:
         await runner.setup()
         site = web.TCPSite(runner, config.host, config.port, reuse_address=True, backlog=1024)
         resumer = AutoResumer(lambda: self.gateway.snapshot)
-        watching = asyncio.gather(self._watch_files(), resumer.poll(self._poll_interval_s))
+        retention = RetentionTask(self._journal, lambda: self.gateway.snapshot.config.keep)
+        watching = asyncio.gather(self._watch_files(), resumer.poll(self._poll_interval_s), retention.repeat())
         try:
             try:
                 await site.start()

@@ -44,6 +44,8 @@ def config_summary(config: GatewayConfig, language: str = "en") -> str:
     problems = [*_problems(config, text)]
     lines = [f"{config.path}: {text(f'form_{config.form}')}", text("listens", address=f"{config.host}:{config.port}")]
     lines.append(text("database", path=text("default_database") if config.db is None else config.db))
+    if config.keep is not None:
+        lines.append(text("retention", limits=_settings(config.keep, "days", "runs")))
     if config.allow_origins:
         lines.append(text("pages", origins=", ".join(config.allow_origins)))
     if config.allow_hosts and not config.keys:
@@ -111,9 +113,11 @@ def _models(served: ServedAgent, text: Text) -> Iterator[str]:
     if isinstance(model, FixedUrlModel):
         yield text("model", model=model.model) + text("at", address=shown_address(model.endpoint.url))
         return
-    for number, (spec, target) in enumerate(served.model_endpoints()):
+    first = None
+    for spec, target in served.model_endpoints():
+        first = first or spec
         address = "" if target is None else text("at", address=shown_address(target.address))
-        yield text("fallback" if number else "model", model=spec) + address
+        yield text("model" if spec == first else "fallback", model=spec) + address
 
 
 def _server(tool: Tool, text: Text) -> str:

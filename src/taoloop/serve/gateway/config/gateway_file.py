@@ -26,6 +26,9 @@ from taoloop.config.document import (
 )
 from taoloop.config.settings_reader import LITERAL, SettingsReader, Span, checked, fields_of, has_reference, invalid
 from taoloop.errors import ConfigError, MissingKey
+from taoloop.journals.retention import Retention
+from taoloop.models.model_builder import endpoint_keys
+from taoloop.models.prices import Price
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.tool_source import sources_in
@@ -145,6 +148,12 @@ class GatewayFields(TypedDict, total=False):
     server: ServerEntry | None
     """Where the server listens, and its bounds."""
 
+    keep: Retention | None
+    """How long finished runs are kept; without it, for ever."""
+
+    prices: dict[str, Price] | None
+    """Own prices of models for all agents, by spec; those of an agent go before them."""
+
     services: dict[str, str] | None
     """Hosts whose calls go to another address: HOST:PORT, or a base URL."""
 
@@ -247,6 +256,7 @@ class _ConfigReader:
     ) -> None:
         self._document, self._form, self._env, self._services = document, form, env, services
         self._variables = os.environ if env is None else env
+        self._prices: Mapping[str, Price] = {}
         self._settings = SettingsReader(document, self._variables, plain=(ServerEntry, GatewayFields))
 
     def read_gateway(self, resolve: Mapping[str, str]) -> GatewayConfig:
@@ -259,6 +269,7 @@ class _ConfigReader:
             with error_location(document, ("services", name)):
                 base_url(name, address)
         self._services = HostOverrides(addresses, resolve)
+        self._prices = entries.get("prices") or {}
         agents = {str(name): self._agent(name, entry) for name, entry in entries["agents"].items()}
         if not agents:
             raise document.error(("agents",), "it names no agent.", hint="Write `agents: {NAME: FILE.yaml}`.")
@@ -273,6 +284,7 @@ class _ConfigReader:
             host=server.host,
             port=server.port,
             db=server.db,
+            keep=entries.get("keep"),
             allow_origins=tuple(dict.fromkeys(server.allow_origins)),
             allow_hosts=tuple(dict.fromkeys(server.allow_hosts)),
             any_model=default is not None,
@@ -286,6 +298,7 @@ class _ConfigReader:
             raise self._document.error(("name",), "it is empty, and clients choose an agent by its name.")
         self._require_model(("model",), agent)
         served = ServedAgent(name=agent.name, agent=agent)
+        self._require_price(("limits", "max_cost_usd"), served)
         db = Path(agent.journal) if isinstance(agent.journal, str | Path) else None
         return replace(self._config({served.name: served}), db=db, files=files_of([served]))
 
@@ -298,6 +311,7 @@ class _ConfigReader:
         secrets: dict[str, str] = {}
         for served in agents.values():
             secrets |= served.agent.secrets if isinstance(served.agent.secrets, Mapping) else {}
+            secrets |= endpoint_keys(served.agent.endpoints, served.agent.env)
         return GatewayConfig(
             path=self._document.path,
             form=self._form,
@@ -318,9 +332,14 @@ class _ConfigReader:
             where = [(*path, field) for field in ("db", "journal") if isinstance(entry, dict) and field in entry]
             message = "the agent's own journal is not used: the server keeps all runs in its `db`."
             self._settings.warn(where[0] if where else path, message)
-        agent = apply_host_overrides(replace(served.agent, name=name, journal=None), self._services, self._env)
+        prices = {**self._prices, **served.agent.prices}
+        agent = replace(served.agent, name=name, journal=None, prices=prices)
+        agent = apply_host_overrides(agent, self._services, self._env)
         self._require_model((*path, "model"), agent)
-        return replace(served, name=name, agent=agent)
+        served = replace(served, name=name, agent=agent)
+        in_place = isinstance(entry, dict) and "limits" in entry
+        self._require_price((*path, "limits", "max_cost_usd") if in_place else path, served)
+        return served
 
     def _read_entry(self, path: FieldPath, entry: Any) -> ServedAgent:
         """One agent: by the path of its file, which may be one of `ai-agent`, or with the fields of an agent file."""
@@ -375,6 +394,23 @@ class _ConfigReader:
             except MissingKey as error:
                 hint = error.hint.replace("use --model offline", "write `model: offline`")
                 raise ConfigError(error.message, hint=hint) from error
+
+    def _require_price(self, path: FieldPath, served: ServedAgent) -> None:
+        """Refuse a budget that would end every run at its first reply, because nobody knows what that costs."""
+        unpriced = served.unpriced_models()
+        if served.agent.limits.max_cost_usd is None or not unpriced:
+            return
+        spec = unpriced[0]
+        first, _ = next(served.model_endpoints())
+        if spec == first:
+            raise self._document.error(
+                path,
+                f"the price of {spec} is not known, so `max_cost_usd` would end every run at its first reply.",
+                hint="Write its price under `prices` (US dollars per million tokens), or remove `max_cost_usd`.",
+            )
+        self._settings.warn(
+            path, f"the price of {spec} is not known, so `max_cost_usd` ends a run that falls back to it: see `prices`."
+        )
 
 
 def files_of(served_agents: Iterable[ServedAgent]) -> dict[Path, Stamp]:
