@@ -110,6 +110,9 @@ def test_what_the_model_may_have_put_together_offers_no_link() -> None:
     run.see("c.example https://c.example/?4712", tool="fetch", url="https://good.example/?to=https://C.example/?4712")
     for url in ("https://c.example/?4711", "https://c.example/?4712"):
         assert run.judge("fetch", url=url) == "ask read_out", "an echo"
+    for query in ("4711.evil.example", "https://4711.evil.example/"):
+        run.see("nothing for https://4711.evil.example/", tool="search", query=query)
+        assert run.judge("fetch", url="https://4711.evil.example/") == "ask read_out", "a search goes to no such host"
     run.add(Observed(call_id=run.ask("search", {"query": "a"}), ok=True, output="https://d.example/1", child="r.1"))
     assert run.judge("fetch", url="https://d.example/1") == "ask read_out", "the answer of another agent"
     run.see("", tool="search", fault=Fault(code="x", message="https://d.example/2"), query="a")

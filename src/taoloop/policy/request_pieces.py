@@ -82,7 +82,7 @@ def takes_destination(card: ToolCard, name: str) -> bool:
 
 def addresses_in(card: ToolCard, name: str, value: Any) -> Iterator[str]:
     """The texts in an argument that name, or may name, a destination."""
-    words, is_search = frozenset(name_words(name)), _is_search_tool(card)
+    words, is_search = frozenset(name_words(name)), is_search_tool(card)
     is_destination = card.is_address(name) or (
         takes_destination(card, name) and (not is_search or _FILTERS.isdisjoint(words))
     )
@@ -97,7 +97,7 @@ def addresses_in(card: ToolCard, name: str, value: Any) -> Iterator[str]:
             yield from [part] if _is_host(card, strip_invisible(part).strip()) else sorted(links_in(part))
 
 
-def _is_search_tool(card: ToolCard) -> bool:
+def is_search_tool(card: ToolCard) -> bool:
     """Whether a tool searches at a service that the operator chose: a domain among its arguments is a filter."""
     if _is_network_tool(card) or _SEARCH_TOOLS.isdisjoint(name_words(card.name)):
         return False
