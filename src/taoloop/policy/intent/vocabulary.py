@@ -112,7 +112,7 @@ _PHRASES = (
     # what would otherwise be read in parts
     (r"\bset(?:ting)? up\b", "setup"),
     (r"\bstand-?ups?\b", "meeting"),
-    (r"(?:^|(?<=[.!?\n] ))(?:can|could|shall) we\b", "please"),
+    (r"(?:^|(?<=[.,;!?\n] ))(?:can|could|shall) we\b|\bwould it be (?:possible|ok(?:ay)?) (?:for you )?to\b", "please"),
     (r"\bstanding orders?\b|\bdirect debits?\b", "payment"),
     # reminders
     (
