@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -65,9 +66,12 @@ class Quotas:
         self._counters = counters or LocalCounters(self.clock)
         self._active_runs = 0
         day = f"{datetime.fromtimestamp(self.clock.now(), UTC):%Y-%m-%d}"
+        earlier: defaultdict[str, float] = defaultdict(float)  # a key has a row for each of its agents
         for row in spent:
             if row.day == day:
-                self._counters.spent_before(row.key, row.cost_usd)
+                earlier[row.key] += row.cost_usd
+        for name, cost_usd in earlier.items():
+            self._counters.spent_before(name, cost_usd)
 
     @property
     def active_runs(self) -> int:
