@@ -91,7 +91,9 @@ def test_neither_no_signature_nor_one_by_the_public_key_is_accepted(tmp_path: Pa
 
 
 def test_a_set_without_a_public_key_for_signatures_is_refused(tmp_path: Path) -> None:
-    for keys in ({"keys": [{"kty": "oct", "k": "c2VjcmV0", "kid": "k1"}]}, jwks(use="enc"), {"keys": []}, [1]):
+    symmetric = {"keys": [{"kty": "oct", "k": "c2VjcmV0", "kid": "k1"}]}
+    sets: list[Any] = [symmetric, jwks(use="enc"), {"keys": []}, [1]]
+    for keys in sets:
         with pytest.raises(ConfigError, match="jwks_file"):
             TokenVerifier(jwt_settings(tmp_path, keys))
 

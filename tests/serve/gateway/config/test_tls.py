@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from tests.serve.gateway.auth.certificates import write_certificate
 from tests.serve.gateway.conftest import Running, agent, config_of, gateway, until, upstream
 
-from taoloop.cli.commands.serve import serve_command
+from taoloop.cli.app import cli
 from taoloop.errors import AgentFileError, ConfigError
 from taoloop.serve.gateway.config.gateway_file import load_config
 from taoloop.serve.gateway.config.tls import TlsFiles, certificate_problem, require_valid_certificate, server_context
@@ -48,7 +48,8 @@ def is_trusted(running: Running, files: TlsFiles) -> bool:
 
 def test_a_renewed_certificate_is_used_without_a_restart_and_half_of_one_is_not(tmp_path: Path) -> None:
     files = write_certificate(tmp_path)
-    old = TlsFiles(cert=shutil.copy(files.cert, tmp_path / "old.pem"), key=files.key)
+    old = TlsFiles(cert=tmp_path / "old.pem", key=files.key)
+    shutil.copy(files.cert, old.cert)
     with upstream("x") as server:
         config = config_of(agent(server), tls=files, files={})
         with gateway(config) as running:
@@ -117,7 +118,7 @@ def test_the_check_fails_for_an_expired_certificate_which_a_running_server_only_
     config = load_config(path, env={})
     assert any("has expired" in warning for warning in config.warnings)  # a reload must still block a key
     assert {tmp_path / "server.pem", tmp_path / "server.key"} <= set(config.files)
-    result = CliRunner().invoke(serve_command, [str(path), "--check"], standalone_mode=False)
+    result = CliRunner().invoke(cli, ["serve", str(path), "--check"], standalone_mode=False)
     assert isinstance(result.exception, ConfigError)
     assert "has expired" in str(result.exception)
 
