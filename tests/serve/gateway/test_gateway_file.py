@@ -225,7 +225,8 @@ def test_the_journal_of_an_agent_is_not_used_and_the_file_says_so(tmp_path: Path
 
 
 def test_every_field_at_the_top_is_read(tmp_path: Path) -> None:
-    assert tuple(fields_of(GatewayFields)) == ("agents", "keys", "server", "keep", "prices", "services", "default")
+    order = ("agents", "keys", "auth", "tls", "server", "keep", "prices", "services", "default")
+    assert tuple(fields_of(GatewayFields)) == order
     content = {"agents": {"a": {"model": "offline"}}, "keys": None, "server": None, "services": None, "default": None}
     assert load(tmp_path, content).port == 8080
 

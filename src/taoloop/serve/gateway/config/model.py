@@ -20,7 +20,9 @@ from taoloop.models.registry import is_provider
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.bound_agent import bind
 from taoloop.serve.gateway.auth.keys import ApiKey
+from taoloop.serve.gateway.auth.tokens import JwtSettings
 from taoloop.serve.gateway.config.host_overrides import HostOverrides
+from taoloop.serve.gateway.config.tls import TlsFiles
 from taoloop.tools.settings_check import Count, Seconds, check_fields
 
 ConfigForm = Literal["own", "agent", "higress", "flat"]
@@ -126,6 +128,15 @@ class GatewayConfig:
     keys: tuple[ApiKey, ...] = ()
     """The API keys; none: nobody needs one."""
 
+    admin_keys: tuple[ApiKey, ...] = ()
+    """Who may manage keys over the admin API; none: there is no such API."""
+
+    jwt: JwtSettings | None = None
+    """Which tokens of an identity provider are accepted in place of a key; None: none."""
+
+    tls: TlsFiles | None = None
+    """The certificate with which the server answers; None: without TLS."""
+
     limits: ServerLimits = ServerLimits()
     """The limits of the server."""
 
@@ -161,6 +172,11 @@ class GatewayConfig:
 
     services: HostOverrides = field(default_factory=HostOverrides, repr=False, compare=False)
     """The host overrides; once the tools are loaded, they know which of them nothing uses."""
+
+    @property
+    def needs_key(self) -> bool:
+        """Whether clients need a key or a token."""
+        return bool(self.keys or self.admin_keys or self.jwt is not None)
 
     def agent_for(self, model: str) -> ServedAgent | None:
         """The agent that answers for `model`, or None."""
