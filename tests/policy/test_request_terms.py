@@ -101,6 +101,8 @@ Can you please refund order 1003?
 Would you mind refunding order 1003?
 I'd like you to refund order 1003.
 I want a refund for order 1003
+I want to get a refund for order 1003
+I'd like to receive my money back
 Can I get a refund for order 1003?
 If possible, refund order 1003
 Please refund order 1003 if you can.
