@@ -127,18 +127,18 @@ _CHAT_TASKS = {
     "Open WebUI, draft": "### Task:\nYou are an autocompletion system. Continue the text in `<text>`.\n\n"
     f"### **Examples**:\n<text>Top-rated restaurants in</text>\n\n---\n### Context:\n<chat_history>\n{_CHAT}\n"
     "</chat_history>\n<type>General</type>\n<text>{{TEXT}}</text>\n#### Output:\n",
-    "Open WebUI, summary": "### Task:\nSummarize the conversation history that will be compacted out of the active chat "
-    "context.\n\n### Instructions:\n- Be factual.\n\n### Previous Summary:\n\n\n### Messages Being Compacted:\n"
+    "Open WebUI, summary": "### Task:\nSummarize the conversation history that will be compacted out of the active "
+    "chat context.\n\n### Instructions:\n- Be factual.\n\n### Previous Summary:\n\n\n### Messages Being Compacted:\n"
     f"{_CHAT}\n\n### Recent Messages Kept In Context:\n{_CHAT}",
-    "Open WebUI 0.4, title": "Here is the query:\n{{TEXT}}\n\nCreate a concise, 3-5 word phrase with an emoji as a title "
-    "for the previous query.",
+    "Open WebUI 0.4, title": "Here is the query:\n{{TEXT}}\n\nCreate a concise, 3-5 word phrase with an emoji as a "
+    "title for the previous query.",
     "Open WebUI 0.3, title": "Create a concise, 3-5 word phrase as a header for the following query, strictly adhering "
     "to the 3-5 word limit and avoiding the use of the word 'title': {{TEXT}}",
     "Open WebUI, tools": 'Query: History:\nUSER: """Hi."""\nASSISTANT: """{{TEXT}}"""\nQuery: {{TEXT}}',
     "Open WebUI, emoji": "Your task is to reflect the speaker's likely facial expression through a fitting emoji.\n\n"
     "Message: ```{{TEXT}}```",
-    "Open WebUI, merged": "You have been provided with a set of responses from various models to the latest user query: "
-    '"{{TEXT}}"\n\nResponses from models: """{{TEXT}}"""',
+    "Open WebUI, merged": "You have been provided with a set of responses from various models to the latest user "
+    'query: "{{TEXT}}"\n\nResponses from models: """{{TEXT}}"""',
     "LibreChat, title": "Analyze this conversation and provide:\n1. The detected language of the conversation\n2. A "
     f"concise title in the detected language (5 words or less)\n\nUser: What is in it?\nAI: {_TEXT}",
     "LibreChat, title by completion": "Provide a concise, 5-word-or-less title for the conversation, using title case "

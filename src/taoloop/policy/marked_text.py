@@ -1,10 +1,10 @@
 """Text in a message that its author marked as somebody else's: retrieved context, attachments, quotes. Pure.
 
 Chat clients put what they found into the message of their user: Open WebUI its `<context>` with a `<source>` each,
-LibreChat its attached documents, both a quote as lines that begin with `>`. They also quote a whole chat to have it titled,
-tagged or summarised: nobody asks for anything there, so such a message has no own words from its first sentence on. A
-program marks such text by `<untrusted id="x7">` … `</untrusted id="x7">`. What is left are the user's own words; only
-they endorse values and ask for acts.
+LibreChat its attached documents, both a quote as lines that begin with `>`. They also quote a whole chat to have it
+titled, tagged or summarised: there a client asks, not its user, so nothing from its first sentence on is the user's
+own. A program marks such text by `<untrusted id="x7">` … `</untrusted id="x7">`. What is left are the user's own words;
+only they endorse values and ask for acts.
 
 The text inside a mark may hold marks itself, and nothing escapes them. So a marked part reaches from the first mark
 that opens it to the last one that closes it, each kind of mark by itself: whatever stands inside can make the part
