@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         Model as Model,
         WrappedModel as WrappedModel,
     )
+    from taoloop.models.function import FunctionModel as FunctionModel, ModelFunction as ModelFunction
     from taoloop.models.offline.planner import OfflineModel as OfflineModel
     from taoloop.models.openai import OpenAIModel as OpenAIModel
     from taoloop.models.providers import Endpoint as Endpoint
@@ -42,6 +43,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "taoloop.core.message": "Delta Message ModelReply ToolCallText Usage",
         "taoloop.models.anthropic": "AnthropicModel",
         "taoloop.models.base": "DeltaFanout DeltaListener Model WrappedModel",
+        "taoloop.models.function": "FunctionModel ModelFunction",
         "taoloop.models.offline.planner": "OfflineModel",
         "taoloop.models.openai": "OpenAIModel",
         "taoloop.models.providers": "Endpoint",

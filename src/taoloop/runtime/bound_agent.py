@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from copy import copy
 from dataclasses import replace
@@ -36,6 +36,7 @@ from taoloop.runtime.chat import has_untrusted_turns, load_history
 from taoloop.runtime.engine.clock import new_nonce
 from taoloop.runtime.engine.redaction import redactor_for
 from taoloop.runtime.engine.tool_execution import require_transactions
+from taoloop.runtime.env_file import load_environment_of_script
 from taoloop.runtime.journal_access import acquire_run, open_journal, require_open, run_lock
 from taoloop.runtime.resume_facts import AgentChanges, agent_changes, policy_note, replacing_policy, undo_facts
 from taoloop.runtime.runner import Listener, Runner
@@ -83,11 +84,21 @@ class BoundAgent:
         return self._built_model.model
 
     @cached_property
+    def env(self) -> Mapping[str, str] | None:
+        """The environment variables for model, keys and secrets; None: those of the process.
+
+        Raises:
+            EnvFileError: the `.env` file cannot be read.
+        """
+        own = self.settings
+        return load_environment_of_script(report=_LOG.warning) if own.load_env and own.env is None else own.env
+
+    @cached_property
     def _built_model(self) -> BuiltModel:
         from taoloop.models.model_builder import build_model  # noqa: PLC0415  # a run needs it, an idle agent does not
 
         own = self.settings
-        return build_model(own.model, own.fallback, retry=own.retry, rate=own.rate, env=own.env)
+        return build_model(own.model, own.fallback, retry=own.retry, rate=own.rate, env=self.env)
 
     @cached_property
     def toolbox(self) -> Toolbox:
@@ -130,7 +141,7 @@ class BoundAgent:
     def redactor(self) -> Redactor | None:
         """Replaces secrets; None if the agent stores everything as it is."""
         own = self.settings
-        return redactor_for(own.env, own.secrets, self.toolbox) if own.redact else None
+        return redactor_for(self.env, own.secrets, self.toolbox) if own.redact else None
 
     @cached_property
     def output_validator(self) -> OutputValidator | None:
