@@ -1,7 +1,8 @@
 """Build the documentation site in both languages, with search, an API reference from docstrings, and llms.txt.
 
 Run: scripts/docs [TARGET]. The pages are docs/*.md (English) and docs/*.zh.md (Chinese); the Chinese site shows the
-English page where there is no Chinese one. The site is written to build/site by default.
+English page where there is no Chinese one. The site is written to build/site by default. Only the diagrams of the page
+on the architecture need a network: the theme loads Mermaid from unpkg.com. Without it they are shown as their source.
 """
 
 from __future__ import annotations
@@ -138,8 +139,9 @@ def config_text(language: str) -> str:
     """The configuration of the site builder, as TOML (every value of it is also valid JSON)."""
     chinese = language == "zh"
     nav = [{(zh if chinese else en): [f"{page}.md" for page in pages]} for en, zh, pages in SECTIONS]
-    theme = {
+    theme: dict[str, Any] = {
         "language": language,
+        "font": False,  # else each page loads fonts from Google
         "features": [
             "navigation.tabs",
             "navigation.indexes",

@@ -36,6 +36,7 @@ TaoError
 │   └── EgressFailed            a request was sent, or tried to be, and brought no usable answer
 ├── JournalError                the place where traces are stored
 │   ├── RunNotFound             no run has that id
+│   │   └── RunPruned               retention removed the run; the message has its record
 │   ├── RunExists               a run with that id exists already
 │   ├── FenceLost               another worker has taken over the run; this one must stop
 │   ├── JournalTooNew           the database was written by a newer taoloop
@@ -379,6 +380,12 @@ class RunNotFound(JournalError):
     """No run in this journal has that id."""
 
     code = "run_not_found"
+
+
+class RunPruned(RunNotFound):
+    """Retention removed that run; the message has what is kept of it. Its id is not given again."""
+
+    code = "run_pruned"
 
 
 class RunExists(JournalError):

@@ -41,6 +41,7 @@ CALLS: dict[str, tuple[list[str], int, str]] = {
     "mcp": (["none:agent"], 2, "none"),
     "models": ([], 0, "offline"),
     "doctor": ([], 0, "database"),
+    "db": (["prune", "--runs", "1000", "--dry-run"], 0, ""),
 }
 
 

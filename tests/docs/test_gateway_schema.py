@@ -82,7 +82,7 @@ def test_what_the_page_shows_is_read_and_fits_the_schema(page: str, tmp_path: Pa
     for name, content in found:
         (tmp_path / name).write_text(content, encoding="utf-8")
     env = defaultdict(lambda: "a-value-of-the-tests", PORT="9000")
-    env |= dict.fromkeys(("SHOP_KEY", "LLM_KEY", "OPS_KEY"), "a-value-of-the-tests")
+    env |= dict.fromkeys(("SHOP_KEY", "LLM_KEY", "OPS_KEY", "EAST_KEY", "SECOND_KEY"), "a-value-of-the-tests")
     served = [name for name, content in found if not content.startswith("openapi:")]
     assert len(served) >= 4
     for name in served:

@@ -10,6 +10,7 @@ import pytest
 from taoloop.errors import FenceLost, IllegalEvent, RunNotFound
 from taoloop.journals.base import Artifact, Journal, Lease, RunRow
 from taoloop.journals.memory import MemoryJournal
+from taoloop.journals.retention import PruneReport, Retention
 from taoloop.testing.journal_contract import JournalContract
 
 if TYPE_CHECKING:
@@ -94,6 +95,18 @@ class YieldsBetweenCheckAndWrite(MemoryJournal):
         await super().append(lease, [], artifacts)
 
 
+class PrunesWithoutRecords(MemoryJournal):
+    async def prune(self, keep: Retention, *, now: float, is_dry_run: bool = False) -> PruneReport:
+        report = await super().prune(keep, now=now, is_dry_run=is_dry_run)
+        self._pruned.clear()
+        return report
+
+
+class PrunesInADryRun(MemoryJournal):
+    async def prune(self, keep: Retention, *, now: float, is_dry_run: bool = False) -> PruneReport:  # noqa: ARG002
+        return await super().prune(keep, now=now)
+
+
 WRONG = (
     IgnoresFence,
     WritesHalf,
@@ -106,6 +119,8 @@ WRONG = (
     CreatesTwice,
     InventsRuns,
     YieldsBetweenCheckAndWrite,
+    PrunesWithoutRecords,
+    PrunesInADryRun,
 )
 
 

@@ -20,6 +20,7 @@ from taoloop.errors import JournalCorrupt
 from taoloop.journals.base import Artifact, Journal, Lease, RunRow
 from taoloop.journals.costs import CostRow, cost_rows, totals
 from taoloop.journals.memory import MemoryJournal
+from taoloop.journals.retention import PruneReport, Retention
 from taoloop.journals.sqlite.journal import SqliteJournal
 
 DAY = 86_400.0
@@ -47,6 +48,9 @@ class OnlyTheProtocol:
 
     async def artifact(self, run_id: str, ref: str) -> Artifact | None:
         return await self._journal.artifact(run_id, ref)
+
+    async def prune(self, keep: Retention, *, now: float, is_dry_run: bool = False) -> PruneReport:
+        return await self._journal.prune(keep, now=now, is_dry_run=is_dry_run)
 
     async def verify(self, run_id: str) -> Any:
         return await self._journal.verify(run_id)

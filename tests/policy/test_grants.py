@@ -69,8 +69,6 @@ def test_a_call_without_its_target_is_fixed_by_nobody() -> None:
 
 def test_a_value_of_the_task_counts_in_its_place_only() -> None:
     task = "Copy data.csv to out.txt"
-    free = hijacked(Run(cards=(LOOK, COPY), task=task))
-    assert free.judge("copy_file", source="out.txt", target="data.csv") == "allow wanted"
     for fixed in ({"source": "data.csv", "target": "out.txt"}, {"source": None, "target": "out.txt"}):
         run = hijacked(Run(cards=(LOOK, COPY), task=task), ("copy_file", fixed))
         run.see("x")

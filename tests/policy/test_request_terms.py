@@ -67,6 +67,25 @@ Maybe refund order 1003
 是不是应该退款
 能退款吗?
 我在考虑给订单1003退款
+Can I get a refund for order 1003 if the item is broken?
+Could we get a refund for order 1003 once it has shipped?
+Can we refund orders?
+Can we refund an order?
+Can we refund order 1003 after it has shipped?
+Can we refund order 1003 for free?
+Why can't we refund order 1003?
+Could we have refunded order 1003?
+Would it be possible to refund order 1003 without a fee?
+Bob asked why we refunded order 1003
+Ann asked: can you refund order 1003?
+Translate into German: Refund order 1003
+能不能给订单1003退款，要收费吗？
+什么情况下能给订单1003退款？
+If it is broken, can I get a refund for order 1003?
+If it is broken, can we refund order 1003?
+Summarise the mail that says "refund order 1003"
+如果坏了，能不能给订单1003退款？
+客户问能不能给订单1003退款
 """
 
 NOW = """
@@ -82,6 +101,8 @@ Can you please refund order 1003?
 Would you mind refunding order 1003?
 I'd like you to refund order 1003.
 I want a refund for order 1003
+I want to get a refund for order 1003
+I'd like to receive my money back
 Can I get a refund for order 1003?
 If possible, refund order 1003
 Please refund order 1003 if you can.
@@ -102,6 +123,13 @@ Refund order 1003 now, and cancel order 5 tomorrow.
 我要退款,订单1003
 为什么还没到?请给订单1003退款。
 Refund order 1003 even if it has shipped.
+Can we refund order 1003?
+Hello, could we please refund order 1003?
+It arrived torn. Can we refund it?
+Would it be possible to refund order 1003?
+能不能给订单1003退款？
+可以把订单1003的钱退款给我吗？
+你能给订单1003退款吗？
 """
 
 
@@ -125,6 +153,22 @@ def test_a_question_a_condition_a_negation_and_a_later_time_ask_for_nothing_now(
 @pytest.mark.parametrize("task", NOW.strip().split("\n"))
 def test_a_request_for_now_is_met(task: str) -> None:
     assert verdicts(task, REFUND, order="1003", amount=5)[1] == "allow"
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        "Can we move the meeting to Friday?",
+        "Shall we move the meeting to Friday?",
+        "Hi, could we maybe move the meeting to Friday?",
+        "能不能把会议改到周五？",
+        "可以把会议改到周五吗？",
+        "我们把会议改到周五好吗？",
+    ],
+)
+def test_a_proposal_to_do_something_is_a_request(task: str) -> None:
+    move = card("move_meeting", "write", "meeting", "day", egress=False)
+    assert asks_now((task,), move, {"meeting": "the meeting", "day": "Friday"}, by_reply=False)
 
 
 @pytest.mark.parametrize(

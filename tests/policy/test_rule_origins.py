@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 from tests.policy.staging import Run, card
 
+from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Call
-from taoloop.core.events import ActionStarted, Fault, Observed, Pinned, RunStarted
+from taoloop.core.events import ActionStarted, Compensated, Event, Fault, Observed, Pinned, RunStarted
 from taoloop.core.message import Message
 from taoloop.core.policy import Policy, Rule
 from taoloop.core.stored_events import decode_fact, encode_fact
+from taoloop.core.trace import Trace
 from taoloop.errors import PolicyError
 from taoloop.policy import judge, needs_intent, reject_unmatchable_rules, sources_of
 
@@ -297,6 +299,31 @@ def test_a_call_may_be_required_before() -> None:
     run.see(json.dumps(W1), "get_order", order_id="#W1")
     assert run.judge("refund", order_id="#W1").startswith("allow")
     assert run.judge("refund", order_id="#W2").startswith("deny")
+
+
+def test_a_call_that_was_undone_allows_nothing_after_it() -> None:
+    hold = card("hold", "write", "order_id", egress=False)
+    for verdict, expected in (("allow", "deny"), ("deny", "deny")):
+        profile: Any = "headless" if verdict == "allow" else "autonomous"
+        rule = Rule(verdict=verdict, tool="refund", after=["hold(order_id)"])  # type: ignore[arg-type]
+        run = Run(Policy(profile=profile, rules=(rule,)), (*CARDS, hold), task=TASK)
+        run.see('{"id": "h1"}', "hold", order_id="#W1")
+        assert run.judge("refund", order_id="#W1") == f"{verdict} rule:{verdict} refund"
+        run.add(Compensated(call_id=next(iter(run.trace.calls)), by_call_id="undo", ok=True))
+        assert run.judge("refund", order_id="#W1").startswith(expected)
+
+
+def test_what_the_operator_excludes_comes_from_no_operator() -> None:
+    rule = Rule(verdict="allow", tool="refund", args={"order_id": {"from": ["operator"]}})
+    spec = AgentSpec(
+        tools=CARDS,
+        policy=Policy(profile="headless", rules=(rule,)),
+        instructions="Refund order #W1. Never refund order #W9, and do not touch Ann.",
+    )
+    trace = Trace("r")
+    trace.append(Event(0, 0.0, RunStarted(task="hello", agent=spec, nonce="n")))
+    for order, verdict in (("#W1", "allow"), ("#W9", "deny"), ("Ann", "deny")):
+        assert judge(trace, Call(tool="refund", args={"order_id": order}), REFUND).kind == verdict
 
 
 def test_a_rule_for_the_end_user() -> None:

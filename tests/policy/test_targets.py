@@ -12,6 +12,7 @@ from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Call
 from taoloop.core.events import Pinned
 from taoloop.core.message import Message
+from taoloop.core.policy import Policy
 from taoloop.policy.intent.clauses import ClauseIndex
 from taoloop.policy.targets import names_nothing
 
@@ -19,6 +20,8 @@ MAIL = card("forward_mail", "write", "mail", "to", roles={"mail": "minor"})
 WRITE = card("write_file", "write", "path", "content", egress=False, roles={"content": "content"})
 SEND = card("send_file", "write", "file", "to")
 COPY = card("copy_file", "write", "source", "target", egress=False)
+TRANSFER = card("transfer", "write", "from_account", "to_account", "amount", egress=False)
+FLIGHT = card("book_flight", "write", "origin", "destination", egress=False)
 CANCEL = card("cancel_order", "destructive", "order", roles={"order": "ref:order"})
 INVITE = card("add_user_to_channel", "write", "user", "channel")
 
@@ -56,6 +59,41 @@ def test_a_hijacked_reply_takes_no_target_from_another_request(
         run.add(Pinned(tools=(tool.name,), calls=(Call(tool=tool.name, args=args),)))
         run.see("x")
         assert run.judge(tool.name, **args).startswith("allow") is is_allowed
+
+
+@pytest.mark.parametrize(
+    ("task", "tool", "args"),
+    [
+        ("Copy data.csv to out.txt", COPY, {"source": "data.csv", "target": "out.txt"}),
+        ("Copy out.txt from data.csv", COPY, {"source": "data.csv", "target": "out.txt"}),
+        ("Read data.csv and copy it to out.txt", COPY, {"source": "data.csv", "target": "out.txt"}),
+        ("Write a.txt to b.txt, then copy b.txt to c.txt", COPY, {"source": "b.txt", "target": "c.txt"}),
+        ("把data.csv复制到out.txt", COPY, {"source": "data.csv", "target": "out.txt"}),
+        ("Transfer 50 from A-1 to B-2", TRANSFER, {"from_account": "A-1", "to_account": "B-2", "amount": 50}),
+        ("Transfer 50 to B-2 from A-1", TRANSFER, {"from_account": "A-1", "to_account": "B-2", "amount": 50}),
+        ("从A-1转50元到B-2", TRANSFER, {"from_account": "A-1", "to_account": "B-2", "amount": 50}),
+        ("Book a flight from Paris to Rome", FLIGHT, {"origin": "Paris", "destination": "Rome"}),
+    ],
+)
+def test_what_the_task_names_as_the_source_is_no_destination(
+    task: str, tool: ToolCard, args: dict[str, object]
+) -> None:
+    run = Run(cards=(LOOK, tool), task=task)
+    run.see("x")
+    source, destination, *_ = args
+    swapped = {**args, source: args[destination], destination: args[source]}
+    assert run.judge(tool.name, **args) == "allow wanted"
+    assert run.judge(tool.name, **swapped) == "ask write"
+    unattended = Run(Policy(profile="headless"), cards=(LOOK, tool), task=task)
+    assert unattended.judge(tool.name, **swapped).startswith("deny"), "before anything was read, too"
+
+
+@pytest.mark.parametrize("task", [f"{verb} data.csv to out.txt" for verb in ("Save", "Append", "Write")])
+def test_what_is_written_to_another_file_is_not_overwritten(task: str) -> None:
+    save = card("save_file", "write", "path", "text", egress=False, roles={"text": "content"})
+    run = Run(cards=(LOOK, save), task=task)
+    assert run.judge("save_file", path="out.txt", text="2").startswith("allow")
+    assert run.judge("save_file", path="data.csv", text="2") == "ask write"
 
 
 @pytest.mark.parametrize(

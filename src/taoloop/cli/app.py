@@ -137,6 +137,7 @@ _COMMANDS = {
     "undo": ("undo", "Undo what a run did."),
     "costs": ("runs", "Add up model costs by API key, agent and day."),
     "verify": ("audit", "Check that a run was not changed after it was written."),
+    "db": ("db", "Remove old runs from the database, and keep a record of each."),
     "export": ("audit", "Write a run to a file: JSON lines, or a page to read."),
     "policy": ("policy", "Try a policy on stored runs, explain verdicts, suggest rules."),
     "tools": ("tools", "Show the cards of tools, and lint them."),

@@ -13,7 +13,7 @@ from typing import TypeVar
 from taoloop.cli.translation import translate
 from taoloop.cli.ui.stdio import print_stderr
 from taoloop.core.trace import Trace
-from taoloop.errors import ConfigError, JournalError, JournalTampered, RunNotFound
+from taoloop.errors import ConfigError, JournalError, JournalTampered, RunNotFound, RunPruned
 from taoloop.journals.base import Journal, LockHolder, locks_of
 from taoloop.journals.sqlite.file import default_path
 from taoloop.journals.sqlite.journal import SqliteJournal
@@ -156,8 +156,23 @@ async def find_run(journal: Journal, path: Path, run_prefix: str) -> str:
     if outer := [run_id for run_id in matches if all(f"{run}.".startswith(f"{run_id}.") for run in matches)]:
         return outer[0]  # with the runs inside it
     if not matches:
+        await _refuse_pruned(journal, run_prefix)
         text = translate("{path}: there is no run {run!r}.", path=path, run=run_prefix)
         raise RunNotFound(text, hint=translate("`tao runs` lists those that exist."))
     listing = ", ".join(matches[:_SHOWN]) + (" …" if len(matches) > _SHOWN else "")
     text = translate("{n} runs begin with {run!r}: {runs}.", n=len(matches), run=run_prefix, runs=listing)
     raise ConfigError(text, hint=translate("Give more of the id."))
+
+
+async def _refuse_pruned(journal: Journal, run_id: str) -> None:
+    """Say of a run that retention removed what is kept of it.
+
+    Raises:
+        RunPruned: it is such a run.
+    """
+    try:
+        await journal.load(run_id)
+    except RunPruned:
+        raise
+    except RunNotFound:
+        return

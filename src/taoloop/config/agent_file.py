@@ -26,8 +26,9 @@ from taoloop.core.policy import PROFILES, Policy
 from taoloop.dialects import get_dialect
 from taoloop.errors import AgentFileError, ConfigError, UnknownName
 from taoloop.models.model_builder import join_specs, split_specs
+from taoloop.models.prices import Price
 from taoloop.models.registry import model_kinds
-from taoloop.models.settings import Rate, Retry
+from taoloop.models.settings import ModelEndpoint, Rate, Retry
 from taoloop.prompts.load import LANGUAGES
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.agent_settings import AUTO
@@ -121,6 +122,12 @@ class AgentFields(TypedDict, total=False):
 
     retry: Retry
     """When a failed call of the model is tried again."""
+
+    endpoints: tuple[ModelEndpoint, ...]
+    """Several addresses or keys of the model; calls are shared by weight, and one that fails rests for a while."""
+
+    prices: dict[str, Price]
+    """Own prices by the spec of the model, in US dollars per million tokens; they go before the known ones."""
 
     rate: Rate
     """How many calls and tokens the model takes in a minute."""

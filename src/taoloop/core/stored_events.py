@@ -206,6 +206,8 @@ class LogReport:
     `head` (not the head that was noted elsewhere)."""
     sealed_later: int = 0
     """How many runs were entered only when an older database was upgraded: runs removed before that are unknown."""
+    pruned: int = 0
+    """How many entries are the records of runs that retention removed."""
 
     @property
     def head(self) -> str:

@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     )
     from taoloop.journals.costs import CostRow as CostRow, cost_rows as cost_rows
     from taoloop.journals.memory import MemoryJournal as MemoryJournal
+    from taoloop.journals.retention import (
+        PrunedRun as PrunedRun,
+        PruneReport as PruneReport,
+        Retention as Retention,
+    )
     from taoloop.journals.sqlite.file import default_path as default_path
     from taoloop.journals.sqlite.journal import SqliteJournal as SqliteJournal
 
@@ -26,6 +31,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "taoloop.journals.base": "Artifact Journal Lease LockHolder RunLocks RunRow",
         "taoloop.journals.costs": "CostRow cost_rows",
         "taoloop.journals.memory": "MemoryJournal",
+        "taoloop.journals.retention": "PrunedRun PruneReport Retention",
         "taoloop.journals.sqlite.file": "default_path",
         "taoloop.journals.sqlite.journal": "SqliteJournal",
     },

@@ -14,6 +14,7 @@ from typing import Final, Protocol
 from taoloop.core.events import Event, Fact, Finished, Paused, Resumed, RunStarted
 from taoloop.core.stored_events import ChainReport
 from taoloop.journals.process_identity import ProcessIdentity
+from taoloop.journals.retention import PruneReport, Retention
 from taoloop.translation import Translator
 
 translate = Translator("journals")
@@ -160,6 +161,14 @@ class Journal(Protocol):
         """The newest runs first, at most `limit` of them, only those of one `status` if it is given.
 
         A run without events is not among them.
+        """
+        ...
+
+    async def prune(self, keep: Retention, *, now: float, is_dry_run: bool = False) -> PruneReport:
+        """Remove the finished runs that `keep` no longer keeps at `now`, seconds since the epoch.
+
+        Each goes with the runs inside it and keeps its record: `load`, `verify` and `acquire` raise RunPruned for it,
+        and `create` RunExists. Other writes go on meanwhile. With `is_dry_run` nothing is changed.
         """
         ...
 

@@ -20,6 +20,15 @@ from taoloop.journals.base import (
     starts_as_fork,
     status_after,
 )
+from taoloop.journals.retention import (
+    PrunedRun,
+    PruneReport,
+    Retention,
+    StoredRun,
+    due_groups,
+    has_open_calls,
+    pruned_error,
+)
 
 
 class _Run:
@@ -97,6 +106,7 @@ class MemoryJournal:
         self._keep = keep
         self._lock = threading.Lock()  # around every change, and the list of runs
         self._runs: dict[str, _Run] = {}  # in the order of creation
+        self._pruned: dict[str, PrunedRun] = {}
         self.run_locks = MemoryRunLocks(self._runs, self._lock)
         self._closed = False
 
@@ -105,7 +115,7 @@ class MemoryJournal:
         with self._lock:
             self._check_open()
             known = self._runs.get(run_id)
-            if known is not None and known.events:
+            if run_id in self._pruned or (known is not None and known.events):
                 raise RunExists(f"There is a run {run_id!r} already.", hint="Choose another id, or resume that run.")
             fence = 1
             if known is not None:  # it never began
@@ -173,6 +183,23 @@ class MemoryJournal:
                     rows.append(_row(run_id, run))
         return rows
 
+    async def prune(self, keep: Retention, *, now: float, is_dry_run: bool = False) -> PruneReport:
+        """Remove the finished runs that `keep` no longer keeps at `now`; nothing can be damaged in memory."""
+        pruned: list[PrunedRun] = []
+        with self._lock:
+            self._check_open()
+            rows = [_stored_run(run_id, run) for run_id, run in self._runs.items() if run.events]
+            for group, rule in due_groups(rows, keep, now):
+                runs = {row.run_id: self._runs[row.run_id] for row in group}
+                if any(has_open_calls(event.fact for event in run.events) for run in runs.values()):
+                    continue
+                pruned += (_record(run_id, run, now, rule) for run_id, run in runs.items())
+            if not is_dry_run:
+                for record in pruned:
+                    self._pruned[record.run_id] = record
+                    del self._runs[record.run_id]
+        return PruneReport(pruned=tuple(pruned))
+
     async def close(self) -> None:
         """Refuse further work. The traces go with the object."""
         self._closed = True
@@ -186,6 +213,8 @@ class MemoryJournal:
         run = None if self._closed else self._runs.get(run_id)
         if run is None:
             self._check_open()
+            if (record := self._pruned.get(run_id)) is not None:
+                raise pruned_error("memory", record)
             raise RunNotFound(f"There is no run {run_id!r} in this journal (in memory).")
         return run
 
@@ -201,6 +230,28 @@ def _with_artifacts(run_id: str, stored: dict[str, Artifact], added: Sequence[Ar
             raise IllegalEvent(f"Run {run_id!r} has an artifact {artifact.ref!r} already.")
         merged[artifact.ref] = artifact
     return merged
+
+
+def _stored_run(run_id: str, run: _Run) -> StoredRun:
+    outer, fact = None, run.events[0].fact
+    if isinstance(fact, RunStarted):
+        outer = fact.undoes.run_id if fact.undoes is not None else fact.parent
+    return StoredRun(run_id, outer, run.status not in (RUNNING, WAITING), run.events[-1].at)
+
+
+def _record(run_id: str, run: _Run, now: float, rule: str) -> PrunedRun:
+    row = _row(run_id, run)
+    return PrunedRun(
+        run_id=run_id,
+        agent=row.agent,
+        status=row.status,
+        started_at=row.started_at,
+        ended_at=row.updated_at,
+        events=row.events,
+        head=head_of(run_id, run.events),
+        pruned_at=now,
+        rule=rule,
+    )
 
 
 def _row(run_id: str, run: _Run) -> RunRow:

@@ -25,16 +25,23 @@ if TYPE_CHECKING:
         Model as Model,
         WrappedModel as WrappedModel,
     )
+    from taoloop.models.endpoint_balance import Balanced as Balanced, EndpointHealth as EndpointHealth
     from taoloop.models.function import FunctionModel as FunctionModel, ModelFunction as ModelFunction
     from taoloop.models.offline.planner import OfflineModel as OfflineModel
     from taoloop.models.openai import OpenAIModel as OpenAIModel
+    from taoloop.models.prices import Price as Price
     from taoloop.models.providers import Endpoint as Endpoint
     from taoloop.models.rate_limit import RateLimited as RateLimited
     from taoloop.models.registry import model_kinds as model_kinds, resolve_model as resolve_model
     from taoloop.models.replay import ReplayModel as ReplayModel
     from taoloop.models.retry import Fallback as Fallback, Retrying as Retrying
     from taoloop.models.scripted import Reply as Reply, ScriptedModel as ScriptedModel
-    from taoloop.models.settings import Pace as Pace, Rate as Rate, Retry as Retry
+    from taoloop.models.settings import (
+        ModelEndpoint as ModelEndpoint,
+        Pace as Pace,
+        Rate as Rate,
+        Retry as Retry,
+    )
 
 __getattr__, __dir__, __all__ = lazy_exports(
     globals(),
@@ -43,14 +50,16 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "taoloop.core.message": "Delta Message ModelReply ToolCallText Usage",
         "taoloop.models.anthropic": "AnthropicModel",
         "taoloop.models.base": "DeltaFanout DeltaListener Model WrappedModel",
+        "taoloop.models.endpoint_balance": "Balanced EndpointHealth",
         "taoloop.models.function": "FunctionModel ModelFunction",
         "taoloop.models.offline.planner": "OfflineModel",
         "taoloop.models.openai": "OpenAIModel",
+        "taoloop.models.prices": "Price",
         "taoloop.models.providers": "Endpoint",
         "taoloop.models.registry": "model_kinds resolve_model",
         "taoloop.models.replay": "ReplayModel",
         "taoloop.models.scripted": "Reply ScriptedModel",
-        "taoloop.models.settings": "Pace Rate Retry",
+        "taoloop.models.settings": "ModelEndpoint Pace Rate Retry",
         "taoloop.models.rate_limit": "RateLimited",
         "taoloop.models.retry": "Fallback Retrying",
     },

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
-from taoloop.errors import ConfigError
+from taoloop.errors import ConfigError, MissingKey
 from taoloop.models.base import Model
+from taoloop.models.endpoint_balance import Balanced
 from taoloop.models.function import FunctionModel, ModelFunction
+from taoloop.models.prices import Price, PricedModel
+from taoloop.models.providers import Endpoint, endpoint, find_provider, shown_address
 from taoloop.models.rate_limit import RateLimited
 from taoloop.models.real_call_switch import ForbiddenModel, is_set
-from taoloop.models.registry import is_provider, resolve_model, translate
+from taoloop.models.registry import default_spec, is_provider, resolve_model, translate
 from taoloop.models.retry import SPEC_SEPARATOR, Fallback, Retrying
 from taoloop.models.scripted import Reply, ScriptedModel
-from taoloop.models.settings import Rate, Retry
+from taoloop.models.settings import ModelEndpoint, Rate, Retry
+from taoloop.translation import mark
 
 ModelSource = str | Model | ModelFunction | Sequence[Reply] | None
 """A spec (or several, as in `openai:a | deepseek:b`), a model, a function of (task, trace), a list of scripted replies;
@@ -36,6 +41,9 @@ class BuiltModel:
     owned: tuple[Model, ...]
     """The models in it that were made here; those of the caller stay open."""
 
+    balanced: Balanced | None = None
+    """What shares the calls of the first model among its endpoints, if it has several."""
+
     async def close(self) -> None:
         """Let go of the connections of the models that were made here."""
         for model in self.owned:
@@ -48,9 +56,13 @@ def build_model(
     *,
     retry: Retry,
     rate: Rate | None,
+    prices: Mapping[str, Price] | None = None,
+    endpoints: Sequence[ModelEndpoint] = (),
     env: Mapping[str, str] | None = None,
 ) -> BuiltModel:
     """The model that answers for `model`, with those of `fallback` after it.
+
+    `prices` are by spec; `endpoints` are those of the first model.
 
     Models of providers and a caller's own are held to the `rate`, each on its own, and retried as `retry` says. A
     script, a replay or the offline model is not, because it can only fail for good. Neither is a model that the caller
@@ -62,14 +74,24 @@ def build_model(
     owned: list[Model] = []
     chain: list[Model] = []
     entries = split_specs(model) if isinstance(model, str) else (model,)
-    for entry in (*entries, *_fallback_models(fallback)):
-        link = _base_model(entry, env)
+    balanced: Balanced | None = None
+    for position, entry in enumerate((*entries, *_fallback_models(fallback))):
+        link: Model
+        is_mocked = entry is None and not is_provider(default_spec(os.environ if env is None else env))
+        if endpoints and not position and not is_mocked:
+            link = balanced = _balance(entry, endpoints, rate, env)
+        else:
+            link = _base_model(entry, env)
         if link is not entry:
             owned.append(link)
-        if is_provider(link.spec) if link is not entry else not isinstance(link, _NOT_WRAPPED):
-            link = Retrying(link if rate is None else RateLimited(link, rate), retry)
+        is_wrapped = is_provider(link.spec) if link is not entry else not isinstance(link, _NOT_WRAPPED)
+        if (price := (prices or {}).get(link.spec)) is not None:
+            link = PricedModel(link, price)
+        if is_wrapped:
+            # Each endpoint is held to the rate on its own.
+            link = Retrying(link if rate is None or link is balanced else RateLimited(link, rate), retry)
         chain.append(link)
-    return BuiltModel(model=chain[0] if len(chain) == 1 else Fallback(chain), owned=tuple(owned))
+    return BuiltModel(model=chain[0] if len(chain) == 1 else Fallback(chain), owned=tuple(owned), balanced=balanced)
 
 
 def join_specs(*specs: str) -> str:
@@ -92,6 +114,60 @@ def _fallback_models(fallback: FallbackModels) -> Iterator[str | Model]:
         else:
             hint = translate("Give a spec such as 'offline', or a Model.")
             raise ConfigError(translate("The fallback {entry!r} is no model.", entry=entry), hint=hint)
+
+
+def endpoint_targets(
+    spec: str, endpoints: Sequence[ModelEndpoint], env: Mapping[str, str] | None = None
+) -> Iterator[tuple[Endpoint, Mapping[str, str]]]:
+    """Where the calls of a provider's model go by each of its endpoints, and the environment that says so.
+
+    Raises:
+        MissingKey: the variable of a key is not set; names it.
+    """
+    env = os.environ if env is None else env
+    kind, _, name = spec.partition(":")
+    provider = find_provider(kind)
+    for entry in endpoints:
+        own = dict(env)
+        if entry.api_key_env:
+            own[provider.key_var] = env.get(entry.api_key_env, "").strip()
+            if not own[provider.key_var]:
+                text = mark("No key for the endpoint {address}: the variable {variable} is not set.")
+                message = translate(text, address=shown_address(entry.base_url), variable=entry.api_key_env)
+                hint = translate("Set it in the environment or in a .env file, or take the endpoint out.")
+                raise MissingKey(message, hint=hint)
+        if entry.base_url:
+            own[provider.base_url_var] = entry.base_url
+        target = endpoint(kind, name, own)
+        yield replace(target, key_var=entry.api_key_env or target.key_var), own
+
+
+def endpoint_keys(endpoints: Sequence[ModelEndpoint], env: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The keys of endpoints by the names of their variables, to be redacted."""
+    env = os.environ if env is None else env
+    return {entry.api_key_env: key for entry in endpoints if (key := env.get(entry.api_key_env, "").strip())}
+
+
+def _balance(
+    entry: ModelSource, endpoints: Sequence[ModelEndpoint], rate: Rate | None, env: Mapping[str, str] | None
+) -> Balanced:
+    """The model at each of its endpoints."""
+    from taoloop.models.http.provider_model import ProviderModel  # noqa: PLC0415  # for models of providers only
+
+    spec = entry if isinstance(entry, str) else default_spec(os.environ if env is None else env)
+    if not (entry is None or isinstance(entry, str)) or not is_provider(spec):
+        hint = translate("Write `model: openai:NAME` or another provider, or take the endpoints out.")
+        raise ConfigError(translate("Only the model of a provider has endpoints."), hint=hint)
+    models: list[Model] = []
+    names: list[str] = []
+    for settings, (target, own) in zip(endpoints, endpoint_targets(spec, endpoints, env), strict=True):
+        link = _base_model(spec, own)
+        if isinstance(link, ProviderModel):  # else real calls are forbidden
+            link.endpoint = target  # which names the variable of its own key in errors
+        models.append(link if rate is None else RateLimited(link, rate))
+        key = f" ({settings.api_key_env})" if settings.api_key_env else ""
+        names.append(f"{shown_address(target.address)}{key}")
+    return Balanced(models, [settings.weight for settings in endpoints], names=names)
 
 
 def _base_model(entry: ModelSource, env: Mapping[str, str] | None) -> Model:

@@ -200,7 +200,7 @@ class Fallback:
                 if waiting > 1:
                     _LOG.warning("%s failed: %s The next model is asked.", model.spec, error.message)
                     streamed.restart()
-        raise _combine_errors(failures)
+        raise combine_errors(failures)
 
     def check_used(self, replies: int) -> None:
         """Nothing: which model gave how many of the replies is not known here."""
@@ -211,7 +211,8 @@ class Fallback:
             await model.close()
 
 
-def _combine_errors(failures: list[tuple[str, ModelError]]) -> ModelError:
+def combine_errors(failures: list[tuple[str, ModelError]]) -> ModelError:
+    """One error for those of several models, each with the spec of its model."""
     if len(failures) == 1:
         return failures[0][1]
     reasons = (error.message if spec in error.message else f"{spec}: {error.message}" for spec, error in failures)

@@ -73,6 +73,30 @@ class Rate:
             _require("Rate", name, value, value is None or _is_count(value), "a whole number above 0, or None")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelEndpoint:
+    """One of several addresses or keys by which a model of a provider is called."""
+
+    base_url: str = ""
+    """The address of the API; "" takes that of the provider."""
+
+    api_key_env: str = ""
+    """The variable of the environment with the key; "" takes that of the provider."""
+
+    weight: int = 1
+    """Its share of the calls, beside the weights of the others."""
+
+    def __post_init__(self) -> None:
+        """Refuse settings that mean nothing.
+
+        Raises:
+            ConfigError: names the field and what it must be.
+        """
+        _require("ModelEndpoint", "weight", self.weight, _is_count(self.weight), "a whole number above 0")
+        is_address = not self.base_url or self.base_url.startswith(("http://", "https://"))
+        _require("ModelEndpoint", "base_url", self.base_url, is_address, "an address with http:// or https://")
+
+
 def _require(owner: str, name: str, value: object, holds: bool, expected: str) -> None:
     if not holds:
         raise field_error(ConfigError, "setting", expected, owner=owner, name=name, value=value)

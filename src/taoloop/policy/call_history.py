@@ -46,10 +46,10 @@ UNKNOWN: Final = _Unknown()
 class PastCall:
     """One successful call."""
 
-    __slots__ = ("_document", "_observed", "args", "call_id")
+    __slots__ = ("_document", "_observed", "args", "call_id", "is_undone")
 
     def __init__(self, args: Any, observed: Observed, *, is_known: bool) -> None:
-        self.call_id, self.args = observed.call_id, args
+        self.call_id, self.args, self.is_undone = observed.call_id, args, False
         self._observed: Observed | None = observed if is_known else None
         self._document: Any = UNKNOWN
 
@@ -94,6 +94,10 @@ class PastCalls:
                 self._open.pop(call_id, None)
             case Observed() as fact:
                 self._fold_observation(fact)
+            case Compensated(call_id=call_id, ok=True):
+                for calls in self._calls.values():
+                    for past in calls.values():
+                        past.is_undone = past.is_undone or past.call_id == call_id
             case _:
                 pass
 

@@ -20,8 +20,8 @@ from taoloop.core.policy import Policy
 from taoloop.core.text import lazy_pattern
 from taoloop.core.trace import Trace
 from taoloop.policy.provenance import Provenance, unforeseen_names
-from taoloop.policy.request_pieces import RequestPieces, addresses_in, takes_destination
-from taoloop.policy.targets import leaves
+from taoloop.policy.request_pieces import RequestPieces, addresses_in, is_search_tool, takes_destination
+from taoloop.policy.targets import first_name, leaves
 from taoloop.policy.value_match import URL, ascii_host, has_invisible, host_of, is_written_address, trim_punctuation
 
 FOLLOWED: Final = "read_out_offered"
@@ -159,7 +159,7 @@ class OfferedLinks:
                 requested = self._open.pop(fact.call_id, None)
                 if requested is not None and fact.child is None and fact.error is None:
                     self._unread.append(fact.output)
-                    self._sent += _written_texts(requested.args)
+                    self._sent += _written_texts(self._cards[requested.tool], requested.args)
             case _:
                 pass
 
@@ -186,12 +186,13 @@ class OfferedLinks:
         return address in self._links and not has_invisible(address) and not any(host in text for text in self._sent)
 
 
-def _written_texts(args: Any) -> Iterator[str]:
-    """What a call sends besides the host that it goes to."""
-    for _, part in leaves(args):
+def _written_texts(card: ToolCard, args: Any) -> Iterator[str]:
+    """What a call sends besides the host that it goes to. What a search looks for is no such host."""
+    for path, part in leaves(args):
         if isinstance(part, str):
             text = part.casefold()
-            host = host_of(part)
+            is_destination = not is_search_tool(card) or card.is_address(first_name(path))
+            host = host_of(part) if is_destination else None
             yield text.replace(host, "", 1) if host else text
 
 

@@ -136,10 +136,10 @@ class JudgedCall:
         if isinstance(value, bool):
             return False
         started = self._trace.started
+        if sources_of(self._trace).is_excluded(value, "value"):
+            return False  # the task or the operator says that it is not wanted
         if origin.text == "operator":
             return started is not None and TrustedText((operator_text(started),)).has(value)
-        if sources_of(self._trace).is_excluded(value, "value"):
-            return False  # the task says that it is not wanted
         return self._trace.view("task_words", lambda: _TaskWords(self._trace)).text.has(value)
 
     def _fields(self, origin: CallOrigin, *, strict: bool) -> Iterator[tuple[PastCall, Any]]:
@@ -148,8 +148,10 @@ class JudgedCall:
                 yield from ((past, value) for value in values_at(past.document, origin.path))
 
     def _past_calls(self, origin: CallOrigin, *, strict: bool) -> Iterator[PastCall]:
-        """The calls that an origin considers: those whose arguments are what it says."""
+        """The calls that an origin considers: those whose arguments are what it says; `strict`: none undone."""
         for past in past_calls(self._trace).of(origin.tool):
+            if strict and past.is_undone:
+                continue
             if all(self._is_same(past, name, other, strict=strict) for name, other in origin.same):
                 yield past
 

@@ -61,6 +61,7 @@ from taoloop.policy.intent.task_intent import TaskIntent, last_request
 from taoloop.policy.marked_text import split_marked
 from taoloop.policy.request_terms import asks_now
 from taoloop.policy.targets import (
+    direction_of,
     first_name,
     is_kind_word,
     is_target_role,
@@ -368,8 +369,11 @@ class Provenance:
         """Whether a target of a call is named only as an input or for another request, or was looked up by such a name.
 
         "Write the mean of data.csv to out.txt" endorses no write to data.csv. "Move it from Inbox to Archive" endorses
-        Inbox beside Archive. "Change the payment of order S-6 to PayPal" names no other order.
+        Inbox beside Archive. "Change the payment of order S-6 to PayPal" names no other order. "Copy a.txt to b.txt"
+        endorses no copy of b.txt to a.txt.
         """
+        if self._swaps_directions(args):
+            return True
         for name, value in args.items():
             role = card.role(name)
             if not is_target_role(role):
@@ -378,6 +382,21 @@ class Provenance:
             if any(self._is_input(card, role, part, others) for part in _plain_values(value)):
                 return True
         return False
+
+    def _swaps_directions(self, args: Mapping[str, Any]) -> bool:
+        """Whether a call takes what the task names as the destination for the source, or the other way round."""
+        values: dict[str, list[Plain]] = {"from": [], "to": [], "": []}
+        for name, value in args.items():
+            values[direction_of(name)] += _plain_values(value)
+        sources, destinations = values["from"], values["to"]
+        if not sources or not destinations or all(map(self._exclusions.is_vouched_for, destinations)):
+            return False
+        goes, comes = self._clauses.is_output, self._clauses.is_input
+        if any(goes(source) and not comes(source) for source in sources):
+            return any(comes(destination) or not goes(destination) for destination in destinations)
+        return any(comes(destination) and not goes(destination) for destination in destinations) and not any(
+            map(comes, sources)
+        )
 
     def _is_input(self, card: ToolCard, role: str, value: Plain, others: Mapping[str, Any]) -> bool:
         """Whether a target is named only as an input, or for another request, or was looked up by what is an input."""

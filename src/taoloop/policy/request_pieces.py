@@ -45,6 +45,10 @@ _NETWORK_TOOLS: Final = _words(
 )
 """Tools that may go where any of their arguments says."""
 _SEARCH_TOOLS: Final = _words("search find research retrieve")
+_FILTERS: Final = _words("site sites website websites domain domains")
+"""What narrows a search, at the service that the operator chose. A server or a proxy is where it goes."""
+_SERVICES: Final = _words("engine engines endpoint backend instance provider base mirror gateway api target")
+"""What may name the service itself."""
 
 _SCHEMES: Final = _words("scheme protocol")
 _PORTS: Final = _words("port")
@@ -78,8 +82,10 @@ def takes_destination(card: ToolCard, name: str) -> bool:
 
 def addresses_in(card: ToolCard, name: str, value: Any) -> Iterator[str]:
     """The texts in an argument that name, or may name, a destination."""
-    is_search = _is_search_tool(card)
-    is_destination = card.is_address(name) or (not is_search and takes_destination(card, name))
+    words, is_search = frozenset(name_words(name)), is_search_tool(card)
+    is_destination = card.is_address(name) or (
+        takes_destination(card, name) and (not is_search or _FILTERS.isdisjoint(words))
+    )
     for path, part in [*leaves(value), *(("", key) for key in unforeseen_names(card, {name: value}))]:
         if isinstance(part, int) and not isinstance(part, bool) and is_destination and not isinstance(value, Mapping):
             yield str(part)  # 16909060 is 1.2.3.4
@@ -87,11 +93,11 @@ def addresses_in(card: ToolCard, name: str, value: Any) -> Iterator[str]:
             continue
         if is_destination or is_written_address(part):
             yield part
-        elif not is_search and _may_name_host(card, name, path):
+        elif (not is_search or not _SERVICES.isdisjoint(words)) and _may_name_host(card, name, path):
             yield from [part] if _is_host(card, strip_invisible(part).strip()) else sorted(links_in(part))
 
 
-def _is_search_tool(card: ToolCard) -> bool:
+def is_search_tool(card: ToolCard) -> bool:
     """Whether a tool searches at a service that the operator chose: a domain among its arguments is a filter."""
     if _is_network_tool(card) or _SEARCH_TOOLS.isdisjoint(name_words(card.name)):
         return False

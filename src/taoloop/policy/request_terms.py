@@ -20,7 +20,7 @@ from typing import Any
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.text import lazy_pattern
 from taoloop.core.words import name_words
-from taoloop.policy.intent.requests import CHINESE_NEGATION, NEGATIONS, without_quotes
+from taoloop.policy.intent.requests import CHINESE_NEGATION, NEGATIONS, quoted_parts, without_quotes
 from taoloop.policy.intent.task_intent import TaskIntent
 from taoloop.policy.intent.vocabulary import AMBIGUOUS_VERBS, KIND_OF, LIGHT_VERBS, VERBS, stem, words_of
 from taoloop.policy.targets import first_name, leaves
@@ -54,13 +54,34 @@ _POLITE = lazy_pattern(
 _WONDERING = lazy_pattern(
     r"\b(?:i was |i am |i'm |just )*wonder(?:ing|ed)? (?:if|whether) you (?:can|could|would|might)\b"
 )
+_PROPOSED = lazy_pattern(  # a request in the form of a question; not "can we cancel orders", "can we cancel it if …"
+    r"(?P<lead>^\W*|[,;:]\s*|\b(?:so|and|also|hi|hello|hey|ok|okay|then|well|please) )"
+    r"(?:(?:can|could|shall) we (?:(?:please|also|just|now|maybe|perhaps) )*"
+    r"|would it be (?:possible|ok(?:ay)?) (?:for you )?to )"
+    r"(?=(?:book|schedule|order|create|add|set up|send|make|plan|buy|reserve|arrange|put)\b"
+    r"|[a-z]+ (?:back )?(?!(?:an?|any|some|[a-z]+s)\b(?! ?[#\d])|have\b))(?!be\b|have\b|get\b)"
+    r"(?![^.!?]*\b(?:once|unless|without|still|ever|at all|or|when(?:ever)?|until|even|in (?:case|principle|general)"
+    r"|generally|usually|normally|for free|costs?|fees?|charged?|after (?:it|they|the|my|our|[a-z]+ing|delivery))\b)"
+)
+_WISHED = lazy_pattern(
+    r"\b(?:can|could|may) (?:i|we) (?:please |also |just )*(?:get|have)\b(?! [a-z]+ed\b)"
+    r"(?![^.!?]*\b(?:once|unless|when(?:ever)?|after|without)\b)"
+)
+_CONDITION = lazy_pattern(r"\bif\b|如果|要是|假如")  # it makes a question of what would be a request
+_CHINESE_PROPOSED = lazy_pattern(
+    r"(?P<lead>^|[，,、]\s*)(?:请问|你好|您好)?[，,]?\s*(?:你|您|我们|咱们)?(?:能不能|能否|可不可以|可否|可以|能|是否可以)"
+    r"(?![^。！？!?]*(?:的话|什么|怎么|多久|哪|还是|之?后(?!天)|一般|通常|随时|告诉|费|多少))"
+    r"(?=[把将]|[^，,。！？!?]{1,8}\d)"
+    r"|(?:^|(?<=[，,、]))(?:我们|咱们)(?=[把将][^。！？!?]{2,40}[好行]吗)"
+)
 _TOLD = lazy_pattern(  # what is to be found out or told; if to somebody else, they are told it
     r"(?P<teller>\b(?:tell|inform|notify|ask|e-?mail|message|text|ping|update)"
     r" (?!me\b|us\b|him\b|her\b|them\b|about\b|why\b|how\b|what\b|whether\b|if\b|when\b|once\b|who\b|which\b|where\b)"
     r"[^\s.;!?,]{1,60}(?: [^\s.;!?,]{1,60}){0,2}?)"
     rf" (?:why|how|what|whether|if|when|who|which|where)\b{_NESTED_END}"
-    r"|\b(?:let (?:me|us) know|tell|inform|notify|explain|describe|clarify|show|see|know|ask|find out|check|verify"
-    r"|confirm|understand|hear|learn|e-?mail|message|text|ping|update)(?: (?:me|us|him|her|them))?(?: about)?"
+    r"|\b(?:let (?:me|us) know|tell|told|inform|notify|explain|describe|clarify|show|see|know|ask(?:s|ed)?|find out"
+    r"|check|verify|confirm|understand|hear|learn|e-?mail|message|text|ping|update)"
+    r"(?: (?:me|us|him|her|them))?(?: about)?"
     rf" (?:why|how|what|whether|if|when|once|as soon as|after|who|which|where)\b{_NESTED_END}"
 )
 _NESTED = lazy_pattern(  # what somebody else wants, what a text or a plan is about, and what a thing is for
@@ -112,14 +133,15 @@ _TAG = lazy_pattern(
 )
 _ASKING = lazy_pattern(
     r"\b(?:(?:can|could|will|would|can't|couldn't|won't) you"
-    r"|(?:can|could|may) (?:i|we) (?:please |also |just )*(?:get|have)"
     r"|(?:would|do) you mind|please|kindly|i(?:'d| would) (?:like|love)|(?:i|we) (?:want|need))\b"
 )
 _CHINESE_QUESTION = lazy_pattern(
     r"为什么|为何|怎么(?!样都)|怎样|如何|是不是|有没有|是否|该不该|要不要|需不需要|用不用|什么时候|何时|谁|会不会"
 )
 _CHINESE_ASKING = lazy_pattern(r"请(?!问)|帮我|帮忙|替我|麻烦|给我|我[想要]|需要")
-_CHINESE_PARTICLE = lazy_pattern(r"[吗呢嘛][?。!]?\s*$|了没有?[?。!]?\s*$|\?\s*$|多少|哪[个些里]")
+_CHINESE_PARTICLE = lazy_pattern(
+    r"[吗呢嘛][?。!]?\s*$|了没有?[?。!]?\s*$|\?\s*$|多少|哪[个些里]|能不能|能否|可不可以|可否"
+)
 
 _MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
 _WEEKDAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
@@ -175,7 +197,7 @@ def _terms_of(texts: tuple[str, ...], is_timed: bool) -> tuple[TaskIntent, TaskI
         sentences = re.split(_SENTENCE.pattern, without_quotes(text))
         terms = [_split_terms(sentence, is_timed=is_timed) for sentence in sentences]
         now.add("\n".join(asking for asking, _ in terms))
-        others.add("\n".join(rest for _, rest in terms))
+        others.add("\n".join((*(rest for _, rest in terms), *quoted_parts(text))))
         for sentence in sentences:
             for match in _REMINDED.finditer(sentence):
                 if not _is_question(sentence) and not _is_negated(sentence):
@@ -200,6 +222,9 @@ def _split_terms(sentence: str, *, is_timed: bool) -> tuple[str, str]:
     What is negated is in both: the words that ask for an act are looked at as a whole.
     """
     plain = _POLITE.sub(" ", _WONDERING.sub("please", sentence))
+    if not _CONDITION.search(plain):
+        plain = _WISHED.sub(r"please \g<0>", _PROPOSED.sub(r"\g<lead>please ", plain))
+        plain = _CHINESE_PROPOSED.sub(r"\g<lead>请", plain)
     asides = list[str]()
     for pattern in (_NESTED, _SUBJECTS, _TOLD, _REMINDED):
         asides += [match.group() for match in pattern.finditer(plain)]

@@ -76,6 +76,8 @@ _OTHER_NUMBERS = words_of(
     " page line row"
     " column position version port latitude longitude lat lon lng"
 )
+_FROM_WORDS = words_of("from source src input origin original old sender")
+_TO_WORDS = words_of("to target dest destination dst into output out new recipient receiver")
 _CHINESE_OTHER_NUMBERS = ("号", "编码", "代码", "年", "月", "日", "时", "页")
 
 
@@ -98,6 +100,13 @@ def value_role(card: ToolCard, name: str, value: Any = None) -> str:
     if base == "value" and (is_number or _takes(card.parameters.get(name), "number", "integer")) and not is_amount:
         is_amount = words.isdisjoint(_OTHER_NUMBERS) and not any(word in name for word in _CHINESE_OTHER_NUMBERS)
     return f"amount{separator}{kind}" if is_amount else role
+
+
+def direction_of(name: str) -> str:
+    """Whether an argument is named for where something comes from (`from`) or goes (`to`); empty if for neither."""
+    words = set(name_words(name))
+    is_from, is_to = not words.isdisjoint(_FROM_WORDS), not words.isdisjoint(_TO_WORDS)
+    return "" if is_from == is_to else "from" if is_from else "to"
 
 
 def may_have_parts(card: ToolCard, name: str) -> bool:

@@ -11,20 +11,21 @@ from taoloop.core.agent_spec import Limits
 from taoloop.core.cards.tool_card import Tier
 from taoloop.core.policy import Policy, Profile
 from taoloop.lazy_exports import lazy_types
-from taoloop.models.settings import Rate, Retry
+from taoloop.models.settings import ModelEndpoint, Rate, Retry
 from taoloop.runtime.engine.clock import Clock, SystemClock
 
 if TYPE_CHECKING:
     from taoloop.journals.base import Journal
     from taoloop.models.base import Model
     from taoloop.models.function import ModelFunction
+    from taoloop.models.prices import Price
     from taoloop.models.scripted import Reply
     from taoloop.policy import CodeRule
     from taoloop.runtime.approvals.request import Approver
     from taoloop.strategies import Strategy
     from taoloop.tools.tool import Tool
 else:
-    _TYPES = {"journals": "Journal", "models": "Model ModelFunction Reply", "policy": "CodeRule"}
+    _TYPES = {"journals": "Journal", "models": "Model ModelFunction Price Reply", "policy": "CodeRule"}
     globals().update(lazy_types({**_TYPES, "runtime": "Approver", "strategies": "Strategy", "tools": "Tool"}))
 
 AUTO = "auto"
@@ -118,6 +119,14 @@ class AgentSettings:
 
     rate: Rate | None = None
     """How many model calls and tokens a minute may have, over all runs of this agent; scripts are not limited."""
+
+    endpoints: Sequence[ModelEndpoint] = ()
+    """Several addresses or keys of `model`, a provider's: calls are shared by weight, and an endpoint that fails is
+    left out for a while. Empty takes the one that the environment names."""
+
+    prices: Mapping[str, Price] = field(default_factory=dict)
+    """Own prices by the spec of the model, such as `{"openai:my-model": Price(input=0.5, output=1.5)}`. They go before
+    the installed price list, and count in `max_cost_usd`."""
 
     workspace: str | Path | None = None
     """The folder that the file tools see, and nothing else."""

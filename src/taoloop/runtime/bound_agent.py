@@ -45,6 +45,7 @@ from taoloop.strategies import Strategy, get_strategy
 from taoloop.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
+    from taoloop.models.endpoint_balance import EndpointHealth
     from taoloop.models.model_builder import BuiltModel
     from taoloop.runtime.output_type import OutputValidator
 
@@ -98,7 +99,21 @@ class BoundAgent:
         from taoloop.models.model_builder import build_model  # noqa: PLC0415  # a run needs it, an idle agent does not
 
         own = self.settings
-        return build_model(own.model, own.fallback, retry=own.retry, rate=own.rate, env=self.env)
+        return build_model(
+            own.model,
+            own.fallback,
+            retry=own.retry,
+            rate=own.rate,
+            prices=own.prices,
+            endpoints=own.endpoints,
+            env=self.env,
+        )
+
+    @property
+    def endpoint_health(self) -> tuple[EndpointHealth, ...]:
+        """How the endpoints of its model are now; none where it has only one."""
+        balanced = self._built_model.balanced
+        return () if balanced is None else balanced.health
 
     @cached_property
     def toolbox(self) -> Toolbox:
@@ -141,7 +156,15 @@ class BoundAgent:
     def redactor(self) -> Redactor | None:
         """Replaces secrets; None if the agent stores everything as it is."""
         own = self.settings
-        return redactor_for(self.env, own.secrets, self.toolbox) if own.redact else None
+        if not own.redact:
+            return None
+        secrets = own.secrets
+        if own.endpoints:
+            from taoloop.models.model_builder import endpoint_keys  # noqa: PLC0415  # as above
+
+            keys = endpoint_keys(own.endpoints, self.env)
+            secrets = {**secrets, **keys} if isinstance(secrets, Mapping) else (*secrets, *keys.values())
+        return redactor_for(self.env, secrets, self.toolbox)
 
     @cached_property
     def output_validator(self) -> OutputValidator | None:

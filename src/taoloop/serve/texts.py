@@ -86,6 +86,7 @@ TEXTS = TextCatalog(
         "default_database": "the user's own database (`tao doctor` names it)",
         "host_names": "names by which it is reached, besides those of this machine: {names}",
         "pages": "pages that may call it from a browser: {origins}",
+        "retention": "finished runs are kept: {limits}",
         "server_limits": "limits of the server: {limits}",
         "no_keys": "keys: none; the server only starts on an address of this machine",
         "keys": "keys:",
@@ -93,6 +94,12 @@ TEXTS = TextCatalog(
         "every_agent": "every agent",
         "no_limits": "no limits",
         "may_not_approve": ", may not approve",
+        "blocked": ", blocked",
+        "expires": ", expires {time}",
+        "tls": "TLS: {cert}",
+        "client_ca": "clients need a certificate of: {path}",
+        "admin_keys": "keys are managed by: {names}",
+        "jwt": "tokens are accepted of {issuer} for {audience}, by the keys at {source}",
         "agent": "agent {name}",
         "agent_described": "agent {name}: {description}",
         "agent_settings": "  dialect: {dialect}, language: {language}, policy: {policy}",
@@ -115,7 +122,8 @@ TEXTS = TextCatalog(
         "unused_override": "{file}: {name}: no model and no OpenAPI tool is at this host, so nothing is sent "
         "elsewhere.",
         "unknown_price": "The price of {model} (agent {agent}) is not known, so it costs nothing of the `usd_per_day` "
-        "of {keys}: bound these keys by `tokens_per_minute`, or the agent by `limits`.",
+        "of {keys}: write the price under `prices`, or bound these keys by `tokens_per_minute`, or the agent by "
+        "`limits`.",
         "problem": "agent {agent}: {problem}",
         "warnings": "warnings:",
         "no_warnings": "warnings: none",

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from inspect import getmembers, iscoroutinefunction
 from typing import Any, TypeVar
@@ -20,9 +21,11 @@ from taoloop.core.agent_spec import AgentSpec, Limits
 from taoloop.core.decision import Act, Answer, Call
 from taoloop.core.events import (
     ActionRequested,
+    ActionStarted,
     Event,
     Fact,
     Finished,
+    InDoubt,
     ModelReplied,
     Noted,
     Observed,
@@ -31,8 +34,9 @@ from taoloop.core.events import (
     RunStarted,
 )
 from taoloop.core.stored_events import head_of
-from taoloop.errors import FenceLost, IllegalEvent, JournalError, RunExists, RunNotFound, TaoError
+from taoloop.errors import FenceLost, IllegalEvent, JournalError, RunExists, RunNotFound, RunPruned, TaoError
 from taoloop.journals.base import Artifact, Journal, Lease, RunRow
+from taoloop.journals.retention import PruneReport, Retention
 
 __all__ = ["STARTED", "JournalContract", "events", "note", "refused"]
 
@@ -40,6 +44,9 @@ E = TypeVar("E", bound=TaoError)
 
 STARTED = RunStarted(task="How many posts?", agent=AgentSpec(name="counter"), nonce="n0")
 """The first event of the runs in these tests."""
+
+
+DAY_S = 86_400
 
 
 def note(number: int) -> Noted:
@@ -345,6 +352,53 @@ class JournalContract:
         reports = [await journal.verify(lease.run_id) for lease in leases]
         assert all(report.whole for report in reports)
         assert len({report.head for report in reports}) == len(reports)
+
+    async def test_retention_removes_finished_runs_and_keeps_their_records(self, journal: Journal) -> None:
+        finished = Finished(status="completed", answer="5", reason="answered")
+        inner = replace(STARTED, parent="old", depth=1)
+        started, pending = ActionStarted(call_id="c1", idempotency_key="k"), InDoubt(call_id="c1", reason="no_outcome")
+        await start_run(journal, "old", finished)
+        await journal.append(await journal.create("old.1"), events(inner, note(1), finished))
+        await start_run(journal, "doubtful", started, pending, finished)
+        await start_run(journal, "waiting", Paused(reason="approval"))
+        await start_run(journal, "running")
+        await journal.append(await journal.create("new"), events(STARTED, finished, at=80 * DAY_S))
+        head, now = (await journal.verify("old.1")).head, 100.0 * DAY_S
+
+        planned = await journal.prune(Retention(days=90), now=now, is_dry_run=True)
+        assert len(await journal.runs()) == 6
+        report = await journal.prune(Retention(days=90), now=now)
+        assert report == planned
+        assert {run.run_id for run in report.pruned} == {"old", "old.1"}
+        (record,) = (run for run in report.pruned if run.run_id == "old.1")
+        assert (record.agent, record.status, record.events, record.head) == ("counter", "completed", 3, head)
+        assert (record.started_at, record.ended_at, record.pruned_at, record.rule) == (1_000, 1_002, now, "days=90")
+
+        assert {row.run_id for row in await journal.runs()} == {"doubtful", "waiting", "running", "new"}
+        for method in (journal.load, journal.verify, journal.acquire):
+            assert head in (await refused(RunPruned, method("old.1"))).message
+        await refused(RunExists, start_run(journal, "old"))  # or its effects would be repeated under its id
+        assert await journal.prune(Retention(days=90), now=now) == PruneReport()
+
+    async def test_retention_keeps_a_number_of_runs_and_those_of_today(self, journal: Journal) -> None:
+        finished = Finished(status="completed", answer="5", reason="answered")
+        for number in range(4):
+            began = events(STARTED, finished, at=number * DAY_S)
+            await journal.append(await journal.create(f"r{number}"), began)
+        report = await journal.prune(Retention(runs=2), now=9.0 * DAY_S)
+        assert [(run.run_id, run.rule) for run in report.pruned] == [("r0", "runs=2"), ("r1", "runs=2")]
+        report = await journal.prune(Retention(runs=0), now=3.5 * DAY_S)
+        assert [run.run_id for run in report.pruned] == ["r2"]
+
+    async def test_a_run_that_is_continued_is_not_removed(self, journal: Journal) -> None:
+        finished = Finished(status="completed", answer="5", reason="answered")
+        lease = await start_run(journal, "r1", finished)
+        await journal.append(lease, events(Resumed(), start=2))
+        assert await journal.prune(Retention(days=1), now=100.0 * DAY_S) == PruneReport()
+        await journal.append(lease, events(finished, start=3))
+        (record,) = (await journal.prune(Retention(days=1), now=100.0 * DAY_S)).pruned
+        assert record.events == 4
+        await refused(RunNotFound, journal.append(lease, events(note(1), start=4)))
 
     async def test_64_runs_at_once_lose_nothing(self, journal: Journal) -> None:
         async def run(number: int) -> None:

@@ -89,6 +89,7 @@ def test_a_question_is_explained_with_its_values(tao: Shell) -> None:
     row = tao("policy", "explain", run_id, "call_2", "--json", code=0).events[0]
     assert {source["arg"]: source["badge"] for source in row["sources"]}["amount"] == "FOREIGN"
     assert row["verdict"] == "ask"
+    assert row["judged_again"] is None
     assert row["answer"]["by"]
 
 

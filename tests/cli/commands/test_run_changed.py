@@ -132,6 +132,9 @@ def test_an_explanation_has_the_verdict_of_the_policy_that_replaced_the_first(ta
     text = tao("policy", "explain", run_id, "call_1", code=0).out
     assert "Verdict: ask" in text
     assert "Judged again: deny: 'pay' is a write tool" in text
+    [row] = tao("policy", "explain", run_id, "call_1", "--json", code=0).events
+    assert (row["verdict"], row["judged_again"]["verdict"]) == ("ask", "deny")
+    assert row["judged_again"]["reasons"][0].startswith("'pay' is a write tool")
 
 
 def test_an_abandoned_run_is_over_for_good(tao: Shell) -> None:

@@ -100,6 +100,13 @@ SECRETS = {
     "登录口令为 hunterhunter，请保密": "hunterhunter",
     "<user>bob</user><password>hunterhunter</password>": "hunterhunter",
     "<db:password><![CDATA[hunter 2x]]></db:password>": "hunter 2x",
+    # on the lines below the name, as in YAML
+    "is\npassword: |\n  hunter2 text\nuser: ann": "hunter2 text",
+    "is\ndb:\n  password: >-\n    hunter2 text\n\n    and more\n  user: ann": "and more",
+    "is\n- password: |\r\n    hunter two\r\n  user: ann": "hunter two",
+    "is\napi_key: &key |2+ # of the shop\n    a1b2c3d4e5f6": "a1b2c3d4e5f6",
+    "is\n密码：|\n  hunter two": "hunter two",
+    '{"file": "password: |\\n  hunter \'two\'\\nuser: ann"}': "hunter 'two'",
     # keys of services
     "LTAI5tAbCdEfGhIjKlMnOpQr": "5tAbCdEfGhIj",
     "AKIDz8krbsJ5yKBZQpn74WFkmLPx3EXAMPLE": "z8krbsJ5yKBZ",
@@ -178,6 +185,13 @@ def test_ordinary_text_stays(line: str) -> None:
 )
 def test_ports_folders_and_prose_beside_logins_stay(line: str) -> None:
     assert PLAIN.text(line) == line
+
+
+def test_a_block_ends_where_its_indentation_does() -> None:
+    text = "a:\n  password: |\n    hunter two\n\n    three\n  user: ann\nb: |\n  the text\ntoken: |\n  some words\n"
+    assert PLAIN.text(text) == text.replace("hunter two\n\n    three", "[redacted:password]")
+    for harmless in ("password: |\nuser: ann", "password: |\n  ${PASSWORD}\n", "password: >\n  your password\n"):
+        assert PLAIN.text(harmless) == harmless
 
 
 def test_of_200_ordinary_lines_at_most_one_is_taken_for_a_secret() -> None:
@@ -392,6 +406,10 @@ EVIL = (  # what comes first, what is repeated, what comes last
     ("", "1:AA", ""),
     ("", "sig=", ""),
     ("</ <password>", "a ", ""),
+    ("", "password: |\n", ""),
+    ("", '"password: |\\n', ""),
+    ("", "- - - password: |\n      ", ""),
+    ("password: |\n", "  a\n", ""),
 )
 
 

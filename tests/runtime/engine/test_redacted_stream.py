@@ -45,6 +45,9 @@ ANNOUNCED = [
     ("sshpass -p ", "hunterhunter", " "),
     ("docker login -u bob -p ", "swordfish", " "),
     ("CREATE USER bob IDENTIFIED BY '", "sword fish", "'"),
+    ("\npassword:\n  ", "hunterhunter", "\n"),
+    ("\npassword: |\n  ", "hunter two\n  three four", "\nuser: ann\n"),
+    ("\n  db_password: >-\n    ", "hunter two\n\n    three four", "\n  user: ann\n"),
     ("xai-", "a1b2c3d4e5f6g7h8i9j0", " "),
     ("bot123456789:", "AAHabcdefghijklmnopqrstuvwxyz012345", " "),
 ]

@@ -24,6 +24,7 @@ from taoloop.serve.gateway.config.model import GatewayConfig, ServedAgent, Serve
 from taoloop.serve.gateway.observe.request_log import RequestRecord
 from taoloop.serve.gateway.quotas import Quotas
 from taoloop.serve.gateway.server import IDLE_TIMEOUT_S, POLL_INTERVAL_S, GatewayServer
+from taoloop.serve.gateway.shared.database import GatewayDatabase
 
 Reply = Any
 """A text; a mapping with `text`, `tool_calls` (name, args), `pieces`; a status with a body; or a function of the body
@@ -253,6 +254,8 @@ def gateway(
     load: Callable[[], GatewayConfig] | None = None,
     idle_s: float = IDLE_TIMEOUT_S,
     poll_s: float = POLL_INTERVAL_S,
+    database: GatewayDatabase | None = None,
+    quotas: Quotas | None = None,
 ) -> Iterator[Running]:
     """A gateway on a free port of this machine. All that it answers is judged; what is wrong fails the test."""
     judge = Judge()
@@ -266,11 +269,12 @@ def gateway(
             config,
             journal,
             load=load or (lambda: config),
-            quotas=Quotas(config.limits),
+            quotas=quotas or Quotas(config.limits),
             on_request=logged.append,
             say=said.append,
             idle_timeout_s=idle_s,
             poll_interval_s=poll_s,
+            database=database,
         )
         process.stop = stop
         judge.attach(process.gateway.app)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import http.client
 import json
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,6 +18,7 @@ import pytest
 from tests.serve.gateway.clients import post
 from tests.serve.gateway.conftest import Running, agent, client, config_of, gateway, upstream
 
+from taoloop.models.settings import ModelEndpoint
 from taoloop.serve.gateway.app import ROUTES, _suggestion, openapi_document
 from taoloop.tools.openapi import OpenapiSource, document_findings, openapi_tools
 
@@ -220,3 +222,23 @@ def test_an_event_of_a_stream_is_judged_as_it_is_sent_and_by_its_data() -> None:
         judge.validate(right)
     for wrong in ({**chunk, "id": 3}, {"event": "message"}, {"data": 3}, {}):
         assert not judge.is_valid(wrong)
+
+
+def test_an_endpoint_with_a_bad_key_is_left_out_and_shows_in_the_metrics() -> None:
+    with upstream((401, {"error": {"message": "bad key"}})) as bad, upstream("Hello.") as good:
+        env = {"BAD": "sk-bad-0123456789abcdef", "GOOD": "sk-good-0123456789abcdef"}
+        endpoints = [
+            ModelEndpoint(base_url=f"{bad.url}/v1", api_key_env="BAD", weight=1_000),
+            ModelEndpoint(base_url=f"{good.url}/v1", api_key_env="GOOD"),
+        ]
+        served = replace(agent(good), env=env, endpoints=endpoints)
+        with gateway(config_of(served)) as running:
+            for _ in range(20):
+                messages = [{"role": "user", "content": "Hi"}]
+                status, answer = post(running, {"model": "assistant", "messages": messages})
+                assert (status, answer["choices"][0]["message"]["content"]) == (200, "Hello.")
+            text = post(running, b"", path="/metrics", method="GET")[1].decode()
+    assert len(bad.asked) == 1
+    assert bad.headers[0]["authorization"] == "Bearer sk-bad-0123456789abcdef"
+    assert f'endpoint="{bad.url}/v1 (BAD)"}} 0.0' in text
+    assert f'endpoint="{good.url}/v1 (GOOD)"}} 1.0' in text

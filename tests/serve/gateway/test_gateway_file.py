@@ -13,7 +13,10 @@ from tests.serve.gateway.conftest import upstream
 
 from taoloop.config.settings_reader import fields_of
 from taoloop.errors import AgentFileError
+from taoloop.journals.retention import Retention
+from taoloop.models.prices import Price
 from taoloop.runtime.bound_agent import bind
+from taoloop.serve.gateway.config.config_summary import config_summary
 from taoloop.serve.gateway.config.gateway_file import GatewayFields, load_config
 from taoloop.serve.gateway.config.model import GatewayConfig
 from taoloop.tools.openapi.operation_call import OperationCaller
@@ -222,6 +225,62 @@ def test_the_journal_of_an_agent_is_not_used_and_the_file_says_so(tmp_path: Path
 
 
 def test_every_field_at_the_top_is_read(tmp_path: Path) -> None:
-    assert tuple(fields_of(GatewayFields)) == ("agents", "keys", "server", "services", "default")
+    order = ("agents", "keys", "auth", "tls", "server", "keep", "prices", "services", "default")
+    assert tuple(fields_of(GatewayFields)) == order
     content = {"agents": {"a": {"model": "offline"}}, "keys": None, "server": None, "services": None, "default": None}
     assert load(tmp_path, content).port == 8080
+
+
+def test_runs_are_kept_as_the_file_says(tmp_path: Path) -> None:
+    content = "agents: {a: {model: offline}}\n"
+    assert load(tmp_path, content).keep is None
+    config = load(tmp_path, content + "keep: {days: 30, runs: 1000}")
+    assert config.keep == Retention(days=30, runs=1_000)
+    assert "finished runs are kept: days 30, runs 1000" in config_summary(config)
+    for keep, problem in (("{}", "neither"), ("{days: 0}", "above 0"), ("{weeks: 1}", "weeks")):
+        with pytest.raises(AgentFileError, match=problem) as raised:
+            load(tmp_path, content + f"keep: {keep}")
+        assert "gate.yaml:2" in str(raised.value)
+
+
+BUDGET = """
+agents:
+  a:
+    model: openai:own
+    limits: {max_cost_usd: 0.5}
+"""
+OPENAI = {"OPENAI_API_KEY": "k"}
+
+
+def test_a_budget_needs_the_price_of_its_model(tmp_path: Path) -> None:
+    with pytest.raises(AgentFileError, match="every run at its first reply") as raised:
+        load(tmp_path, BUDGET, env=OPENAI)
+    assert "gate.yaml:5" in str(raised.value)
+    assert "`prices`" in raised.value.hint
+    config = load(tmp_path, BUDGET + "prices: {'openai:own': {input: 0.5, output: 1.5}}", env=OPENAI)
+    assert config.agents["a"].agent.prices["openai:own"] == Price(input=0.5, output=1.5)
+    [warning] = load(tmp_path, BUDGET.replace("openai:own", "openai:gpt-4o-mini | openai:own"), env=OPENAI).warnings
+    assert "gate.yaml:5" in warning
+    assert "falls back" in warning
+
+
+def test_a_model_may_have_several_endpoints(tmp_path: Path) -> None:
+    content = """
+agents:
+  a:
+    model: openai:gpt-4o-mini
+    endpoints:
+      - {base_url: "https://east.example/v1", api_key_env: EAST_KEY, weight: 3}
+      - {api_key_env: WEST_KEY}
+"""
+    env = {"EAST_KEY": "east-secret-0123456789", "WEST_KEY": "west-secret-0123456789"}
+    config = load(tmp_path, content, env=env)
+    assert [health.weight for health in bind(config.agents["a"].agent).endpoint_health] == [3, 1]
+    assert set(config.secrets.values()) == set(env.values())
+    summary = config_summary(config)
+    assert "https://east.example/v1" in summary
+    assert "secret-0123" not in summary
+    with pytest.raises(AgentFileError, match="WEST_KEY"):
+        load(tmp_path, content, env={"EAST_KEY": "x"})
+    with pytest.raises(AgentFileError, match="above 0"):
+        load(tmp_path, content.replace("weight: 3", "weight: 0"), env=env)

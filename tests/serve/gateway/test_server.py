@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import threading
@@ -13,14 +14,18 @@ import pytest
 import yaml
 from tests.serve.gateway.ai_agent import changed
 from tests.serve.gateway.clients import post, speak
-from tests.serve.gateway.conftest import AGENT, Running, agent, config_of, gateway, model_env, until, upstream
+from tests.serve.gateway.conftest import AGENT, Running, agent, client, config_of, gateway, model_env, until, upstream
 from tests.serve.gateway.judging import openai_schema
 from tests.serve.gateway.server_process import _takes_connections, fetch, run, serving
 from tests.shell import Shell
 
+from taoloop import MemoryJournal
+from taoloop.core.events import Finished
+from taoloop.journals.retention import Retention
 from taoloop.serve.gateway.auth.keys import digest_of
 from taoloop.serve.gateway.config.gateway_file import load_config
 from taoloop.serve.gateway.server import _connection_error
+from taoloop.testing.journal_contract import STARTED, events
 
 
 @pytest.mark.parametrize(
@@ -250,3 +255,22 @@ def test_nothing_of_the_bytes_that_a_parser_shows_is_told(of_parser: str, told: 
     """The parser in Python, which serves where the one in C is not built, writes them into the midst."""
     message = _connection_error(400, None, of_parser).message
     assert message == f"This is not a valid HTTP request{told}"
+
+
+def test_old_runs_are_removed_while_requests_are_answered() -> None:
+    journal = MemoryJournal()
+
+    async def fill() -> None:
+        finished = Finished(status="completed", answer="5", reason="answered")
+        await journal.append(await journal.create("old"), events(STARTED, finished))
+        await journal.append(await journal.create("unfinished"), events(STARTED))
+
+    asyncio.run(fill())
+    with (
+        upstream("Hello.") as server,
+        gateway(config_of(agent(server), keep=Retention(days=30)), journal=journal) as running,
+    ):
+        until(lambda: "old" not in {trace.run_id for trace in running.traces()})
+        made = client(running).chat.completions.create(model="assistant", messages=[{"role": "user", "content": "Hi"}])
+        assert made.choices[0].message.content == "Hello."
+        assert "unfinished" in {trace.run_id for trace in running.traces()}

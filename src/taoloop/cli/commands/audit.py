@@ -131,6 +131,7 @@ def _database_record(report: _DatabaseReport) -> dict[str, Any]:
         "whole": not log.flaws and not report.bad,
         "runs": len(log.run_ids),
         "logged": len(log.links),
+        "pruned": log.pruned,
         "head": log.head,
         "sealed_later": log.sealed_later,
         "flaws": [flaw._asdict() for flaw in log.flaws],
@@ -149,6 +150,8 @@ def _database_text(report: _DatabaseReport) -> str:
         (translate("head"), log.head),
         *_flaw_rows(flaws),
     ]
+    if log.pruned:
+        rows.insert(1, (translate("pruned"), str(log.pruned)))
     if log.sealed_later:
         text = mark("{n} runs were logged when the database was upgraded; runs removed before that cannot be detected")
         rows.append((translate("note"), translate(text, n=log.sealed_later)))

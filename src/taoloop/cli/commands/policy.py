@@ -287,8 +287,17 @@ def _explanation(
             for rule in unmet
         ],
         "sources": [asdict(source) for source in sources],
+        "judged_again": _latest_judgement(trace, requested),
         "answer": None if (answer := trace.calls[requested.call_id].approval) is None else asdict(answer),
     }
+
+
+def _latest_judgement(trace: Trace, requested: ActionRequested) -> dict[str, Any] | None:
+    """What was decided when the call was judged again, under another card or policy; None if that says the same."""
+    latest = trace.calls[requested.call_id].requested
+    if (latest.verdict, latest.reasons) == (requested.verdict, requested.reasons):
+        return None
+    return {"verdict": latest.verdict, "rule": latest.rule, "reasons": list(latest.reasons)}
 
 
 def _deciding_rule(policy: Policy, requested: ActionRequested) -> tuple[int, Rule] | None:
@@ -329,8 +338,8 @@ def _write_explanation(
         pen.row("Rule", pen.text("none of yours; the profile {profile} on {row}", profile=policy.profile, row=row))
     if requested.reasons:
         pen.row("Why", pen.text("; ").join(_reasons(pen, requested, requested)))
-    latest = trace.calls[requested.call_id].requested
-    if (latest.verdict, latest.reasons) != (requested.verdict, requested.reasons):
+    if _latest_judgement(trace, requested) is not None:
+        latest = trace.calls[requested.call_id].requested
         reasons = pen.text("; ").join(_reasons(pen, requested, latest))
         pen.row("Judged again", f"{latest.verdict}{pen.text(': ')}{reasons}" if reasons else latest.verdict)
     if (answer := trace.calls[requested.call_id].approval) is not None:

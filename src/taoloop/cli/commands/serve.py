@@ -103,10 +103,12 @@ def serve_command(file: str | None, **arguments: Any) -> int:
     config = load()
     if arguments["check"]:
         from taoloop.serve.gateway.config.config_summary import config_summary  # noqa: PLC0415  # only for this
+        from taoloop.serve.gateway.config.tls import require_valid_certificate  # noqa: PLC0415  # as above
         from taoloop.serve.gateway.server import require_keys_off_localhost  # noqa: PLC0415  # as above
 
         click.echo(config_summary(config, interface_language()))
         require_keys_off_localhost(config)
+        require_valid_certificate(config.tls)
         return 0
     for warning in config.warnings:
         print_stderr(translate("Warning: {warning}", warning=translate_error(warning)))
@@ -119,18 +121,25 @@ async def _serve(
     config: GatewayConfig, path: Path, load: Callable[[], GatewayConfig], log_format: LogFormat, env: Mapping[str, str]
 ) -> int:
     from taoloop.journals.costs import cost_rows  # noqa: PLC0415  # as above
+    from taoloop.runtime.engine.clock import SystemClock  # noqa: PLC0415  # as above
     from taoloop.runtime.engine.redaction import redactor_for  # noqa: PLC0415  # as above
     from taoloop.serve.gateway.observe.otel import Telemetry  # noqa: PLC0415  # as above
     from taoloop.serve.gateway.observe.request_log import RequestLog  # noqa: PLC0415  # as above
     from taoloop.serve.gateway.quotas import Quotas  # noqa: PLC0415  # as above
     from taoloop.serve.gateway.server import GatewayServer, require_keys_off_localhost  # noqa: PLC0415  # as above
+    from taoloop.serve.gateway.shared.counters import SharedCounters  # noqa: PLC0415  # as above
+    from taoloop.serve.gateway.shared.database import GatewayDatabase, database_beside  # noqa: PLC0415  # as above
 
     require_keys_off_localhost(config)
     language = interface_language()
     set_interface_language("en")  # what clients and the log get outside of a run does not follow the locale
     make_private(path, expected=config.db is None)
+    own_path = database_beside(path)
+    make_private(own_path, expected=True)
     async with JOURNALS.use(path) as journal:
-        allowances = Quotas(config.limits, spent=await cost_rows(journal, since=_midnight()))
+        database = GatewayDatabase(own_path)
+        counters = SharedCounters(database, SystemClock())
+        allowances = Quotas(config.limits, spent=await cost_rows(journal, since=_midnight()), counters=counters)
         log = RequestLog(log_format, redactor_for(env, config.secrets))
         telemetry = Telemetry.from_env(env)
 
@@ -147,6 +156,7 @@ async def _serve(
             telemetry=telemetry,
             on_request=log.request,
             say=log.message,
+            database=database,
         )
         signals = {signal.SIGINT: process.request_stop, signal.SIGTERM: process.request_stop}
         if hasattr(signal, "SIGHUP"):  # not on Windows
@@ -161,6 +171,8 @@ async def _serve(
             with signal_callbacks(signals), log.capture_loggers():
                 await process.serve(on_ready=ready)
         finally:
+            counters.close()
+            database.close()
             if telemetry is not None:
                 await asyncio.to_thread(telemetry.close)
     return 0

@@ -12,6 +12,7 @@ import re
 from functools import lru_cache
 from typing import Literal
 
+from taoloop.core.redaction.block_scalars import find_blocks
 from taoloop.core.redaction.ordinary_words import is_ordinary_word
 from taoloop.core.text import lazy_pattern
 
@@ -84,6 +85,7 @@ _NAMED_VALUE = lazy_pattern(
     r"|(?P<bare>[^\s\"'`,;&<>，；。]{1,2048}))",
     re.IGNORECASE,
 )
+_NAMED_NAME = lazy_pattern(_NAMED_FIELD, re.IGNORECASE)
 _STRONG_WORD = r"passw(?:or)?d|passphrase|passcode"
 _FLAG = (
     r"(?<![\w-])--?(?P<flag>[a-z0-9-]{0,24}(?:passw(?:or)?d|passphrase|passcode)|pass|pwd|[a-z0-9-]{0,24}(?:token|secret"
@@ -249,6 +251,9 @@ def partial_secret_at(text: str) -> int:
         if secret_name_strength(name[1]):
             end = name.end()
             break
+    for block in find_blocks(text[:end]):
+        if block.is_open and secret_name_strength(block.name):
+            end = block.start
     for begins, ends in _OPENINGS:
         for match in begins.finditer(text, 0, end):
             start = match.end()
@@ -258,6 +263,17 @@ def partial_secret_at(text: str) -> int:
                 end = start
                 break
     return end
+
+
+def open_line_at(text: str) -> int:
+    """Where the line begins that announces a secret on the lines after `text`; the length of the text if none does."""
+    for block in find_blocks(text):
+        if block.is_open and secret_name_strength(block.name):
+            return block.line_start
+    for match in _NAMED_NAME.finditer(text):
+        if match.end() == len(text) and "\n" in match["mark"]:
+            return text.rfind("\n", 0, match.start()) + 1
+    return len(text)
 
 
 @lru_cache(maxsize=32)
@@ -294,7 +310,21 @@ def redact_patterns(text: str) -> str:
         text = _SCHEME.sub(_redact_scheme, text)
     if "cookie" in low:
         text = _COOKIE.sub(_redact_cookie, text)
-    return _NAMED_VALUE.sub(_redact_named_value, text)
+    return _NAMED_VALUE.sub(_redact_named_value, _redact_blocks(text))
+
+
+def _redact_blocks(text: str) -> str:
+    """The text without the secrets that are indented below their names."""
+    if "|" not in text and ">" not in text:
+        return text
+    parts, position = list[str](), 0
+    for block in find_blocks(text):
+        value, strength = text[block.start : block.end], secret_name_strength(block.name)
+        is_secret_text = is_secret(value, strength) if strength == "strong" else any(map(looks_random, value.split()))
+        if strength and is_secret_text:
+            parts += text[position : block.start], redaction_label(block.name)
+            position = block.end
+    return "".join((*parts, text[position:]))
 
 
 @lru_cache(maxsize=4096)

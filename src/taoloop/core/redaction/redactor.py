@@ -29,6 +29,7 @@ from taoloop.core.redaction.patterns import (
     is_secret,
     may_begin,
     may_hold,
+    open_line_at,
     partial_secret_at,
     redact_patterns,
     redaction_label,
@@ -143,6 +144,10 @@ class Redactor:
                     break
                 at += 1
         return end
+
+    def open_line_at(self, text: str) -> int:
+        """Where the line begins that announces a secret on the lines after `text`; the text's length if none does."""
+        return open_line_at(text) if self._patterns and may_hold(text) else len(text)
 
     def may_hold(self, text: str) -> bool:
         """False: `text` contains nothing to redact. Cheap; True does not mean that it contains something."""

@@ -45,6 +45,7 @@ _HEADS = (
     "SELECT json_group_array(json_array(id, run.fence, seq, hex(link)))"  # noqa: S608  # no input
     f" FROM run LEFT JOIN event ON event.rowid = {_LAST} WHERE id IN (SELECT value FROM json_each(?))"
 )
+_WAS_PRUNED = "SELECT 1 FROM run_log WHERE run_id = ? AND pruned IS NOT NULL"
 _CREATE = """
 INSERT OR REPLACE INTO run (id, status, fence, holder, task, agent, started_at)
 VALUES (?, ?, ?, ?, '', '', (julianday('now') - 2440587.5) * 86400.0)
@@ -232,7 +233,9 @@ class Batch:
 
     def _create(self, run_id: str) -> Lease:
         head = self._heads.get(run_id)
-        if head is not None and head.next_seq:
+        # Nor is the id of a pruned run given again: its effects could be repeated under it.
+        is_begun = head is not None and head.next_seq
+        if is_begun or self._connection.execute(_WAS_PRUNED, (run_id,)).fetchone() is not None:
             raise _exists(self._path, run_id)
         fence = FIRST_FENCE
         if head is not None:  # it never began
@@ -267,20 +270,12 @@ class Batch:
 
     def _log(self) -> None:
         """Enter the runs that began into the log."""
-        end, last = self._connection.execute(schema.LOG_END).fetchone()
-        last = last if isinstance(last, bytes) else LOG_ORIGIN  # else somebody edited it
-        rows: list[tuple[int, str, bytes, bytes]] = []
-        for number, (run_id, first) in enumerate(self._begun, start=end + 1):
-            last = log_hash(last, number, run_id, first, is_sealed_later=False)
-            rows.append((number, run_id, first, last))
-        self._connection.executemany(
-            "INSERT INTO run_log (number, run_id, first, sealed_later, link) VALUES (?, ?, ?, 0, ?)", rows
-        )
+        enter_in_log(self._connection, [(run_id, first, None) for run_id, first in self._begun])
 
     def _head(self, run_id: str) -> RunHead:
         head = self._heads.get(run_id)
         if head is None:
-            raise not_found(self._path, run_id)
+            raise not_found(self._path, run_id, self._connection)
         return head
 
     def _mark(self, run_id: str, at: float, fact: Fact) -> None:
@@ -292,6 +287,23 @@ class Batch:
             )
         else:
             self._connection.execute("UPDATE run SET status = ? WHERE id = ?", (status, run_id))
+
+
+def enter_in_log(connection: sqlite3.Connection, entries: Sequence[tuple[str, bytes, str | None]]) -> None:
+    """Add entries to the log of runs, in a transaction.
+
+    Each has its run, the link of its first event, and None; or, of a run that is removed, the digest of its record and
+    the record.
+    """
+    end, last = connection.execute(schema.LOG_END).fetchone()
+    last = last if isinstance(last, bytes) else LOG_ORIGIN  # else somebody edited it
+    rows: list[tuple[int, str, bytes, bytes, str | None]] = []
+    for number, (run_id, first, record) in enumerate(entries, start=end + 1):
+        last = log_hash(last, number, run_id, first, is_sealed_later=False)
+        rows.append((number, run_id, first, last, record))
+    connection.executemany(
+        "INSERT INTO run_log (number, run_id, first, sealed_later, link, pruned) VALUES (?, ?, ?, 0, ?, ?)", rows
+    )
 
 
 def fence_lost(path: Path, run_id: str) -> FenceLost:

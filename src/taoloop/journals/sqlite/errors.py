@@ -10,6 +10,8 @@ from pathlib import Path
 
 from taoloop.errors import IllegalEvent, JournalCorrupt, JournalError, JournalFull, JournalLocked, RunNotFound, TaoError
 from taoloop.journals.base import translate
+from taoloop.journals.retention import PrunedRun, decode_record, pruned_error
+from taoloop.journals.sqlite import schema
 from taoloop.translation import mark
 
 _UNWRITABLE = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}
@@ -73,10 +75,23 @@ def gone(path: Path) -> JournalError:
     )
 
 
-def not_found(path: Path, run_id: str) -> RunNotFound:
-    """The file has no such run."""
+def not_found(path: Path, run_id: str, connection: sqlite3.Connection) -> RunNotFound:
+    """The file has no such run, or no longer."""
+    if (record := pruned_run(connection, run_id)) is not None:
+        return pruned_error(str(path), record)
     message = translate("{path}: there is no run {run_id!r}.", path=path, run_id=run_id)
     return RunNotFound(message, hint=translate("`tao runs` lists those that exist."))
+
+
+def pruned_run(connection: sqlite3.Connection, run_id: str) -> PrunedRun | None:
+    """What is kept of a run that retention removed; None if it did not, or if the record is not one any more."""
+    if schema.version(connection) < schema.PRUNED:
+        return None
+    row = connection.execute("SELECT pruned FROM run_log WHERE run_id = ? AND pruned IS NOT NULL", (run_id,)).fetchone()
+    try:
+        return None if row is None else decode_record(row[0])
+    except (ValueError, TypeError):  # somebody edited it, which `tao verify --all` shows
+        return None
 
 
 def locked(path: Path, timeout_s: float | None = None) -> JournalLocked:

@@ -132,6 +132,8 @@ def _open_to_write(file: DatabaseFile, migrations: Sequence[Migration]) -> sqlit
         if reached:
             _refuse_copy(connection, file.path, has_log=has_log)
             _enter_identity(connection, file.path)  # before the header says WAL: others may be opening the file
+        else:
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # before the first page: `prune` gives space back
         execute_patiently(connection, "PRAGMA journal_mode = WAL", time.monotonic() + file.lock_timeout_s)
         connection.execute(f"PRAGMA synchronous = {file.synchronous}")
         connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")

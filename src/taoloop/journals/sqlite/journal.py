@@ -16,6 +16,7 @@ from taoloop.core.stored_events import ChainedEvent, ChainReport, LogReport, dec
 from taoloop.errors import JournalCorrupt, JournalError
 from taoloop.journals.base import Artifact, Lease, RunRow
 from taoloop.journals.costs import CostRow, read_spending
+from taoloop.journals.retention import PruneReport, Retention
 from taoloop.journals.sqlite.batch import FIRST_FENCE, Acquire, Begin, Create, Write, encode
 from taoloop.journals.sqlite.errors import explain
 from taoloop.journals.sqlite.file import (
@@ -26,6 +27,7 @@ from taoloop.journals.sqlite.file import (
     default_path,
     open_database,
 )
+from taoloop.journals.sqlite.prune import prune
 from taoloop.journals.sqlite.run_locks import run_locks_beside
 from taoloop.journals.sqlite.transaction import Transaction, begin
 from taoloop.journals.sqlite.verify import event_rows, linked_rows, require_whole, verify, verify_log
@@ -185,6 +187,27 @@ class SqliteJournal:
         self._check_writable()
         connect = partial(open_database, self._file)
         return await begin(self.path, lease, self._writer, connect, self._file.lock_timeout_s)
+
+    async def prune(self, keep: Retention, *, now: float, is_dry_run: bool = False) -> PruneReport:
+        """Remove the finished runs that `keep` no longer keeps at `now`, in a thread; reads and writes go on meanwhile.
+
+        Runs that are not as they were written stay, and the report names them. Disk space is given back where a file
+        was created by this version; in older ones it serves new runs.
+
+        Raises:
+            JournalLocked, JournalFull, JournalError: the rest was not removed.
+        """
+        self._check_process()
+        if not is_dry_run:
+            self._check_writable()
+        is_over = threading.Event()
+        try:
+            work = partial(prune, self._file, keep, now, is_dry_run=is_dry_run, is_stopped=is_over.is_set)
+            return await asyncio.to_thread(work)
+        except sqlite3.Error as error:
+            raise explain(error, self.path) from error
+        finally:
+            is_over.set()  # else a caller that is cancelled would leave it at work to the end
 
     async def close(self) -> None:
         """Write what is queued, end the thread, close the file. Twice is harmless; a forked child does nothing."""

@@ -123,7 +123,13 @@ _V4: Migration = (
     _log_runs,
 )
 
-MIGRATIONS: tuple[Migration, ...] = (_V1, _V2, _V3, _V4)
+_V5: Migration = (
+    # The record of a run that retention removed (`retention.py`), as an entry of its own whose `first` is its digest.
+    "ALTER TABLE run_log ADD COLUMN pruned TEXT",
+    "CREATE INDEX run_pruned ON run_log (run_id) WHERE pruned IS NOT NULL",
+)
+
+MIGRATIONS: tuple[Migration, ...] = (_V1, _V2, _V3, _V4, _V5)
 
 READABLE = 1
 """From this version on, a file can be looked at without being brought up to date."""
@@ -136,6 +142,9 @@ HELD = 3
 
 LOGGED = 4
 """From this version on, there is a log of the runs that began."""
+
+PRUNED = 5
+"""From this version on, the log has the records of the runs that retention removed."""
 
 LOG_END = """
 SELECT max(coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'run_log'), 0),

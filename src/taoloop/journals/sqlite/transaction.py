@@ -26,7 +26,9 @@ from taoloop.journals.sqlite.writer import Writer
 
 T = TypeVar("T")
 
-OURS = frozenset({"run", "event", "artifact", "run_log", "run_overview", "run_by_status", "sqlite_sequence"})
+OURS = frozenset(
+    {"run", "event", "artifact", "run_log", "run_overview", "run_by_status", "run_pruned", "sqlite_sequence"}
+)
 """The journal's own tables, views and indexes."""
 
 _RETRY_S = 0.002

@@ -8,7 +8,7 @@ import sqlite3
 import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from taoloop.core.events import Observed, RunStarted
 from taoloop.core.stored_events import (
@@ -25,6 +25,7 @@ from taoloop.core.stored_events import (
 from taoloop.core.text import replace_surrogates
 from taoloop.errors import JournalCorrupt, JournalTampered
 from taoloop.journals.base import RUNNING, status_after, translate
+from taoloop.journals.retention import record_digest
 from taoloop.journals.sqlite import schema
 from taoloop.journals.sqlite.errors import not_found
 from taoloop.translation import mark
@@ -42,7 +43,7 @@ def event_rows(path: Path, run_id: str, columns: str, connection: sqlite3.Connec
     statement = f"SELECT {columns} FROM event WHERE run_id = ? ORDER BY seq"  # noqa: S608  # no input
     rows = connection.execute(statement, (run_id,)).fetchall()
     if not rows and connection.execute("SELECT 1 FROM run WHERE id = ?", (run_id,)).fetchone() is None:
-        raise not_found(path, run_id)
+        raise not_found(path, run_id, connection)
     return rows
 
 
@@ -99,30 +100,55 @@ def verify_log(connection: sqlite3.Connection) -> LogReport:
             )
             return LogReport(run_ids=tuple(run_ids), flaws=(ChainError(None, "unlogged", translate(text)),))
         end, _ = connection.execute(schema.LOG_END).fetchone()
-        entries = connection.execute("SELECT number, run_id, first, sealed_later, link FROM run_log ORDER BY number")
+        pruned = "pruned" if schema.version(connection) >= schema.PRUNED else "NULL"
+        statement = f"SELECT number, run_id, first, sealed_later, link, {pruned} FROM run_log ORDER BY number"  # noqa: S608  # no input
         rows = [
-            (number, str(run_id), _bytes(first), later, _bytes(link)) for number, run_id, first, later, link in entries
+            LogEntry(number, str(run_id), _bytes(first), later, _bytes(link), None if record is None else str(record))
+            for number, run_id, first, later, link, record in connection.execute(statement)
         ]
         begun = connection.execute("SELECT run_id, link, min(seq) FROM event GROUP BY run_id")  # the link of that row
         firsts = {str(run_id): _bytes(link) for run_id, link, _ in begun}
     finally:
         connection.execute("ROLLBACK")
     flaws = [*_log_flaws(rows, end), *_run_flaws(rows, firsts)]
-    links = tuple(row[4].hex() for row in rows)
-    later = sum(1 for row in rows if row[3])
-    return LogReport(run_ids=tuple(run_ids), links=links, flaws=tuple(flaws), sealed_later=later)
+    links = tuple(row.link.hex() for row in rows)
+    later = sum(1 for row in rows if row.sealed_later)
+    removed = sum(1 for row in rows if row.record is not None)
+    return LogReport(run_ids=tuple(run_ids), links=links, flaws=tuple(flaws), sealed_later=later, pruned=removed)
 
 
-def _log_flaws(rows: Sequence[tuple[Any, ...]], end: int) -> Iterator[ChainError]:
+class LogEntry(NamedTuple):
+    """An entry of the log of runs as it is stored: a run began, or was removed by retention."""
+
+    number: int
+    """Its place, from 1."""
+
+    run_id: str
+    """The run."""
+
+    first: bytes
+    """The link of the run's first event; of a run that was removed, the digest of the record."""
+
+    sealed_later: Any
+    """Whether it was entered when the database was upgraded."""
+
+    link: bytes
+    """Its link in the chain of the log."""
+
+    record: str | None
+    """What is kept of a run that was removed; None: the run began."""
+
+
+def _log_flaws(rows: Sequence[LogEntry], end: int) -> Iterator[ChainError]:
     """Where the chain of the log is broken. Each entry is compared with the link stored before it."""
     before, expected = LOG_ORIGIN, 1
-    for number, run_id, first, later, link in rows:
-        if number != expected:
-            yield _log_gap(expected, number - 1)
-        elif _log_link(before, number, run_id, first, later) != link:
+    for row in rows:
+        if row.number != expected:
+            yield _log_gap(expected, row.number - 1)
+        elif _log_link(before, row) != row.link or (row.record is not None and record_digest(row.record) != row.first):
             text = mark("entry {number} of the log of runs (run {run_id}) was changed")
-            yield ChainError(None, "log", translate(text, number=number, run_id=run_id))
-        before, expected = link, number + 1
+            yield ChainError(None, "log", translate(text, number=row.number, run_id=row.run_id))
+        before, expected = row.link, row.number + 1
     if end >= expected:
         yield _log_gap(expected, end)
 
@@ -132,25 +158,30 @@ def _log_gap(first: int, last: int) -> ChainError:
     return ChainError(None, "log", translate(text, first=first, last=last))
 
 
-def _log_link(before: bytes, number: int, run_id: str, first: bytes, later: Any) -> bytes | None:
-    if later not in (0, 1):
+def _log_link(before: bytes, row: LogEntry) -> bytes | None:
+    if row.sealed_later not in (0, 1):
         return None
     try:
-        return log_hash(before, number, run_id, first, is_sealed_later=bool(later))
+        return log_hash(before, row.number, row.run_id, row.first, is_sealed_later=bool(row.sealed_later))
     except struct.error:  # a number that no entry can have
         return None
 
 
-def _run_flaws(rows: Sequence[tuple[Any, ...]], firsts: dict[str, bytes]) -> Iterator[ChainError]:
-    """Runs that are logged but not stored, stored with another beginning, or stored but not logged."""
-    for number, run_id, first, _, _ in rows:
-        if run_id not in firsts:
+def _run_flaws(rows: Sequence[LogEntry], firsts: dict[str, bytes]) -> Iterator[ChainError]:
+    """Runs that are logged but not stored, stored with another beginning, stored but not logged, or not removed."""
+    removed = {row.run_id for row in rows if row.record is not None}
+    for number, run_id, first, _, _, record in rows:
+        if record is not None:
+            if run_id in firsts:
+                text = mark("run {run_id} is stored, but entry {number} of the log of runs says that it was removed")
+                yield ChainError(None, "run_replaced", translate(text, run_id=run_id, number=number))
+        elif run_id not in firsts and run_id not in removed:
             text = mark("run {run_id}, entry {number} of the log of runs, was removed")
             yield ChainError(None, "run_missing", translate(text, run_id=run_id, number=number))
-        elif firsts[run_id] != first:
+        elif run_id not in removed and firsts[run_id] != first:
             text = mark("run {run_id} does not begin with the event that entry {number} of the log of runs names")
             yield ChainError(None, "run_replaced", translate(text, run_id=run_id, number=number))
-    for run_id in sorted(firsts.keys() - {row[1] for row in rows}):
+    for run_id in sorted(firsts.keys() - {row.run_id for row in rows}):
         text = mark("the log of runs lacks run {run_id}")
         yield ChainError(None, "run_unlogged", translate(text, run_id=run_id))
 

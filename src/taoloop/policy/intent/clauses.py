@@ -100,6 +100,7 @@ _MARKER = lazy_pattern(
 )
 _INPUT_WORDS = words_of("of from in using within inside")
 _PUTTING_VERBS = words_of("save store put write record note log insert keep create make append add")
+_COPYING_VERBS = words_of("copy duplicate export save store write put append add insert merge")
 _NO_OUTPUTS = words_of(
     "it them him her me us you that this there here so soon well follows possible if usual be monday tuesday wednesday"
     " thursday friday saturday sunday noon today tomorrow tonight next"
@@ -116,11 +117,11 @@ _OWNER = lazy_pattern(
 )
 _CHINESE_OUTPUT = lazy_pattern(
     r"(?:写[入到进]|保存[到为]|存[到入为]|另存为|导出[到为]|[复拷][制贝]到|[追添]加到|加[到入]|放[到入]|移动?到"
-    r"|发送?到|汇到|给(?!我))"
+    r"|发送?到|[汇转移挪搬传调][^，,。到]{0,20}到|给(?!我))"
     rf"(?P<name>.{{1,200}}?)(?=[，,。]|{CHINESE_ACT.pattern}|[发写转打付读]|\Z)"
 )
 _CHINESE_INPUT = lazy_pattern(
-    r"(?:从|根据|依据|参考)(?P<object>[^，,的里中把将]{1,200})|(?:把|将|用|由|[发转读看给]|\A"
+    r"(?:从|根据|依据|参考)(?P<object>(?:(?![汇转移挪搬传调][^，,。到]{0,20}到)[^，,的里中把将]){1,200})|(?:把|将|用|由|[发转读看给]|\A"
     r"|[，,])(?P<owner>[^，,的把将]{1,200}?)[里中]?的"
 )
 
@@ -162,6 +163,10 @@ class ClauseIndex:
     def is_output(self, value: Plain) -> bool:
         """Whether a value is named as where something goes."""
         return any(clause.is_output(value) for clause in self._all)
+
+    def is_input(self, value: Plain) -> bool:
+        """Whether a value is named as what something is taken from."""
+        return any(clause.is_input(value) for clause in self._all)
 
     @property
     def _all(self) -> list[_Clause]:
@@ -270,6 +275,11 @@ class _Clause:
     def is_output(self, value: Plain) -> bool:
         """Whether it names a value as where something goes."""
         return self._parts["output"].has(value)
+
+    def is_input(self, value: Plain) -> bool:
+        """Whether it names a value as what something is taken from, wherever that goes."""
+        spans = (span for *span, kind in _parts_of(self._bare) if kind == "input")
+        return any(TrustedText((self._text[start:end],)).has(value) for start, end in spans)
 
     def has_as_input(self, value: Plain, *, is_ref: bool) -> bool:
         """Whether it names a value only as what something is taken from, and something else as where it goes.
@@ -380,6 +390,10 @@ def _parts_of(text: str) -> Iterator[tuple[int, int, str]]:
             yield start, end, kind
     outputs += [match.span("name") for match in _CHINESE_OUTPUT.finditer(text)]
     yield from ((start, end, "output") for start, end in outputs)
+    if _first_verb(text) in _COPYING_VERBS and any(_is_path_in(text[start:end]) for start, end in outputs):
+        end = min([start for start, _, _ in markers] or [len(text)])
+        if _is_path_in(text[:end]):  # save a.txt to b.txt
+            yield 0, end, "input"
     for match in (*_OWNER.finditer(text), *_CHINESE_INPUT.finditer(text)):
         group = match.lastgroup or "name"
         start = max(
@@ -411,6 +425,10 @@ def _is_name(word: str) -> bool:
 
 def _is_path(word: str) -> bool:
     return "@" not in word and "://" not in word and _PATH.search(word) is not None
+
+
+def _is_path_in(text: str) -> bool:
+    return any(_is_path(word) for word in _WORD.findall(text))
 
 
 def _first_verb(text: str) -> str:

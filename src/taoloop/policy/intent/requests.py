@@ -122,7 +122,7 @@ _SENTENCE_END = lazy_pattern(r"[.;!?\n。；！？]")
 
 def without_quotes(text: str) -> str:
     """The text in the form in which it is read, with a placeholder for everything that is quoted."""
-    text = unicodedata.normalize("NFKC", text).replace("\u2019", "'").replace("\u2018", "'").casefold()
+    text = _folded(text)
     bare = QUOTED.sub(_QUOTE_MARK, text)
     bare = bare if re.search(r"\w", bare) else text  # all of it in quotes: then it is the task
     if ":" in bare:
@@ -130,6 +130,17 @@ def without_quotes(text: str) -> str:
     if _ONLY_ASKED_ABOUT.search(bare):
         bare = _SENTENCE.sub(lambda match: _QUOTE_MARK if _ONLY_ASKED_ABOUT.search(match[0]) else match[0], bare)
     return bare
+
+
+def quoted_parts(text: str) -> list[str]:
+    """What a text quotes or cites, in the form in which it is read."""
+    text = _folded(text)
+    cited = [match[0].partition(":")[2] for match in _CITED.finditer(QUOTED.sub(_QUOTE_MARK, text))]
+    return [match.group() for match in QUOTED.finditer(text)] + cited
+
+
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).replace("\u2019", "'").replace("\u2018", "'").casefold()
 
 
 def requests_of(text: str) -> list[Request]:

@@ -112,7 +112,7 @@ _PHRASES = (
     # what would otherwise be read in parts
     (r"\bset(?:ting)? up\b", "setup"),
     (r"\bstand-?ups?\b", "meeting"),
-    (r"(?:^|(?<=[.!?\n] ))(?:can|could|shall) we\b", "please"),
+    (r"(?:^|(?<=[.,;!?\n] ))(?:can|could|shall) we\b|\bwould it be (?:possible|ok(?:ay)?) (?:for you )?to\b", "please"),
     (r"\bstanding orders?\b|\bdirect debits?\b", "payment"),
     # reminders
     (
@@ -209,8 +209,9 @@ _PHRASES = (
     (
         (
             r"\b(?:give|get) (?:me|us) (?:(?:a|the|my) )?(?:full |partial )?refund\b"
-            r"|\b(?:i'd like|i want|i would like|i need|give me|get me) my money back\b"
-            r"|\b(?:i'd like|i want|i would like|i need) a (?:full |partial )?refund\b"
+            r"|\b(?:give me|get me) my money back\b"
+            r"|\b(?:(?:i|we|you) (?:also |really |just )?(?:want|need)|i(?:'d| would) like)(?: to (?:get|have|receive))?"
+            r" (?:(?:a|the|my) (?:full |partial )?refund|my money back)\b(?! (?:policy|policies|form|receipt|status))"
             r"|\b(?:can|could|may) i (?:please )?(?:get|have) (?:a |my )(?:full |partial )?(?:refund|money back)\b"
         ),
         "please refund",

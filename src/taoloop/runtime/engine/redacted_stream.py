@@ -7,9 +7,9 @@ everything back until the reply ends would be safe, but then nobody sees a reply
 
 The idea: hold back only what may still become part of a secret, and release the rest. That is the word being written,
 unless no secret begins like it; everything after a name, a scheme or a `://` that announces a secret, until its value
-has ended (`Redactor.partial_secret_at`); the rest of a line in which a secret was found; and a private key, from
-`-----BEGIN` to its end. A line break releases what came before it. Chinese needs no blank between words, so any
-character beyond ASCII ends a word.
+has ended (`Redactor.partial_secret_at`), on the lines below it too (`open_line_at`); the rest of a line in which a
+secret was found; and a private key, from `-----BEGIN` to its end. Any other line break releases what came before it.
+Chinese needs no blank between words, so any character beyond ASCII ends a word.
 
 The invariant: the pieces that were released, joined, are the redacted text of the reply, whatever the pieces were and
 wherever it was cut. `_line[:_released]` is clean and stays in the buffer only as context for what follows. Work and
@@ -54,8 +54,12 @@ class RedactedStream:
             self._edge = len(self._line) - len(piece) + border
         out = ""
         if "\n" in piece and not self._in_key():
-            out += self._release(self._line.rindex("\n") + 1)
-            self._has_secret = False
+            end = self._line.rindex("\n") + 1
+            if end - self._released <= _MAX_HELD_CHARS:
+                end = self._redactor.open_line_at(self._line[:end])  # the value of this line is below it
+            if end > self._released:
+                out += self._release(end)
+                self._has_secret = False
         pending = len(self._line) - self._released
         if pending < self._examine_at:
             return out

@@ -14,7 +14,9 @@ from aiohttp import hdrs, web
 from pydantic.json_schema import models_json_schema
 
 import taoloop
+from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.engine.clock import random_hex
+from taoloop.serve.gateway.auth.admin_api import ADMIN_ROUTES, KeyChangeWire, NewKeyWire
 from taoloop.serve.gateway.auth.origins import ANY, origin_refused
 from taoloop.serve.gateway.chat import chat_completions
 from taoloop.serve.gateway.errors import ApiError, error_for_exception
@@ -115,6 +117,7 @@ class Gateway:
 async def _respond(context: RequestContext, handler: Handler) -> web.StreamResponse:
     try:
         context.require_known_host()
+        await context.verify_token()
         return await handler(context)
     except (web.HTTPException, ConnectionError):
         raise
@@ -194,6 +197,8 @@ async def metrics(context: RequestContext) -> web.Response:
     """`GET /metrics`, for Prometheus."""
     accounts = context.snapshot.accounts
     accounts.metrics.waiting(await accounts.questions.count(context.service.journal))
+    agents = context.snapshot.config.agents
+    accounts.metrics.endpoints({name: bind(served.agent).endpoint_health for name, served in agents.items()})
     page, content_type = accounts.metrics.expose(context.request.headers.get("accept", ""))
     return web.Response(body=page, headers={"Content-Type": content_type})
 
@@ -212,7 +217,9 @@ def openapi_document() -> dict[str, Any]:
     for operations in document["paths"].values():
         for operation in operations.values():
             operation["responses"]["default"] = {"description": "The error", "content": error}
-    models = [(model, "validation") for model in (ChatRequest, ResponsesRequest, ApprovalWire)]
+    models = [
+        (model, "validation") for model in (ChatRequest, ResponsesRequest, ApprovalWire, NewKeyWire, KeyChangeWire)
+    ]
     _, generated = models_json_schema(models, ref_template=_REF)  # type: ignore[arg-type]  # the mode is a literal
     schemas = document["components"]["schemas"] = {**generated["$defs"], **document["components"]["schemas"]}
     for model in (ChatRequest, ResponsesRequest):  # an unsupported field may have a value without effect
@@ -233,6 +240,7 @@ ROUTES: list[tuple[str, str, Handler]] = [
     ("GET", "/readyz", readyz),
     ("GET", "/metrics", metrics),
     ("GET", "/openapi.json", openapi),
+    *ADMIN_ROUTES,
 ]
 """Method, path and handler of every route."""
 

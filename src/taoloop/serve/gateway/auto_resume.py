@@ -10,6 +10,7 @@ from taoloop.core.trace import Trace
 from taoloop.errors import Refused, TaoError
 from taoloop.journals.base import RunRow
 from taoloop.runtime.approvals.request import unanswered_calls
+from taoloop.serve.gateway.auth.keys import ApiKey
 from taoloop.serve.gateway.client_tools import open_client_calls
 from taoloop.serve.gateway.run_request import RunRequest
 from taoloop.serve.gateway.run_service import ConfigSnapshot
@@ -95,8 +96,8 @@ class AutoResumer:
     async def _drive(self, run_id: str, labels: Mapping[str, str]) -> None:
         snapshot = self._snapshot()
         served = snapshot.config.agents.get(labels.get("agent", ""))
-        key = next((key for key in snapshot.config.keys if key.name == labels["key"]), None)
-        if served is None or (snapshot.config.keys and (key is None or not key.may_use(served.name))):
+        key = snapshot.owner_key(labels["key"])
+        if served is None or (snapshot.config.needs_key and not _may_go_on(key, served.name, snapshot)):
             _LOG.warning(
                 "run %s was answered; its key or agent is no longer served, so it stays waiting: tao resume", run_id
             )
@@ -113,6 +114,12 @@ class AutoResumer:
             _LOG.warning("run %s was answered and cannot be resumed: %s", run_id, error)
         finally:
             await snapshot.leave()
+
+
+def _may_go_on(key: ApiKey | None, agent: str, snapshot: ConfigSnapshot) -> bool:
+    """Whether the owner of a run may still use its agent."""
+    now = snapshot.accounts.quotas.clock.now()
+    return key is not None and key.may_use(agent) and key.state_at(now) == "active"
 
 
 def _is_open(trace: Trace) -> bool:

@@ -7,21 +7,18 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
 
 from taoloop.core.events import Event, ModelReplied, Observed
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import CallView
 from taoloop.core.views.transcript import Result
-from taoloop.errors import Refused, RefusedFor
+from taoloop.errors import Refused
 from taoloop.journals.costs import CostRow
-from taoloop.models.providers import is_priced
-from taoloop.models.rate_limit import SlidingWindow
 from taoloop.policy import authority_of
 from taoloop.runtime.approvals.inbox import WaitingQuestions
 from taoloop.runtime.bound_agent import bind
@@ -30,17 +27,14 @@ from taoloop.serve.gateway.auth.keys import ApiKey
 from taoloop.serve.gateway.config.model import GatewayConfig, ServedAgent, ServerLimits
 from taoloop.serve.gateway.observe.metrics import Metrics, RunMetrics
 from taoloop.serve.gateway.observe.otel import RunSpans, Telemetry
+from taoloop.serve.gateway.shared.counters import DAY_S, Counters, LocalCounters, UsageKind
+from taoloop.serve.gateway.shared.managed_keys import ManagedKeys
 from taoloop.serve.texts import TEXTS
 
 _LOG = logging.getLogger("taoloop.gateway")
 
-_DAY_S = 86_400
-
 _RETRY_S = 1.0
 """How long a client should wait where too many runs are active. When one of them ends is unknown."""
-
-_WINDOW_GRAIN_S = 1.0
-"""Uses this close together share an entry of a window, which therefore has at most about 60 of them."""
 
 
 class Quotas:
@@ -51,34 +45,41 @@ class Quotas:
     day in UTC and covers known costs; a run that has started may finish. For one event loop.
 
     Args:
-        limits: How many runs may be active, in total and per key. They may be replaced: what was used stays counted.
+        limits: How many runs may be active, in this process in total, and per key. They may be replaced: what was used
+            stays counted.
         spent: Earlier costs (`taoloop.journals.costs`); only those of today count.
         clock: The source of the time.
+        counters: Where it is counted: `SharedCounters` for several processes; None: in memory.
     """
 
-    def __init__(self, limits: ServerLimits, *, spent: Iterable[CostRow] = (), clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        limits: ServerLimits,
+        *,
+        spent: Iterable[CostRow] = (),
+        clock: Clock | None = None,
+        counters: Counters | None = None,
+    ) -> None:
         self.limits = limits
-        self._clock = clock or SystemClock()
-        self._windows: defaultdict[tuple[RefusedFor, str], SlidingWindow] = defaultdict(
-            partial(SlidingWindow, grain_s=_WINDOW_GRAIN_S)
-        )  # by what is counted and the name of the key
-        self._running: Counter[str] = Counter()
-        self._day = self._today()
-        day = f"{datetime.fromtimestamp(self._day * _DAY_S, UTC):%Y-%m-%d}"
-        self._spent: defaultdict[str, float] = defaultdict(float)  # by the name of the key
+        self.clock = clock or SystemClock()
+        self._counters = counters or LocalCounters(self.clock)
+        self._active_runs = 0
+        day = f"{datetime.fromtimestamp(self.clock.now(), UTC):%Y-%m-%d}"
+        earlier: defaultdict[str, float] = defaultdict(float)  # a key has a row for each of its agents
         for row in spent:
             if row.day == day:
-                self._spent[row.key] += row.cost_usd
+                earlier[row.key] += row.cost_usd
+        for name, cost_usd in earlier.items():
+            self._counters.spent_before(name, cost_usd)
 
     @property
     def active_runs(self) -> int:
-        """How many runs are active."""
-        return self._running.total()
+        """How many runs are active in this process."""
+        return self._active_runs
 
     def spent_today(self, name: str) -> float:
         """Known costs of the key with this name since midnight UTC, in US dollars."""
-        self._start_new_day()
-        return self._spent.get(name, 0.0)
+        return self._counters.spent(name)
 
     def enter(self, key: ApiKey | None) -> None:
         """Start a run for a key (None: there are no keys), which must `leave` in the end.
@@ -86,60 +87,50 @@ class Quotas:
         Raises:
             Refused: the key has used up its quota, or there is no place; nothing was counted.
         """
-        if self.active_runs >= self.limits.max_runs:
+        if self._active_runs >= self.limits.max_runs:
             message = f"The server is busy: {self.limits.max_runs} runs are active."
             raise Refused(message, why="runs", retry_after_s=_RETRY_S)
         if key is not None:
-            self._check_key(key)
-            if key.requests_per_minute is not None:
-                self._windows["requests", key.name].add(1, self._clock.tick())
-        self._running[_name_of(key)] += 1
+            with self._counters.transaction():
+                self._check_key(key)
+                if key.requests_per_minute is not None:
+                    self._counters.use("requests", key.name, 1)
+                self._counters.enter(key.name)
+        self._active_runs += 1
 
     def leave(self, key: ApiKey | None) -> None:
         """End a run of a key: its place is free again."""
-        name = _name_of(key)
-        self._running[name] -= 1
-        if not self._running[name]:
-            del self._running[name]
+        self._active_runs -= 1
+        if key is not None:
+            self._counters.leave(key.name)
 
     def book(self, key: ApiKey | None, *, tokens: int = 0, cost_usd: float | None = 0.0) -> None:
         """Count what a run has used, as soon as it is known. `cost_usd` None: the price is unknown."""
-        self._start_new_day()
-        self._spent[_name_of(key)] += cost_usd or 0.0
-        if key is not None and key.tokens_per_minute is not None:
-            self._windows["tokens", key.name].add(tokens, self._clock.tick())
+        if key is None:
+            return
+        self._counters.spend(key.name, cost_usd or 0.0)
+        if key.tokens_per_minute is not None:
+            self._counters.use("tokens", key.name, tokens)
+
+    def renew(self) -> None:
+        """Keep the places of this process; to be called every few seconds."""
+        self._counters.renew()
 
     def _check_key(self, key: ApiKey) -> None:
         own_runs = self.limits.max_runs_per_key
-        if own_runs is not None and self._running[key.name] >= own_runs:
+        if own_runs is not None and self._counters.active_runs(key.name) >= own_runs:
             message = f"This key has {own_runs} active runs, which is its limit."
             raise Refused(message, why="runs", retry_after_s=_RETRY_S)
         if key.usd_per_day is not None and self.spent_today(key.name) >= key.usd_per_day:
             message = f"The budget of this key for today, {key.usd_per_day:g} US dollars, is used up."
-            raise Refused(message, why="budget", retry_after_s=_DAY_S - self._clock.now() % _DAY_S)
-        rates: tuple[tuple[RefusedFor, int | None], ...] = (
+            raise Refused(message, why="budget", retry_after_s=DAY_S - self.clock.now() % DAY_S)
+        rates: tuple[tuple[UsageKind, int | None], ...] = (
             ("tokens", key.tokens_per_minute),
             ("requests", key.requests_per_minute),
         )
-        for what, limit in rates:
-            if limit is not None:
-                now = self._clock.tick()
-                wait_s = self._windows[what, key.name].free_at(limit, now) - now
-                if wait_s > 0:
-                    raise Refused(f"This key may use {limit} {what} per minute.", why=what, retry_after_s=wait_s)
-
-    def _start_new_day(self) -> None:
-        """Reset the costs where a new day has begun."""
-        if (today := self._today()) != self._day:
-            self._day = today
-            self._spent.clear()
-
-    def _today(self) -> int:
-        return int(self._clock.now() // _DAY_S)
-
-
-def _name_of(key: ApiKey | None) -> str:
-    return "" if key is None else key.name
+        for kind, limit in rates:
+            if limit is not None and (wait_s := self._counters.wait_s(kind, key.name, limit)) > 0:
+                raise Refused(f"This key may use {limit} {kind} per minute.", why=kind, retry_after_s=wait_s)
 
 
 def late_warnings(config: GatewayConfig, language: str = "en") -> Iterator[str]:
@@ -152,9 +143,8 @@ def late_warnings(config: GatewayConfig, language: str = "en") -> Iterator[str]:
     for name, served in config.agents.items():
         keys = [key.name for key in config.keys if key.usd_per_day is not None and key.may_use(name)]
         if keys:
-            for spec, target in served.model_endpoints():
-                if target is not None and not target.kind.free and not is_priced(target.address, target.model):
-                    yield TEXTS.text(language, "unknown_price", model=spec, agent=name, keys=", ".join(keys))
+            for spec in served.unpriced_models():
+                yield TEXTS.text(language, "unknown_price", model=spec, agent=name, keys=", ".join(keys))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,6 +159,9 @@ class RunAccounts:
 
     telemetry: Telemetry | None = None
     """The spans and metrics for OpenTelemetry; None where it is off."""
+
+    managed_keys: ManagedKeys | None = None
+    """The keys that administrators manage; None: there are none."""
 
     questions: WaitingQuestions = field(default_factory=WaitingQuestions)
     """Counts the questions that wait."""

@@ -18,8 +18,9 @@ from taoloop.core.events import Event
 from taoloop.core.trace import Trace
 from taoloop.errors import Refused
 from taoloop.runtime.engine.clock import new_run_id, within
-from taoloop.serve.gateway.auth.keys import ApiKey, presented_key
+from taoloop.serve.gateway.auth.keys import ApiKey, presented_key, require_active
 from taoloop.serve.gateway.auth.origins import host_refused, is_foreign, origin_refused
+from taoloop.serve.gateway.auth.tokens import is_token
 from taoloop.serve.gateway.config.model import ServedAgent
 from taoloop.serve.gateway.errors import ApiError, error_for_exceeded_quota
 from taoloop.serve.gateway.observe.request_log import RequestRecord
@@ -28,6 +29,7 @@ from taoloop.serve.gateway.run_effects import EffectWatch
 from taoloop.serve.gateway.run_request import RunRequest
 from taoloop.serve.gateway.run_response import RunResponse
 from taoloop.serve.gateway.run_service import ConfigSnapshot
+from taoloop.serve.gateway.shared.managed_keys import ManagedKeys
 
 _LOG = logging.getLogger("taoloop.gateway")
 
@@ -63,6 +65,7 @@ class RequestContext:
         route = resource.canonical if resource is not None else _OTHER_ROUTE
         self.record = RequestRecord(request_id=request_id, method=request.method, route=route)
         self.is_shut_down = False  # the server ends now, and cancels the task of this request
+        self._token_key: ApiKey | ApiError | None = None
         self._started_at = time.perf_counter()
 
     @cached_property
@@ -70,16 +73,48 @@ class RequestContext:
         """The key of the client; None where nobody needs one.
 
         Raises:
-            ApiError: the request has no key, or one that is not known.
+            ApiError: the request has no key, or one that is not known, has expired or is blocked; or its token is
+                not accepted.
         """
-        if not self.config.keys:
+        if not self.config.needs_key:
             return None
+        if isinstance(self._token_key, ApiError):
+            raise self._token_key
         presented = presented_key(self.request.headers)
-        if (key := self.snapshot.keys.find(presented)) is None:
+        key = self._token_key or self.snapshot.find_key(presented)
+        if key is None:
             problem = "no API key" if presented is None else "an unknown API key"
             message = f"The request has {problem}. Send `Authorization: Bearer KEY`."
             raise ApiError(status=401, message=message, code="invalid_api_key")
+        require_active(key, self.now())
         return key
+
+    async def verify_token(self) -> None:
+        """Verify the token of the client, where it has one in place of a key; `key` gives what came of it."""
+        verifier = self.snapshot.tokens
+        if verifier is None or self.record.route in _PROBE_ROUTES:
+            return
+        presented = presented_key(self.request.headers)
+        if presented is not None and is_token(presented):
+            try:
+                self._token_key = await verifier.verify(presented)
+            except ApiError as error:
+                self._token_key = error
+
+    def now(self) -> float:
+        """The time by the server's clock, in seconds since the epoch."""
+        return self.snapshot.accounts.quotas.clock.now()
+
+    @property
+    def managed_keys(self) -> ManagedKeys:
+        """The keys that administrators manage.
+
+        Raises:
+            ApiError: this server has no database for them.
+        """
+        if self.snapshot.accounts.managed_keys is None:
+            raise ApiError(status=503, message="This server has no database for keys.", code="no_key_database")
+        return self.snapshot.accounts.managed_keys
 
     def require_known_host(self) -> None:
         """Refuse a request under another name than the server's, which a page can give to this machine.
@@ -89,7 +124,7 @@ class RequestContext:
         Raises:
             ApiError: nobody needs a key, and the header `Host` names neither this machine nor an allowed host.
         """
-        if self.config.keys or self.record.route in _PROBE_ROUTES:
+        if self.config.needs_key or self.record.route in _PROBE_ROUTES:
             return
         if not self.snapshot.hosts.accepts(self.request.headers.get("Host")):
             raise host_refused(self.request.headers)
@@ -113,6 +148,14 @@ class RequestContext:
         """
         if self.key is None and is_foreign(self.request.headers, self.config.allow_origins):
             raise origin_refused(self.request.headers)
+        return await self.receive_body()
+
+    async def receive_body(self) -> bytes:
+        """The body, whoever sends it.
+
+        Raises:
+            ApiError: it is too large or too slow, or cannot be decoded.
+        """
         limits = self.config.limits
 
         def late(_: float | None) -> ApiError:
@@ -120,7 +163,7 @@ class RequestContext:
             return ApiError(status=408, message=message, code="request_timeout")
 
         try:
-            body = await within(limits.body_timeout_s, self._receive_body(), late)
+            body = await within(limits.body_timeout_s, self._read_content(), late)
         except (HttpProcessingError, web.RequestPayloadError, web.PayloadAccessError) as error:
             _LOG.debug("a body cannot be read: %s", error)
             message = "The body cannot be decoded: it is not in the transfer or content encoding that its headers name."
@@ -130,7 +173,7 @@ class RequestContext:
             raise ApiError(status=413, message=message, code="request_too_large")
         return body
 
-    async def _receive_body(self) -> bytes | None:
+    async def _read_content(self) -> bytes | None:
         """The body, which nearly always has arrived; None if it is too large."""
         content, max_bytes = self.request.content, self.config.limits.max_body_bytes
         if (self.request.content_length or 0) > max_bytes:
@@ -166,9 +209,9 @@ class RequestContext:
             header = ",".join(name for name in names if _FIELD.fullmatch(name))
             self.response_headers["x-taoloop-ignored"] = header[:500]
 
-    def json_response(self, body: object) -> web.Response:
+    def json_response(self, body: object, status: int = 200) -> web.Response:
         """A response with this body."""
-        return json_response(body, self.response_headers)
+        return json_response(body, self.response_headers, status)
 
     @contextmanager
     def admit_run(self, run_request: RunRequest, before: Trace | None) -> Iterator[str]:
@@ -233,7 +276,7 @@ class RequestContext:
         """The record of the request, now that it is over. `status` 499: the client left before there was an answer."""
         self.record.status, self.record.seconds = status, time.perf_counter() - self._started_at
         with suppress(ApiError):  # an unknown key: what was presented is nobody's business
-            self.record.key = self.owner
+            self.record.key = self.record.key or self.owner
         return self.record
 
 

@@ -44,7 +44,8 @@ from taoloop.runtime.chat import has_untrusted_turns, load_history
 from taoloop.runtime.engine.clock import new_nonce, new_run_id, start_timer
 from taoloop.runtime.output_type import OutputValidator
 from taoloop.runtime.runner import Listener
-from taoloop.serve.gateway.auth.keys import KeyRing
+from taoloop.serve.gateway.auth.keys import TOKEN_OWNER, ApiKey, KeyRing
+from taoloop.serve.gateway.auth.tokens import TokenVerifier
 from taoloop.serve.gateway.chat_approval import answer_all, is_for_operator, matches_question
 from taoloop.serve.gateway.client_tools import bind_client_tools, client_tools_of, open_client_calls
 from taoloop.serve.gateway.config.model import GatewayConfig
@@ -379,7 +380,8 @@ class ConfigSnapshot:
             for name, served in config.agents.items()
         }
         self.config = replace(config, agents=bound_agents)
-        self.keys = KeyRing(config.keys)
+        self._keys, self.admin_keys = KeyRing(config.keys), KeyRing(config.admin_keys)
+        self.tokens = None if config.jwt is None else TokenVerifier(config.jwt)
         self.hosts = AllowedHosts(config.allow_hosts)
         self.service = Service(journal, run_timeout_s=config.limits.run_timeout_s)
         self.journal, self.accounts = journal, accounts
@@ -400,6 +402,27 @@ class ConfigSnapshot:
                 load_sdk(spec.partition(":")[0])
             _ = served.agent.toolbox
 
+    def find_key(self, presented: str | None) -> ApiKey | None:
+        """The entry of a presented key: of the file, or of those that administrators manage; None: unknown."""
+        key = self._keys.find(presented)
+        managed_keys = self.accounts.managed_keys
+        if key is None and self.config.admin_keys and managed_keys is not None:
+            key = managed_keys.find(presented)
+            if key is not None and any(key.name == other.name for other in self.config.keys):
+                return None  # the file has given the name, and with it the runs, to another key since
+        return key
+
+    def owner_key(self, name: str) -> ApiKey | None:
+        """The key of an owner, by the name under which its runs are stored; None: there is none."""
+        key = next((key for key in self.config.keys if key.name == name), None)
+        if key is None and self.config.jwt is not None and name.startswith(TOKEN_OWNER):
+            return self.config.jwt.key_of(name)
+        managed_keys = self.accounts.managed_keys
+        if key is None and self.config.admin_keys and managed_keys is not None:
+            managed = managed_keys.entry(name)
+            return None if managed is None else managed.key
+        return key
+
     def enter(self) -> None:
         """A request has begun."""
         self._active += 1
@@ -414,6 +437,8 @@ class ConfigSnapshot:
         """Another snapshot replaces this one, or the server ends."""
         self._is_replaced = True
         if self._active == 0:
+            if self.tokens is not None:
+                await self.tokens.close()
             for served in self.config.agents.values():
                 try:
                     await served.agent.close()

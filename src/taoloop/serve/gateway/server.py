@@ -19,15 +19,19 @@ from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 from taoloop.config.document import Stamp, file_stamp, track_files
 from taoloop.errors import ConfigError, TaoError
 from taoloop.journals.base import Journal
+from taoloop.runtime.after.retention import RetentionTask
 from taoloop.serve.gateway.app import Gateway, error_response
 from taoloop.serve.gateway.auto_resume import AutoResumer
 from taoloop.serve.gateway.config.model import GatewayConfig
+from taoloop.serve.gateway.config.tls import TlsFiles, load_certificate, server_context
 from taoloop.serve.gateway.errors import ApiError
 from taoloop.serve.gateway.observe.metrics import Metrics
 from taoloop.serve.gateway.observe.otel import Telemetry
 from taoloop.serve.gateway.observe.request_log import RequestRecord
 from taoloop.serve.gateway.quotas import Quotas, RunAccounts, late_warnings
 from taoloop.serve.gateway.run_service import ConfigSnapshot
+from taoloop.serve.gateway.shared.database import GatewayDatabase
+from taoloop.serve.gateway.shared.managed_keys import ManagedKeys
 from taoloop.serve.hosts import is_loopback
 
 _LOG = logging.getLogger("taoloop.gateway")
@@ -52,7 +56,7 @@ def require_keys_off_localhost(config: GatewayConfig) -> None:
     Raises:
         ConfigError: there is no key, and other machines can reach the address.
     """
-    if not config.keys and not is_loopback(config.host):
+    if not config.needs_key and not is_loopback(config.host):
         raise ConfigError(
             f"{config.host}:{config.port} can be reached from other machines, and the file names no keys.",
             hint="Put one under `keys` of a gateway file (`tao serve --new-key NAME`), or listen on 127.0.0.1.",
@@ -72,6 +76,7 @@ class GatewayServer:
         say: Called with each message about the server, such as a reload.
         idle_timeout_s: How long a connection may send no complete request header.
         poll_interval_s: How often the files are checked for changes, and the journal for runs that were answered.
+        database: Keeps the keys that administrators manage; the caller closes it. None: there are none.
     """
 
     def __init__(
@@ -86,10 +91,14 @@ class GatewayServer:
         say: Callable[[str], None] = _LOG.warning,
         idle_timeout_s: float = IDLE_TIMEOUT_S,
         poll_interval_s: float = POLL_INTERVAL_S,
+        database: GatewayDatabase | None = None,
     ) -> None:
         self._journal, self._load, self._say = journal, load, say
         self._idle_timeout_s, self._poll_interval_s = idle_timeout_s, poll_interval_s
-        self._accounts = RunAccounts(quotas=quotas, metrics=Metrics(), telemetry=telemetry)
+        managed_keys = None if database is None else ManagedKeys(database, quotas.clock)
+        metrics = Metrics()
+        self._accounts = RunAccounts(quotas=quotas, metrics=metrics, telemetry=telemetry, managed_keys=managed_keys)
+        self._tls = None if config.tls is None else server_context(config.tls)
         self.gateway = Gateway(ConfigSnapshot(config, journal, self._accounts), on_request)
         self.stop, self.hurry = asyncio.Event(), asyncio.Event()
         self._reload = asyncio.Event()
@@ -117,9 +126,10 @@ class GatewayServer:
             max_field_size=_MAX_HEADER,
         )
         await runner.setup()
-        site = web.TCPSite(runner, config.host, config.port, reuse_address=True, backlog=1024)
+        site = web.TCPSite(runner, config.host, config.port, reuse_address=True, backlog=1024, ssl_context=self._tls)
         resumer = AutoResumer(lambda: self.gateway.snapshot)
-        watching = asyncio.gather(self._watch_files(), resumer.poll(self._poll_interval_s))
+        retention = RetentionTask(self._journal, lambda: self.gateway.snapshot.config.keep)
+        watching = asyncio.gather(self._watch_files(), resumer.poll(self._poll_interval_s), retention.repeat())
         try:
             try:
                 await site.start()
@@ -129,7 +139,7 @@ class GatewayServer:
                     hint="Choose another one with --port; 0 takes a free one.",
                 ) from error
             self.gateway.is_ready = True
-            on_ready(_url(config.host, runner))
+            on_ready(_url(config, runner))
             await self.stop.wait()
             grace_s = self.gateway.snapshot.config.limits.shutdown_s
             self._say(f"The server is shutting down; active runs have {grace_s:g} s to finish.")
@@ -167,10 +177,18 @@ class GatewayServer:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._poll_interval_s):
                     await self._reload.wait()
+            self._keep_places()
             stamps = await asyncio.to_thread(lambda: {path: file_stamp(path) for path in self._stamps})
             if self._reload.is_set() or stamps != self._stamps:
                 self._reload.clear()
                 await self._reload_config(stamps)
+
+    def _keep_places(self) -> None:
+        """Renew the lease of this process; a database that fails for a moment is asked again at the next poll."""
+        try:
+            self._accounts.quotas.renew()
+        except TaoError as error:
+            _LOG.warning("the places of active runs could not be renewed: %s", error)
 
     async def _reload_config(self, stamps: dict[Path, Stamp]) -> None:
         """Read the files and use the new configuration; a broken one changes nothing.
@@ -191,6 +209,9 @@ class GatewayServer:
             require_keys_off_localhost(config)
             new = ConfigSnapshot(config, self._journal, self._accounts)
             await asyncio.to_thread(new.warm_up)
+            if self._tls is not None and config.tls is not None:
+                server_context(config.tls)  # half of a renewed pair must not reach the context in use
+                load_certificate(self._tls, config.tls)
         except Exception as error:  # noqa: BLE001  # no error may end the server, or prevent later reloads
             if not isinstance(error, (TaoError, OSError)):
                 _LOG.exception("the configuration could not be read")
@@ -203,6 +224,7 @@ class GatewayServer:
         self._accounts.metrics.reloaded(ok=True)
         address_changed = (config.host, config.port) != (old.config.host, old.config.port)
         notes = " A new address requires a restart." if address_changed else ""
+        notes += _tls_note(old.config.tls, config.tls)
         notes += " A new `db` requires a restart." if config.db != old.config.db else ""
         if config.allow_origins and not self.gateway.cors_enabled:
             notes += " Allowing the first origin requires a restart."
@@ -213,9 +235,17 @@ class GatewayServer:
         await old.retire()
 
 
-def _url(host: str, runner: web.AppRunner) -> str:
+def _tls_note(old: TlsFiles | None, new: TlsFiles | None) -> str:
+    if (old is None) != (new is None):
+        return " Turning TLS on or off requires a restart."
+    client_ca_changed = old is not None and new is not None and old.client_ca != new.client_ca
+    return " A new `client_ca` requires a restart." if client_ca_changed else ""
+
+
+def _url(config: GatewayConfig, runner: web.AppRunner) -> str:
     port = runner.addresses[0][1]  # the actual one, where 0 was asked for
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    scheme = "http" if config.tls is None else "https"
+    return f"{scheme}://[{config.host}]:{port}" if ":" in config.host else f"{scheme}://{config.host}:{port}"
 
 
 # Connections that send no valid request

@@ -7,8 +7,9 @@ import re
 import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -16,7 +17,11 @@ from taoloop.config.settings_reader import expected
 from taoloop.core.policy import TaskAuthority
 from taoloop.errors import ConfigError
 from taoloop.runtime.approvals.request import RESERVED_NAMES
+from taoloop.serve.gateway.errors import ApiError
 from taoloop.tools.settings_check import Count, check_fields
+
+KeyState = Literal["active", "expired", "blocked"]
+"""What may be done with a key: only an active one opens anything."""
 
 KEY_PREFIX = "tao-"
 """The prefix of every generated key, so that people and secret scanners recognise it."""
@@ -26,6 +31,9 @@ _DIGEST = re.compile(r"sha256:[0-9a-f]{64}", re.IGNORECASE)
 _LONGEST_NAME = 100
 _NO_DIGEST = "sha256:" + "0" * 64
 _KEY_HEADERS = ("x-api-key", "api-key")
+
+TOKEN_OWNER = "jwt:"  # noqa: S105  # no secret
+"""The names of users with a token begin so; no key may have such a name, which would give it the runs of a user."""
 
 
 def _key_name(name: str) -> str:
@@ -38,6 +46,36 @@ def _key_name(name: str) -> str:
     return name
 
 
+def refuse_token_owner(name: str) -> None:
+    """Refuse the name of a user with a token as that of a key.
+
+    Raises:
+        ConfigError: it is one.
+    """
+    if name.startswith(TOKEN_OWNER):
+        hint = "The users with a token (`auth.jwt`) have such names; a key of that name would get the runs of a user."
+        raise ConfigError(f"The name {name!r} begins with {TOKEN_OWNER!r}.", hint=hint)
+
+
+def instant_of(text: str) -> float:
+    """Seconds since the epoch of an ISO date or time; without an offset it is in UTC, a date alone is its midnight.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    instant = datetime.fromisoformat(text)
+    return (instant if instant.tzinfo is not None else instant.replace(tzinfo=UTC)).timestamp()
+
+
+def _expiry(text: str) -> str:
+    if text:
+        try:
+            instant_of(text)
+        except (ValueError, OverflowError):
+            raise expected("an ISO date or time, such as 2027-01-31 or 2027-01-31T18:00:00+01:00,") from None
+    return text
+
+
 def _key_digest(digest: str) -> str:
     if not _DIGEST.fullmatch(digest):
         raise expected("`sha256:` and 64 hex digits, the SHA-256 of the key,")
@@ -45,14 +83,8 @@ def _key_digest(digest: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ApiKey:
-    """The entry of an API key: its digest, and its quotas."""
-
-    name: Annotated[str, AfterValidator(_key_name)]
-    """What its use is counted under, and what logs show."""
-
-    digest: Annotated[str, AfterValidator(_key_digest)] = field(repr=False)
-    """`sha256:` and 64 hex digits. Keys are random and long, so no slow hash is needed."""
+class KeySettings:
+    """What the owner of a key or of a token may do, and how much."""
 
     agents: tuple[Annotated[str, Field(min_length=1)], ...] = ()
     """The agents that it may use; empty: all of them."""
@@ -72,6 +104,23 @@ class ApiKey:
     task_authority: TaskAuthority = "values"
     """What the words of its client may authorise, where the agent's policy does not give them less."""
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiKey(KeySettings):
+    """The entry of an API key: its digest, and its quotas."""
+
+    name: Annotated[str, AfterValidator(_key_name)]
+    """What its use is counted under, and what logs show."""
+
+    digest: Annotated[str, AfterValidator(_key_digest)] = field(repr=False)
+    """`sha256:` and 64 hex digits. Keys are random and long, so no slow hash is needed."""
+
+    expires: Annotated[str, AfterValidator(_expiry)] = ""
+    """From when on it is refused: an ISO date (its midnight in UTC) or time; empty: never."""
+
+    blocked: bool = False
+    """Whether it is refused, as one that may have leaked."""
+
     def __post_init__(self) -> None:
         """Refuse an invalid entry.
 
@@ -83,6 +132,24 @@ class ApiKey:
     def may_use(self, agent: str) -> bool:
         """Whether its client may use the agent of this name."""
         return not self.agents or agent in self.agents
+
+    def state_at(self, now: float) -> KeyState:
+        """Whether it opens anything at this time (seconds since the epoch)."""
+        if self.blocked:
+            return "blocked"
+        return "expired" if self.expires and now >= instant_of(self.expires) else "active"
+
+
+def require_active(key: ApiKey, now: float) -> None:
+    """Refuse a key that has expired or is blocked.
+
+    Raises:
+        ApiError: 401; its code says which.
+    """
+    state = key.state_at(now)
+    if state != "active":
+        message = f"The API key {key.name!r} {'has expired' if state == 'expired' else 'is blocked'}."
+        raise ApiError(status=401, message=f"{message} The operator of the server can help.", code=f"key_{state}")
 
 
 def new_key(name: str) -> tuple[str, ApiKey]:
@@ -125,6 +192,7 @@ class KeyRing:
         Raises:
             ConfigError: another key has its name or digest.
         """
+        refuse_token_owner(key.name)
         if any(other.name == key.name for other in self._keys.values()):
             raise ConfigError(f"Two keys are called {key.name!r}.", hint="What a key used is counted by its name.")
         twin = self._keys.setdefault(key.digest.lower(), key)

@@ -44,13 +44,16 @@ def config_summary(config: GatewayConfig, language: str = "en") -> str:
     problems = [*_problems(config, text)]
     lines = [f"{config.path}: {text(f'form_{config.form}')}", text("listens", address=f"{config.host}:{config.port}")]
     lines.append(text("database", path=text("default_database") if config.db is None else config.db))
+    if config.keep is not None:
+        lines.append(text("retention", limits=_settings(config.keep, "days", "runs")))
     if config.allow_origins:
         lines.append(text("pages", origins=", ".join(config.allow_origins)))
-    if config.allow_hosts and not config.keys:
+    if config.allow_hosts and not config.needs_key:
         lines.append(text("host_names", names=", ".join(config.allow_hosts)))
     names = (field.name for field in fields(config.limits))
     lines.append(text("server_limits", limits=_settings(config.limits, *names)))
-    lines += _keys(config.keys, text)
+    lines += _access(config, text)
+    lines += _keys(config.keys, text) if config.needs_key else [text("no_keys")]
     for served in config.agents.values():
         lines += ["", *_agent(served, text)]
     if config.any_model:
@@ -67,15 +70,28 @@ def config_summary(config: GatewayConfig, language: str = "en") -> str:
     return Redactor(config.secrets, patterns=False).text("\n".join(lines)) + "\n"
 
 
+def _access(config: GatewayConfig, text: Text) -> Iterator[str]:
+    if config.tls is not None:
+        yield text("tls", cert=config.tls.cert)
+        if config.tls.client_ca is not None:
+            yield text("client_ca", path=config.tls.client_ca)
+    if config.admin_keys:
+        yield text("admin_keys", names=", ".join(key.name for key in config.admin_keys))
+    if config.jwt is not None:
+        source = config.jwt.jwks_url or config.jwt.jwks_file
+        yield text("jwt", issuer=config.jwt.issuer, audience=config.jwt.audience, source=source)
+
+
 def _keys(keys: tuple[ApiKey, ...], text: Text) -> Iterator[str]:
     if not keys:
-        yield text("no_keys")
         return
     yield text("keys")
     for key in keys:
         limits = _settings(key, "requests_per_minute", "tokens_per_minute", "usd_per_day") or text("no_limits")
         line = text("key", name=key.name, agents=", ".join(key.agents) or text("every_agent"), limits=limits)
         line += "" if key.may_approve else text("may_not_approve")
+        line += text("blocked") if key.blocked else ""
+        line += text("expires", time=key.expires) if key.expires else ""
         yield f"{line}, task_authority {key.task_authority}"
 
 
@@ -111,9 +127,11 @@ def _models(served: ServedAgent, text: Text) -> Iterator[str]:
     if isinstance(model, FixedUrlModel):
         yield text("model", model=model.model) + text("at", address=shown_address(model.endpoint.url))
         return
-    for number, (spec, target) in enumerate(served.model_endpoints()):
+    first = None
+    for spec, target in served.model_endpoints():
+        first = first or spec
         address = "" if target is None else text("at", address=shown_address(target.address))
-        yield text("fallback" if number else "model", model=spec) + address
+        yield text("model" if spec == first else "fallback", model=spec) + address
 
 
 def _server(tool: Tool, text: Text) -> str:

@@ -26,11 +26,15 @@ from taoloop.config.document import (
 )
 from taoloop.config.settings_reader import LITERAL, SettingsReader, Span, checked, fields_of, has_reference, invalid
 from taoloop.errors import ConfigError, MissingKey
+from taoloop.journals.retention import Retention
+from taoloop.models.model_builder import endpoint_keys
+from taoloop.models.prices import Price
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.tool_source import sources_in
 from taoloop.serve.gateway.auth.keys import ApiKey, KeyRing, digest_of
 from taoloop.serve.gateway.auth.origins import ANY, origin_of
+from taoloop.serve.gateway.auth.tokens import ClaimNames, JwtSettings, TokenVerifier
 from taoloop.serve.gateway.config.host_overrides import HostOverrides, apply_host_overrides, base_url
 from taoloop.serve.gateway.config.model import (
     DEFAULT_HOST,
@@ -40,13 +44,14 @@ from taoloop.serve.gateway.config.model import (
     ServedAgent,
     ServerLimits,
 )
+from taoloop.serve.gateway.config.tls import TlsFiles, certificate_problem, server_context
 from taoloop.serve.gateway.higress.file import is_ai_agent, is_short, read_higress
 from taoloop.serve.hosts import host_name
 from taoloop.tools.openapi.settings import OpenapiSource
 from taoloop.tools.settings_check import expand_home
 from taoloop.tools.yaml12 import FieldPath
 
-_MAY_BE_EMPTY = ("keys", "server", "services")
+_MAY_BE_EMPTY = ("auth", "keys", "server", "services")
 _LONGEST_NAME = 200
 
 
@@ -123,6 +128,50 @@ class KeyEntry(ApiKey):
         return ApiKey(**{**values, "digest": digest_of(self.key) if self.key else self.digest})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdminKeyEntry:
+    """One entry of `auth.admin_keys`."""
+
+    name: str
+    """What the audit log shows."""
+
+    digest: str = field(default="", repr=False)
+    """`sha256:` and the 64 hex digits of the key's SHA-256."""
+
+    key: Annotated[str, BeforeValidator(_only_reference, json_schema_input_type=str)] = field(default="", repr=False)
+    """The key itself, only as a value of the environment (`${NAME}`), in place of its digest."""
+
+    expires: str = ""
+    """From when on it is refused: an ISO date (its midnight in UTC) or time; empty: never."""
+
+    blocked: bool = False
+    """Whether it is refused, as one that may have leaked."""
+
+    def __post_init__(self) -> None:
+        """Refuse a key that could not be kept.
+
+        Raises:
+            ConfigError: names the field, and what it must be.
+        """
+        self.to_api_key()
+
+    def to_api_key(self) -> ApiKey:
+        """What is kept of the key."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return KeyEntry(**values).to_api_key()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuthEntry:
+    """What `auth` says."""
+
+    admin_keys: tuple[AdminKeyEntry, ...] = ()
+    """Who may manage keys over `/v1/admin`; without any there is no such API."""
+
+    jwt: JwtSettings | None = None
+    """Tokens of an identity provider that are accepted in place of a key."""
+
+
 class AgentByFile(TypedDict, total=False):
     """An agent in a separate file."""
 
@@ -142,8 +191,20 @@ class GatewayFields(TypedDict, total=False):
     keys: tuple[KeyEntry, ...] | None
     """Who may use the server."""
 
+    auth: AuthEntry | None
+    """Who may manage keys, and whose tokens are accepted."""
+
+    tls: TlsFiles | None
+    """The certificate with which the server answers."""
+
     server: ServerEntry | None
     """Where the server listens, and its bounds."""
+
+    keep: Retention | None
+    """How long finished runs are kept; without it, for ever."""
+
+    prices: dict[str, Price] | None
+    """Own prices of models for all agents, by spec; those of an agent go before them."""
 
     services: dict[str, str] | None
     """Hosts whose calls go to another address: HOST:PORT, or a base URL."""
@@ -210,7 +271,7 @@ def load_config(
         files={**files, **{path: stamp for path, stamp in config.files.items() if path not in files}},
         **{name: value for name, value in options.items() if value is not None},
     )
-    if ANY in config.allow_origins and not config.keys:
+    if ANY in config.allow_origins and not config.needs_key:
         return replace(config, warnings=(*config.warnings, _OPEN))
     return config
 
@@ -247,7 +308,10 @@ class _ConfigReader:
     ) -> None:
         self._document, self._form, self._env, self._services = document, form, env, services
         self._variables = os.environ if env is None else env
-        self._settings = SettingsReader(document, self._variables, plain=(ServerEntry, GatewayFields))
+        self._prices: Mapping[str, Price] = {}
+        self._settings = SettingsReader(
+            document, self._variables, plain=(ServerEntry, GatewayFields, TlsFiles, JwtSettings, ClaimNames)
+        )
 
     def read_gateway(self, resolve: Mapping[str, str]) -> GatewayConfig:
         """The gateway's own form; `resolve` goes before the services that the file names."""
@@ -259,6 +323,7 @@ class _ConfigReader:
             with error_location(document, ("services", name)):
                 base_url(name, address)
         self._services = HostOverrides(addresses, resolve)
+        self._prices = entries.get("prices") or {}
         agents = {str(name): self._agent(name, entry) for name, entry in entries["agents"].items()}
         if not agents:
             raise document.error(("agents",), "it names no agent.", hint="Write `agents: {NAME: FILE.yaml}`.")
@@ -266,17 +331,25 @@ class _ConfigReader:
         if default is not None:
             self._require_agent(("default",), default, agents)
             agents = {default: agents[default], **agents}
+        auth, tls = entries.get("auth") or AuthEntry(), entries.get("tls")
+        keys = self._keys(entries.get("keys") or (), agents)
+        admin_keys = self._admin_keys(auth, keys)
+        self._check_access(auth, tls, agents)
         return replace(
             self._config(agents),
-            keys=self._keys(entries.get("keys") or (), agents),
+            keys=keys,
+            admin_keys=admin_keys,
+            jwt=auth.jwt,
+            tls=tls,
             limits=ServerLimits(**{limit.name: getattr(server, limit.name) for limit in fields(ServerLimits)}),
             host=server.host,
             port=server.port,
             db=server.db,
+            keep=entries.get("keep"),
             allow_origins=tuple(dict.fromkeys(server.allow_origins)),
             allow_hosts=tuple(dict.fromkeys(server.allow_hosts)),
             any_model=default is not None,
-            files=files_of(agents.values()),
+            files={**files_of(agents.values()), **_access_files(auth, tls)},
         )
 
     def read_agent(self) -> GatewayConfig:
@@ -286,6 +359,7 @@ class _ConfigReader:
             raise self._document.error(("name",), "it is empty, and clients choose an agent by its name.")
         self._require_model(("model",), agent)
         served = ServedAgent(name=agent.name, agent=agent)
+        self._require_price(("limits", "max_cost_usd"), served)
         db = Path(agent.journal) if isinstance(agent.journal, str | Path) else None
         return replace(self._config({served.name: served}), db=db, files=files_of([served]))
 
@@ -298,6 +372,7 @@ class _ConfigReader:
         secrets: dict[str, str] = {}
         for served in agents.values():
             secrets |= served.agent.secrets if isinstance(served.agent.secrets, Mapping) else {}
+            secrets |= endpoint_keys(served.agent.endpoints, served.agent.env)
         return GatewayConfig(
             path=self._document.path,
             form=self._form,
@@ -318,9 +393,14 @@ class _ConfigReader:
             where = [(*path, field) for field in ("db", "journal") if isinstance(entry, dict) and field in entry]
             message = "the agent's own journal is not used: the server keeps all runs in its `db`."
             self._settings.warn(where[0] if where else path, message)
-        agent = apply_host_overrides(replace(served.agent, name=name, journal=None), self._services, self._env)
+        prices = {**self._prices, **served.agent.prices}
+        agent = replace(served.agent, name=name, journal=None, prices=prices)
+        agent = apply_host_overrides(agent, self._services, self._env)
         self._require_model((*path, "model"), agent)
-        return replace(served, name=name, agent=agent)
+        served = replace(served, name=name, agent=agent)
+        in_place = isinstance(entry, dict) and "limits" in entry
+        self._require_price((*path, "limits", "max_cost_usd") if in_place else path, served)
+        return served
 
     def _read_entry(self, path: FieldPath, entry: Any) -> ServedAgent:
         """One agent: by the path of its file, which may be one of `ai-agent`, or with the fields of an agent file."""
@@ -363,6 +443,31 @@ class _ConfigReader:
                 ring.add(keys[-1])
         return tuple(keys)
 
+    def _admin_keys(self, auth: AuthEntry, keys: Sequence[ApiKey]) -> tuple[ApiKey, ...]:
+        """The admin keys, none of which is a client's key: one that leaks from a client must not open both."""
+        ring = KeyRing()
+        digests = {key.digest.lower() for key in keys}
+        for number, entry in enumerate(auth.admin_keys):
+            key = entry.to_api_key()
+            with error_location(self._document, ("auth", "admin_keys", number)):
+                ring.add(key)
+                if key.digest.lower() in digests:
+                    raise ConfigError("it is also one of `keys`.", hint="Make a key of its own for administrators.")
+        return tuple(entry.to_api_key() for entry in auth.admin_keys)
+
+    def _check_access(self, auth: AuthEntry, tls: TlsFiles | None, agents: Mapping[str, ServedAgent]) -> None:
+        """Refuse files of `auth` and `tls` that cannot be used; a certificate out of its time is a warning."""
+        if auth.jwt is not None:
+            for index, name in enumerate(auth.jwt.agents):
+                self._require_agent(("auth", "jwt", "agents", index), name, agents)
+            with error_location(self._document, ("auth", "jwt")):
+                TokenVerifier(auth.jwt)
+        if tls is not None:
+            with error_location(self._document, ("tls",)):
+                server_context(tls)
+                if problem := certificate_problem(tls):
+                    self._settings.warn(("tls", "cert"), problem)
+
     def _require_agent(self, path: FieldPath, name: str, agents: Mapping[str, ServedAgent]) -> None:
         if name not in agents:
             raise self._document.error(path, f"no agent is called {name!r}.", hint=f"Known: {', '.join(agents)}.")
@@ -375,6 +480,31 @@ class _ConfigReader:
             except MissingKey as error:
                 hint = error.hint.replace("use --model offline", "write `model: offline`")
                 raise ConfigError(error.message, hint=hint) from error
+
+    def _require_price(self, path: FieldPath, served: ServedAgent) -> None:
+        """Refuse a budget that would end every run at its first reply, because nobody knows what that costs."""
+        unpriced = served.unpriced_models()
+        if served.agent.limits.max_cost_usd is None or not unpriced:
+            return
+        spec = unpriced[0]
+        first, _ = next(served.model_endpoints())
+        if spec == first:
+            raise self._document.error(
+                path,
+                f"the price of {spec} is not known, so `max_cost_usd` would end every run at its first reply.",
+                hint="Write its price under `prices` (US dollars per million tokens), or remove `max_cost_usd`.",
+            )
+        self._settings.warn(
+            path, f"the price of {spec} is not known, so `max_cost_usd` ends a run that falls back to it: see `prices`."
+        )
+
+
+def _access_files(auth: AuthEntry, tls: TlsFiles | None) -> dict[Path, Stamp]:
+    """The files of `auth` and `tls`, which are watched like the configuration: a renewed certificate is used soon."""
+    paths = [*(() if tls is None else tls.paths)]
+    if auth.jwt is not None and auth.jwt.jwks_file is not None:
+        paths.append(auth.jwt.jwks_file)
+    return {path: file_stamp(path) for path in paths}
 
 
 def files_of(served_agents: Iterable[ServedAgent]) -> dict[Path, Stamp]:

@@ -13,13 +13,16 @@ from pydantic import Field
 
 from taoloop.config.document import Stamp
 from taoloop.errors import ConfigError
-from taoloop.models.model_builder import split_specs
-from taoloop.models.providers import PROVIDERS, Endpoint, endpoint
+from taoloop.journals.retention import Retention
+from taoloop.models.model_builder import endpoint_targets, split_specs
+from taoloop.models.providers import PROVIDERS, Endpoint, endpoint, is_priced
 from taoloop.models.registry import is_provider
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.bound_agent import bind
 from taoloop.serve.gateway.auth.keys import ApiKey
+from taoloop.serve.gateway.auth.tokens import JwtSettings
 from taoloop.serve.gateway.config.host_overrides import HostOverrides
+from taoloop.serve.gateway.config.tls import TlsFiles
 from taoloop.tools.settings_check import Count, Seconds, check_fields
 
 ConfigForm = Literal["own", "agent", "higress", "flat"]
@@ -51,13 +54,28 @@ class ServedAgent:
     def model_endpoints(self) -> Iterator[tuple[str, Endpoint | None]]:
         """The specs of its models, each with where its calls go; None where that is not known."""
         env = os.environ if self.agent.env is None else self.agent.env
-        for spec in split_specs(bind(self.agent).model.spec):
+        for position, spec in enumerate(split_specs(bind(self.agent).model.spec)):
+            if self.agent.endpoints and not position and is_provider(spec):
+                yield from ((spec, target) for target, _ in endpoint_targets(spec, self.agent.endpoints, env))
+                continue
             kind, _, name = spec.partition(":")
             target = None
             if is_provider(spec) and kind in PROVIDERS:
                 with suppress(ConfigError):  # a custom model under the name of a provider
                     target = endpoint(kind, name, env)
             yield spec, target
+
+    def unpriced_models(self) -> tuple[str, ...]:
+        """The specs of its models whose calls cost money, and nobody knows how much."""
+        unpriced = (
+            spec
+            for spec, target in self.model_endpoints()
+            if target is not None
+            and not target.kind.free
+            and spec not in self.agent.prices
+            and not is_priced(target.address, target.model)
+        )
+        return tuple(dict.fromkeys(unpriced))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +128,15 @@ class GatewayConfig:
     keys: tuple[ApiKey, ...] = ()
     """The API keys; none: nobody needs one."""
 
+    admin_keys: tuple[ApiKey, ...] = ()
+    """Who may manage keys over the admin API; none: there is no such API."""
+
+    jwt: JwtSettings | None = None
+    """Which tokens of an identity provider are accepted in place of a key; None: none."""
+
+    tls: TlsFiles | None = None
+    """The certificate with which the server answers; None: without TLS."""
+
     limits: ServerLimits = ServerLimits()
     """The limits of the server."""
 
@@ -121,6 +148,9 @@ class GatewayConfig:
 
     db: Path | None = None
     """The database of all runs; None: the one in the user's data folder."""
+
+    keep: Retention | None = None
+    """How long finished runs are kept; None: for ever."""
 
     allow_origins: tuple[str, ...] = ()
     """Origins of web pages that may call from a browser, as browsers send them; empty: none."""
@@ -142,6 +172,11 @@ class GatewayConfig:
 
     services: HostOverrides = field(default_factory=HostOverrides, repr=False, compare=False)
     """The host overrides; once the tools are loaded, they know which of them nothing uses."""
+
+    @property
+    def needs_key(self) -> bool:
+        """Whether clients need a key or a token."""
+        return bool(self.keys or self.admin_keys or self.jwt is not None)
 
     def agent_for(self, model: str) -> ServedAgent | None:
         """The agent that answers for `model`, or None."""

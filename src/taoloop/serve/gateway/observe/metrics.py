@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Container, Mapping
-from functools import cache
+from collections.abc import Callable, Container, Iterable, Mapping
+from functools import cache, partial
 
 import taoloop
 from taoloop.core.events import ActionRequested, Event, ModelErred, ModelReplied, Observed, RunStarted
 from taoloop.core.message import Usage
 from taoloop.core.trace import Trace
 from taoloop.errors import MissingExtra, RefusedFor
+from taoloop.models.endpoint_balance import EndpointHealth
 
 OTHER_LABEL = "other"
 """The label of everything beyond a bound, or that no configuration names."""
@@ -79,13 +80,11 @@ class Metrics:
         self._cost = counter("cost_usd", "Known cost of model calls, in US dollars.", "agent", "model")
         self._unpriced = counter("unpriced_calls", "Model calls whose price is unknown.", "agent", "model")
         self._refusals = counter("refusals", "Requests refused: a quota is used up, or the server is full.", "kind")
-        waiting = prometheus.Gauge(
-            "taoloop_waiting_questions",
-            "Questions of waiting runs, by who may answer them.",
-            ["principal"],
-            registry=registry,
-        )
-        self._waiting = cache(waiting.labels)
+        gauge = partial(prometheus.Gauge, registry=registry)
+        text = "Questions of waiting runs, by who may answer them."
+        self._waiting = cache(gauge("taoloop_waiting_questions", text, ["principal"]).labels)
+        text = "Whether an endpoint of a model gets its share of the calls (1), or is left out after a failure (0)."
+        self._endpoints = gauge("taoloop_endpoint_healthy", text, ["agent", "endpoint"])
         self._reloads = counter("reloads", "Reloads of the configuration by outcome.", "outcome")
         self._label_values: defaultdict[str, set[str]] = defaultdict(set)
         built = prometheus.Gauge("taoloop_build_info", "The version of taoloop.", ["version"], registry=registry)
@@ -104,6 +103,13 @@ class Metrics:
     def refused(self, why: RefusedFor) -> None:
         """A request was refused with status 429."""
         self._refusals(why).inc()
+
+    def endpoints(self, agents: Mapping[str, Iterable[EndpointHealth]]) -> None:
+        """So are the endpoints now that the models of these agents have."""
+        self._endpoints.clear()  # a changed configuration may have others
+        for agent, endpoints in agents.items():
+            for endpoint in endpoints:
+                self._endpoints.labels(agent, endpoint.name).set(endpoint.is_healthy)
 
     def waiting(self, counts: Mapping[str, int]) -> None:
         """So many questions wait now, by who may answer them: `user` or `operator`."""
