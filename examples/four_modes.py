@@ -2,7 +2,8 @@
 
 Standard answers at once, Reason-only thinks without tools, Act-only acts without thinking, ReAct does both. The
 models are scripted after the paper's point: a wrong premise stays wrong in Reason-only, where nothing from outside
-can correct it, while ReAct corrects its path from an observation.
+can correct it; Act-only finds the page and cannot put it together with the question; ReAct corrects its path from an
+observation. Each mode gets a verdict.
 
 Source: Yao et al., "ReAct: Synergizing Reasoning and Acting in Language Models" (ICLR 2023), figure 1.
 Run: python examples/four_modes.py
@@ -13,6 +14,8 @@ from __future__ import annotations
 from taoloop import Agent, Result, ScriptedModel, ToolError, tool
 
 QUESTION = "Aside from the Apple Remote, what other device can control the program it was made for?"
+
+RIGHT = "the keyboard function keys"
 
 PAGES = {
     "Apple Remote": "The Apple Remote was made to control the Front Row media center program.",
@@ -28,7 +31,7 @@ Final Answer: iPhone""",
     "act_only": [
         "Action: search: Apple Remote",
         "Action: search: Front Row (software)",
-        "Final Answer: the keyboard function keys",
+        "Final Answer: yes",
     ],
     "react": [
         "Thought: I believe that it was made for Apple TV; I check that.\nAction: search: Apple Remote",
@@ -55,5 +58,5 @@ def run(mode: str) -> Result:
 if __name__ == "__main__":
     for name in SCRIPTS:
         result = run(name)
-        trace = result.trace
-        print(f"{name:12} {len(trace.steps)} steps, {trace.tool_calls} calls: {result.answer}")
+        trace, verdict = result.trace, "right" if result.answer == RIGHT else "wrong"
+        print(f"{name:12} {verdict}  {len(trace.steps)} steps, {trace.tool_calls} calls: {result.answer}")

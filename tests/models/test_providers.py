@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.models.provider_answers import ask, whole
 
-from taoloop.cli.dotenv import load_environment
+from taoloop.cli.database import load_environment
 from taoloop.errors import MissingKey, ModelAuthError, ModelError, UnknownName
 from taoloop.models.http.sdk_request import anthropic_target, openai_target
 from taoloop.models.openai import OpenAIModel

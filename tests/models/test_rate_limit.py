@@ -117,7 +117,10 @@ def test_a_wait_beyond_the_time_of_the_request_is_told_at_once() -> None:
         return raised.value
 
     error = asyncio.run(run())
-    assert error.message == "told was not asked: 1 requests per minute allow the next call in 60 s, and 20 s are left."
+    assert error.message == (
+        "told was not asked: the agent's own rate of 1 requests per minute allows the next call in 60 s, "
+        "and 20 s are left."
+    )
     assert error.retry_after_s == pytest.approx(60)
     assert "model_timeout_s" in error.hint
 

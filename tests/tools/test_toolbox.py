@@ -17,6 +17,7 @@ BUILT_IN = {
     "lookup",
     "read_file",
     "write_file",
+    "edit_file",
     "restore_file",
     "list_files",
     "search_files",

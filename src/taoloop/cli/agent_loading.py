@@ -35,7 +35,7 @@ from taoloop.tools.tool import Tool
 from taoloop.translation import mark, translate_error
 
 DEFAULT_TOOLS = ("calculator", "time_now")
-WORKSPACE_TOOLS = ("read_file", "list_files", "search_files", "write_file")
+WORKSPACE_TOOLS = ("read_file", "list_files", "search_files", "write_file", "edit_file")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

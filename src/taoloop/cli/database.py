@@ -1,4 +1,4 @@
-"""The database of runs: where it is, and what is in it."""
+"""The environment of a command, and the database of runs: where it is, and what is in it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,10 +17,14 @@ from taoloop.errors import ConfigError, JournalError, JournalTampered, RunNotFou
 from taoloop.journals.base import Journal, LockHolder, locks_of
 from taoloop.journals.sqlite.file import default_path
 from taoloop.journals.sqlite.journal import SqliteJournal
+from taoloop.runtime import env_file
 from taoloop.tools.settings_check import expand_home
 from taoloop.translation import mark
 
 T = TypeVar("T")
+
+load_environment = partial(env_file.load_environment, report=print_stderr)
+"""The variables of the process over those of the `.env` file in the current folder, or in the given one."""
 
 ALL_RUNS = 10_000_000
 """As a limit: every run."""

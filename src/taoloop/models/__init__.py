@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         WrappedModel as WrappedModel,
     )
     from taoloop.models.endpoint_balance import Balanced as Balanced, EndpointHealth as EndpointHealth
+    from taoloop.models.function import FunctionModel as FunctionModel, ModelFunction as ModelFunction
     from taoloop.models.offline.planner import OfflineModel as OfflineModel
     from taoloop.models.openai import OpenAIModel as OpenAIModel
     from taoloop.models.prices import Price as Price
@@ -50,6 +51,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "taoloop.models.anthropic": "AnthropicModel",
         "taoloop.models.base": "DeltaFanout DeltaListener Model WrappedModel",
         "taoloop.models.endpoint_balance": "Balanced EndpointHealth",
+        "taoloop.models.function": "FunctionModel ModelFunction",
         "taoloop.models.offline.planner": "OfflineModel",
         "taoloop.models.openai": "OpenAIModel",
         "taoloop.models.prices": "Price",

@@ -10,6 +10,7 @@ from typing import cast
 from taoloop.errors import ConfigError, MissingKey
 from taoloop.models.base import Model
 from taoloop.models.endpoint_balance import Balanced
+from taoloop.models.function import FunctionModel, ModelFunction
 from taoloop.models.prices import Price, PricedModel
 from taoloop.models.providers import Endpoint, endpoint, find_provider, shown_address
 from taoloop.models.rate_limit import RateLimited
@@ -20,13 +21,14 @@ from taoloop.models.scripted import Reply, ScriptedModel
 from taoloop.models.settings import ModelEndpoint, Rate, Retry
 from taoloop.translation import mark
 
-ModelSource = str | Model | Sequence[Reply] | None
-"""A spec (or several, as in `openai:a | deepseek:b`), a model, a list of scripted replies; None: the environment's."""
+ModelSource = str | Model | ModelFunction | Sequence[Reply] | None
+"""A spec (or several, as in `openai:a | deepseek:b`), a model, a function of (task, trace), a list of scripted replies;
+None: the environment's."""
 
 FallbackModels = str | Model | Sequence[str | Model]
 """The models to fall back on: one, or several in their order."""
 
-_NOT_WRAPPED = (ScriptedModel, Retrying, Fallback)
+_NOT_WRAPPED = (ScriptedModel, FunctionModel, Retrying, Fallback)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,8 +176,9 @@ def _base_model(entry: ModelSource, env: Mapping[str, str] | None) -> Model:
         return ForbiddenModel(model) if env is not None and is_set(env) and is_provider(model.spec) else model
     if isinstance(entry, list | tuple):
         return ScriptedModel(entry)
-    if not callable(getattr(entry, "complete", None)):
-        raise ConfigError(
-            f"{entry!r} is no model.", hint="Give a spec such as 'offline', a list of replies, or a Model."
-        )
-    return cast("Model", entry)
+    if callable(getattr(entry, "complete", None)):
+        return cast("Model", entry)
+    if callable(entry) and not isinstance(entry, type):
+        return FunctionModel(entry)
+    hint = "Give a spec such as 'offline', a list of replies, a function of (task, trace), or a Model."
+    raise ConfigError(f"{entry!r} is no model.", hint=hint)

@@ -202,7 +202,9 @@ def endpoint(provider_name: str, model: str, env: Mapping[str, str]) -> Endpoint
         if provider.name == "azure" or not base_url or base_url == provider.base_url:
             raise _missing(
                 mark("No key for {provider}: the variable {variable} is not set."),
-                mark("Set {variable} in the environment or in a .env file, or use --model offline."),
+                mark(
+                    "Set {variable} in the environment or a .env file (with load_env=True in Python), or use offline."
+                ),
                 provider.name,
                 provider.key_var,
             )

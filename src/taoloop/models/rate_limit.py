@@ -232,8 +232,8 @@ class RateLimited(WrappedModel):
                 left_s = math.inf if request.timeout_s is None else request.timeout_s - (self._pace.tick() - began)
                 if wait_s >= left_s:
                     raise ModelRateLimited(
-                        f"{self.spec} was not asked: {_rate_text(self._rate)} allow the next call in {wait_s:.0f} s, "
-                        f"and {max(0.0, left_s):.0f} s are left.",
+                        f"{self.spec} was not asked: the agent's own rate of {_rate_text(self._rate)} allows the "
+                        f"next call in {wait_s:.0f} s, and {max(0.0, left_s):.0f} s are left.",
                         hint="Raise model_timeout_s or the rate, or run fewer agents at once.",
                         retry_after_s=wait_s,
                     )

@@ -41,7 +41,7 @@ class ScriptedModel:
             hint = translate("Write a list; each entry is a text, or a mapping with `text` and `tool_calls`.")
             text = mark("The script {spec!r} is {kind}, not a list of replies.")
             raise ConfigError(translate(text, spec=spec, kind=_kind(replies)), hint=hint)
-        self._replies = tuple(_reply(reply, number, spec) for number, reply in enumerate(replies, 1))
+        self._replies = tuple(reply_from(reply, number, spec) for number, reply in enumerate(replies, 1))
         self.spec, self._strict = spec, strict
 
     @classmethod
@@ -117,7 +117,12 @@ def _parts(text: str) -> Iterator[str]:
     return (text[start : start + _PIECE_CHARS] for start in range(0, len(text), _PIECE_CHARS))
 
 
-def _reply(reply: Reply, number: int, spec: str) -> ModelReply:
+def reply_from(reply: Reply, number: int, spec: str) -> ModelReply:
+    """The reply that an entry of a script stands for; `number` and `spec` name it in errors.
+
+    Raises:
+        ConfigError: it is neither a text nor a mapping with known keys.
+    """
     if isinstance(reply, ModelReply):
         return reply
     if isinstance(reply, str):

@@ -17,6 +17,7 @@ from taoloop.runtime.engine.clock import Clock, SystemClock
 if TYPE_CHECKING:
     from taoloop.journals.base import Journal
     from taoloop.models.base import Model
+    from taoloop.models.function import ModelFunction
     from taoloop.models.prices import Price
     from taoloop.models.scripted import Reply
     from taoloop.policy import CodeRule
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from taoloop.strategies import Strategy
     from taoloop.tools.tool import Tool
 else:
-    _TYPES = {"journals": "Journal", "models": "Model Price Reply", "policy": "CodeRule"}
+    _TYPES = {"journals": "Journal", "models": "Model ModelFunction Price Reply", "policy": "CodeRule"}
     globals().update(lazy_types({**_TYPES, "runtime": "Approver", "strategies": "Strategy", "tools": "Tool"}))
 
 AUTO = "auto"
@@ -35,9 +36,10 @@ AUTO = "auto"
 class AgentSettings:
     """The settings of an agent. They are checked when the agent is first used, not when it is made."""
 
-    model: str | Model | Sequence[Reply] | None = None
-    """A spec (`offline`, `openai:NAME`, `scripted:FILE` …), a `Model`, or a list of scripted replies. None lets the
-    environment decide; without a configured provider the built-in offline model answers."""
+    model: str | Model | ModelFunction | Sequence[Reply] | None = None
+    """A spec (`offline`, `openai:NAME`, `scripted:FILE` …), a `Model`, a function of (task, trace) that gives the next
+    reply, or a list of scripted replies. None lets the environment decide; without a configured provider the built-in
+    offline model answers."""
 
     tools: Sequence[Tool | Callable[..., Any] | str] = ()
     """`@tool` functions, plain typed functions, or names of built-in tools."""
@@ -159,6 +161,11 @@ class AgentSettings:
 
     env: Mapping[str, str] | None = field(default=None, repr=False)
     """The environment variables for model, keys and secrets. None takes those of the process."""
+
+    load_env: bool = False
+    """Whether also variables of a `.env` file count, below those of the process: the file in the current folder, else
+    the one beside the main script. Off, because a library should read no file that nobody named; `tao` reads it. Not
+    with `env`. Nothing is put into the process's own environment."""
 
     secrets: Mapping[str, str] | Sequence[str] = field(default=(), repr=False)
     """Values that never reach trace, prompt, log or listener; a mapping names them. Those of the environment

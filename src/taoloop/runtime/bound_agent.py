@@ -36,6 +36,7 @@ from taoloop.runtime.chat import has_untrusted_turns, load_history
 from taoloop.runtime.engine.clock import new_nonce
 from taoloop.runtime.engine.redaction import redactor_for
 from taoloop.runtime.engine.tool_execution import require_transactions
+from taoloop.runtime.env_file import load_environment_of_script
 from taoloop.runtime.journal_access import acquire_run, open_journal, require_open, run_lock
 from taoloop.runtime.resume_facts import AgentChanges, agent_changes, policy_note, replacing_policy, undo_facts
 from taoloop.runtime.runner import Listener, Runner
@@ -84,6 +85,16 @@ class BoundAgent:
         return self._built_model.model
 
     @cached_property
+    def env(self) -> Mapping[str, str] | None:
+        """The environment variables for model, keys and secrets; None: those of the process.
+
+        Raises:
+            EnvFileError: the `.env` file cannot be read.
+        """
+        own = self.settings
+        return load_environment_of_script(report=_LOG.warning) if own.load_env and own.env is None else own.env
+
+    @cached_property
     def _built_model(self) -> BuiltModel:
         from taoloop.models.model_builder import build_model  # noqa: PLC0415  # a run needs it, an idle agent does not
 
@@ -95,7 +106,7 @@ class BoundAgent:
             rate=own.rate,
             prices=own.prices,
             endpoints=own.endpoints,
-            env=own.env,
+            env=self.env,
         )
 
     @property
@@ -151,9 +162,9 @@ class BoundAgent:
         if own.endpoints:
             from taoloop.models.model_builder import endpoint_keys  # noqa: PLC0415  # as above
 
-            keys = endpoint_keys(own.endpoints, own.env)
+            keys = endpoint_keys(own.endpoints, self.env)
             secrets = {**secrets, **keys} if isinstance(secrets, Mapping) else (*secrets, *keys.values())
-        return redactor_for(own.env, secrets, self.toolbox)
+        return redactor_for(self.env, secrets, self.toolbox)
 
     @cached_property
     def output_validator(self) -> OutputValidator | None:

@@ -10,6 +10,7 @@ from tests.scripting import call as scripted
 from taoloop import Agent, ScriptedModel
 from taoloop.core.stored_events import decode_fact, encode_fact
 from taoloop.errors import ToolError
+from taoloop.models import Reply
 from taoloop.runtime.after.replay import replay
 from taoloop.runtime.approvals.request import approval_request
 from taoloop.tools.builtin.files import file_tools
@@ -185,3 +186,77 @@ def test_a_run_is_asked_before_it_overwrites_what_the_task_does_not_change(
         assert question.undo_text("en") == "overwrites notes.txt, 3.0 KB; can be undone with restore_file"
         assert question.undo_text("zh").startswith("会覆盖 notes.txt, 3.0 KB；")
         assert b"replaces" not in encode_fact(replace(written.requested, replaces="")), "as before"
+
+
+PAGE = "<h1>Snake</h1>\n<p>Eat the apple.</p>\n<p>Eat the apple.</p>\n"
+
+
+@pytest.fixture
+def page(root: Path) -> Path:
+    path = root / "page.html"
+    path.write_text(PAGE)
+    return path
+
+
+def test_edit_file_replaces_the_one_match_and_shows_the_difference(tools: dict[str, Tool], page: Path) -> None:
+    result = call(tools["edit_file"], "k1", path="page.html", old="<h1>Snake</h1>", new="<h1>Snake II</h1>")
+    assert page.read_text() == PAGE.replace("Snake", "Snake II")
+    assert "-<h1>Snake</h1>\n+<h1>Snake II</h1>" in result["diff"]
+    assert "Changed page.html" in result["message"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code", "text"),
+    [
+        ("<h2>Snake</h2>", "x", "no_match", "Read the file"),
+        ("", "x", "no_match", "Read the file"),
+        ("Eat the apple.", "x", "several_matches", "lines 2, 3"),
+        ("Snake", "Snake", "same_text", "as it should become"),
+    ],
+)
+def test_an_edit_that_is_not_clear_changes_nothing(
+    tools: dict[str, Tool], page: Path, old: str, new: str, code: str, text: str
+) -> None:
+    with pytest.raises(ToolError) as refused:
+        call(tools["edit_file"], path="page.html", old=old, new=new)
+    assert refused.value.code == code
+    assert text in f"{refused.value.message} {refused.value.hint}"
+    assert page.read_text() == PAGE
+
+
+def test_matches_that_overlap_are_several(tools: dict[str, Tool], root: Path) -> None:
+    (root / "a.txt").write_text("aaa")
+    with pytest.raises(ToolError) as refused:
+        call(tools["edit_file"], path="a.txt", old="aa", new="b")
+    assert refused.value.code == "several_matches"
+
+
+def test_an_edit_of_a_missing_file_names_the_near_ones(tools: dict[str, Tool], page: Path) -> None:
+    with pytest.raises(ToolError) as refused:
+        call(tools["edit_file"], path="pagee.html", old="a", new="b")
+    assert (refused.value.code, page.name in (refused.value.hint or "")) == ("not_found", True)
+
+
+def test_the_same_edit_with_the_same_key_is_done_once(tools: dict[str, Tool], root: Path) -> None:
+    """What a crash leaves open may be called again."""
+    (root / "a.txt").write_text("x")
+    for _attempt in range(2):
+        call(tools["edit_file"], "k1", path="a.txt", old="x", new="xy")
+        assert (root / "a.txt").read_text() == "xy"
+
+
+def test_an_edit_has_a_way_back(tools: dict[str, Tool], page: Path) -> None:
+    edited = call(tools["edit_file"], "k1", path="page.html", old="Snake", new="Worm")
+    assert tools["edit_file"].card.compensation == "restore_file"
+    call(tools["restore_file"], "k2", path="page.html", backup=edited["backup"])
+    assert page.read_text() == PAGE
+
+
+@pytest.mark.parametrize(
+    ("task", "status"),
+    [("Edit page.html: replace Snake by Worm.", "completed"), ("Look at page.html.", "waiting")],
+)
+def test_an_edit_needs_a_task_that_asks_for_a_change(page: Path, task: str, status: str) -> None:
+    script: list[Reply] = [scripted("edit_file", path="page.html", old="Snake", new="Worm"), "Done."]
+    agent = Agent(model=ScriptedModel(script), tools=["edit_file"], workspace=page.parent)
+    assert agent.run_sync(task).status == status

@@ -39,6 +39,29 @@ def test_without_a_zone_it_is_the_local_time() -> None:
     assert NOON.prepare({"zone": None}).values.get("zone") is None
 
 
+@pytest.mark.parametrize("zone", ["", "  "])
+def test_an_empty_zone_is_local_time(zone: str) -> None:
+    """S3-16: models send one for `no zone`."""
+    assert NOON(zone) == NOON()
+
+
+@pytest.mark.parametrize(
+    ("zone", "time"),
+    [
+        ("GMT+8", "2025-06-01T20:00:00+08:00"),
+        ("UTC+8", "2025-06-01T20:00:00+08:00"),
+        ("utc +08:00", "2025-06-01T20:00:00+08:00"),
+        ("+0530", "2025-06-01T17:30:00+05:30"),
+        ("UTC-3", "2025-06-01T09:00:00-03:00"),
+        ("GMT\u22125", "2025-06-01T07:00:00-05:00"),
+        ("Etc/GMT+8", "2025-06-01T04:00:00-08:00"),  # the name of the tz database counts the other way round
+        ("GMT", "2025-06-01T12:00:00+00:00"),
+    ],
+)
+def test_an_offset_means_what_people_mean(zone: str, time: str) -> None:
+    assert NOON(zone) == time
+
+
 def test_the_default_clock_is_the_real_one() -> None:
     assert abs((datetime.fromisoformat(time_now("UTC")) - datetime.now(UTC)).total_seconds()) < 60
 
@@ -48,7 +71,10 @@ def test_the_default_clock_is_the_real_one() -> None:
     [
         "Mars/Olympus",
         "../etc/passwd",
-        "",
+        "UTC+15",
+        "UTC+8:75",
+        "CST",
+        "+",
         "/etc/localtime",
         "localtime",
         "posix/UTC",

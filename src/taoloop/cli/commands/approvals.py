@@ -13,8 +13,7 @@ from typing import Any, TextIO, get_args
 import click
 
 from taoloop.cli import exit_codes as exits, options
-from taoloop.cli.database import database, load_run, query_database
-from taoloop.cli.dotenv import load_environment
+from taoloop.cli.database import database, load_environment, load_run, query_database
 from taoloop.cli.options import authentication_of, current_user
 from taoloop.cli.translation import translate, view_language
 from taoloop.cli.ui.approval_prompt import (

@@ -11,8 +11,7 @@ import click
 from rich.cells import cell_len
 
 from taoloop.cli import exit_codes as exits, options
-from taoloop.cli.database import database, find_run, query_database
-from taoloop.cli.dotenv import load_environment
+from taoloop.cli.database import database, find_run, load_environment, query_database
 from taoloop.cli.translation import stable_texts, translate
 from taoloop.cli.ui.report import Report, markdown, page
 from taoloop.cli.ui.stdio import OutputError, capture_stdout, one_line, print_stderr, write_json_lines

@@ -7,8 +7,7 @@ from dataclasses import asdict
 import click
 
 from taoloop.cli import exit_codes as exits, options
-from taoloop.cli.database import database, query_database
-from taoloop.cli.dotenv import load_environment
+from taoloop.cli.database import database, load_environment, query_database
 from taoloop.cli.translation import translate
 from taoloop.cli.ui.event_view import format_local_time
 from taoloop.cli.ui.stdio import capture_stdout, print_stderr, write_json_lines

@@ -19,8 +19,7 @@ import click
 
 import taoloop
 from taoloop.cli import exit_codes as exits, options
-from taoloop.cli.database import database, query_database
-from taoloop.cli.dotenv import ENV_FILE, load_environment
+from taoloop.cli.database import database, load_environment, query_database
 from taoloop.cli.translation import join_on_one_line, stable_texts, translate
 from taoloop.cli.ui.event_view import console_for, write_rows
 from taoloop.cli.ui.stdio import capture_stdout, write_json_lines
@@ -36,6 +35,7 @@ from taoloop.models.providers import (
     shown_address,
 )
 from taoloop.models.registry import OFFLINE, default_spec, mock_is_set, resolve_model
+from taoloop.runtime.env_file import ENV_FILE
 from taoloop.tools.sandbox.sandbox import INSTALL, probe_sandbox
 from taoloop.translation import error_texts, mark, translate_error
 

@@ -26,8 +26,7 @@ from taoloop.cli.agent_loading import (
     require_extra,
     with_mock_model,
 )
-from taoloop.cli.database import database, make_private
-from taoloop.cli.dotenv import load_environment
+from taoloop.cli.database import database, load_environment, make_private
 from taoloop.cli.signals import signal_callbacks
 from taoloop.cli.translation import interface_language, translate
 from taoloop.cli.ui.stdio import capture_stdout, print_stderr

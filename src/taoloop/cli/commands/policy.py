@@ -11,8 +11,7 @@ from typing import Any
 import click
 
 from taoloop.cli import exit_codes as exits, options
-from taoloop.cli.database import ALL_RUNS, database, find_run, load_run, query_database
-from taoloop.cli.dotenv import load_environment
+from taoloop.cli.database import ALL_RUNS, database, find_run, load_environment, load_run, query_database
 from taoloop.cli.translation import join_on_one_line, translate, view_language
 from taoloop.cli.ui.approval_prompt import show_call
 from taoloop.cli.ui.event_view import RowWriter, console_for, write_approval

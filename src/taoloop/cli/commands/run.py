@@ -33,13 +33,13 @@ from taoloop.cli.database import (
     count_orphaned_runs,
     database,
     holder_of,
+    load_environment,
     load_run,
     make_private,
     query_database,
     require_whole,
     warn_if_workspace_is_new,
 )
-from taoloop.cli.dotenv import load_environment
 from taoloop.cli.signals import SignalStopper
 from taoloop.cli.translation import stable_texts, translate, view_language
 from taoloop.cli.ui.approval_prompt import TerminalApprover, confirm

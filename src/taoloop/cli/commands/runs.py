@@ -17,8 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from taoloop.cli import exit_codes as exits, options
-from taoloop.cli.database import ALL_RUNS, database, query_database
-from taoloop.cli.dotenv import load_environment
+from taoloop.cli.database import ALL_RUNS, database, load_environment, query_database
 from taoloop.cli.translation import translate
 from taoloop.cli.ui.event_view import STATUS_STYLES, console_for, format_local_time
 from taoloop.cli.ui.stdio import capture_stdout, one_line, print_stderr, write_json_lines

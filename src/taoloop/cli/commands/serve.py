@@ -15,8 +15,7 @@ import click
 
 from taoloop.cli import options
 from taoloop.cli.agent_loading import missing_package
-from taoloop.cli.database import database, make_private
-from taoloop.cli.dotenv import load_environment
+from taoloop.cli.database import database, load_environment, make_private
 from taoloop.cli.signals import signal_callbacks
 from taoloop.cli.translation import interface_language, translate
 from taoloop.cli.ui.stdio import print_stderr

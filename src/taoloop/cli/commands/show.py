@@ -13,8 +13,7 @@ import click
 import pydantic_core
 
 from taoloop.cli import exit_codes as exits, options
-from taoloop.cli.database import database, load_run, query_database
-from taoloop.cli.dotenv import load_environment
+from taoloop.cli.database import database, load_environment, load_run, query_database
 from taoloop.cli.translation import translate, view_language
 from taoloop.cli.ui.event_view import (
     EventWriter,

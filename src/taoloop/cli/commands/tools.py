@@ -21,8 +21,7 @@ from taoloop.cli.agent_loading import (
     no_tool_left,
     print_load_problems,
 )
-from taoloop.cli.database import database, make_private, warn_if_workspace_is_new
-from taoloop.cli.dotenv import load_environment
+from taoloop.cli.database import database, load_environment, make_private, warn_if_workspace_is_new
 from taoloop.cli.options import current_user
 from taoloop.cli.translation import interface_language, join_on_one_line, translate
 from taoloop.cli.ui.approval_prompt import confirm

@@ -13,8 +13,7 @@ import click
 
 from taoloop.cli import exit_codes as exits, options
 from taoloop.cli.agent_loading import AgentOptions, agent_of_run, database_of, named_tools
-from taoloop.cli.database import load_run, query_database, require_whole
-from taoloop.cli.dotenv import load_environment
+from taoloop.cli.database import load_environment, load_run, query_database, require_whole
 from taoloop.cli.signals import SignalStopper
 from taoloop.cli.translation import translate, view_language
 from taoloop.cli.ui.approval_prompt import confirm, fold_line

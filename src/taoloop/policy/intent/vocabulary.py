@@ -210,7 +210,7 @@ _PHRASES = (
         (
             r"\b(?:give|get) (?:me|us) (?:(?:a|the|my) )?(?:full |partial )?refund\b"
             r"|\b(?:give me|get me) my money back\b"
-            r"|\b(?:(?:i|we|you) (?:also |really |just )?(?:want|need)|i'd like|i would like)(?: to (?:get|have|receive))?"
+            r"|\b(?:(?:i|we|you) (?:also |really )?(?:want|need)|i(?:'d| would) like)(?: to (?:get|have|receive))?"
             r" (?:(?:a|the|my) (?:full |partial )?refund|my money back)\b(?! (?:policy|policies|form|receipt|status))"
             r"|\b(?:can|could|may) i (?:please )?(?:get|have) (?:a |my )(?:full |partial )?(?:refund|money back)\b"
         ),

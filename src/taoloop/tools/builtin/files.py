@@ -1,4 +1,4 @@
-"""The tools `read_file`, `write_file`, `restore_file`, `list_files` and `search_files` in one workspace."""
+"""The tools `read_file`, `write_file`, `edit_file`, `restore_file`, `list_files`, `search_files` in one workspace."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from taoloop.tools.texts import TEXTS
 from taoloop.tools.tool import Tool, ToolContext  # `tool` reads the annotations
 from taoloop.tools.workspace.workspace import Line, Workspace
 
-FILE_TOOLS = ("read_file", "write_file", "list_files", "search_files", "restore_file")
+FILE_TOOLS = ("read_file", "write_file", "edit_file", "list_files", "search_files", "restore_file")
 
 _REFUSED = ErrorCard(code="path_refused", advice="Use a path inside the workspace, such as notes/a.txt.")
 _NOT_FOUND = ErrorCard(code="not_found", advice="List the files with list_files.")
@@ -45,6 +45,13 @@ class Written(TypedDict):
     """What was done, as a sentence."""
     backup: str
     """The name of what was kept, for `restore_file`."""
+
+
+class Edited(Written):
+    """What `edit_file` gives."""
+
+    diff: str
+    """The change as a unified diff."""
 
 
 class Listed(TypedDict):
@@ -87,8 +94,8 @@ class Matches(TypedDict):
 
 
 def file_tools(workspace: Workspace) -> dict[str, Tool]:
-    """The five file tools on a workspace, by name."""
-    makers = (_read_tool, _write_tool, _list_tool, _search_tool, _restore_tool)
+    """The six file tools on a workspace, by name."""
+    makers = (_read_tool, _write_tool, _edit_tool, _list_tool, _search_tool, _restore_tool)
     return {file_tool.name: file_tool for file_tool in (make(workspace) for make in makers)}
 
 
@@ -149,14 +156,60 @@ def _write_tool(workspace: Workspace) -> Tool:
     return write_file
 
 
+def _edit_tool(workspace: Workspace) -> Tool:
+    @tool(
+        name="edit_file",
+        tier="write",
+        use_when="A part of a text file in the workspace must change and the rest stay as it is.",
+        avoid_when="The present text is not known word for word (read_file first), or the file is new (write_file).",
+        errors=(
+            ErrorCard(code="no_match", advice="Read the file and copy the text exactly, with its spaces and lines."),
+            ErrorCard(code="several_matches", advice="Give more of the text around the part that is meant."),
+            ErrorCard(code="same_text", advice="Give the text as it should become."),
+            _REFUSED,
+            _NOT_FOUND,
+            _NOT_A_FILE,
+            _TOO_LARGE,
+            _NOT_TEXT,
+            _DENIED,
+            _DISK_FULL,
+            _IO_ERROR,
+        ),
+        examples=(ExampleCard(args={"path": "game/index.html", "old": "<h1>Snake</h1>", "new": "<h1>Snake II</h1>"}),),
+        idempotent=True,
+        compensation="restore_file",
+        egress=False,
+        roles={"path": "target", "old": "content", "new": "content"},
+        max_input_bytes=4 * workspace.limits.write_bytes + 4_096,  # as JSON, with what it escapes
+        compensation_args=_RESTORED_BY,
+        replaces=workspace.present,
+        chinese=chinese_texts("tools"),
+    )
+    def edit_file(path: str, old: str, new: str, *, context: ToolContext) -> Edited:
+        """Replace one text in a UTF-8 file of the workspace by another; the old version of the file is kept.
+
+        Args:
+            path: The file, relative to the workspace, such as game/index.html.
+            old: The text to replace, exactly as in the file; it must occur there once.
+            new: What replaces it; empty: it is deleted.
+            context: Given by the runtime.
+        """
+        change, backup, diff = workspace.edit_text(path, old, new, context.idempotency_key)
+        previous = TEXTS.run_text("previous_kept", size=change.before_bytes, backup=backup)
+        message = TEXTS.run_text("edited", path=change.path, previous=previous)
+        return {"ok": True, "message": message, "backup": backup, "diff": diff}
+
+    return edit_file
+
+
 def _restore_tool(workspace: Workspace) -> Tool:
     @tool(
         name="restore_file",
         tier="write",
-        use_when="A write_file must be undone and the name of its backup is known.",
+        use_when="A write_file or edit_file must be undone and the name of its backup is known.",
         avoid_when="The file was changed again since; then write what it should contain with write_file.",
         errors=(
-            ErrorCard(code="no_backup", advice="Use the backup that write_file named for this path."),
+            ErrorCard(code="no_backup", advice="Use the backup that write_file or edit_file named for this path."),
             ErrorCard(code="changed_since", advice="Read the file and write what it should contain."),
             _REFUSED,
             _DENIED,
@@ -172,11 +225,11 @@ def _restore_tool(workspace: Workspace) -> Tool:
         chinese=chinese_texts("tools"),
     )
     def restore_file(path: str, backup: str, *, context: ToolContext) -> Written:
-        """Undo one write_file, only if the file was not changed since; a file that was new is taken away.
+        """Undo one write_file or edit_file, only if the file was not changed since; a new file is taken away.
 
         Args:
             path: The file that was written, relative to the workspace.
-            backup: The name of the backup, as write_file gave it.
+            backup: The name of the backup, as write_file or edit_file gave it.
             context: Given by the runtime.
         """
         change, own = workspace.restore(path, backup, context.idempotency_key)

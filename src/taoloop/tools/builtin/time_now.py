@@ -1,9 +1,10 @@
-"""The time in a zone: IANA names only, the clock is an argument."""
+"""The time in a zone: IANA names and offsets from UTC, the clock is an argument."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta, timezone, tzinfo
 from functools import cache
 from importlib import resources
 from zoneinfo import ZoneInfo
@@ -31,6 +32,8 @@ _CITIES = {
     "geneva": "Europe/Zurich", "abu dhabi": "Asia/Dubai", "osaka": "Asia/Tokyo",
 }  # fmt: skip
 _LONGEST_ZONE = 64
+_OFFSET = re.compile(r"(?:utc|gmt)? ?([+\-\u2212])(\d{1,2})(?::?([0-5]\d))?", re.IGNORECASE)
+_LARGEST_OFFSET = timedelta(hours=14)
 
 
 def system_clock() -> datetime:
@@ -46,7 +49,9 @@ def time_now_tool(now: Callable[[], datetime] = system_clock) -> Tool:
         tier="read",
         use_when="The present time or date is needed, here or in a zone.",
         avoid_when="A given time is to be converted, or only an abbreviation such as CST is known.",
-        errors=(ErrorCard(code="unknown_zone", advice="Use an IANA name such as Asia/Shanghai."),),
+        errors=(
+            ErrorCard(code="unknown_zone", advice="Use a name such as Asia/Shanghai, or an offset such as UTC+8."),
+        ),
         examples=(
             ExampleCard(args={"zone": "Asia/Shanghai"}, output="2025-06-01T09:30:00+08:00"),
             ExampleCard(args={}, note="the local time"),
@@ -57,15 +62,20 @@ def time_now_tool(now: Callable[[], datetime] = system_clock) -> Tool:
         """Tell the present time, only as ISO 8601 with offset, in one IANA zone or as local time.
 
         Args:
-            zone: An IANA time zone name such as Asia/Shanghai or Europe/Paris; without it, the local time.
+            zone: An IANA time zone name such as Asia/Shanghai, or an offset such as UTC+8; without it, the local time.
         """
-        moment = now().astimezone() if zone is None else now().astimezone(_zone(zone))
+        moment = now().astimezone() if zone is None or not zone.strip() else now().astimezone(_zone(zone.strip()))
         return moment.isoformat(timespec="seconds")
 
     return time_now
 
 
-def _zone(name: str) -> ZoneInfo:
+def _zone(name: str) -> tzinfo:
+    """The zone of an IANA name, or of an offset as people write it: `UTC+8` is east of Greenwich, `Etc/GMT+8` west."""
+    if match := _OFFSET.fullmatch(name):
+        offset = timedelta(hours=int(match[2]), minutes=int(match[3] or 0))
+        if offset <= _LARGEST_OFFSET:
+            return timezone(offset if match[1] == "+" else -offset)
     if name in _zone_names():
         try:
             return ZoneInfo(name)

@@ -15,6 +15,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from difflib import unified_diff
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from itertools import islice
@@ -50,6 +51,8 @@ _FILE_ERRORS = {  # what the system reports, by the code of the error; the texts
 _SAME_ERRORS = {"ENODEV": "ENXIO", "EPERM": "EACCES"}
 _LONGEST_PATTERN = 200
 _MAX_LINE_CHARS = 200
+_MAX_LINES_NAMED = 5
+_MAX_DIFF_CHARS = 4_000
 BLOCK_BYTES = 1_000_000
 
 
@@ -273,6 +276,33 @@ class Workspace:
             raise TEXTS.error("content_large", "too_large", size=len(data), limit=self.limits.write_bytes)
         return self._change(path, parts, data, key)
 
+    def edit_text(self, path: str, old: str, new: str, key: str = NO_KEY) -> tuple[FileChange, str, str]:
+        """Replace the only occurrence of `old` in the file by `new`; gives what changed, the backup and a diff.
+
+        A second call with the same key changes nothing: the text is then looked for in what the first call replaced.
+
+        Raises:
+            ToolError: as `write_text`; there is no file, `old` is not in it (`no_match`) or more than once
+                (`several_matches`), or the two texts are the same (`same_text`).
+        """
+        if old == new:
+            raise TEXTS.error("same_text", "same_text")
+        parts = split_path(path)
+        with self._translate_errors(path, parts):
+            keeper, name = self._keeper, key_name(key)
+            earlier = keeper.record(name) if key != NO_KEY else None
+            is_repeated = earlier is not None and earlier.existed and earlier.path == "/".join(parts)
+            before = _text(keeper.stored_bytes(name, parts)) if is_repeated else self.read_text(path)
+        lines = _lines_with(before or "", old)
+        if before is None or not lines:
+            raise TEXTS.error("no_match", "no_match", path=path)
+        if len(lines) > 1:
+            numbers = ", ".join(map(str, lines[:_MAX_LINES_NAMED]))
+            raise TEXTS.error("several_matches", "several_matches", path=path, count=len(lines), lines=numbers)
+        after = before.replace(old, new)
+        change, backup = self.write_text(path, after, key)
+        return change, backup, _diff(before, after, change.path)
+
     def restore(self, path: str, backup: str, key: str = NO_KEY) -> tuple[FileChange, str]:
         """Undo the change whose backup has this name; that is a change with a backup of its own.
 
@@ -413,6 +443,22 @@ class Workspace:
         except OSError:
             return ()
         return suggest_names("/".join(parts), siblings)
+
+
+def _lines_with(text: str, part: str) -> list[int]:
+    """The numbers of the lines in which `part` begins, one for each time that it occurs, overlapping ones too."""
+    lines, start = [], text.find(part) if part else -1
+    while start >= 0:
+        lines.append(text.count("\n", 0, start) + 1)
+        start = text.find(part, start + 1) if len(lines) <= _MAX_LINES_NAMED else -1
+    return lines
+
+
+def _diff(before: str, after: str, path: str) -> str:
+    """The change as a unified diff, cut to a bounded size."""
+    lines = unified_diff(before.splitlines(), after.splitlines(), path, path, n=2, lineterm="")
+    text = "\n".join(lines)
+    return text if len(text) <= _MAX_DIFF_CHARS else f"{text[:_MAX_DIFF_CHARS]}…"
 
 
 def _read_file(fd: int, at_most: int) -> bytes:

@@ -1,28 +1,50 @@
-"""The environment of a command: the process's variables over those of a `.env` file in the current folder."""
+"""A `.env` file: variables beside those of the process, which take precedence.
+
+Nothing is put into the process's own environment, so no tool inherits a key.
+"""
 
 from __future__ import annotations
 
 import io
 import os
 import stat
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from taoloop.cli.translation import translate
-from taoloop.cli.ui.stdio import print_stderr
 from taoloop.errors import EnvFileError
-from taoloop.translation import mark
+from taoloop.translation import Translator, mark
+
+translate = Translator("runtime")
 
 ENV_FILE = ".env"
 
 
-def load_environment(folder: Path | None = None) -> Mapping[str, str]:
-    """The variables to work with. Nothing is put into the process's own environment, so no tool inherits a key.
+def load_environment(folder: Path | None = None, *, report: Callable[[str], None]) -> Mapping[str, str]:
+    """The variables of the process over those of the `.env` file in a folder, by default the current one.
+
+    `report` gets a sentence about each line that is not NAME=value; such lines are left out.
 
     Raises:
         EnvFileError: there is a `.env` file that cannot be read.
     """
-    path = (folder or Path.cwd()) / ENV_FILE
+    return _with_file((folder or Path.cwd()) / ENV_FILE, report)
+
+
+def load_environment_of_script(*, report: Callable[[str], None]) -> Mapping[str, str]:
+    """The same for a program: the file in the current folder, else the one beside its main script.
+
+    Raises:
+        EnvFileError: there is a `.env` file that cannot be read.
+    """
+    path = Path.cwd() / ENV_FILE
+    script = getattr(sys.modules.get("__main__"), "__file__", None)
+    if script and not os.path.lexists(path):
+        path = Path(script).resolve().parent / ENV_FILE
+    return _with_file(path, report)
+
+
+def _with_file(path: Path, report: Callable[[str], None]) -> Mapping[str, str]:
     text = read_dotenv(path)
     if text is None:
         return os.environ
@@ -32,8 +54,8 @@ def load_environment(folder: Path | None = None) -> Mapping[str, str]:
     good = []
     for binding in parse_stream(io.StringIO(text)):
         if binding.error:
-            text = mark("{path}:{line}: this is not NAME=value; the line was ignored.")
-            print_stderr(translate(text, path=path, line=binding.original.line))
+            message = mark("{path}:{line}: this is not NAME=value; the line was ignored.")
+            report(translate(message, path=path, line=binding.original.line))
         else:
             good.append(binding.original.string)
     values = dotenv_values(stream=io.StringIO("".join(good)))
