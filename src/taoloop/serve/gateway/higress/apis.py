@@ -419,12 +419,13 @@ class ApiReader:
         """Warn of a key that a server will hardly understand: the header is always `Authorization: NAME VALUE`."""
         name, first_word = key.name.lower(), key.value.split(" ", 1)[0].lower()
         if name == "authorization" or name.startswith("x-"):
-            sent = f"the header sent is `Authorization: {key.name} …`"
-            self._reader.warn(
-                (*path, "name"), f"{sent}, for `name` is the word before the key; write `Bearer`, or what the API asks."
+            message = (
+                f"the header is always `Authorization`, and {key.name!r} is sent in it as the word before the key: "
+                "write `Bearer` here, or the word that the API expects."
             )
+            self._reader.warn((*path, "name"), message)
         elif first_word == name:
-            self._reader.warn((*path, "value"), f"it begins with {key.name}, which is sent before it as `name` anyway.")
+            self._reader.warn((*path, "value"), f"it begins with {key.name!r}, which is sent before it as `name` anyway.")
 
     def _with_address(
         self, path: FieldPath, key_path: FieldPath, provider: ApiProvider, source: OpenapiSource, address: str
