@@ -107,7 +107,8 @@ class Service:
                     return await _with_json_answer(self, request, schema, result, on_event)
                 one_call = request.settings.parallel_tool_calls is False
                 return await build_response(
-                    self.journal, result, request.served, one_call=one_call, authority=request.authority)
+                    self.journal, result, request.served, one_call=one_call, authority=request.authority
+                )
         except _StaleApprovalReply as error:
             response = await build_response(self.journal, Result.of(error.trace), request.served)
             notice = TEXTS.text(error.trace.agent.language, "approval_unused")

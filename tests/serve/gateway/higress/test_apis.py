@@ -122,7 +122,9 @@ def test_a_word_before_the_key_of_the_model_is_a_warning(tmp_path: Path) -> None
 def test_the_translation_of_the_readme_runs_as_its_operator_declares(
     declared: str, status: str, tmp_path: Path
 ) -> None:
-    data = with_api(DEEPL.replace("DECLARED: here", declared), {"in": "header", "name": "DeepL-Auth-Key", "value": "7:fx"})
+    data = with_api(
+        DEEPL.replace("DECLARED: here", declared), {"in": "header", "name": "DeepL-Auth-Key", "value": "7:fx"}
+    )
     call = asks("translateText", text=["hello"], target_lang="DE")
     with world(call, FINAL) as there:
         places = {"llm.dns": there.place, "api.dns": there.place}

@@ -425,7 +425,9 @@ class ApiReader:
             )
             self._reader.warn((*path, "name"), message)
         elif first_word == name:
-            self._reader.warn((*path, "value"), f"it begins with {key.name!r}, which is sent before it as `name` anyway.")
+            self._reader.warn(
+                (*path, "value"), f"it begins with {key.name!r}, which is sent before it as `name` anyway."
+            )
 
     def _with_address(
         self, path: FieldPath, key_path: FieldPath, provider: ApiProvider, source: OpenapiSource, address: str

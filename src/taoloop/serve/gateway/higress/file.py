@@ -343,9 +343,7 @@ def _read_agent(reader: SettingsReader, name: str, services: HostOverrides) -> S
         "maxExecutionTime": llm.max_execution_time,
         "maxTokens": llm.max_tokens,
     }
-    return ServedAgent(
-        name=name, agent=agent, reshape=reshape, setting_names=SETTING_NAMES, file_limits=limits
-    )
+    return ServedAgent(name=name, agent=agent, reshape=reshape, setting_names=SETTING_NAMES, file_limits=limits)
 
 
 def _model(reader: SettingsReader, llm: LlmSettings, services: HostOverrides, *, is_flat: bool) -> FixedUrlModel:
