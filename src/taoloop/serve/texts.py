@@ -81,6 +81,7 @@ TEXTS = TextCatalog(
         "form_agent": "an agent file",
         "form_higress": "an ai-agent file",
         "form_flat": "an ai-agent file in its short form",
+        "form_wasm_plugin": "a WasmPlugin resource with configurations of ai-agent",
         "listens": "listens on: {address}",
         "database": "runs are kept in: {path}",
         "default_database": "the user's own database (`tao doctor` names it)",

@@ -1,6 +1,7 @@
 """Tool files on the command line: `tao tools FILE`, `--tools FILE`, and going on with such a run."""
 
 import json
+from pathlib import Path
 
 import pytest
 from tests.shell import Shell, call
@@ -152,3 +153,21 @@ def test_a_run_with_tools_of_a_module_goes_on_without_naming_them_again(tao: She
     tao.script(call("send", to="ann"), "done")
     tao.write("mail2.py", "")
     assert "mail" in tao("fork", run_id, "--at", "1", "--no-run", code=2).one_line
+
+
+def test_a_file_of_the_plugin_of_higress_is_shown_and_linted(shell: Shell) -> None:
+    config = (Path(__file__).parents[2] / "data" / "higress" / "configs" / "04_orders_post.yaml").read_text("utf-8")
+    shell.write("higress.yaml", config)
+    cards = shell("tools", "higress.yaml", "--json", code=0).events
+    assert [(card["name"], card["tier"]) for card in cards] == [
+        ("search_orders", "read"),
+        ("get_order", "read"),
+        ("create_refund", "destructive"),
+    ]
+    linted = shell("tools", "higress.yaml", "create_refund", "--lint", code=1)
+    assert "create_refund: compensation: " in linted.out
+    assert "search_orders" not in linted.out
+    shell.write(
+        "wrong.yaml", config.replace("in: header\n        name: Bearer", "in: header\n        name: Authorization")
+    )
+    assert "the header is always `Authorization`" in shell("tools", "wrong.yaml", code=0).err

@@ -12,6 +12,7 @@ from tests.serve.gateway.conftest import agent, config_of, gateway, upstream
 from tests.serve.gateway.test_run_answer import streamed
 
 from taoloop import Agent, MemoryJournal, ScriptedModel, tool
+from taoloop.serve.gateway.config.model import ServedAgent
 from taoloop.serve.gateway.run_response import build_response
 
 REASONS = [
@@ -22,6 +23,7 @@ REASONS = [
     ("content_filter", "content_filter"),
     ("SAFETY", "content_filter"),
 ]
+SERVED = ServedAgent(name="assistant", agent=Agent(model=ScriptedModel([])))
 BODY: dict[str, Any] = {"model": "assistant", "messages": ask("Go on.")}
 
 
@@ -86,7 +88,7 @@ def test_a_blocked_run_is_no_whole_answer_and_names_what_was_denied() -> None:
 
     script: list[Any] = [{"tool_calls": [{"name": "pay", "args": {"to": "ann"}}]}, "I paid ann."]
     result = Agent(model=ScriptedModel(script), tools=[pay], policy="headless").run_sync("Pay ann.")
-    response = asyncio.run(build_response(MemoryJournal(), result))
+    response = asyncio.run(build_response(MemoryJournal(), result, SERVED))
     assert (response.content, response.finish_reason, response.agent["status"]) == ("I paid ann.", "length", "blocked")
     [denied] = response.agent["denied"]
     assert (denied["call_id"], denied["tool"]) == ("call_1", "pay")
@@ -106,6 +108,6 @@ def test_a_response_says_what_has_changed_since_its_run_waited() -> None:
     journal = MemoryJournal()
     waiting = agent_with("Pay in euros.").run_sync("Settle the bill.")
     result = agent_with("Pay in dollars.").resume_sync(waiting.run_id)
-    response = asyncio.run(build_response(journal, result))
+    response = asyncio.run(build_response(journal, result, SERVED))
     assert response.agent["changed"] == {"tools": ["pay"], "model": None}
-    assert "changed" not in asyncio.run(build_response(journal, waiting)).agent
+    assert "changed" not in asyncio.run(build_response(journal, waiting, SERVED)).agent

@@ -35,7 +35,7 @@ from taoloop.cli.ui.stdio import (
     write_json_lines,
 )
 from taoloop.config.agent_file import load_agent
-from taoloop.config.document import is_config_file
+from taoloop.config.document import is_config_file, read_document
 from taoloop.config.tool_file import load_tools, tools_named
 from taoloop.core.cards.card_lint import Finding, lint
 from taoloop.core.cards.tool_card import ToolCard
@@ -54,6 +54,7 @@ from taoloop.runtime.approvals.request import ApprovalAnswer, ApprovalRequest
 from taoloop.runtime.engine.clock import new_run_id
 from taoloop.runtime.tool_source import ToolSource, sources_in
 from taoloop.tools.builtin.catalog import builtin_tools
+from taoloop.tools.settings_check import expand_home
 from taoloop.tools.tool import Tool, expected_form
 from taoloop.tools.toolbox import LoadProblem, Toolbox
 from taoloop.translation import error_texts, mark, translate_error
@@ -100,6 +101,7 @@ def tools_command(
       tao tools calculator lookup --json
       tao tools mytools:book_table --lint
       tao tools tools.yaml
+      tao tools higress.yaml --lint               the operations of a file of the Higress plugin ai-agent
       tao tools tools.yaml shop_list --json
       tao tools --agent agent.yaml --lint
       tao tools --openapi openapi.yaml --json     every operation of an OpenAPI document (file or URL)
@@ -149,6 +151,9 @@ def _load_tools(names: Sequence[str], agent: str | None, env: Mapping[str, str])
         tools += loaded_agent.toolbox
         asyncio.run(loaded_agent.close())
     for file in files:
+        if (gateway_tools := _ai_agent_tools(file, env)) is not None:
+            tools += gateway_tools
+            continue
         loaded = load_tools(file, env=env)
         loaded.close()
         tools += loaded.tools
@@ -156,6 +161,22 @@ def _load_tools(names: Sequence[str], agent: str | None, env: Mapping[str, str])
     box = Toolbox(tools)
     chosen = [_single_tool(name, env) if ":" in name else box.get(name) for name in plain]
     return chosen or list(box), problems
+
+
+def _ai_agent_tools(file: str, env: Mapping[str, str]) -> list[Tool] | None:
+    """The tools of a file of the Higress plugin `ai-agent`, warnings about it reported; None: it is another kind."""
+    document = read_document(expand_home(file).absolute(), "a tool file")
+    if "tools" in document.data or not {"apis", "llm", "spec"} & document.data.keys():
+        return None
+    from taoloop.serve.gateway.config.host_overrides import HostOverrides  # noqa: PLC0415  # only for such a file
+    from taoloop.serve.gateway.higress.file import is_ai_agent, read_higress  # noqa: PLC0415  # as above
+
+    if not is_ai_agent(document.data):
+        return None
+    content = read_higress(document, env, HostOverrides())
+    for warning in content.warnings:
+        print_stderr(one_line(translate_error(warning)))
+    return [tool for served in content.agents.values() for tool in served.agent.tools if isinstance(tool, Tool)]
 
 
 def _sources(names: Sequence[str], agent: str | None, env: Mapping[str, str]) -> tuple[ToolSource, ...]:

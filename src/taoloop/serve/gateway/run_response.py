@@ -18,6 +18,7 @@ from taoloop.policy import authority_of
 from taoloop.runtime.approvals.inbox import pending_approvals
 from taoloop.serve.gateway.chat_approval import is_for_operator, user_reasons, waiting_text
 from taoloop.serve.gateway.client_tools import open_client_calls, tool_call_parts
+from taoloop.serve.gateway.config.model import ServedAgent
 from taoloop.serve.gateway.errors import ApiError, error_for_failed_run, error_for_filtered_reply
 from taoloop.serve.texts import TEXTS
 
@@ -61,14 +62,19 @@ class RunResponse:
 
 
 async def build_response(
-    journal: Journal, result: Result, *, one_call: bool = False, authority: TaskAuthority = "full"
+    journal: Journal,
+    result: Result,
+    served: ServedAgent,
+    *,
+    one_call: bool = False,
+    authority: TaskAuthority = "full",
 ) -> RunResponse:
-    """The end of a run, or what it waits for.
+    """The end of a run of a served agent, or what it waits for.
 
     `one_call`: show one call of the client's tools at a time. `authority`: what the client's words may authorise.
     """
     for_user = authority != "full" or authority_of(result.trace) != "full"
-    agent = _agent_part(result, for_user=for_user)
+    agent = _agent_part(result, served, for_user=for_user)
     response = RunResponse(
         result=result,
         content=result.answer or agent["reason"],
@@ -141,8 +147,12 @@ def _cut_reply(trace: Trace) -> tuple[str, FinishReason] | None:
     return truncated_answer(reply.text, trace.agent.dialect, tools_offered=bool(trace.agent.tools)), reason
 
 
-def end_reason(trace: Trace, reason: str, *, for_user: bool) -> str:
-    """Why a run ended; for an end user without advice that only the operator can follow."""
+def end_reason(trace: Trace, reason: str, served: ServedAgent | None, *, for_user: bool) -> str:
+    """Why a run ended; for an end user without advice that only the operator can follow.
+
+    `served` is the agent of the run, whose file has the names of settings; None: it is not served any more.
+    """
+    reason = reason if served is None else served.with_setting_names(reason)
     is_blocked = trace.finished is not None and trace.finished.status == "blocked"
     return TEXTS.text(trace.agent.language, "user_blocked") if for_user and is_blocked else reason
 
@@ -153,12 +163,12 @@ def _denied_reasons(call: ActionRequested, language: str, *, for_user: bool) -> 
     return list(user_reasons(language, call.reason_codes)) or [TEXTS.text(language, "user_denied")]
 
 
-def _agent_part(result: Result, *, for_user: bool) -> dict[str, Any]:
+def _agent_part(result: Result, served: ServedAgent, *, for_user: bool) -> dict[str, Any]:
     language, finished = result.trace.agent.language, result.trace.finished
     part: dict[str, Any] = {
         "run_id": result.run_id,
         "status": result.status,
-        "reason": end_reason(result.trace, result.reason, for_user=for_user),
+        "reason": end_reason(result.trace, result.reason, served, for_user=for_user),
         "steps": result.trace.step_count,
         "tool_calls": result.trace.tool_calls,
     }

@@ -106,9 +106,11 @@ class Service:
                 if schema is not None and result.status == "completed" and not has_schema:
                     return await _with_json_answer(self, request, schema, result, on_event)
                 one_call = request.settings.parallel_tool_calls is False
-                return await build_response(self.journal, result, one_call=one_call, authority=request.authority)
+                return await build_response(
+                    self.journal, result, request.served, one_call=one_call, authority=request.authority
+                )
         except _StaleApprovalReply as error:
-            response = await build_response(self.journal, Result.of(error.trace))
+            response = await build_response(self.journal, Result.of(error.trace), request.served)
             notice = TEXTS.text(error.trace.agent.language, "approval_unused")
             return replace(response, content=f"{notice}\n\n{response.content}")
         except (NotWaiting, ApprovalStale, RunHeld, FenceLost, RunNotResumable, UnknownName, ConfigError) as error:
@@ -304,7 +306,7 @@ async def _force_tool_call(
     retry = replace(request, task=task, history=(), after=result.run_id, run=None, tool_results={}, fallback=None)
     retried = await service.start(retry, new_run_id(time.time()), on_event, None)
     one_call, authority = request.settings.parallel_tool_calls is False, request.authority
-    response = await build_response(service.journal, retried, one_call=one_call, authority=authority)
+    response = await build_response(service.journal, retried, request.served, one_call=one_call, authority=authority)
     response = replace(response, usage=result.usage + retried.usage)
     if retried.status != "completed":
         return response
@@ -317,11 +319,11 @@ async def _with_json_answer(
 ) -> RunResponse:
     """The answer rewritten as JSON by a run of its own; usage is that of both."""
     rewritten = await rewrite_as_json(request.served, schema, service.journal, result, on_event)
-    response = await build_response(service.journal, result)
+    response = await build_response(service.journal, result, request.served)
     agent = {**response.agent, "reshaped": rewritten.run_id}
     response = replace(response, usage=result.usage + rewritten.usage, agent=agent)
     if rewritten.status == "completed":
-        written = await build_response(service.journal, rewritten)
+        written = await build_response(service.journal, rewritten, request.served)
         return replace(response, content=written.content, finish_reason=written.finish_reason)
     rejected = rewritten.trace.last_rejected
     reason = rewritten.reason if rejected is None else rejected.message

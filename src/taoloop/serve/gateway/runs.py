@@ -92,7 +92,8 @@ async def _run_response(context: RequestContext, trace: Trace) -> web.Response:
     for_user = (context.key is not None and context.key.task_authority != "full") or authority_of(trace) != "full"
     reason = trace.paused.reason if trace.paused is not None else ""
     if trace.finished is not None:
-        reason = end_reason(trace, trace.finished.reason, for_user=for_user)
+        served = context.config.agents.get(trace.agent.name)
+        reason = end_reason(trace, trace.finished.reason, served, for_user=for_user)
     answer_text = Result.of(trace).answer if trace.finished is not None else None
     body = {
         "id": trace.run_id,

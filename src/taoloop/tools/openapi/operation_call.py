@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import logging
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
@@ -19,7 +20,7 @@ import pydantic_core
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.preview import preview
 from taoloop.core.redaction.redactor import Redactor
-from taoloop.errors import EgressFailed, ToolError, ToolTimeout
+from taoloop.errors import EgressFailed, EgressRefused, ToolError, ToolTimeout
 from taoloop.tools.egress import EgressClient, EgressResponse, EgressRules
 from taoloop.tools.egress.rules import parse_address
 from taoloop.tools.json_schema import compile_schema, findings, listed
@@ -37,6 +38,8 @@ from taoloop.tools.tool import Checker, Tool, ToolContext, ToolOutput, misfit_ar
 MAX_ERROR_BODY_CHARS = 1_400
 """How many characters of the response body an error message includes."""
 
+_LOG = logging.getLogger("taoloop.openapi")
+
 _SHOWN_HEADERS = ("location", "link", "etag", "last-modified", "content-range", "x-total-count", "retry-after")
 _MAX_HEADER_CHARS = 500
 _PHRASES = {status.value: status.phrase for status in HTTPStatus}
@@ -46,6 +49,12 @@ _CODES |= {413: "too_large", 422: "unprocessable", 429: "rate_limited", 503: "un
 _TEXT_SUBTYPES = frozenset(("xml", "yaml", "x-yaml", "javascript", "x-www-form-urlencoded", "x-ndjson"))
 RETRYABLE_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
 """Statuses after which the same request may succeed."""
+
+_HIDDEN_FAILURES = {
+    **dict.fromkeys(("name_not_found", "connection_failed", "tls_failed"), "api_unreachable"),
+    "http_timeout": "api_timeout",
+}
+"""What a model reads of a failure, by its code, where the server is hidden."""
 
 TextFilter = Callable[[str], str]
 """Removes secrets from a text."""
@@ -61,11 +70,13 @@ def error_code(status: int | str) -> str:
     return {"3": "redirected", "4": "client_error", "5": "server_error"}.get(text[:1], "http_error")
 
 
-def success_output(response: EgressResponse, clean: TextFilter) -> ToolOutput:
+def success_output(response: EgressResponse, clean: TextFilter, *, hide_server: bool = False) -> ToolOutput:
     """The output of a successful call: status, informative headers and body."""
     parts = [f'{{"status":{response.status}']
     informative = [name for name in _SHOWN_HEADERS if name in response.headers]
     if headers := {name: response.headers[name][:_MAX_HEADER_CHARS] for name in informative}:
+        if hide_server and "location" in headers:
+            headers["location"] = _path_of(headers["location"])
         parts.append(f'"headers":{to_json(headers)}')
     if response.body:
         parts.append(_body_members(response))
@@ -75,7 +86,13 @@ def success_output(response: EgressResponse, clean: TextFilter) -> ToolOutput:
 
 
 def error_output(
-    operation: Operation, request: PreparedRequest, response: EgressResponse, clean: TextFilter, *, is_repeatable: bool
+    operation: Operation,
+    request: PreparedRequest,
+    response: EgressResponse,
+    clean: TextFilter,
+    *,
+    is_repeatable: bool,
+    hide_server: bool = False,
 ) -> ToolError:
     """The error of a failed call. `is_repeatable`: a repetition has no further effect."""
     status = response.status
@@ -90,6 +107,7 @@ def error_output(
         hints.append(TEXTS.run_text("maybe_done"))
     if "location" in response.headers and status < 400:
         location = response.headers["location"].partition("?")[0][:_MAX_HEADER_CHARS]
+        location = _path_of(location) if hide_server else location
         hints.append(TEXTS.run_text("redirected", location=location))
     text = TEXTS.run_text(
         "failed_with_body" if body_text else "failed",
@@ -103,6 +121,15 @@ def error_output(
         retryable=status in RETRYABLE_STATUSES and (is_repeatable or status in _NOT_PROCESSED),
         hint=clean(" ".join(hints)),
     )
+
+
+def _path_of(location: str) -> str:
+    """The path and query of a `Location`, without the server."""
+    try:
+        parts = urlsplit(location)
+    except ValueError:  # unclosed brackets: nothing of it is shown
+        return ""
+    return parts.path + (f"?{parts.query}" if parts.query else "")
 
 
 def is_json(kind: str) -> bool:
@@ -315,7 +342,7 @@ class OperationCaller:
             request = self._request(values, await self._tokens(alternative), literals, context)
             response = await self._send(request)
         if 200 <= response.status < 300:
-            return success_output(response, self.api.clean)
+            return success_output(response, self.api.clean, hide_server=self.api.source.hide_server)
         raise self._status_error(request, response)
 
     @property
@@ -355,6 +382,11 @@ class OperationCaller:
             except EgressFailed as failure:
                 can_repeat = may_repeat(None, was_sent=failure.was_sent, is_repeatable=self._is_repeatable)
                 error, is_final = self._call_error(failure, request), not (failure.retryable and can_repeat)
+            except EgressRefused as refusal:
+                if source.hide_server:
+                    self._log(request, refusal.message)
+                    raise self._refusal(request, refusal) from refusal
+                raise
             else:
                 if not may_repeat(response.status, was_sent=True, is_repeatable=self._is_repeatable):
                     return response
@@ -382,15 +414,40 @@ class OperationCaller:
         )
 
     def _status_error(self, request: PreparedRequest, response: EgressResponse) -> ToolError:
-        return error_output(self.operation, request, response, self.api.clean, is_repeatable=self._is_repeatable)
+        is_hidden = self.api.source.hide_server
+        if is_hidden:
+            self._log(request, f"HTTP {response.status}")
+        return error_output(
+            self.operation,
+            request,
+            response,
+            self.api.clean,
+            is_repeatable=self._is_repeatable,
+            hide_server=is_hidden,
+        )
+
+    def _log(self, request: PreparedRequest, problem: str) -> None:
+        """Log what the model is not shown of a failed call, with the address; never a body, a query or a secret."""
+        url = server_of(self.operation, self.api.source) + request.safe_url
+        _LOG.warning("%s: %s %s: %s", self.card.name, request.method, self.api.clean(url), self.api.clean(problem))
+
+    def _refusal(self, request: PreparedRequest, refusal: EgressRefused) -> ToolError:
+        text, hint = f"{request.method} {request.safe_url}", TEXTS.run_text("api_hint")
+        values = {"request": self.api.clean(text)}
+        return TEXTS.error("api_refused", refusal.code, error_type=EgressRefused, hint=hint, **values)
 
     def _call_error(self, failure: EgressFailed, request: PreparedRequest) -> ToolError:
         """The error for a request without a response; for a write it is unknown whether it took effect."""
-        text = self.api.clean(f"{request.method} {request.safe_url}: {failure.message}")
+        problem, hint = failure.message, failure.hint
+        if self.api.source.hide_server:
+            self._log(request, problem)
+            problem = TEXTS.run_text(_HIDDEN_FAILURES.get(failure.code, "api_failed"))
+            hint = TEXTS.run_text("api_hint")
+        text = self.api.clean(f"{request.method} {request.safe_url}: {problem}")
         if failure.was_sent and not self.card.reads_only and failure.code in ("http_timeout", "http_broken"):
             is_retryable = self.card.idempotent
             return TEXTS.error("no_response", failure.code, error_type=ToolTimeout, retryable=is_retryable, text=text)
-        return ToolError(text, code=failure.code, retryable=failure.retryable, hint=failure.hint)
+        return ToolError(text, code=failure.code, retryable=failure.retryable, hint=hint)
 
 
 def _argument_checker(card: ToolCard, original_names: Mapping[str, str]) -> Checker:

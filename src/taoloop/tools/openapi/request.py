@@ -209,7 +209,8 @@ class PreparedRequest:
     timeout_s: float
     """The time limit of the whole call in seconds."""
     safe_url: str = ""
-    """The URL for messages: without the query, and without values from secrets."""
+    """The URL for messages: without the query, and without values from secrets; only its path where the settings hide
+    the server."""
 
 
 def build_request(
@@ -252,7 +253,7 @@ def build_request(
         headers=_merge_headers([headers, parts.headers, client_headers, secrets.headers], cookies),
         body=None if body is None else body.data,
         timeout_s=source.timeout_s,
-        safe_url=(base + _fill_path(operation.path, safe_variables)).partition("?")[0],
+        safe_url=(("" if source.hide_server else base) + _fill_path(operation.path, safe_variables)).partition("?")[0],
     )
 
 

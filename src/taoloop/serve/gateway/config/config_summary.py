@@ -105,7 +105,12 @@ def _agent(served: ServedAgent, text: Text) -> Iterator[str]:
     yield from _models(served, text)
     language = text("task_language") if agent.language == AUTO else agent.language
     yield text("agent_settings", dialect=spec.dialect, language=language, policy=spec.policy.profile)
-    limits = (_settings(spec.limits, *_LIMITS), _settings(spec, "model_timeout_s", "max_output_tokens"))
+    limits: tuple[str, ...] = (
+        _settings(spec.limits, *_LIMITS),
+        _settings(spec, "model_timeout_s", "max_output_tokens"),
+    )
+    if served.file_limits:
+        limits = tuple(f"{name} {value}" for name, value in served.file_limits.items())
     yield text("agent_limits", limits=", ".join(filter(None, limits)))
     if served.reshape is not None:
         fallback = "any_object" if served.reshape == ANY_OBJECT else "its_schema"

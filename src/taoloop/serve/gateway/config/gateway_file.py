@@ -46,6 +46,7 @@ from taoloop.serve.gateway.config.model import (
 )
 from taoloop.serve.gateway.config.tls import TlsFiles, certificate_problem, server_context
 from taoloop.serve.gateway.higress.file import is_ai_agent, is_short, read_higress
+from taoloop.serve.gateway.higress.wasm_plugin import is_wasm_plugin
 from taoloop.serve.hosts import host_name
 from taoloop.tools.openapi.settings import OpenapiSource
 from taoloop.tools.settings_check import expand_home
@@ -220,7 +221,7 @@ _FORMS_HINT = (
 _OTHERS = {
     "openapi": "This is an OpenAPI document: name it under `tools` of an agent, as `- openapi: FILE`.",
     "swagger": "This is a Swagger document: name it under `tools` of an agent, as `- openapi: FILE`.",
-    "spec": "This is a resource of Kubernetes: serve the mapping under `defaultConfig` in it, as a separate file.",
+    "spec": "This is a resource of Kubernetes; of these only `kind: WasmPlugin` of the plugin ai-agent can be served.",
     "mcpServers": "Name each server under `tools` of an agent, as `- mcp: {name: …, command: …}`.",
 }
 """Fields of other kinds of files."""
@@ -285,6 +286,8 @@ def form_of(document: ConfigDocument) -> ConfigForm:
     data = document.data
     if "agents" in data:
         return "own"
+    if is_wasm_plugin(data):
+        return "wasm_plugin"
     if is_ai_agent(data):
         return "flat" if is_short(data) else "higress"
     if any(name in fields_of(AgentFields) for name in data):
@@ -365,8 +368,9 @@ class _ConfigReader:
 
     def read_higress(self) -> GatewayConfig:
         """An `ai-agent` file in either form."""
-        served = read_higress(self._settings, self._services)
-        return replace(self._config({served.name: served}), any_model=True)
+        content = read_higress(self._document, self._variables, self._services)
+        self._settings.warnings += content.warnings
+        return replace(self._config(content.agents), any_model=content.has_default)
 
     def _config(self, agents: Mapping[str, ServedAgent]) -> GatewayConfig:
         secrets: dict[str, str] = {}
@@ -425,10 +429,12 @@ class _ConfigReader:
 
     def _read_file(self, path: Path) -> ServedAgent:
         if is_config_file(path.name) and is_ai_agent((document := read_document(path)).data):
-            settings = SettingsReader(document, self._variables)
-            served = read_higress(settings, self._services)
-            self._settings.warnings += settings.warnings
-            return served
+            content = read_higress(document, self._variables, self._services)
+            self._settings.warnings += content.warnings
+            if len(content.agents) > 1:
+                hint = "Serve the resource as a file of its own, or put each `config` into a separate file."
+                raise document.error((), f"it holds {len(content.agents)} agents, and one is expected.", hint=hint)
+            return next(iter(content.agents.values()))
         agent = load_agent(str(path), env=self._env)
         return ServedAgent(name=agent.name, agent=agent)
 

@@ -151,6 +151,6 @@ def _redirect_tool(tool: Tool, overrides: HostOverrides, clients: dict[str, ApiC
     source = caller.api.source
     headers = {**source.headers, **overrides.host_header(address, urlsplit(address).hostname or "")}
     client = clients.setdefault(
-        address, ApiClient(replace(source, base_url=moved, headers=headers), clock=caller.api.clock)
+        address, ApiClient(replace(source, base_url=moved, headers=headers, hide_server=True), clock=caller.api.clock)
     )
     return replace(tool, handler=replace(caller, api=client))

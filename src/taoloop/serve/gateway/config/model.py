@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -25,11 +26,14 @@ from taoloop.serve.gateway.config.host_overrides import HostOverrides
 from taoloop.serve.gateway.config.tls import TlsFiles
 from taoloop.tools.settings_check import Count, Seconds, check_fields
 
-ConfigForm = Literal["own", "agent", "higress", "flat"]
-"""own: a gateway file (agents, keys, limits). agent: an agent file. higress, flat: the two forms of `ai-agent`."""
+ConfigForm = Literal["own", "agent", "higress", "flat", "wasm_plugin"]
+"""own: a gateway file (agents, keys, limits). agent: an agent file. higress, flat: the two forms of `ai-agent`.
+wasm_plugin: a resource of Kubernetes with files of `ai-agent`."""
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8080
+
+_WORD = re.compile(r"[a-z]+(?:_[a-z]+)+")
 
 ANY_OBJECT: Mapping[str, Any] = {"type": "object"}
 """The schema of any JSON object."""
@@ -50,6 +54,16 @@ class ServedAgent:
 
     reshape: Mapping[str, Any] | None = None
     """The JSON Schema that its final answers are rewritten to match, by one more model call; None: they are not."""
+
+    setting_names: Mapping[str, str] = field(default_factory=dict)
+    """What its file calls a setting of an agent, where it has another name for it; messages use that."""
+
+    file_limits: Mapping[str, int] = field(default_factory=dict)
+    """Its limits by the names and in the units of its file, where these are other than those of an agent."""
+
+    def with_setting_names(self, text: str) -> str:
+        """A message with the names that the file has for settings."""
+        return _WORD.sub(lambda match: self.setting_names.get(match[0], match[0]), text) if self.setting_names else text
 
     def model_endpoints(self) -> Iterator[tuple[str, Endpoint | None]]:
         """The specs of its models, each with where its calls go; None where that is not known."""

@@ -350,6 +350,8 @@ class ApiReader:
                 base_url=_base_url(document, provider),
                 auth=auth,
                 timeout_s=provider.max_execution_time / 1000,  # that of each call
+                headers={"Content-Type": "application/json"},  # with every call, as the plugin sends it
+                hide_server=True,
                 cache=False,
             )
             self._require_unique_ids(described, document)
@@ -408,8 +410,24 @@ class ApiReader:
         self._reader.keep_secret((*path, "value"), key.value)
         if key.value and key.in_ != "none" and not key.name:
             self._reader.warn((*path, "name"), "it is missing, so no key is sent.")
+        if key.value and key.name and key.in_ == "header":
+            self._warn_of_scheme(path, key)
         if key.value and key.in_ == "none":
             self._reader.warn((*path, "in"), "it is `none`, so no key is sent.")
+
+    def _warn_of_scheme(self, path: FieldPath, key: ServiceKey) -> None:
+        """Warn of a key that a server will hardly understand: the header is always `Authorization: NAME VALUE`."""
+        name, first_word = key.name.lower(), key.value.split(" ", 1)[0].lower()
+        if name == "authorization" or name.startswith("x-"):
+            message = (
+                f"the header is always `Authorization`, and {key.name!r} is sent in it as the word before the key: "
+                "write `Bearer` here, or the word that the API expects."
+            )
+            self._reader.warn((*path, "name"), message)
+        elif first_word == name:
+            self._reader.warn(
+                (*path, "value"), f"it begins with {key.name!r}, which is sent before it as `name` anyway."
+            )
 
     def _with_address(
         self, path: FieldPath, key_path: FieldPath, provider: ApiProvider, source: OpenapiSource, address: str

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import WithJsonSchema
 
+from taoloop.config.document import ConfigDocument
 from taoloop.config.settings_reader import LITERAL, SECRET, SettingsReader, Span, checked, expected
 from taoloop.core.agent_spec import Limits
 from taoloop.core.decision import Act, Problem
@@ -40,6 +41,7 @@ from taoloop.serve.gateway.higress.apis import (
     require_host,
     service_origin,
 )
+from taoloop.serve.gateway.higress.wasm_plugin import is_wasm_plugin, plugin_configs
 from taoloop.serve.texts import TEXTS
 from taoloop.tools.openapi.document import parse_values
 
@@ -258,9 +260,27 @@ class AiAgentFields:
     """Accepted; not needed here."""
 
 
+SETTING_NAMES = {"max_steps": "maxIterations", "max_tool_calls": "maxIterations", "max_output_tokens": "maxTokens"}
+"""What such a file calls the settings of an agent, besides its limits in time."""
+
+
 def is_ai_agent(data: Mapping[str, Any]) -> bool:
-    """Whether a file is one of the plugin, and no agent file."""
-    return "llm" in data or "apis" in data
+    """Whether a file is one of the plugin, as it is or in a resource of Kubernetes, and no agent file."""
+    return "llm" in data or "apis" in data or is_wasm_plugin(data)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AiAgentFile:
+    """What is in a file of the plugin."""
+
+    agents: Mapping[str, ServedAgent]
+    """The agents by name; the default one is first."""
+
+    warnings: tuple[str, ...]
+    """What does not make the file unusable."""
+
+    has_default: bool
+    """Whether the first agent answers where a request names none."""
 
 
 def is_short(data: Mapping[str, Any]) -> bool:
@@ -269,17 +289,35 @@ def is_short(data: Mapping[str, Any]) -> bool:
     return isinstance(entries, list) and any(map(is_short_entry, entries))
 
 
-def read_higress(reader: SettingsReader, services: HostOverrides) -> ServedAgent:
-    """The one agent of such a file.
+def read_higress(document: ConfigDocument, env: Mapping[str, str], services: HostOverrides) -> AiAgentFile:
+    """The agents of such a file: one with the name of the file, or those of a resource of Kubernetes.
+
+    `env` holds the variables for `${NAME}`.
 
     Raises:
         AgentFileError: a field is missing, of the wrong type, or out of range; names the file, the line and the field.
     """
-    document = reader.document
-    fields = reader.read(AiAgentFields, (), document.data, mode="lenient")
-    llm, name = fields.llm, document.path.stem
+    if not is_wasm_plugin(document.data):
+        reader = SettingsReader(document, env)
+        served = _read_agent(reader, document.path.stem, services)
+        return AiAgentFile(agents={served.name: served}, warnings=tuple(reader.warnings), has_default=True)
+    resource = SettingsReader(document, env)
+    configs, agents, warnings = plugin_configs(resource), dict[str, ServedAgent](), resource.warnings
+    for name, config in configs.items():
+        reader = SettingsReader(config, env)
+        agents[name] = _read_agent(reader, name, services)
+        warnings += reader.warnings
+    has_default = document.path.stem in agents or len(agents) == 1
+    return AiAgentFile(agents=agents, warnings=tuple(warnings), has_default=has_default)
+
+
+def _read_agent(reader: SettingsReader, name: str, services: HostOverrides) -> ServedAgent:
+    fields = reader.read(AiAgentFields, (), reader.document.data, mode="lenient")
+    llm = fields.llm
     reader.keep_secret(("llm", "apiKey"), llm.api_key)
-    model = _model(reader, llm, services, is_flat=is_short(document.data))
+    if llm.api_key.lower().startswith("bearer "):
+        reader.warn(("llm", "apiKey"), "it begins with Bearer, which is sent before it anyway.")
+    model = _model(reader, llm, services, is_flat=is_short(reader.document.data))
     tools = ApiReader(reader, services).tools(fields.apis)
     language, example = _prompt(reader, fields.prompt_template)
     agent = Agent(
@@ -300,7 +338,12 @@ def read_higress(reader: SettingsReader, services: HostOverrides) -> ServedAgent
         reader.warn(("returnResponseTemplate",), "it has no single %s; it is not used here anyway.")
     response = fields.json_resp
     reshape = (response.json_schema or ANY_OBJECT) if response.enable else None
-    return ServedAgent(name=name, agent=agent, reshape=reshape)
+    limits = {
+        "maxIterations": llm.max_iterations,
+        "maxExecutionTime": llm.max_execution_time,
+        "maxTokens": llm.max_tokens,
+    }
+    return ServedAgent(name=name, agent=agent, reshape=reshape, setting_names=SETTING_NAMES, file_limits=limits)
 
 
 def _model(reader: SettingsReader, llm: LlmSettings, services: HostOverrides, *, is_flat: bool) -> FixedUrlModel:
