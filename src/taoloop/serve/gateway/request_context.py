@@ -25,6 +25,7 @@ from taoloop.serve.gateway.config.model import ServedAgent
 from taoloop.serve.gateway.errors import ApiError, error_for_exceeded_quota
 from taoloop.serve.gateway.observe.request_log import RequestRecord
 from taoloop.serve.gateway.quotas import RunRecorder
+from taoloop.serve.gateway.repeats.ledger import RequestLedger
 from taoloop.serve.gateway.run_effects import EffectWatch
 from taoloop.serve.gateway.run_request import RunRequest
 from taoloop.serve.gateway.run_response import RunResponse
@@ -115,6 +116,11 @@ class RequestContext:
         if self.snapshot.accounts.managed_keys is None:
             raise ApiError(status=503, message="This server has no database for keys.", code="no_key_database")
         return self.snapshot.accounts.managed_keys
+
+    @property
+    def ledger(self) -> RequestLedger:
+        """The requests whose runs may change something."""
+        return self.snapshot.accounts.ledger
 
     def require_known_host(self) -> None:
         """Refuse a request under another name than the server's, which a page can give to this machine.
@@ -222,7 +228,7 @@ class RequestContext:
         Raises:
             ApiError: there is no place, or the key has used up its quota.
         """
-        run_id = run_request.run or new_run_id(time.time())
+        run_id = run_request.run or run_request.new_run or new_run_id(time.time())
         accounts, headers = self.snapshot.accounts, self.request.headers
         try:
             with accounts.record_run(run_request.served, self.key, run_id, headers) as self.recorder:

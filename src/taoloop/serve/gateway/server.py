@@ -29,6 +29,7 @@ from taoloop.serve.gateway.observe.metrics import Metrics
 from taoloop.serve.gateway.observe.otel import Telemetry
 from taoloop.serve.gateway.observe.request_log import RequestRecord
 from taoloop.serve.gateway.quotas import Quotas, RunAccounts, late_warnings
+from taoloop.serve.gateway.repeats.ledger import RequestLedger
 from taoloop.serve.gateway.run_service import ConfigSnapshot
 from taoloop.serve.gateway.shared.database import GatewayDatabase
 from taoloop.serve.gateway.shared.managed_keys import ManagedKeys
@@ -76,7 +77,8 @@ class GatewayServer:
         say: Called with each message about the server, such as a reload.
         idle_timeout_s: How long a connection may send no complete request header.
         poll_interval_s: How often the files are checked for changes, and the journal for runs that were answered.
-        database: Keeps the keys that administrators manage; the caller closes it. None: there are none.
+        database: Keeps the keys that administrators manage, and requests that may be repeated; the caller closes it.
+            None: there are no such keys, and requests are kept in memory.
     """
 
     def __init__(
@@ -97,7 +99,12 @@ class GatewayServer:
         self._idle_timeout_s, self._poll_interval_s = idle_timeout_s, poll_interval_s
         managed_keys = None if database is None else ManagedKeys(database, quotas.clock)
         metrics = Metrics()
-        self._accounts = RunAccounts(quotas=quotas, metrics=metrics, telemetry=telemetry, managed_keys=managed_keys)
+        requests = GatewayDatabase() if database is None else database
+        self._memory = requests if database is None else None
+        ledger = RequestLedger(requests, quotas.clock)
+        self._accounts = RunAccounts(
+            quotas=quotas, metrics=metrics, ledger=ledger, telemetry=telemetry, managed_keys=managed_keys
+        )
         self._tls = None if config.tls is None else server_context(config.tls)
         self.gateway = Gateway(ConfigSnapshot(config, journal, self._accounts), on_request)
         self.stop, self.hurry = asyncio.Event(), asyncio.Event()
@@ -150,6 +157,8 @@ class GatewayServer:
                 await watching
             await self._shut_down(runner, resumer)
             await self.gateway.snapshot.retire()
+            if self._memory is not None:
+                self._memory.close()
 
     async def _shut_down(self, runner: web.AppRunner, resumer: AutoResumer) -> None:
         """Accept no more requests, and let active runs finish in time; the others, or all in a hurry, are stopped."""
