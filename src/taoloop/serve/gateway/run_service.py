@@ -209,23 +209,18 @@ class Service:
     ) -> Result:
         """Resume a run that waits. One that somebody else resumed meanwhile gives what it has by now.
 
-        A run that a repeated request began is waited for while it is driven elsewhere; one that waits is left so.
-
         Raises:
             ApiError: there is no such run of this client, or the results are for no call that waits.
             ApprovalStale, RunHeld, RunNotResumable: it cannot be resumed now.
         """
+        if request.is_repeat:
+            return await self._rejoin(request, run_id, on_event, on_delta)
         trace = await self.load_owned_run(request.owner, run_id, request.served.name)
         waiting: Sequence[PendingApproval] = ()
         if request.approval is not None:  # what waits is loaded before the run, so that it is no newer than that
             waiting = await pending_approvals(self.journal, run_id=run_id)
             trace = await self.load_owned_run(request.owner, run_id, request.served.name)
-        if request.is_repeat:
-            trace = await self._wait_for_driver(trace)
-            await require_alive(self.journal, trace)
         if trace.status == "completed" or trace.status in PARTIAL_STATUSES:
-            return Result.of(trace)
-        if request.is_repeat and trace.status == "waiting":
             return Result.of(trace)
         began = trace.agent if trace.started is None else trace.started.agent  # the operator may have replaced it since
         if began.policy.version != request.served.agent.spec_for(trace.task).policy.version:
@@ -245,15 +240,23 @@ class Service:
                 return Result.of(trace)
         agent = self._original_agent(request, trace)
         limits = replace(trace.limits, max_wall_s=trace.wall_s + self._run_timeout_s)
+        return await agent.resume(run_id, limits=limits, on_event=on_event, on_delta=on_delta)
+
+    async def _rejoin(
+        self, request: RunRequest, run_id: str, on_event: Listener | None, on_delta: DeltaListener | None
+    ) -> Result:
+        """What came of the run that an earlier attempt of the request began.
+
+        While it is driven elsewhere, it is waited for; where it lost its process, failed or was stopped, it goes on.
+        """
+        trace = await self._wait_for_driver(await self.load_owned_run(request.owner, run_id, request.served.name))
+        if trace.status == "waiting":
+            return Result.of(trace)
+        await require_alive(self.journal, trace)
         try:
-            return await agent.resume(run_id, limits=limits, on_event=on_event, on_delta=on_delta)
-        except (RunHeld, FenceLost, RunNotResumable) as error:  # another repeat or the recovery was faster
-            if not request.is_repeat:
-                raise
-            trace = await self.load_owned_run(request.owner, run_id)
-            if isinstance(error, RunNotResumable) and trace.status != "completed":
-                raise
-            return await self.resume(request, run_id, on_event, on_delta)
+            return await self.resume(replace(request, is_repeat=False), run_id, on_event, on_delta)
+        except (RunHeld, FenceLost):  # another attempt or the recovery was faster
+            return await self._rejoin(request, run_id, on_event, on_delta)
 
     async def _wait_for_driver(self, trace: Trace) -> Trace:
         """The run once nothing drives it any more: no other request, and no recovery."""

@@ -51,6 +51,7 @@ from taoloop.tools.openapi.settings import OpenapiSource
 from taoloop.tools.settings_check import expand_home
 from taoloop.tools.yaml12 import FieldPath
 
+_FRAGMENT = "#"
 _MAY_BE_EMPTY = ("auth", "keys", "server", "services")
 _LONGEST_NAME = 200
 
@@ -276,6 +277,26 @@ def load_config(
     return config
 
 
+def _source_in(path: Path, name: str) -> str:
+    """The source of an agent that has no agent file of its own: the gateway's file, and the agent's name in it."""
+    return f"{path}{_FRAGMENT}{name}"
+
+
+def load_served_agent(source: str, env: Mapping[str, str] | None = None) -> Agent:
+    """The agent of a source without an agent file, as its runs store it (`gateway.yaml#NAME`).
+
+    Raises:
+        AgentFileError: the file cannot be used.
+        ConfigError: it has no such agent any more.
+    """
+    file, _, name = source.partition(_FRAGMENT)
+    config = load_config(file, env=env)
+    if (served := config.agents.get(name)) is None:
+        known = ", ".join(config.agents)
+        raise ConfigError(f"{file} has no agent {name!r} any more.", hint=f"It has {known}; --agent names another one.")
+    return served.agent
+
+
 def form_of(document: ConfigDocument) -> ConfigForm:
     """Which form a file has.
 
@@ -366,6 +387,8 @@ class _ConfigReader:
     def read_higress(self) -> GatewayConfig:
         """An `ai-agent` file in either form."""
         served = read_higress(self._settings, self._services)
+        agent = replace(served.agent, source=_source_in(self._document.path, served.name))
+        served = replace(served, agent=agent)
         return replace(self._config({served.name: served}), any_model=True)
 
     def _config(self, agents: Mapping[str, ServedAgent]) -> GatewayConfig:
@@ -394,7 +417,8 @@ class _ConfigReader:
             message = "the agent's own journal is not used: the server keeps all runs in its `db`."
             self._settings.warn(where[0] if where else path, message)
         prices = {**self._prices, **served.agent.prices}
-        agent = replace(served.agent, name=name, journal=None, prices=prices)
+        source = served.agent.source or _source_in(document.path, name)
+        agent = replace(served.agent, name=name, journal=None, prices=prices, source=source)
         agent = apply_host_overrides(agent, self._services, self._env)
         self._require_model((*path, "model"), agent)
         served = replace(served, name=name, agent=agent)
