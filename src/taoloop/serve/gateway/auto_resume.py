@@ -28,8 +28,8 @@ _MAX_ROWS = 1_000
 class AutoResumer:
     """Finds runs of this gateway that lost their process, or wait and have all their answers, and resumes them.
 
-    A waiting run is loaded again only after an event was added to it or to one of its inner runs, or after the configuration
-    changed.
+    A waiting run is loaded again only after an event was added to it or to one of its inner runs, or after the
+    configuration changed.
     """
 
     def __init__(self, snapshot: Callable[[], ConfigSnapshot]) -> None:
@@ -97,7 +97,7 @@ class AutoResumer:
             if "key" not in labels or trace.run_id in self._tasks:
                 continue
             served = snapshot.config.agents.get(labels.get("agent", ""))
-            if not (snapshot.config.limits.recover or (served is not None and served.agent.recover_on_start)):
+            if not (snapshot.config.recover or (served is not None and served.agent.recover_on_start)):
                 _LOG.warning("run %s lost its process; tao recover resumes it", trace.run_id)
                 continue
             try:

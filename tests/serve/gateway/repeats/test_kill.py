@@ -16,7 +16,7 @@ import pytest
 from openai import OpenAI
 from tests.serve.gateway.conftest import Upstream, model_env, until, upstream
 from tests.serve.gateway.server_process import Served, serving
-from tests.shell import run_in_process, until_line
+from tests.shell import ENTRY, run_in_process, until_line
 
 ORDER = {"tool_calls": [{"name": "order", "args": {"item": "tea"}}]}
 SLOW_ORDER = {**ORDER, "hangs": True}
@@ -50,7 +50,7 @@ policy: {rules: [{verdict: allow, tool: order, reason: Orders are free.}]}
 """
 INLINE = "agents:\n  assistant:\n" + "".join(f"    {line}\n" for line in AGENT.splitlines())
 AI_AGENT = """\
-llm: {apiKey: "k", serviceName: "llm.dns", servicePort: PORT, domain: "127.0.0.1", path: /v1/chat/completions, model: "m"}
+llm: {apiKey: "k", serviceName: "llm.dns", servicePort: PORT, domain: "127.0.0.1", path: "/v1/chat", model: "m"}
 apis:
   - apiProvider: {serviceName: "shop.dns", servicePort: PORT, domain: "127.0.0.1"}
     api: |
@@ -220,6 +220,4 @@ def test_tao_recover_finds_the_agent_of_a_run(form: str, tmp_path: Path) -> None
 
 
 def subprocess_tao(folder: Path, env: dict[str, str], *args: str) -> subprocess.CompletedProcess[str]:
-    from tests.shell import ENTRY
-
     return subprocess.run([*ENTRY, *args], cwd=folder, env=env, capture_output=True, text=True, timeout=60, check=False)

@@ -88,6 +88,10 @@ class ServerEntry(ServerLimits):
     """The host names by which clients reach a server without keys, besides `localhost` and the loopback addresses, such
     as `chat.example` or `chat.example:8443`. With keys every name is served."""
 
+    recover: bool = True
+    """Whether runs whose process died are resumed at the start; false: only those of agents with
+    `recover_on_start`."""
+
     db: Path | None = None
     """The file in which all runs are kept, beside this one; without it, the user's own."""
 
@@ -366,6 +370,7 @@ class _ConfigReader:
             host=server.host,
             port=server.port,
             db=server.db,
+            recover=server.recover,
             keep=entries.get("keep"),
             allow_origins=tuple(dict.fromkeys(server.allow_origins)),
             allow_hosts=tuple(dict.fromkeys(server.allow_hosts)),

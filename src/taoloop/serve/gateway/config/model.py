@@ -104,10 +104,6 @@ class ServerLimits:
     """For how long after the last event of a run a request with the same body is answered from it, while nobody knows
     how the run ended: it has changed something, or lost its process, and the client has no answer. 0: never."""
 
-    recover: bool = True
-    """Whether runs whose process died are resumed at the start; false: only those of agents with
-    `recover_on_start`."""
-
     shutdown_s: Annotated[float, Field(ge=0, le=10**9)] = 30.0
     """How long active runs may take to finish at shutdown; the others are stopped, and can be resumed."""
 
@@ -156,6 +152,10 @@ class GatewayConfig:
 
     db: Path | None = None
     """The database of all runs; None: the one in the user's data folder."""
+
+    recover: bool = True
+    """Whether runs whose process died are resumed at the start; False: only those of agents with
+    `recover_on_start`."""
 
     keep: Retention | None = None
     """How long finished runs are kept; None: for ever."""
