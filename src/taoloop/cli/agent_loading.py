@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -110,7 +111,7 @@ def agent_from_options(chosen: AgentOptions, env: Mapping[str, str]) -> Agent:
 def agent_from_options_unloaded(chosen: AgentOptions, env: Mapping[str, str]) -> Agent:
     """The same, and none of the sources of its tools is loaded yet."""
     plain = Agent(tools=default_tools(chosen))
-    return _with_options(plain if chosen.agent is None else load_agent(chosen.agent, env=env), chosen, env)
+    return _with_options(plain if chosen.agent is None else _agent_at(chosen.agent, env), chosen, env)
 
 
 def default_tools(chosen: AgentOptions) -> tuple[str, ...]:
@@ -125,7 +126,7 @@ def agent_of_run(spec: AgentSpec, chosen: AgentOptions, env: Mapping[str, str]) 
     Tools of the run that its source no longer has, but that are built in, are added.
     """
     source = chosen.agent or spec.source
-    base = Agent(model=spec.model, policy=spec.policy) if source is None else load_agent(source, env=env)
+    base = Agent(model=spec.model, policy=spec.policy) if source is None else _agent_at(source, env)
     if chosen.tools is None and spec.tools_from:
         base = replace(base, tools=named_tools(spec.tools_from, env))  # in place of its own, as when the run began
     if base.workspace is None or source is None or chosen.agent is None:
@@ -147,6 +148,18 @@ def agent_of_run(spec: AgentSpec, chosen: AgentOptions, env: Mapping[str, str]) 
     if model_spec is None and _model_spec(agent, env) != spec.model:
         agent = replace(agent, model=spec.model, fallback=())
     return agent
+
+
+def _agent_at(source: str, env: Mapping[str, str]) -> Agent:
+    """The agent of a file or `module:attribute`, or that of a gateway under its name there (`gateway.yaml#NAME`)."""
+    file, separator, _ = source.partition("#")
+    if not (separator and is_config_file(file)):
+        return load_agent(source, env=env)
+    if find_spec("aiohttp") is None:
+        raise missing_package(source, "aiohttp", extra="serve")
+    from taoloop.serve.gateway.config.gateway_file import load_served_agent  # noqa: PLC0415  # needs the extra
+
+    return load_served_agent(source, env)
 
 
 def with_mock_model(agent: Agent, chosen: AgentOptions, env: Mapping[str, str]) -> Agent:
@@ -214,7 +227,7 @@ def merge_limits(limits: Limits, overrides: Mapping[str, float]) -> Limits:
 def database_of(chosen: AgentOptions, env: Mapping[str, str], db: str | None) -> Path:
     """The database that holds a run that exists: that of `--db`, of the agent, or of the environment."""
     if db is None and chosen.agent is not None:
-        journal = load_agent(chosen.agent, env=env).journal
+        journal = _agent_at(chosen.agent, env).journal
         if isinstance(journal, str | Path):
             return Path(journal)
     return database(db, env)

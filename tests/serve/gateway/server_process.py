@@ -79,12 +79,9 @@ def launch_server(
     return launch(args, Path.cwd(), everything, **streams)
 
 
-def _takes_connections(url: str) -> bool:
-    try:
-        fetch(f"{url}/readyz")
-    except OSError:
-        return False
-    return True
+def is_ready(url: str) -> bool:
+    """Whether the server takes requests. It answers until it has drained."""
+    return fetch(f"{url}/readyz")[0] == 200
 
 
 def run(folder: Path, *arguments: str, env: Mapping[str, str] | None = None) -> Ended:

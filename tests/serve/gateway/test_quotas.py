@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, strategies as st
 from tests.serve.gateway.conftest import agent, config_of, gateway, until, upstream
 
-from taoloop import Agent
+from taoloop import Agent, MemoryJournal
 from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.events import Event, Fact, ModelReplied, Observed, RunStarted
 from taoloop.core.message import Usage
@@ -25,7 +25,10 @@ from taoloop.serve.gateway.auth.keys import ApiKey, new_key
 from taoloop.serve.gateway.config.config_summary import config_summary
 from taoloop.serve.gateway.config.model import ServedAgent, ServerLimits
 from taoloop.serve.gateway.observe.metrics import Metrics
+from taoloop.serve.gateway.observe.readiness import StorageProbe
 from taoloop.serve.gateway.quotas import Quotas, RunAccounts, RunRecorder, late_warnings
+from taoloop.serve.gateway.repeats.ledger import RequestLedger
+from taoloop.serve.gateway.shared.database import GatewayDatabase
 from taoloop.testing import FakeClock
 
 TEN = datetime(2027, 1, 15, 10, tzinfo=UTC).timestamp()
@@ -47,7 +50,8 @@ def use(allowances: Quotas, key: ApiKey | None, **used: Any) -> None:
 
 
 def record(allowances: Quotas, key: ApiKey | None) -> AbstractContextManager[RunRecorder]:
-    accounts = RunAccounts(quotas=allowances, metrics=Metrics())
+    ledger = RequestLedger(GatewayDatabase(), FakeClock(TEN))
+    accounts = RunAccounts(quotas=allowances, metrics=Metrics(), ledger=ledger, storage=StorageProbe(MemoryJournal()))
     return accounts.record_run(ServedAgent(name="a", agent=Agent(model="offline")), key, "r")
 
 

@@ -16,7 +16,7 @@ from tests.serve.gateway.ai_agent import changed
 from tests.serve.gateway.clients import post, speak
 from tests.serve.gateway.conftest import AGENT, Running, agent, client, config_of, gateway, model_env, until, upstream
 from tests.serve.gateway.judging import openai_schema
-from tests.serve.gateway.server_process import _takes_connections, fetch, run, serving
+from tests.serve.gateway.server_process import fetch, is_ready, run, serving
 from tests.shell import Shell
 
 from taoloop import MemoryJournal
@@ -108,7 +108,7 @@ def test_requests_under_way_are_answered_before_it_ends(agent_file: Path) -> Non
         asking.start()
         assert server.waiting.wait(10)
         served.process.send_signal(signal.SIGTERM)
-        until(lambda: not _takes_connections(served.url))
+        until(lambda: not is_ready(served.url))
         server.go_on()
         asking.join(10)
         assert found[0][1]["choices"][0]["message"]["content"] == "At last."

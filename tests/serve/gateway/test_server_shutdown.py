@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from tests.serve.gateway.conftest import config_of, gateway, model_env, until, upstream
-from tests.serve.gateway.server_process import _takes_connections, fetch, fetch_text, launch_server, serving
+from tests.serve.gateway.server_process import fetch, fetch_text, is_ready, launch_server, serving
 from tests.shell import run_in_process, waiting
 
 from taoloop import Agent
@@ -89,7 +89,7 @@ def test_who_gets_no_answer_because_the_server_ends_is_told_so(path: str, body: 
             assert server.waiting.wait(20)
             running.end()
             if hurried:
-                until(lambda: not _takes_connections(running.url))
+                until(lambda: not is_ready(running.url))
                 running.end(at_once=True)
             thread.join(20)
         assert [trace.status for trace in running.traces()] == ["stopped"]

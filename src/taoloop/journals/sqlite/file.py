@@ -13,7 +13,7 @@ import sqlite3
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -52,6 +52,9 @@ SQLite cost a fifth more for the first 400 appends, and a twentieth less for tho
 """
 
 _RETRY_S = 0.002
+
+_CHECK_S = 1.0
+"""How long `check_storage` waits for another process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +123,24 @@ def open_database(file: DatabaseFile, migrations: Sequence[Migration] = MIGRATIO
         return _open_to_read(file, migrations) if file.read_only else _open_to_write(file, migrations)
     except (sqlite3.Error, OSError) as error:
         raise explain(error, file.path) from error
+
+
+def check_storage(file: DatabaseFile) -> None:
+    """Write the version of the format to the file anew: a commit that changes nothing, over a connection of its own.
+
+    Raises:
+        JournalLocked, JournalFull, JournalError: that is not possible now; the text says why.
+    """
+    file = replace(file, lock_timeout_s=min(file.lock_timeout_s, _CHECK_S))
+    connection = open_database(file)
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute(f"PRAGMA user_version = {schema.version(connection)}")
+        connection.execute("COMMIT")
+    except sqlite3.Error as error:
+        raise explain(error, file.path) from error
+    finally:
+        connection.close()
 
 
 def _open_to_write(file: DatabaseFile, migrations: Sequence[Migration]) -> sqlite3.Connection:

@@ -23,6 +23,7 @@ from taoloop.journals.sqlite.file import (
     DatabaseFile,
     OpenedFile,
     Synchronous,
+    check_storage,
     close_database,
     default_path,
     open_database,
@@ -208,6 +209,16 @@ class SqliteJournal:
             raise explain(error, self.path) from error
         finally:
             is_over.set()  # else a caller that is cancelled would leave it at work to the end
+
+    async def check_storage(self) -> None:
+        """Write the version of the file's format anew, over a connection of its own, to see whether that works.
+
+        Raises:
+            JournalLocked, JournalFull, JournalError: nothing can be stored now; the text says why.
+        """
+        self._check_process()
+        self._check_writable()
+        await asyncio.to_thread(check_storage, self._file)
 
     async def close(self) -> None:
         """Write what is queued, end the thread, close the file. Twice is harmless; a forked child does nothing."""

@@ -21,6 +21,7 @@ from taoloop.serve.gateway.auth.origins import ANY, origin_refused
 from taoloop.serve.gateway.chat import chat_completions
 from taoloop.serve.gateway.errors import ApiError, error_for_exception
 from taoloop.serve.gateway.observe.metrics import OTHER_LABEL
+from taoloop.serve.gateway.observe.readiness import ServerState
 from taoloop.serve.gateway.observe.request_log import RequestRecord
 from taoloop.serve.gateway.request_context import RequestContext, json_response
 from taoloop.serve.gateway.request_schema import ChatRequest, ResponsesRequest
@@ -47,7 +48,8 @@ class Gateway:
         self, snapshot: ConfigSnapshot, on_request: Callable[[RequestRecord], None] = lambda _record: None
     ) -> None:
         self.snapshot, self._on_request = snapshot, on_request
-        self.is_ready = False  # the answer of `/readyz`
+        self.state: ServerState = "starting"
+        self.has_drained = asyncio.Event()  # once it drains: no request is active
         self._active: dict[asyncio.Task[Any] | None, RequestContext] = {}
         self.app = web.Application(middlewares=[self._in_openai_form])
         for method, path, handler in ROUTES:
@@ -66,10 +68,19 @@ class Gateway:
                 context.is_shut_down = True
                 task.cancel()
 
+    def drain(self) -> None:
+        """Take no more requests, and set `has_drained` once none is active."""
+        self.state = "draining"
+        self._check_drained()
+
+    def _check_drained(self) -> None:
+        if self.state == "draining" and not self._active:
+            self.has_drained.set()
+
     def _request_handler(self, route: str, handler: Handler) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
         async def handle(request: web.Request) -> web.StreamResponse:
             snapshot = self.snapshot
-            context = RequestContext(request, snapshot, _request_id(request), is_ready=self.is_ready)
+            context = RequestContext(request, snapshot, _request_id(request), state=self.state)
             snapshot.enter()
             task = asyncio.current_task()
             self._active[task] = context
@@ -81,6 +92,7 @@ class Gateway:
             finally:
                 self._finish(context, route, status)
                 self._active.pop(task, None)
+                self._check_drained()
                 await snapshot.leave()
 
         return handle
@@ -117,6 +129,7 @@ class Gateway:
 async def _respond(context: RequestContext, handler: Handler) -> web.StreamResponse:
     try:
         context.require_known_host()
+        context.require_serving()
         await context.verify_token()
         return await handler(context)
     except (web.HTTPException, ConnectionError):
@@ -188,9 +201,12 @@ async def healthz(context: RequestContext) -> web.Response:
 
 
 async def readyz(context: RequestContext) -> web.Response:
-    """`GET /readyz`: 200 while the server accepts requests, 503 during start and shutdown."""
-    status = 200 if context.is_ready else 503
-    return web.json_response({"status": "ready" if context.is_ready else "not ready"}, status=status)
+    """`GET /readyz`: 200 while the server takes requests; 503 at the start, while it drains or cannot store runs."""
+    if context.state != "ready":
+        return context.json_response({"status": "not ready", "reason": context.state}, 503)
+    if not await context.snapshot.accounts.storage.works():
+        return context.json_response({"status": "not ready", "reason": "storage"}, 503)
+    return context.json_response({"status": "ready"})
 
 
 async def metrics(context: RequestContext) -> web.Response:

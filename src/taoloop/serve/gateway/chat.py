@@ -15,6 +15,7 @@ from taoloop.core.stored_events import event_record
 from taoloop.core.trace import Trace
 from taoloop.runtime.bound_agent import bind
 from taoloop.serve.gateway.errors import ApiError
+from taoloop.serve.gateway.repeats.matching import entered_request, match_request
 from taoloop.serve.gateway.request_context import RequestContext
 from taoloop.serve.gateway.request_schema import ChatRequest, read_chat
 from taoloop.serve.gateway.response_ids import ResponseId
@@ -37,12 +38,14 @@ async def chat_completions(context: RequestContext) -> web.StreamResponse:
     Raises:
         ApiError: the request is invalid, or its run has no answer.
     """
-    request = read_chat(await context.read_body())
+    body = await context.read_body()
+    request = read_chat(body)
     served = context.find_agent(request.model)
     run_request = await context.service.resolve_request(chat_run_request(request, served, context.key))
     context.report_ignored_fields(request.ignored)
+    run_request = await match_request(context, run_request, body)
     before = await context.service.load_run_before(run_request)
-    with context.admit_run(run_request, before) as run_id:
+    with context.admit_run(run_request, before) as run_id, entered_request(context, run_request, run_id):
         authority = lesser_authority(run_request.authority, bind(served.agent).policy.task_authority)
         response_id = ResponseId(run_id, before)
         encoder = ChatEncoder(

@@ -27,6 +27,8 @@ from taoloop.serve.gateway.auth.keys import ApiKey
 from taoloop.serve.gateway.config.model import GatewayConfig, ServedAgent, ServerLimits
 from taoloop.serve.gateway.observe.metrics import Metrics, RunMetrics
 from taoloop.serve.gateway.observe.otel import RunSpans, Telemetry
+from taoloop.serve.gateway.observe.readiness import StorageProbe
+from taoloop.serve.gateway.repeats.ledger import RequestLedger
 from taoloop.serve.gateway.shared.counters import DAY_S, Counters, LocalCounters, UsageKind
 from taoloop.serve.gateway.shared.managed_keys import ManagedKeys
 from taoloop.serve.texts import TEXTS
@@ -156,6 +158,12 @@ class RunAccounts:
 
     metrics: Metrics
     """The metrics for Prometheus."""
+
+    ledger: RequestLedger
+    """The requests whose runs may change something."""
+
+    storage: StorageProbe
+    """Whether runs can be stored now."""
 
     telemetry: Telemetry | None = None
     """The spans and metrics for OpenTelemetry; None where it is off."""

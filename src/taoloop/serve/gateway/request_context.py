@@ -23,8 +23,10 @@ from taoloop.serve.gateway.auth.origins import host_refused, is_foreign, origin_
 from taoloop.serve.gateway.auth.tokens import is_token
 from taoloop.serve.gateway.config.model import ServedAgent
 from taoloop.serve.gateway.errors import ApiError, error_for_exceeded_quota
+from taoloop.serve.gateway.observe.readiness import ServerState
 from taoloop.serve.gateway.observe.request_log import RequestRecord
 from taoloop.serve.gateway.quotas import RunRecorder
+from taoloop.serve.gateway.repeats.ledger import RequestLedger
 from taoloop.serve.gateway.run_effects import EffectWatch
 from taoloop.serve.gateway.run_request import RunRequest
 from taoloop.serve.gateway.run_response import RunResponse
@@ -40,6 +42,7 @@ _OTHER_ROUTE = "other"
 """The route of a request whose path nothing serves. The path itself may hold anything, so the log does not have it."""
 
 _PROBE_ROUTES = ("/healthz", "/readyz")
+_OPEN_TO_THE_END = (*_PROBE_ROUTES, "/metrics")
 
 
 class RequestContext:
@@ -55,11 +58,11 @@ class RequestContext:
     """What the run has changed, once it is admitted."""
 
     def __init__(
-        self, request: web.Request, snapshot: ConfigSnapshot, request_id: str, *, is_ready: bool = False
+        self, request: web.Request, snapshot: ConfigSnapshot, request_id: str, *, state: ServerState = "starting"
     ) -> None:
         self.request, self.snapshot = request, snapshot
         self.config, self.service = snapshot.config, snapshot.service
-        self.is_ready = is_ready  # whether the server takes requests
+        self.state: ServerState = state  # of the server, when the request came
         self.response_headers: dict[str, str] = {"x-request-id": request_id}
         resource = request.match_info.route.resource
         route = resource.canonical if resource is not None else _OTHER_ROUTE
@@ -115,6 +118,22 @@ class RequestContext:
         if self.snapshot.accounts.managed_keys is None:
             raise ApiError(status=503, message="This server has no database for keys.", code="no_key_database")
         return self.snapshot.accounts.managed_keys
+
+    @property
+    def ledger(self) -> RequestLedger:
+        """The requests whose runs may change something."""
+        return self.snapshot.accounts.ledger
+
+    def require_serving(self) -> None:
+        """Refuse a request to a server that drains; probes and metrics are answered to the end.
+
+        Raises:
+            ApiError: it drains.
+        """
+        if self.state == "draining" and self.record.route not in _OPEN_TO_THE_END:
+            message = "The server is shutting down and takes no more requests. Another instance may answer."
+            self.response_headers["Connection"] = "close"
+            raise ApiError(status=503, message=message, code="server_draining", retry_after_s=1.0)
 
     def require_known_host(self) -> None:
         """Refuse a request under another name than the server's, which a page can give to this machine.
@@ -222,7 +241,7 @@ class RequestContext:
         Raises:
             ApiError: there is no place, or the key has used up its quota.
         """
-        run_id = run_request.run or new_run_id(time.time())
+        run_id = run_request.run or run_request.new_run or new_run_id(time.time())
         accounts, headers = self.snapshot.accounts, self.request.headers
         try:
             with accounts.record_run(run_request.served, self.key, run_id, headers) as self.recorder:

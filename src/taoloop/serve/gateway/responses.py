@@ -18,6 +18,7 @@ from taoloop.core.views.transcript import Result
 from taoloop.serve.gateway.chat_approval import parse_approval_reply
 from taoloop.serve.gateway.client_tools import client_call_id, open_client_calls, parse_call_id
 from taoloop.serve.gateway.errors import ApiError, invalid, invalid_field
+from taoloop.serve.gateway.repeats.matching import entered_request, match_request
 from taoloop.serve.gateway.request_context import RequestContext
 from taoloop.serve.gateway.request_schema import ChatMessage, ResponsesRequest, call_message, read_responses
 from taoloop.serve.gateway.response_ids import ResponseId, parse_response_id, run_of
@@ -38,7 +39,8 @@ async def responses(context: RequestContext) -> web.StreamResponse:
     Raises:
         ApiError: the request is invalid, or its run has no answer.
     """
-    request = read_responses(await context.read_body())
+    body = await context.read_body()
+    request = read_responses(body)
     served = context.find_agent(request.model)
     referenced = await load_referenced_items(context.service, context.owner, request.references)
     run_request = new_run_request(request, request.messages(referenced), served, context.key)
@@ -47,8 +49,9 @@ async def responses(context: RequestContext) -> web.StreamResponse:
     elif request.previous_response_id is not None:
         run_request = await _continue_response(context, request.previous_response_id, run_request)
     context.report_ignored_fields(request.ignored)
+    run_request = await match_request(context, run_request, body)
     before = await context.service.load_run_before(run_request)
-    with context.admit_run(run_request, before) as run_id:
+    with context.admit_run(run_request, before) as run_id, entered_request(context, run_request, run_id):
         encoder = ResponseEncoder(request, response_id=ResponseId(run_id, before, separator="_"), model=served.name)
         return await answer_request(context, run_request, run_id, encoder, stream=bool(request.stream))
 

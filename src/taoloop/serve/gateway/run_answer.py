@@ -74,7 +74,11 @@ async def answer_request(
         content = cut_at(response.content, run_request.stops)
         if content != response.content:
             response = replace(response, content=content, finish_reason="stop")
-    return context.json_response(encoder.whole(response))
+    whole = context.json_response(encoder.whole(response))
+    if run_request.identity is not None:  # the request counts as answered once this is sent
+        await whole.prepare(context.request)
+        await whole.write_eof()
+    return whole
 
 
 async def _stream_run(

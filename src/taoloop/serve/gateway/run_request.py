@@ -14,6 +14,7 @@ from taoloop.serve.gateway.chat_approval import ApprovalReply, parse_approval_re
 from taoloop.serve.gateway.client_tools import apply_tool_choice, parse_call_id
 from taoloop.serve.gateway.config.model import ServedAgent
 from taoloop.serve.gateway.errors import ApiError, invalid, invalid_field, missing
+from taoloop.serve.gateway.repeats.ledger import RequestIdentity
 from taoloop.serve.gateway.request_schema import ChatMessage, ChatRequest, ClientTool, ResponsesRequest
 from taoloop.serve.texts import TEXTS
 
@@ -77,6 +78,15 @@ class RunRequest:
 
     labels: Mapping[str, str] = field(default_factory=dict)
     """The labels of the new run: where it came from."""
+
+    identity: RequestIdentity | None = None
+    """By what a repeat of this request is recognized; None: a repeat of it is harmless."""
+
+    is_repeat: bool = False
+    """Whether `run` was begun by an earlier attempt of this request, and is only to be answered."""
+
+    new_run: str = ""
+    """The id of the new run, where an earlier attempt has given it; empty: a fresh one."""
 
     @property
     def answer_is_held_back(self) -> bool:

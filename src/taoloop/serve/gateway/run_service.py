@@ -32,10 +32,11 @@ from taoloop.errors import (
     RunNotResumable,
     UnknownName,
 )
-from taoloop.journals.base import Journal
+from taoloop.journals.base import Journal, locks_of
 from taoloop.models.base import DeltaListener
 from taoloop.models.http.sdk_request import load_sdk
 from taoloop.models.model_builder import split_specs
+from taoloop.runtime.after.recovery import require_alive
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.approvals.inbox import PendingApproval, pending_approvals
 from taoloop.runtime.approvals.request import ApprovalAnswer
@@ -60,6 +61,9 @@ from taoloop.tools.tool import Tool
 
 _RUNTIME_TOOLS = (PAGING_TOOL, READER, *FINDERS)
 """Tools that the runtime adds to those of an agent by itself."""
+
+_JOIN_INTERVAL_S = 0.5
+"""How often a repeated request looks whether the run of the first attempt is over."""
 
 _GRACE_S = 15.0
 """How long after its time is up a run may take for its last answer."""
@@ -99,7 +103,7 @@ class Service:
                     result = await self.start(request, run_id, on_event, on_delta)
                 else:
                     result = await self.resume(request, request.run, on_event, on_delta)
-                if request.must_call and result.status == "completed":
+                if request.must_call and result.status == "completed" and not request.is_repeat:
                     return await _force_tool_call(self, request, result, on_event)
                 has_schema = result.trace.agent.output_schema is not None  # the client asked for a form of its own
                 schema = request.served.reshape
@@ -211,6 +215,8 @@ class Service:
             ApiError: there is no such run of this client, or the results are for no call that waits.
             ApprovalStale, RunHeld, RunNotResumable: it cannot be resumed now.
         """
+        if request.is_repeat:
+            return await self._rejoin(request, run_id, on_event, on_delta)
         trace = await self.load_owned_run(request.owner, run_id, request.served.name)
         waiting: Sequence[PendingApproval] = ()
         if request.approval is not None:  # what waits is loaded before the run, so that it is no newer than that
@@ -237,6 +243,30 @@ class Service:
         agent = self._original_agent(request, trace)
         limits = replace(trace.limits, max_wall_s=trace.wall_s + self._run_timeout_s)
         return await agent.resume(run_id, limits=limits, on_event=on_event, on_delta=on_delta)
+
+    async def _rejoin(
+        self, request: RunRequest, run_id: str, on_event: Listener | None, on_delta: DeltaListener | None
+    ) -> Result:
+        """What came of the run that an earlier attempt of the request began.
+
+        While it is driven elsewhere, it is waited for; where it lost its process, failed or was stopped, it goes on.
+        """
+        trace = await self._wait_for_driver(await self.load_owned_run(request.owner, run_id, request.served.name))
+        if trace.status == "waiting":
+            return Result.of(trace)
+        await require_alive(self.journal, trace)
+        try:
+            return await self.resume(replace(request, is_repeat=False), run_id, on_event, on_delta)
+        except (RunHeld, FenceLost):  # another attempt or the recovery was faster
+            return await self._rejoin(request, run_id, on_event, on_delta)
+
+    async def _wait_for_driver(self, trace: Trace) -> Trace:
+        """The run once nothing drives it any more: no other request, and no recovery."""
+        locks = locks_of(self.journal)
+        while trace.status == "running" and (locks is None or await locks.holder(trace.run_id) is not None):
+            await asyncio.sleep(_JOIN_INTERVAL_S)
+            trace = Trace(trace.run_id, await self.journal.load(trace.run_id))
+        return trace
 
     async def load_owned_run(self, owner: str, run_id: str, agent: str | None = None) -> Trace:
         """The trace of a run that this client began, with this agent where one is named.

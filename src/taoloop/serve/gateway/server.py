@@ -27,8 +27,10 @@ from taoloop.serve.gateway.config.tls import TlsFiles, load_certificate, server_
 from taoloop.serve.gateway.errors import ApiError
 from taoloop.serve.gateway.observe.metrics import Metrics
 from taoloop.serve.gateway.observe.otel import Telemetry
+from taoloop.serve.gateway.observe.readiness import StorageProbe
 from taoloop.serve.gateway.observe.request_log import RequestRecord
 from taoloop.serve.gateway.quotas import Quotas, RunAccounts, late_warnings
+from taoloop.serve.gateway.repeats.ledger import RequestLedger
 from taoloop.serve.gateway.run_service import ConfigSnapshot
 from taoloop.serve.gateway.shared.database import GatewayDatabase
 from taoloop.serve.gateway.shared.managed_keys import ManagedKeys
@@ -76,7 +78,8 @@ class GatewayServer:
         say: Called with each message about the server, such as a reload.
         idle_timeout_s: How long a connection may send no complete request header.
         poll_interval_s: How often the files are checked for changes, and the journal for runs that were answered.
-        database: Keeps the keys that administrators manage; the caller closes it. None: there are none.
+        database: Keeps the keys that administrators manage, and requests that may be repeated; the caller closes it.
+            None: there are no such keys, and requests are kept in memory.
     """
 
     def __init__(
@@ -97,7 +100,17 @@ class GatewayServer:
         self._idle_timeout_s, self._poll_interval_s = idle_timeout_s, poll_interval_s
         managed_keys = None if database is None else ManagedKeys(database, quotas.clock)
         metrics = Metrics()
-        self._accounts = RunAccounts(quotas=quotas, metrics=metrics, telemetry=telemetry, managed_keys=managed_keys)
+        requests = GatewayDatabase() if database is None else database
+        self._memory = requests if database is None else None
+        ledger = RequestLedger(requests, quotas.clock)
+        self._accounts = RunAccounts(
+            quotas=quotas,
+            metrics=metrics,
+            ledger=ledger,
+            storage=StorageProbe(journal),
+            telemetry=telemetry,
+            managed_keys=managed_keys,
+        )
         self._tls = None if config.tls is None else server_context(config.tls)
         self.gateway = Gateway(ConfigSnapshot(config, journal, self._accounts), on_request)
         self.stop, self.hurry = asyncio.Event(), asyncio.Event()
@@ -138,31 +151,38 @@ class GatewayServer:
                     f"{config.host}:{config.port} cannot be listened on: {error.strerror or error}.",
                     hint="Choose another one with --port; 0 takes a free one.",
                 ) from error
-            self.gateway.is_ready = True
+            self.gateway.state = "ready"
             on_ready(_url(config, runner))
             await self.stop.wait()
             grace_s = self.gateway.snapshot.config.limits.shutdown_s
             self._say(f"The server is shutting down; active runs have {grace_s:g} s to finish.")
         finally:
-            self.gateway.is_ready = False
+            self.gateway.drain()
             watching.cancel()
             with suppress(asyncio.CancelledError):
                 await watching
             await self._shut_down(runner, resumer)
             await self.gateway.snapshot.retire()
+            if self._memory is not None:
+                self._memory.close()
 
     async def _shut_down(self, runner: web.AppRunner, resumer: AutoResumer) -> None:
-        """Accept no more requests, and let active runs finish in time; the others, or all in a hurry, are stopped."""
+        """Let active runs finish in time; the others, or all in a hurry, are stopped.
+
+        Until then the server listens, so that a load balancer reads in `/readyz` that it drains, and no connection is
+        refused.
+        """
         shutdown_s = self.gateway.snapshot.config.limits.shutdown_s
-        ending = asyncio.gather(runner.cleanup(), resumer.shut_down(shutdown_s))
+        draining = asyncio.gather(self.gateway.has_drained.wait(), resumer.shut_down(shutdown_s))
         hurrying = asyncio.ensure_future(self.hurry.wait())
-        await asyncio.wait((ending, hurrying), timeout=shutdown_s, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((draining, hurrying), timeout=shutdown_s, return_when=asyncio.FIRST_COMPLETED)
         hurrying.cancel()
         self.gateway.cancel_requests()
         resumer.cancel()
         with suppress(TimeoutError):
             async with asyncio.timeout(_FINAL_TIMEOUT_S):
-                await ending
+                await asyncio.gather(draining, runner.cleanup())
+        draining.cancel()
 
     def request_reload(self) -> None:
         """Reload the configuration now, as after SIGHUP."""

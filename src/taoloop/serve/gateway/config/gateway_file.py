@@ -52,6 +52,7 @@ from taoloop.tools.openapi.settings import OpenapiSource
 from taoloop.tools.settings_check import expand_home
 from taoloop.tools.yaml12 import FieldPath
 
+_FRAGMENT = "#"
 _MAY_BE_EMPTY = ("auth", "keys", "server", "services")
 _LONGEST_NAME = 200
 
@@ -87,6 +88,10 @@ class ServerEntry(ServerLimits):
     allow_hosts: tuple[Annotated[str, checked(_allowed_host)], ...] = ()
     """The host names by which clients reach a server without keys, besides `localhost` and the loopback addresses, such
     as `chat.example` or `chat.example:8443`. With keys every name is served."""
+
+    recover: bool = True
+    """Whether runs whose process died are resumed at the start; false: only those of agents with
+    `recover_on_start`."""
 
     db: Path | None = None
     """The file in which all runs are kept, beside this one; without it, the user's own."""
@@ -277,6 +282,26 @@ def load_config(
     return config
 
 
+def _source_in(path: Path, name: str) -> str:
+    """The source of an agent that has no agent file of its own: the gateway's file, and the agent's name in it."""
+    return f"{path}{_FRAGMENT}{name}"
+
+
+def load_served_agent(source: str, env: Mapping[str, str] | None = None) -> Agent:
+    """The agent of a source without an agent file, as its runs store it (`gateway.yaml#NAME`).
+
+    Raises:
+        AgentFileError: the file cannot be used.
+        ConfigError: it has no such agent any more.
+    """
+    file, _, name = source.partition(_FRAGMENT)
+    config = load_config(file, env=env)
+    if (served := config.agents.get(name)) is None:
+        known = ", ".join(config.agents)
+        raise ConfigError(f"{file} has no agent {name!r} any more.", hint=f"It has {known}; --agent names another one.")
+    return served.agent
+
+
 def form_of(document: ConfigDocument) -> ConfigForm:
     """Which form a file has.
 
@@ -348,6 +373,7 @@ class _ConfigReader:
             host=server.host,
             port=server.port,
             db=server.db,
+            recover=server.recover,
             keep=entries.get("keep"),
             allow_origins=tuple(dict.fromkeys(server.allow_origins)),
             allow_hosts=tuple(dict.fromkeys(server.allow_hosts)),
@@ -370,7 +396,10 @@ class _ConfigReader:
         """An `ai-agent` file in either form."""
         content = read_higress(self._document, self._variables, self._services)
         self._settings.warnings += content.warnings
-        return replace(self._config(content.agents), any_model=content.has_default)
+        path, agents = self._document.path, dict[str, ServedAgent]()
+        for name, served in content.agents.items():
+            agents[name] = replace(served, agent=replace(served.agent, source=_source_in(path, name)))
+        return replace(self._config(agents), any_model=content.has_default)
 
     def _config(self, agents: Mapping[str, ServedAgent]) -> GatewayConfig:
         secrets: dict[str, str] = {}
@@ -398,7 +427,8 @@ class _ConfigReader:
             message = "the agent's own journal is not used: the server keeps all runs in its `db`."
             self._settings.warn(where[0] if where else path, message)
         prices = {**self._prices, **served.agent.prices}
-        agent = replace(served.agent, name=name, journal=None, prices=prices)
+        source = served.agent.source or _source_in(document.path, name)
+        agent = replace(served.agent, name=name, journal=None, prices=prices, source=source)
         agent = apply_host_overrides(agent, self._services, self._env)
         self._require_model((*path, "model"), agent)
         served = replace(served, name=name, agent=agent)

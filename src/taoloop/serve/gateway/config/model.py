@@ -114,6 +114,10 @@ class ServerLimits:
     heartbeat_s: Seconds = 15.0
     """A stream that is silent for so long gets a comment, so that no proxy closes it."""
 
+    repeat_window_s: Annotated[float, Field(ge=0, le=86_400)] = 600.0
+    """For how long after the last event of a run a request with the same body is answered from it, while nobody knows
+    how the run ended: it has changed something, or lost its process, and the client has no answer. 0: never."""
+
     shutdown_s: Annotated[float, Field(ge=0, le=10**9)] = 30.0
     """How long active runs may take to finish at shutdown; the others are stopped, and can be resumed."""
 
@@ -162,6 +166,10 @@ class GatewayConfig:
 
     db: Path | None = None
     """The database of all runs; None: the one in the user's data folder."""
+
+    recover: bool = True
+    """Whether runs whose process died are resumed at the start; False: only those of agents with
+    `recover_on_start`."""
 
     keep: Retention | None = None
     """How long finished runs are kept; None: for ever."""

@@ -18,11 +18,10 @@ from taoloop.journals.sqlite.errors import explain
 MEMORY = Path(":memory:")
 """The path of a database that ends with its process."""
 
-_VERSION = 1
 _BUSY_S = 5.0
 """How long a statement waits for another process; a transaction here takes less than a millisecond."""
 
-_TABLES = """
+_KEY_TABLES = """
 CREATE TABLE managed_key (
   name TEXT PRIMARY KEY, id TEXT UNIQUE, salt BLOB NOT NULL, hash BLOB NOT NULL, settings TEXT NOT NULL,
   created_at REAL NOT NULL, rotated_at REAL NOT NULL, deleted_at REAL
@@ -38,6 +37,18 @@ CREATE TABLE usage (
 ) WITHOUT ROWID;
 CREATE TABLE spending (key TEXT, day INTEGER, usd REAL NOT NULL, PRIMARY KEY (key, day)) WITHOUT ROWID;
 """
+
+_REQUEST_TABLE = """
+CREATE TABLE request (
+  owner TEXT NOT NULL, key TEXT, body TEXT NOT NULL, run_id TEXT NOT NULL, at REAL NOT NULL, UNIQUE (owner, key)
+);
+CREATE INDEX request_body ON request (owner, body);
+CREATE INDEX request_run ON request (run_id);
+CREATE INDEX request_at ON request (at);
+"""
+
+_FORMATS = (_KEY_TABLES, _REQUEST_TABLE)
+"""What each version of the format adds to the one before it."""
 
 
 def database_beside(journal: Path) -> Path:
@@ -69,15 +80,15 @@ class GatewayDatabase:
     def _create(self) -> None:
         with self.transaction():
             version = self.rows("PRAGMA user_version")[0][0]
-            if version > _VERSION:
+            if version > len(_FORMATS):
                 raise JournalError(
                     f"{self.path} was written by a newer version of taoloop (format {version}).",
                     hint="Update taoloop, or serve with another database (`db`).",
                 )
-            if version < _VERSION:
-                for statement in filter(str.strip, _TABLES.split(";")):
+            if version < len(_FORMATS):
+                for statement in filter(str.strip, ";".join(_FORMATS[version:]).split(";")):
                     self._connection.execute(statement)
-                self._connection.execute(f"PRAGMA user_version = {_VERSION}")
+                self._connection.execute(f"PRAGMA user_version = {len(_FORMATS)}")
 
     @contextmanager
     def transaction(self, *, durable: bool = False) -> Iterator[None]:

@@ -1,0 +1,1 @@
+"""Requests that clients send again: which run they belong to."""
