@@ -205,3 +205,33 @@ def test_the_official_client_for_node_follows_chats_and_responses(served: Served
         "next": "It is not known.",
         "error": [404, "model_not_found"],
     }
+
+
+# `createAgent` of LangChain.js
+
+
+def test_langchain_gets_an_answer_and_streams_it(served: Served) -> None:
+    assert node(served, "langchain.mjs", "text") == [["human", "Double 4."], ["ai", "It is 8."]]
+    pieces = node(served, "langchain.mjs", "stream")
+    assert "".join(pieces) == "It is 8."
+    assert len(pieces) > 1
+
+
+def test_langchain_performs_its_own_tools(served: Served) -> None:
+    made = node(served, "langchain.mjs", "tools")
+    kinds = [kind for kind, _ in made["messages"]]
+    assert kinds == ["human", "ai", "tool", "ai"]
+    assert made["messages"][-1][1] == "The sky is red."
+    assert len(set(made["ids"])) == 2
+
+
+def test_langchain_goes_on_with_a_conversation(served: Served) -> None:
+    messages = node(served, "langchain.mjs", "turns")
+    assert [kind for kind, _ in messages] == ["human", "ai", "tool", "ai", "human", "ai"]
+    assert [text for _, text in messages][3::2] == ["The sky is red.", "You are Ann."]
+
+
+def test_langchain_is_told_what_went_wrong(served: Served) -> None:
+    made = node(served, "langchain.mjs", "error")
+    assert made["status"] == 404
+    assert "`nobody` does not exist" in made["message"]
