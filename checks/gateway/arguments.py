@@ -1,6 +1,6 @@
 """Injection through tool arguments: whatever an obedient model writes, the API gets it as a value, or nothing.
 
-The shop compares what arrived with what the arguments say. A request that was not sent is as good as one that holds them.
+The shop compares what arrived with what the arguments say. No request is as good as one that holds just them.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _attacks() -> list[tuple[str, Attempt]]:
 def run(scene: Scene, attempt: Attempt) -> str:
     tool, arguments = attempt
     before = len(scene.shop.server.arrived)
-    text = call(tool, arguments) if isinstance(arguments, Mapping) else f"<<{tool} {arguments}}}>>"[:-3] + ">>"
+    text = call(tool, arguments) if isinstance(arguments, Mapping) else f"<<{tool} {arguments}>>"
     answer = scene.keyed.chat(text)
     arrived = scene.shop.server.arrived[before:]
     if answer.status not in (200, 400, 424, 502):

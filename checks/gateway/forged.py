@@ -1,7 +1,7 @@
-"""Server-side request forgery: nothing that a client, a model or a redirect names makes the gateway call an inner address.
+"""Server-side request forgery: no client, model or redirect makes the gateway call an inner address.
 
-The canary is a service of this machine. No connection may reach it, and its secret may not come back. Addresses without a
-canary, such as a cloud's metadata service, must be refused before a connection, which the error says.
+The canary is a service of this machine. No connection may reach it, and its secret may not come back. Addresses without
+a canary, such as a cloud's metadata service, must be refused before a connection, which the error says.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from checks.gateway.outside import CANARY, call
 from checks.gateway.scene import Category, Scene
 
 Attempt = tuple[str, Any]
-"""A way (`fetch`, `redirect`, `tool redirect`, `body`, `target`) and what it carries; CANARY_URL is the canary's address."""
+"""A way (`fetch`, `redirect`, `tool redirect`, `chat`, `responses`, `target`) and what it carries."""
 
 URL, PORT = "CANARY_URL", "CANARY_PORT"
 LOOPBACK = {
@@ -59,10 +59,12 @@ LOOPBACK = {
     "soft hyphen": "local\u00adhost",
 }
 INNER = (
-    "169.254.169.254", "169.254.169.254.", "2852039166", "0xa9fea9fe", "0251.0376.0251.0376", "[::ffff:169.254.169.254]",
+    "169.254.169.254", "169.254.169.254.", "2852039166", "0xa9fea9fe", "0251.0376.0251.0376",
+    "[::ffff:169.254.169.254]",
     "[fd00:ec2::254]", "metadata.google.internal", "100.100.100.200", "10.0.0.1", "10.1", "192.168.1.1", "172.16.0.1",
     "172.31.255.255", "100.64.0.1", "198.18.0.1", "192.0.0.192", "224.0.0.1", "240.0.0.1", "255.255.255.255",
-    "[fe80::1]", "[fc00::1]", "[fd12:3456::1]", "[ff02::1]", "[64:ff9b::a9fe:a9fe]", "[64:ff9b::a00:1]", "[2002:a00:1::]",
+    "[fe80::1]", "[fc00::1]", "[fd12:3456::1]", "[ff02::1]", "[64:ff9b::a9fe:a9fe]", "[64:ff9b::a00:1]",
+    "[2002:a00:1::]",
 )  # fmt: skip
 ADDRESSES = {
     "fragment and user": f"http://127.0.0.1:{PORT}#@example.com/",

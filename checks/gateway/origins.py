@@ -1,4 +1,4 @@
-"""DNS rebinding and pages of other sites: without keys, only programs of this machine and allowed pages start an agent."""
+"""DNS rebinding and pages of other sites: without keys, only programs of this machine start an agent."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ def _attacks() -> list[tuple[str, Attempt]]:
             if path in ("/v1/chat/completions", "/v1/models") or name in ("a name", "any address"):
                 rows.append((f"host of {path}: {name}", (method, path, {"Host": host})))
     for name, origin in ORIGINS.items():
-        for method, path in PATHS[:2]:
-            rows.append((f"origin of {path}: {name}", (method, path, {"Origin": origin})))
+        posts = PATHS[:2]
+        rows += [(f"origin of {path}: {name}", (method, path, {"Origin": origin})) for method, path in posts]
         text = {"Origin": origin, "Content-Type": "text/plain"}
         rows.append((f"simple request: {name}", ("POST", "/v1/chat/completions", text)))
         asked = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "content-type"}
         rows.append((f"preflight: {name}", ("OPTIONS", "/v1/chat/completions", {"Origin": origin, **asked})))
-    for site in ("cross-site", "same-site"):
-        rows.append((f"without an origin: {site}", ("POST", "/v1/chat/completions", {"Sec-Fetch-Site": site})))
+    sites, chat = ("cross-site", "same-site"), "/v1/chat/completions"
+    rows += [(f"without an origin: {site}", ("POST", chat, {"Sec-Fetch-Site": site})) for site in sites]
     return rows
 
 

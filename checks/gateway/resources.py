@@ -214,8 +214,8 @@ BYTES: dict[str, Callable[[], bytes]] = {
 def _attacks() -> list[tuple[str, Attempt]]:
     rows: list[tuple[str, Attempt]] = []
     for name, schema in SCHEMAS.items():
-        for place in ("answer", "tool", "response", "tool of a response"):
-            rows.append((f"schema of {place}: {name}", ("json", _in_request(schema, place))))
+        places = ("answer", "tool", "response", "tool of a response")
+        rows += [(f"schema of {place}: {name}", ("json", _in_request(schema, place))) for place in places]
     rows += [(f"body: {name}", ("body", (CHAT, make))) for name, make in BODIES.items()]
     rows += [(f"body of a response: {name} (full)", ("body", (RESPONSES, make))) for name, make in BODIES.items()]
     rows += [(f"encoding: {name}", ("encoded", make)) for name, make in ENCODED.items()]

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
@@ -93,10 +93,8 @@ class Gateway:
                 connection.putheader(name, value)
             if data is not None and "Content-Length" not in lines:
                 connection.putheader("Content-Length", str(len(data)))
-            try:
+            with suppress(ConnectionError):  # refused while it was sent; the answer may be there
                 connection.endheaders(data)
-            except ConnectionError:
-                pass  # refused while it was sent; the answer may be there
             response = connection.getresponse()
             text = response.read().decode(errors="replace")
             return Answer(response.status, text, {name.lower(): value for name, value in response.getheaders()})

@@ -2,14 +2,14 @@
 
     python -m checks.gateway.soak [--minutes 10] [--idempotency-key]
 
-64 clients are OpenAI's own Python SDK at its defaults: two retries after connection errors, 408, 409, 429 and 5xx, unless
-`x-should-retry` says otherwise. Each orders again and again, every time with another reference. The model obeys; for some
-orders it fails before the order, or after it with a status or a broken connection, and the shop breaks off some
-connections after it has taken the order. The gateway is killed three times (`kill -9`) and started anew on the same
-journal, and its file is changed and loaded twice (`SIGHUP`).
+64 clients are OpenAI's own Python SDK at its defaults: two retries after connection errors, 408, 409, 429 and 5xx,
+unless `x-should-retry` says otherwise. Each orders again and again, every time with another reference. The model obeys;
+for some orders it fails before the order, or after it with a status or a broken connection, and the shop breaks off
+some connections after it has taken the order. The gateway is killed three times (`kill -9`) and started anew on the
+same journal, and its file is changed and loaded twice (`SIGHUP`).
 
-At the end: no reference was ordered twice, none that a client has seen confirmed is missing, no run is `running`, and the
-memory of the last process has not grown by more than MAX_GROWTH. Exit code 1 if one of these does not hold.
+At the end: no reference was ordered twice, none that a client has seen confirmed is missing, no run is `running`, and
+the memory of the last process has not grown by more than MAX_GROWTH. Exit code 1 if one of these does not hold.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from openai import APIConnectionError, APIStatusError, AsyncOpenAI
-
 from checks.gateway.outside import SHOP, Arrived, Reply, Server, call, completion, serving
 from checks.gateway.scene import port_of
+from openai import APIConnectionError, APIStatusError, AsyncOpenAI
+
 from taoloop import SqliteJournal
 
 CLIENTS = 64
@@ -94,6 +94,11 @@ class Outside:
             return Reply(is_cut=True)
         text = "Ordered." if '"number"' in str(last["content"]).replace("\\", "") else "The outcome is not known."
         return Reply(completion("m", text), delay_s=1.0 if mode == "slow after" else 0.05)
+
+
+def report(line: str) -> None:
+    """Show a figure at once."""
+    print(line, flush=True)  # noqa: T201  # what this command is for
 
 
 class Process:
@@ -160,9 +165,7 @@ class Figures:
     """Time and what was done to it."""
 
 
-async def order_again_and_again(
-    number: int, url: str, figures: Figures, until: float, *, with_key: bool
-) -> None:
+async def order_again_and_again(number: int, url: str, figures: Figures, until: float, *, with_key: bool) -> None:
     """One client."""
     chance = random.Random(number)  # noqa: S311  # a load, not a secret
     async with AsyncOpenAI(base_url=url, api_key="none", timeout=60) as client:
@@ -229,15 +232,15 @@ def judged(outside: Outside, figures: Figures, counted: Counter[str], process: P
     part = max(1, len(window) // 4)
     before, after = statistics.median(window[:part]), statistics.median(window[-part:])
     tasks = sum(figures.outcomes.values())
-    print(f"tasks {tasks}, orders {sum(map(len, outside.orders.values()))}, confirmed {len(figures.confirmed)}")
-    print("clients saw: " + ", ".join(f"{what} {count}" for what, count in figures.outcomes.most_common()))
-    print("runs: " + ", ".join(f"{status} {count}" for status, count in counted.most_common()))
-    print(f"memory {before:.0f} MB after the warm-up, {after:.0f} MB at the end; tracebacks {process.server_warnings}")
+    report(f"tasks {tasks}, orders {sum(map(len, outside.orders.values()))}, confirmed {len(figures.confirmed)}")
+    report("clients saw: " + ", ".join(f"{what} {count}" for what, count in figures.outcomes.most_common()))
+    report("runs: " + ", ".join(f"{status} {count}" for status, count in counted.most_common()))
+    report(f"memory {before:.0f} MB after the warm-up, {after:.0f} MB at the end; tracebacks {process.server_warnings}")
     kills = [at for at, what in figures.events if what == "kill"]
     for reference, times in list(doubles.items())[:50]:
         is_killed = any(times[0] - 1 < at < times[-1] for at in kills)
         cause = "with a kill between" if is_killed else "WITHOUT a kill between"
-        print(f"  ordered {len(times)} times, {times[-1] - times[0]:.2f} s apart, {cause}: {reference}")
+        report(f"  ordered {len(times)} times, {times[-1] - times[0]:.2f} s apart, {cause}: {reference}")
     checks = {
         f"{len(doubles)} references were ordered twice": bool(doubles),
         f"{len(missing)} confirmed orders are missing: {missing[:5]}": bool(missing),
@@ -265,7 +268,7 @@ def main(arguments: Sequence[str]) -> int:
             code = process.end()
         wrong = judged(outside, figures, counted, process)
     wrong += [f"the gateway ended with code {code}"] if code else []
-    print("\n".join(f"WRONG: {what}" for what in wrong) or "Everything holds.")
+    report("\n".join(f"WRONG: {what}" for what in wrong) or "Everything holds.")
     return int(bool(wrong))
 
 
