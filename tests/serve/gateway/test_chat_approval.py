@@ -608,14 +608,14 @@ def test_the_operator_is_told_and_the_end_user_reads_none_of_the_operators_rules
 
 def test_an_end_user_does_not_read_what_the_models_server_says_of_the_gateways_key() -> None:
     secret, key = new_key("customer")
-    with upstream((401, {"error": {"message": "Incorrect API key, see 10.0.0.7."}})) as server:
-        with gateway(config_of(agent(server), keys=(key,))) as running:
-            options = {"stream": True, "stream_options": {"include_steps": True}}
-            body = {"model": "assistant", "messages": ask("Hello."), **options}
-            _, stream = post(running, body, Authorization=f"Bearer {secret}")
-            [trace] = running.traces()
-            path = f"/v1/runs/{trace.run_id}"
-            _, state = post(running, b"", path=path, method="GET", Authorization=f"Bearer {secret}")
+    answer = (401, {"error": {"message": "Incorrect API key, see 10.0.0.7."}})
+    with upstream(answer) as server, gateway(config_of(agent(server), keys=(key,))) as running:
+        options = {"stream": True, "stream_options": {"include_steps": True}}
+        body = {"model": "assistant", "messages": ask("Hello."), **options}
+        _, stream = post(running, body, Authorization=f"Bearer {secret}")
+        [trace] = running.traces()
+        path = f"/v1/runs/{trace.run_id}"
+        _, state = post(running, b"", path=path, method="GET", Authorization=f"Bearer {secret}")
     assert trace.finished is not None
     assert "10.0.0.7" in trace.finished.reason, "the operator reads it"
     assert "10.0.0.7" not in stream.decode()
