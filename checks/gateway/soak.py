@@ -163,6 +163,8 @@ class Figures:
     """Time and MB of the process."""
     events: list[tuple[float, str]] = field(default_factory=list)
     """Time and what was done to it."""
+    restarts_s: list[float] = field(default_factory=list)
+    """How long the gateway was away; the retries of a client last 1 to 2 s, so only a fast restart tries them."""
 
 
 async def order_again_and_again(number: int, url: str, figures: Figures, until: float, *, with_key: bool) -> None:
@@ -197,8 +199,11 @@ async def disturb(process: Process, figures: Figures, start: float, duration_s: 
     while (share := (time.monotonic() - start) / duration_s) < 1:
         if planned and share >= planned[0][0]:
             _, what = planned.pop(0)
-            figures.events.append((time.monotonic(), what))
+            begun = time.monotonic()
+            figures.events.append((begun, what))
             await asyncio.to_thread(process.kill if what == "kill" else process.reload)
+            if what == "kill":
+                figures.restarts_s.append(time.monotonic() - begun)
         figures.memory.append((share, await asyncio.to_thread(lambda: process.rss_mb)))
         await asyncio.sleep(min(2.0, duration_s / 60))
 
@@ -236,6 +241,7 @@ def judged(outside: Outside, figures: Figures, counted: Counter[str], process: P
     report("clients saw: " + ", ".join(f"{what} {count}" for what, count in figures.outcomes.most_common()))
     report("runs: " + ", ".join(f"{status} {count}" for status, count in counted.most_common()))
     report(f"memory {before:.0f} MB after the warm-up, {after:.0f} MB at the end; tracebacks {process.server_warnings}")
+    report("away after a kill: " + ", ".join(f"{seconds:.1f} s" for seconds in figures.restarts_s))
     kills = [at for at, what in figures.events if what == "kill"]
     for reference, times in list(doubles.items())[:50]:
         is_killed = any(times[0] - 1 < at < times[-1] for at in kills)
