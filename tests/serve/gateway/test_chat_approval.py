@@ -606,6 +606,23 @@ def test_the_operator_is_told_and_the_end_user_reads_none_of_the_operators_rules
     assert f"run {trace.run_id} waits for the operator: send_note (call_1); tao approvals {trace.run_id}" in caplog.text
 
 
+def test_an_end_user_does_not_read_what_the_models_server_says_of_the_gateways_key() -> None:
+    secret, key = new_key("customer")
+    answer = (401, {"error": {"message": "Incorrect API key, see 10.0.0.7."}})
+    with upstream(answer) as server, gateway(config_of(agent(server), keys=(key,))) as running:
+        options = {"stream": True, "stream_options": {"include_steps": True}}
+        body = {"model": "assistant", "messages": ask("Hello."), **options}
+        _, stream = post(running, body, Authorization=f"Bearer {secret}")
+        [trace] = running.traces()
+        path = f"/v1/runs/{trace.run_id}"
+        _, state = post(running, b"", path=path, method="GET", Authorization=f"Bearer {secret}")
+    assert trace.finished is not None
+    assert "10.0.0.7" in trace.finished.reason, "the operator reads it"
+    assert "10.0.0.7" not in stream.decode()
+    assert "10.0.0.7" not in str(state)
+    assert "does not accept the gateway's key" in state["reason"]
+
+
 def test_a_client_that_may_approve_reads_the_operators_reason_and_needs_no_operator(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -148,13 +148,16 @@ def _cut_reply(trace: Trace) -> tuple[str, FinishReason] | None:
 
 
 def end_reason(trace: Trace, reason: str, served: ServedAgent | None, *, for_user: bool) -> str:
-    """Why a run ended; for an end user without advice that only the operator can follow.
+    """Why a run ended; for an end user without what is the operator's to know.
 
     `served` is the agent of the run, whose file has the names of settings; None: it is not served any more.
     """
-    reason = reason if served is None else served.with_setting_names(reason)
-    is_blocked = trace.finished is not None and trace.finished.status == "blocked"
-    return TEXTS.text(trace.agent.language, "user_blocked") if for_user and is_blocked else reason
+    reason, finished = reason if served is None else served.with_setting_names(reason), trace.finished
+    if not for_user or finished is None:
+        return reason
+    if finished.status == "model_failed":
+        return error_for_failed_run(finished, trace.run_id).message
+    return TEXTS.text(trace.agent.language, "user_blocked") if finished.status == "blocked" else reason
 
 
 def _denied_reasons(call: ActionRequested, language: str, *, for_user: bool) -> list[str]:
