@@ -76,8 +76,8 @@ class OpenapiSource:
     egress: EgressRules | None = None
     """Where calls may go; None: only to the API itself."""
     hide_server: bool = False
-    """Whether what a model reads of a failed call, and of a redirect, leaves out the address of the API: method and path
-    remain, and the log (`taoloop.openapi`) has the whole of it."""
+    """Whether what a model reads of a failed call, and of a redirect, leaves out the address of the API: method and
+    path remain, and the log (`taoloop.openapi`) has the whole of it."""
     search_above: Annotated[int, Field(ge=0)] = DEFAULT_SEARCH_ABOVE
     """With more operations than this, the prompt only contains the tool that searches them."""
     max_card_bytes: Annotated[int, Field(ge=500)] = 8_000
