@@ -433,8 +433,9 @@ class OperationCaller:
 
     def _refusal(self, request: PreparedRequest, refusal: EgressRefused) -> ToolError:
         text, hint = f"{request.method} {request.safe_url}", TEXTS.run_text("api_hint")
-        request_text = self.api.clean(text)
-        return TEXTS.error("api_refused", refusal.code, error_type=EgressRefused, hint=hint, request=request_text)
+        return TEXTS.error(
+            "api_refused", refusal.code, error_type=EgressRefused, hint=hint, request=self.api.clean(text)
+        )
 
     def _call_error(self, failure: EgressFailed, request: PreparedRequest) -> ToolError:
         """The error for a request without a response; for a write it is unknown whether it took effect."""
