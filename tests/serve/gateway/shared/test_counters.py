@@ -171,6 +171,16 @@ def test_a_file_of_a_newer_version_is_not_touched(tmp_path: Path) -> None:
         GatewayDatabase(path)
 
 
+def test_a_file_of_the_first_version_gets_what_came_later(tmp_path: Path) -> None:
+    database = GatewayDatabase(tmp_path / "x.db")
+    database.rows("DROP TABLE request")
+    database.rows("PRAGMA user_version = 1")
+    database.close()
+    database = GatewayDatabase(tmp_path / "x.db")
+    assert database.rows("SELECT count(*) FROM request") == [(0,)]
+    database.close()
+
+
 def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
     path = tmp_path / "runs.gateway.db"
     path.write_text("not a database" * 100)
