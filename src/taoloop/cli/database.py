@@ -17,7 +17,7 @@ from taoloop.errors import ConfigError, JournalError, JournalTampered, RunNotFou
 from taoloop.journals.base import Journal, LockHolder, locks_of
 from taoloop.journals.sqlite.file import default_path
 from taoloop.journals.sqlite.journal import SqliteJournal
-from taoloop.runtime import env_file
+from taoloop.models import env_file
 from taoloop.tools.settings_check import expand_home
 from taoloop.translation import mark
 

@@ -28,6 +28,7 @@ from taoloop.errors import ConfigError, RunNotResumable
 from taoloop.journals.base import Journal, Lease
 from taoloop.journals.memory import MemoryJournal
 from taoloop.models.base import DeltaListener, Model, is_language_model
+from taoloop.models.env_file import load_environment_of_script
 from taoloop.policy import needs_intent, reject_unmatchable_rules
 from taoloop.prompts import prompts_for
 from taoloop.runtime.agent_settings import AUTO, AgentSettings, as_tuple
@@ -36,7 +37,6 @@ from taoloop.runtime.chat import has_untrusted_turns, load_history
 from taoloop.runtime.engine.clock import new_nonce
 from taoloop.runtime.engine.redaction import redactor_for
 from taoloop.runtime.engine.tool_execution import require_transactions
-from taoloop.runtime.env_file import load_environment_of_script
 from taoloop.runtime.journal_access import acquire_run, open_journal, require_open, run_lock
 from taoloop.runtime.resume_facts import AgentChanges, agent_changes, policy_note, replacing_policy, undo_facts
 from taoloop.runtime.runner import Listener, Runner

@@ -232,6 +232,7 @@ def test_a_workspace_brings_the_file_tools_and_survives_a_resume(tao: Shell) -> 
         "list_files",
         "search_files",
         "write_file",
+        "edit_file",
         "read_observation",
     ]
     tao.script("4711", name="script.yaml")

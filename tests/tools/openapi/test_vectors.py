@@ -64,7 +64,7 @@ def test_the_request_is_the_expected_one(vector: dict[str, Any]) -> None:  # S1-
     assert made.method == expected["method"]
     assert made.url.partition("?")[0] == expected["url"]
     assert [list(pair) for pair in query_of(made)] == expected["query"]
-    assert made.headers == expected["headers"]
+    assert made.headers == {"Content-Type": "application/json", **expected["headers"]}  # S1-34: also with GET
     assert (None if made.body is None else json.loads(made.body)) == expected["body"]
     assert made.timeout_s * 1000 == expected["timeout_ms"] == tool.card.timeout_s * 1000
 

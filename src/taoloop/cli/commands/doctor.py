@@ -24,6 +24,7 @@ from taoloop.cli.translation import join_on_one_line, stable_texts, translate
 from taoloop.cli.ui.event_view import console_for, write_rows
 from taoloop.cli.ui.stdio import capture_stdout, write_json_lines
 from taoloop.errors import EnvFileError, TaoError, UnknownName
+from taoloop.models.env_file import ENV_FILE
 from taoloop.models.providers import (
     GENERAL_KEY_VAR,
     PROVIDERS,
@@ -35,7 +36,6 @@ from taoloop.models.providers import (
     shown_address,
 )
 from taoloop.models.registry import OFFLINE, default_spec, mock_is_set, resolve_model
-from taoloop.runtime.env_file import ENV_FILE
 from taoloop.tools.sandbox.sandbox import INSTALL, probe_sandbox
 from taoloop.translation import error_texts, mark, translate_error
 

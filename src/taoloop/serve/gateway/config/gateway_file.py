@@ -514,7 +514,9 @@ class _ConfigReader:
             try:
                 _ = bind(agent).model
             except MissingKey as error:
-                hint = error.hint.replace("use --model offline", "write `model: offline`")
+                hint = error.hint.replace(
+                    " (with load_env=True in Python), or use offline", ", or write `model: offline`"
+                )
                 raise ConfigError(error.message, hint=hint) from error
 
     def _require_price(self, path: FieldPath, served: ServedAgent) -> None:

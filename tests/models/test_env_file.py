@@ -10,8 +10,8 @@ import pytest
 
 from taoloop import Agent
 from taoloop.errors import EnvFileError, MissingKey
+from taoloop.models.env_file import load_environment, load_environment_of_script
 from taoloop.runtime.bound_agent import bind
-from taoloop.runtime.env_file import load_environment, load_environment_of_script
 
 KEY = "OPENAI_API_KEY=sk-from-the-file-0123456789\n"
 

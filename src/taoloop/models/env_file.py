@@ -15,7 +15,7 @@ from pathlib import Path
 from taoloop.errors import EnvFileError
 from taoloop.translation import Translator, mark
 
-translate = Translator("runtime")
+translate = Translator("models")
 
 ENV_FILE = ".env"
 
