@@ -708,10 +708,23 @@ def test_of_two_undos_at_once_one_undoes_and_the_other_gives_way(tmp_path: Path,
             journal = await opened.enter_async_context(stored) if is_stored else MemoryJournal()
             ran = agent([call("order", item="a")], journal=journal)
             first = await ran.run("x")
-            undos = (undo(ran, journal, first.run_id, tools=[cancel], approver=YES) for _ in range(2))
-            return await asyncio.gather(*undos, return_exceptions=True)
+            is_asked, is_over = asyncio.Event(), asyncio.Event()
 
-    one, other = sorted(asyncio.run(play()), key=lambda result: isinstance(result, Exception))
+            async def approve_late(request: Any) -> Any:
+                is_asked.set()
+                await is_over.wait()
+                return YES(request)
+
+            def begin(approver: Any) -> Any:
+                return undo(ran, journal, first.run_id, tools=[cancel], approver=approver)
+
+            slow = asyncio.create_task(begin(approve_late))
+            await is_asked.wait()
+            other = await asyncio.gather(begin(YES), return_exceptions=True)
+            is_over.set()
+            return [await slow, *other]
+
+    one, other = asyncio.run(play())
     assert one.complete
     assert LOG == [("order", "a"), ("cancel", "order-a")]
     assert isinstance(other, RunHeld)
