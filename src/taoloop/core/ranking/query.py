@@ -15,15 +15,17 @@ _MAX_CHARS = 1_000
 _MAX_PHRASE = 4  # words
 _MAX_CHINESE_WORD = 5  # characters
 _COMMON_WEIGHT = 0.15
-_PHRASE_SHARE = 0.5
-_COMMON_WORDS = frozenset(
+COMMON_WORDS = frozenset(
     re.findall(
         r"\w+",
-        "a an and any are as at be been by can could did do does for from had has have how i if in into is it its me my "
-        "not of on one or our own please should so some that the their them then there these they this to us was we "
-        "were what when where which who whose why will with would you your need want longer",
+        "a an and any are as at be by can could did do does for from has have how i if in into is it its me my of on or "
+        "our please should tell that the their them there these they this to us was we were what when where which who "
+        "whose why will with would you your "
+        "什么 怎么 怎样 如何 为什 是否 哪些 哪个 多少 请问 可以 是什 么是 的是 是谁 吗 呢",
     )
 )
+"""Words of any question, of Chinese pairs of characters: they may be rare in texts, but say little."""
+
 _PIECE = lazy_pattern(rf"[{CJK}]+|[A-Za-z0-9]+")
 
 
@@ -63,9 +65,8 @@ def query_words(text: str) -> list[QueryWord]:
 def _english(words: list[str]) -> Iterator[QueryWord]:
     table, stems = synonyms(), [porter_stem(word) for word in words]
     for word, stem in dict(zip(words, stems, strict=True)).items():
-        weight = _COMMON_WEIGHT if word in _COMMON_WORDS else 1.0
-        others = table.get((stem,), {}) 
-        yield QueryWord({**others, stem: 1.0}, weight)
+        weight = _COMMON_WEIGHT if word in COMMON_WORDS else 1.0
+        yield QueryWord({**table.get((stem,), {}), stem: 1.0}, weight)
     for length in range(2, _MAX_PHRASE + 1):
         for start in range(len(stems) - length + 1):
             if others := table.get(tuple(stems[start : start + length])):
@@ -74,12 +75,23 @@ def _english(words: list[str]) -> Iterator[QueryWord]:
 
 def _chinese(run: str) -> Iterator[QueryWord]:
     for term in cjk_pairs(run) or [run]:
-        yield QueryWord({term: 1.0})
+        yield QueryWord({term: 1.0}, _COMMON_WEIGHT if term in COMMON_WORDS else 1.0)
+    for stems in _translations(run):
+        yield QueryWord({stem: 1.0 if number == 0 else 0.8 for number, stem in enumerate(stems)})
+
+
+def translated_words(text: str) -> list[str]:
+    """English stems for the Chinese words of a text, each once."""
+    runs = (piece for piece in _PIECE.findall(text[:_MAX_CHARS]) if not piece.isascii())
+    return list(dict.fromkeys(stem for run in runs for stems in _translations(run) for stem in stems))
+
+
+def _translations(run: str) -> Iterator[tuple[str, ...]]:
+    """For each Chinese word of a run that the table has, its English stems; the longest word counts."""
     table, start = chinese_words(), 0
     while start < len(run):
         lengths = range(min(_MAX_CHINESE_WORD, len(run) - start), 0, -1)
         word = next((run[start : start + length] for length in lengths if run[start : start + length] in table), "")
         if word:
-            stems = table[word]
-            yield QueryWord({stem: 1.0 if number == 0 else 0.8 for number, stem in enumerate(stems)})
+            yield table[word]
         start += len(word) or 1
