@@ -87,7 +87,8 @@ def _brief(card: ToolCard) -> dict[str, Any]:
     names = [*card.required, *(f"{name}?" for name in card.parameters if name not in card.required)]
     purpose = card.purpose.partition(" Returns {")[0]
     sentence = purpose.partition(". ")[0]
-    return {"name": card.name, "purpose": _clip(sentence), "tier": card.tier, "arguments": _clip(", ".join(names))}
+    tier = {"tier": card.tier} if card.tier else {}
+    return {"name": card.name, "purpose": _clip(sentence), **tier, "arguments": _clip(", ".join(names))}
 
 
 def _clip(text: str) -> str:

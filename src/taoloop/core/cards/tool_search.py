@@ -20,7 +20,7 @@ from taoloop.core.text import chinese_texts
 
 FIND_TOOL = ToolCard(
     name="find_tool",
-    purpose="Find tools that are not listed here, by what they do. Gives at most 20 cards with their arguments.",
+    purpose="Find tools that are not listed here, by what they do. Gives at most 20 in brief, the first ones whole.",
     use_when="No listed tool does what is needed.",
     avoid_when="A listed tool, or one that was found before, does it.",
     input_schema={
@@ -30,7 +30,8 @@ FIND_TOOL = ToolCard(
                 "type": "string",
                 "minLength": 1,
                 "maxLength": 500,
-                "description": "A few words on what the tool must do, such as: send message to channel",
+                "description": "What the tool must do, with other words for the same thing and always with English "
+                "keywords, such as: kick, remove, delete member of guild",
             },
             "limit": {"type": "integer", "minimum": 1, "maximum": 20, "default": 5, "description": "How many at most"},
         },

@@ -13,6 +13,9 @@ from taoloop.core.ranking.query import QueryWord, text_terms
 SATURATION = 1.2
 """k1: how soon a further occurrence of a word stops counting."""
 
+COMMON_WEIGHT = 0.15
+"""How much a word counts that any question may have."""
+
 
 @dataclass(frozen=True, slots=True)
 class RankedField:
@@ -42,11 +45,17 @@ class Bm25Index:
                     posting[number] = posting.get(number, 0.0) + field.weight * count / norm
 
     def rank(self, words: Iterable[QueryWord], at_most: int) -> list[tuple[int, float]]:
-        """The numbers of the texts that fit best, with their scores, the best first."""
+        """The numbers of the texts that fit best, with their scores, the best first.
+
+        A common word adds to the score of a text that another word has found; by itself it finds a text only where a
+        query has no other words.
+        """
         scores: dict[int, float] = {}
-        for word in words:
+        ordered = sorted(words, key=lambda word: word.is_common)
+        for word in ordered:
             for number, score in self._score_word(word.stems).items():
-                scores[number] = scores.get(number, 0.0) + word.weight * score
+                if number in scores or not word.is_common or ordered[0].is_common:
+                    scores[number] = scores.get(number, 0.0) + (COMMON_WEIGHT if word.is_common else 1.0) * score
         return heapq.nsmallest(at_most, scores.items(), key=lambda item: (-item[1], item[0]))
 
     def _score_word(self, stems: Mapping[str, float]) -> dict[int, float]:

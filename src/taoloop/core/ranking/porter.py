@@ -1,4 +1,4 @@
-"""The stemmer of Porter (1980), as SQLite's full-text search has it: `recorded`, `recording`, `records` are `record`."""
+"""The stemmer of Porter (1980) with the results of SQLite's: `recorded`, `recording` and `records` are `record`. Pure."""
 
 from __future__ import annotations
 

@@ -14,7 +14,6 @@ from taoloop.core.words import CJK, cjk_pairs, name_words
 _MAX_CHARS = 1_000
 _MAX_PHRASE = 4  # words
 _MAX_CHINESE_WORD = 5  # characters
-_COMMON_WEIGHT = 0.15
 COMMON_WORDS = frozenset(
     re.findall(
         r"\w+",
@@ -35,8 +34,8 @@ class QueryWord:
 
     stems: Mapping[str, float]
     """What may stand for it in a text, and how much each counts: the word itself 1, another word less."""
-    weight: float = 1.0
-    """How much the word says: words of any question say little."""
+    is_common: bool = False
+    """Whether any question may have the word, so that it says little."""
 
 
 def text_terms(text: str) -> list[str]:
@@ -65,8 +64,7 @@ def query_words(text: str) -> list[QueryWord]:
 def _english(words: list[str]) -> Iterator[QueryWord]:
     table, stems = synonyms(), [porter_stem(word) for word in words]
     for word, stem in dict(zip(words, stems, strict=True)).items():
-        weight = _COMMON_WEIGHT if word in COMMON_WORDS else 1.0
-        yield QueryWord({**table.get((stem,), {}), stem: 1.0}, weight)
+        yield QueryWord({**table.get((stem,), {}), stem: 1.0}, word in COMMON_WORDS)
     for length in range(2, _MAX_PHRASE + 1):
         for start in range(len(stems) - length + 1):
             if others := table.get(tuple(stems[start : start + length])):
@@ -75,7 +73,7 @@ def _english(words: list[str]) -> Iterator[QueryWord]:
 
 def _chinese(run: str) -> Iterator[QueryWord]:
     for term in cjk_pairs(run) or [run]:
-        yield QueryWord({term: 1.0}, _COMMON_WEIGHT if term in COMMON_WORDS else 1.0)
+        yield QueryWord({term: 1.0}, term in COMMON_WORDS)
     for stems in _translations(run):
         yield QueryWord({stem: 1.0 if number == 0 else 0.8 for number, stem in enumerate(stems)})
 

@@ -167,7 +167,7 @@ class DocumentSearch:
         return [self._found(hit) for hit in hits if self._includes(hit.passage)]
 
     def _found(self, hit: SearchHit) -> FoundPassage:
-        found = FoundPassage(**_passage_output(hit.passage), score=hit.score)
+        found: FoundPassage = {**_passage_output(hit.passage), "score": hit.score}  # type: ignore[typeddict-item]  # similar
         if similar := [_cite(passage) for passage in hit.similar if self._includes(passage)]:
             found["similar"] = similar
         return found
