@@ -9,9 +9,10 @@ from pydoc_data.topics import topics
 from taoloop.core.ranking.porter import porter_stem
 
 STEPS = """
-relational conditional valency digitizer conformably radically vilely vietnamization feudalism decisiveness hopefulness
-sensibility triplicate formalize electrical goodness revival airliner adjustable irritant replacement adoption homologous
-bowdlerize probate controll sky cries agreed feed plastered conflated troubled sized hopping tanned falling hissing
+relational conditional valency digitizer conformably radically vilely vietnamization feudalism
+decisiveness hopefulness sensibility triplicate formalize electrical goodness revival airliner
+adjustable irritant replacement adoption homologous bowdlerize probate controll sky cries agreed
+feed plastered conflated troubled sized hopping tanned falling hissing
 """
 WORDS = sorted(set(re.findall(r"[a-z]+", topics["specialnames"].lower() + STEPS)))
 

@@ -1,4 +1,4 @@
-"""The stemmer of Porter (1980) with the results of SQLite's: `recorded`, `recording` and `records` are `record`. Pure."""
+"""The stemmer of Porter (1980) with the results of SQLite's: `recorded` and `recording` are `record`. Pure."""
 
 from __future__ import annotations
 

@@ -17,9 +17,9 @@ _MAX_CHINESE_WORD = 5  # characters
 COMMON_WORDS = frozenset(
     re.findall(
         r"\w+",
-        "a an and any are as at be by can could did do does for from has have how i if in into is it its me my of on or "
-        "our please should tell that the their them there these they this to us was we were what when where which who "
-        "whose why will with would you your "
+        "a an and any are as at be by can could did do does for from has have how i if in into is it its me my of on "
+        "or our please should tell that the their them there these they this to us was we were what when where which "
+        "who whose why will with would you your "
         "什么 怎么 怎样 如何 为什 是否 哪些 哪个 多少 请问 可以 是什 么是 的是 是谁 吗 呢",
     )
 )
