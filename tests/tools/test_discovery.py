@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -154,7 +155,7 @@ def test_nothing_stands_beside_tools_that_are_told_whole() -> None:
 def test_no_words_that_fit_give_the_names() -> None:
     (find, *_) = tool_search_tools([shop(1), shop(2)])
     assert find.card == FIND_TOOL
-    assert find("zebra")["hint"] == "No tool fits. There are: read_order_1, read_order_2."
+    assert find("zebra")["hint"] == "No tool fits. Try other words. There are: read_order_1, read_order_2."
 
 
 def test_a_secret_in_the_arguments_reaches_the_tool_that_is_meant() -> None:
@@ -188,3 +189,31 @@ def test_what_was_asked_for_with_a_foreign_value_is_not_shown_where_only_handles
     tools = [*TOOLS, look]
     Agent(model=Heard([]), dialect="native", tools=tools, policy=Policy(observations="handles")).run_sync("x")
     assert ["write_order_7" in one for one in asked] == [False, False, True]
+
+
+def large_tool(number: int) -> Tool:
+    rules = {f"argument_{index}": {"type": "string", "description": "What it is. " * 5} for index in range(20)}
+    card = ToolCard(
+        name=f"send_message_{number}",
+        purpose="Send a message. " + "It has many details. " * 20,
+        input_schema={"type": "object", "properties": rules, "required": ["argument_3"]},
+        tier="write",
+        listed=False,
+    )
+    return tool_from_card(card, lambda **_: None)
+
+
+def test_an_answer_of_the_search_is_short_and_describes_the_first_tools_where_they_fit() -> None:
+    find_tool = tool_search_tools([shop(1), *(large_tool(number) for number in range(30))])[0]
+    found = find_tool("send a message", 5)
+    assert len(json.dumps(found, ensure_ascii=False)) <= 1_500
+    assert [entry["arguments"].partition(",")[0] for entry in found["found"]] == ["argument_3"] * 5
+    assert "describe_tool" in found["hint"]
+    assert find_tool("read an order", 1)["found"][0]["arguments"]["required"] == ["order_id"]
+    assert len(find_tool("send a message", 20)["found"]) == 20
+    assert len(json.dumps(find_tool("quagga"))) <= 1_500
+
+
+def test_a_tool_is_found_by_the_keywords_beside_its_card() -> None:
+    find_tool = tool_search_tools([shop(1), replace(shop(2), keywords="list /warehouses/{id} stock")])[0]
+    assert [entry["name"] for entry in find_tool("warehouse")["found"]] == ["read_order_2"]

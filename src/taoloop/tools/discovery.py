@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import accumulate
 from typing import Any
 
 from taoloop.core.cards.tool_card import ToolCard
-from taoloop.core.cards.tool_search import CALL_TOOL, DESCRIBE_TOOL, FIND_TOOL, rank_cards, summary_of
+from taoloop.core.cards.tool_search import CALL_TOOL, DESCRIBE_TOOL, FIND_TOOL, CardIndex, summary_of
 from taoloop.core.search import suggest_names
 from taoloop.core.text import RUN_LANGUAGE, chinese_texts
 from taoloop.tools.from_card import tool_from_card
 from taoloop.tools.texts import TEXTS
 from taoloop.tools.tool import Tool
 
+_MOST_FOUND_CHARS = 1_500  # of an answer of find_tool; describe_tool gives the rest
+_MOST_CHARS_EACH = 300  # where more than five are asked for
+_MOST_BRIEF_CHARS = 90
 _MOST_SCHEMA_BYTES = 4_000  # of one card among several
 _MOST_ALONE_BYTES = 12_000
 _MOST_NAMES = 60
@@ -31,19 +35,68 @@ def tool_search_tools(tools: Sequence[Tool]) -> tuple[Tool, ...]:
     if unlisted or any(tool.whole_schema for tool in tools):
         handlers = [(DESCRIBE_TOOL, partial(_describe, {tool.name: tool for tool in tools}))]
     if unlisted:
-        handlers = [(FIND_TOOL, partial(_find, unlisted)), *handlers, (CALL_TOOL, _call)]
+        handlers = [(FIND_TOOL, _ToolSearch(unlisted).find), *handlers, (CALL_TOOL, _call)]
     return tuple(tool_from_card(card, handler, chinese=chinese_texts("core")) for card, handler in handlers)
 
 
-def _find(tools: Sequence[Tool], query: str, limit: int = 5) -> Any:
-    all_cards = [tool.card_in(RUN_LANGUAGE.get()) for tool in tools]
-    cards = rank_cards(query, all_cards, limit)
-    if not cards:
-        names = [card.name for card in all_cards]
-        more = TEXTS.run_text("more_names", count=len(names) - _MOST_NAMES) if len(names) > _MOST_NAMES else ""
-        hint = TEXTS.run_text("no_tool_found", names=", ".join(names[:_MOST_NAMES]), more=more)
-        return {"found": [], "hint": hint}
-    return {"found": [summary_of(card, _cut(card.input_schema, _MOST_SCHEMA_BYTES)) for card in cards]}
+class _ToolSearch:
+    """The handler of `find_tool`. An index is built at the first search in a language."""
+
+    def __init__(self, tools: Sequence[Tool]) -> None:
+        self._tools = tools
+        self._indexes: dict[str, CardIndex] = {}
+
+    def find(self, query: str, limit: int = 5) -> Any:
+        """The cards that match, as much of each as fits."""
+        index = self._index(RUN_LANGUAGE.get())
+        cards = index.search(query, limit)
+        if not cards:
+            return {"found": [], "hint": _hint_without_match([card.name for card in index.cards])}
+        return _found(cards, max(_MOST_FOUND_CHARS, _MOST_CHARS_EACH * limit))
+
+    def _index(self, language: str) -> CardIndex:
+        if language not in self._indexes:
+            keywords = {tool.name: tool.keywords for tool in self._tools if tool.keywords}
+            self._indexes[language] = CardIndex([tool.card_in(language) for tool in self._tools], keywords)
+        return self._indexes[language]
+
+
+def _hint_without_match(names: Sequence[str]) -> str:
+    lengths = accumulate(len(name) + 2 for name in names[:_MOST_NAMES])
+    shown = sum(length <= _MOST_FOUND_CHARS - _MOST_CHARS_EACH for length in lengths)
+    more = TEXTS.run_text("more_names", count=len(names) - shown) if len(names) > shown else ""
+    return TEXTS.run_text("no_tool_found", names=", ".join(names[:shown]), more=more)
+
+
+def _found(cards: Sequence[ToolCard], most_chars: int) -> dict[str, Any]:
+    """The cards in brief, and of the first ones as much as fits into `most_chars` characters of JSON."""
+    entries = [_brief(card) for card in cards]
+    answer = {"found": entries, "hint": TEXTS.run_text("shown_in_brief")}
+    free = most_chars - _json_chars(answer)
+    for number, card in enumerate(cards):
+        whole = summary_of(card, _cut(card.input_schema, _MOST_SCHEMA_BYTES))
+        free -= _json_chars(whole) - _json_chars(entries[number])
+        if free < 0:
+            return answer
+        entries[number] = whole
+    return {"found": entries}
+
+
+def _brief(card: ToolCard) -> dict[str, Any]:
+    """A card in about 250 characters: what it does in a sentence, and the names of its arguments."""
+    names = [*card.required, *(f"{name}?" for name in card.parameters if name not in card.required)]
+    purpose = card.purpose.partition(" Returns {")[0]
+    sentence = purpose.partition(". ")[0]
+    tier = {"tier": card.tier} if card.tier else {}
+    return {"name": card.name, "purpose": _clip(sentence), **tier, "arguments": _clip(", ".join(names))}
+
+
+def _clip(text: str) -> str:
+    return text if len(text) <= _MOST_BRIEF_CHARS else f"{text[: _MOST_BRIEF_CHARS - 1]}…"
+
+
+def _json_chars(value: Any) -> int:
+    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
 def _describe(tools: Mapping[str, Tool], name: str, argument: str = "") -> Any:

@@ -145,7 +145,8 @@ TEXTS = ToolTexts(
         "carried_out": "The call was carried out; do not repeat it only because of this.",
         "no_thread": "The call was not started: {reason}.",
         # find_tool, describe_tool, call_tool
-        "no_tool_found": "No tool fits. There are: {names}{more}.",
+        "no_tool_found": "No tool fits. Try other words. There are: {names}{more}.",
+        "shown_in_brief": "Where arguments are only names (? is optional), describe_tool gives the card.",
         "more_names": " and {count} more",
         "no_such_tool": "There is no tool called {name!r}.",
         "near": "Near: {names}.",

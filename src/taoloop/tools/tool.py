@@ -135,6 +135,8 @@ class Tool:
     """The values that the tool sends for its operator, by names that may be shown: runs redact them."""
     whole_schema: Mapping[str, Any] | None = field(default=None, repr=False)
     """The schema that the arguments are checked against, where the card shows only a part of it."""
+    keywords: str = field(default="", repr=False)
+    """Words by which `find_tool` finds the tool, beside those of its card: the path and the tags of an operation."""
     chinese: Mapping[str, str] = field(default_factory=dict, repr=False)
     """The Chinese form of texts of the card, by their English form."""
 

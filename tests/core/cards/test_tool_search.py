@@ -11,10 +11,10 @@ from taoloop.core.cards.tool_search import (
     CALL_TOOL,
     DESCRIBE_TOOL,
     FIND_TOOL,
+    CardIndex,
     is_discovery_tool,
     listed_cards,
     rank_cards,
-    search_words,
     unwrap_call_tool,
 )
 from taoloop.core.decision import Call
@@ -51,10 +51,35 @@ def test_what_fits_nothing_finds_nothing() -> None:
     assert len(rank_cards("list team", CARDS, 1)) == 1
 
 
-def test_words_are_split_and_without_plural() -> None:
-    assert search_words("listAllBranches of the HTTPServer 中国人") == {
-        *("list", "all", "branche", "http", "server", "中", "国", "人", "中国", "国人"),
-    }
+@pytest.mark.parametrize(
+    ("query", "best"),
+    [
+        ("write to everybody in the chat", "chat_postMessage"),
+        ("get rid of an attachment", "files_delete"),
+        ("show people", "users_list"),
+        ("删除文件", "files_delete"),
+        ("有哪些用户", "users_list"),
+        ("deleting", "files_delete"),
+    ],
+)
+def test_other_words_for_the_same_thing_and_chinese_find_a_card(query: str, best: str) -> None:
+    assert rank_cards(query, CARDS, 3)[0].name == best
+
+
+def test_a_word_of_the_name_counts_more_than_one_of_a_long_text() -> None:
+    long = ToolCard(name="export", purpose="Export all. " + "It tells about orders and much else. " * 10, tier="read")
+    named = ToolCard(name="orders", purpose="Show them.", tier="read")
+    assert [card.name for card in rank_cards("orders", (long, named), 2)] == ["orders", "export"]
+
+
+def test_further_keywords_find_a_card() -> None:
+    index = CardIndex(CARDS, {"users_list": "list /workspaces/{workspaceId}/people directory"})
+    assert index.search("workspace", 1)[0].name == "users_list"
+    assert CardIndex(CARDS).search("directory workspaces", 1) == ()
+
+
+def test_the_card_of_the_search_asks_for_english_keywords() -> None:
+    assert "English keywords" in FIND_TOOL.input_schema["properties"]["query"]["description"]
 
 
 def test_only_listed_cards_are_told() -> None:

@@ -115,11 +115,50 @@ def test_rare_words_decide_and_common_ones_say_little(tmp_path: Path) -> None:
     assert len(PassageSearch(index).search("the", 20)) == 20
 
 
-def test_the_commonest_words_are_left_out_unless_a_short_question_needs_them() -> None:
+def test_the_commonest_words_are_left_out_of_a_large_index_unless_a_short_question_needs_them() -> None:
     counts = {"the": 9_000, "notice": 2_000, "period": 2_400, "zebra": 3, "unknown": 0}
-    assert _select_words(counts, 10_000) == (["zebra", "notice"], ["period"])
-    assert _select_words({"the": 9_000}, 10_000) == (["the"], [])
-    assert _select_words({}, 10_000) == ([], [])
+    assert _select_words(counts) == (["zebra", "notice"], ["period"])
+    assert _select_words({"the": 9_000}) == (["the"], [])
+    assert _select_words({"class": 300, "zebra": 200}) == (["zebra", "class"], [])
+    assert _select_words({}) == ([], [])
+
+
+def indexed(root: Path, **texts: str) -> PassageSearch:
+    root.mkdir()
+    for name, text in texts.items():
+        (root / f"{name}.md").write_text(text, encoding="utf-8")
+    index = Index(folder_of(root, passage_chars=100))
+    update_index(index)
+    return PassageSearch(index)
+
+
+def test_a_frequent_word_decides_between_passages_with_the_same_rare_ones(tmp_path: Path) -> None:
+    texts = {f"other{number}": f"The class number {number} is here." for number in range(150)}
+    search = indexed(tmp_path / "texts", plain="A zebra is a horse.", both="A zebra is a class.", **texts)
+    assert search.search("zebra class", 1)[0].passage.file == "both.md"
+
+
+def test_each_section_is_one_result_and_the_rest_of_it_comes_last(tmp_path: Path) -> None:
+    long = "# Zebras\n\n" + "\n\n".join(f"The zebra number {number} lives " + "here " * 18 for number in range(5))
+    search = indexed(tmp_path / "texts", long=long, short="# Horses\n\nA horse is no zebra, it is said " + "now " * 20)
+    found = [hit.passage.heading for hit in search.search("zebra", 2)]
+    assert sorted(found) == [("Horses",), ("Zebras",)]
+    assert len(search.search("zebra", 4)) == 4
+    assert {hit.passage.heading for hit in search.search("zebra", 4)[:2]} == {("Horses",), ("Zebras",)}
+
+
+def test_passages_that_say_nearly_the_same_are_one_result(tmp_path: Path) -> None:
+    same = "The notice period of a contract for the rooms of the house is three months to the end of a quarter"
+    search = indexed(tmp_path / "texts", a=f"{same}.", b=f"{same}!", c="A notice hangs on the door of the house.")
+    first, second = search.search("notice period", 5)
+    assert {first.passage.file, *(passage.file for passage in first.similar)} == {"a.md", "b.md"}
+    assert second.passage.file == "c.md"
+    assert second.similar == ()
+
+
+def test_a_chinese_question_finds_english_passages_where_no_chinese_ones_match(tmp_path: Path) -> None:
+    search = indexed(tmp_path / "texts", a="How to delete a channel.", b="How to send an invoice.")
+    assert search.search("怎么删除频道", 3)[0].passage.file == "a.md"
 
 
 def test_words_of_every_question_do_not_decide(tmp_path: Path) -> None:

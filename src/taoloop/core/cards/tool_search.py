@@ -8,21 +8,19 @@ cards, as it would be in the prompt: it is not an observation of the world.
 
 from __future__ import annotations
 
-import math
-import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
 from taoloop.core.cards.tool_card import ErrorCard, ExampleCard, ToolCard
 from taoloop.core.decision import Call
-from taoloop.core.text import chinese_texts, lazy_pattern
-from taoloop.core.words import CJK, cjk_pairs, name_words, stem
+from taoloop.core.ranking.bm25 import Bm25Index, RankedField
+from taoloop.core.ranking.query import query_words
+from taoloop.core.text import chinese_texts
 
 FIND_TOOL = ToolCard(
     name="find_tool",
-    purpose="Find tools that are not listed here, by what they do. Gives at most 20 cards with their arguments.",
+    purpose="Find tools that are not listed here, by what they do. Gives at most 20 in brief, the first ones whole.",
     use_when="No listed tool does what is needed.",
     avoid_when="A listed tool, or one that was found before, does it.",
     input_schema={
@@ -32,7 +30,8 @@ FIND_TOOL = ToolCard(
                 "type": "string",
                 "minLength": 1,
                 "maxLength": 500,
-                "description": "A few words on what the tool must do, such as: send message to channel",
+                "description": "What the tool must do, with other words for the same thing and always with English "
+                "keywords, such as: kick, remove, delete member of guild",
             },
             "limit": {"type": "integer", "minimum": 1, "maximum": 20, "default": 5, "description": "How many at most"},
         },
@@ -93,12 +92,16 @@ CALL_TOOL = ToolCard(
     tier="destructive",  # as strict as any call that it may wrap; that call is judged by its own card
 )
 
-_CJK_RUN = lazy_pattern(f"[{CJK}]+")
-_STOP_WORDS = frozenset(
-    re.findall(r"\w+", "a an and any at by for from in into is it its of on or the this that to with 的 了 和")
+_FIELDS = (
+    RankedField(3.0),  # the name
+    RankedField(1.5),  # the first sentence of the purpose
+    RankedField(0.5),  # the rest of it, and when to use the tool
+    RankedField(1.5),  # further keywords
+    RankedField(0.4),  # the names of the arguments
+    RankedField(0.2),  # what is said about the arguments
 )
-_NAME_WEIGHT, _USE_WEIGHT, _ARGUMENT_WEIGHT = 3.0, 1.0, 0.6
-_MAX_TEXT_CHARS = 1_000
+_MAX_TEXT_CHARS = 2_000
+_MAX_ARGUMENT_CHARS = 200
 
 
 def listed_cards(cards: Sequence[ToolCard]) -> Sequence[ToolCard]:
@@ -132,36 +135,37 @@ def _chinese_cards() -> Mapping[str, ToolCard]:
     return {card.name: card.translated(chinese_texts("core")) for card in (FIND_TOOL, DESCRIBE_TOOL, CALL_TOOL)}
 
 
+class CardIndex:
+    """Cards that are found by the words of a query: of the name, the texts, the arguments, and further keywords."""
+
+    def __init__(self, cards: Iterable[ToolCard], keywords: Mapping[str, str] | None = None) -> None:
+        """`keywords` are further words of a card, by its name."""
+        self.cards = tuple(cards)
+        further = keywords or {}
+        self._index = Bm25Index(_FIELDS, (_card_texts(card, further.get(card.name, "")) for card in self.cards))
+
+    def search(self, query: str, at_most: int) -> tuple[ToolCard, ...]:
+        """The cards that match the query best, the best first."""
+        return tuple(self.cards[number] for number, _ in self._index.rank(query_words(query), at_most))
+
+
 def rank_cards(query: str, cards: Iterable[ToolCard], at_most: int) -> tuple[ToolCard, ...]:
-    """The cards that match the words of a query, the best first; a word counts more the fewer cards contain it."""
-    index = [(card, _weights(card)) for card in cards]
-    query_words = search_words(query)
-    document_counts = Counter(word for _, weights in index for word in query_words if word in weights)
-    rarity = {word: math.log(1 + len(index) / count) for word, count in document_counts.items()}
-    scores = [sum(weights[word] * rarity[word] for word in query_words if word in weights) for _, weights in index]
-    best = sorted(((score, -number) for number, score in enumerate(scores) if score > 0), reverse=True)[:at_most]
-    return tuple(index[-number][0] for _, number in best)
+    """The cards that match the words of a query, the best first."""
+    return CardIndex(cards).search(query, at_most)
 
 
-def search_words(text: str) -> set[str]:
-    """The words of a text for comparison: without plural endings, Chinese as characters and pairs of them."""
-    terms = {stem(word) for word in name_words(text[:_MAX_TEXT_CHARS])}
-    for run in _CJK_RUN.findall(text[:_MAX_TEXT_CHARS]):
-        terms.update(run)
-        terms.update(cjk_pairs(run))
-    return terms - _STOP_WORDS
+def _card_texts(card: ToolCard, keywords: str) -> tuple[str, ...]:
+    """The fields of a card in the order of `_FIELDS`."""
+    purpose = card.purpose[:_MAX_TEXT_CHARS].partition(" Returns {")[0]
+    summary, _, details = purpose.partition(". ")
+    described = " ".join(_description(rule) for rule in card.parameters.values())
+    parameters = " ".join(card.parameters)
+    return card.name, summary, f"{details} {card.use_when}", keywords, parameters, described[:_MAX_TEXT_CHARS]
 
 
-def _weights(card: ToolCard) -> dict[str, float]:
-    weights: dict[str, float] = {}
-    for weight, text in (
-        (_ARGUMENT_WEIGHT, " ".join(card.parameters)),
-        (_USE_WEIGHT, f"{card.purpose} {card.use_when}"),
-        (_NAME_WEIGHT, card.name),
-    ):
-        for word in search_words(text):
-            weights[word] = weights.get(word, 0.0) + weight
-    return weights
+def _description(rule: Any) -> str:
+    description = rule.get("description", "") if isinstance(rule, Mapping) else ""
+    return description[:_MAX_ARGUMENT_CHARS] if isinstance(description, str) else ""
 
 
 def summary_of(card: ToolCard, schema: Mapping[str, Any]) -> dict[str, Any]:

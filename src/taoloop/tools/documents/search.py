@@ -1,9 +1,10 @@
 """Searching passages by their words (BM25) and, with an embedding model, also by meaning.
 
-The rarest words of a query are the most informative, and the most common ones cost the most. So words in no passage or
-in very many are dropped, and of the others the rarest are used until they cover enough passages: the cost of a search
-depends neither on the length of the query nor on the size of the folder. If that drops a part of a short query, the
-passages with all of its words come first.
+BM25 gives each word its weight: the rarer, the more. The most common words also cost the most, so in a large index the
+rarest are used until they cover enough passages: the cost of a search depends neither on the length of the query nor on
+the size of the folder. If that drops a part of a short query, the passages with all of its words come first. Words of
+any question count only where a query has no others. Each section is one result, and so are passages that say nearly
+the same.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import mul
 
+from taoloop.core.ranking.query import COMMON_WORDS, translated_words
 from taoloop.core.words import query_terms
 from taoloop.errors import ToolError
 from taoloop.tools.documents.index import Index, IndexedPassage, embedder_name, find_passages, read_generation
@@ -34,22 +36,16 @@ _RANK_OFFSET = 60  # the constant of reciprocal rank fusion, as in Cormack, Clar
 _MAX_DIMENSIONS = 16_384  # of a vector
 
 _MAX_MATCHES = 3_000  # passages that the words of one search may cover together
-_MAX_WORD_SHARE = 0.25  # a word in more of the passages is hardly informative
-_SMALL_INDEX = 50  # passages: in such a small index every word counts
 _SHORT_QUERY_WORDS = 8  # of a query so short that a passage may contain all of them
+_GROUP_FACTOR = 4  # how many passages are looked at for each that is returned
+_NEAR_DUPLICATE = 0.85  # the share of words that passages have in common if they say nearly the same
+_MIN_COMMON_WORDS = 8  # shorter passages are not compared
+_WORD = re.compile(r"\w+")
 _MAX_MERGED = 50  # how many passages of each ranking are merged
 _MIN_PREFIX_CHARS = 3  # shorter prefixes match too much
 _MAX_QUERY_WORDS = 64  # of a query that are looked up
 _MAX_SEARCHED_WORDS = 24  # of them that are searched
 _MAX_PREFIXES = 4
-_QUESTION_WORDS = frozenset(
-    re.findall(
-        r"\w+",
-        "a an and are as at be by can could did do does for from has have how i if in is it its me my of on or should "
-        "tell that the there this to was we were what when where which who why will with would you your "
-        "什么 怎么 怎样 如何 为什 是否 哪些 哪个 多少 请问 可以 是什 么是 的是 是谁 吗 呢",
-    )
-)  # words of any question, which may be rare in documents but are not informative
 
 
 def embed_texts(embedder: Embedder, texts: Sequence[str]) -> list[array[float]]:
@@ -144,6 +140,8 @@ class SearchHit:
     """The passage."""
     score: float
     """How well it matches; only comparable within one search."""
+    similar: tuple[IndexedPassage, ...] = ()
+    """Further passages that say nearly the same."""
 
 
 @dataclass(slots=True)
@@ -174,18 +172,17 @@ class PassageSearch:
         """
         with self._index.open() as database:
             statistics = self._current_statistics(database)
-            order = self._search_words(
-                database, statistics, query, limit if self._embedder is None else max(limit, _MAX_MERGED)
-            )
+            order = self._search_words(database, statistics, query, max(limit * _GROUP_FACTOR, _MAX_MERGED))
             if self._embedder is not None and query.strip():
                 order = self._merge_by_meaning(database, statistics, self._embedder, query, order)
-            best_scores = dict(list(order.items())[:limit])
+            best_scores = dict(list(order.items())[: limit * _GROUP_FACTOR])
             placeholders = ",".join("?" * len(best_scores))
             by_number = {
                 passage.number: passage
                 for passage in find_passages(database, f"WHERE passage.number IN ({placeholders})", best_scores)
             }
-        return [SearchHit(by_number[number], score) for number, score in best_scores.items() if number in by_number]
+        hits = [SearchHit(by_number[number], score) for number, score in best_scores.items() if number in by_number]
+        return group_hits(hits, limit)
 
     def _current_statistics(self, database: sqlite3.Connection) -> _IndexStatistics:
         generation = read_generation(database)
@@ -199,9 +196,11 @@ class PassageSearch:
         self, database: sqlite3.Connection, statistics: _IndexStatistics, query: str, limit: int
     ) -> dict[int, float]:
         query_words = query_terms(query)
-        words = ([word for word in query_words if word not in _QUESTION_WORDS] or query_words)[:_MAX_QUERY_WORDS]
+        words = ([word for word in query_words if word not in COMMON_WORDS] or query_words)[:_MAX_QUERY_WORDS]
         counts = {word: self._count_passages(database, statistics, word) for word in words}
-        selected, dropped = _select_words(counts, statistics.size)
+        selected, dropped = _select_words(counts)
+        if not selected and (english := translated_words(query)):
+            return self._search_words(database, statistics, " ".join(english), limit)
         if not selected:
             prefixes = [f'"{word}"*' for word in words if len(word) >= _MIN_PREFIX_CHARS][:_MAX_PREFIXES]
             return _rank_by_words(database, " OR ".join(prefixes), limit) if prefixes else {}
@@ -257,20 +256,50 @@ class PassageSearch:
         return reciprocal_rank_fusion((list(order)[:_MAX_MERGED], by_meaning[:_MAX_MERGED]))
 
 
-def _select_words(counts: Mapping[str, int], size: int) -> tuple[list[str], list[str]]:
+def group_hits(hits: Iterable[SearchHit], limit: int) -> list[SearchHit]:
+    """The best hits: of each section the best, and of passages that say nearly the same one that names the others.
+
+    Where that leaves fewer than `limit`, further passages of the same sections follow, the best first.
+    """
+    best: list[tuple[SearchHit, list[IndexedPassage]]] = []
+    sections: set[tuple[str, tuple[str, ...]]] = set()
+    further: list[SearchHit] = []
+    for hit in hits:
+        if len(best) == limit:
+            break
+        passage = hit.passage
+        same = next((similar for first, similar in best if _is_near_duplicate(passage.text, first.passage.text)), None)
+        if same is not None:
+            same.append(passage)
+        elif passage.heading and (passage.file, passage.heading) in sections:
+            further.append(hit)
+        else:
+            best.append((hit, []))
+            sections.add((passage.file, passage.heading))
+    grouped = [SearchHit(hit.passage, hit.score, tuple(similar)) for hit, similar in best]
+    return [*grouped, *further[: limit - len(grouped)]]
+
+
+def _is_near_duplicate(text: str, other: str) -> bool:
+    """Whether two texts have nearly all words in common; in languages without spaces, all clauses."""
+    if min(len(text), len(other)) < _NEAR_DUPLICATE * max(len(text), len(other)):
+        return False
+    words, other_words = (frozenset(_WORD.findall(each.casefold())) for each in (text, other))
+    common = len(words & other_words)
+    return common >= _MIN_COMMON_WORDS and common >= _NEAR_DUPLICATE * len(words | other_words)
+
+
+def _select_words(counts: Mapping[str, int]) -> tuple[list[str], list[str]]:
     """The words to search for, the rarest first, and those that were dropped because they are too common."""
     present = sorted((word for word in counts if counts[word]), key=lambda word: counts[word])
-    max_count = max(size * _MAX_WORD_SHARE, _SMALL_INDEX)
     selected: list[str] = []
     dropped: list[str] = []
     total = 0
     for word in present:
         total += counts[word]
-        if not selected or (
-            total <= _MAX_MATCHES and counts[word] <= max_count and len(selected) < _MAX_SEARCHED_WORDS
-        ):
+        if not selected or (total <= _MAX_MATCHES and len(selected) < _MAX_SEARCHED_WORDS):
             selected.append(word)
-        elif counts[word] <= min(max_count, _MAX_MATCHES):
+        elif counts[word] <= _MAX_MATCHES:
             dropped.append(word)
     return selected, dropped
 

@@ -20,7 +20,7 @@ from taoloop.errors import ConfigError, ToolError, ToolSourceError
 from taoloop.tools.documents.index import BUSY_TIMEOUT_S, Index, IndexedPassage, find_passages
 from taoloop.tools.documents.index_update import update_index
 from taoloop.tools.documents.readers import ID_LENGTH, ParsedPassage, read_document
-from taoloop.tools.documents.search import PassageSearch
+from taoloop.tools.documents.search import PassageSearch, SearchHit
 from taoloop.tools.documents.settings import DocumentFolder, printable_path
 from taoloop.tools.function import tool
 from taoloop.tools.isolated_parser import IsolatedParser, UnreadableFileError
@@ -128,6 +128,8 @@ class FoundPassage(Passage):
 
     score: float
     """How well it matches; only comparable within one search."""
+    similar: NotRequired[list[str]]
+    """The citations of further passages that say nearly the same."""
 
 
 class DocumentSearch:
@@ -162,9 +164,13 @@ class DocumentSearch:
             refresh_thread.start()
             refresh_thread.join(_WAIT_S)
         hits = self._search.search(query, limit)
-        return [
-            FoundPassage(**_passage_output(hit.passage), score=hit.score) for hit in hits if self._includes(hit.passage)
-        ]
+        return [self._found(hit) for hit in hits if self._includes(hit.passage)]
+
+    def _found(self, hit: SearchHit) -> FoundPassage:
+        found: FoundPassage = {**_passage_output(hit.passage), "score": hit.score}  # type: ignore[typeddict-item]  # similar
+        if similar := [_cite(passage) for passage in hit.similar if self._includes(passage)]:
+            found["similar"] = similar
+        return found
 
     def _includes(self, passage: IndexedPassage) -> bool:
         """Whether the settings select its file: the same index may have been filled with other settings."""
@@ -286,8 +292,12 @@ def _tools(documents: DocumentSearch) -> tuple[Tool, Tool]:
     return search_documents, read_passage
 
 
+def _cite(passage: IndexedPassage) -> str:
+    return f"[doc:{passage.id}]"
+
+
 def _passage_output(passage: IndexedPassage) -> Passage:
-    output = Passage(cite=f"[doc:{passage.id}]", file=passage.file, text=passage.text)
+    output = Passage(cite=_cite(passage), file=passage.file, text=passage.text)
     if passage.page:
         output["page"] = passage.page
     if passage.line:

@@ -59,6 +59,7 @@ _HIDDEN_FAILURES = {
 TextFilter = Callable[[str], str]
 """Removes secrets from a text."""
 
+_METHOD_VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "update", "DELETE": "delete"}
 _NOT_PROCESSED = frozenset({425, 429, 503})  # of these, the ones that mean that the request was not processed
 
 
@@ -303,12 +304,20 @@ def make_tool(planned: PlannedTool, api: ApiClient) -> Tool:
     return Tool(
         card=card,
         whole_schema=whole_schema,
+        keywords=_keywords(planned.operation),
         handler=OperationCaller(planned.operation, whole_card, api),
         check=_argument_checker(whole_card, planned.original_names),
         context_parameter=_CONTEXT,
         is_async=True,
         secrets=api.secrets,
     )
+
+
+def _keywords(operation: Operation) -> str:
+    """What its method does, the words of its path and its tags."""
+    is_list = operation.method == "GET" and not operation.path.endswith("}")
+    verb = "list" if is_list else _METHOD_VERBS.get(operation.method, "")
+    return " ".join((verb, operation.path, *operation.tags))
 
 
 @dataclass(frozen=True, slots=True)

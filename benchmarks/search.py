@@ -1,0 +1,223 @@
+"""How well operations and passages are found, with plain BM25 beside it, and how long a search takes.
+
+    python benchmarks/search.py [--misses] [--json]
+
+The questions are in `search_questions/`: `operations.yaml` asks for operations of large OpenAPI documents in
+`../shared/openapi` (they lie beside the checkout), with `find_tool`; `passages.yaml` asks the documentation of this
+project and the reference of the language that Python brings along, with `search_documents`. Every second question is
+held out. The `fresh` questions were written when the ranking of operations was frozen. Plain BM25 (k1 1.2, b 0.75, whole
+words) ranks operations by name, path and summary, and passages by one passage per heading. Targets: operations within 5
+at least BM25 + 15 points, Chinese questions at least half of the English ones; passages at least BM25 at 1, 5 and 10 for
+each set and half. `--misses` lists the tuning questions whose answer is not within 5.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import statistics
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from pydoc_data.topics import topics
+from typing import Any
+
+from taoloop.core.words import CJK, cjk_pairs, name_words
+from taoloop.tools.discovery import tool_search_tools
+from taoloop.tools.documents import DocumentFolder
+from taoloop.tools.documents.tool import DocumentSearch
+from taoloop.tools.openapi import OpenapiSource, openapi_tools
+from taoloop.tools.openapi.load import load_or_build_plan
+from taoloop.tools.yaml12 import parse_yaml
+
+HERE = Path(__file__).resolve().parent
+DOCUMENTS = HERE.parents[1] / "shared" / "openapi"
+RANKS = (1, 5, 10)
+HELD_OUT = ("fresh_english", "fresh_chinese", "keywords")  # written when the ranking was frozen
+ADVANTAGE = 0.15
+_HEADING = re.compile(r"(#{1,6})[ \t]+(.*?)[ \t]*$")
+_UNDERLINE = re.compile(r"(?m)^(\S.*)\n([*=\-^\"~])\2{2,}$")
+_LEVELS = {"*": "#", "=": "##", "-": "###", "^": "####", '"': "#####", "~": "######"}
+
+
+@dataclass
+class Score:
+    """How many questions have their answer within each rank."""
+
+    questions: int = 0
+    within: Counter[int] = field(default_factory=Counter)
+
+    def add(self, rank: int | None) -> None:
+        self.questions += 1
+        self.within.update(limit for limit in RANKS if rank is not None and rank <= limit)
+
+    def share(self, limit: int) -> float:
+        return self.within[limit] / self.questions if self.questions else 0.0
+
+    def __str__(self) -> str:
+        return "/".join(str(self.within[limit]) for limit in RANKS) + f" of {self.questions}"
+
+
+class PlainBm25:
+    """Okapi BM25 over whole words, for comparison."""
+
+    def __init__(self, texts: Sequence[tuple[str, str]]) -> None:
+        self._names = [name for name, _ in texts]
+        self._counts = [Counter(words(text)) for _, text in texts]
+        self._lengths = [sum(counts.values()) for counts in self._counts]
+        self._average = sum(self._lengths) / len(texts)
+        self._spread = Counter(word for counts in self._counts for word in counts)
+
+    def search(self, query: str, limit: int) -> list[str]:
+        scores = [
+            sum(self._weight(word, counts[word], length) for word in words(query) if word in counts)
+            for counts, length in zip(self._counts, self._lengths, strict=True)
+        ]
+        best = sorted(((score, -number) for number, score in enumerate(scores) if score > 0), reverse=True)
+        return [self._names[-number] for _, number in best[:limit]]
+
+    def _weight(self, word: str, count: int, length: int) -> float:
+        rarity = math.log(1 + (len(self._names) - self._spread[word] + 0.5) / (self._spread[word] + 0.5))
+        return rarity * count * 2.2 / (count + 1.2 * (0.25 + 0.75 * length / self._average))
+
+
+def words(text: str) -> list[str]:
+    return [*name_words(text), *(pair for run in re.findall(f"[{CJK}]+", text) for pair in cjk_pairs(run) or [run])]
+
+
+def rank_of(answers: Sequence[str], results: Sequence[str]) -> int | None:
+    return next((rank for rank, result in enumerate(results, 1) if result in answers), None)
+
+
+def operation_searches(document: Path, cache: str) -> dict[str, Callable[[str, int], list[str]]]:
+    source = OpenapiSource(document=str(document), cache_folder=cache, search_above=0)
+    plan = load_or_build_plan(source)
+    ids = {tool.card.name: tool.operation.operation_id for tool in plan.tools}
+    operations = [tool.operation for tool in plan.tools]
+    texts = [(each.operation_id, f"{each.operation_id} {each.path} {each.summary}") for each in operations]
+    find_tool = next(tool for tool in tool_search_tools(openapi_tools(source).tools) if tool.name == "find_tool")
+
+    def find(query: str, limit: int) -> list[str]:
+        return [ids[found["name"]] for found in find_tool(query, limit)["found"]]
+
+    return {"find_tool": find, "plain BM25": PlainBm25(texts).search}
+
+
+def write_topics(folder: Path) -> None:
+    """The reference of Python as Markdown, one file per topic."""
+    folder.mkdir()
+    for name, text in topics.items():
+        headed = _UNDERLINE.sub(lambda match: f"{_LEVELS[match[2]]} {match[1]}", text)
+        (folder / f"{name}.md").write_text(re.sub(r"(?m)^ {3}", "    ", headed), encoding="utf-8")
+
+
+def sections(file: Path) -> Iterator[tuple[str, str]]:
+    """The last heading and the text of every section."""
+    heading, lines, fenced = "", [file.stem], False
+    for line in file.read_text(encoding="utf-8").splitlines():
+        fenced ^= line.startswith(("```", "~~~"))
+        if not fenced and (match := _HEADING.match(line)):
+            yield heading, "\n".join(lines)
+            heading, lines = match[2], [file.stem]
+        lines.append(line)
+    yield heading, "\n".join(lines)
+
+
+def passage_searches(folder: Path, index: Path) -> dict[str, Callable[[str, int], list[str]]]:
+    settings = DocumentFolder(path=folder, index=index, refresh_s=0)
+    documents = DocumentSearch(settings)
+    documents.refresh()
+    texts = [
+        (f"{file.name}#{heading}", text)
+        for file in sorted(folder.glob("*.md"))
+        for heading, text in sections(file)
+        if text.strip()
+    ]
+
+    def find(query: str, limit: int) -> list[str]:
+        return [
+            f"{found['file']}#{found.get('heading', '').rpartition(' > ')[2]}" for found in documents.find(query, limit)
+        ]
+
+    return {"search_documents": find, "plain BM25": PlainBm25(texts).search}
+
+
+def measure(
+    searches: Mapping[str, Callable[[str, int], list[str]]],
+    questions: Sequence[tuple[str, Sequence[str]]],
+    scores: dict[tuple[str, str, str], Score],
+    kind: str,
+    misses: list[str],
+) -> list[float]:
+    """Add every question's rank to the scores of its half; returns the times of the first search in milliseconds."""
+    times = []
+    for number, (query, answers) in enumerate(questions):
+        half = "held out" if number % 2 or kind.endswith(HELD_OUT) else "tuning"
+        for order, (name, search) in enumerate(searches.items()):
+            begun = time.perf_counter()
+            results = search(query, max(RANKS))
+            if order == 0:
+                times.append((time.perf_counter() - begun) * 1_000)
+            if not any("#" in answer for answer in answers):
+                results = [result.rpartition("#")[2] for result in results]
+            rank = rank_of(answers, results)
+            scores.setdefault((kind, half, name), Score()).add(rank)
+            if order == 0 and half == "tuning" and (rank is None or rank > 5):
+                misses.append(f"{kind}: {query} -> {', '.join(answers)} at {rank}; first {', '.join(results[:3])}")
+    return times
+
+
+def main() -> int:
+    scores: dict[tuple[str, str, str], Score] = {}
+    misses: list[str] = []
+    times: dict[str, float] = {}
+    asked = parse_yaml((HERE / "search_questions" / "operations.yaml").read_text(encoding="utf-8"))
+    passages = parse_yaml((HERE / "search_questions" / "passages.yaml").read_text(encoding="utf-8"))
+    with tempfile.TemporaryDirectory() as place:
+        names = {name for documents in asked.values() for name in documents}
+        searches = {name: operation_searches(DOCUMENTS / name, place) for name in sorted(names)}
+        for language, documents in asked.items():
+            for name, questions in documents.items():
+                spent = measure(searches[name], questions, scores, f"operations, {language}", misses)
+                times[f"{name}, {language}"] = statistics.median(spent)
+        write_topics(Path(place) / "python")
+        folders = {"python": Path(place) / "python", "english": HERE.parent / "docs", "chinese": HERE.parent / "docs"}
+        for name, folder in folders.items():
+            passage_search = passage_searches(folder, Path(place) / f"{name}.db")
+            spent = measure(passage_search, passages[name], scores, f"passages, {name}", misses)
+            times[f"passages, {name}"] = statistics.median(spent)
+    return report(scores, misses, times)
+
+
+def report(scores: Mapping[tuple[str, str, str], Score], misses: Sequence[str], times: Mapping[str, float]) -> int:
+    if "--json" in sys.argv:
+        result: dict[str, Any] = {" · ".join(key): dict(score.within) for key, score in scores.items()}
+        print(json.dumps({**result, "median_ms": times}))
+    else:
+        for (kind, half, name), score in scores.items():
+            print(f"{kind:22} {half:9} {name:17} {score}")
+        for name, spent in times.items():
+            print(f"{name:34} {spent:.2f} ms (median)")
+    if "--misses" in sys.argv:
+        print(*misses, sep="\n")
+    return 0 if all(targets(scores)) else 1
+
+
+def targets(scores: Mapping[tuple[str, str, str], Score]) -> Iterator[bool]:
+    for half, kind in (("tuning", ""), ("held out", ""), ("held out", "fresh_")):
+        english = scores[f"operations, {kind}english", half, "find_tool"].share(5)
+        yield english >= scores[f"operations, {kind}english", half, "plain BM25"].share(5) + ADVANTAGE
+        yield scores[f"operations, {kind}chinese", half, "find_tool"].share(5) >= english / 2
+    for half in ("tuning", "held out"):
+        for kind in ("python", "english", "chinese"):
+            own, plain = (scores[f"passages, {kind}", half, name] for name in ("search_documents", "plain BM25"))
+            yield from (own.within[limit] >= plain.within[limit] for limit in RANKS)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
