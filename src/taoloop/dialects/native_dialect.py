@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain, islice
 from typing import Any
 
 from taoloop.core.cards.coercion import schema_types
 from taoloop.core.cards.tool_card import ToolCard
-from taoloop.core.decision import Answer, Call, Decision, Problem, excerpt, new_act, new_call
+from taoloop.core.decision import Act, Answer, Call, Decision, Problem, excerpt, new_act, new_call
 from taoloop.core.events import ActionRequested, ModelReplied, Observed, ReplyRejected
 from taoloop.core.message import Message, ModelReply, ToolCallText, new_message, new_tool_call_text
 from taoloop.core.prompts import PromptSet
 from taoloop.core.text import lazy_pattern
 from taoloop.dialects.parsing.call_arguments import (
-    HTML_TAG,
     answer_text,
     build_call,
     canonical_args,
+    input_shape,
     is_program,
     parse_bare_input,
 )
@@ -26,6 +26,7 @@ from taoloop.dialects.parsing.cleanup import clean_reply, reject_truncated, stri
 from taoloop.dialects.parsing.json_decision import ROLES, plain_key
 from taoloop.dialects.parsing.json_repair import parse_value, skip_extra_closers, unescape_quotes
 from taoloop.dialects.parsing.patterns import BEGINS, FOREIGN_TURN, INLINE_LABEL, LABEL, OPENER, label_kind
+from taoloop.dialects.parsing.placeholders import HTML_TAG, is_never_seen, reject_placeholders
 from taoloop.dialects.parsing.reply_parser import parse_reply
 from taoloop.dialects.parsing.strict_json import NotJsonError, canonical_json, dumps, json_equal
 from taoloop.dialects.parsing.tool_names import resolve_tool_name
@@ -81,26 +82,38 @@ class NativeDialect:
     native = True
     stop: tuple[str, ...] = ()
 
-    def read(self, reply: ModelReply, cards: Sequence[ToolCard], *, json_answer: bool = False) -> Decision | Problem:
+    def read(
+        self,
+        reply: ModelReply,
+        cards: Sequence[ToolCard],
+        *,
+        json_answer: bool = False,
+        was_seen: Callable[[str], bool] = is_never_seen,
+    ) -> Decision | Problem:
         """The calls of a reply, or its text as the answer; a call of a known tool in the text is a call."""
         try:
-            reject_truncated(reply)
-            text = clean_reply(reply.text) if reply.text else ""
-            if reply.tool_calls:
-                calls = _parse_calls(reply.tool_calls, cards)
-                _check_text_agrees(text, calls, cards)
-                return new_act(calls=calls, reason=text)
-            if (tagged := _IN_TAGS.fullmatch(text)) is not None:
-                text = tagged[2].strip()
-            if not text or _EMPTY_FENCE.fullmatch(text):
-                raise ReplyParseError("empty", "empty")
-            if (turn := _find_next_turn(text)) and not _holds_decision(text[:turn], cards):
-                text = text[:turn].rstrip()
-            elif _holds_decision(text, cards):
-                return _parse_text_call(text, cards, json_answer=json_answer)
-            return Answer(text=answer_text(text, json_answer=json_answer))
+            decision = self._read(reply, cards, json_answer=json_answer)
+            reject_placeholders(decision, cards, was_seen, json_answer=json_answer)
+            return decision
         except ReplyParseError as refused:
             return refused.problem
+
+    def _read(self, reply: ModelReply, cards: Sequence[ToolCard], *, json_answer: bool) -> Decision:
+        reject_truncated(reply)
+        text = clean_reply(reply.text) if reply.text else ""
+        if reply.tool_calls:
+            calls = _parse_calls(reply.tool_calls, cards)
+            _check_text_agrees(text, calls, cards)
+            return new_act(calls=calls, reason=text)
+        if (tagged := _IN_TAGS.fullmatch(text)) is not None:
+            text = tagged[2].strip()
+        if not text or _EMPTY_FENCE.fullmatch(text):
+            raise ReplyParseError("empty", "empty")
+        if (turn := _find_next_turn(text)) and not _holds_decision(text[:turn], cards):
+            text = text[:turn].rstrip()
+        elif _holds_decision(text, cards):
+            return _parse_text_call(text, cards, json_answer=json_answer)
+        return Answer(text=answer_text(text, json_answer=json_answer))
 
     def write(self, decision: Decision) -> ModelReply:
         """Tool calls under the provider's ids, or the answer as text (its reason has no place there)."""
@@ -155,7 +168,14 @@ def _parse_call(tool_call: ToolCallText, cards: Sequence[ToolCard]) -> Call:
     value, is_guess = _parse_bare_argument(name, source, cards) or _parse_arguments(name, source)
     call = build_call(name, value, cards, is_guess=is_guess)
     if not isinstance(call.args, dict):
-        raise ReplyParseError("bad_json", "input_no_object", source, tool=name, text=excerpt(source))
+        raise ReplyParseError(
+            "bad_json",
+            "input_no_object",
+            source,
+            tool=name,
+            text=excerpt(source),
+            form=input_shape(resolve_tool_name(name, cards)),
+        )
     return Call(tool=call.tool, args=call.args, ref=tool_call.id)
 
 
@@ -208,7 +228,14 @@ def _check_text_agrees(text: str, calls: tuple[Call, ...], cards: Sequence[ToolC
     """
     if not text or not _holds_decision(text, cards):
         return
-    decision = parse_reply(text, cards)
+    try:
+        decision = parse_reply(text, cards)
+    except ReplyParseError as refused:
+        if refused.text.name == "no_input" and [refused.text.values["tool"]] == [call.tool for call in calls]:
+            return  # a label that names the tool and leaves its arguments to the call
+        raise
+    if isinstance(decision, Act) and not decision.calls[0].args and decision.calls[0].tool == calls[0].tool:
+        return
     if isinstance(decision, Answer) or len(calls) != 1 or not json_equal(decision.calls[0].args, calls[0].args):
         raise ReplyParseError("two_decisions", "text_beside_call", text)
 
