@@ -61,7 +61,8 @@ def build_call(
         raise ReplyParseError("bad_json", "arguments_incomplete", dumps(value), tool=tool)
     if not has_input or value is None:
         if card is not None and card.required:
-            raise ReplyParseError("bad_action", "no_input", name, tool=tool, parameters=", ".join(card.required), form=input_shape(card))
+            parameters, form = ", ".join(card.required), input_shape(card)
+            raise ReplyParseError("bad_action", "no_input", name, tool=tool, parameters=parameters, form=form)
         value = {}
     args = _unwrap_arguments(value, card, tool, cards)
     if card is not None and isinstance(args, dict):
