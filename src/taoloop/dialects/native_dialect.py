@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from itertools import chain, islice
 from typing import Any
 
@@ -27,7 +26,14 @@ from taoloop.dialects.parsing.cleanup import clean_reply, reject_truncated, stri
 from taoloop.dialects.parsing.json_decision import ROLES, plain_key
 from taoloop.dialects.parsing.json_repair import parse_value, skip_extra_closers, unescape_quotes
 from taoloop.dialects.parsing.leaked_calls import parse_leaked_calls
-from taoloop.dialects.parsing.lone_calls import CallInWords, begins_call, hide_code, split_call, unwrap_call
+from taoloop.dialects.parsing.lone_calls import (
+    CallInWords,
+    begins_call,
+    hide_code,
+    split_call,
+    strip_bullet,
+    unwrap_call,
+)
 from taoloop.dialects.parsing.parse_state import ParseState
 from taoloop.dialects.parsing.patterns import (
     ANNOUNCES,
@@ -78,6 +84,8 @@ _NO_CALL = lazy_pattern(
     r"\A(?:\[\s{0,8}\]\s{0,8}(?=\n|\Z)|<no_(?:tool|function)_calls?\s{0,4}/?>)|</no_(?:tool|function)_calls?>\Z",
     re.IGNORECASE,
 )
+_BRACKETED = lazy_pattern(r"[\w.-]{1,120}\[")
+_MAX_LABEL_WORDS = 4  # `Tool use: name(…)`
 _MAX_TURNS = 50
 _OBSERVATION_LINE = lazy_pattern(
     r"^[ \t]*[>*#`\[-]{0,4}[ \t]?(?:observation|观察(?:结果)?|(?:tool|function)[ _](?:result|response|output))"
@@ -189,21 +197,28 @@ def _parse_lone_call(text: str, cards: Sequence[ToolCard]) -> Act | None:
     bare = unwrap_call(text)
     if begins_call(bare, cards):
         return _parse_call_text(CallInWords(bare, ""), cards)
-    if bare[:1] == "[" and bare[1:].lstrip()[:1] == "{":
-        with suppress(ReplyParseError):
-            return _parse_call_text(CallInWords(bare, ""), cards)
-        return None
+    item = strip_bullet(bare)
+    if item is not bare or (bare[:1] == "[" and bare[1:].lstrip()[:1] == "{"):
+        try:
+            return _parse_call_text(CallInWords(item, ""), cards)
+        except ReplyParseError as refused:
+            if refused.code == "two_decisions":
+                raise
+            return None
     split = split_call(hide_code(text, cards), cards) if "(" in text else None
     return None if split is None or split.call in text.split("\n") else _parse_call_text(split, cards)
 
 
 def _parse_call_text(written: CallInWords, cards: Sequence[ToolCard]) -> Act | None:
-    try:
-        leaked_calls, end = parse_leaked_calls(written.call, 0, cards)
-    except ReplyParseError:
-        if written.words and ANNOUNCES.search(written.words) is None and written.call.endswith(")"):
-            return None  # `name(path)` in an explanation
-        raise
+    """The call that is written so, if it is one and the words around it leave no doubt."""
+    words = written.words
+    is_announced = ANNOUNCES.search(words) is not None
+    if words and not is_announced and len(words.split()) > _MAX_LABEL_WORDS:
+        return None  # `name(path)` in an explanation
+    if _BRACKETED.match(written.call):
+        decision = parse_reply(f"Action: {written.call}", cards)
+        return decision if isinstance(decision, Act) else None
+    leaked_calls, end = parse_leaked_calls(written.call, 0, cards)
     rest = written.call[end:].strip(" \t\r\n`;,]")
     state = ParseState(cards)
     for leaked_call in leaked_calls:
@@ -215,9 +230,9 @@ def _parse_call_text(written: CallInWords, cards: Sequence[ToolCard]) -> Act | N
         raise ReplyParseError("two_decisions", "two_actions", written.call, first=card.name, second=second)
     if rest and (not card.reads_only or "(" in rest or ANNOUNCES.search(rest) is None):
         return None
-    if written.words and not card.reads_only:
+    if words and not (card.reads_only and is_announced):
         raise ReplyParseError("bad_action", "call_in_text", written.call, tool=card.name)
-    return Act(calls=(state.decision,), reason=written.words or rest)
+    return Act(calls=(state.decision,), reason=words or rest)
 
 
 def _parse_calls(tool_calls: Sequence[ToolCallText], cards: Sequence[ToolCard]) -> tuple[Call, ...]:

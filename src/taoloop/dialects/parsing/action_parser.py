@@ -28,6 +28,7 @@ from taoloop.dialects.parsing.parse_state import ParseState, ReplyCursor, end_de
 from taoloop.dialects.parsing.patterns import (
     ANNOUNCED,
     ANNOUNCES,
+    CALL,
     END_TOKEN,
     EVENT,
     FENCE_LINE,
@@ -48,6 +49,7 @@ from taoloop.dialects.texts import ReplyParseError
 _INPUT_CLOSE = lazy_pattern(r"</(?:(?:tool|action)[ _]?input|input|args|arguments|parameters)>", re.IGNORECASE)
 _CONTINUATION = "([{.+-/|&<>=,"
 """Behind the bracket of a call: an expression or another call, and no end of a sentence."""
+_SENTENCE = lazy_pattern(r"\s*[A-Z][a-z]+ [a-z]")
 _SENTENCE_ENDS = (".", "!", "?", "。", "！", "？", ":", "：")
 _CONJUNCTIONS = ("and", "or", "then", "if")
 
@@ -218,7 +220,7 @@ def _parse_bare_input(cursor: ReplyCursor, state: ParseState, name: str, span: t
     if "\n" in body and (args := parse_key_lines(body, card, at_end=end >= len(text))) is not None:
         state.decide(build_call(name, args, state.cards))
         return end_decision(cursor, state, end)
-    if not is_fenced and "\n" in body and not _is_several_lines(body, card):
+    if not is_fenced and "\n" in body and not _is_several_lines(body, card, state.cards):
         if text[position] in "\"'“[［":
             return parse_json_input(cursor, state, name, position)
         line = excerpt(body.split("\n", 1)[1].strip().split("\n", 1)[0])
@@ -232,7 +234,7 @@ def _parse_bare_input(cursor: ReplyCursor, state: ParseState, name: str, span: t
     return end_decision(cursor, state, end)
 
 
-def _is_several_lines(body: str, card: ToolCard | None) -> bool:
+def _is_several_lines(body: str, card: ToolCard | None, cards: Sequence[ToolCard]) -> bool:
     """Whether all lines of a bare input are the text of a reading tool's only argument, such as a statement in SQL.
 
     A blank line, or one in words that goes on with the reply, may be something else.
@@ -241,10 +243,13 @@ def _is_several_lines(body: str, card: ToolCard | None) -> bool:
         return False
     if "string" not in schema_types(card.parameters[card.sole_parameter], card.input_schema):
         return False
+    if any(resolve_tool_name(call[1], cards) is not None for call in CALL.finditer(body)):
+        return False
     lines = body.split("\n")[1:]
     return not any(
         not line.strip()
         or line.rstrip().endswith(_SENTENCE_ENDS)
+        or _SENTENCE.match(line)
         or ANNOUNCES.search(line)
         or SECOND_THOUGHT.search(line)
         or RESULT.match(line)

@@ -27,6 +27,7 @@ _KEY = lazy_pattern(r"\s*([^\W\d]\w*)\s*(?:=(?!=)|[:：](?![:/]))\s*")
 _MEMBER = lazy_pattern(r"[\"'“][\w -]{1,60}[\"'”]\s*[:：]")
 _QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "`": "`", "＂": "＂", "「": "」"}
 _BRACKETS = lazy_pattern(r"[\[\]]")
+_QUOTED_ITEMS = lazy_pattern(r"([\"'])[^\"'\n]*\1\s*,")
 _EXPRESSION = lazy_pattern(r"[^\W\d][\w.]*\s*\(.*\)", re.DOTALL)
 _LINE = lazy_pattern(
     r"\s{0,8}(?P<key>[^\W\d]\w*):[ \t]++(?:(?P<quoted>\"[^\"\\]*\"|'[^'\\]*')"
@@ -215,6 +216,8 @@ def parse_bare_input(raw: str, name: str, card: ToolCard | None) -> tuple[Any, b
         except NotJsonError as error:
             raise ReplyParseError("bad_json", "input_not_json", text, tool=name, error=error.text) from None
         return parsed.value, parsed.is_guess
+    if card is not None and not card.reads_only and _QUOTED_ITEMS.match(text):
+        raise ReplyParseError("bad_action", "input_several_readings", text, tool=name, text=excerpt(text))
     if text[0] in _QUOTES and text.count(text[0]) % 2 and _QUOTES[text[0]] == text[0]:
         fault = LocalizedText("json_truncated")
         raise ReplyParseError("bad_json", "input_not_json", text, tool=name, error=fault)

@@ -21,16 +21,25 @@ _FENCE = lazy_pattern(r"```(?:[\w+-]{0,20}[ \t]*\n|(?:json|python|tool_code)\b)?
 _QUOTED = lazy_pattern(r"\[\s*(?P<quote>[\"'])(?P<call>[^\n]*)(?P=quote)\s*,?\s*\]")
 _BLOCK = lazy_pattern(r"^```[\w+-]{0,20}[ \t]*\n(?P<code>.*?)^[ \t]*```[ \t]*$", re.DOTALL | re.MULTILINE)
 _NAME = r"[^\W\d](?:[\w.]|\\_|-(?=\w)){0,120}"
-_HEAD = lazy_pattern(rf"\[?\s*(?:print\()?(?P<name>{_NAME})(?:\(|[`*]*\s*(?:```(?:json)?\s*)?\{{)")
+_HEAD = lazy_pattern(rf"\[?\s*(?:\w{{1,60}}\s*=\s*)?(?:await\s+)?(?:print\()?(?P<name>{_NAME})(?:[(\[]|\s*\{{)")
 _ESCAPED = lazy_pattern(r"\\_(?=(?:\w|\\_)*\s*[(={])")
 _LAST_HEAD = lazy_pattern(rf"(?:^|[:：][ \t]*)[`\[]*(?P<name>{_NAME})\(", re.MULTILINE)
-_NAME_LINE = lazy_pattern(rf"\A`*(?P<name>{_NAME})`*\s*(?:```(?:json)?\s*)?(?=\{{)")
+_NAME_LINE = lazy_pattern(
+    rf"\A[`*]*(?P<name>{_NAME})[`*]*\s*(?:[:：]?\s*(?:```(?:json)?\s*)?(?=\{{)|(?=\(.*\)\Z))", re.DOTALL
+)
+_BULLET = lazy_pattern(r"(?:[-*+•]|\d{1,3}[.)])[ \t]+")
 _DEFINITION = lazy_pattern(
     r"^[ \t]*(?:async |export |public )*(?:def|class|function|fn|func|interface|import)\b", re.MULTILINE
 )
 _CALL_START = lazy_pattern(rf"\s*(?:[\[{{｛]|{BEGINS}(?:{OPENER}|{FOREIGN_TURN}))", re.IGNORECASE)
 _MARKS = " \t\r\n`;,"
 _MAX_WRAPPERS = 4
+
+
+def strip_bullet(text: str) -> str:
+    """`text` without the mark of a list at its beginning."""
+    bullet = _BULLET.match(text)
+    return text if bullet is None else text[bullet.end() :]
 
 
 class CallInWords(NamedTuple):
@@ -43,7 +52,10 @@ class CallInWords(NamedTuple):
 
 
 def unwrap_call(text: str) -> str:
-    """`text` without what may enclose a call: a fence, back-ticks, a list of one string, a semicolon or a comma."""
+    """`text` without what may enclose a call: a fence, back-ticks, a list of one string, a semicolon or a comma.
+
+    Blanks and marks between a name and its arguments are taken out as well.
+    """
     for _ in range(_MAX_WRAPPERS):
         bare = text.strip(" \t\r\n;,")
         if (fence := _FENCE.fullmatch(bare)) is not None:
@@ -52,11 +64,13 @@ def unwrap_call(text: str) -> str:
             bare = bare.strip(_MARKS)
         if (quoted := _QUOTED.fullmatch(bare)) is not None:
             bare = quoted["call"]
+        elif bare[:1] in ("'", '"') and bare[:1] == bare[-1:]:
+            bare = bare[1:-1]
         if bare == text:
             break
         text = bare
     text = _ESCAPED.sub("_", text) if "\\_" in text else text
-    return _NAME_LINE.sub(r"\g<name> ", text, count=1)
+    return _NAME_LINE.sub(r"\g<name>", text, count=1)
 
 
 def begins_call(text: str, cards: Sequence[ToolCard]) -> bool:
