@@ -2,6 +2,7 @@
 
 Each was labelled before the reader saw it. `allowed` lists what is acceptable beside the label: a repair turn, or a
 call that a reader may as well make out. `seen` is what the model had been shown.
+"""
 
 from __future__ import annotations
 

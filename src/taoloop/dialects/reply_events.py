@@ -90,7 +90,8 @@ def _truncated_answer(reply: ModelReply, request: ModelRequest) -> Answer | None
         return None
     from taoloop.dialects.answer_stream import truncated_answer  # noqa: PLC0415  # few replies are cut
 
-    text = truncated_answer(reply.text, request.dialect, tools_offered=bool(request.tools))
+    names = [card.name for card in request.tools]
+    text = truncated_answer(reply.text, request.dialect, tools_offered=bool(request.tools), tool_names=names)
     return Answer(text=text) if text.strip() else None
 
 
