@@ -134,7 +134,7 @@ class NativeDialect:
         text = _strip_answer_marks(text, cards, json_answer=json_answer)
         if not text or _EMPTY_FENCE.fullmatch(text):
             raise ReplyParseError("empty", "empty")
-        if not text[-1].isalnum() and (act := _parse_lone_call(text, cards)) is not None:
+        if ("(" in text or "{" in text or "[" in text) and (act := _parse_lone_call(text, cards)) is not None:
             return act
         if (turn := _find_next_turn(text)) and not _holds_decision(text[:turn], cards):
             text = text[:turn].rstrip()

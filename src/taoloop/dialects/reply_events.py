@@ -43,7 +43,11 @@ def reply_to_events(
         structured = check is not None and request.trace.agent.output_schema is not None
         dialect, cards = get_dialect(request.dialect), request.tools
         decision = dialect.read(reply, cards, json_answer=True) if structured else dialect.read(reply, cards)
-        if isinstance(decision, Problem) and (text := unfilled_text(decision)) and _was_seen(request.trace, text):
+        if (
+            isinstance(decision, Problem)
+            and (unfilled := unfilled_text(decision))
+            and _was_seen(request.trace, unfilled)
+        ):
             was_seen = partial(_was_seen, request.trace)
             decision = dialect.read(reply, cards, json_answer=structured, was_seen=was_seen)
         if isinstance(decision, Problem) and request.trace.agent.takes_cut_answers and not structured:

@@ -52,8 +52,9 @@ class TextReplyDialect(ABC):
         try:
             reject_truncated(reply)
             decision = self.parse_canonical(reply.text, cards)
-            if decision is None:
-                decision = parse_reply(clean_reply(reply.text), cards, json_answer=json_answer)
+            if decision is not None:
+                return decision
+            decision = parse_reply(clean_reply(reply.text), cards, json_answer=json_answer)
             reject_placeholders(decision, cards, was_seen, json_answer=json_answer)
             return decision
         except ReplyParseError as refused:

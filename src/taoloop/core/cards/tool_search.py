@@ -101,6 +101,10 @@ _NAME_WEIGHT, _USE_WEIGHT, _ARGUMENT_WEIGHT = 3.0, 1.0, 0.6
 _MAX_TEXT_CHARS = 1_000
 
 
+PAGING_TOOL = "read_observation"
+"""The tool that accompanies every other: it reads the part that an observation had to omit."""
+
+
 def listed_cards(cards: Sequence[ToolCard]) -> Sequence[ToolCard]:
     """The cards that a prompt lists; the same object if that is all of them."""
     return cards if all(card.listed for card in cards) else tuple(card for card in cards if card.listed)

@@ -360,7 +360,7 @@ def skip_blanks(text: str, position: int) -> int:
 
 
 _MIN_ANSWER_CHARS = 8
-_JSON_OPENERS = ("[", "{")  # JSON in a text, if the schema wants a list or an object
+_SPECIAL_STARTS = ("[", "{", "<")  # JSON in a text, if the schema wants a list or an object; a tag
 
 
 def canonical_call(tool: str, source: str, reason: str, cards: Sequence[ToolCard]) -> Act | None:
@@ -389,9 +389,9 @@ def canonical_decision(
 
 
 def canonical_answer(text: str, reason: str) -> Answer | None:
-    """An answer of one line."""
+    """An answer of one line that cannot be mistaken for a placeholder."""
     text = text.strip(" ")
-    if len(text) < _MIN_ANSWER_CHARS or not text.isprintable():
+    if len(text) < _MIN_ANSWER_CHARS or not text.isprintable() or is_placeholder(text):
         return None
     return Answer(text=text, reason=reason)
 
@@ -410,7 +410,7 @@ def _are_plain(args: Any, tool: str, cards: Sequence[ToolCard]) -> bool:
         if name not in parameters:
             return False
         if type(value) is str:
-            if value[:1] in _JSON_OPENERS:
+            if value[:1] in _SPECIAL_STARTS or is_placeholder(value):
                 return False
         elif type(value) not in (int, float, bool):
             return False

@@ -6,7 +6,7 @@ two decisions, or one with two readings is refused: what is not understood is no
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -300,11 +300,11 @@ def _parse_decision(members: _Members, name: str | None, cards: Sequence[ToolCar
         raise members.error("two_decisions", "unclear_keys", tool=name)
     remarks = _remarks(members) + _reject_observation(members)
     card = resolve_tool_name(name, cards)
-    parameters = card.parameters if card is not None else {}
+    parameters: Mapping[str, Any] = card.parameters if card is not None else {}
     if not inputs and any(plain_key(key) not in _REMARKS or key in parameters for key in members.unknown):
-        args = _collect_flat_arguments(members, name, cards)
-        remarks = tuple(key for key in remarks if key not in args)
-        return ParsedCall(name, args, reason=members.reason, unknown_keys=remarks)
+        flat_args = _collect_flat_arguments(members, name, cards)
+        remarks = tuple(key for key in remarks if key not in flat_args)
+        return ParsedCall(name, flat_args, reason=members.reason, unknown_keys=remarks)
     _reject_unknown_keys(members, [key for key in members.unknown if plain_key(key) not in _REMARKS])
     if any(key in parameters for key in remarks):
         raise members.error("bad_action", "unclear_keys", tool=name)

@@ -74,16 +74,20 @@ def reject_placeholders(
 
 def unfilled_text(problem: Problem) -> str:
     """The placeholder that a reply was refused for; empty where it was refused for anything else."""
-    is_unfilled = isinstance(problem, ReplyProblem) and problem.text.name in ("placeholder", "placeholder_answer")
-    return str(problem.text.values["text"]).strip() if is_unfilled else ""
+    if isinstance(problem, ReplyProblem) and problem.text.name in ("placeholder", "placeholder_answer"):
+        return str(problem.text.values["text"]).strip()
+    return ""
 
 
 def _check_call(call: Call, cards: Sequence[ToolCard], was_seen: Callable[[str], bool]) -> None:
-    try:
-        texts = strings_in(call.args)
-    except NotJsonError as error:
-        raise ReplyParseError("bad_json", "input_not_json", tool=call.tool, error=error.text) from None
-    names = call.args if isinstance(call.args, dict) else ()
+    names = call.args if isinstance(call.args, dict) else {}
+    values = names.values() if names else (call.args,)
+    texts = [value for value in values if isinstance(value, str)]
+    if any(isinstance(value, dict | list) for value in values):
+        try:
+            texts = strings_in(call.args)
+        except NotJsonError as error:
+            raise ReplyParseError("bad_json", "input_not_json", tool=call.tool, error=error.text) from None
     for text in texts:
         if len(text) > _MAX_CHARS or not (is_placeholder(text) or (text[:1] == "<" and text.strip("<> ") in names)):
             continue
