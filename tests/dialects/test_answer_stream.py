@@ -20,8 +20,8 @@ from taoloop.core.decision import Act, Answer, Call
 from taoloop.core.message import Delta, ModelReply
 from taoloop.dialects import get_dialect
 from taoloop.dialects.answer_stream import AnswerStream, truncated_answer, unsent_suffix
-from taoloop.dialects.parsing.call_arguments import _PLACEHOLDER, _TEMPLATE, is_placeholder
 from taoloop.dialects.parsing.patterns import LABEL
+from taoloop.dialects.parsing.placeholders import _PLACEHOLDER, _TEMPLATE, is_placeholder
 from taoloop.dialects.pending_text import StopCutter, cut_at, may_be_label, may_be_placeholder, normalise_line
 from taoloop.dialects.standalone_reader import parse_api_choice
 

@@ -13,7 +13,7 @@ from tests.sizes import examples
 
 from taoloop.core.cards.tool_card import Tier, ToolCard
 from taoloop.dialects import Reading, read_reply
-from taoloop.dialects.parsing.call_arguments import is_placeholder
+from taoloop.dialects.parsing.placeholders import is_placeholder
 
 Args = dict[str, Any]
 Write = Callable[[Args], str]

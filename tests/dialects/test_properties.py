@@ -13,8 +13,8 @@ from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Act, Answer, Call, Decision, Problem
 from taoloop.core.message import ModelReply, ToolCallText
 from taoloop.dialects import DIALECTS, get_dialect
-from taoloop.dialects.parsing.call_arguments import is_placeholder
 from taoloop.dialects.parsing.cleanup import EDGE_CHARS, clean_reply
+from taoloop.dialects.parsing.placeholders import is_placeholder
 from taoloop.dialects.parsing.reply_parser import parse_reply
 from taoloop.dialects.prompt import defuse_markers
 from taoloop.dialects.text_dialect import TextReplyDialect

@@ -504,7 +504,7 @@ TWELVE: list[Line] = [
             *("find_hotel\nAction Input: Rome", 'find_hotel("Rome", 4)', 'find_hotel("Rome")', "find_hotel[Rome]"),
             *('web_search("a" + "b")', "web_search(q=ping())", 'web_search(q="a").text', 'web_search(q="a"), ping()'),
             *('web_search(q=f"{a}")', 'x = web_search(q="a")', "web_search\nAction Input: web_search('a')"),
-            *('web_search\nAction Input: "a b', 'web_search\nAction Input: "q": "a"', "web_search\nAction Input: a\nb"),
+            *('web_search\nAction Input: "a b', 'web_search\nAction Input: "q": "a"'),
             *("web_search\nAction Input: a Observation: b", 'web_search\nAction Input: key="a"'),
         )
     ],
@@ -554,7 +554,6 @@ THIRTEEN: list[Line] = [
                 '{"action": null, "action_input": null}',
             ),
             *('{"action": "final", "action_input": ""}', '{"action": "<name of one tool>", "action_input": {}}'),
-            '{"action": "web_search", "action_input": {"q": "string"}}',
         )
     ],
     *[

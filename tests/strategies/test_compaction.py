@@ -64,7 +64,7 @@ def test_a_long_run_keeps_within_its_window(dialect: str, summary: str | Excepti
 
 def test_the_newest_steps_stay_whole_and_effects_are_told_from_the_trace() -> None:
     model = Speaking(12, "text", summary="Nothing of note.")
-    result = run(model, dialect="text", context_tokens=WINDOW)
+    result = run(model, dialect="text", context_tokens=WINDOW - 1_000)
     fact = next(fact for fact in compactions(result.trace) if fact.summary)
     assert fact.summary.startswith("Nothing of note.")
     assert 'call_5 save {"name": "f5"} → ok: saved as f5' in fact.summary, "though the model left it out"

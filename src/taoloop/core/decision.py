@@ -53,6 +53,9 @@ class Act:
     """At least one call."""
     reason: str = ""
     """The visible thought; may be empty."""
+    unknown_keys: tuple[str, ...] = ()
+    """Keys that the reply has beside the decision and that mean nothing to the runtime, such as `confidence`. A call
+    above the tier `read` is refused with one."""
 
 
 new_act = fast_constructor(Act)
@@ -68,6 +71,8 @@ class Answer:
     """The visible thought; may be empty."""
     citations: tuple[str, ...] = ()
     """The passages that the answer cites, as `doc:ID`."""
+    unknown_keys: tuple[str, ...] = ()
+    """Keys that the reply has beside the answer and that mean nothing to the runtime."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,7 +30,7 @@ class PromptSet:
         `handles`: its model reads no observations.
         """
         names = {f"rules_{strategy}", f"form_{dialect}", f"form_{dialect}_answer", f"thought_{dialect}"}
-        names.add(f"reminder_{dialect}")
+        names |= {f"reminder_{dialect}", f"thought_{dialect}_example"}
         families: tuple[str, ...] = ("rules_", "form_", "thought_", "reminder_")
         families += (() if output else ("output",)) + (() if pin else ("pin",)) + (() if handles else ("handles",))
         texts = {name: text for name, text in self.texts.items() if name in names or not name.startswith(families)}

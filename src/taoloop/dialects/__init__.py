@@ -65,14 +65,21 @@ register_dialect(NativeDialect())
 
 
 def read_reply(
-    dialect: str, tools: Sequence[ToolCard | Mapping[str, Any]], output: str, finish_reason: str | None = None
+    dialect: str,
+    tools: Sequence[ToolCard | Mapping[str, Any]],
+    output: str,
+    finish_reason: str | None = None,
+    *,
+    seen: str = "",
 ) -> Reading:
     """The one decision in a reply, judged by the tools' schemas; never raises for anything in `output`.
 
     `tools` are cards, or mappings with `name`, `description`, `effect` (a tier) and `parameters` (JSON Schema).
     `output` is the raw text; for `native` the JSON text of one choice of the API, which has its own `finish_reason`.
+    `seen` is what the model was shown, the task and observations: a value such as `<email>` is a placeholder, and
+    refused, unless that has it.
 
     Raises:
         UnknownName: there is no such dialect.
     """
-    return read_and_validate(get_dialect(dialect), tools, output, finish_reason)
+    return read_and_validate(get_dialect(dialect), tools, output, finish_reason, seen)

@@ -18,10 +18,12 @@ Where it is tested: `tests/dialects/test_answer_stream.py`.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from taoloop.core.decision import Answer
 from taoloop.core.message import Delta, ModelReply
 from taoloop.dialects import get_dialect
+from taoloop.dialects.call_text import CallText
 from taoloop.dialects.parsing.cleanup import EDGE_CHARS, clean_reply
 from taoloop.dialects.parsing.json_decision import ROLES, plain_key
 from taoloop.dialects.parsing.json_repair import looks_like_json
@@ -58,12 +60,12 @@ _UNCLEAR_WORDS = ("assistant", "ai", "助手", "finish[")
 _PERSON = re.compile(r"user|human|用户", re.IGNORECASE)
 
 
-def truncated_answer(text: str, dialect: str, *, tools_offered: bool) -> str:
+def truncated_answer(text: str, dialect: str, *, tools_offered: bool, tool_names: Sequence[str] = ()) -> str:
     """The part of an incomplete reply with which its final answer is certain to begin; "" if there is none.
 
     It is what a client that follows the reply has received of the answer by then.
     """
-    stream = AnswerStream(dialect, tools_offered=tools_offered, has_schema=False)
+    stream = AnswerStream(dialect, tools_offered=tools_offered, has_schema=False, tool_names=tool_names)
     return stream.feed(Delta(kind="text", text=text))
 
 
@@ -84,6 +86,7 @@ class AnswerStream:
     Args:
         dialect: The name of the dialect.
         tools_offered: The model may call tools.
+        tool_names: The names of these tools. In the dialect `native` text that begins like a call of one waits.
         has_schema: The answer is JSON that is rewritten after validation, so nothing is passed on before that.
 
     Attributes:
@@ -93,10 +96,11 @@ class AnswerStream:
             given after that.
     """
 
-    def __init__(self, dialect: str, *, tools_offered: bool, has_schema: bool) -> None:
+    def __init__(self, dialect: str, *, tools_offered: bool, has_schema: bool, tool_names: Sequence[str] = ()) -> None:
         self.started = self.retracted = False
         self._dialect, self._is_native, self._tools_offered = dialect, dialect == "native", tools_offered
         self._silent = has_schema or dialect not in (*_PROSE, "native")
+        self._find_call = CallText(tool_names).find if tools_offered and self._is_native else None
         self._begin()
 
     def _begin(self) -> None:
@@ -182,7 +186,9 @@ class AnswerStream:
         if not first:
             return None
         self._over = first == ">"
-        self._answer = PendingText(lines=True, in_line=False, is_clear=_is_clear_native, ends=self._ends_native)
+        self._answer = PendingText(
+            lines=True, in_line=False, is_clear=_is_clear_native, ends=self._ends_native, find_call=self._find_call
+        )
         return start
 
     def _prose_start(self, head: str) -> int | None:

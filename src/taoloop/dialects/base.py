@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from taoloop.core.cards.tool_card import ToolCard
@@ -30,11 +30,22 @@ class Dialect(Protocol):
         """Sequences at which the provider should cut, so that a model does not continue with invented observations."""
         ...
 
-    def read(self, reply: ModelReply, cards: Sequence[ToolCard], *, json_answer: bool = False) -> Decision | Problem:
+    def read(
+        self,
+        reply: ModelReply,
+        cards: Sequence[ToolCard],
+        *,
+        json_answer: bool = False,
+        was_seen: Callable[[str], bool] = ...,
+    ) -> Decision | Problem:
         """The one decision in a reply, or why there is none. Never raises, whatever the reply contains.
 
         `json_answer`: the run has an output schema, so the answer is a JSON value. If it is written as one and not as
         a text, the answer's text is that whole value as JSON, empty objects and lists included.
+
+        `was_seen` says whether the task or an observation has a text; without it none counts as seen. A value that is
+        nothing but a placeholder, such as `<email>`, is a Problem unless it was. The runtime passes `was_seen` only
+        where a reply was refused for such a value.
 
         Fails closed: broken or truncated arguments, two decisions, an action beside a final answer and anything
         that rests on an observation which the model wrote itself are Problems. A call of an unknown tool is

@@ -12,7 +12,8 @@ from dataclasses import replace
 from typing import Any
 
 from taoloop.core.agent_spec import AgentSpec
-from taoloop.core.cards.tool_search import listed_cards
+from taoloop.core.cards.tool_card import ToolCard
+from taoloop.core.cards.tool_search import PAGING_TOOL, listed_cards
 from taoloop.core.decision import Act
 from taoloop.core.events import (
     ActionRequested,
@@ -44,6 +45,7 @@ from taoloop.dialects.prompt import (
     output_schema_prompt,
     system_prompt,
     task_prompt,
+    tool_block,
     tool_tokens,
 )
 from taoloop.dialects.text_dialect import EMPTY_REPLY
@@ -82,6 +84,7 @@ class Conversation:
         self._refused_tokens: int | None = None  # a prompt of this size was too long
         self._agent = _NO_AGENT
         self._dialect: Dialect = get_dialect(self._agent.dialect)
+        self._paging_cards: Sequence[ToolCard] = ()  # of the tool that the first cut observation is to describe
         self._nonce = ""
         self._output_rule = ""  # the rule for an answer that must fit a schema
         self._replied: ModelReplied | None = None
@@ -230,10 +233,14 @@ class Conversation:
         self._dialect = get_dialect(agent.dialect)
         self._nonce, self._opaque = fact.nonce, OpaqueObservations.for_agent(agent)
         self._output_rule = output_schema_prompt(agent.prompts, agent.output_schema)
+        cards = listed_cards(agent.tools) if self._tools else ()
+        if not self._dialect.native and len(cards) > 1:  # its card comes with the first observation that was cut
+            self._paging_cards = tuple(card for card in cards if card.name == PAGING_TOOL)
+            cards = tuple(card for card in cards if card.name != PAGING_TOOL)
         system = system_prompt(
             agent.prompts,
             self._dialect,
-            listed_cards(agent.tools) if self._tools else (),
+            cards,
             self._rules,
             agent.instructions,
             tools=self._tools,
@@ -267,7 +274,11 @@ class Conversation:
             fact, prompts = self._opaque.hide(requested, fact), self._opaque.prompts
         elif requested.step <= self._previewed_through:
             fact = _preview_observation(fact)
-        self.messages.append(self._dialect.observation(requested, fact, prompts, self._nonce))
+        message = self._dialect.observation(requested, fact, prompts, self._nonce)
+        if fact.artifact is not None and self._paging_cards:
+            card = tool_block(self._paging_cards, self._agent.prompts)
+            message, self._paging_cards = replace(message, content=f"{message.content}\n\n{card}"), ()
+        self.messages.append(message)
         if self._pending_notes:
             self._append_pending_notes()
 

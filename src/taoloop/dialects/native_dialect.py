@@ -3,29 +3,49 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain, islice
 from typing import Any
 
 from taoloop.core.cards.coercion import schema_types
 from taoloop.core.cards.tool_card import ToolCard
-from taoloop.core.decision import Answer, Call, Decision, Problem, excerpt, new_act, new_call
+from taoloop.core.decision import Act, Answer, Call, Decision, Problem, excerpt, new_act, new_call
 from taoloop.core.events import ActionRequested, ModelReplied, Observed, ReplyRejected
 from taoloop.core.message import Message, ModelReply, ToolCallText, new_message, new_tool_call_text
 from taoloop.core.prompts import PromptSet
 from taoloop.core.text import lazy_pattern
 from taoloop.dialects.parsing.call_arguments import (
-    HTML_TAG,
     answer_text,
     build_call,
     canonical_args,
+    input_shape,
     is_program,
     parse_bare_input,
 )
 from taoloop.dialects.parsing.cleanup import clean_reply, reject_truncated, strip_end_tokens
 from taoloop.dialects.parsing.json_decision import ROLES, plain_key
 from taoloop.dialects.parsing.json_repair import parse_value, skip_extra_closers, unescape_quotes
-from taoloop.dialects.parsing.patterns import BEGINS, FOREIGN_TURN, INLINE_LABEL, LABEL, OPENER, label_kind
+from taoloop.dialects.parsing.leaked_calls import parse_leaked_calls
+from taoloop.dialects.parsing.lone_calls import (
+    CallInWords,
+    begins_call,
+    hide_code,
+    split_call,
+    strip_bullet,
+    unwrap_call,
+)
+from taoloop.dialects.parsing.parse_state import ParseState
+from taoloop.dialects.parsing.patterns import (
+    ANNOUNCES,
+    BEGINS,
+    CALL,
+    FOREIGN_TURN,
+    INLINE_LABEL,
+    LABEL,
+    OPENER,
+    label_kind,
+)
+from taoloop.dialects.parsing.placeholders import HTML_TAG, is_never_seen, reject_placeholders
 from taoloop.dialects.parsing.reply_parser import parse_reply
 from taoloop.dialects.parsing.strict_json import NotJsonError, canonical_json, dumps, json_equal
 from taoloop.dialects.parsing.tool_names import resolve_tool_name
@@ -59,6 +79,13 @@ _USER_TURN = lazy_pattern(
 _ASSISTANT_TURN = lazy_pattern(
     r"^[ \t]*[>*#\[]{0,4}[ \t]?(?:assistant|ai|助手)[*\]]{0,4}[ \t]?[:：]", re.IGNORECASE | re.MULTILINE
 )
+_TAGGED_END = lazy_pattern(r"(?:^|\s)<(final[ _]?answer|answer)>((?:(?!<\1>).)*)</\1>\Z", re.IGNORECASE | re.DOTALL)
+_NO_CALL = lazy_pattern(
+    r"\A(?:\[\s{0,8}\]\s{0,8}(?=\n|\Z)|<no_(?:tool|function)_calls?\s{0,4}/?>)|</no_(?:tool|function)_calls?>\Z",
+    re.IGNORECASE,
+)
+_BRACKETED = lazy_pattern(r"[\w.-]{1,120}\[")
+_MAX_LABEL_WORDS = 4  # `Tool use: name(…)`
 _MAX_TURNS = 50
 _OBSERVATION_LINE = lazy_pattern(
     r"^[ \t]*[>*#`\[-]{0,4}[ \t]?(?:observation|观察(?:结果)?|(?:tool|function)[ _](?:result|response|output))"
@@ -70,7 +97,7 @@ _EMPTY_FENCE = lazy_pattern(r"```\w{0,20}\s*(?:```)?")
 _FENCE = lazy_pattern(r"\A```[\w+-]{0,20}[ \t]*(?=[\s{])")
 _LITERAL_WORDS = frozenset({"true", "false", "null", "none", "undefined", "nan", "infinity"})
 _MAX_COPIES = 8  # of the same arguments, as a broken accumulator may glue them together
-_CALL_LINE = lazy_pattern(r"(?:\A|\n)[ \t]*\[?(?:print\()?([^\W\d][\w.]{0,120})\(")
+_CALL_LINE = lazy_pattern(r"(?:\A|\n)[ \t]*(?:\[[ \t]*)?(?:print\()?([^\W\d][\w.]{0,120})\(")
 _LABELLED_NAME = lazy_pattern(r"\s{0,8}[`*\"']*([^\s:：({\[`*\"']{1,120})")
 
 
@@ -81,26 +108,39 @@ class NativeDialect:
     native = True
     stop: tuple[str, ...] = ()
 
-    def read(self, reply: ModelReply, cards: Sequence[ToolCard], *, json_answer: bool = False) -> Decision | Problem:
+    def read(
+        self,
+        reply: ModelReply,
+        cards: Sequence[ToolCard],
+        *,
+        json_answer: bool = False,
+        was_seen: Callable[[str], bool] = is_never_seen,
+    ) -> Decision | Problem:
         """The calls of a reply, or its text as the answer; a call of a known tool in the text is a call."""
         try:
-            reject_truncated(reply)
-            text = clean_reply(reply.text) if reply.text else ""
-            if reply.tool_calls:
-                calls = _parse_calls(reply.tool_calls, cards)
-                _check_text_agrees(text, calls, cards)
-                return new_act(calls=calls, reason=text)
-            if (tagged := _IN_TAGS.fullmatch(text)) is not None:
-                text = tagged[2].strip()
-            if not text or _EMPTY_FENCE.fullmatch(text):
-                raise ReplyParseError("empty", "empty")
-            if (turn := _find_next_turn(text)) and not _holds_decision(text[:turn], cards):
-                text = text[:turn].rstrip()
-            elif _holds_decision(text, cards):
-                return _parse_text_call(text, cards, json_answer=json_answer)
-            return Answer(text=answer_text(text, json_answer=json_answer))
+            decision = self._read(reply, cards, json_answer=json_answer)
+            reject_placeholders(decision, cards, was_seen, json_answer=json_answer)
+            return decision
         except ReplyParseError as refused:
             return refused.problem
+
+    def _read(self, reply: ModelReply, cards: Sequence[ToolCard], *, json_answer: bool) -> Decision:
+        reject_truncated(reply)
+        text = clean_reply(reply.text) if reply.text else ""
+        if reply.tool_calls:
+            calls = _parse_calls(reply.tool_calls, cards)
+            _check_text_agrees(text, calls, cards)
+            return new_act(calls=calls, reason=text)
+        text = _strip_answer_marks(text, cards, json_answer=json_answer)
+        if not text or _EMPTY_FENCE.fullmatch(text):
+            raise ReplyParseError("empty", "empty")
+        if ("(" in text or "{" in text or "[" in text) and (act := _parse_lone_call(text, cards)) is not None:
+            return act
+        if (turn := _find_next_turn(text)) and not _holds_decision(text[:turn], cards):
+            text = text[:turn].rstrip()
+        elif _holds_decision(hide_code(text, cards), cards):
+            return _parse_text_call(text, cards, json_answer=json_answer)
+        return Answer(text=answer_text(text, json_answer=json_answer))
 
     def write(self, decision: Decision) -> ModelReply:
         """Tool calls under the provider's ids, or the answer as text (its reason has no place there)."""
@@ -134,6 +174,67 @@ class NativeDialect:
         return correction_message(self.name, rejected, prompts, tools=tools, reasons=reasons)
 
 
+def _strip_answer_marks(text: str, cards: Sequence[ToolCard], *, json_answer: bool) -> str:
+    """The answer without what says that it is one: tags around it, words before these, a mark for "no call"."""
+    tagged = _IN_TAGS.fullmatch(text) or (_TAGGED_END.search(text) if text.endswith(">") else None)
+    if (
+        tagged is not None
+        and not _holds_decision(text[: tagged.start()], cards)
+        and "```" not in text[: tagged.start()]
+    ):
+        return tagged[2].strip()
+    if text[:1] in ("[", "<") and not json_answer:
+        return _NO_CALL.sub("", text).strip()
+    return text
+
+
+def _parse_lone_call(text: str, cards: Sequence[ToolCard]) -> Act | None:
+    """The call that is all of a text, or all but words that announce it; None if the text is something else.
+
+    Raises:
+        ReplyParseError: it is a call that cannot be used, or one of a tool that writes between words.
+    """
+    bare = unwrap_call(text)
+    if begins_call(bare, cards):
+        return _parse_call_text(CallInWords(bare, ""), cards)
+    item = strip_bullet(bare)
+    if item is not bare or (bare[:1] == "[" and bare[1:].lstrip()[:1] == "{"):
+        try:
+            return _parse_call_text(CallInWords(item, ""), cards)
+        except ReplyParseError as refused:
+            if refused.code == "two_decisions":
+                raise
+            return None
+    split = split_call(hide_code(text, cards), cards) if "(" in text else None
+    return None if split is None or split.call in text.split("\n") else _parse_call_text(split, cards)
+
+
+def _parse_call_text(written: CallInWords, cards: Sequence[ToolCard]) -> Act | None:
+    """The call that is written so, if it is one and the words around it leave no doubt."""
+    words = written.words
+    is_announced = ANNOUNCES.search(words) is not None
+    if words and not is_announced and len(words.split()) > _MAX_LABEL_WORDS:
+        return None  # `name(path)` in an explanation
+    if _BRACKETED.match(written.call):
+        decision = parse_reply(f"Action: {written.call}", cards)
+        return decision if isinstance(decision, Act) else None
+    leaked_calls, end = parse_leaked_calls(written.call, 0, cards)
+    rest = written.call[end:].strip(" \t\r\n`;,]")
+    state = ParseState(cards)
+    for leaked_call in leaked_calls:
+        state.apply(leaked_call.item, is_guess=leaked_call.is_guess)
+    if not isinstance(state.decision, Call) or (card := resolve_tool_name(state.decision.tool, cards)) is None:
+        return None
+    second = next((match[1] for match in CALL.finditer(rest) if resolve_tool_name(match[1], cards) is not None), None)
+    if second is not None:
+        raise ReplyParseError("two_decisions", "two_actions", written.call, first=card.name, second=second)
+    if rest and (not card.reads_only or "(" in rest or ANNOUNCES.search(rest) is None):
+        return None
+    if words and not (card.reads_only and is_announced):
+        raise ReplyParseError("bad_action", "call_in_text", written.call, tool=card.name)
+    return Act(calls=(state.decision,), reason=words or rest)
+
+
 def _parse_calls(tool_calls: Sequence[ToolCallText], cards: Sequence[ToolCard]) -> tuple[Call, ...]:
     """The different calls of a reply, each once."""
     if len(tool_calls) == 1:
@@ -155,7 +256,14 @@ def _parse_call(tool_call: ToolCallText, cards: Sequence[ToolCard]) -> Call:
     value, is_guess = _parse_bare_argument(name, source, cards) or _parse_arguments(name, source)
     call = build_call(name, value, cards, is_guess=is_guess)
     if not isinstance(call.args, dict):
-        raise ReplyParseError("bad_json", "input_no_object", source, tool=name, text=excerpt(source))
+        raise ReplyParseError(
+            "bad_json",
+            "input_no_object",
+            source,
+            tool=name,
+            text=excerpt(source),
+            form=input_shape(resolve_tool_name(name, cards)),
+        )
     return Call(tool=call.tool, args=call.args, ref=tool_call.id)
 
 
@@ -208,7 +316,14 @@ def _check_text_agrees(text: str, calls: tuple[Call, ...], cards: Sequence[ToolC
     """
     if not text or not _holds_decision(text, cards):
         return
-    decision = parse_reply(text, cards)
+    try:
+        decision = parse_reply(text, cards)
+    except ReplyParseError as refused:
+        if refused.text.name == "no_input" and [refused.text.values["tool"]] == [call.tool for call in calls]:
+            return  # a label that names the tool and leaves its arguments to the call
+        raise
+    if isinstance(decision, Act) and not decision.calls[0].args and decision.calls[0].tool == calls[0].tool:
+        return
     if isinstance(decision, Answer) or len(calls) != 1 or not json_equal(decision.calls[0].args, calls[0].args):
         raise ReplyParseError("two_decisions", "text_beside_call", text)
 
@@ -260,7 +375,7 @@ def _holds_decision(text: str, cards: Sequence[ToolCard]) -> bool:
     if (
         "tool_code" in text[:40]
         or text[:7].casefold() == "finish["
-        or (_ONE_OBJECT.fullmatch(text) and _is_call_object(text))
+        or (_ONE_OBJECT.fullmatch(text) and _is_call_object(text, cards))
     ):
         return True
     names = (match.group(2) for match in _STRING_MEMBER.finditer(text) if plain_key(match.group(1)) in ROLES["tool"])
@@ -316,7 +431,7 @@ def _has_marked_tool_name(text: str, cards: Sequence[ToolCard]) -> bool:
     return any(not HTML_TAG.fullmatch(name) and resolve_tool_name(name, cards) is not None for name in tagged_names)
 
 
-def _is_call_object(text: str) -> bool:
+def _is_call_object(text: str, cards: Sequence[ToolCard]) -> bool:
     """Whether a text that is one object has the shape of a call, be its tool known or not."""
     try:
         value = parse_value(text, text.index("{")).value
@@ -324,7 +439,9 @@ def _is_call_object(text: str) -> bool:
         return False
     for _ in range(2):
         if isinstance(value, dict) and len(value) == 1:
-            value = next(iter(value.values()))
+            ((key, value),) = value.items()
+            if isinstance(value, dict) and resolve_tool_name(key, cards) is not None:
+                return True
     roles = {plain_key(key) for key in value} if isinstance(value, dict) else set()
     return bool(roles & ROLES["tool"] and roles & ROLES["args"])
 

@@ -118,6 +118,7 @@ class PendingText:
             say.
         in_line: The answer begins behind something else on its line, where no label can be.
         ends: Whether a label ends the answer; by default each does.
+        find_call: Up to where a text is certain to be no call, and whether a call begins there, which ends the answer.
     """
 
     def __init__(
@@ -127,11 +128,12 @@ class PendingText:
         is_clear: Callable[[str], bool | None],
         in_line: bool = True,
         ends: Callable[[re.Match[str]], bool] | None = None,
+        find_call: Callable[[str], tuple[int, bool]] | None = None,
     ) -> None:
         self.over = False
         self.stopped_at = ""
         self._lines, self._is_clear, self._ends = lines, is_clear, ends
-        self._in_line = in_line
+        self._in_line, self._find_call = in_line, find_call
         self._pending = ""  # may become a label or a tag
         self._has_begun = False
         self._edge = ""  # may be trimmed, or may be all of the answer and none
@@ -144,6 +146,8 @@ class PendingText:
         end, stop = _find_tag(text)
         if self._lines:
             end, stop = self._find_label(text, end, stop)
+        if self._find_call is not None and (found := self._find_call(text))[0] < end:
+            end, stop = found[0], "" if found[1] else None
         if stop is not None:
             self.over, self.stopped_at = True, stop
         self._pending = text[end:]

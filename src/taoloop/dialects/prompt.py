@@ -79,7 +79,11 @@ def _example(example: ExampleCard, language: str) -> str:
 def output_format_prompt(prompts: PromptSet, dialect_name: str, *, tools: bool, reasons: bool) -> str:
     """The output form of a dialect: without `tools` only an answer, without `reasons` no thought."""
     thought = prompts.fill(f"thought_{dialect_name}") + "\n" if reasons else ""
-    return prompts.fill(f"form_{dialect_name}{'' if tools else '_answer'}", thought=thought)
+    example = f"thought_{dialect_name}_example"
+    thought_example = prompts.fill(example) + "\n" if reasons and example in prompts.texts else ""
+    return prompts.fill(
+        f"form_{dialect_name}{'' if tools else '_answer'}", thought=thought, thought_example=thought_example
+    )
 
 
 def output_schema_prompt(prompts: PromptSet, schema: Mapping[str, Any] | None) -> str:

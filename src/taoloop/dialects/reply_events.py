@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from taoloop.core.decision import Answer, AnswerCheck, Problem
 from taoloop.core.effects import CallModel, ModelRequest
-from taoloop.core.events import Fact, ReplyRejected, new_model_replied
+from taoloop.core.events import Fact, Observed, ReplyRejected, new_model_replied
 from taoloop.core.message import SIDE_PURPOSES, ModelReply, Usage
 from taoloop.core.text import replace_surrogates
+from taoloop.core.trace import Trace
 from taoloop.dialects import get_dialect
 from taoloop.dialects.parsing.cleanup import is_truncated
+from taoloop.dialects.parsing.placeholders import unfilled_text
 from taoloop.dialects.side_questions import parse_intent
 from taoloop.dialects.texts import problem_message
 from taoloop.errors import ModelError
@@ -40,6 +43,13 @@ def reply_to_events(
         structured = check is not None and request.trace.agent.output_schema is not None
         dialect, cards = get_dialect(request.dialect), request.tools
         decision = dialect.read(reply, cards, json_answer=True) if structured else dialect.read(reply, cards)
+        if (
+            isinstance(decision, Problem)
+            and (unfilled := unfilled_text(decision))
+            and _was_seen(request.trace, unfilled)
+        ):
+            was_seen = partial(_was_seen, request.trace)
+            decision = dialect.read(reply, cards, json_answer=structured, was_seen=was_seen)
         if isinstance(decision, Problem) and request.trace.agent.takes_cut_answers and not structured:
             decision = _truncated_answer(reply, request) or decision
         if check is not None and isinstance(decision, Answer):
@@ -72,13 +82,20 @@ def reply_to_events(
     return [replied, rejected]
 
 
+def _was_seen(trace: Trace, text: str) -> bool:
+    """Whether the task, or what came back for a call, has this very text."""
+    outputs = (event.fact.output for event in trace.events if isinstance(event.fact, Observed))
+    return text in trace.task or any(text in output for output in outputs)
+
+
 def _truncated_answer(reply: ModelReply, request: ModelRequest) -> Answer | None:
     """The answer in a reply that was cut; None where it was not, or was not cut in its answer."""
     if not is_truncated(reply) or reply.tool_calls:
         return None
     from taoloop.dialects.answer_stream import truncated_answer  # noqa: PLC0415  # few replies are cut
 
-    text = truncated_answer(reply.text, request.dialect, tools_offered=bool(request.tools))
+    names = [card.name for card in request.tools]
+    text = truncated_answer(reply.text, request.dialect, tools_offered=bool(request.tools), tool_names=names)
     return Answer(text=text) if text.strip() else None
 
 

@@ -154,14 +154,21 @@ class Reading:
 
 
 def read_and_validate(
-    dialect: Dialect, tools: Sequence[ToolCard | Mapping[str, Any]], output: str, finish_reason: str | None
+    dialect: Dialect,
+    tools: Sequence[ToolCard | Mapping[str, Any]],
+    output: str,
+    finish_reason: str | None,
+    seen: str = "",
 ) -> Reading:
-    """The reply `output` as `dialect` reads it, with every call judged by the tool's schema."""
+    """The reply `output` as `dialect` reads it, with every call judged by the tool's schema.
+
+    `seen` is what the model was shown: a value that it has is no placeholder.
+    """
     cards = tuple(tool if isinstance(tool, ToolCard) else _card_of(tool) for tool in tools)
     reply = parse_api_choice(output) if dialect.native else ModelReply(text=output, finish_reason=finish_reason)
     if isinstance(reply, Problem):
         return Reading(kind="reject", problem=reply)
-    decision = dialect.read(reply, cards)
+    decision = dialect.read(reply, cards, was_seen=seen.__contains__) if seen else dialect.read(reply, cards)
     if isinstance(decision, Problem):
         return Reading(kind="reject", problem=decision)
     if isinstance(decision, Answer):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from taoloop.core.cards.tool_card import ToolCard
@@ -19,6 +19,7 @@ from taoloop.core.text import lazy_pattern
 from taoloop.dialects.base import Dialect
 from taoloop.dialects.parsing.call_arguments import canonical_answer, canonical_call, canonical_decision
 from taoloop.dialects.parsing.cleanup import clean_reply, reject_truncated
+from taoloop.dialects.parsing.placeholders import is_never_seen, reject_placeholders
 from taoloop.dialects.parsing.reply_parser import parse_reply
 from taoloop.dialects.parsing.strict_json import NotJsonError, decode_at, dumps
 from taoloop.dialects.prompt import defuse_markers, observation_text, output_format_prompt, quote_labels
@@ -39,12 +40,23 @@ class TextReplyDialect(ABC):
     native = False
     stop: tuple[str, ...] = ()
 
-    def read(self, reply: ModelReply, cards: Sequence[ToolCard], *, json_answer: bool = False) -> Decision | Problem:
+    def read(
+        self,
+        reply: ModelReply,
+        cards: Sequence[ToolCard],
+        *,
+        json_answer: bool = False,
+        was_seen: Callable[[str], bool] = is_never_seen,
+    ) -> Decision | Problem:
         """The one decision in a reply, or why there is none: by the fast path, or by the tolerant parser."""
         try:
             reject_truncated(reply)
-            quick = self.parse_canonical(reply.text, cards)
-            return parse_reply(clean_reply(reply.text), cards, json_answer=json_answer) if quick is None else quick
+            decision = self.parse_canonical(reply.text, cards)
+            if decision is not None:
+                return decision
+            decision = parse_reply(clean_reply(reply.text), cards, json_answer=json_answer)
+            reject_placeholders(decision, cards, was_seen, json_answer=json_answer)
+            return decision
         except ReplyParseError as refused:
             return refused.problem
 

@@ -76,6 +76,10 @@ TEXTS = TextCatalog(
         # text in a place where none belongs
         "text_after_decision": "{text!r} follows the decision without a label of its own.",
         "text_after_action": "The line {text!r} follows the action {tool!r} without a label.",
+        "text_after_input": "The line {text!r} follows the input of {tool!r} without a label. "
+        "Write the whole input as one JSON object on one line: {form}.",
+        "text_behind_bracket": "{text!r} follows the input of {tool!r} behind its bracket; nothing was run. "
+        "Give one action per reply, and nothing behind its bracket.",
         "label_in_input": "The input of {tool!r} has a label inside it: {text!r}.",
         "unclear_turn": "It is not clear whether {text!r} belongs to the answer.",
         "unknown_part": "The reply has a part of the kind {kind!r}; nothing was run.",
@@ -86,7 +90,7 @@ TEXTS = TextCatalog(
         "no_tool_name": "This is not a tool name: {name!r}.",
         "unclear_keys": "It is not clear which keys are arguments of {tool!r}.",
         "input_without_action": "An input without an action: {text!r}.",
-        "no_input": "The action {tool!r} has no input; it needs {parameters}.",
+        "no_input": "The action {tool!r} has no input; it needs {parameters}. Write it as {form}.",
         "empty_input": "The action {action!r} has an empty input.",
         "input_several_readings": "The input of {tool!r} has more than one reading: {text!r}.",
         "input_not_closed": "The input of {tool!r} is not closed.",
@@ -102,7 +106,7 @@ TEXTS = TextCatalog(
         "arguments_in_text": "The arguments in {text!r} cannot be read: {error}.",
         "arguments_incomplete": "The arguments of {tool!r} are not complete, or their quotes are not escaped; "
         "nothing was run.",
-        "input_no_object": "The input {text!r} of {tool!r} is not a JSON object.",
+        "input_no_object": "The input {text!r} of {tool!r} is not a JSON object. Write it as {form}.",
         # final answers
         "empty_answer": "The final answer is empty. Give the answer, or say what is missing.",
         "placeholder_answer": "The final answer is only {text!r}. Give the answer, or say what is missing.",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from taoloop.core.agent_spec import AgentSpec, Limits
 from taoloop.core.cards.tool_card import Tier
-from taoloop.core.cards.tool_search import CALL_TOOL, DESCRIBE_TOOL, FIND_TOOL
+from taoloop.core.cards.tool_search import CALL_TOOL, DESCRIBE_TOOL, FIND_TOOL, PAGING_TOOL
 from taoloop.core.events import Event, Fact, ModelReplied, Resumed, RunStarted
 from taoloop.core.handles import READER
 from taoloop.core.message import Message
@@ -516,9 +516,6 @@ SAMPLING = {"json": (0.2, 0.9)}
 
 FINDERS = (FIND_TOOL.name, DESCRIBE_TOOL.name, CALL_TOOL.name)
 """The tools that find, describe and call the tools that a prompt does not list."""
-
-PAGING_TOOL = "read_observation"
-"""The tool that accompanies every other: it reads the part that an observation had to omit."""
 
 
 def _build_toolbox(settings: AgentSettings, *, handles: bool) -> Toolbox:

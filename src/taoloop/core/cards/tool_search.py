@@ -104,6 +104,10 @@ _MAX_TEXT_CHARS = 2_000
 _MAX_ARGUMENT_CHARS = 200
 
 
+PAGING_TOOL = "read_observation"
+"""The tool that accompanies every other: it reads the part that an observation had to omit."""
+
+
 def listed_cards(cards: Sequence[ToolCard]) -> Sequence[ToolCard]:
     """The cards that a prompt lists; the same object if that is all of them."""
     return cards if all(card.listed for card in cards) else tuple(card for card in cards if card.listed)

@@ -6,13 +6,16 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from taoloop.core.cards.coercion import schema_types
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Call, excerpt
 from taoloop.core.text import lazy_pattern
 from taoloop.dialects.parsing.answer_parser import parse_answer, parse_answer_input, parse_finish
 from taoloop.dialects.parsing.call_arguments import (
+    PUNCTUATION,
     build_call,
-    is_placeholder,
+    find_closing_bracket,
+    input_shape,
     is_program,
     parse_bare_input,
     parse_call_arguments,
@@ -24,6 +27,8 @@ from taoloop.dialects.parsing.json_repair import looks_like_json, match_end, par
 from taoloop.dialects.parsing.parse_state import ParseState, ReplyCursor, end_decision, read_json
 from taoloop.dialects.parsing.patterns import (
     ANNOUNCED,
+    ANNOUNCES,
+    CALL,
     END_TOKEN,
     EVENT,
     FENCE_LINE,
@@ -32,8 +37,11 @@ from taoloop.dialects.parsing.patterns import (
     LABEL,
     LINE_HEAD,
     OBJECT,
+    RESULT,
+    SECOND_THOUGHT,
     WRAPPED_JSON,
 )
+from taoloop.dialects.parsing.placeholders import is_placeholder
 from taoloop.dialects.parsing.strict_json import NotJsonError
 from taoloop.dialects.parsing.tool_names import is_final_name, is_placeholder_name, resolve_tool_name
 from taoloop.dialects.texts import ReplyParseError
@@ -41,6 +49,8 @@ from taoloop.dialects.texts import ReplyParseError
 _INPUT_CLOSE = lazy_pattern(r"</(?:(?:tool|action)[ _]?input|input|args|arguments|parameters)>", re.IGNORECASE)
 _CONTINUATION = "([{.+-/|&<>=,"
 """Behind the bracket of a call: an expression or another call, and no end of a sentence."""
+_SENTENCE = lazy_pattern(r"\s*[A-Z][a-z]+ [a-z]")
+_SENTENCE_ENDS = (".", "!", "?", "。", "！", "？", ":", "：")
 _CONJUNCTIONS = ("and", "or", "then", "if")
 
 
@@ -144,14 +154,19 @@ def _parse_bracketed_input(cursor: ReplyCursor, state: ParseState, name: str, po
             raise ReplyParseError("bad_json", "input_not_closed", line, tool=name)
         state.decide(build_call(name, parsed.value, state.cards, is_guess=parsed.is_guess))
         return end_decision(cursor, state, end + 1)
-    body = text[position : cursor.line_end(position)].rstrip(" `*.")
-    if not body.endswith("]"):
+    line_end = cursor.line_end(position)
+    close = find_closing_bracket(text, position, line_end)
+    if close < 0:
         raise ReplyParseError("bad_action", "input_not_closed", line, tool=name)
-    body = body[:-1]
-    if "]" in body.replace("[]", "") and body.count("[") != body.count("]"):
-        raise ReplyParseError("bad_action", "input_several_readings", line, tool=name, text=excerpt(line))
+    rest = text[close + 1 : line_end].strip(PUNCTUATION)
+    label = LABEL.match(rest)
+    if rest and (label is None or label["observation"] is None):
+        raise ReplyParseError("two_decisions", "text_behind_bracket", line, text=excerpt(rest), tool=name)
+    body, card = text[position:close].strip(), resolve_tool_name(name, state.cards)
+    if card is not None and card.reads_only and body[:1] in ('"', "'") and body.count(body[0]) == 1:
+        body = body[1:]  # the bracket shows that nothing was cut
     _apply_text_input(state, name, body)
-    return end_decision(cursor, state, cursor.line_end(position))
+    return end_decision(cursor, state, close + 1 if label is not None else line_end)
 
 
 def parse_input(cursor: ReplyCursor, state: ParseState, start: int) -> int:
@@ -205,17 +220,41 @@ def _parse_bare_input(cursor: ReplyCursor, state: ParseState, name: str, span: t
     if "\n" in body and (args := parse_key_lines(body, card, at_end=end >= len(text))) is not None:
         state.decide(build_call(name, args, state.cards))
         return end_decision(cursor, state, end)
-    if not is_fenced and "\n" in body:
+    if not is_fenced and "\n" in body and not _is_several_lines(body, card, state.cards):
         if text[position] in "\"'“[［":
             return parse_json_input(cursor, state, name, position)
         line = excerpt(body.split("\n", 1)[1].strip().split("\n", 1)[0])
-        raise ReplyParseError("stray_text", "text_after_action", line, text=line, tool=name)
+        form = input_shape(card)
+        raise ReplyParseError("stray_text", "text_after_input", line, text=line, tool=name, form=form)
     if not body and card is not None and not card.parameters:
         state.pending_action = name
         state.finish_pending_action()
     else:
         _apply_text_input(state, name, body.rstrip("`") if "`" in before else body)
     return end_decision(cursor, state, end)
+
+
+def _is_several_lines(body: str, card: ToolCard | None, cards: Sequence[ToolCard]) -> bool:
+    """Whether all lines of a bare input are the text of a reading tool's only argument, such as a statement in SQL.
+
+    A blank line, or one in words that goes on with the reply, may be something else.
+    """
+    if card is None or not card.reads_only or card.sole_parameter is None or body[0] in "\"'“[［":
+        return False
+    if "string" not in schema_types(card.parameters[card.sole_parameter], card.input_schema):
+        return False
+    if any(resolve_tool_name(call[1], cards) is not None for call in CALL.finditer(body)):
+        return False
+    lines = body.split("\n")[1:]
+    return not any(
+        not line.strip()
+        or line.rstrip().endswith(_SENTENCE_ENDS)
+        or _SENTENCE.match(line)
+        or ANNOUNCES.search(line)
+        or SECOND_THOUGHT.search(line)
+        or RESULT.match(line)
+        for line in lines
+    )
 
 
 def _parse_tagged_input(cursor: ReplyCursor, state: ParseState, name: str, start: int) -> int:

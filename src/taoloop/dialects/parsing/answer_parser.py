@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from itertools import islice
 
 from taoloop.core.cards.tool_card import ToolCard
+from taoloop.core.decision import excerpt
 from taoloop.core.text import lazy_pattern
-from taoloop.dialects.parsing.call_arguments import parse_call_arguments
+from taoloop.dialects.parsing.call_arguments import find_closing_bracket, is_answer_wrapper, parse_call_arguments
 from taoloop.dialects.parsing.json_decision import ParsedCall, parse_decision_object
 from taoloop.dialects.parsing.json_repair import parse_value
 from taoloop.dialects.parsing.parse_state import ParseState, ReplyCursor, end_decision
@@ -80,6 +81,11 @@ def parse_finish(cursor: ReplyCursor, state: ParseState, opener: str, position: 
     body = cursor.text[position:end].rstrip("`*. \n")
     if opener in "{｛" or not body.endswith(closer):
         raise ReplyParseError("bad_final", "answer_unreadable", body, error=LocalizedText("json_truncated"))
+    close = find_closing_bracket(body, 0, len(body)) if opener == "[" else len(body) - 1
+    if 0 <= close < len(body) - 1:
+        raise ReplyParseError(
+            "two_decisions", "text_behind_bracket", body, text=excerpt(body[close + 1 :]), tool="finish"
+        )
     content = body[:-1].strip()
     state.set_answer(content if opener == "[" else _quoted_answer(content, body))
     return end_decision(cursor, state, end)
@@ -167,12 +173,11 @@ def _strip_outer_marks(body: str, *, in_fence: bool) -> str:
 
 
 def _only_value(body: str) -> object:
-    """The answer in an object with one key and a text, else the text as it is."""
+    """The answer in an object whose only key says that it is one, else the text as it is."""
     if not (body.startswith("{") and body.endswith("}")):
         return body
     try:
         value = parse_value(body).value
     except NotJsonError:
         return body
-    is_wrapper = isinstance(value, dict) and len(value) == 1 and all(isinstance(text, str) for text in value.values())
-    return value if is_wrapper else body
+    return value if is_answer_wrapper(value) and isinstance(next(iter(value.values())), str) else body

@@ -14,11 +14,11 @@ from typing import Any
 from taoloop.core.cards.coercion import schema_types
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Act, Answer, Call, Decision, excerpt
-from taoloop.core.handles import READER, is_handle
 from taoloop.core.text import lazy_pattern
 from taoloop.dialects.parsing.cleanup import EDGE_CHARS, strip_end_tokens
 from taoloop.dialects.parsing.json_decision import ROLES, plain_key
 from taoloop.dialects.parsing.json_repair import looks_like_json, parse_value, parse_whole, skip_extra_closers
+from taoloop.dialects.parsing.placeholders import is_placeholder
 from taoloop.dialects.parsing.strict_json import NotJsonError, compact_json, decode_at, dumps, json_equal, strings_in
 from taoloop.dialects.parsing.tool_names import MAX_NAME_CHARS, bare_name, is_placeholder_name, resolve_tool_name
 from taoloop.dialects.texts import LocalizedText, ReplyParseError
@@ -26,6 +26,8 @@ from taoloop.dialects.texts import LocalizedText, ReplyParseError
 _KEY = lazy_pattern(r"\s*([^\W\d]\w*)\s*(?:=(?!=)|[:：](?![:/]))\s*")
 _MEMBER = lazy_pattern(r"[\"'“][\w -]{1,60}[\"'”]\s*[:：]")
 _QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "`": "`", "＂": "＂", "「": "」"}
+_BRACKETS = lazy_pattern(r"[\[\]]")
+_QUOTED_ITEMS = lazy_pattern(r"([\"'])[^\"'\n]*\1\s*,")
 _EXPRESSION = lazy_pattern(r"[^\W\d][\w.]*\s*\(.*\)", re.DOTALL)
 _LINE = lazy_pattern(
     r"\s{0,8}(?P<key>[^\W\d]\w*):[ \t]++(?:(?P<quoted>\"[^\"\\]*\"|'[^'\\]*')"
@@ -34,6 +36,9 @@ _LINE = lazy_pattern(
 _SCALAR = lazy_pattern(r"true|false|[-+.\d][\d._e+-]*", re.IGNORECASE)
 _YAML_WORDS = frozenset({"null", "none", "yes", "no", "on", "off", "nan", "inf", ".nan", ".inf"})
 _MAX_WRAPPERS = 3
+
+PUNCTUATION = " \t`*.,;:!?。，；：！？、"
+"""What may follow the bracket of a call on its line."""
 
 
 def build_call(
@@ -57,13 +62,22 @@ def build_call(
         raise ReplyParseError("bad_json", "arguments_incomplete", dumps(value), tool=tool)
     if not has_input or value is None:
         if card is not None and card.required:
-            raise ReplyParseError("bad_action", "no_input", name, tool=tool, parameters=", ".join(card.required))
+            parameters, form = ", ".join(card.required), input_shape(card)
+            raise ReplyParseError("bad_action", "no_input", name, tool=tool, parameters=parameters, form=form)
         value = {}
     args = _unwrap_arguments(value, card, tool, cards)
     if card is not None and isinstance(args, dict):
         args = _decode_nested_json(args, card)
-    reject_placeholders(args, tool, cards)
+    _check_strings(args, tool)
     return Call(tool=tool, args=args)
+
+
+def _check_strings(args: Any, tool: str) -> None:
+    """Refuse arguments that are nested too deeply to be looked through."""
+    try:
+        strings_in(args)
+    except NotJsonError as error:
+        raise ReplyParseError("bad_json", "input_not_json", tool=tool, error=error.text) from None
 
 
 def _decode_nested_json(args: dict[str, Any], card: ToolCard) -> dict[str, Any]:
@@ -193,13 +207,17 @@ def parse_bare_input(raw: str, name: str, card: ToolCard | None) -> tuple[Any, b
     if text[0] == "[" and card is not None and sole is not None and "array" in _types(card, sole):
         return text, False
     if _MEMBER.match(text) or (text[0] == "[" and text[-1] == "]"):
-        raise ReplyParseError("bad_action", "input_no_object", text, text=excerpt(text), tool=name)
+        raise ReplyParseError(
+            "bad_action", "input_no_object", text, text=excerpt(text), tool=name, form=input_shape(card)
+        )
     if _is_one_quoted_string(text):
         try:
             parsed = parse_whole(text)
         except NotJsonError as error:
             raise ReplyParseError("bad_json", "input_not_json", text, tool=name, error=error.text) from None
         return parsed.value, parsed.is_guess
+    if card is not None and not card.reads_only and _QUOTED_ITEMS.match(text):
+        raise ReplyParseError("bad_action", "input_several_readings", text, tool=name, text=excerpt(text))
     if text[0] in _QUOTES and text.count(text[0]) % 2 and _QUOTES[text[0]] == text[0]:
         fault = LocalizedText("json_truncated")
         raise ReplyParseError("bad_json", "input_not_json", text, tool=name, error=fault)
@@ -252,7 +270,9 @@ def _parse_input_pairs(text: str, card: ToolCard | None) -> tuple[Any, bool] | N
     except NotJsonError as error:
         raise ReplyParseError("bad_action", "arguments_in_text", text, text=excerpt(text), error=error.text) from None
     if end != len(text) + 1:
-        raise ReplyParseError("bad_action", "input_no_object", text, text=excerpt(text), tool=card.name)
+        raise ReplyParseError(
+            "bad_action", "input_no_object", text, text=excerpt(text), tool=card.name, form=input_shape(card)
+        )
     return args, is_guess
 
 
@@ -308,6 +328,25 @@ def parse_call_arguments(text: str, position: int, card: ToolCard | None) -> tup
     return parsed.value, end + 1, parsed.has_bare_quotes
 
 
+def input_shape(card: ToolCard | None) -> str:
+    """The object that the input of a tool is, with its own parameters: the remedy in a correction."""
+    names = () if card is None else card.required or tuple(card.parameters)
+    return "{" + ", ".join(f'"{name}": …' for name in names) + "}" if names else "{…}"
+
+
+def find_closing_bracket(text: str, start: int, end: int) -> int:
+    """Where the `]` is that closes the bracket before `start`, a quoted text in it passed over; -1 if there is none."""
+    quote = text[start : start + 1]
+    if quote in ('"', "'") and (closer := re.compile(rf"{quote}\s*\]").search(text, start + 1, end)):
+        return closer.end() - 1
+    depth = 1
+    for match in _BRACKETS.finditer(text, start, end):
+        depth += 1 if match.group() == "[" else -1
+        if not depth:
+            return match.start()
+    return -1
+
+
 def is_program(text: str) -> bool:
     """Whether a bare text calls something: `search("x")` inside of an input is not a value."""
     return _EXPRESSION.fullmatch(text.strip()) is not None
@@ -321,7 +360,7 @@ def skip_blanks(text: str, position: int) -> int:
 
 
 _MIN_ANSWER_CHARS = 8
-_JSON_OPENERS = ("[", "{")  # JSON in a text, if the schema wants a list or an object
+_SPECIAL_STARTS = ("[", "{", "<")  # JSON in a text, if the schema wants a list or an object; a tag
 
 
 def canonical_call(tool: str, source: str, reason: str, cards: Sequence[ToolCard]) -> Act | None:
@@ -371,66 +410,28 @@ def _are_plain(args: Any, tool: str, cards: Sequence[ToolCard]) -> bool:
         if name not in parameters:
             return False
         if type(value) is str:
-            if value[:1] in _JSON_OPENERS or (len(value) <= 80 and is_placeholder(value)):
+            if value[:1] in _SPECIAL_STARTS or is_placeholder(value):
                 return False
         elif type(value) not in (int, float, bool):
             return False
     return bool(args) or not parameters
 
 
-_PLACEHOLDER = lazy_pattern(
-    r"\s*(?:<([^<>/=\"'\n]{1,60})>|\{\{?[^{}\n\"':]{1,60}\}\}?|\$\{?[^{}\n ]{0,60}\}|\[\[[^\[\]\n]{1,60}\]\]"
-    r"|\[(?i:your|insert|enter|the|recipient|user|customer|placeholder)\b[^\[\]\n]{0,60}\]|%\(\w{1,40}\)s"
-    r"|YOUR_[A-Z0-9_]{2,40}|[A-Z0-9_]{2,40}_HERE|\.{3,}|…+)\s*"
-)
-HTML_TAG = lazy_pattern(
-    r"[abipsu]|[bh]r|h[1-6]|[ou]l|li|t[dhr]|div|pre|nav|svg|img|code|form|head|html|body|main|span|link|meta|path"
-    r"|video|audio|style|table|tbody|thead|title|label|input|button|script|footer|header|section",
-    re.IGNORECASE,
-)
-_TEMPLATE = lazy_pattern(
-    r"\s*(?:the )?(?:input (?:to|for|of) the (?:action|tool)|(?:its|the) arguments? as one json object.{0,40}"
-    r"|(?:your |the )?final answer to the (?:original )?(?:input )?(?:question|task)"
-    r"|(?:your|the) (?:final )?answer(?: here| to the task| goes here)?|answer here|action input|string|str"
-    r"|(?:行动|动作|工具)的?输入|对?原始(?:输入)?问题的最终答案|(?:你的|对任务的)?(?:最终)?(?:答案|回答))[.。]?\s*",
-    re.IGNORECASE,
-)
-_MAX_CHARS = 80  # a placeholder or a phrase of a template is short
+_ANSWER_KEYS = frozenset({"answer", "finalanswer", "text", "content", "output", "response", "答案", "回答"})
 
 
-def is_placeholder(text: str) -> bool:
-    """Whether a text is a placeholder: `<email>`, `{{id}}`, `${name}`, `...`. HTML tags are values."""
-    if len(text) > _MAX_CHARS:
-        return False
-    match = _PLACEHOLDER.fullmatch(text)
-    if match is not None:
-        return not HTML_TAG.fullmatch((match.group(1) or "").split(" ")[0])
-    return _TEMPLATE.fullmatch(text) is not None
-
-
-def reject_placeholders(args: Any, tool: str, cards: Sequence[ToolCard] = ()) -> None:
-    """Refuse arguments with a placeholder; a handle does not count as one if `ask_about` is among the cards.
-
-    Raises:
-        ReplyParseError: it names the tool and the placeholder.
-    """
-    try:
-        for text in strings_in(args):
-            if len(text) <= _MAX_CHARS and is_placeholder(text):
-                if is_handle(text) and any(card.name == READER for card in cards):
-                    continue
-                raise ReplyParseError("bad_action", "placeholder", text, tool=tool, text=text)
-    except NotJsonError as error:
-        raise ReplyParseError("bad_json", "input_not_json", tool=tool, error=error.text) from None
+def is_answer_wrapper(value: Any) -> bool:
+    """Whether an object only says that the value in it is the answer; any other object is the answer itself."""
+    return isinstance(value, dict) and len(value) == 1 and plain_key(next(iter(value))) in _ANSWER_KEYS
 
 
 def answer_text(value: Any, *, json_answer: bool = False) -> str:
-    """The answer in the value of a final: a text, the value of an object with one key, or JSON as it is.
+    """The answer in the value of a final: a text, the value of an object whose key says so, or JSON as it is.
 
     `json_answer`: JSON stays whole, and an empty list, an empty object and a written null are answers too.
 
     Raises:
-        ReplyParseError: the answer is empty or an unfilled place.
+        ReplyParseError: the answer is empty.
     """
     if (
         json_answer
@@ -439,7 +440,7 @@ def answer_text(value: Any, *, json_answer: bool = False) -> str:
     ):
         return text
     for _ in range(3):  # an answer in an object in an object
-        if isinstance(value, dict) and len(value) == 1:
+        if is_answer_wrapper(value):
             value = next(iter(value.values()))
     if isinstance(value, str):
         text = strip_end_tokens(value.strip(EDGE_CHARS)).strip(EDGE_CHARS)
@@ -447,6 +448,4 @@ def answer_text(value: Any, *, json_answer: bool = False) -> str:
         text = "" if value is None else compact_json(value)
     if not text or value in ({}, []):
         raise ReplyParseError("bad_final", "empty_answer", text)
-    if is_placeholder(text) and not is_handle(text):
-        raise ReplyParseError("bad_final", "placeholder_answer", text, text=text)
     return text

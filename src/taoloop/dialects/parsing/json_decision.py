@@ -6,8 +6,8 @@ two decisions, or one with two readings is refused: what is not understood is no
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from taoloop.core.cards.tool_card import ToolCard
@@ -46,11 +46,13 @@ ROLES: dict[str, frozenset[str]] = {
         "观察 观察结果 观测 结果 返回 返回结果 工具结果 工具返回 执行结果 输出",
     ),
     "thought": _words(
-        "thought thoughts thinking reasoning reason reasonsummary rationale explanation analysis plan comment",
-        "reflection criticism scratchpad reasoningsummary justification 思考 想法 思路 推理 理由 分析 计划 说明",
+        "thought thoughts thinking reasoning reason reasonsummary rationale explanation analysis comment",
+        "reflection criticism scratchpad reasoningsummary justification 思考 想法 思路 推理 理由 分析 说明",
     ),
-    "meta": _words("id callid toolcallid index role step stepnumber turn confidence stepid status requestid language"),
+    "meta": _words("id callid toolcallid index role step stepnumber turn stepid requestid language"),
 }
+_REMARKS = _words("plan confidence status 计划 状态 置信度")
+"""Keys that say something about a decision and change nothing in it, unless it is one with an effect."""
 _ROLE_OF = {word: role for role, words in ROLES.items() for word in words}
 _WRAPPERS = _words(
     "toolcall toolcalls functioncall functioncalls call calls actions decision nextstep nextaction reply message json",
@@ -77,6 +79,8 @@ class ParsedCall:
     """False: nothing was written where the arguments belong."""
     reason: str = ""
     """The thought in the same object."""
+    unknown_keys: tuple[str, ...] = ()
+    """Keys beside it that have a value and no meaning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,8 @@ class ParsedAnswer:
     """Whatever was written as the answer."""
     reason: str = ""
     """The thought in the same object."""
+    unknown_keys: tuple[str, ...] = ()
+    """Keys beside it that have a value and no meaning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +235,9 @@ def _parse_wrapper(source: dict[str, Any], cards: Sequence[ToolCard], depth: int
     items = parse_decision_object(inner, cards, depth + 1)
     if not items and _ROLE_OF.get(plain_key(keys[0])) == "tool" and isinstance(inner, dict):
         raise ReplyParseError("bad_action", "no_tool_named", dumps(source), action=excerpt(dumps(inner)))
+    remarks = tuple(key for key in source if plain_key(key) in _REMARKS and not _is_empty(source[key]))
+    if remarks:
+        items = [item if isinstance(item, ParsedThought) else replace(item, unknown_keys=remarks) for item in items]
     return items or None
 
 
@@ -239,7 +248,7 @@ def _is_secondary(key: str, value: Any) -> bool:
         return False
     if plain == "type":
         return isinstance(value, str) and _is_decision_type(value)
-    return _ROLE_OF.get(plain) in ("thought", "meta")
+    return _ROLE_OF.get(plain) in ("thought", "meta") or plain in _REMARKS
 
 
 def _tool_name(members: _Members, cards: Sequence[ToolCard]) -> str | None:
@@ -289,11 +298,18 @@ def _parse_decision(members: _Members, name: str | None, cards: Sequence[ToolCar
         raise members.error("no_decision", "no_decision", text=excerpt(dumps(members.source)))
     if not all(json_equal(inputs[0], value) for value in inputs[1:]):
         raise members.error("two_decisions", "unclear_keys", tool=name)
-    _reject_observation(members)
-    if members.unknown and not inputs:
-        return ParsedCall(name, _collect_flat_arguments(members, name, cards), reason=members.reason)
-    _reject_unknown_keys(members, members.unknown)
-    return ParsedCall(name, inputs[0] if inputs else None, has_args=bool(inputs), reason=members.reason)
+    remarks = _remarks(members) + _reject_observation(members)
+    card = resolve_tool_name(name, cards)
+    parameters: Mapping[str, Any] = card.parameters if card is not None else {}
+    if not inputs and any(plain_key(key) not in _REMARKS or key in parameters for key in members.unknown):
+        flat_args = _collect_flat_arguments(members, name, cards)
+        remarks = tuple(key for key in remarks if key not in flat_args)
+        return ParsedCall(name, flat_args, reason=members.reason, unknown_keys=remarks)
+    _reject_unknown_keys(members, [key for key in members.unknown if plain_key(key) not in _REMARKS])
+    if any(key in parameters for key in remarks):
+        raise members.error("bad_action", "unclear_keys", tool=name)
+    args = inputs[0] if inputs else None
+    return ParsedCall(name, args, has_args=bool(inputs), reason=members.reason, unknown_keys=remarks)
 
 
 def _parse_answer(members: _Members, finals: list[Any], inputs: list[Any], *, names_action: bool) -> ParsedAnswer:
@@ -302,30 +318,44 @@ def _parse_answer(members: _Members, finals: list[Any], inputs: list[Any], *, na
     if names_action or (finals and inputs and not json_equal(finals[0], inputs[0])):
         raise members.error("two_decisions", "action_and_answer")
     _reject_observation(members, anywhere=True)
-    _reject_unknown_keys(members, [key for key in members.unknown if plain_key(key) not in ("content", "text")])
-    values = finals + inputs + [members.source[key] for key in members.unknown]
+    texts = [key for key in members.unknown if plain_key(key) in ("content", "text")]
+    _reject_unknown_keys(
+        members, [key for key in members.unknown if key not in texts and plain_key(key) not in _REMARKS]
+    )
+    values = finals + inputs + [members.source[key] for key in texts]
     if not all(json_equal(values[0], value) for value in values[1:]):
         raise members.error("two_decisions", "two_answers")
-    return ParsedAnswer(values[0] if values else empty, members.reason)
+    return ParsedAnswer(values[0] if values else empty, members.reason, _remarks(members))
 
 
 def _collect_flat_arguments(members: _Members, name: str, cards: Sequence[ToolCard]) -> dict[str, Any]:
     """Arguments beside the name of the tool instead of under a key of their own."""
     card = resolve_tool_name(name, cards)
-    if card is None or any(key not in card.parameters for key in members.unknown):
+    keys = [key for key in members.unknown if plain_key(key) not in _REMARKS or (card and key in card.parameters)]
+    if card is None or any(key not in card.parameters for key in keys):
         _reject_unknown_keys(members, members.unknown)
     if card is not None and any(key in card.parameters for keys in members.keys.values() for key in keys):
         raise members.error("bad_action", "unclear_keys", tool=name)
-    return {key: members.source[key] for key in members.unknown}
+    return {key: members.source[key] for key in keys}
 
 
-def _reject_observation(members: _Members, *, anywhere: bool = False) -> None:
-    """Refuse an observation in the object: with a final, or before the action; behind an action it is cut."""
-    filled = [key for key in members.keys["observation"] if members.source[key] not in (None, "", {}, [])]
+def _is_empty(value: Any) -> bool:
+    return value is None or value in ("", {}, [])
+
+
+def _remarks(members: _Members) -> tuple[str, ...]:
+    """The keys that say something about the decision."""
+    return tuple(key for key in members.unknown if plain_key(key) in _REMARKS and not _is_empty(members.source[key]))
+
+
+def _reject_observation(members: _Members, *, anywhere: bool = False) -> tuple[str, ...]:
+    """Refuse an observation in the object, with a final or before the action; the keys of one behind it, to be cut."""
+    filled = [key for key in members.keys["observation"] if not _is_empty(members.source[key])]
     order, tool_keys = list(members.source), members.keys["tool"]
     last_decision = max((order.index(key) for key in tool_keys + members.keys["args"]), default=len(order))
     if filled and (anywhere or order.index(filled[0]) < last_decision or not tool_keys):
         raise members.error("invented_observation", "invented_result", text=excerpt(filled[0]))
+    return tuple(filled)
 
 
 def _reject_unknown_keys(members: _Members, unknown: list[str]) -> None:

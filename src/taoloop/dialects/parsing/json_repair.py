@@ -157,7 +157,9 @@ class _LenientReader:
         if char and char in "{｛":
             return self.parse_members(depth)
         if char and char in "[［":
-            return self.parse_items(depth)
+            return self.parse_items(depth, "]］")
+        if char and char in "(（":
+            return self.parse_tuple(depth)
         if char in _CLOSERS:
             return self.parse_string()
         if char in "rRuU" and self.text[self.position + 1 : self.position + 2] in ("'", '"'):
@@ -182,14 +184,25 @@ class _LenientReader:
         self.position += 1
         return members
 
-    def parse_items(self, depth: int) -> list[Any]:
+    def parse_items(self, depth: int, closers: str) -> list[Any]:
         items: list[Any] = []
         self.position += 1
-        while self.skip_gap() not in ("]", "］"):
+        while self.skip_gap() not in tuple(closers):
             items.append(self.parse_value(depth + 1))
-            if self.end_member("]］"):
+            if self.end_member(closers):
                 return items
         self.position += 1
+        return items
+
+    def parse_tuple(self, depth: int) -> list[Any]:
+        """A tuple as Python writes it, with a comma in it: without one it is an expression."""
+        start, terminators = self.position, self.terminators
+        self.terminators += ")）"
+        items = self.parse_items(depth, ")）")
+        self.terminators = terminators
+        if len(items) == 1 and self.text[start : self.position].rstrip(")） \t\n")[-1:] not in (",", "，"):
+            self.position = start
+            self.fail("json_no_value")
         return items
 
     def end_member(self, closers: str) -> bool:  # noqa: RET503  # `fail` never returns

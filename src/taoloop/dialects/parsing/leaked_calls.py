@@ -204,7 +204,11 @@ def _parse_function_calls(text: str, match: re.Match[str], cards: Sequence[ToolC
         end = skip_blanks(text, end) + 1
     end = skip_blanks(text, end)
     while in_list and text.startswith(",", end):
-        next_call = _CALLED.match(text, skip_blanks(text, end + 1))
+        next_start = skip_blanks(text, end + 1)
+        if text.startswith("]", next_start):
+            end = next_start
+            break
+        next_call = _CALLED.match(text, next_start)
         if next_call is None:
             raise NotJsonError("call_no_end")
         args, end, is_guess = parse_call_arguments(

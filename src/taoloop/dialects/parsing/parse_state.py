@@ -50,6 +50,8 @@ class ParseState:
     """The name of an action whose input has not come yet."""
     afterthought: str = ""
     """A thought after the decision."""
+    unknown_keys: tuple[str, ...] = ()
+    """Keys beside the decision that mean nothing to the runtime."""
     repeats_task: bool = False
     """Whether the reply begins with the label of the task, as some models repeat it."""
     foreign_words: str = ""
@@ -82,11 +84,16 @@ class ParseState:
             self.thoughts.append(item.reason)
         if isinstance(item, ParsedThought):
             return
+        self.unknown_keys += item.unknown_keys
         if not isinstance(item, ParsedCall):
             self.set_answer(item.value)
         elif self.is_final(item.name):
             self.set_answer(item.args)
         else:
+            card = resolve_tool_name(item.name, self.cards)
+            if item.unknown_keys and (card is None or not card.reads_only):
+                keys = excerpt(", ".join(item.unknown_keys))
+                raise ReplyParseError("stray_text", "unknown_keys", keys=keys)
             self.decide(build_call(item.name, item.args, self.cards, has_input=item.has_args, is_guess=is_guess))
 
     def set_answer(self, value: object) -> None:

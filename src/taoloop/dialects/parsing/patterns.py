@@ -163,7 +163,7 @@ EVENT = lazy_pattern(
 )
 FENCE_LINE = lazy_pattern(r"^[ \t>]*+(?:```|~~~)", re.MULTILINE)
 WHITESPACE = lazy_pattern(
-    rf"[\s{INVISIBLE}]*+(?:[*_]{{2}}[\s{INVISIBLE}]*+)?(?:(?:~~~|`{{1,5}})(?:\w[\w+.-]{{0,20}}(?=[\s{{\[]))?[\s{INVISIBLE}]*+(?:json\s++)?)?"
+    rf"[\s{INVISIBLE}]*+(?:[*_]{{2}}[\s{INVISIBLE}]*+)?(?:(?:(?:~~~|`{{3,5}})(?:\w[\w+.-]{{0,20}}(?=[\s{{]|\[\s*+[{{\"]))?|`{{1,2}})[\s{INVISIBLE}]*+(?:json\s++)?)?"
 )
 ANNOUNCED = lazy_pattern(
     r"(?P<word>[^\s\"'“”{}\[\]()<>`:：=][^\s\"“”{}\[\]()<>`:：=]*+)"
@@ -213,6 +213,15 @@ SECOND_THOUGHT = lazy_pattern(
     r"|\b(?:antwort|réponse|respuesta|resposta|risposta|antwoord|odpowiedź|ответ)[ \t]{0,3}[:：]",
     re.IGNORECASE,
 )
+
+
+ANNOUNCES = lazy_pattern(
+    r"\b(?:i(?:['’]ll| will| shall|['’]m going to| am going to| need to| have to| should| can now)|let me"
+    r"|let['’]s|allow me"
+    r"|(?:first|next|now),? i)\b|我(?:来|将|会|先|需要|要|这就)|让我|接下来|下一步",
+    re.IGNORECASE,
+)
+"""Words in which the model says what it is about to do."""
 
 
 def strip_partial_label(text: str) -> str:

@@ -107,9 +107,9 @@ def parse_reply(text: str, cards: Sequence[ToolCard], *, json_answer: bool = Fal
         raise ReplyParseError("stray_text", "text_after_decision", line, text=excerpt(line), usable=usable)
     reason = "\n".join(state.thoughts)
     if isinstance(state.decision, Call):
-        return Act(calls=(state.decision,), reason=reason)
+        return Act(calls=(state.decision,), reason=reason, unknown_keys=state.unknown_keys)
     if state.decision is not None:
-        return Answer(text=state.decision, reason=reason)
+        return Answer(text=state.decision, reason=reason, unknown_keys=state.unknown_keys)
     raise _no_decision(cursor, state)
 
 

@@ -28,8 +28,9 @@ _SEPARATORS = lazy_pattern(r"[\s_-]+")
 def resolve_tool_name(name: str, cards: Sequence[ToolCard]) -> ToolCard | None:
     """The one card that `name` means, None if there is none or more than one.
 
-    A name may differ by case, blanks, dashes and underscores, quotes and markup around it, a trailing `()` or dot,
-    escaped underscores, a namespace in front, control tokens behind, or be the same known name several times.
+    A name may differ by case, blanks, dashes and underscores, a dot in place of one, quotes and markup around it, a
+    trailing `()` or dot, escaped underscores, a namespace in front, control tokens behind, or be the same known name
+    several times.
     """
     for card in cards:
         if card.name == name:
@@ -46,6 +47,8 @@ def _match_normalised(name: str, cards: Sequence[ToolCard]) -> ToolCard | None:
         matching = [card for card in cards if _normalise(card.name) == normalised] if normalised else []
         if not matching:
             matching = [card for card in cards if _is_repeated(card.name, bare)]
+        if len(matching) == 1 and "." in bare and not _is_only_reading(bare, matching[0], cards):
+            return None
         if matching:
             return matching[0] if len(matching) == 1 else next((card for card in matching if card.name == bare), None)
         prefix = _PREFIX.match(bare)
@@ -53,6 +56,13 @@ def _match_normalised(name: str, cards: Sequence[ToolCard]) -> ToolCard | None:
             return None
         bare = bare[prefix.end() :]
     return None
+
+
+def _is_only_reading(bare: str, card: ToolCard, cards: Sequence[ToolCard]) -> bool:
+    """Whether a dot can only stand for an underscore: what is behind a namespace names no other tool."""
+    prefix = _PREFIX.match(bare)
+    behind = None if prefix is None else resolve_tool_name(bare[prefix.end() :], cards)
+    return behind is None or behind is card or card.name == bare
 
 
 def bare_name(name: str) -> str:
@@ -81,4 +91,4 @@ def _is_repeated(known: str, name: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def _normalise(name: str) -> str:
-    return _SEPARATORS.sub("", name).casefold()
+    return _SEPARATORS.sub("", name.replace(".", "_")).casefold()

@@ -236,7 +236,8 @@ class AnswerPieces:
     def __init__(self, run_request: RunRequest) -> None:
         agent = run_request.served.agent
         self._dialect = agent.spec_for(run_request.task).dialect
-        self._tools_offered = bool(agent.toolbox.cards) or bool(run_request.tools)
+        own_names = (card.name for card in agent.toolbox.cards)
+        self._tool_names = (*own_names, *(tool.function.name for tool in run_request.tools))
         self._is_held_back = run_request.answer_is_held_back
         self._stops, self._cutter = run_request.stops, StopCutter(run_request.stops)
         self._stream = self._new_stream()
@@ -295,4 +296,5 @@ class AnswerPieces:
         self._cutter = StopCutter(self._stops)
 
     def _new_stream(self) -> AnswerStream:
-        return AnswerStream(self._dialect, tools_offered=self._tools_offered, has_schema=self._is_held_back)
+        names = self._tool_names
+        return AnswerStream(self._dialect, tools_offered=bool(names), has_schema=self._is_held_back, tool_names=names)

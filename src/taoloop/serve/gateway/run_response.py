@@ -144,7 +144,8 @@ def _cut_reply(trace: Trace) -> tuple[str, FinishReason] | None:
     reason = _cut_reason(reply) if reply is not None else None
     if reply is None or reason is None:
         return None
-    return truncated_answer(reply.text, trace.agent.dialect, tools_offered=bool(trace.agent.tools)), reason
+    names = [card.name for card in trace.agent.tools]
+    return truncated_answer(reply.text, trace.agent.dialect, tools_offered=bool(names), tool_names=names), reason
 
 
 def end_reason(trace: Trace, reason: str, served: ServedAgent | None, *, for_user: bool) -> str:

@@ -1,0 +1,79 @@
+"""Where the text of a native reply that is still being written begins a call: such text is never shown as an answer.
+
+A model without the calls of the API writes them into its text, alone or behind words. Whether the text is a call is
+known once the reply is complete; until then it waits from the first mark or letter that may begin the name of a tool.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from taoloop.dialects.parsing.json_decision import ROLES, plain_key
+
+_LEAD = r"(?:```[\w+-]{0,20}\s*)?[`'\"*]*(?:\[[ \t]*)?[`'\"*]*"
+_START = re.compile(rf"(?<![\w`'\"\[*]){_LEAD}(?=[^\W\d]|\Z)")
+_OBJECT = re.compile(
+    r"^[ \t>]*(?:```[\w+-]{0,20}\s*)?\[?\s*\{\s*(?:[\"'](?P<key>[^\"'\n]{0,60})(?P<end>[\"'])?|(?P<open>\Z))",
+    re.MULTILINE,
+)
+_FENCE_END = re.compile(r"(?:^|\n)[ \t]*`{1,3}[\w+-]{0,20}\s*\Z")
+_SEPARATORS = re.compile(r"[\s_\-.\\]+")
+_NAME_END = re.compile(r"[`*\"']*\s{0,4}[:：]?\s{0,4}(?:```(?:json)?\s*)?")
+_CALL_KEYS = (
+    ROLES["tool"] | ROLES["args"] | frozenset({"type", "toolcall", "toolcalls", "functioncall", "call", "calls"})
+)
+_WORD = re.compile(r"[\w.\\-]+")
+_NAMESPACE = "functions"
+_MAX_NAME_CHARS = 160
+
+
+class CallText:
+    """Finds the place in a text from where it may be a call.
+
+    Args:
+        names: The names of the tools on offer.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        plain = {_plain(name) for name in names}
+        self._names = plain | {_NAMESPACE + name for name in plain}
+        self._prefixes = {name[:end] for name in self._names for end in range(len(name) + 1)}
+        words = "|".join(r"(?:\\?[_\-. ])?".join(map(re.escape, name)) for name in sorted(plain, key=len, reverse=True))
+        self._call = re.compile(
+            rf"(?<![\w`'\"\[*]){_LEAD}(?:{_NAMESPACE}\.)?(?:{words}){_NAME_END.pattern}[({{\[]", re.IGNORECASE
+        )
+
+    def find(self, text: str) -> tuple[int, bool]:
+        """Up to where a text is certain to be no call, and whether a call begins there."""
+        call = self._call.search(text) if self._names else None
+        start, is_call = (len(text), False) if call is None else (call.start(), True)
+        for match in _OBJECT.finditer(text, 0, start):
+            key = plain_key(match["key"] or "")
+            is_open = match["end"] is None and match.end() == len(text)
+            if is_open or (match["end"] and (key in _CALL_KEYS or key in self._names)):
+                return match.start(), not is_open
+        return (start, True) if is_call else (self._find_open_end(text), False)
+
+    def _find_open_end(self, text: str) -> int:
+        """Where the end of a text begins that may become a call."""
+        fence = _FENCE_END.search(text, max(0, len(text) - 40))
+        base = max(0, len(text) - _MAX_NAME_CHARS)
+        for match in _START.finditer(text, base):
+            if self._may_continue(text[match.end() :]):
+                return match.start() if fence is None else min(match.start(), fence.start())
+        return len(text) if fence is None else fence.start()
+
+    def _may_continue(self, tail: str) -> bool:
+        """Whether a text that begins with a letter is the beginning of a name, or one whose arguments may follow."""
+        plain = _plain(tail)
+        if plain in self._prefixes:
+            return True
+        head = _WORD.match(tail)
+        if head is None or _plain(head.group()) not in self._names:
+            return False
+        return _NAME_END.fullmatch(tail, head.end()) is not None
+
+
+def _plain(name: str) -> str:
+    return _SEPARATORS.sub("", name).casefold()

@@ -1,0 +1,75 @@
+"""What a run does with a reply that only the task, or the trace, makes clear."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from taoloop import Agent, MemoryJournal, ScriptedModel, tool
+from taoloop.core.events import ModelReplied, ReplyRejected
+from taoloop.core.message import ModelReply
+from taoloop.tools.tool import Tool
+
+QUESTION = "What does {{ name }} stand for in the template?"
+LOOK_UP = 'Action: look_up\nAction Input: {"key": "{{ name }}"}'
+
+
+def look_up_tool(keys: list[str], tier: str = "read") -> Tool:
+    @tool(tier=tier)
+    async def look_up(key: str) -> str:
+        """Look something up."""
+        keys.append(key)
+        return f"{key} is ${{USER}}"
+
+    return look_up
+
+
+def run(dialect: str, task: str, *replies: str, tier: str = "read") -> tuple[Any, list[str]]:
+    keys: list[str] = []
+    agent = Agent(
+        model=ScriptedModel([ModelReply(text=text) for text in replies]),
+        dialect=dialect,
+        tools=[look_up_tool(keys, tier)],
+        approved_tiers=("write",),
+        journal=MemoryJournal(),
+    )
+    return asyncio.run(agent.run(task)), keys
+
+
+def test_a_placeholder_that_the_task_has_is_a_value() -> None:
+    result, keys = run("text", QUESTION, LOOK_UP, "Final Answer: {{ name }}")
+    assert (result.status, result.answer, keys) == ("completed", "{{ name }}", ["{{ name }}"])
+
+
+def test_a_placeholder_that_an_observation_has_is_a_value() -> None:
+    result, _ = run("text", QUESTION, LOOK_UP, "Final Answer: ${USER}")
+    assert (result.status, result.answer) == ("completed", "${USER}")
+
+
+def test_any_other_placeholder_is_asked_for_again() -> None:
+    result, keys = run("text", "Who is it?", LOOK_UP, "Final Answer: nobody knows")
+    rejected = [event.fact for event in result.trace.events if isinstance(event.fact, ReplyRejected)]
+    assert ([fact.code for fact in rejected], keys) == (["bad_action"], [])
+
+
+def decision(**more: object) -> str:
+    return json.dumps({"thought": "t", "action": "look_up", "action_input": {"key": "a"}, **more})
+
+
+@pytest.mark.parametrize("key", ["status", "confidence", "plan", "observation"])
+def test_a_key_beside_a_read_is_in_the_trace(key: str) -> None:
+    result, keys = run("json", "Look.", decision(**{key: "x"}), decision(action="final", action_input="fine"))
+    replied = [event.fact for event in result.trace.events if isinstance(event.fact, ModelReplied)]
+    assert (replied[0].decision.unknown_keys, keys) == ((key,), ["a"])
+
+
+@pytest.mark.parametrize("key", ["status", "confidence", "plan", "observation", "dry_run"])
+def test_a_key_beside_an_effect_is_refused_by_name(key: str) -> None:
+    replies = decision(**{key: "x"}), decision(action="final", action_input="fine")
+    result, keys = run("json", "Look.", *replies, tier="write")
+    rejected = [event.fact for event in result.trace.events if isinstance(event.fact, ReplyRejected)]
+    assert keys == []
+    assert key in rejected[0].message
