@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from taoloop import Agent, MemoryJournal, ScriptedModel, tool
+from taoloop.core.cards.tool_card import Tier
+from taoloop.core.decision import Act
 from taoloop.core.events import ModelReplied, ReplyRejected
 from taoloop.core.message import ModelReply
 from taoloop.tools.tool import Tool
@@ -17,7 +19,7 @@ QUESTION = "What does {{ name }} stand for in the template?"
 LOOK_UP = 'Action: look_up\nAction Input: {"key": "{{ name }}"}'
 
 
-def look_up_tool(keys: list[str], tier: str = "read") -> Tool:
+def look_up_tool(keys: list[str], tier: Tier = "read") -> Tool:
     @tool(tier=tier)
     async def look_up(key: str) -> str:
         """Look something up."""
@@ -27,7 +29,7 @@ def look_up_tool(keys: list[str], tier: str = "read") -> Tool:
     return look_up
 
 
-def run(dialect: str, task: str, *replies: str, tier: str = "read") -> tuple[Any, list[str]]:
+def run(dialect: str, task: str, *replies: str, tier: Tier = "read") -> tuple[Any, list[str]]:
     keys: list[str] = []
     agent = Agent(
         model=ScriptedModel([ModelReply(text=text) for text in replies]),
@@ -63,7 +65,9 @@ def decision(**more: object) -> str:
 def test_a_key_beside_a_read_is_in_the_trace(key: str) -> None:
     result, keys = run("json", "Look.", decision(**{key: "x"}), decision(action="final", action_input="fine"))
     replied = [event.fact for event in result.trace.events if isinstance(event.fact, ModelReplied)]
-    assert (replied[0].decision.unknown_keys, keys) == ((key,), ["a"])
+    decided = replied[0].decision
+    assert isinstance(decided, Act)
+    assert (decided.unknown_keys, keys) == ((key,), ["a"])
 
 
 @pytest.mark.parametrize("key", ["status", "confidence", "plan", "observation", "dry_run"])

@@ -17,6 +17,7 @@ from taoloop.config.import_attribute import load_attribute
 from taoloop.config.tool_file import named_as, tools_named
 from taoloop.core.agent_spec import AgentSpec, Limits
 from taoloop.core.cards.tool_card import TIERS, Tier
+from taoloop.core.cards.tool_search import PAGING_TOOL
 from taoloop.core.policy import Policy, Profile
 from taoloop.core.trace import Trace
 from taoloop.errors import ConfigError, MissingExtra, TaoError
@@ -25,7 +26,7 @@ from taoloop.models.providers import extra_of, missing_packages
 from taoloop.models.registry import OFFLINE, default_spec, is_provider, mock_is_set
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.agent_settings import AgentSettings
-from taoloop.runtime.bound_agent import PAGING_TOOL, bind
+from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.subagent import with_inner_agents
 from taoloop.runtime.tool_source import sources_in
 from taoloop.tools.builtin.catalog import BUILTIN_NAMES

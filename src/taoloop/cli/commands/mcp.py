@@ -35,13 +35,14 @@ from taoloop.config.document import is_config_file, read_document
 from taoloop.config.import_attribute import load_attribute
 from taoloop.config.tool_entries import TOOL_FILE_FIELDS
 from taoloop.config.tool_file import load_tools
+from taoloop.core.cards.tool_search import PAGING_TOOL
 from taoloop.core.policy import Policy
 from taoloop.errors import ConfigError
 from taoloop.journals.base import Journal
 from taoloop.policy import reject_unmatchable_rules
 from taoloop.runtime.after.recovery import orphans
 from taoloop.runtime.agent import Agent
-from taoloop.runtime.bound_agent import PAGING_TOOL, bind
+from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.engine.redaction import redactor_for
 from taoloop.runtime.journal_access import JOURNALS
 from taoloop.runtime.subagent import inner_agents

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from taoloop.core.agent_spec import AgentSpec
+from taoloop.core.cards.tool_search import PAGING_TOOL
 from taoloop.core.events import RunStarted
 from taoloop.core.handles import READER
 from taoloop.core.text import replace_surrogates
@@ -39,7 +40,7 @@ from taoloop.models.model_builder import split_specs
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.approvals.inbox import PendingApproval, pending_approvals
 from taoloop.runtime.approvals.request import ApprovalAnswer
-from taoloop.runtime.bound_agent import FINDERS, PAGING_TOOL, bind
+from taoloop.runtime.bound_agent import FINDERS, bind
 from taoloop.runtime.chat import has_untrusted_turns, load_history
 from taoloop.runtime.engine.clock import new_nonce, new_run_id, start_timer
 from taoloop.runtime.output_type import OutputValidator

@@ -7,12 +7,12 @@ from dataclasses import fields
 from functools import partial
 from typing import Any
 
-from taoloop.core.cards.tool_search import listed_cards
+from taoloop.core.cards.tool_search import PAGING_TOOL, listed_cards
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.errors import ToolDefinitionError
 from taoloop.models.providers import shown_address
 from taoloop.runtime.agent_settings import AUTO
-from taoloop.runtime.bound_agent import FINDERS, PAGING_TOOL, bind
+from taoloop.runtime.bound_agent import FINDERS, bind
 from taoloop.runtime.tool_source import sources_in
 from taoloop.serve.gateway.auth.keys import ApiKey
 from taoloop.serve.gateway.config.model import ANY_OBJECT, GatewayConfig, ServedAgent
