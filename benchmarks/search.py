@@ -7,8 +7,8 @@ The questions are in `search_questions/`: `operations.yaml` asks for operations 
 project and the reference of the language that Python brings along, with `search_documents`. Every second question is
 held out. The `fresh` questions were written when the ranking of operations was frozen. Plain BM25 (k1 1.2, b 0.75,
 whole words) ranks operations by name, path and summary, and passages by one passage per heading. Targets: operations
-within 5 at least BM25 + 15 points, Chinese questions at least half of the English ones; passages at least BM25 at 1, 5 and 10
-for each set and half. `--misses` lists the tuning questions whose answer is not within 5.
+within 5 at least BM25 + 15 points, Chinese questions at least half of the English ones; passages at least BM25 at 1,
+5 and 10 for each set and half. `--misses` lists the tuning questions whose answer is not within 5.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ import pytest
 from taoloop.core.cards.tool_card import ErrorCard, ExampleCard, ToolCard
 from taoloop.core.decision import Act, Answer, Call
 from taoloop.core.events import ActionRequested, Fault, ModelReplied, Observed, ReplyRejected
+from taoloop.core.message import ModelReply
 from taoloop.core.prompts import PromptSet
 from taoloop.dialects import (
     DIALECTS,
@@ -296,3 +297,16 @@ def test_a_failed_call_is_told_in_the_language_of_the_run() -> None:
     content = shown("", ZH, ok=False, error=fault)
     assert content.startswith("工具 lookup 的观察结果（调用 c1）：失败\n")
     assert "error: no_city\n说明：没有这座城市\n可重试：否\n建议：换一座\n" in content
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("dialect", ["text", "json", "fenced"])
+def test_the_form_ends_with_a_worked_example_that_the_dialect_reads(language: str, dialect: str) -> None:
+    """Weak models copy a template; an example shows what stands in its places."""
+    for reasons in (True, False):
+        form = output_format_prompt(PROMPTS[language], dialect, tools=True, reasons=reasons)
+        example = form.rsplit("\n\n", 1)[1]
+        decision = get_dialect(dialect).read(ModelReply(text=example), ())
+        assert isinstance(decision, Act)
+        assert decision.calls[0].tool == "get_tide"
+        assert bool(decision.reason) == reasons

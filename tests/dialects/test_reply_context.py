@@ -10,6 +10,7 @@ import pytest
 
 from taoloop import Agent, MemoryJournal, ScriptedModel, tool
 from taoloop.core.cards.tool_card import Tier
+from taoloop.core.decision import Act
 from taoloop.core.events import ModelReplied, ReplyRejected
 from taoloop.core.message import ModelReply
 from taoloop.tools.tool import Tool
@@ -65,7 +66,7 @@ def test_a_key_beside_a_read_is_in_the_trace(key: str) -> None:
     result, keys = run("json", "Look.", decision(**{key: "x"}), decision(action="final", action_input="fine"))
     replied = [event.fact for event in result.trace.events if isinstance(event.fact, ModelReplied)]
     decided = replied[0].decision
-    assert decided is not None
+    assert isinstance(decided, Act)
     assert (decided.unknown_keys, keys) == ((key,), ["a"])
 
 

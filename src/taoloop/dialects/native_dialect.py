@@ -118,23 +118,30 @@ class NativeDialect:
     ) -> Decision | Problem:
         """The calls of a reply, or its text as the answer; a call of a known tool in the text is a call."""
         try:
-            decision = self._read(reply, cards, json_answer=json_answer)
-            reject_placeholders(decision, cards, was_seen, json_answer=json_answer)
+            decision = self._read(reply, cards, was_seen, json_answer=json_answer)
+            if not reply.tool_calls:
+                reject_placeholders(decision, cards, was_seen, json_answer=json_answer)
             return decision
         except ReplyParseError as refused:
             return refused.problem
 
-    def _read(self, reply: ModelReply, cards: Sequence[ToolCard], *, json_answer: bool) -> Decision:
+    def _read(
+        self, reply: ModelReply, cards: Sequence[ToolCard], was_seen: Callable[[str], bool], *, json_answer: bool
+    ) -> Decision:
         reject_truncated(reply)
         text = clean_reply(reply.text) if reply.text else ""
         if reply.tool_calls:
-            calls = _parse_calls(reply.tool_calls, cards)
+            calls = _parse_calls(reply.tool_calls, cards, was_seen)
             _check_text_agrees(text, calls, cards)
             return new_act(calls=calls, reason=text)
         text = _strip_answer_marks(text, cards, json_answer=json_answer)
         if not text or _EMPTY_FENCE.fullmatch(text):
             raise ReplyParseError("empty", "empty")
-        if ("(" in text or "{" in text or "[" in text) and (act := _parse_lone_call(text, cards)) is not None:
+        if (
+            text[0] != "<"
+            and ("(" in text or "{" in text or "[" in text)
+            and (act := _parse_lone_call(text, cards)) is not None
+        ):
             return act
         if (turn := _find_next_turn(text)) and not _holds_decision(text[:turn], cards):
             text = text[:turn].rstrip()
@@ -235,18 +242,20 @@ def _parse_call_text(written: CallInWords, cards: Sequence[ToolCard]) -> Act | N
     return Act(calls=(state.decision,), reason=words or rest)
 
 
-def _parse_calls(tool_calls: Sequence[ToolCallText], cards: Sequence[ToolCard]) -> tuple[Call, ...]:
+def _parse_calls(
+    tool_calls: Sequence[ToolCallText], cards: Sequence[ToolCard], was_seen: Callable[[str], bool]
+) -> tuple[Call, ...]:
     """The different calls of a reply, each once."""
     if len(tool_calls) == 1:
-        return (_parse_call(tool_calls[0], cards),)
+        return (_parse_call(tool_calls[0], cards, was_seen),)
     calls: dict[tuple[str, str], Call] = {}
     for tool_call in tool_calls:
-        call = _parse_call(tool_call, cards)
+        call = _parse_call(tool_call, cards, was_seen)
         calls.setdefault((call.tool, canonical_json(call.args)), call)
     return tuple(calls.values())
 
 
-def _parse_call(tool_call: ToolCallText, cards: Sequence[ToolCard]) -> Call:
+def _parse_call(tool_call: ToolCallText, cards: Sequence[ToolCard], was_seen: Callable[[str], bool]) -> Call:
     source, name = tool_call.arguments, tool_call.name
     if source.startswith("{"):
         args = canonical_args(name, source, cards)
@@ -264,7 +273,9 @@ def _parse_call(tool_call: ToolCallText, cards: Sequence[ToolCard]) -> Call:
             text=excerpt(source),
             form=input_shape(resolve_tool_name(name, cards)),
         )
-    return Call(tool=call.tool, args=call.args, ref=tool_call.id)
+    call = Call(tool=call.tool, args=call.args, ref=tool_call.id)
+    reject_placeholders(Act(calls=(call,)), cards, was_seen, json_answer=False)
+    return call
 
 
 def _parse_arguments(name: str, source: str) -> tuple[Any, bool]:
