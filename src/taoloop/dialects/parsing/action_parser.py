@@ -220,7 +220,8 @@ def _parse_bare_input(cursor: ReplyCursor, state: ParseState, name: str, span: t
     if "\n" in body and (args := parse_key_lines(body, card, at_end=end >= len(text))) is not None:
         state.decide(build_call(name, args, state.cards))
         return end_decision(cursor, state, end)
-    if not is_fenced and "\n" in body and not _is_several_lines(body, card, state.cards):
+    is_on_line_of_tool = name in text[text.rfind("\n", 0, start) + 1 : start]  # `Action: lookup: key`, one line each
+    if not is_fenced and "\n" in body and (is_on_line_of_tool or not _is_several_lines(body, card, state.cards)):
         if text[position] in "\"'“[［":
             return parse_json_input(cursor, state, name, position)
         line = excerpt(body.split("\n", 1)[1].strip().split("\n", 1)[0])
