@@ -30,7 +30,10 @@ class Watching(ScriptedModel):
 @pytest.mark.parametrize("dialect", ["text", "json", "fenced"])
 def test_the_card_comes_with_the_first_cut(dialect: str) -> None:
     sizes = (1, 5_000, 6_000)
-    decisions = [*(Act(calls=(Call(tool="look", args={"size": size}),)) for size in sizes), Answer(text="It is tea.")]
+    decisions: list[Act | Answer] = [
+        *(Act(calls=(Call(tool="look", args={"size": size}),)) for size in sizes),
+        Answer(text="It is tea."),
+    ]
     model = Watching([get_dialect(dialect).write(decision) for decision in decisions])
     agent = Agent(model=model, dialect=dialect, tools=[look], journal=MemoryJournal())
     assert agent.run_sync("Look.").status == "completed"
