@@ -118,8 +118,10 @@ def test_a_process_that_was_only_late_has_its_places_again(fleet: Fleet) -> None
 def test_a_process_that_ends_gives_its_places_back(fleet: Fleet) -> None:
     (one, counters), (other, _) = (fleet.process(max_runs_per_key=1) for _ in range(2))
     one.enter(key())
+    assert refusal(other, key()).why == "runs"
     counters.close()
     other.enter(key())
+    assert refusal(other, key()).why == "runs"  # the place is taken again
 
 
 def test_what_was_counted_outlives_a_restart_and_the_journal_adds_nothing_twice(fleet: Fleet) -> None:
@@ -159,6 +161,7 @@ def test_a_clock_that_was_set_back_locks_nobody_out(fleet: Fleet) -> None:
     quotas.enter(shop)
     fleet.clock.advance(-86_400)
     quotas.enter(shop)
+    assert refusal(quotas, shop).why == "requests"  # and the limit still holds
 
 
 def test_a_file_of_a_newer_version_is_not_touched(tmp_path: Path) -> None:
