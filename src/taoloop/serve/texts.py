@@ -97,6 +97,8 @@ TEXTS = TextCatalog(
         "may_not_approve": ", may not approve",
         "blocked": ", blocked",
         "expires": ", expires {time}",
+        "expired_key": "The key {name} expired on {time}: every request with it is refused. Give it a later `expires`, "
+        "or remove it.",
         "tls": "TLS: {cert}",
         "client_ca": "clients need a certificate of: {path}",
         "admin_keys": "keys are managed by: {names}",

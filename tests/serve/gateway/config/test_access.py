@@ -86,6 +86,17 @@ def test_the_file_says_it_all_and_the_check_shows_it(tmp_path: Path) -> None:
     assert "https://id.example" in text
 
 
+def test_the_check_warns_of_keys_that_have_expired(tmp_path: Path) -> None:
+    keys = [{"name": "old", "digest": ONE, "expires": "2020-01-31"}]
+    auth = {"admin_keys": [{"name": "root", "digest": TWO, "expires": "2020-02-01"}]}
+    text = config_summary(load(tmp_path, keys=keys, auth=auth))
+    warnings = text[text.index("warnings:") :]
+    assert "The key old expired on 2020-01-31" in warnings
+    assert "The key root expired on 2020-02-01" in warnings
+    keys[0]["expires"] = "2999-01-31"
+    assert "The key old" not in config_summary(load(tmp_path, keys=keys))
+
+
 @pytest.mark.parametrize(
     ("fields", "problem"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 from functools import partial
@@ -60,6 +61,7 @@ def config_summary(config: GatewayConfig, language: str = "en") -> str:
         lines += ["", text("default_agent", agent=next(iter(config.agents)))]
     warnings = [
         *(translate_error(warning, language) for warning in (*config.warnings, *problems)),
+        *_expired_keys(config, text),
         *late_warnings(config, language),
     ]
     lines += [
@@ -93,6 +95,13 @@ def _keys(keys: tuple[ApiKey, ...], text: Text) -> Iterator[str]:
         line += text("blocked") if key.blocked else ""
         line += text("expires", time=key.expires) if key.expires else ""
         yield f"{line}, task_authority {key.task_authority}"
+
+
+def _expired_keys(config: GatewayConfig, text: Text) -> Iterator[str]:
+    now = time.time()
+    for key in (*config.keys, *config.admin_keys):
+        if key.state_at(now) == "expired":
+            yield text("expired_key", name=key.name, time=key.expires)
 
 
 def _agent(served: ServedAgent, text: Text) -> Iterator[str]:
