@@ -26,6 +26,7 @@ BUILT_IN = {
     "recall",
     "run_python",
     "run_command",
+    "restore_workspace",
 }
 
 

@@ -235,6 +235,18 @@ TEXTS = ToolTexts(
         "several_matches_hint": "Give more of the text around the part that is meant.",
         "restored": "Restored {path}: the previous version is back.",
         "removed": "Restored {path}: it did not exist before and is gone.",
+        # Snapshots of a workspace
+        "snapshot_failed": "The files of the workspace could not be kept: {reason}.",
+        "too_many_files": "there are more than {limit:,} files and folders",
+        "no_snapshot": "There is no backup {backup!r} of this workspace.",
+        "files_changed_since": "These files were changed since the call with the backup {backup}: {paths}.",
+        "files_changed_since_hint": "Nothing was restored. Undo the later changes first, or restore them by hand.",
+        "files_not_kept": "The earlier content of these files was not kept: {paths}.",
+        "files_not_kept_hint": "Nothing was restored. They are larger than what is kept, linked more than once, or "
+        "databases; restore them by hand.",
+        "restore_failed": "Not everything of the backup {backup} could be restored: {reason}.",
+        "restore_failed_hint": "Restore it once more: what is restored already stays so.",
+        "object_damaged": "the kept content {digest} is damaged",
         "path_refused": "The path {path} is refused: {reason}.",
         "path_refused_hint": "Give a path inside the workspace, such as notes/a.txt.",
         "path_empty": "it is empty",
@@ -300,7 +312,8 @@ TEXTS = ToolTexts(
         "EHOSTUNREACH": "there is no route to the host",
         "ENETUNREACH": "the network is unreachable",
         # run_python and run_command
-        "run_python": "Run one Python 3 program in a sandbox.",
+        "run_python": "Run one Python 3 program in a sandbox, alone or in a session that keeps its variables until the "
+        "run ends, a limit is exceeded or 10 minutes pass without a call.",
         "run_command": "Run one shell script with the machine's programs in a sandbox.",
         "sandbox_card": "{does} {network} and can change {folder}. At most {limits.wall_s:g} s, {megabytes:,} MB of "
         "memory, {limits.processes} processes; nothing runs on after the call, and there is no input.",
@@ -329,6 +342,9 @@ TEXTS = ToolTexts(
         "no_word": "bubblewrap ended without a word",
         "not_killed": "its processes were killed and do not end",
         "not_started": "{program} cannot be started: {reason}",
+        "session_stopped": "The Python session was stopped; its variables are gone.",
+        "sessions_busy": "{count} Python sessions are at work already.",
+        "sessions_busy_hint": "Wait for one of them, or run the program without a session.",
         "script_surrogates": "The program is no valid text (lone surrogates).",
         "script_empty": "The program is empty.",
         "script_nul": "The program contains a NUL character.",

@@ -50,7 +50,7 @@ def test_without_bubblewrap_the_error_says_what_to_install() -> None:
 @pytest.mark.parametrize("name", COMMAND_TOOLS)
 def test_without_bubblewrap_a_call_is_refused_and_nothing_runs(name: str, tmp_path: Path) -> None:
     tool = command_tools(Sandbox(tmp_path, program="/nowhere/bwrap"))[name]
-    (argument,) = tool.card.parameters
+    (argument,) = tool.card.required
     with pytest.raises(ToolError) as caught:
         call(tool, **{argument: f"touch {tmp_path}/ran" if name == "run_command" else "open('ran', 'w')"})
     assert caught.value.code == "no_sandbox"
@@ -117,14 +117,16 @@ def test_an_unknown_tool_is_not_offered() -> None:
 )
 def test_the_cards_say_what_a_program_may_do(network: bool, workspace: str | None, says: str) -> None:
     limits = SandboxLimits(wall_s=7, processes=9)
-    for tool in command_tools(Sandbox(workspace, network=network, limits=limits)).values():
+    tools = command_tools(Sandbox(workspace, network=network, limits=limits))
+    for tool in (tools[name] for name in COMMAND_TOOLS):
         assert says in tool.card.purpose
         assert "At most 7 s" in tool.card.purpose
         assert "9 processes" in tool.card.purpose
         assert tool.card.tier == "write"
         assert tool.card.egress is network
         assert tool.card.timeout_s > limits.wall_s
-        assert list(tool.card.parameters) in (["code"], ["command"])  # the model can ask for no network and no limit
+        assert list(tool.card.parameters) in (["code", "session"], ["command"])  # no network and no limit
+        assert tool.card.can_be_undone is (workspace is not None and not network)
 
 
 @pytest.mark.parametrize("name", COMMAND_TOOLS)

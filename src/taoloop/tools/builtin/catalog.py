@@ -20,10 +20,16 @@ from taoloop.tools.texts import TEXTS
 from taoloop.tools.tool import Tool
 from taoloop.tools.workspace.workspace import Workspace
 
-UNDOING = frozenset({"restore_file"})
+UNDOING = frozenset({"restore_file", "restore_workspace"})
 """Built-in tools that take back what others did. They are called by `tao undo` and offered to no model."""
 
-BUILTIN_NAMES = ("calculator", "time_now", "lookup", *FILE_TOOLS, *MEMORY_TOOLS, *COMMAND_TOOLS, "read_observation")
+BUILTIN_NAMES = (
+    *("calculator", "time_now", "lookup"),
+    *FILE_TOOLS,
+    *MEMORY_TOOLS,
+    *COMMAND_TOOLS,
+    *("restore_workspace", "read_observation"),
+)
 """The names of the built-in tools."""
 
 
@@ -59,7 +65,7 @@ def builtin_tools(
         tools |= file_tools(root)
     if needs(MEMORY_TOOLS):
         tools |= memory_tools(memory)
-    if needs(COMMAND_TOOLS):
+    if needs((*COMMAND_TOOLS, "restore_workspace")):
         tools |= command_tools(Sandbox(None if workspace is None else root.root))
     return {**tools, read_observation.name: read_observation}
 

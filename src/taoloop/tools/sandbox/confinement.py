@@ -380,6 +380,7 @@ class UsageWatch:
             # file systems as they are at the beginning, and whether what they hold is memory
             self._spaces = [(fd, os.fstatvfs(fd), in_memory) for fd, in_memory in folders.items()]
             self.workspace = os.fstat(workspace)
+            self._spent_cpu_s = 0.0
         except BaseException:
             self.close()
             raise
@@ -388,6 +389,22 @@ class UsageWatch:
         """Give the descriptors back."""
         while self._fds:
             os.close(self._fds.pop())
+
+    def restart(self) -> None:
+        """Count processor time, and the disk space of the workspace, from now on; memory stays what it is."""
+        self._spent_cpu_s = self._total_cpu_s()
+        self._spaces = [
+            (fd, at_start if in_memory else os.fstatvfs(fd), in_memory) for fd, at_start, in_memory in self._spaces
+        ]
+
+    def _total_cpu_s(self) -> float:
+        total_s = 0.0
+        with suppress(OSError):  # the sandbox is just ending
+            for name in os.listdir(self._proc):  # noqa: PTH208  # a descriptor, which stays with this sandbox
+                if name.isdigit():
+                    with suppress(OSError, ValueError, IndexError):  # this process is just ending
+                        total_s += self._cpu_s(name)
+        return total_s
 
     def exceeded(self) -> Bound | None:
         """The first limit that is exceeded now."""
@@ -412,7 +429,7 @@ class UsageWatch:
                 return "disk"
         if memory > self._limits.memory_bytes:
             return "memory"
-        return "cpu" if cpu_s > self._limits.cpu_s else None
+        return "cpu" if cpu_s - self._spent_cpu_s > self._limits.cpu_s else None
 
     def _open(self, path: str) -> int:
         fd = os.open(path, os.O_RDONLY | _FOLDER)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import secrets
 import selectors
@@ -84,11 +85,118 @@ def sandbox_failed(reason: str) -> ToolError:
     return TEXTS.error("sandbox_failed", "sandbox_failed", reason=reason[:1_000])
 
 
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """What a program has printed since some time."""
+
+    stdout: BoundedOutput
+    """Its standard output."""
+    stderr: BoundedOutput
+    """Its standard error."""
+
+    @classmethod
+    def bounded(cls, output_bytes: int) -> Outputs:
+        """Nothing yet, and at most so many bytes of each stream later."""
+        return cls(BoundedOutput(output_bytes), BoundedOutput(output_bytes))
+
+    def result(self, exit_code: int | None, limit: Bound | None) -> ProcessResult:
+        """The result of a program that printed this and ended so."""
+        return ProcessResult(
+            exit_code=None if limit else exit_code,
+            limit=limit,
+            stdout=self.stdout.text(),
+            stderr=self.stderr.text(),
+            cut=tuple(name for name in ("stdout", "stderr") if getattr(self, name).is_cut),
+        )
+
+
+class RunningProgram:
+    """A program that has begun, for the thread that attends to it."""
+
+    def __init__(
+        self,
+        process: subprocess.Popen[bytes],
+        init: int,
+        watch: UsageWatch,
+        limits: SandboxLimits,
+        kill: Callable[[], None],
+    ) -> None:
+        assert process.stdout and process.stderr  # noqa: PT018, S101  # they are pipes
+        self._streams = {"stdout": process.stdout, "stderr": process.stderr}
+        for stream in self._streams.values():
+            os.set_blocking(stream.fileno(), False)
+        self._init, self._limits, self._kill = init, limits, kill
+        self.usage = watch
+        self.has_ended = False
+        self._latest = Outputs.bounded(limits.output_bytes)
+
+    def watch(
+        self, outputs: Outputs, *, wall_s: float = math.inf, until: int | None = None, look_s: float = _LOOK_S
+    ) -> Bound | None:
+        """Read what it prints and look at what it uses until it has ended; gives the limit that ended it.
+
+        With `until` only until that descriptor can be read. What it uses is looked at every `look_s` seconds.
+        """
+        self._latest = outputs
+        limit: Bound | None = None
+        is_readable = False
+        deadline, look_at = time.monotonic() + wall_s, 0.0
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._init, selectors.EVENT_READ, "end")  # readable once all of the sandbox is gone
+            for name, stream in self._streams.items():
+                selector.register(stream, selectors.EVENT_READ, getattr(outputs, name))
+            if until is not None:
+                selector.register(until, selectors.EVENT_READ, "until")
+            while limit is None and not self.has_ended and not is_readable:
+                is_readable = self._read_output(selector, min(look_s, max(0.0, deadline - time.monotonic())))
+                now = time.monotonic()
+                if now >= deadline:
+                    limit = "time"
+                elif outputs.stdout.total + outputs.stderr.total > self._limits.flow_bytes:
+                    limit = "output"
+                elif now >= look_at:
+                    limit, look_at = self.usage.exceeded(), time.monotonic() + look_s
+            if limit is not None:
+                self._kill()
+                end = time.monotonic() + _END_S
+                while not self.has_ended and time.monotonic() < end:
+                    self._read_output(selector, _LOOK_S)
+        for name, stream in self._streams.items():
+            with suppress(BlockingIOError):  # empty; whoever still has its other end is none of the sandbox
+                while data := os.read(stream.fileno(), _CHUNK):
+                    getattr(outputs, name).add(data)
+        return limit
+
+    def last_words(self) -> str:
+        """What it wrote to its standard error since it was last watched."""
+        return self._latest.stderr.text().strip()
+
+    def _read_output(self, selector: selectors.BaseSelector, wait_s: float) -> bool:
+        """Take what the program has printed by now; True once the descriptor that was waited for can be read."""
+        is_readable = False
+        for key, _ in selector.select(wait_s):
+            if key.data == "end":
+                self.has_ended = True
+            elif key.data == "until":
+                is_readable = True
+            else:
+                try:
+                    data = os.read(key.fd, _CHUNK)
+                except BlockingIOError:
+                    continue
+                if data:
+                    key.data.add(data)
+                else:
+                    selector.unregister(key.fileobj)
+        return is_readable
+
+
 class SandboxProcess:
     """One program; `run` blocks its thread until all its processes are gone, `stop` may come from any other.
 
     `script` is the name and the content of the file that `argv` names. `is_workspace` says whether what was mounted is
-    the folder that was meant.
+    the folder that was meant. The program inherits the descriptor `channel`. It may serve `most_calls` calls, each with
+    the processor time of the limits.
     """
 
     def __init__(
@@ -100,8 +208,11 @@ class SandboxProcess:
         argv: tuple[str, ...],
         script: tuple[str, bytes],
         is_workspace: Callable[[os.stat_result], bool],
+        channel: int | None = None,
+        most_calls: int = 1,
     ) -> None:
         self._bwrap, self._mounts, self._limits = bwrap, mounts, limits
+        self._channel, self._most_calls = channel, most_calls
         self._argv, self._script, self._is_workspace = argv, script, is_workspace
         self._lock = threading.Lock()
         self._stopped = False
@@ -120,7 +231,18 @@ class SandboxProcess:
         Raises:
             ToolError: `sandbox_failed`, the sandbox did not come up and nothing was run, or it cannot be ended.
         """
-        outputs = {name: BoundedOutput(self._limits.output_bytes) for name in ("stdout", "stderr")}
+        outputs = Outputs.bounded(self._limits.output_bytes)
+        limit, code = self.attend(lambda program: program.watch(outputs, wall_s=self._limits.wall_s))
+        return outputs.result(code, limit)
+
+    def attend(self, attendance: Callable[[RunningProgram], Bound | None]) -> tuple[Bound | None, int | None]:
+        """Start the program, leave it to `attendance`, and end what is left; gives its limit, or its exit code.
+
+        `attendance` is called once the program has begun, in this thread, and gives the limit that ended it.
+
+        Raises:
+            ToolError: as `run`.
+        """
         marker = f".ready-{secrets.token_hex(8)}"
         with ExitStack() as stack:
             (status, status_end), (release_end, release), (script_end, script) = (_pipe(stack) for _ in range(3))
@@ -135,7 +257,8 @@ class SandboxProcess:
 
             options = self._mounts.options(hold, marker=marker, script=(script_end.fileno(), self._script[0]))
             options += ["--json-status-fd", str(status_end.fileno()), "--block-fd", str(release_end.fileno())]
-            with self._started([self._bwrap, *options, "--", *self._argv], inherited) as process:
+            passed = [end.fileno() for end in inherited] + ([] if self._channel is None else [self._channel])
+            with self._started([self._bwrap, *options, "--", *self._argv], passed) as process:
                 for end in inherited:
                     end.close()
                 try:
@@ -148,31 +271,26 @@ class SandboxProcess:
                 except (OSError, ValueError, KeyError) as error:
                     raise self._not_started(process, error) from error
                 with closing(watch):
-                    deadline = time.monotonic() + self._limits.wall_s
+                    assert self._init is not None  # noqa: S101  # it has started
                     release.close()  # what bubblewrap waits for before it begins the program
-                    limit = self._attend(process, outputs, watch, deadline)
+                    program = RunningProgram(process, self._init, watch, self._limits, self._kill_now)
+                    limit = attendance(program)
             code = _exit_code(status.read())
         if code is None and limit is None and not self._stopped:
-            raise sandbox_failed(outputs["stderr"].text().strip() or TEXTS.run_text("no_word"))
+            raise sandbox_failed(program.last_words() or TEXTS.run_text("no_word"))
         limit = limit or _BY_SIGNAL.get(code or 0)
-        return ProcessResult(
-            exit_code=None if limit else code,
-            limit=limit,
-            stdout=outputs["stdout"].text(),
-            stderr=outputs["stderr"].text(),
-            cut=tuple(name for name in ("stdout", "stderr") if outputs[name].is_cut),
-        )
+        return limit, None if limit else code
 
     @contextmanager
-    def _started(self, argv: list[str], inherited: list[BinaryIO]) -> Iterator[subprocess.Popen[bytes]]:
-        """Bubblewrap with nothing of this process but what is `inherited`; it is gone at the end."""
+    def _started(self, argv: list[str], inherited: list[int]) -> Iterator[subprocess.Popen[bytes]]:
+        """Bubblewrap with none of this process's descriptors but the `inherited` ones; it is gone at the end."""
         try:
             process = subprocess.Popen(  # noqa: S603  # the program's own text goes through a file, never through these
                 argv,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                pass_fds=[end.fileno() for end in inherited],
+                pass_fds=inherited,
                 env={},  # the first process in the sandbox can read what bubblewrap was started with
                 start_new_session=True,  # Ctrl-C at the terminal is for the run, which ends this in its own way
             )
@@ -202,6 +320,10 @@ class SandboxProcess:
                         os.waitid(os.P_PIDFD, self._init, os.WEXITED | os.WNOHANG)
                     os.close(self._init)
                     self._init = None
+
+    def _kill_now(self) -> None:
+        with self._lock:
+            self._kill()
 
     def _kill(self) -> None:
         """Kill the sandbox's first process, and so all of them: the kernel ends a pid namespace with its first."""
@@ -235,7 +357,7 @@ class SandboxProcess:
         import resource  # noqa: PLC0415  # only where there are such limits
 
         limits = self._limits
-        seconds = int(limits.cpu_s) + 1
+        seconds = int(limits.cpu_s * self._most_calls) + 1
         for which, soft, hard in (
             (resource.RLIMIT_AS, limits.memory_bytes, limits.memory_bytes),
             (resource.RLIMIT_CPU, seconds, seconds + 1),  # a warning by SIGXCPU, which names the limit, then the end
@@ -260,56 +382,6 @@ class SandboxProcess:
             watch.close()
             raise ValueError("the workspace was replaced by another folder")
         return watch
-
-    def _attend(
-        self, process: subprocess.Popen[bytes], outputs: dict[str, BoundedOutput], watch: UsageWatch, deadline: float
-    ) -> Bound | None:
-        """Read what it prints and look at what it uses until it has ended; gives the limit that ended it."""
-        assert self._init is not None and process.stdout and process.stderr  # noqa: PT018, S101  # it has started
-        streams = ((process.stdout, outputs["stdout"]), (process.stderr, outputs["stderr"]))
-        limit: Bound | None = None
-        look_at = 0.0
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._init, selectors.EVENT_READ, None)  # readable once all of the sandbox is gone
-            for stream, output in streams:
-                os.set_blocking(stream.fileno(), False)
-                selector.register(stream, selectors.EVENT_READ, output)
-            while limit is None and not self._read_output(selector, _LOOK_S):
-                now = time.monotonic()
-                if now >= deadline:
-                    limit = "time"
-                elif sum(output.total for output in outputs.values()) > self._limits.flow_bytes:
-                    limit = "output"
-                elif now >= look_at:
-                    limit, look_at = watch.exceeded(), time.monotonic() + _LOOK_S
-            if limit is not None:
-                with self._lock:
-                    self._kill()
-                end = time.monotonic() + _END_S
-                while not self._read_output(selector, _LOOK_S) and time.monotonic() < end:
-                    pass
-        for stream, output in streams:
-            with suppress(BlockingIOError):  # empty; whoever still has its other end is none of the sandbox
-                while data := os.read(stream.fileno(), _CHUNK):
-                    output.add(data)
-        return limit
-
-    def _read_output(self, selector: selectors.BaseSelector, wait_s: float) -> bool:
-        """Take what the program has printed by now; True once it has ended."""
-        has_ended = False
-        for key, _ in selector.select(wait_s):
-            if key.data is None:
-                has_ended = True
-                continue
-            try:
-                data = os.read(key.fd, _CHUNK)
-            except BlockingIOError:
-                continue
-            if data:
-                key.data.add(data)
-            else:
-                selector.unregister(key.fileobj)
-        return has_ended
 
     def _not_started(self, process: subprocess.Popen[bytes], error: Exception) -> ToolError:
         """What bubblewrap says of why it did not come up, or else what was seen of it."""

@@ -26,6 +26,15 @@ from taoloop.tools.sandbox.confinement import (
     find_python,
 )
 from taoloop.tools.sandbox.process import ProcessResult, SandboxProcess
+from taoloop.tools.sandbox.session import (
+    DRIVER,
+    MAX_CALLS,
+    PythonSession,
+    PythonSessions,
+    SessionResult,
+    driver_argv,
+    driver_source,
+)
 from taoloop.tools.texts import TEXTS, system_reason
 from taoloop.tools.tool import run_in_thread
 from taoloop.tools.workspace.confined_dir import RESERVED
@@ -123,6 +132,7 @@ class Sandbox:
         self.network, self.limits = network, limits or SandboxLimits()
         self._python = None if python is None else Path(python)
         self._readable, self._program = checked_readable(readable), program
+        self._sessions = PythonSessions(lambda: PythonSession(self._session_process, self.limits))
 
     async def run_python(self, code: str) -> ProcessResult:
         """Run a Python program to its end; a cancellation ends it.
@@ -131,6 +141,37 @@ class Sandbox:
             ToolError: `no_sandbox`, `sandbox_failed` or `bad_script`; nothing was run.
         """
         return await _run(self._process("code.py", code))
+
+    async def run_in_session(self, code: str, *, run_id: str, name: str) -> SessionResult:
+        """Run Python code in the session `name` of a run, which is started if there is none; a cancellation ends it.
+
+        Raises:
+            ToolError: as `run_python`; also `no_free_thread`. The code was not run, unless the session was stopped.
+        """
+        data = _script(code)
+        current: list[PythonSession] = []
+
+        def started(session: PythonSession) -> None:
+            current[:] = [session]
+
+        def stop() -> None:
+            for session in current:
+                session.stop()
+
+        def run() -> SessionResult:
+            return self._sessions.run(run_id, name, data.decode(), started)
+
+        return await run_in_thread(run, stop, name="taoloop-sandbox")
+
+    def _session_process(self, channel: int) -> SandboxProcess:
+        interpreter, readable = self._python_program()
+        return self._sandboxed(
+            driver_argv(interpreter, channel),
+            (DRIVER, driver_source()),
+            readable,
+            channel=channel,
+            most_calls=MAX_CALLS,
+        )
 
     async def run_command(self, command: str) -> ProcessResult:
         """Run a script of the POSIX shell to its end; a cancellation ends it.
@@ -159,15 +200,26 @@ class Sandbox:
 
     def _process(self, name: str, text: str, program: str = "") -> SandboxProcess:
         """The process of `program`, or of Python, with the script `name`."""
+        data = _script(text)
+        interpreter, readable = (Path(program), ()) if program else self._python_program()
+        return self._sandboxed((str(interpreter), f"{SCRIPTS}/{name}"), (name, data), readable)
+
+    def _python_program(self) -> tuple[Path, tuple[Path, ...]]:
         try:
-            data = text.encode()
-        except UnicodeEncodeError:
-            raise TEXTS.error("script_surrogates", "bad_script") from None
-        if not text.strip() or b"\0" in data or len(data) > MAX_SCRIPT_BYTES:
-            name = "script_empty" if not text.strip() else "script_nul" if b"\0" in data else "script_long"
-            raise TEXTS.error(name, "bad_script", hint=TEXTS.run_text("script_hint"))
+            return find_python(self._python)
+        except ConfigError as error:
+            raise ToolError(error.message, code="no_sandbox", hint=error.hint) from error
+
+    def _sandboxed(
+        self,
+        argv: tuple[str, ...],
+        script: tuple[str, bytes],
+        readable: tuple[Path, ...],
+        *,
+        channel: int | None = None,
+        most_calls: int = 1,
+    ) -> SandboxProcess:
         try:
-            interpreter, readable = (program, ()) if program else find_python(self._python)
             bwrap = require_sandbox(self._program).program or ""
         except ConfigError as error:
             raise ToolError(error.message, code="no_sandbox", hint=error.hint) from error
@@ -184,10 +236,28 @@ class Sandbox:
             bwrap,
             mounts,
             self.limits,
-            argv=(str(interpreter), f"{SCRIPTS}/{name}"),
-            script=(name, data),
+            argv=argv,
+            script=script,
             is_workspace=lambda stat: workspace is None or [stat.st_dev, stat.st_ino] == identity,
+            channel=channel,
+            most_calls=most_calls,
         )
+
+
+def _script(text: str) -> bytes:
+    """The text of a program as UTF-8.
+
+    Raises:
+        ToolError: `bad_script`.
+    """
+    try:
+        data = text.encode()
+    except UnicodeEncodeError:
+        raise TEXTS.error("script_surrogates", "bad_script") from None
+    if not text.strip() or b"\0" in data or len(data) > MAX_SCRIPT_BYTES:
+        name = "script_empty" if not text.strip() else "script_nul" if b"\0" in data else "script_long"
+        raise TEXTS.error(name, "bad_script", hint=TEXTS.run_text("script_hint"))
+    return data
 
 
 def _keep_apart(workspace: Path) -> None:

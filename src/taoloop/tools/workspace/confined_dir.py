@@ -281,6 +281,8 @@ class WalkEntry:
     """What it is."""
     size: int
     """Its size in bytes, 0 for what is not a file."""
+    status: os.stat_result
+    """What the system says of it."""
 
     @property
     def path(self) -> str:
@@ -311,7 +313,8 @@ def _scan(fd: int, parts: Parts) -> Iterator[WalkEntry]:
             except OSError:
                 continue
             kind = _kind(status.st_mode)
-            yield WalkEntry(parts=(*parts, item.name), kind=kind, size=status.st_size if kind == "file" else 0)
+            size = status.st_size if kind == "file" else 0
+            yield WalkEntry(parts=(*parts, item.name), kind=kind, size=size, status=status)
 
 
 def _kind(mode: int) -> Kind:

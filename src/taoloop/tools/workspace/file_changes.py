@@ -75,20 +75,22 @@ class FileChanger:
                 if now:
                     self._check_size(size)
                     with self._beneath.regular_file(parts) as (fd, _):
-                        _store(self._beneath, (*_FOLDER, name, *parts), _chunks(fd), mode=0o600)
+                        store_file(self._beneath, (*_FOLDER, name, *parts), read_chunks(fd), mode=0o600)
                 done = FileChange(path=path, before=now, after=after, before_bytes=size)
-                _store(self._beneath, (*_FOLDER, f"{name}.json"), [json.dumps(asdict(done)).encode()])
+                store_file(self._beneath, (*_FOLDER, f"{name}.json"), [json.dumps(asdict(done)).encode()])
             if data is None:
                 self._remove(parts)
             else:
-                _store(self._beneath, parts, [data], mode=mode)
+                store_file(
+                    self._beneath, parts, [data], mode=None if mode is None else mode & 0o666
+                )  # never executable
             return done
 
     def record(self, name: str) -> FileChange | None:
         """What the change with this backup name did, or None if there was none."""
         try:
             with self._beneath.regular_file((*_FOLDER, f"{name}.json")) as (fd, _):
-                return FileChange(**json.loads(b"".join(_chunks(fd))))
+                return FileChange(**json.loads(b"".join(read_chunks(fd))))
         except FileNotFoundError:
             return None
         except (ValueError, TypeError) as error:
@@ -97,7 +99,7 @@ class FileChanger:
     def stored_bytes(self, name: str, parts: Parts) -> bytes:
         """The content that the change with this backup name replaced."""
         with self._beneath.regular_file((*_FOLDER, name, *parts)) as (fd, _):
-            return b"".join(_chunks(fd))
+            return b"".join(read_chunks(fd))
 
     def digest(self, parts: Parts) -> str:
         """SHA-256 of the file as it is now; empty if there is none."""
@@ -110,7 +112,7 @@ class FileChanger:
                     raise PermissionError(1, "the file is marked read-only")
                 self._check_size(status.st_size)
                 digest = hashlib.sha256()
-                for chunk in _chunks(fd):
+                for chunk in read_chunks(fd):
                     digest.update(chunk)
                 return digest.hexdigest(), status.st_size, stat.S_IMODE(status.st_mode)
         except FileNotFoundError:
@@ -134,25 +136,37 @@ def key_name(key: str) -> str:
     return f"key-{hashlib.sha256(key.encode(errors='surrogatepass')).hexdigest()}"
 
 
-def _chunks(fd: int) -> Iterator[bytes]:
+def read_chunks(fd: int) -> Iterator[bytes]:
+    """The rest of an open file, piece by piece."""
     while chunk := os.read(fd, _CHUNK):
         yield chunk
 
 
-def _store(directory: ConfinedDirectory, parts: Parts, chunks: Iterable[bytes], *, mode: int | None = None) -> None:
-    """Write a file under a temporary name beside its place and rename it; never executable."""
+def store_file(
+    directory: ConfinedDirectory,
+    parts: Parts,
+    chunks: Iterable[bytes],
+    *,
+    mode: int | None = None,
+    durable: bool = True,
+) -> None:
+    """Write a file under a temporary name beside its place and rename it; `mode` are its permission bits.
+
+    With `durable` it is on the disk afterwards, and so is its name: a loss of power takes neither.
+    """
     with directory.folder(parts[:-1], create=True) as parent:
         temporary = f"{RESERVED}-{secrets.token_hex(8)}"
         fd = os.open(temporary, _CREATE, 0o666, dir_fd=parent)
         try:
             try:
                 if mode is not None:
-                    os.fchmod(fd, mode & 0o666)
+                    os.fchmod(fd, mode & 0o777)
                 for chunk in chunks:
                     view = memoryview(chunk)
                     while view:
                         view = view[os.write(fd, view) :]
-                os.fsync(fd)
+                if durable:
+                    os.fsync(fd)
             finally:
                 os.close(fd)
             os.rename(temporary, parts[-1], src_dir_fd=parent, dst_dir_fd=parent)  # beneath it
@@ -160,4 +174,5 @@ def _store(directory: ConfinedDirectory, parts: Parts, chunks: Iterable[bytes], 
             with suppress(OSError):
                 os.unlink(temporary, dir_fd=parent)  # likewise
             raise
-        os.fsync(parent)
+        if durable:
+            os.fsync(parent)

@@ -377,7 +377,7 @@ class Workspace:
             yield from walk(self._directory, parts, deep=True)
         except NotADirectoryError:
             with self._directory.regular_file(parts) as (_, status):
-                yield WalkEntry(parts=parts, kind="file", size=status.st_size)
+                yield WalkEntry(parts=parts, kind="file", size=status.st_size, status=status)
 
     def _scan(
         self, entry: WalkEntry, text: str, *, at_most: int, most_bytes: int, in_time: Callable[[], bool]
