@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.runtime.after.test_undo import _fresh, agent, call, undone  # noqa: F401  # a fixture
 
 from taoloop import Agent, MemoryJournal, ScriptedModel
@@ -59,3 +61,29 @@ def test_inner_agents_restore_in_their_own_workspace(tmp_path: Path) -> None:
     assert undone(outer, first.run_id).complete
     assert (tmp_path / "in" / "a.txt").read_text() == "inner"
     assert (tmp_path / "out" / "a.txt").read_text() == "outer"
+
+
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
+def test_what_programs_did_to_the_files_is_taken_back(tmp_path: Path) -> None:
+    """Calls of one Python session, and a shell script between them."""
+    (tmp_path / "data.csv").write_text("a,b\n1,2\n")
+    ran = agent(
+        [
+            call("run_python", code="rows = open('data.csv').read().split()", session="main"),
+            call("run_python", code="open('data.csv', 'w').write(rows[0])", session="main"),
+            call("run_command", command="mkdir out && mv data.csv out/"),
+            call("run_python", code="print(len(rows))", session="main"),
+        ],
+        tools=["run_python", "run_command"],
+        workspace=tmp_path,
+    )
+    first = ran.run_sync("x")
+    assert (tmp_path / "out" / "data.csv").read_text() == "a,b"
+    observed = first.trace.steps[1].calls[0].observed
+    assert observed is not None
+    assert '"changed":["data.csv"]' in observed.output.replace(" ", "")
+    assert undone(ran, first.run_id, to_step=2).complete
+    assert (tmp_path / "data.csv").read_text() == "a,b"
+    assert undone(ran, first.run_id).complete
+    assert (tmp_path / "data.csv").read_text() == "a,b\n1,2\n"
+    assert not (tmp_path / "out").exists()

@@ -85,9 +85,10 @@ def sandbox_tools(
 ) -> dict[str, Tool]:
     """`run_python` and `run_command` by name, on a machine that has a sandbox, and `restore_workspace` for `undo`.
 
-    Programs may change `workspace` and nothing else; without one each has an empty folder that is gone afterwards.
-    `network` gives them the machine's own network, its local services included, and the cards say so: only you can
-    give it, never the model. `python` is the interpreter, `readable` are further folders that may be read.
+    The model may be offered all three: the last takes back a program of its own. Programs may change `workspace` and
+    nothing else; without one each has an empty folder that is gone afterwards. `network` gives them the machine's own
+    network, its local services included, and the cards say so: only you can give it, never the model. `python` is the
+    interpreter, `readable` are further folders that may be read.
 
     Raises:
         ConfigError: this machine has no sandbox, or a folder cannot be used. Says what to install.
