@@ -63,7 +63,9 @@ def find_problems(requirements: dict[str, str], tests: dict[str, list[str]], lat
     """Unknown ids, due lines without a test, and decisions that the documentation does not give."""
     unknown = {requirement: names[0] for requirement, names in tests.items() if requirement not in requirements}
     problems = [f"{requirement}: there is no such line, but {name} names it" for requirement, name in unknown.items()]
-    problems += [f"{requirement}: there is no such line, but it is to come" for requirement in later.keys() - requirements]
+    problems += [
+        f"{requirement}: there is no such line, but it is to come" for requirement in later.keys() - requirements
+    ]
     problems += [
         f"{requirement}: no test names it: {sentence}"
         for requirement, sentence in requirements.items()
