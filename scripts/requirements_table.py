@@ -95,7 +95,8 @@ if __name__ == "__main__":
     requirements, tests = read_requirements(), find_tests()
     later = {requirement: part for part, ids in NOT_YET_DUE.items() for requirement in find_ids(ids)}
     if "--check" not in sys.argv[1:]:
-        print(table(requirements, tests, later))
+        sys.stdout.write(table(requirements, tests, later))
         due = requirements.keys() - later
-        print(f"\n{len(requirements)} lines, {len(due)} due, {len(due & tests.keys())} of them shown by a test.")
+        shown = len(due & tests.keys())
+        sys.stdout.write(f"\n\n{len(requirements)} lines, {len(due)} due, {shown} of them shown by a test.\n")
     sys.exit("\n".join(find_problems(requirements, tests, later)) or 0)

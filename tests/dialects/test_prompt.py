@@ -100,7 +100,7 @@ def test_s3_22_the_task_repeats_the_output_rule_for_json(language: str) -> None:
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_s3_20_the_tool_block_has_the_whole_card(language: str) -> None:
-    """S3-20, S3-58, S3-59, S2-19, S2-20, S2-21, S2-23, S2-25: the schema of the parameters too, not ASCII-escaped."""
+    """S3-20, S3-59, S2-19, S2-20, S2-21, S2-23, S2-25: the schema of the parameters too, not ASCII-escaped."""
     block = tool_block((CARD, ToolCard(name="now", purpose="Tells the time.")), PROMPTS[language])
     for part in (CARD.name, CARD.purpose, CARD.use_when, CARD.avoid_when, '{"城市":{"type":"string"}}'):
         assert part in block

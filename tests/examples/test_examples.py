@@ -307,7 +307,7 @@ def test_the_four_modes_run_on_one_question_with_the_same_tools(load: Loader) ->
 
 
 def test_a_wrong_premise_is_corrected_by_an_observation_only(load: Loader) -> None:
-    """S4-9, S4-35: the same tools in all modes; what comes of them is the model's."""
+    """S4-9."""
     modes = load("four_modes")
     assert modes.run("reason_only").answer == "iPhone"
     react = modes.run("react")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -110,10 +111,28 @@ def test_a_second_bad_reply_is_one_clear_error_and_the_next_step(dialect: str) -
     ]
     rejected = [e.fact for e in result.trace.events if isinstance(e.fact, ReplyRejected)]
     assert [fact.step for fact in rejected] == [1, 1, 2]
-    assert all(fact.message and len(fact.excerpt) <= EXCERPT_CHARS for fact in rejected)
+    assert all(fact.message and len(fact.excerpt) <= EXCERPT_CHARS == 200 for fact in rejected)
     decided = [step.decision for step in result.trace.steps]
     assert decided[0] is None
     assert isinstance(decided[1], Act)
+
+
+@pytest.mark.parametrize("keys", [{"action": "look"}, {"action_input": {"place": "here"}}, {"action": "look" * 300}])
+def test_a_reply_without_one_of_the_keys_is_an_error_that_shows_its_beginning(keys: dict[str, Any]) -> None:
+    """S3-27."""
+    text = json.dumps({"thought": "t" * 900, **keys})
+    result, _ = run("json", [text, text, good("json", Answer(text="4"))])
+    rejected = [e.fact for e in result.trace.events if isinstance(e.fact, ReplyRejected)]
+    assert len(rejected) == 2
+    for fact in rejected:
+        assert 0 < len(fact.excerpt) <= 200
+        assert fact.excerpt.removesuffix("…") in text
+
+
+def test_the_thought_may_be_missing() -> None:
+    """S3-27: it decides nothing."""
+    result, _ = run("json", ['{"action": "look", "action_input": {"place": "here"}}', good("json", Answer(text="4"))])
+    assert [entry.kind for entry in result.entries[:2]] == ["Action", "Observation"]
 
 
 def test_replies_that_stay_unreadable_are_a_stated_end_with_a_trace(dialect: str) -> None:
