@@ -226,6 +226,13 @@ def test_every_example_is_on_the_page_of_examples_with_its_command() -> None:
             assert f"python examples/{example.name}" in text(page), page
 
 
+def test_both_pages_of_examples_name_the_same_decisions() -> None:
+    tables = [text(page).rpartition("\n## ")[2].splitlines() for page in ("docs/examples.md", "docs/examples.zh.md")]
+    english, chinese = ([line.count("|") for line in lines if line.startswith("|")] for lines in tables)
+    assert english == chinese
+    assert len(english) > 15
+
+
 def test_no_message_of_a_sequence_diagram_has_a_semicolon_which_would_end_the_statement() -> None:
     diagrams = [block.text for block in blocks("ARCHITECTURE.md") if block.language == "mermaid"]
     sequences = [text for text in diagrams if text.startswith("sequenceDiagram")]
