@@ -25,11 +25,11 @@ PAGE = """<!doctype html>
 <p role="status"></p>
 <script>
   const secret = 1 + Math.floor(Math.random() * 20);
-  const [form, field, status] = ["form", "input", "p"].map((name) => document.querySelector(name));
+  const [form, field, verdict] = ["form", "input", "p"].map((name) => document.querySelector(name));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     const guess = Number(field.value);
-    status.textContent = guess === secret ? "Right!" : guess < secret ? "Higher." : "Lower.";
+    verdict.textContent = guess === secret ? "Right!" : guess < secret ? "Higher." : "Lower.";
     field.select();
   });
 </script>

@@ -297,7 +297,7 @@ def test_each_action_can_be_checked_recorded_stopped_and_carried_out_by_another_
 
     def check(request: taoloop.ApprovalRequest) -> bool:
         checked.append((request.tool, dict(request.args)))
-        return request.args["item"] != "tea"
+        return bool(request.args["item"] != "tea")
 
     refused = run(*script, tools=[sell], approve=check)
     assert (checked, sold) == ([("sell", {"item": "tea"})], [])
