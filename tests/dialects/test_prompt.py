@@ -51,7 +51,11 @@ def built(language: str, dialect: str, *cards: ToolCard, instructions: str = "")
 @pytest.mark.parametrize("dialect", ["text", "json", "native"])
 def test_s2_13_and_s3_7_rules_tools_and_form_are_separate_parts(language: str, dialect: str) -> None:
     """S2-13, S3-7, S3-68: the headings are the same whatever stands below them."""
-    heads = [line for line in built(language, dialect, CARD).splitlines() if line.startswith("# ")]
+    prompt, texts = built(language, dialect, CARD), PROMPTS[language].texts
+    role, process, form = texts["role"].strip(), texts["rules_react"].strip(), texts[f"form_{dialect}"].split("$")[0]
+    assert 0 == prompt.index(role) < prompt.index(process) < prompt.index(form.strip())
+    assert {"en": "Think first, then act", "zh": "先想后做"}[language] in process
+    heads = [line for line in prompt.splitlines() if line.startswith("# ")]
     assert len(heads) == (2 if dialect == "native" else 3)
     longer = built(language, dialect, CARD, CARD, instructions="Be\n\n\nbrief")
     assert longer.startswith(built(language, dialect, CARD)[:200])

@@ -95,10 +95,10 @@ def test_a_failed_call_ends_the_demo_with_a_final_that_reports_it(huala: ModuleT
 
 
 def test_the_demo_has_reads_without_effects_and_says_that_its_model_is_a_script(huala: ModuleType) -> None:
-    """S0-44."""
+    """S0-19, S0-44."""
     cards = [huala.lookup.card, huala.add.card]
     assert [(card.tier, card.egress) for card in cards] == [("read", None)] * 2
-    assert huala.run().trace.agent.model == "function:decide"
+    assert (huala.run().trace.agent.model, huala.run().trace.agent.limits.max_steps) == ("function:decide", 8)
     assert "with a scripted model" in (huala.__doc__ or "")
 
 
@@ -167,7 +167,7 @@ def test_a_run_without_a_final_gets_one_that_names_the_step_limit(huala: ModuleT
 
 
 def test_nothing_after_a_final_is_executed_and_no_action_beside_one(huala: ModuleType) -> None:
-    """S0-23, S0-47 (trap: a Final next to an action whose Observation the model never saw is accepted)."""
+    """S0-23, S0-47, S4-22 (trap: a Final next to an action whose Observation the model never saw is accepted)."""
     both = "Action: lookup: huala.post_count\nFinal: 10"
     result = huala.run([both, "Final: 8"])
     assert [entry.tool for entry in result.entries] == ["parser", None]

@@ -83,7 +83,7 @@ def observations(result: Result) -> list[Observed]:
 
 
 def test_the_loop_is_built_on_no_agent_framework() -> None:
-    """S0-1: decisions, strategies, policy and runner import the standard library and a validator of data."""
+    """S0-1, S0-28: decisions, strategies, policy and runner import the standard library and a validator of data."""
     root = Path(taoloop.__file__).parent
     imported = set()
     for path in (file for name in PURE for file in ([root / name] if "." in name else (root / name).rglob("*.py"))):
@@ -104,7 +104,7 @@ def test_scripted_runs_need_no_network_and_no_key() -> None:
 
 
 def test_the_model_gets_the_goal_and_the_trace_so_far() -> None:
-    """S0-4: and gives the next output."""
+    """S0-4, S2-1: and gives the next output."""
     model = Watching([call("stock", item="tea"), call("multiply", a=12, b=3), "36"])
     Agent(model=model, tools=[stock, multiply]).run_sync("How much tea, times 3?")
     assert {request.trace.task for request in model.asked} == {"How much tea, times 3?"}
@@ -257,7 +257,7 @@ def _effects(folder: Path, site: Site) -> dict[str, tuple[Tool | str, dict[str, 
 
 @pytest.mark.parametrize("effect", ["file", "request", "database"])
 def test_a_file_a_request_and_a_database_are_changed_after_approval_only(effect: str, tmp_path: Path) -> None:
-    """S0-37."""
+    """S0-37, S3-41."""
 
     def changes() -> list[bool]:
         with closing(sqlite3.connect(tmp_path / "shop.db")) as database:

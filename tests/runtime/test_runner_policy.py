@@ -88,7 +88,7 @@ def test_every_tool_has_a_side_effect_level_and_an_undeclared_one_is_the_worst()
 
 
 def test_an_effect_runs_only_after_approval() -> None:
-    """S0-37, S3-48: without an answer the run waits, holding nothing."""
+    """S0-37, S2-31, S3-48: without an answer the run waits, holding nothing."""
     result = run([call("pay", to="bob", amount=5), "done"])
     assert (result.status, paid) == ("waiting", [])
 

@@ -63,7 +63,7 @@ def good(dialect: str, decision: Act | Answer = LOOK) -> ModelReply:
 
 
 def test_the_bad_reply_is_shown_with_what_was_wrong_and_the_form(dialect: str) -> None:
-    """S3-25, S4-24: echoed as the assistant's, and answered with the error and a demand for the form."""
+    """S0-16, S3-25, S4-24: echoed as the assistant's, and answered with the error and a demand for the form."""
     result, model = run(dialect, [BAD[dialect], good(dialect), good(dialect, Answer(text="4"))])
     assert (result.status, result.answer) == ("completed", "4")
     first, repair, after = model.asked
@@ -100,7 +100,7 @@ def test_the_decision_of_the_json_dialect_is_at_02_and_09_unless_the_agent_says_
 
 
 def test_a_second_bad_reply_is_one_clear_error_and_the_next_step(dialect: str) -> None:
-    """S3-27, S3-28, S3-66: no exception, at most 200 characters shown; one repair turn for each step, not more."""
+    """S3-25, S3-27, S3-28, S3-66: no exception, at most 200 characters shown; one repair turn for each step."""
     bad = BAD[dialect]
     result, model = run(dialect, [bad, bad, bad, good(dialect)], limits=Limits(max_consecutive_errors=None))
     assert [(one.purpose, one.trace.step_count) for one in model.asked[:4]] == [
@@ -119,7 +119,7 @@ def test_a_second_bad_reply_is_one_clear_error_and_the_next_step(dialect: str) -
 
 @pytest.mark.parametrize("keys", [{"action": "look"}, {"action_input": {"place": "here"}}, {"action": "look" * 300}])
 def test_a_reply_without_one_of_the_keys_is_an_error_that_shows_its_beginning(keys: dict[str, Any]) -> None:
-    """S3-27."""
+    """S2-45, S3-27."""
     text = json.dumps({"thought": "t" * 900, **keys})
     result, _ = run("json", [text, text, good("json", Answer(text="4"))])
     rejected = [e.fact for e in result.trace.events if isinstance(e.fact, ReplyRejected)]
