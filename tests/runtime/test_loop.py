@@ -33,15 +33,16 @@ from taoloop.tools.sql import Database, sql_tools
 
 PURE = ("core", "policy", "dialects", "strategies", "prompts", "runtime", "errors.py")
 OFFLINE = """
-import os, runpy, sys
+import os, runpy, sys, tempfile
 
 def refuse(event, args):
     if event in ("socket.connect", "socket.getaddrinfo", "socket.sendto"):
         raise PermissionError(event)
 
 os.environ.clear()
+_, tempfile.tempdir, *examples = sys.argv
 sys.addaudithook(refuse)
-for example in sys.argv[1:]:
+for example in examples:
     sys.argv = [example]
     runpy.run_path(example, run_name="__main__")
 """
@@ -95,11 +96,12 @@ def test_the_loop_is_built_on_no_agent_framework() -> None:
     assert imported - sys.stdlib_module_names - {"taoloop"} <= {"pydantic", "pydantic_core"}
 
 
-def test_scripted_runs_need_no_network_and_no_key() -> None:
+def test_scripted_runs_need_no_network_and_no_key(tmp_path: Path) -> None:
     """S0-2."""
     examples = Path(__file__).parents[2] / "examples"
     names = [str(examples / f"{name}.py") for name in ("huala", "hour", "handbook", "four_modes", "html_game")]
-    done = subprocess.run([sys.executable, "-c", OFFLINE, *names], capture_output=True, text=True, check=True)
+    args = [sys.executable, "-c", OFFLINE, str(tmp_path), *names]
+    done = subprocess.run(args, capture_output=True, text=True, check=True)
     assert "7 Final 10" in done.stdout
 
 

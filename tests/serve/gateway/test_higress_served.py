@@ -295,7 +295,7 @@ def test_the_answer_is_streamed_while_the_model_writes_it() -> None:
 
 
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.yaml")), ids=lambda path: path.stem)
-def test_every_file_is_listed_by_its_name_and_answers_to_any(path: Path) -> None:  # S1-41, S1-48
+def test_every_file_is_listed_by_its_name_and_answers_to_any(path: Path) -> None:  # S1-48
     turned = "jsonResp:\n  enable: true" in path.read_text(encoding="utf-8")
     with served(path, *([FINAL, JSON] if turned else [FINAL]) * 3) as (_, running):
         listed = post(running, b"", path="/v1/models", method="GET")[1]["data"]
