@@ -59,4 +59,4 @@ if __name__ == "__main__":
     for name in SCRIPTS:
         result = run(name)
         trace, verdict = result.trace, "right" if result.answer == RIGHT else "wrong"
-        print(f"{name:12} {verdict}  {len(trace.steps)} steps, {trace.tool_calls} calls: {result.answer}")
+        print(f"{name:12} {verdict}  steps: {len(trace.steps)}  calls: {trace.tool_calls}  {result.answer}")

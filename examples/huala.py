@@ -1,19 +1,19 @@
 """Look up the post count of huala, then add 2: the smallest complete run, with a scripted model.
 
-The trace has exactly eight entries. Run: python examples/huala.py
+The model is a function of the goal and the trace so far. The trace has exactly eight entries. For another name the
+lookup fails, and the model says that the task cannot be done instead of inventing a number.
+Run: python examples/huala.py [NAME]
 """
 
 from __future__ import annotations
 
+import re
+import sys
+
 from taoloop import Agent, Limits, Result, ScriptedModel, ToolError, tool
+from taoloop.core import Trace
 
 POSTS = {"huala.post_count": 8}
-
-SCRIPT = [
-    "Thought: I need the post count of huala first.\nAction: lookup: huala.post_count",
-    "Thought: It is 8; now I add 2.\nAction: add: 8,2",
-    "Thought: The sum is known.\nFinal: 10",
-]
 
 
 @tool(tier="read", max_input_bytes=1024)
@@ -34,17 +34,31 @@ def add(numbers: str) -> int:
     return first + second
 
 
-def run(script: list[str] | None = None, limits: Limits | None = None) -> Result:
-    """The demo; another script shows what happens when a model goes wrong."""
+def decide(task: str, trace: Trace) -> str:
+    """The scripted model: what it writes next follows from the goal and from what was observed so far."""
+    name, number = re.findall(r"post count of (\S+?), then add (\d+)", task)[0]
+    observed = [call.observed for call in trace.calls.values() if call.observed]
+    if not observed:
+        return f"Thought: I need the post count of {name} first.\nAction: lookup: {name}.post_count"
+    if error := observed[-1].error:
+        return f"Thought: The call failed; I must not invent a number.\nFinal: The task cannot be done: {error.message}"
+    if len(observed) == 1:
+        value = observed[0].output
+        return f"Thought: It is {value}; now I add {number}.\nAction: add: {value},{number}"
+    return f"Thought: The sum is known.\nFinal: {observed[1].output}"
+
+
+def run(script: list[str] | None = None, limits: Limits | None = None, name: str = "huala") -> Result:
+    """The demo for one name; a script in place of the model shows what happens when a model goes wrong."""
     agent = Agent(
-        model=ScriptedModel(SCRIPT if script is None else script),
+        model=decide if script is None else ScriptedModel(script),
         tools=[lookup, add],
         dialect="text",
         limits=limits or Limits(max_steps=8),
     )
-    return agent.run_sync("Look up the post count of huala, then add 2.")
+    return agent.run_sync(f"Look up the post count of {name}, then add 2.")
 
 
 if __name__ == "__main__":
-    for entry in run().entries:
+    for entry in run(name=sys.argv[1] if len(sys.argv) > 1 else "huala").entries:
         print(entry)

@@ -13,12 +13,15 @@ from tests.sizes import examples
 
 from taoloop import Agent, Limits, MemoryJournal, ScriptedModel, tool
 from taoloop.core.decision import Act, Answer, Call
-from taoloop.core.effects import ModelRequest
-from taoloop.core.events import ReplyRejected
+from taoloop.core.effects import CallModel, ModelRequest
+from taoloop.core.events import Event, ReplyRejected
 from taoloop.core.message import Message, ModelReply
+from taoloop.core.stored_events import decode_fact, encode_fact
+from taoloop.core.trace import Trace
 from taoloop.core.views.transcript import Result
 from taoloop.dialects import get_dialect
 from taoloop.errors import UnknownName
+from taoloop.strategies import get_strategy
 
 STRATEGIES = ["react", "act_only", "reason_only", "standard"]
 
@@ -85,7 +88,7 @@ THREE: list[Act | Answer] = [call(place="here"), call(place="nowhere"), Answer(t
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_every_request_holds_the_task_the_tools_and_every_earlier_step(dialect: str) -> None:
-    """S3-19, S4-23: nothing has to be rebuilt, and nothing is missing."""
+    """S2-13, S3-19, S4-23: nothing is missing."""
     _, model = run(dialect, THREE)
     for number, request in enumerate(model.asked):
         text = "\n".join(message.content for message in request.messages)
@@ -99,13 +102,28 @@ def test_every_request_holds_the_task_the_tools_and_every_earlier_step(dialect: 
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
+def test_every_request_is_built_from_the_stored_trace_alone(dialect: str) -> None:
+    """S3-19: from the agent's description in it, the task, and the steps so far."""
+    result, model = run(dialect, THREE)
+    facts = [decode_fact(event.fact.kind, encode_fact(event.fact)) for event in result.trace.events]
+    events = [Event(event.seq, event.at, fact) for event, fact in zip(result.trace.events, facts, strict=True)]
+    replied = [event.seq for event in events if event.fact.kind == "model_replied"]
+    for seq, request in zip(replied, model.asked, strict=True):
+        trace = Trace(result.run_id, events[:seq])
+        effect = get_strategy(trace.agent.strategy).next(trace.agent, trace)
+        assert isinstance(effect, CallModel)
+        assert effect.request.messages == request.messages
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
 def test_the_system_message_is_first_constant_and_sent_once(dialect: str) -> None:
     """S3-31, S4-60."""
     _, model = run(dialect, THREE)
     for request in model.asked:
         assert [message.role for message in request.messages].count("system") == 1
         assert request.messages[0] == model.asked[0].messages[0]
-        assert request.messages[0].role == "system"
+        assert [message.role for message in request.messages[:2]] == ["system", "user"]
+        assert request.messages[1] == model.asked[0].messages[1], "the task is not written anew"
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

@@ -39,6 +39,7 @@ def test_s3_2_and_s3_8_the_canonical_object() -> None:
     assert read(CALL) == act("lookup", {"key": "a"})
     assert read(FINAL) == Answer(text="5", reason="t")
     assert read('{"thought": "t", "action": "Final Answer", "action_input": {"answer": "5"}}') == read(FINAL)
+    refused("I look up the key a.", "stray_text", "I look up")
 
 
 @pytest.mark.parametrize(

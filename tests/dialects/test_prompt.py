@@ -51,7 +51,11 @@ def built(language: str, dialect: str, *cards: ToolCard, instructions: str = "")
 @pytest.mark.parametrize("dialect", ["text", "json", "native"])
 def test_s2_13_and_s3_7_rules_tools_and_form_are_separate_parts(language: str, dialect: str) -> None:
     """S2-13, S3-7, S3-68: the headings are the same whatever stands below them."""
-    heads = [line for line in built(language, dialect, CARD).splitlines() if line.startswith("# ")]
+    prompt, texts = built(language, dialect, CARD), PROMPTS[language].texts
+    role, process, form = texts["role"].strip(), texts["rules_react"].strip(), texts[f"form_{dialect}"].split("$")[0]
+    assert 0 == prompt.index(role) < prompt.index(process) < prompt.index(form.strip())
+    assert {"en": "Think first, then act", "zh": "先想后做"}[language] in process
+    heads = [line for line in prompt.splitlines() if line.startswith("# ")]
     assert len(heads) == (2 if dialect == "native" else 3)
     longer = built(language, dialect, CARD, CARD, instructions="Be\n\n\nbrief")
     assert longer.startswith(built(language, dialect, CARD)[:200])
@@ -100,7 +104,7 @@ def test_s3_22_the_task_repeats_the_output_rule_for_json(language: str) -> None:
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_s3_20_the_tool_block_has_the_whole_card(language: str) -> None:
-    """S3-20, S3-58, S3-59, S2-19, S2-20, S2-21, S2-23, S2-25: the schema of the parameters too, not ASCII-escaped."""
+    """S3-20, S3-59, S2-19, S2-20, S2-21, S2-23, S2-25: the schema of the parameters too, not ASCII-escaped."""
     block = tool_block((CARD, ToolCard(name="now", purpose="Tells the time.")), PROMPTS[language])
     for part in (CARD.name, CARD.purpose, CARD.use_when, CARD.avoid_when, '{"城市":{"type":"string"}}'):
         assert part in block

@@ -31,7 +31,7 @@ def test_labelled_lines_fit_no_schema() -> None:
     "decision", [Act(calls=(Call(tool="stock", args={"a": 1}),), reason="why"), Answer(text="12", reason="why")]
 )
 def test_what_the_json_dialect_writes_fits_its_schema(decision: Act | Answer) -> None:
-    """The decision interface takes structured JSON only."""
+    """S3-49, S3-58: the decision interface takes structured JSON only, and no tool that there is not."""
     schema = reply_schema(get_dialect("json"), CARDS, SCHEMA, reasons=True)
     assert schema is not None
     judge = jsonschema_rs.validator_for(dict(schema))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from tests.dialects.test_rules import CALL, FENCE, OBJECT, TOOLS, tool
 
@@ -35,5 +37,9 @@ def test_s1_25_to_s1_29_the_forms_of_the_first_agents() -> None:
     """S1-25, S1-27, S1-28, S1-29: nothing, Final Answer as an action, fences, keys matched loosely."""
     assert read_reply("fenced", TOOLS, " ").kind == "reject"
     assert read_reply("fenced", TOOLS, '{"action": "Final Answer", "action_input": "It is 5."}').answer == "It is 5."
-    for text in (FENCE, OBJECT, '{"the action": "ping"}', '{"Action": "find_hotel", "Action Input": {"city": "Rome"}}'):
-        assert read_reply("fenced", TOOLS, text).tool in ("find_hotel", None)
+    spellings = (("Action", "Action Input"), ("Action Name", "Action_Input"), ("tool", "tool_input"))
+    objects = [json.dumps({action: "find_hotel", given: {"city": "Rome"}}) for action, given in spellings]
+    for text in (FENCE, OBJECT, *objects):
+        reply = read_reply("fenced", TOOLS, text)
+        assert (reply.tool, reply.args) == ("find_hotel", {"city": "Rome"})
+    assert read_reply("fenced", TOOLS, '{"the action": "find_hotel", "the input": {"city": "Rome"}}').kind == "reject"

@@ -139,6 +139,9 @@ def test_s2_2_and_s0_30_the_short_forms_carry_json_arguments(action: str, args: 
     assert isinstance(decision, Act)
     assert decision.reason == "t"
     assert decision.calls[0].args == args
+    written = TEXT.write(decision).text
+    assert written.startswith("Thought: t\nAction: ")
+    assert read(written) == decision
 
 
 @pytest.mark.parametrize(

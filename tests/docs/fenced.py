@@ -4,7 +4,7 @@
 ```python tools.py      is also written to that file, so that it can be imported
 ```yaml agent.yaml      is written to that file; an agent file is loaded too
 ```sh                   its `tao` lines are parsed
-```sh run               they are run as well
+```sh run               they are run as well, and so are its `python examples/…` lines
 ```text output          what the block above prints, exactly
 ```text output like     the same, whatever digits stand in it
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import runpy
 import shlex
 import sqlite3
 import sys
@@ -14,7 +15,7 @@ from typing import Any
 
 import click
 import pytest
-from tests.docs.fenced import PAGES, Block, blocks, same
+from tests.docs.fenced import PAGES, ROOT, Block, blocks, same
 from tests.shell import run_in_process
 
 from taoloop.cli.app import cli
@@ -22,6 +23,7 @@ from taoloop.config.agent_file import load_agent, load_policy
 from taoloop.config.tool_file import load_tools
 from taoloop.models.providers import variables
 
+TAO = ("tao", "scripts/try")
 RUNNING = tuple(page for page in PAGES if any(block.language == "python" or block.words for block in blocks(page)))
 
 
@@ -107,21 +109,44 @@ def load_text(block: Block, folder: Path) -> None:
     load_agent(str(path))
 
 
+def run_example(args: list[str], where: str) -> str:
+    """Run a program of `examples/`; what it prints on standard output."""
+    script = ROOT / args[0]
+    assert script.parent == ROOT / "examples", f"{where}: {args[0]} is not among the examples"
+    out, earlier = io.StringIO(), sys.argv
+    sys.argv = args
+    try:
+        with contextlib.redirect_stdout(out):
+            runpy.run_path(str(script), run_name="__main__")
+    finally:
+        sys.argv = earlier
+    return out.getvalue()
+
+
 def commands(block: Block) -> Iterator[list[str]]:
     """The arguments of every `tao` call in a block, without what the shell adds to it."""
+    return (args for program, *args in command_lines(block) if program in TAO)
+
+
+def command_lines(block: Block) -> Iterator[list[str]]:
+    """Every `tao` or `python` call in a block, without what the shell adds to it."""
     for line in block.text.replace("\\\n", " ").splitlines():
         words = shlex.split(line, comments=True)
         while words and "=" in words[0] and words[0].partition("=")[0].isupper():
             words = words[1:]
-        if words and words[0] in ("tao", "scripts/try"):
+        if words and words[0] in (*TAO, "python"):
             end = next((number for number, word in enumerate(words) if word in ("|", ">", "&&", ";")), len(words))
-            yield words[1:end]
+            yield words[:end]
 
 
 def run_shell(block: Block, folder: Path, where: str) -> str:
     """Run the lines of a block, `RUN_ID` standing for the newest run; what they print on standard output."""
     printed = ""
-    for args in commands(block):
+    for program, *args in command_lines(block):
+        if program == "python":
+            printed += run_example(args, where)
+        if program not in TAO:
+            continue
         given = [newest_run(args, folder) if arg == "RUN_ID" else arg for arg in args]
         ended = run_in_process(given, folder, dict(os.environ))
         assert "unexpected" not in ended.err, f"{where}: {ended.err}"

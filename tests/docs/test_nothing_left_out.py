@@ -36,6 +36,7 @@ TRUST = [
 WORLD = [
     (f"docs/{name}.md", f"docs/{name}.zh.md")
     for name in (
+        "examples",
         "fetch",
         "documents",
         "sql",
@@ -211,6 +212,25 @@ def test_both_languages_have_the_same_code_but_for_its_comments(pages: tuple[str
     assert code[0] == code[1]
     shown = [[one.text for one in blocks(page) if one.language not in ("python", "sh")] for page in pages]
     assert shown[0] == shown[1]
+
+
+def test_the_readme_says_what_react_does_not_do() -> None:
+    """S4-35."""
+    assert "ReAct does not make a model more capable." in text("README.md")
+    assert "ReAct 不会让模型变强。" in text("README.zh.md")
+
+
+def test_every_example_is_on_the_page_of_examples_with_its_command() -> None:
+    for page in ("docs/examples.md", "docs/examples.zh.md"):
+        for example in (ROOT / "examples").glob("*.py"):
+            assert f"python examples/{example.name}" in text(page), page
+
+
+def test_both_pages_of_examples_name_the_same_decisions() -> None:
+    tables = [text(page).rpartition("\n## ")[2].splitlines() for page in ("docs/examples.md", "docs/examples.zh.md")]
+    english, chinese = ([line.count("|") for line in lines if line.startswith("|")] for lines in tables)
+    assert english == chinese
+    assert len(english) > 15
 
 
 def test_no_message_of_a_sequence_diagram_has_a_semicolon_which_would_end_the_statement() -> None:

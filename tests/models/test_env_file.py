@@ -24,6 +24,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_library_reads_the_file_only_on_request(folder: Path) -> None:
+    """S3-6."""
     (folder / ".env").write_text(KEY)
     with pytest.raises(MissingKey, match="load_env=True"):
         Agent(model="openai:tiny").run_sync("x")

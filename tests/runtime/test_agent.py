@@ -71,10 +71,12 @@ def test_a_run_gives_answer_status_and_trace() -> None:
 
 
 def test_exactly_one_finished_event_ends_every_run() -> None:
+    """S0-22."""
     for replies in (["5"], [call("add", a=1, b=1)], ["", "", ""], [call("add", a=1, b=1)] * 9):
         result = run(replies)
         finished = [event for event in result.trace.events if isinstance(event.fact, Finished)]
         assert finished == [result.trace.events[-1]], result.status
+        assert [entry.kind for entry in result.entries].count("Final") == 1
 
 
 @pytest.mark.parametrize(

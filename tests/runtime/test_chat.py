@@ -46,7 +46,7 @@ def turns(*pairs: tuple[str, str]) -> list[Message]:
 
 
 def test_a_run_after_another_sees_its_task_and_its_answer() -> None:
-    """S1-6, S1-16, S4-49."""
+    """S1-16, S4-49."""
     one = talker()
     first = one.run_sync("I am Ann.")
     second = one.run_sync("Who am I?", after=first.run_id)

@@ -79,15 +79,16 @@ def test_a_model_that_obeys_an_observation_is_stopped() -> None:
 
 def test_every_tool_has_a_side_effect_level_and_an_undeclared_one_is_the_worst() -> None:
     """S0-36, S2-24: the card states the tier; only what reads runs without further checks."""
-    result = run([call("unknown", text="x"), "done"], approve=yes)
+    result = run([call("unknown", text="x"), call("read_mail"), "done"], approve=yes)
     assert result.status == "completed"
-    [asked] = requests(result)
-    assert (asked.verdict, asked.rule) == ("ask", "undeclared")
+    asked, read = requests(result)
+    assert (asked.verdict, asked.rule, asked.tier) == ("ask", "undeclared", None)
+    assert (read.verdict, read.tier) == ("allow", "read")
     assert any(finding.code == "no_tier" for finding in lint(unknown.card))
 
 
 def test_an_effect_runs_only_after_approval() -> None:
-    """S0-37, S3-48: without an answer the run waits, holding nothing."""
+    """S0-37, S2-31, S3-48: without an answer the run waits, holding nothing."""
     result = run([call("pay", to="bob", amount=5), "done"])
     assert (result.status, paid) == ("waiting", [])
 
@@ -109,8 +110,8 @@ def test_every_effect_leaves_a_record_found_by_its_call_id(tmp_path: Path) -> No
     assert paid == [("bob", 5)]
 
 
-def test_every_action_can_be_checked_recorded_stopped_and_replaced() -> None:
-    """S0-43; S0-41, S0-42: a policy is one argument, and the same for every tool."""
+def test_a_policy_is_one_argument_and_the_same_for_every_tool() -> None:
+    """S0-41, S0-42."""
     never = Policy(rules=(Rule(verdict="deny", tool="pay", reason="not today"),))
     result = run([call("pay", to="bob", amount=5), "It was not allowed."], policy=never)
     assert (result.status, paid) == ("completed", [])
@@ -118,8 +119,8 @@ def test_every_action_can_be_checked_recorded_stopped_and_replaced() -> None:
     assert observed is not None
     assert observed.error is not None
     assert (observed.error.code, "not today" in observed.error.message) == ("denied", True)
-    replaced = run([call("pay", to="bob", amount=5), "done"], approve=yes)
-    assert (replaced.status, paid) == ("completed", [("bob", 5)])
+    allowed = run([call("pay", to="bob", amount=5), "done"], approve=yes)
+    assert (allowed.status, paid) == ("completed", [("bob", 5)])
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -62,7 +63,7 @@ def good(dialect: str, decision: Act | Answer = LOOK) -> ModelReply:
 
 
 def test_the_bad_reply_is_shown_with_what_was_wrong_and_the_form(dialect: str) -> None:
-    """S3-25, S4-24: echoed as the assistant's, and answered with the error and a demand for the form."""
+    """S0-16, S3-25, S4-24: echoed as the assistant's, and answered with the error and a demand for the form."""
     result, model = run(dialect, [BAD[dialect], good(dialect), good(dialect, Answer(text="4"))])
     assert (result.status, result.answer) == ("completed", "4")
     first, repair, after = model.asked
@@ -99,7 +100,7 @@ def test_the_decision_of_the_json_dialect_is_at_02_and_09_unless_the_agent_says_
 
 
 def test_a_second_bad_reply_is_one_clear_error_and_the_next_step(dialect: str) -> None:
-    """S3-27, S3-28, S3-66: no exception, at most 200 characters shown; one repair turn for each step, not more."""
+    """S3-25, S3-27, S3-28, S3-66: no exception, at most 200 characters shown; one repair turn for each step."""
     bad = BAD[dialect]
     result, model = run(dialect, [bad, bad, bad, good(dialect)], limits=Limits(max_consecutive_errors=None))
     assert [(one.purpose, one.trace.step_count) for one in model.asked[:4]] == [
@@ -110,10 +111,28 @@ def test_a_second_bad_reply_is_one_clear_error_and_the_next_step(dialect: str) -
     ]
     rejected = [e.fact for e in result.trace.events if isinstance(e.fact, ReplyRejected)]
     assert [fact.step for fact in rejected] == [1, 1, 2]
-    assert all(fact.message and len(fact.excerpt) <= EXCERPT_CHARS for fact in rejected)
+    assert all(fact.message and len(fact.excerpt) <= EXCERPT_CHARS == 200 for fact in rejected)
     decided = [step.decision for step in result.trace.steps]
     assert decided[0] is None
     assert isinstance(decided[1], Act)
+
+
+@pytest.mark.parametrize("keys", [{"action": "look"}, {"action_input": {"place": "here"}}, {"action": "look" * 300}])
+def test_a_reply_without_one_of_the_keys_is_an_error_that_shows_its_beginning(keys: dict[str, Any]) -> None:
+    """S2-45, S3-27."""
+    text = json.dumps({"thought": "t" * 900, **keys})
+    result, _ = run("json", [text, text, good("json", Answer(text="4"))])
+    rejected = [e.fact for e in result.trace.events if isinstance(e.fact, ReplyRejected)]
+    assert len(rejected) == 2
+    for fact in rejected:
+        assert 0 < len(fact.excerpt) <= 200
+        assert fact.excerpt.removesuffix("…") in text
+
+
+def test_the_thought_may_be_missing() -> None:
+    """S3-27: it decides nothing."""
+    result, _ = run("json", ['{"action": "look", "action_input": {"place": "here"}}', good("json", Answer(text="4"))])
+    assert [entry.kind for entry in result.entries[:2]] == ["Action", "Observation"]
 
 
 def test_replies_that_stay_unreadable_are_a_stated_end_with_a_trace(dialect: str) -> None:

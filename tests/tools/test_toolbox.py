@@ -8,6 +8,7 @@ import pytest
 from taoloop.core.cards.card_lint import lint
 from taoloop.errors import ConfigError, ToolDefinitionError, ToolError, UnknownName
 from taoloop.tools.builtin.catalog import builtin_tools
+from taoloop.tools.builtin.files import FILE_TOOLS
 from taoloop.tools.tool import ToolContext
 from taoloop.tools.toolbox import Toolbox
 
@@ -105,10 +106,11 @@ def test_without_a_workspace_the_file_tools_say_so() -> None:
 
 @pytest.mark.parametrize("name", sorted(BUILT_IN))
 def test_the_built_in_cards_are_whole(name: str) -> None:
-    """S1-50 to S1-53, S2-19 to S2-25, S2-27: lint-clean, and no field is empty."""
+    """S1-50 to S1-53, S2-19 to S2-25, S2-27: lint-clean, no field is empty, and each structured result has a schema."""
     for tools in (builtin_tools(), builtin_tools(table={"a": 1})):
         card = tools[name].card
         assert lint(card) == ()
         assert all((card.use_when, card.avoid_when, card.errors, card.tier, card.examples))
+        assert name not in FILE_TOOLS or card.output_schema
         for example in card.examples:
             tools[name].prepare(dict(example.args))

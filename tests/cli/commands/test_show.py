@@ -69,7 +69,9 @@ def test_a_shown_run_can_be_the_model_of_another(tao: Shell) -> None:
 
 
 def test_show_raw_steps_and_events(tao: Shell) -> None:
+    """S0-25: the numbered trace, and what the model wrote."""
     run_id, _ = stored(tao)
+    assert "\n1 Action: calculator" in tao("show", run_id, code=0).out
     assert '→ calculator {"expression": "6*7"}' in tao("show", run_id, "--raw", code=0).out
     steps = tao("show", run_id, "--steps", code=0).out
     assert "1 Thought: I use calculator." in steps

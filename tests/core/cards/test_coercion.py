@@ -55,7 +55,7 @@ def test_a_lossless_correction_is_made(value: Any, rule: dict[str, Any], expecte
     ],
 )
 def test_what_could_change_the_meaning_is_left_alone(value: Any, rule: Any) -> None:
-    """S0-11: the schema says what is wrong with it."""
+    """The schema says what is wrong with it."""
     kept = coerced(value, rule)["a"]
     assert kept == value or (value == "x" and kept == "X")
     assert type(kept) is type(value)

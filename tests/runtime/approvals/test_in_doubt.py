@@ -396,6 +396,7 @@ def test_a_sync_tool_that_may_still_be_running_is_in_doubt_and_not_repeated_on_t
 
 
 def test_an_idempotent_call_that_gives_no_result_in_time_is_repeated_once_and_never_called_failed() -> None:
+    """S0-32: the second attempt has the key of the first."""
     attempts: list[tuple[int, str]] = []
 
     @tool(tier="draft", idempotent=True, timeout_s=0.05)
@@ -429,6 +430,7 @@ def test_the_end_of_the_runs_time_is_no_reason_to_wait_for_a_person() -> None:
 
 
 def test_keys_are_of_the_recorded_call_and_not_of_its_arguments() -> None:
+    """S0-32, S0-38."""
     script: list[Any] = [calls(("send", 1)), calls(("send", 1)), "done"]
     result = Agent(model=ScriptedModel(script), tools=[send]).run_sync("x")
     keys = [fact.idempotency_key for fact in facts(result, ActionStarted)]

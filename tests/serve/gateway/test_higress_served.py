@@ -121,7 +121,7 @@ def test_the_model_gets_the_expected_question_history_and_instructions(
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("vector", REPLIES, ids=[one["name"] for one in REPLIES])
 def test_a_client_gets_the_answer_and_nothing_of_how_it_was_written(vector: dict[str, Any], stream: bool) -> None:
-    # S1-7, S1-27 to S1-29, S1-59, S1-60
+    # S1-7, S1-10, S1-27 to S1-29, S1-39, S1-59, S1-60
     wanted = vector["expect"]
     with served("04_orders_post.yaml", vector["text"], FINAL) as (there, running):
         if stream:
@@ -212,6 +212,53 @@ def test_without_a_schema_any_object_will_do() -> None:
         assert (status, json.loads(said(body))) == (200, {"any": "thing"})
 
 
+# The loop
+
+
+def test_each_request_has_a_loop_of_its_own_over_several_tools() -> None:
+    """S1-1 to S1-3, S1-5, S1-9, S1-20, S1-21, S1-26, S1-38: twice the same, with a limit of three calls each."""
+    calls = [asks("get_place", place_id=number) for number in (1, 2)] + [asks("reverse_geocode", lat=1.0, lon=2.0)]
+    with served("02_geocode.yaml", *calls, FINAL, *calls, FINAL) as (there, running):
+        for _request in range(2):
+            assert said(post(running, question())[1]) == "It is sunny."
+        paths = [path for _, path, *_ in there.calls]
+        assert len(paths) == 6
+        assert paths[:3] == paths[3:]
+        assert len({*paths}) == 3
+        first, last = there.chats[0]["messages"], there.chats[3]["messages"]
+        assert there.chats[4]["messages"] == first, "nothing of the earlier request"
+        assert last[: len(first)] == first
+        assert [message["role"] for message in last[len(first) :]] == ["assistant", "user"] * 3
+        for number, message in enumerate(last[len(first) + 1 :: 2], 1):
+            assert message["content"].startswith("Observation")
+            assert f'"number":{number}' in message["content"].replace(" ", "")
+        for chat, headers in zip(there.chats, there.heads, strict=True):
+            assert (chat["model"], chat["max_tokens"]) == (there.chats[0]["model"], 1000)
+            assert headers["authorization"] == "Bearer llm-key-for-tests"
+
+
+@pytest.mark.parametrize("body", [b"{not json", b"", b'{"model": "m", "messages": "x"}'])
+def test_a_body_that_cannot_be_used_is_an_error_in_form_and_reaches_nobody(body: bytes) -> None:
+    """S1-15, S1-24: a server has nobody to pass it on to."""
+    with served("02_geocode.yaml") as (there, running):
+        status, told = post(running, body)
+        assert status == 400
+        assert told["error"]["message"]
+        assert told["error"]["type"] == "invalid_request_error"
+        assert there.chats == []
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_the_model_is_streamed_for_a_client_that_streams(stream: bool) -> None:
+    """S1-23: so that the answer arrives while it is written."""
+    with served("02_geocode.yaml") as (there, running):
+        if stream:
+            streamed(running, question())
+        else:
+            post(running, question())
+        assert there.chats[0].get("stream", False) is stream
+
+
 # What a client says beside its messages
 
 
@@ -248,7 +295,7 @@ def test_the_answer_is_streamed_while_the_model_writes_it() -> None:
 
 
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.yaml")), ids=lambda path: path.stem)
-def test_every_file_is_listed_by_its_name_and_answers_to_any(path: Path) -> None:  # S1-41, S1-48
+def test_every_file_is_listed_by_its_name_and_answers_to_any(path: Path) -> None:  # S1-48
     turned = "jsonResp:\n  enable: true" in path.read_text(encoding="utf-8")
     with served(path, *([FINAL, JSON] if turned else [FINAL]) * 3) as (_, running):
         listed = post(running, b"", path="/v1/models", method="GET")[1]["data"]

@@ -146,7 +146,7 @@ def test_search_files_gives_lines(tools: dict[str, Tool], root: Path) -> None:
 
 
 def test_a_missing_argument_never_reaches_the_disk(tools: dict[str, Tool]) -> None:
-    """S3-61: the schema is enforced."""
+    """S3-61, S4-30: the schema is enforced."""
     with pytest.raises(ToolError, match="'content' is missing"):
         call(tools["write_file"], path="x")
 

@@ -64,6 +64,7 @@ def good(reached: dict[str, Any], tmp_path: Path) -> Good:
 
 
 def test_tools_resources_and_prompts_of_a_server_are_tools(good: Good, log: Path) -> None:
+    """S3-43: found and described by the server."""
     loaded = mcp_tools(good())
     assert loaded.problems == ()
     with pytest.raises(InvalidArguments, match="number"):

@@ -206,7 +206,7 @@ def test_a_card_in_the_document_counts() -> None:
     assert (made.purpose, made.avoid_when) == ("Refund an order.", "It was not paid.")
 
 
-def test_a_huge_schema_is_shown_in_part_and_judged_whole() -> None:  # S4-31
+def test_a_huge_schema_is_shown_in_part_and_judged_whole() -> None:
     rule: dict[str, Any] = {"type": "integer"}
     for level in range(12):
         rule = {"type": "object", "properties": {f"level_{level}": rule}, "description": "x" * 200}

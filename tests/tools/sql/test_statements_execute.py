@@ -100,7 +100,9 @@ def test_a_change_that_takes_too_long_is_rolled_back_and_says_so(opened: Open, s
     assert rows(shop, "SELECT count(*) FROM log") == [(0,)]
 
 
-def test_a_call_that_is_repeated_under_its_key_changes_nothing_a_second_time(opened: Open, shop: Path) -> None:  # S1-58
+def test_a_call_that_is_repeated_under_its_key_changes_nothing_a_second_time(
+    opened: Open, shop: Path
+) -> None:  # S0-38, S1-58
     tools = opened(write=True, calls_table="tao_calls")
     assert tools.by_name["shop.execute"].card.idempotent
     first = tools.execute("INSERT INTO log VALUES (7) RETURNING user_id", key="run.1")

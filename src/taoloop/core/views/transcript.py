@@ -177,8 +177,15 @@ def step_summaries(trace: Trace) -> list[dict[str, Any]]:
         decision = step.decision
         if not isinstance(decision, Act):
             problem = step.rejected[-1].message if decision is None and step.rejected else ""
-            row = {"action": "final" if decision else None, "args": None, "observation_summary": excerpt(problem)}
-            rows.append({"step": step.number, "reason_summary": excerpt(decision.reason if decision else ""), **row})
+            rows.append(
+                {
+                    "step": step.number,
+                    "action": "final" if decision else None,
+                    "args": None,
+                    "reason_summary": excerpt(decision.reason if decision else ""),
+                    "observation_summary": excerpt(problem),
+                }
+            )
             continue
         rows += [
             {
