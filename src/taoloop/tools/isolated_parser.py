@@ -1,12 +1,13 @@
-"""Parsers of untrusted files (HTML, PDF, and text in unknown encodings) in a child process with limits.
+"""Parsers of untrusted files (HTML, PDF, office files, text in unknown encodings) in a child process with limits.
 
-HTML, and text in any encoding, are read with resiliparse, PDF with pypdf. Such files come from anywhere, and these
-libraries are large: a page of 30 KB can make any conforming HTML parser take 1 GB of memory, or minutes, with elements
+HTML, and text in any encoding, are read with resiliparse, PDF with pypdf, office files by `office_files`. Such files
+come from anywhere, and these libraries are large: a page of 30 KB can make any conforming HTML parser take 1 GB of memory, or minutes, with elements
 that are opened once and repeated in every paragraph. A file that makes the parser hang, crash or fill the memory only
 costs the child, which is killed; the next file gets a new one.
 
 Protocol: the parent writes one line of JSON and the bytes of the file; the child replies with lines of JSON, of which
-the last one has the key `end` or `error`. Nothing else of taoloop is imported here, so that the child starts quickly.
+the last one has the key `end` or `error`. Nothing else of taoloop is imported at first, so that the child starts
+quickly.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from queue import Empty, SimpleQueue
 from typing import Any, BinaryIO, Literal, cast
 from urllib.parse import urljoin
 
-ParserKind = Literal["html", "pdf", "text"]
-"""The parsers: `read_page`, `read_pdf`, and `read_text`."""
+ParserKind = Literal["html", "pdf", "text", "encoding", "docx", "xlsx", "pptx", "epub"]
+"""The parsers: `read_page`, `read_pdf`, `read_text`, `detect_encoding`, and `read_office` for the others."""
 
 _ENVIRONMENT = ("SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONHOME")  # some Pythons need them to start
 _START_S = 20.0  # for the start of the child on a busy machine
@@ -170,7 +171,9 @@ def _exchange(
     replies.put(None)
 
 
-_EXTRA = {"html": "web", "text": "web", "pdf": "documents"}
+_EXTRA = {"html": "web", "text": "web", "pdf": "documents", "encoding": "documents", "epub": "documents"}
+_OFFICE_EXTRA = "office"  # of all others
+_PACKAGES = {"docx": "python-docx", "pptx": "python-pptx"}  # where the name of a module is another one
 
 _MAX_LISTED = 10
 _HIDING_STYLE = re.compile(
@@ -206,14 +209,23 @@ def _parse(kind: ParserKind, data: bytes, options: dict[str, Any]) -> Iterator[d
     try:
         if kind == "pdf":
             yield from read_pdf(data, **options)
+        elif kind == "html":
+            yield read_page(data, **options)
+        elif kind == "text":
+            yield {"text": read_text(data, **options)}
+        elif kind == "encoding":
+            yield {"encoding": detect_encoding(data)}
         else:
-            yield read_page(data, **options) if kind == "html" else {"text": read_text(data, **options)}
+            from taoloop.tools.office_files import read_office  # noqa: PLC0415  # it needs what is here
+
+            yield from read_office(kind, data, **options)
         yield {"end": True}
     except UnreadableFileError as error:
         yield _error_reply(error)
     except ImportError as error:
-        message = f"{error.name or 'a library'}, which reads {kind.upper()}, is not installed"
-        hint = f"pip install 'taoloop[{_EXTRA[kind]}]'."
+        package = (error.name or "a library").partition(".")[0]
+        message = f"{_PACKAGES.get(package, package)}, which reads {kind.upper()}, is not installed"
+        hint = f"pip install 'taoloop[{_EXTRA.get(kind, _OFFICE_EXTRA)}]'."
         yield _error_reply(UnreadableFileError(message, hint, is_transient=True))
     except (Exception, RecursionError) as error:  # an untrusted file may cause any error in a parser
         if isinstance(error, MemoryError):
@@ -302,12 +314,19 @@ def read_page(body: bytes, *, charset: str, url: str, links: bool, max_chars: in
     `links`: absolute URLs follow the text of links; `url` is the base of relative ones.
     """
     from resiliparse.extract.html2text import extract_plain_text  # noqa: PLC0415  # only in the child process
-    from resiliparse.parse.html import HTMLTree  # noqa: PLC0415  # as above
 
-    tree: Any = HTMLTree.parse(read_text(body, charset=charset, is_html=True))
-    _prepare_tree(tree, url, links=links)
+    tree = page_tree(read_text(body, charset=charset, is_html=True), url, links=links)
     text = extract_plain_text(tree, main_content=False, list_bullets=True, links=links)
     return {"title": (tree.title or "").strip()[:500], "text": text[:max_chars], "is_cut": len(text) > max_chars}
+
+
+def page_tree(source: str, url: str = "", *, links: bool = False) -> Any:
+    """The tree of a page, a `resiliparse.parse.html.HTMLTree`, without its hidden elements."""
+    from resiliparse.parse.html import HTMLTree  # noqa: PLC0415  # as above
+
+    tree = HTMLTree.parse(source)
+    _prepare_tree(tree, url, links=links)
+    return tree
 
 
 def _prepare_tree(tree: Any, url: str, *, links: bool) -> None:
@@ -381,3 +400,10 @@ def read_text(body: bytes, *, charset: str, is_html: bool) -> str:
         return body.decode(encoding, "replace")
     except LookupError:
         return body.decode("utf-8", "replace")
+
+
+def detect_encoding(sample: bytes) -> str:
+    """The name that uchardet gives to the encoding of a text, as Python's codecs call it; empty: it has none."""
+    from resiliparse.parse.encoding import detect_encoding as detect  # noqa: PLC0415  # as above
+
+    return detect(sample, max_len=0, html5_compatible=False) or ""

@@ -9,7 +9,8 @@ import re
 import sqlite3
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -25,7 +26,7 @@ from taoloop.tools.documents.index import (
     replace_file,
     select_embedder,
 )
-from taoloop.tools.documents.readers import kind_of, read_document
+from taoloop.tools.documents.readers import SUFFIXES, kind_of, read_document, suffix_of
 from taoloop.tools.documents.search import embed_texts, to_blobs
 from taoloop.tools.documents.settings import DocumentFolder, Embedder, printable_path
 from taoloop.tools.isolated_parser import IsolatedParser, UnreadableFileError
@@ -38,6 +39,13 @@ _MAX_ENTRIES = 500_000  # in the whole folder
 _SETTLE_NS = 2_000_000_000  # a file that changed so shortly before it was read may have changed again
 _BATCH_SIZE = 64  # passages per call of the embedding model
 _MAX_LISTED = 5  # names in a message
+_MAX_TYPES = 10  # suffixes in a message
+_SUCCESSORS = {  # the types that are read, by older or other ones for the same purpose
+    **dict.fromkeys((".doc", ".odt", ".rtf"), ".docx"),
+    **dict.fromkeys((".xls", ".ods", ".xlsb"), ".xlsx"),
+    **dict.fromkeys((".ppt", ".odp"), ".pptx"),
+    **dict.fromkeys((".mobi", ".azw3"), ".epub"),
+}
 _MAX_PROBLEMS = 200  # reported individually
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # allowed in names, but not in messages
 _ERROR_TEXTS = {
@@ -66,6 +74,7 @@ class _FolderWalk:
     files: list[_FoundFile] = field(default_factory=list)
     links: list[str] = field(default_factory=list)
     unreadable_folders: list[tuple[str, str]] = field(default_factory=list)  # with the reasons
+    other_types: Counter[str] = field(default_factory=Counter)  # files whose type is not read, by suffix
     complete: bool = True
     omitted: int = 0
 
@@ -150,7 +159,12 @@ class _Updater:
             elif stat.S_ISLNK(status.st_mode):
                 if self._fits(parts) or kind_of(parts[-1]) is None:
                     walk.links.append(path)
-            elif not stat.S_ISDIR(status.st_mode) and self._fits(parts):
+            elif stat.S_ISDIR(status.st_mode):
+                continue
+            elif not self._fits(parts):
+                if kind_of(parts[-1]) is None and self._settings.includes(parts) and not self._is_index(parts):
+                    walk.other_types[suffix_of(parts[-1])] += 1
+            else:
                 if len(walk.files) >= self._settings.max_files:
                     walk.omitted += 1
                     continue
@@ -162,6 +176,10 @@ class _Updater:
         """What of a file differs after a change; also a larger time limit means another attempt."""
         signature = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, self._settings.max_file_s)
         return " ".join(map(str, signature))
+
+    def _is_index(self, parts: Parts) -> bool:
+        """Whether a file belongs to the index, which may be in the folder."""
+        return str(self._settings.folder.joinpath(*parts)).startswith(str(self._settings.index_file))
 
     def _fits(self, parts: Parts) -> bool:
         """Whether a file is read, by its name."""
@@ -262,6 +280,11 @@ class _Updater:
             names = ", ".join(walk.links[:_MAX_LISTED]) + (" …" if len(walk.links) > _MAX_LISTED else "")
             message = f"Symbolic links are not followed: {names}."
             self._add_problem("", message, "Put the files themselves into the folder.")
+        if walk.other_types:
+            counts = [f"{suffix} ({count:,})" for suffix, count in walk.other_types.most_common(_MAX_TYPES)]
+            names = ", ".join(counts) + (" …" if len(walk.other_types) > _MAX_TYPES else "")
+            message = f"{walk.other_types.total():,} files are skipped because their type is not read: {names}."
+            self._add_problem("", message, _types_hint(walk.other_types))
         if walk.omitted:
             message = f"{walk.omitted:,} files beyond the first {self._settings.max_files:,} are skipped."
             self._add_problem("", message, "Raise max_files, or configure subfolders separately.")
@@ -281,6 +304,13 @@ class _Updater:
             return
         source = str(self._settings.folder / path) if path else str(self._settings.folder)
         self._problems.append(LoadProblem(source=_one_line(source), place="", message=_one_line(message), hint=hint))
+
+
+def _types_hint(suffixes: Iterable[str]) -> str:
+    """What to do about files of these types."""
+    present = set(suffixes)
+    steps = [f"Save {old} as {new}." for old, new in _SUCCESSORS.items() if old in present]
+    return " ".join([*steps, f"Read are {', '.join(SUFFIXES)}; `exclude` stops this message."])
 
 
 def _entries(directory: ConfinedDirectory, parts: Parts) -> Iterator[tuple[Parts, os.stat_result | None, str]]:

@@ -40,7 +40,7 @@ class Embedder(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentFolder:
-    """A folder whose text, Markdown, HTML and PDF files are searched by tools.
+    """A folder whose text, Markdown, CSV, HTML, PDF and office files are searched by tools.
 
     Raises:
         ConfigError: a field is not valid; the error names it.
@@ -80,16 +80,16 @@ class DocumentFolder:
     """Files beyond this number are skipped."""
 
     max_pages: Count = 2_000
-    """Pages of a PDF beyond this number are skipped."""
+    """Pages of a PDF and slides beyond this number are skipped."""
 
     max_file_s: Seconds = 30.0
-    """Time limit for parsing one PDF or HTML file, in seconds."""
+    """Time limit for parsing one PDF, HTML or office file, in seconds."""
 
     max_index_s: Seconds = 600.0
     """Time limit for one update of the index, in seconds; the next update continues with the rest."""
 
     max_memory_bytes: Bytes = 1_000_000_000
-    """Memory limit for parsing PDF and HTML files, in bytes."""
+    """Memory limit for parsing PDF, HTML and office files, in bytes."""
 
     embedder: Embedder | None = None
     """An embedding model for search by meaning (`module:attribute` in a file); None: search by words only."""

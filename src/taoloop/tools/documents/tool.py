@@ -19,7 +19,7 @@ from taoloop.core.cards.tool_card import ErrorCard, ExampleCard
 from taoloop.errors import ConfigError, ToolError, ToolSourceError
 from taoloop.tools.documents.index import BUSY_TIMEOUT_S, Index, IndexedPassage, find_passages
 from taoloop.tools.documents.index_update import update_index
-from taoloop.tools.documents.readers import ID_LENGTH, ParsedPassage, read_document
+from taoloop.tools.documents.readers import ID_LENGTH, ParsedPassage, kind_of, read_document
 from taoloop.tools.documents.search import PassageSearch, SearchHit
 from taoloop.tools.documents.settings import DocumentFolder, printable_path
 from taoloop.tools.function import tool
@@ -51,12 +51,15 @@ class CitedPassage(ParsedPassage):
     file: str
     """The path of its file in the folder."""
     encoding: str
-    """The encoding of the file; empty for a PDF."""
+    """The encoding of the file; empty for a PDF, an office file or a book."""
 
     def __str__(self) -> str:
-        """File and position, as editors accept it: `guide.md:12`, `report.pdf, page 3`."""
-        if self.page:
+        """File and position, as editors accept it: `guide.md:12`, `report.pdf, page 3`, `q1.xlsx, sheet A, row 7`."""
+        kind = kind_of(self.file)
+        if kind == "pdf":
             return f"{self.path}, page {self.page}"
+        if kind in ("pptx", "xlsx"):
+            return f"{self.path}, {self.heading[0]}"
         return f"{self.path}:{self.line}" if self.line else str(self.path)
 
 
@@ -114,7 +117,7 @@ class Passage(TypedDict):
     file: str
     """The path of its file in the folder."""
     page: NotRequired[int]
-    """The page of a PDF, from 1."""
+    """The page of a PDF or the slide of a presentation, from 1."""
     line: NotRequired[int]
     """The line of the file, from 1; missing if it is unknown."""
     heading: NotRequired[str]
