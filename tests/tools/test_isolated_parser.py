@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import json
 import resource
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +17,7 @@ from hypothesis import given, strategies as st
 from pypdf import PdfReader, PdfWriter
 from tests.sizes import examples
 from tests.tools.documents.conftest import pdf
+from tests.tools.documents.office import zipped
 
 from taoloop.tools.isolated_parser import (
     IsolatedParser,
@@ -343,3 +345,21 @@ def test_a_page_may_say_where_its_links_begin() -> None:
 def test_a_long_text_is_cut() -> None:
     page = read_page(b"<p>" + b"x" * 100, charset="", url=URL, links=True, max_chars=10)
     assert (page["text"], page["is_cut"]) == ("x" * 10, True)
+
+
+@pytest.mark.usefixtures("limits")
+@pytest.mark.parametrize(
+    ("kind", "module", "error", "hint"),
+    [
+        ("docx", "docx", "python-docx, which reads DOCX, is not installed", "pip install 'taoloop[office]'."),
+        ("xlsx", "openpyxl", "openpyxl, which reads XLSX, is not installed", "pip install 'taoloop[office]'."),
+        ("pptx", "pptx", "python-pptx, which reads PPTX, is not installed", "pip install 'taoloop[office]'."),
+    ],
+)
+def test_a_library_that_is_missing_is_named_with_its_extra(
+    monkeypatch: pytest.MonkeyPatch, kind: str, module: str, error: str, hint: str
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    options = {"block_chars": 100, "max_chars": 100, "max_pages": 1}
+    (reply,) = replies(({"kind": kind, "options": options}, zipped({"a": b"b"})))
+    assert reply == {"error": error, "hint": hint, "is_transient": True}

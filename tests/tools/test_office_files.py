@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import date, datetime
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 from docx.oxml import OxmlElement, parse_xml
 from docx.oxml.ns import nsdecls
 from openpyxl import Workbook  # type: ignore[import-untyped,unused-ignore]  # it has no types
-from tests.tools.documents.office import EPUB_PARTS, book, deck, epub, report, replaced, saved, zipped
+from tests.tools.documents.office import EPUB_PARTS, book, deck, epub, replaced, report, saved, zipped
 
 from taoloop.tools.isolated_parser import IsolatedParser, ParserKind, UnreadableFileError
 from taoloop.tools.office_files import MAX_UNPACKED_BYTES, group_rows, read_office
@@ -143,22 +144,22 @@ def bomb(name: str) -> bytes:
 
 @pytest.mark.parametrize("kind", ["docx", "xlsx", "pptx", "epub"])
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("data", "message"),
     [
-        (lambda _kind: OLE + "EncryptedPackage".encode("utf-16-le"), "it is encrypted"),
-        (lambda _kind: OLE, "it has the format of Office 97 to 2003"),
-        (lambda kind: b"PK\x03\x04 no archive", "it is not a .{kind} file"),
-        (lambda kind: b"plain text", "it is not a .{kind} file"),
-        (lambda _kind: bomb("word/document.xml"), "bytes in 1 parts when it is unpacked; at most 536,870,912"),
-        (lambda _kind: zipped({"readme.txt": b"hello"}), "it is"),
-        (lambda _kind: zipped({}), "it is"),
+        (OLE + "EncryptedPackage".encode("utf-16-le"), "it is encrypted"),
+        (OLE, "it has the format of Office 97 to 2003"),
+        (b"PK\x03\x04 no archive", "it is not a .{kind} file"),
+        (b"plain text", "it is not a .{kind} file"),
+        (bomb("word/document.xml"), "bytes in 1 parts when it is unpacked; at most 536,870,912"),
+        (zipped({"readme.txt": b"hello"}), "it is"),
+        (zipped({}), "it is"),
     ],
 )
 def test_a_file_that_is_none_of_its_kind_says_what_it_is(
-    parser: IsolatedParser, kind: ParserKind, make: Callable[[str], bytes], message: str
+    parser: IsolatedParser, kind: ParserKind, data: bytes, message: str
 ) -> None:
     with pytest.raises(UnreadableFileError) as error:
-        list(parser.parse(kind, make(kind), **OPTIONS))
+        list(parser.parse(kind, data, **OPTIONS))
     assert message.format(kind=kind) in error.value.message
     assert error.value.hint
 
@@ -174,19 +175,19 @@ def test_a_file_that_is_none_of_its_kind_says_what_it_is(
         ("epub", epub, "content/one two.xhtml"),
     ],
 )
-def test_entities_are_not_expanded(parser: IsolatedParser, kind: ParserKind, make: Callable[[], bytes], part: str) -> None:
+def test_entities_are_not_expanded(
+    parser: IsolatedParser, kind: ParserKind, make: Callable[[], bytes], part: str
+) -> None:
     def declare(source: bytes) -> bytes:
         start = source.index(b"<", source.index(b"?>") if source.startswith(b"<?xml") else 0)
         body = source[start:].replace(b"spring", b"&e;&b;").replace(b"Welcome.", b"&e;&b;").replace(b"Secret", b"&e;")
         return ENTITIES + body.replace(b"part 1<", b"&e;&b;<").replace("甄士隐".encode(), b"&e;&b;")
 
-    try:
-        replies = list(parser.parse(kind, replaced(make(), part, declare), **OPTIONS))
-    except UnreadableFileError as error:
-        assert error.message  # refused, or damaged by it
-    else:
-        assert "root:" not in str(replies)
-        assert "lollol" not in str(replies)
+    replies: list[dict[str, Any]] = []
+    with suppress(UnreadableFileError):  # refused, or damaged by it
+        replies.extend(parser.parse(kind, replaced(make(), part, declare), **OPTIONS))
+    assert "root:" not in str(replies)
+    assert "lollol" not in str(replies)
 
 
 def test_a_part_that_fills_the_memory_ends_the_child_alone() -> None:
@@ -202,7 +203,9 @@ def test_a_part_that_fills_the_memory_ends_the_child_alone() -> None:
 
 
 def test_a_sheet_that_claims_to_be_endless_ends_where_sheets_end() -> None:
-    data = replaced(book(), "xl/worksheets/sheet1.xml", lambda part: part.replace(b'<row r="3"', b'<row r="99999999999"'))
+    data = replaced(
+        book(), "xl/worksheets/sheet1.xml", lambda part: part.replace(b'<row r="3"', b'<row r="99999999999"')
+    )
     sections, _ = read("xlsx", data)
     assert sections[0] == (["sheet Prices 2026, rows 1–2"], "Part | Price | Since\npart 1 | 1.5 | 2026-01-02")
     assert sections[1][0] == ["sheet 备注, row 3"]

@@ -1,9 +1,9 @@
 """Parsers of untrusted files (HTML, PDF, office files, text in unknown encodings) in a child process with limits.
 
 HTML, and text in any encoding, are read with resiliparse, PDF with pypdf, office files by `office_files`. Such files
-come from anywhere, and these libraries are large: a page of 30 KB can make any conforming HTML parser take 1 GB of memory, or minutes, with elements
-that are opened once and repeated in every paragraph. A file that makes the parser hang, crash or fill the memory only
-costs the child, which is killed; the next file gets a new one.
+come from anywhere, and these libraries are large: a page of 30 KB can make any conforming HTML parser take 1 GB of
+memory, or minutes, with elements that are opened once and repeated in every paragraph. A file that makes the parser
+hang, crash or fill the memory only costs the child, which is killed; the next file gets a new one.
 
 Protocol: the parent writes one line of JSON and the bytes of the file; the child replies with lines of JSON, of which
 the last one has the key `end` or `error`. Nothing else of taoloop is imported at first, so that the child starts

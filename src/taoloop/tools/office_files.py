@@ -35,7 +35,9 @@ _MAX_ROWS = 1_048_576  # that a sheet can have; the number of a row in a broken 
 _MAX_DEPTH = 20  # of tables in tables, and of groups in groups
 _HEADING_STYLE = re.compile(r"heading (\d)", re.IGNORECASE)
 _EMPTY_ELEMENT = re.compile(r"<([A-Za-z][\w:-]*)((?:\s[^<>]*)?)/>")
-_VOID = frozenset("area base br col embed hr img input link meta param source track wbr".split())  # of HTML
+_VOID = frozenset(  # elements of HTML that have no end
+    ("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr")
+)
 _NUMBER = re.compile(r"[-+]?[\d.,]+%?")
 _OPF = "{http://www.idpf.org/2007/opf}"
 _TITLE = "{http://purl.org/dc/elements/1.1/}title"
@@ -164,11 +166,11 @@ def _style_levels(word: Any) -> dict[str, int]:
         elif outline is not None and (level := _level(outline)) is not None:
             levels[style.styleId] = level
     bases = {style.styleId: style.basedOn_val for style in word.styles.element.style_lst}
-    for style_id in bases:
-        base, steps = bases[style_id], 0
+    for style_id, direct_base in bases.items():
+        base, steps = direct_base, 0
         while style_id not in levels and base and steps < _MAX_DEPTH:
-            if base in levels and levels[base]:
-                levels[style_id] = levels[base]
+            if level := levels.get(base):  # a subtitle is based on the title, and is no title
+                levels[style_id] = level
             base, steps = bases.get(base), steps + 1
     return levels
 

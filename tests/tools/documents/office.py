@@ -85,8 +85,8 @@ def deck() -> bytes:
 
 EPUB_PARTS = {
     "mimetype": b"application/epub+zip",
-    "META-INF/container.xml": b'<?xml version="1.0"?><container xmlns="urn:oasis:names:tc:opendocument:xmlns:container">'
-    b'<rootfiles><rootfile full-path="content/book.opf"/></rootfiles></container>',
+    "META-INF/container.xml": b'<?xml version="1.0"?>'
+    b'<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles><rootfile full-path="content/book.opf"/></rootfiles></container>',
     "content/book.opf": """<?xml version="1.0"?><package xmlns="http://www.idpf.org/2007/opf" version="3.0">
         <metadata xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>红楼梦</dc:title></metadata>
         <manifest><item id="b" href="two.xhtml" media-type="application/xhtml+xml"/>
@@ -95,7 +95,7 @@ EPUB_PARTS = {
         <item id="p" href="p.png" media-type="image/png"/></manifest>
         <spine><itemref idref="a"/><itemref idref="b"/><itemref idref="c"/><itemref idref="p"/></spine>
         </package>""".encode(),
-    "content/one two.xhtml": "<html><head><title>红楼梦</title></head><body><h1>第一回</h1><p>甄士隐</p></body></html>".encode(),
+    "content/one two.xhtml": "<html><head><title>红楼梦</title></head><h1>第一回</h1><p>甄士隐</p></html>".encode(),
     "content/two.xhtml": b"<html><head><title/></head><body><h2>Second</h2><p>after an empty element</p>"
     b"<p style='display:none'>hidden</p></body></html>",
 }

@@ -124,3 +124,27 @@ def test_a_text_whose_encoding_cannot_be_told_is_refused_and_not_garbled(text: s
     with pytest.raises(UnreadableFileError, match="its encoding cannot be detected"):
         decode_text(text.encode(encoding))
     assert decode_text(text.encode(encoding), encoding).text == text
+
+
+KOREAN = "근로 계약을 해지하려면 세 달 전에 서면으로 알려야 합니다. 위약금은 계약 금액의 십분의 일입니다."
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"), [(KOREAN, "euc-kr"), ("これは日本語の文章です。契約の期間です。", "euc-jp")]
+)
+def test_without_a_detector_korean_and_japanese_are_refused_and_not_read_as_chinese(text: str, encoding: str) -> None:
+    with pytest.raises(UnreadableFileError, match=r"may be Chinese, Korean or Japanese|cannot be detected"):
+        decode_text(text.encode(encoding))
+    assert decode_text(text.encode(encoding), "", lambda _sample: encoding.replace("-", "_")).text == text
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("text", [SIMPLE, OLD, WESTERN, KOREAN])
+def test_utf16_is_read_without_a_byte_order_mark(text: str, encoding: str) -> None:
+    assert decode_text(text.encode(encoding)) == (text, encoding, 0, True)
+
+
+def test_a_detector_that_is_wrong_does_not_garble_a_common_text() -> None:
+    for detected in ("cp865", "utf-8", "nonsense", ""):
+        assert decode_text(SIMPLE.encode("gbk"), "", lambda _sample, name=detected: name).text == SIMPLE  # type: ignore[misc]  # a default
+    assert decode_text(WESTERN.encode("cp1252"), "", lambda _sample: "cp865") == (WESTERN, "cp1252", 0, False)

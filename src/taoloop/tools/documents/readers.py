@@ -115,7 +115,9 @@ class DecodedText(NamedTuple):
         """What a reader should know of its decoding."""
         notes = [f"{self.broken} of its characters are broken"] if self.broken else []
         if not self.is_certain:
-            notes.append(f"its encoding is uncertain; it was read as {self.encoding}, and `encoding` may name another one")
+            notes.append(
+                f"its encoding is uncertain; it was read as {self.encoding}, and `encoding` may name another one"
+            )
         return notes
 
 
