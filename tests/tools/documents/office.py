@@ -86,7 +86,8 @@ def deck() -> bytes:
 EPUB_PARTS = {
     "mimetype": b"application/epub+zip",
     "META-INF/container.xml": b'<?xml version="1.0"?>'
-    b'<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles><rootfile full-path="content/book.opf"/></rootfiles></container>',
+    b'<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>'
+    b'<rootfile full-path="content/book.opf"/></rootfiles></container>',
     "content/book.opf": """<?xml version="1.0"?><package xmlns="http://www.idpf.org/2007/opf" version="3.0">
         <metadata xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>红楼梦</dc:title></metadata>
         <manifest><item id="b" href="two.xhtml" media-type="application/xhtml+xml"/>

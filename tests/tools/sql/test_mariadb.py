@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tests.tools.sql.arrival import codes_and_growth
 from tests.tools.sql.conftest import Tools
 from tests.tools.sql.mysql_server import PASSWORD, asked, assert_busy_while_held, opened, served
 
@@ -130,6 +131,25 @@ def test_values_tables_and_pages(tools: Tools) -> None:
 def test_rows_that_are_not_asked_for_are_not_read(server: int) -> None:
     tools = opened(server, timeout_s=30)  # all of them take a minute
     assert len(tools.query("SELECT * FROM seq_1_to_100000000")["rows"]) == 50
+
+
+def test_a_result_is_bounded_while_it_arrives(server: int) -> None:
+    codes, growth_mb = codes_and_growth(
+        f"mysql://reader:{PASSWORD}@127.0.0.1:{server}/shop",
+        f"SELECT {', '.join(['repeat(char(120), 8000000)'] * 20)}",
+        "SELECT repeat('x', if(seq < 30, 9, 15000000)) FROM seq_1_to_60",
+    )
+    assert codes == ["value_too_large"] * 2
+    assert growth_mb < 100
+
+
+def test_the_hash_of_a_password_is_not_shown(tools: Tools) -> None:
+    (account, *_) = (row[0] for row in tools.query("SHOW GRANTS")["rows"])
+    assert account.startswith("GRANT ")
+    assert "IDENTIFIED BY PASSWORD '***'" in account
+    assert tools.query("SELECT 'AS ''x''' a, 'IDENTIFIED VIA p USING ''it'' OR q AS 0xFF' b")["rows"] == [
+        ["AS 'x'", "IDENTIFIED VIA p USING '***' OR q AS '***'"]
+    ]
 
 
 def test_values_are_bound_and_stay_values(tools: Tools) -> None:

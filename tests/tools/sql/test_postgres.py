@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.tools.sql.arrival import codes_and_growth
 from tests.tools.sql.conftest import Tools, as_nobody
 
 from taoloop.core.cards.card_lint import lint
@@ -157,6 +158,28 @@ def test_large_rows_are_fetched_one_by_one_and_stopped_in_time(server: int) -> N
     statement = "SELECT repeat('x', 40000000) FROM generate_series(1, 200)"
     assert opened(server, timeout_s=0.5).code("query", statement=statement) == "statement_timeout"
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kib < 1_000_000  # 50 of them took 2 GB
+
+
+def test_a_result_is_bounded_while_it_arrives(server: int) -> None:
+    url = f"postgresql://reader:{PASSWORD}@127.0.0.1:{server}/postgres"
+    codes, growth_mb = codes_and_growth(
+        url,
+        "SELECT string_agg(repeat('x', 1000000), '') FROM generate_series(1, 150)",
+        f"SELECT {', '.join(['repeat(chr(120), 8000000)'] * 20)}",
+        "SELECT repeat('x', CASE WHEN n < 30 THEN 9 ELSE 8000000 END) FROM generate_series(1, 50) n",
+    )
+    assert codes == ["value_too_large"] * 3
+    assert growth_mb < 100  # what is sent has 150 MB; without a bound it took several times as much
+
+
+def test_rows_that_a_change_gives_back_are_bounded_and_nothing_is_changed(server: int, writer: Tools) -> None:
+    statement = "UPDATE users SET name = 'gone' WHERE id = 9 RETURNING repeat(name, 12000000)"
+    assert writer.code("execute", statement=statement) == "value_too_large"
+    assert writer.query("SELECT name FROM users WHERE id = 9")["rows"] == [["user 9"]]
+
+
+def test_a_value_below_the_bound_is_given_in_part(tools: Tools) -> None:
+    assert tools.query("SELECT repeat('x', 15000000)")["rows"][0][0]["chars"] == 15_000_000
 
 
 def test_pages_are_the_whole(tools: Tools) -> None:

@@ -84,6 +84,9 @@ async def run_statement(work: Callable[[StatementTimeout], T], timeout_s: float,
         timer.cancel()
 
 
+MAX_ARRIVAL_BYTES = 32 * 1024 * 1024
+"""How much a server may send for one batch of rows; beyond it the connection is cut: one value may have gigabytes."""
+
 DRIVERS = {"postgresql": "psycopg", "mysql": "pymysql", "mariadb": "pymysql", "sqlite": "pysqlite"}
 """The driver of each kind of database for which a read-only connection was tried out."""
 
@@ -108,6 +111,9 @@ class Server:
 
     bounds_writes = False
     """It can tell what a statement did, so that a change of more than rows is rolled back."""
+
+    max_batch_rows = 50
+    """How many rows are fetched at once while they are small."""
 
     def __init__(self, database: Database, url: sa.URL, engine: sa.Engine) -> None:
         self.database, self.url, self._engine = database, url, engine
@@ -152,6 +158,10 @@ class Server:
     def parts(self, _connection: sa.Connection, /) -> Callable[[str], bool]:
         """Whether a table of this name is only a part of another one, and no table to anybody else."""
         return lambda _table: False
+
+    def censored(self, value: Any, /) -> Any:
+        """A value of a result without what the database says of passwords."""
+        return value
 
     def may_run(self, _connection: sa.Connection, /) -> None:
         """The statement of the model comes next on a writing connection."""

@@ -115,9 +115,7 @@ def _kind(server: Server) -> str:
 
 
 def _example(tables: Sequence[Table]) -> ExampleCard:
-    name = one_line(tables[0].name)
-    quoted = name if name.replace("_", "").replace(".", "").isalnum() else f'"{name}"'
-    return ExampleCard(args={"statement": f"SELECT count(*) FROM {quoted}"})  # noqa: S608  # shown, never run
+    return ExampleCard(args={"statement": f"SELECT count(*) FROM {one_line(tables[0].name)}"})  # noqa: S608  # shown, never run
 
 
 _PASSING = ("database_unavailable", "database_busy", "statement_timeout")
@@ -206,23 +204,29 @@ def _query(server: Server, tables: Sequence[Table]) -> Tool:
 
 def _describe(server: Server) -> Tool:
     """The tool that shows the schema."""
-    text = CardTexts(TEXTS)
+    database, text = server.database, CardTexts(TEXTS)
 
-    async def describe_table(table: str = "") -> Any:
-        work = partial(describe, server, table) if table else partial(list_tables, server)
-        return await run_statement(work, server.database.timeout_s)
+    async def describe_table(table: str = "", samples: bool = False) -> Any:
+        work = partial(describe, server, table, samples=samples) if table else partial(list_tables, server)
+        return await run_statement(work, database.timeout_s)
 
+    properties: dict[str, Any] = {"table": {"type": "string", "default": "", "description": text("table")}}
+    if database.samples:
+        properties["samples"] = {"type": "boolean", "default": False, "description": text("samples")}
+    purpose = "describe_table_purpose_samples" if database.samples else "describe_table_purpose"
     card = _card(
         server,
         "describe_table",
         text,
-        purpose=text("describe_table_purpose", name=server.database.name),
-        input_schema=_object({"table": {"type": "string", "default": "", "description": text("table")}}),
+        purpose=text(purpose, name=database.name),
+        input_schema=_object(properties),
         errors=(
             ErrorCard(code="no_such_table", advice=text("no_such_table_advice")),
             *error_cards(text, *_CONNECTION, "statement_failed", "statement_timeout"),
+            *(error_cards(text, "not_allowed", "value_too_large") if database.samples else ()),
         ),
-        tier="read",
+        tier=database.read_tier if database.samples else "read",
+        reversible=False if database.samples and database.read_tier != "read" else None,
     )
     return tool_from_card(card, describe_table, chinese=text.chinese)
 

@@ -17,14 +17,17 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
 from taoloop.errors import ToolError
-from taoloop.tools.sql.engines import Changed, Server, StatementTimeout, make_engine
-from taoloop.tools.sql.errors import fault_of
+from taoloop.tools.sql.engines import MAX_ARRIVAL_BYTES, Changed, Server, StatementTimeout, make_engine
+from taoloop.tools.sql.errors import database_error, fault_of
 from taoloop.tools.sql.settings import Database
 
 _GLOBAL = re.compile(r"GRANT (.*?) ON \*\.\* TO ")
 _POWERS = frozenset({"ALL PRIVILEGES", "FILE", "SUPER", "SHUTDOWN", "RELOAD", "REPLICATION_APPLIER", "BINLOG REPLAY"})
 _ROLE = re.compile(r"`(?:[^`]|``)*`(?:@`[^`]*`)?")
 _ROLES = re.compile(rf"GRANT ((?:{_ROLE.pattern}(?:, ?)?)+) TO ")
+_SECRET = re.compile(  # of an account: the hash of its password, as SHOW GRANTS and SHOW CREATE USER write it
+    r"\b(AS|BY|USING|PASSWORD|SET)(\s+)(?:'(?:[^'\\]|''|\\.)*'|0x[0-9A-F]+)", re.IGNORECASE | re.DOTALL
+)
 _COUNTS = (
     "SHOW SESSION STATUS WHERE Variable_name IN ('Handler_write', 'Handler_update', 'Handler_delete')"  # with triggers
 )
@@ -46,6 +49,11 @@ class Mysql(Server):
         self._streaming = self._engine
         if self._is_pymysql:
             self._streaming = make_engine(url, connect_args={**options, "cursorclass": _cursor()})
+            connection_class = _bounded_connection()
+            for engine in (self._engine, self._streaming):
+                sa.event.listen(
+                    engine, "do_connect", lambda _dialect, _record, args, named: connection_class(*args, **named)
+                )
 
     @contextmanager
     def looking(self, stop: StatementTimeout) -> Iterator[sa.Connection]:
@@ -77,6 +85,12 @@ class Mysql(Server):
             if not self.database.structure:
                 self._hold(connection)
             yield connection
+
+    def censored(self, value: Any, /) -> Any:
+        """A value; where it defines an account, the hash of its password is hidden."""
+        if not isinstance(value, str) or "IDENTIFIED" not in value:
+            return value
+        return _SECRET.sub(r"\1\2'***'", value)
 
     def may_run(self, connection: sa.Connection, /) -> None:
         """Count what the session has changed so far."""
@@ -189,11 +203,37 @@ def _driver(connection: sa.Connection) -> Any:
     return connection.connection.driver_connection
 
 
+def _bounded_connection() -> type[Any]:
+    """Connections that end when more arrives for one batch of rows than `MAX_ARRIVAL_BYTES`."""
+    from pymysql.connections import Connection  # type: ignore[import-untyped,import-not-found,unused-ignore]  # noqa: PLC0415  # it is the user's own
+
+    class Bounded(Connection):  # type: ignore[misc,unused-ignore]
+        arrived_bytes = 0
+
+        def query(self, *args: Any, **named: Any) -> Any:
+            self.arrived_bytes = 0
+            return super().query(*args, **named)
+
+        def _read_bytes(self, num_bytes: int) -> Any:  # the only place at which it reads from its socket
+            self.arrived_bytes += num_bytes
+            if self.arrived_bytes > MAX_ARRIVAL_BYTES:
+                self._force_close()
+                raise database_error("value_too_large", "too_much", limit=MAX_ARRIVAL_BYTES)
+            return super()._read_bytes(num_bytes)
+
+    return Bounded
+
+
 def _cursor() -> type[Any]:
     """Rows as they come. At the end of reading the rest is cut off, at the end of writing it is awaited."""
     from pymysql.cursors import SSCursor  # type: ignore[import-untyped,import-not-found,unused-ignore]  # noqa: PLC0415  # it is the user's own
 
     class Rows(SSCursor):  # type: ignore[misc,unused-ignore]
+        def fetchmany(self, size: int | None = None) -> Any:
+            driver: Any = self.connection
+            driver.arrived_bytes = 0
+            return super().fetchmany(size)
+
         def close(self) -> None:
             driver: Any = self.connection
             result: Any = self._result

@@ -1,5 +1,8 @@
 """PostgreSQL: a READ ONLY transaction behind a server-side cursor, which takes one query and nothing else.
 
+What arrives is counted while it arrives, and the connection cut where it is too much: a server-side cursor gives whole
+rows, and one value of a row may have a gigabyte.
+
 READ ONLY alone can be left by a text such as `commit; begin read write; …`. A server-side cursor is declared over the
 extended protocol: several statements in one text, COMMIT, SET, DO and COPY are errors there.
 """
@@ -11,8 +14,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.exc import SQLAlchemyError
 
-from taoloop.tools.sql.engines import Changed, Server, StatementTimeout, make_engine
+from taoloop.tools.sql.bounded_socket import BoundedSocket
+from taoloop.tools.sql.engines import MAX_ARRIVAL_BYTES, Changed, Server, StatementTimeout, make_engine
 from taoloop.tools.sql.errors import database_error
 from taoloop.tools.sql.settings import Database
 from taoloop.tools.sql.texts import TEXTS
@@ -48,8 +53,20 @@ class Postgres(Server):
         }
         engine = make_engine(url.difference_update_query(["options"]), connect_args=arguments)
         super().__init__(database, url, engine)
+        sa.event.listen(self._engine, "do_connect", _connect)
         sa.event.listen(self._engine, "connect", _exact_values)
         sa.event.listen(self._engine, "after_cursor_execute", _keep_tag)
+
+    @contextmanager
+    def _opened(self, engine: sa.Engine, stop: StatementTimeout) -> Iterator[sa.Connection]:
+        with super()._opened(engine, stop) as connection:
+            bounded_socket = getattr(connection.connection.driver_connection, "bounded_socket", None)
+            try:
+                yield connection
+            except SQLAlchemyError:
+                if bounded_socket is None or not bounded_socket.is_cut:
+                    raise
+                raise database_error("value_too_large", "too_much", limit=MAX_ARRIVAL_BYTES) from None
 
     @contextmanager
     def looking(self, stop: StatementTimeout) -> Iterator[sa.Connection]:
@@ -103,6 +120,16 @@ class Postgres(Server):
         if not connection.scalar(_POWERS):
             return ""
         return "is a superuser, or may become one, or may use files, programs, replication or other sessions"
+
+
+def _connect(_dialect: Any, _record: Any, arguments: Any, named: Any) -> Any:
+    """A connection of the driver whose socket is bounded."""
+    from psycopg import Connection  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415  # the user's own
+
+    driver: Any = Connection.connect(*arguments, **named)
+    if BoundedSocket.is_possible():
+        driver.bounded_socket = BoundedSocket(driver.pgconn.socket, MAX_ARRIVAL_BYTES)
+    return driver
 
 
 def _canceller(connection: sa.Connection) -> Any:

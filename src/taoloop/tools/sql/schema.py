@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -10,7 +10,8 @@ import sqlalchemy as sa
 from sqlalchemy.exc import CompileError, SQLAlchemyError
 
 from taoloop.core.search import suggest_names
-from taoloop.tools.sql.engines import Server, StatementTimeout
+from taoloop.tools.sql.engines import DRIVERS, Server, StatementTimeout
+from taoloop.tools.sql.statements import fetch_rows, plain
 from taoloop.tools.sql.texts import TEXTS
 
 MAX_DETAILED = 100
@@ -19,6 +20,10 @@ MAX_DETAILED = 100
 MAX_NAMES = 1_000
 MAX_COLUMNS = 500
 _MAX_COMMENT_CHARS = 200
+_MAX_VALUES = 100  # of an enumeration
+_SAMPLES = 3
+_SAMPLE_ROWS = 30  # among which different values are looked for
+_MAX_SAMPLE_CHARS = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +35,7 @@ class Table:
     is_view: bool
     """Whether it is a view."""
     columns: Mapping[str, str] = field(default_factory=dict)
-    """The types of its columns by their names."""
+    """The types of its columns by their names as a statement writes them, as all names here."""
     keys: tuple[str, ...] = ()
     """The columns of the primary key."""
     references: Mapping[str, str] = field(default_factory=dict)
@@ -40,8 +45,9 @@ class Table:
 
 
 class _Relation(NamedTuple):
-    """A table or view by its name as a statement writes it, its schema (None: the default one) and its name there."""
+    """A table or view: its full name with and without quotes, its schema (None: the default one) and its name there."""
 
+    written_name: str
     name: str
     schema: str | None
     plain_name: str
@@ -60,25 +66,32 @@ def read_schema(server: Server, stop: StatementTimeout) -> tuple[Table, ...]:
         return tuple(
             _table(inspector, connection.dialect, relation)
             if number < MAX_DETAILED and not stop.is_due
-            else Table(name=relation.name, is_view=relation.is_view)
+            else Table(name=relation.written_name, is_view=relation.is_view)
             for number, relation in enumerate(relations[: MAX_NAMES * 10])
         )
 
 
-def describe(server: Server, name: str, stop: StatementTimeout) -> dict[str, Any]:
-    """All about one table.
+def describe(server: Server, name: str, stop: StatementTimeout, *, samples: bool = False) -> dict[str, Any]:
+    """All about one table; `samples`: also some values of each column.
 
     Raises:
         ToolError: `no_such_table`, or the database cannot be reached or read.
     """
     with server.looking(stop) as connection:
         inspector = sa.inspect(connection)
-        known = {relation.name: relation for relation in _relations(inspector, server, connection)}
+        relations = list(_relations(inspector, server, connection))
+        known = {relation.written_name: relation for relation in relations}
+        known |= {relation.name: relation for relation in relations}
         if name not in known:
-            near = suggest_names(name, known, at_most=3)
+            near = suggest_names(name, [relation.written_name for relation in relations], at_most=3)
             hint = TEXTS.run_text("did_you_mean", names=TEXTS.run_text("or").join(near)) if near else None
             raise TEXTS.error("no_such_table", "no_such_table", hint=hint, name=name[:80])
-        return _description(inspector, connection.dialect, known[name])
+        described = _description(inspector, connection.dialect, known[name])
+    if samples:
+        values = _sample_values(server, known[name], stop)
+        for column in described["columns"]:
+            column["samples"] = values.get(column["name"], [])
+    return described
 
 
 def list_tables(server: Server, stop: StatementTimeout) -> dict[str, Any]:
@@ -88,7 +101,7 @@ def list_tables(server: Server, stop: StatementTimeout) -> dict[str, Any]:
         ToolError: the database cannot be reached or read.
     """
     with server.looking(stop) as connection:
-        names = [relation.name for relation in _relations(sa.inspect(connection), server, connection)]
+        names = [relation.written_name for relation in _relations(sa.inspect(connection), server, connection)]
     more = {"more": len(names) - MAX_NAMES} if len(names) > MAX_NAMES else {}
     return {"tables": names[:MAX_NAMES], **more}
 
@@ -97,6 +110,42 @@ def one_line(text: object, most: int = _MAX_COMMENT_CHARS) -> str:
     """What a database wrote, on one line and bounded: it is data, and shall look like nothing else."""
     line = " ".join("".join(char if char.isprintable() else " " for char in str(text or "")).split())
     return line if len(line) <= most else line[:most] + "…"
+
+
+def write_name(dialect: sa.Dialect, *parts: str) -> str:
+    """A name as a statement writes it: in the quotes of the database where it needs them."""
+    preparer = dialect.identifier_preparer
+    # capitals need quotes where they would be folded; SQLite, MySQL and MariaDB keep or ignore them
+    is_folding = dialect.name not in DRIVERS or dialect.name == "postgresql"
+    doubles_percent = preparer.quote_identifier("%").count("%") > 1  # for a driver that formats statements
+    written = []
+    for part in parts:
+        name = part if is_folding else part.lower()
+        text = part if preparer.quote(name) == name else preparer.quote_identifier(part)
+        written.append(text.replace("%%", "%") if doubles_percent and text != part else text)
+    return ".".join(written)
+
+
+def _sample_values(server: Server, relation: _Relation, stop: StatementTimeout) -> dict[str, list[Any]]:
+    """The first different values of each column, read as a statement of a model would read them.
+
+    Raises:
+        ToolError: the rows cannot be read.
+    """
+    table = sa.table(relation.plain_name, schema=relation.schema)
+    query: sa.Select[Any] = sa.select(sa.literal_column("*")).select_from(table).limit(_SAMPLE_ROWS)
+    values: dict[str, list[Any]] = {}
+    with server.reading(stop) as connection:
+        result = connection.execute(query)
+        names = [write_name(connection.dialect, name) for name in result.keys()]  # noqa: SIM118  # a result's
+        for row in fetch_rows(server, result, _SAMPLE_ROWS, stop):
+            for name, value in zip(names, row, strict=True):
+                samples = values.setdefault(name, [])
+                shown = plain(server.censored(value), min(_MAX_SAMPLE_CHARS, server.database.max_value_chars))
+                if len(samples) < _SAMPLES and shown is not None and shown not in samples:
+                    samples.append(shown)
+        result.close()
+    return values
 
 
 def _relations(inspector: sa.Inspector, server: Server, connection: sa.Connection) -> Iterator[_Relation]:
@@ -109,7 +158,8 @@ def _relations(inspector: sa.Inspector, server: Server, connection: sa.Connectio
         for plain_name in sorted({*inspector.get_table_names(schema=schema), *views}):
             name = f"{schema}.{plain_name}" if schema else plain_name
             if server.database.shows(name) and not is_part(plain_name):
-                yield _Relation(name, schema, plain_name, plain_name in views)
+                written_name = write_name(connection.dialect, *filter(None, (schema, plain_name)))
+                yield _Relation(written_name, name, schema, plain_name, plain_name in views)
 
 
 def _table(inspector: sa.Inspector, dialect: sa.Dialect, relation: _Relation) -> Table:
@@ -117,14 +167,16 @@ def _table(inspector: sa.Inspector, dialect: sa.Dialect, relation: _Relation) ->
     key = {} if relation.is_view else _ask(inspector.get_pk_constraint, relation, {})
     references = {}
     for foreign_key in [] if relation.is_view else _ask(inspector.get_foreign_keys, relation, []):
-        target = ".".join(filter(None, (foreign_key["referred_schema"], foreign_key["referred_table"])))
+        target = (*filter(None, [foreign_key["referred_schema"]]), foreign_key["referred_table"])
         for column, other in zip(foreign_key["constrained_columns"], foreign_key["referred_columns"], strict=False):
-            references[column] = f"{target}.{other}"
+            references[write_name(dialect, column)] = write_name(dialect, *target, other)
     return Table(
-        name=relation.name,
+        name=relation.written_name,
         is_view=relation.is_view,
-        columns={column["name"]: _type(column["type"], dialect) for column in columns[:MAX_COLUMNS]},
-        keys=tuple(key.get("constrained_columns") or ()),
+        columns={
+            write_name(dialect, column["name"]): _type(column["type"], dialect) for column in columns[:MAX_COLUMNS]
+        },
+        keys=tuple(write_name(dialect, name) for name in key.get("constrained_columns") or ()),
         references=references,
         comment=one_line(_ask(inspector.get_table_comment, relation, {}).get("text")),
     )
@@ -135,14 +187,17 @@ def _description(inspector: sa.Inspector, dialect: sa.Dialect, relation: _Relati
     table = _table(inspector, dialect, relation)
     indexes = [] if relation.is_view else _ask(inspector.get_indexes, relation, [])
     unique = [] if relation.is_view else _ask(inspector.get_unique_constraints, relation, [])
+    checks = [] if relation.is_view else _ask(inspector.get_check_constraints, relation, [])
     described: dict[str, Any] = {
-        "table": relation.name,
+        "table": relation.written_name,
         "kind": "view" if relation.is_view else "table",
         "columns": [_column(column, table, dialect) for column in columns[:MAX_COLUMNS]],
         "primary_key": list(table.keys),
-        "unique": [constraint["column_names"] for constraint in unique],
-        "indexes": [index["column_names"] for index in indexes[:100]],
+        "unique": [_written(dialect, constraint["column_names"]) for constraint in unique],
+        "indexes": [_written(dialect, index["column_names"]) for index in indexes[:100]],
     }
+    if checks:
+        described["checks"] = [one_line(check["sqltext"], 500) for check in checks[:100]]
     if table.comment:
         described["comment"] = table.comment
     if len(columns) > MAX_COLUMNS:
@@ -150,16 +205,22 @@ def _description(inspector: sa.Inspector, dialect: sa.Dialect, relation: _Relati
     return described
 
 
+def _written(dialect: sa.Dialect, names: Iterable[str | None]) -> list[str | None]:
+    return [None if name is None else write_name(dialect, name) for name in names]  # None: an expression
+
+
 def _column(column: Any, table: Table, dialect: sa.Dialect) -> dict[str, Any]:
     described: dict[str, Any] = {
-        "name": column["name"],
+        "name": write_name(dialect, column["name"]),
         "type": _type(column["type"], dialect),
         "nullable": bool(column.get("nullable", True)),
     }
     if column.get("default") is not None:
         described["default"] = one_line(column["default"])
-    if column["name"] in table.references:
-        described["references"] = table.references[column["name"]]
+    if isinstance(column["type"], sa.Enum):
+        described["values"] = [one_line(value) for value in column["type"].enums[:_MAX_VALUES]]
+    if described["name"] in table.references:
+        described["references"] = table.references[described["name"]]
     if column.get("comment"):
         described["comment"] = one_line(column["comment"])
     return described

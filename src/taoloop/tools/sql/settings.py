@@ -62,6 +62,10 @@ class Database:
     """A table of this database for the keys of calls, created at the first use; with it a call that is repeated after a
     crash changes nothing a second time (SQLite and PostgreSQL)."""
 
+    samples: bool = False
+    """Whether `NAME.describe_table` may show three values of each column where a call asks for them; it then has
+    `read_tier`, because these are rows."""
+
     timeout_s: Seconds = 10.0
     """How long one statement may take, in seconds."""
 

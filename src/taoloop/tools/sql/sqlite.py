@@ -50,6 +50,7 @@ class Sqlite(Server):
     """A file. Neither reading nor writing ever makes one."""
 
     bounds_writes = True
+    max_batch_rows = 1  # each may have values as large as `_LIMITS` permit, and nothing is sent over a network
 
     def __init__(self, database: Database, url: sa.URL) -> None:
         name = url.database or ""

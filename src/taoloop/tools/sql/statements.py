@@ -27,7 +27,6 @@ from taoloop.core.text import replace_surrogates
 from taoloop.errors import ToolError, ToolTimeout
 from taoloop.tools.sql.engines import Server, StatementTimeout
 from taoloop.tools.sql.errors import database_error, may_have_committed
-from taoloop.tools.sql.settings import Database
 from taoloop.tools.sql.texts import TEXTS
 
 _PARTS = re.compile(
@@ -70,7 +69,6 @@ def bound(statement: str, params: Mapping[str, Any], style: str, kind: str = "")
     return text, values
 
 
-_MOST_ROWS = 50
 _MOST_CHARS = 250_000
 _MAX_NAME_CHARS = 200
 _OPTIONS = {"preserve_rowcount": True}
@@ -89,8 +87,8 @@ def read_page(
         with contextlib.closing(result):
             if not result.returns_rows:
                 raise database_error("no_rows", "no_rows")
-            rows = islice(_fetched_rows(result, offset + limit + 1, stop), min(max(offset, 0), sys.maxsize), None)
-            page, is_whole = _page(result, rows, server.database, limit)
+            rows = islice(fetch_rows(server, result, offset + limit + 1, stop), min(max(offset, 0), sys.maxsize), None)
+            page, is_whole = _page(result, rows, server, limit)
     next_offset = None if is_whole else offset + len(page["rows"])
     note = {} if is_whole else {"note": TEXTS.run_text("more_rows", offset=next_offset)}
     return {**page, "next_offset": next_offset, **note}
@@ -112,15 +110,13 @@ def run(connection: sa.Connection, statement: str, params: Mapping[str, Any]) ->
         raise database_error("bad_params", "unsendable", reason=str(error)[:300].rstrip(".")) from None
 
 
-def _page(
-    result: sa.CursorResult[Any], rows: Iterable[Any], database: Database, limit: int
-) -> tuple[dict[str, Any], bool]:
+def _page(result: sa.CursorResult[Any], rows: Iterable[Any], server: Server, limit: int) -> tuple[dict[str, Any], bool]:
     """The columns and those rows that have room in an answer, and whether these are all."""
     columns = [str(name)[:_MAX_NAME_CHARS] for name in result.keys()]  # noqa: SIM118  # a result's, not a mapping's
     page_rows: list[list[Any]] = []
-    room = database.max_result_chars
+    room = server.database.max_result_chars
     for row in rows:
-        values, size = _row(row, database, room if not page_rows else None)
+        values, size = _row(row, server, room if not page_rows else None)
         if len(page_rows) == limit or (page_rows and size > room):
             return {"columns": columns, "rows": page_rows}, False
         page_rows.append(values)
@@ -128,18 +124,18 @@ def _page(
     return {"columns": columns, "rows": page_rows}, True
 
 
-def _row(row: Any, database: Database, room: int | None) -> tuple[list[Any], int]:
+def _row(row: Any, server: Server, room: int | None) -> tuple[list[Any], int]:
     """A row and its size as JSON; with `room`, values are cut until it fits: one row is always given."""
-    most = database.max_value_chars
+    most = server.database.max_value_chars
     while True:
-        values = [plain(value, most) for value in row]
+        values = [plain(server.censored(value), most) for value in row]
         size = len(pydantic_core.to_json(values, inf_nan_mode="strings"))
         if room is None or size <= room or most <= 8:
             return values, size
         most //= 2
 
 
-def _fetched_rows(result: sa.CursorResult[Any], count: int, stop: StatementTimeout) -> Iterator[Any]:
+def fetch_rows(server: Server, result: sa.CursorResult[Any], count: int, stop: StatementTimeout) -> Iterator[Any]:
     """The first `count` rows, in batches that grow while they are small: one value may be as large as all memory."""
     size = 1
     while count > 0:
@@ -150,7 +146,7 @@ def _fetched_rows(result: sa.CursorResult[Any], count: int, stop: StatementTimeo
             return
         yield from batch
         chars = sum(len(value) for row in batch for value in row if isinstance(value, str | bytes))
-        size = 1 if chars > _MOST_CHARS else min(size * 4, _MOST_ROWS)
+        size = 1 if chars > _MOST_CHARS else min(size * 4, server.max_batch_rows)
         count -= len(batch)
 
 
@@ -309,8 +305,8 @@ def _changed(
     database = server.database
     page: dict[str, Any] = {}
     if result.returns_rows:
-        rows = _fetched_rows(result, database.max_rows + 1, stop)
-        page, is_whole = _page(result, rows, database, database.max_rows)
+        rows = fetch_rows(server, result, database.max_rows + 1, stop)
+        page, is_whole = _page(result, rows, server, database.max_rows)
         while not is_whole and not stop.is_due and result.fetchmany(50):
             pass  # a statement with RETURNING is through only when its last row was taken
         if stop.is_due:

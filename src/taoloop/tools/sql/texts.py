@@ -19,9 +19,12 @@ TEXTS = ToolTexts(
         " statement. Give the statement an ORDER BY.",
         "describe_table_purpose": "Show the columns, keys, indexes and comments of one table of {name!r}, never its"
         " rows; without a table, the list of tables.",
+        "describe_table_purpose_samples": "Show the columns, keys, indexes and comments of one table of {name!r}, and"
+        " on request some of its values; without a table, the list of tables.",
         "describe_table_use_when": "The card of the query tool does not have the table or column that is needed.",
         "describe_table_avoid_when": "The columns are known already.",
         "table": "A name of the list of tables, as it stands.",
+        "samples": "Whether to show up to three values of each column.",
         "no_such_table_advice": "Take a name of the list.",
         "execute_purpose": "Change rows of the {kind} database {name!r} with one SQL statement in a transaction;"
         " at most {rows} rows per call.{about}",
@@ -63,6 +66,7 @@ TEXTS = ToolTexts(
         "commit_lost": "The connection broke while the change was being confirmed. It may or may not have happened.",
         "commit_lost_once_hint": "Find out with a query whether it happened before you try again.",
         "carried_out": "This very call was being carried out elsewhere; ask again for it.",
+        "too_much": "More than {limit:,} bytes came at once, so the connection was cut; nothing was changed.",
         "unsendable": "A value of the statement cannot be sent: {reason}.",
         "unused_param": "The value {name!r} of params has no place in the statement.",
         "unused_param_hint": "Write :{name} outside of quotes where it belongs, or leave it away.",
