@@ -23,13 +23,11 @@ from taoloop.tools.isolated_parser import (
     IsolatedParser,
     ParserTimeoutError,
     UnreadableFileError,
-    limit_memory,
-    limit_time,
     read_page,
     read_pdf,
     read_text,
-    serve,
 )
+from taoloop.tools.parser_process import limit_memory, limit_time, serve
 
 HTML: dict[str, Any] = {"charset": "utf-8", "url": "", "links": False, "max_chars": 1_000}
 PDF = {"max_pages": 10, "max_chars": 1_000}
@@ -160,7 +158,7 @@ def test_running_out_of_memory_is_an_error_of_the_file(monkeypatch: pytest.Monke
     def exhaust(*_: object, **__: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("taoloop.tools.isolated_parser.read_pdf", exhaust)
+    monkeypatch.setattr("taoloop.tools.parser_process.read_pdf", exhaust)
     (error,) = replies(({"kind": "pdf", "options": {}}, b"x"))
     assert error["error"] == "parsing it takes too much memory"
 

@@ -5,8 +5,8 @@ come from anywhere, and these libraries are large: a page of 30 KB can make any 
 memory, or minutes, with elements that are opened once and repeated in every paragraph. A file that makes the parser
 hang, crash or fill the memory only costs the child, which is killed; the next file gets a new one.
 
-Protocol: the parent writes one line of JSON and the bytes of the file; the child replies with lines of JSON, of which
-the last one has the key `end` or `error`. Nothing else of taoloop is imported at first, so that the child starts
+Protocol: the parent writes one line of JSON and the bytes of the file; the child (`parser_process`) replies with lines
+of JSON, of which the last one has the key `end` or `error`. Little else of taoloop is imported there, so that it starts
 quickly.
 """
 
@@ -15,7 +15,6 @@ from __future__ import annotations
 import io
 import json
 import logging
-import math
 import os
 import re
 import subprocess
@@ -127,7 +126,7 @@ class IsolatedParser:
         if self._child is None:
             paths = [path for path in sys.path if path]
             code = (
-                f"import sys; sys.path[:] = {paths!r}; from taoloop.tools.isolated_parser import serve; "
+                f"import sys; sys.path[:] = {paths!r}; from taoloop.tools.parser_process import serve; "
                 f"serve(sys.stdin.buffer, sys.stdout.buffer, {self._max_memory_bytes})"
             )
             try:
@@ -171,10 +170,6 @@ def _exchange(
     replies.put(None)
 
 
-_EXTRA = {"html": "web", "text": "web", "pdf": "documents", "encoding": "documents", "epub": "documents"}
-_OFFICE_EXTRA = "office"  # of all others
-_PACKAGES = {"docx": "python-docx", "pptx": "python-pptx"}  # where the name of a module is another one
-
 _MAX_LISTED = 10
 _HIDING_STYLE = re.compile(
     r"display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)|opacity\s*:\s*0*\.?0+\s*(?:[;%!]|$)"
@@ -184,81 +179,6 @@ _HIDING_STYLE = re.compile(
 _CSS_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _MAX_LINK_CHARS = 2_000
 _ELEMENT_NODE = 1  # the type of a node that is an element
-
-
-def serve(requests: BinaryIO, replies: BinaryIO, max_memory_bytes: int) -> None:
-    """Parse the file of each request until the parent closes the pipe."""
-    limit_memory(max_memory_bytes)
-    while line := requests.readline():
-        head = json.loads(line)
-        data = requests.read(head["bytes"])
-        limit_time(head["seconds"])
-        try:
-            for reply in _parse(head["kind"], data, head["options"]):
-                _write(replies, reply)
-        except MemoryError:
-            _write(replies, _error_reply(UnreadableFileError("parsing it takes too much memory", "Make it smaller.")))
-
-
-def _write(replies: BinaryIO, reply: dict[str, Any]) -> None:
-    replies.write(json.dumps(reply).encode() + b"\n")
-    replies.flush()
-
-
-def _parse(kind: ParserKind, data: bytes, options: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    try:
-        if kind == "pdf":
-            yield from read_pdf(data, **options)
-        elif kind == "html":
-            yield read_page(data, **options)
-        elif kind == "text":
-            yield {"text": read_text(data, **options)}
-        elif kind == "encoding":
-            yield {"encoding": detect_encoding(data)}
-        else:
-            from taoloop.tools.office_files import read_office  # noqa: PLC0415  # it needs what is here
-
-            yield from read_office(kind, data, **options)
-        yield {"end": True}
-    except UnreadableFileError as error:
-        yield _error_reply(error)
-    except ImportError as error:
-        package = (error.name or "a library").partition(".")[0]
-        message = f"{_PACKAGES.get(package, package)}, which reads {kind.upper()}, is not installed"
-        hint = f"pip install 'taoloop[{_EXTRA.get(kind, _OFFICE_EXTRA)}]'."
-        yield _error_reply(UnreadableFileError(message, hint, is_transient=True))
-    except (Exception, RecursionError) as error:  # an untrusted file may cause any error in a parser
-        if isinstance(error, MemoryError):
-            raise
-        message = f"it is damaged ({type(error).__name__}: {str(error)[:200]})"
-        yield _error_reply(UnreadableFileError(message, "Save it again."))
-
-
-def _error_reply(error: UnreadableFileError) -> dict[str, Any]:
-    return {"error": error.message, "hint": error.hint, "is_transient": error.is_transient}
-
-
-def limit_memory(max_bytes: int) -> None:
-    """Limit the address space of this process, and write no core files, where the system allows such limits."""
-    _set_limit("RLIMIT_AS", max_bytes)
-    _set_limit("RLIMIT_CORE", 0)
-
-
-def limit_time(seconds: float) -> None:
-    """Limit the processor time for the next file: the parent ends the child first, unless it is gone itself."""
-    _set_limit("RLIMIT_CPU", math.ceil(time.process_time() + seconds) + 1, keeps_hard=True)
-
-
-def _set_limit(name: str, value: int, *, keeps_hard: bool = False) -> None:
-    try:
-        import resource  # noqa: PLC0415  # not on every system
-    except ImportError:
-        return
-    kind: int = getattr(resource, name)
-    hard = resource.getrlimit(kind)[1]
-    soft = value if hard == resource.RLIM_INFINITY else min(value, hard)
-    with suppress(ValueError, OSError):  # macOS refuses to limit the address space
-        resource.setrlimit(kind, (soft, hard if keeps_hard else soft))
 
 
 def read_pdf(data: bytes, *, max_pages: int, max_chars: int) -> Iterator[dict[str, Any]]:

@@ -140,7 +140,8 @@ def test_rows_of_a_file_are_read_one_by_one_and_those_of_a_server_in_batches_whi
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        ("GRANT USAGE ON *.* TO `a` IDENTIFIED BY PASSWORD '*0D'", "GRANT USAGE ON *.* TO `a` IDENTIFIED BY PASSWORD '***'"),
+        ("GRANT USAGE ON *.* TO `a` IDENTIFIED BY PASSWORD '*0D'",
+         "GRANT USAGE ON *.* TO `a` IDENTIFIED BY PASSWORD '***'"),
         ("CREATE USER `a` IDENTIFIED WITH 'caching_sha2_password' AS '$A$005$q''\\'s' REQUIRE NONE",
          "CREATE USER `a` IDENTIFIED WITH 'caching_sha2_password' AS '***' REQUIRE NONE"),
         ("… IDENTIFIED VIA ed25519 USING 'abc' OR unix_socket", "… IDENTIFIED VIA ed25519 USING '***' OR unix_socket"),
