@@ -192,11 +192,11 @@ def test_entities_are_not_expanded(
 
 def test_a_part_that_fills_the_memory_ends_the_child_alone() -> None:
     def fill(source: bytes) -> bytes:
-        return source.replace(b"<w:body>", b"<w:body>" + b"<w:p/>" * 12_000_000)
+        return source.replace(b"<w:body>", b"<w:body>" + b"<w:p/>" * 4_000_000)
 
     data = replaced(report(), "word/document.xml", fill)
     assert len(data) < 1_000_000
-    with IsolatedParser(20, 600_000_000) as parser:
+    with IsolatedParser(20, 400_000_000) as parser:
         with pytest.raises(UnreadableFileError):
             list(parser.parse("docx", data, **OPTIONS))
         assert list(parser.parse("docx", report(), **OPTIONS))

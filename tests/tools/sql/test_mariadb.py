@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.tools.sql.arrival import codes_and_growth
 from tests.tools.sql.conftest import Tools
-from tests.tools.sql.mysql_server import PASSWORD, asked, assert_busy_while_held, opened, served
+from tests.tools.sql.mysql_server import PASSWORD, asked, assert_busy_while_held, boss, opened, served
 
 from taoloop.errors import ToolError
 
@@ -141,6 +141,20 @@ def test_a_result_is_bounded_while_it_arrives(server: int) -> None:
     )
     assert codes == ["value_too_large"] * 2
     assert growth_mb < 100
+
+
+def test_names_in_backticks_enumerations_and_samples(server: int) -> None:
+    with boss(server) as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE DATABASE odd")
+        cursor.execute("CREATE TABLE odd.`order items` (`key` int, state enum('open', 'paid'), userId int)")
+        cursor.execute("INSERT INTO odd.`order items` VALUES (1, 'open', 7), (2, 'open', NULL)")
+        cursor.execute("GRANT SELECT ON odd.* TO reader")
+    tools = opened(server, schemas=("odd",), samples=True)
+    text = tools.by_name["shop.query"].card.input_schema["properties"]["statement"]["description"]
+    assert "odd.`order items`(`key` INTEGER(11), state ENUM('open','paid'), userId INTEGER(11))" in text
+    key, state, user = tools("describe_table", table="odd.`order items`", samples=True)["columns"]
+    assert (key["name"], key["samples"], user["samples"]) == ("`key`", [1, 2], [7])
+    assert (state["values"], state["samples"]) == (["open", "paid"], ["open"])
 
 
 def test_the_hash_of_a_password_is_not_shown(tools: Tools) -> None:

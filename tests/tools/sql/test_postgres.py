@@ -182,6 +182,25 @@ def test_a_value_below_the_bound_is_given_in_part(tools: Tools) -> None:
     assert tools.query("SELECT repeat('x', 15000000)")["rows"][0][0]["chars"] == 15_000_000
 
 
+def test_names_in_quotes_enumerations_and_samples(server: int) -> None:
+    with psycopg.connect(f"host=127.0.0.1 port={server} user=boss dbname=postgres", autocommit=True) as boss:
+        boss.execute("""
+            CREATE SCHEMA odd;
+            CREATE TYPE odd.mood AS ENUM ('sad', 'glad');
+            CREATE TABLE odd."Moods" ("userId" int, "user" odd.mood);
+            INSERT INTO odd."Moods" VALUES (7, 'glad'), (8, 'glad');
+            GRANT USAGE ON SCHEMA odd TO reader;
+            GRANT SELECT ON odd."Moods" TO reader;
+        """)
+    tools = opened(server, schemas=("odd",), samples=True)
+    text = tools.by_name["shop.query"].card.input_schema["properties"]["statement"]["description"]
+    assert 'odd."Moods"("userId" INTEGER, "user" ' in text
+    first, second = tools("describe_table", table='odd."Moods"', samples=True)["columns"]
+    assert (first["name"], first["samples"]) == ('"userId"', [7, 8])
+    assert (second["name"], second["values"], second["samples"]) == ('"user"', ["sad", "glad"], ["glad"])
+    assert tools.query('SELECT "userId" FROM odd."Moods"')["rows"] == [[7], [8]]
+
+
 def test_pages_are_the_whole(tools: Tools) -> None:
     rows = tools.rows_of_all_pages("SELECT id FROM users WHERE name LIKE 'user%' ORDER BY id", limit=300)
     assert rows == [[number] for number in range(1, 1001)]
