@@ -74,9 +74,9 @@ def test_types_that_are_not_read_are_told_with_what_to_do(office: Path) -> None:
         (office / name).write_bytes(b"x")
     (line,) = (line for line in messages(office) if "skipped" in line)
     assert line == (
-        "office: 4 files are skipped because their type is not read: .doc (2), no suffix (1), .png (1). Save .doc as"
-        " .docx. Read are .txt, .text, .log, .rst, .md, .markdown, .mdx, .html, .htm, .xhtml, .pdf, .csv, .tsv, .docx,"
-        " .xlsx, .xlsm, .pptx, .epub; `exclude` stops this message."
+        "office: 4 files are skipped because their type is not read: .doc (2 such as old.doc), no suffix (LICENSE),"
+        " .png (photo.png). Save .doc as .docx. Read are .txt, .text, .log, .rst, .md, .markdown, .mdx, .html, .htm,"
+        " .xhtml, .pdf, .csv, .tsv, .docx, .xlsx, .xlsm, .pptx, .epub; `exclude` stops this message."
     )
     assert not any("skipped" in line for line in messages(office, exclude=("*.doc", "*.DOC", "*.png", "LICENSE")))
 

@@ -9,8 +9,7 @@ import re
 import sqlite3
 import stat
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -74,7 +73,7 @@ class _FolderWalk:
     files: list[_FoundFile] = field(default_factory=list)
     links: list[str] = field(default_factory=list)
     unreadable_folders: list[tuple[str, str]] = field(default_factory=list)  # with the reasons
-    other_types: Counter[str] = field(default_factory=Counter)  # files whose type is not read, by suffix
+    other_types: dict[str, list[str]] = field(default_factory=dict)  # files whose type is not read, by suffix
     complete: bool = True
     omitted: int = 0
 
@@ -163,7 +162,7 @@ class _Updater:
                 continue
             elif not self._fits(parts):
                 if kind_of(parts[-1]) is None and self._settings.includes(parts) and not self._is_index(parts):
-                    walk.other_types[suffix_of(parts[-1])] += 1
+                    walk.other_types.setdefault(suffix_of(parts[-1]), []).append(path)
             else:
                 if len(walk.files) >= self._settings.max_files:
                     walk.omitted += 1
@@ -281,9 +280,11 @@ class _Updater:
             message = f"Symbolic links are not followed: {names}."
             self._add_problem("", message, "Put the files themselves into the folder.")
         if walk.other_types:
-            counts = [f"{suffix} ({count:,})" for suffix, count in walk.other_types.most_common(_MAX_TYPES)]
-            names = ", ".join(counts) + (" …" if len(walk.other_types) > _MAX_TYPES else "")
-            message = f"{walk.other_types.total():,} files are skipped because their type is not read: {names}."
+            paths_by_count = sorted(walk.other_types.items(), key=lambda item: -len(item[1]))
+            types = [f"{suffix} ({_count_paths(paths)})" for suffix, paths in paths_by_count[:_MAX_TYPES]]
+            names = ", ".join(types) + (" …" if len(paths_by_count) > _MAX_TYPES else "")
+            count = sum(map(len, walk.other_types.values()))
+            message = f"{count:,} files are skipped because their type is not read: {names}."
             self._add_problem("", message, _types_hint(walk.other_types))
         if walk.omitted:
             message = f"{walk.omitted:,} files beyond the first {self._settings.max_files:,} are skipped."
@@ -304,6 +305,10 @@ class _Updater:
             return
         source = str(self._settings.folder / path) if path else str(self._settings.folder)
         self._problems.append(LoadProblem(source=_one_line(source), place="", message=_one_line(message), hint=hint))
+
+
+def _count_paths(paths: Sequence[str]) -> str:
+    return paths[0] if len(paths) == 1 else f"{len(paths):,} such as {paths[0]}"
 
 
 def _types_hint(suffixes: Iterable[str]) -> str:
