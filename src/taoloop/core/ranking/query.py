@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from taoloop.core.ranking.lexicon import chinese_words, synonyms
 from taoloop.core.ranking.porter import porter_stem
 from taoloop.core.text import lazy_pattern
-from taoloop.core.words import CJK, cjk_pairs, name_words
+from taoloop.core.words import CJK, cjk_pairs, fold_text, name_words
 
 _MAX_CHARS = 1_000
 _MAX_PHRASE = 4  # words
@@ -82,6 +83,28 @@ def translated_words(text: str) -> list[str]:
     """English stems for the Chinese words of a text, each once."""
     runs = (piece for piece in _PIECE.findall(text[:_MAX_CHARS]) if not piece.isascii())
     return list(dict.fromkeys(stem for run in runs for stems in _translations(run) for stem in stems))
+
+
+def word_counter(words: Iterable[str]) -> Callable[[str], Counter[str]]:
+    """What counts some words of `query_terms` in a text, in every form that has the same stem.
+
+    It looks at the words that begin alike only, which takes a fifth of the time of reading all words of a text.
+    """
+    runs = [word for word in words if re.match(f"[{CJK}]", word)]
+    by_stem = {porter_stem(word): word for word in words if word not in runs}
+    letter = rf"[^\W{CJK}_]"
+    starts = "|".join({stem[:-1] if len(stem) > 2 else stem for stem in by_stem})  # crying: cri, typing: type
+    forms = re.compile(f"(?<!{letter})(?:{starts}){letter}*")
+
+    def count(text: str) -> Counter[str]:
+        folded = fold_text(text)
+        counts = Counter({run: folded.count(run) for run in runs})
+        for form in forms.findall(folded) if by_stem else ():
+            if word := by_stem.get(porter_stem(form)):
+                counts[word] += 1
+        return counts
+
+    return count
 
 
 def _translations(run: str) -> Iterator[tuple[str, ...]]:
