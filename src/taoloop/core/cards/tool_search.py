@@ -9,7 +9,8 @@ cards, as it would be in the prompt: it is not an observation of the world.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, lru_cache
 from typing import Any
 
 from taoloop.core.cards.tool_card import ErrorCard, ExampleCard, ToolCard
@@ -154,8 +155,26 @@ class CardIndex:
 
 
 def rank_cards(query: str, cards: Iterable[ToolCard], at_most: int) -> tuple[ToolCard, ...]:
-    """The cards that match the words of a query, the best first."""
-    return CardIndex(cards).search(query, at_most)
+    """The cards that match the words of a query, the best first. The last few indexes are kept."""
+    return _index_of(_SameCards(tuple(cards))).search(query, at_most)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _SameCards:
+    """Cards that equal others if they are the same objects: comparing them by value takes as long as indexing them."""
+
+    cards: tuple[ToolCard, ...]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _SameCards) and [*map(id, self.cards)] == [*map(id, other.cards)]
+
+    def __hash__(self) -> int:
+        return hash(tuple(map(id, self.cards)))
+
+
+@lru_cache(maxsize=4)
+def _index_of(same: _SameCards) -> CardIndex:
+    return CardIndex(same.cards)
 
 
 def _card_texts(card: ToolCard, keywords: str) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from taoloop.core.ranking.lexicon import chinese_words, synonyms
 from taoloop.core.ranking.porter import porter_stem
@@ -41,13 +42,15 @@ class QueryWord:
 
 def text_terms(text: str) -> list[str]:
     """The terms by which a text is found: stems of its words, of CJK every character and every pair of neighbours."""
-    terms: list[str] = []
-    for piece in _PIECE.findall(text):
-        if piece.isascii():
-            terms += [porter_stem(word) for word in name_words(piece)]
-        else:
-            terms += [*piece, *cjk_pairs(piece)]
-    return terms
+    return [term for piece in _PIECE.findall(text) for term in _piece_terms(piece)]
+
+
+@lru_cache(maxsize=50_000)
+def _piece_terms(piece: str) -> tuple[str, ...]:
+    """The terms of a run of letters; texts have the same ones over and over."""
+    if piece.isascii():
+        return tuple(porter_stem(word) for word in name_words(piece))
+    return (*piece, *cjk_pairs(piece))
 
 
 def query_words(text: str) -> list[QueryWord]:
