@@ -16,12 +16,10 @@ from taoloop.tools.documents.search import (
     EXACT_BELOW,
     PassageSearch,
     _select_words,
-    cosine,
-    embed_texts,
     nearest_by_signs,
-    reciprocal_rank_fusion,
     sign_bits,
 )
+from taoloop.tools.embedding import cosine, embed_texts
 
 LINES = {
     "tea": "Ann drinks green tea, never coffee.",
@@ -242,11 +240,6 @@ def test_many_vectors_are_compared_by_their_signs_first() -> None:
     near = nearest_by_signs(sign_bits(wanted), known)
     assert len(near) < 500
     assert max(near, key=lambda number: cosine(wanted, vectors[number])) == 1234
-
-
-def test_two_orders_are_joined_by_rank_alone() -> None:
-    assert list(reciprocal_rank_fusion([[1, 2, 3], [2, 4]])) == [2, 1, 4, 3]
-    assert reciprocal_rank_fusion([]) == {}
 
 
 def test_the_vectors_of_another_model_are_not_compared(tmp_path: Path) -> None:

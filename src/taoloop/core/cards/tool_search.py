@@ -18,6 +18,7 @@ from taoloop.core.decision import Call
 from taoloop.core.ranking.bm25 import Bm25Index, RankedField
 from taoloop.core.ranking.query import query_words
 from taoloop.core.text import chinese_texts
+from taoloop.core.words import name_words
 
 FIND_TOOL = ToolCard(
     name="find_tool",
@@ -103,6 +104,7 @@ _FIELDS = (
 )
 _MAX_TEXT_CHARS = 2_000
 _MAX_ARGUMENT_CHARS = 200
+_MAX_ABOUT_CHARS = 1_000
 
 
 PAGING_TOOL = "read_observation"
@@ -151,7 +153,11 @@ class CardIndex:
 
     def search(self, query: str, at_most: int) -> tuple[ToolCard, ...]:
         """The cards that match the query best, the best first."""
-        return tuple(self.cards[number] for number, _ in self._index.rank(query_words(query), at_most))
+        return tuple(self.cards[number] for number in self.rank(query, at_most))
+
+    def rank(self, query: str, at_most: int) -> list[int]:
+        """The positions in `cards` of those that match the query best, the best first."""
+        return [number for number, _ in self._index.rank(query_words(query), at_most)]
 
 
 def rank_cards(query: str, cards: Iterable[ToolCard], at_most: int) -> tuple[ToolCard, ...]:
@@ -175,6 +181,12 @@ class _SameCards:
 @lru_cache(maxsize=4)
 def _index_of(same: _SameCards) -> CardIndex:
     return CardIndex(same.cards)
+
+
+def card_text(card: ToolCard, keywords: str = "") -> str:
+    """What a card is about, in at most 1,000 characters: its name, its purpose, and further keywords."""
+    name, summary, details, further, *_ = _card_texts(card, keywords)
+    return "\n".join((" ".join(name_words(name)), summary, further, details))[:_MAX_ABOUT_CHARS]
 
 
 def _card_texts(card: ToolCard, keywords: str) -> tuple[str, ...]:

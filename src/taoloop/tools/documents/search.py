@@ -18,7 +18,6 @@ import threading
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import mul
 
 from taoloop.core.ranking.bm25 import COMMON_WEIGHT, SATURATION
 from taoloop.core.ranking.query import COMMON_WORDS, translated_words, word_counter
@@ -33,16 +32,13 @@ from taoloop.tools.documents.index import (
     read_generation,
     title_text,
 )
-from taoloop.tools.documents.settings import Embedder
+from taoloop.tools.embedding import Embedder, cosine, embed_texts, reciprocal_rank_fusion
 
 EXACT_BELOW = 2_000
 """Up to this number, all vectors are compared by angle; above it, only those with the most similar signs."""
 
 CANDIDATES = 200
 """How many vectors are compared by angle then."""
-
-_RANK_OFFSET = 60  # the constant of reciprocal rank fusion, as in Cormack, Clarke and Büttcher (2009)
-_MAX_DIMENSIONS = 16_384  # of a vector
 
 _MAX_MATCHES = 3_000  # passages that the words of one search may cover together
 _SHORT_QUERY_WORDS = 8  # of a query so short that a passage may contain all of them
@@ -56,25 +52,6 @@ _MIN_PREFIX_CHARS = 3  # shorter prefixes match too much
 _MAX_QUERY_WORDS = 64  # of a query that are looked up
 _MAX_SEARCHED_WORDS = 24  # of them that are searched
 _MAX_PREFIXES = 4
-
-
-def embed_texts(embedder: Embedder, texts: Sequence[str]) -> list[array[float]]:
-    """The unit vectors of some texts.
-
-    Raises:
-        ToolError: `embedding_failed`: the model raised an error, or did not return one vector per text.
-    """
-    try:
-        vectors = [array("f", vector) for vector in embedder.embed(texts)]
-    except Exception as error:  # any error of a plug-in; search by words still works
-        raise _embedding_error(embedder, f"{type(error).__name__}: {' '.join(str(error).split())[:200]}") from error
-    if len(vectors) != len(texts):
-        raise _embedding_error(embedder, f"it returned {len(vectors)} vectors for {len(texts)} texts")
-    if len({len(vector) for vector in vectors}) > 1 or not all(
-        0 < len(vector) <= _MAX_DIMENSIONS for vector in vectors
-    ):
-        raise _embedding_error(embedder, "its vectors are empty, too long or of different lengths")
-    return [_normalise_vector(embedder, vector) for vector in vectors]
 
 
 def to_blobs(vector: array[float]) -> tuple[bytes, bytes]:
@@ -102,44 +79,11 @@ def nearest_by_signs(query_bits: int, bits_by_number: Mapping[int, int]) -> list
     )
 
 
-def cosine(first: Sequence[float], second: Sequence[float]) -> float:
-    """The cosine similarity of two unit vectors, from -1 to 1."""
-    return math.fsum(map(mul, first, second))
-
-
-def reciprocal_rank_fusion(orders: Iterable[Sequence[int]]) -> dict[int, float]:
-    """Merge several rankings of passages: each adds 1 / (60 + rank) to a passage, and the sums decide.
-
-    Only ranks count, so scores of different kinds need no common scale. The best passage is first.
-    """
-    scores: dict[int, float] = {}
-    for order in orders:
-        for rank, number in enumerate(order, 1):
-            scores[number] = scores.get(number, 0.0) + 1 / (_RANK_OFFSET + rank)
-    return dict(sorted(scores.items(), key=lambda item: (-item[1], item[0])))
-
-
-def _normalise_vector(embedder: Embedder, vector: array[float]) -> array[float]:
-    length = math.sqrt(sum(map(mul, vector, vector)))
-    if not math.isfinite(length):
-        raise _embedding_error(embedder, "a vector has components that are not finite")
-    return array("f", (number / length for number in vector)) if length else vector
-
-
 def _little_endian(vector: array[float]) -> array[float]:
     if sys.byteorder == "big":
         vector = vector[:]
         vector.byteswap()
     return vector
-
-
-def _embedding_error(embedder: Embedder, reason: str) -> ToolError:
-    return ToolError(
-        f"The embedding model {embedder.name!r} failed: {reason}.",
-        code="embedding_failed",
-        retryable=True,
-        hint="Search by words still works.",
-    )
 
 
 @dataclass(frozen=True, slots=True)
