@@ -27,6 +27,8 @@ COMMON_WORDS = frozenset(
 )
 """Words of any question, of Chinese pairs of characters: they may be rare in texts, but say little."""
 
+_CJK_RUN = lazy_pattern(f"[{CJK}]")
+_LETTERS = lazy_pattern(rf"[^\W{CJK}_]+")
 _PIECE = lazy_pattern(rf"[{CJK}]+|[A-Za-z0-9]+")
 
 
@@ -89,20 +91,14 @@ def translated_words(text: str) -> list[str]:
 
 
 def word_counter(words: Iterable[str]) -> Callable[[str], Counter[str]]:
-    """What counts some words of `query_terms` in a text, in every form that has the same stem.
-
-    It looks at the words that begin alike only, which takes a fifth of the time of reading all words of a text.
-    """
-    runs = [word for word in words if re.match(f"[{CJK}]", word)]
+    """What counts some words of `query_terms` in a text, in every form that has the same stem."""
+    runs = [word for word in words if _CJK_RUN.match(word)]
     by_stem = {porter_stem(word): word for word in words if word not in runs}
-    letter = rf"[^\W{CJK}_]"
-    starts = "|".join({stem[:-1] if len(stem) > 2 else stem for stem in by_stem})  # crying: cri, typing: type
-    forms = re.compile(f"(?<!{letter})(?:{starts}){letter}*")
 
     def count(text: str) -> Counter[str]:
         folded = fold_text(text)
         counts = Counter({run: folded.count(run) for run in runs})
-        for form in forms.findall(folded) if by_stem else ():
+        for form in _LETTERS.findall(folded) if by_stem else ():
             if word := by_stem.get(porter_stem(form)):
                 counts[word] += 1
         return counts

@@ -47,7 +47,6 @@ _NEAR_DUPLICATE = 0.85  # the share of words that passages have in common if the
 _MIN_COMMON_WORDS = 8  # shorter passages are not compared
 _WORD = re.compile(r"\w+")
 _MAX_MERGED = 50  # how many passages of each ranking are merged
-_MAX_REWEIGHED = 100  # passages to which words that are too common to find them add their weight
 _MIN_PREFIX_CHARS = 3  # shorter prefixes match too much
 _MAX_QUERY_WORDS = 64  # of a query that are looked up
 _MAX_SEARCHED_WORDS = 24  # of them that are searched
@@ -158,8 +157,7 @@ class PassageSearch:
         if not selected:
             prefixes = [f'"{word}"*' for word in words if len(word) >= _MIN_PREFIX_CHARS][:_MAX_PREFIXES]
             return _rank_by_words(database, " OR ".join(prefixes), limit) if prefixes else {}
-        at_most = max(limit, _MAX_REWEIGHED) if others else limit
-        scores = _rank_by_words(database, " OR ".join(f'"{word}"' for word in selected), at_most)
+        scores = _rank_by_words(database, " OR ".join(f'"{word}"' for word in selected), limit)
         weights = dict.fromkeys(others, 1.0)
         weights |= {word: COMMON_WEIGHT for word in query_words[:_MAX_QUERY_WORDS] if word not in counts}
         frequent = [word for word in others if counts[word] <= _MAX_MATCHES]
