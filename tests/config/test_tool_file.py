@@ -23,6 +23,7 @@ from taoloop.core.cards.tool_card import ToolCard
 from taoloop.errors import AgentFileError, ConfigError, ToolDefinitionError
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.tool_source import ToolSource, sources_in
+from taoloop.testing import FakeEmbedder
 from taoloop.tools.egress.rules import EgressRules
 from taoloop.tools.toolbox import LoadResult
 
@@ -137,6 +138,18 @@ def test_the_embedding_model_of_a_folder_is_an_object_of_a_module_beside_the_fil
         assert [one["file"] for one in found.tools[0]("exhausted", 1)] == ["rest.md"]
     finally:
         sys.modules.pop("meaning", None)
+
+
+def test_the_embedding_model_of_an_api_is_one_too() -> None:
+    Path("files/apis.py").write_text("from taoloop.testing import FakeEmbedder\nmodel = FakeEmbedder()\n")
+    paths = {"/a": {"get": {"operationId": "a", "responses": {}}}}
+    api = {"openapi": "3.1.0", "info": {"title": "t", "version": "1"}, "servers": [{"url": "https://a.example"}]}
+    Path("files/shop.json").write_text(json.dumps({**api, "paths": paths}))
+    try:
+        found = loaded("tools: [{openapi: {document: shop.json, search_above: 0, embedder: 'apis:model'}}]\n")
+        assert [type(tool.embedder) for tool in found.tools] == [FakeEmbedder], found.problems
+    finally:
+        sys.modules.pop("apis", None)
 
 
 @pytest.mark.parametrize(("code", "told"), [("nowhere:model", "no module 'nowhere'"), ("model", "of the form module:")])

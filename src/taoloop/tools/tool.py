@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import pydantic_core
 
@@ -17,6 +17,9 @@ from taoloop.core.cards.coercion import coerce_args, schema_types
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.errors import InvalidArguments, InvalidOutput, TaoError, ToolDefinitionError, ToolError
 from taoloop.tools.texts import TEXTS
+
+if TYPE_CHECKING:
+    from taoloop.tools.embedding import Embedder
 
 T = TypeVar("T")
 
@@ -137,6 +140,8 @@ class Tool:
     """The schema that the arguments are checked against, where the card shows only a part of it."""
     keywords: str = field(default="", repr=False)
     """Words by which `find_tool` finds the tool, beside those of its card: the path and the tags of an operation."""
+    embedder: Embedder | None = field(default=None, repr=False)
+    """The embedding model with which `find_tool` also finds the tool by meaning; None: by words only."""
     chinese: Mapping[str, str] = field(default_factory=dict, repr=False)
     """The Chinese form of texts of the card, by their English form."""
 
