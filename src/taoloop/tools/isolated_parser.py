@@ -27,8 +27,8 @@ from queue import Empty, SimpleQueue
 from typing import Any, BinaryIO, Literal, cast
 from urllib.parse import urljoin
 
-ParserKind = Literal["html", "pdf", "text"]
-"""The parsers: `read_page`, `read_pdf`, and `read_text`."""
+ParserKind = Literal["html", "pdf", "results", "text"]
+"""The parsers: `read_page`, `read_pdf`, `read_search_results`, and `read_text`."""
 
 _ENVIRONMENT = ("SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONHOME")  # some Pythons need them to start
 _START_S = 20.0  # for the start of the child on a busy machine
@@ -170,7 +170,7 @@ def _exchange(
     replies.put(None)
 
 
-_EXTRA = {"html": "web", "text": "web", "pdf": "documents"}
+_EXTRA = {"html": "web", "results": "web", "text": "web", "pdf": "documents"}
 
 _MAX_LISTED = 10
 _HIDING_STYLE = re.compile(
@@ -206,6 +206,8 @@ def _parse(kind: ParserKind, data: bytes, options: dict[str, Any]) -> Iterator[d
     try:
         if kind == "pdf":
             yield from read_pdf(data, **options)
+        elif kind == "results":
+            yield from read_search_results(data, **options)
         else:
             yield read_page(data, **options) if kind == "html" else {"text": read_text(data, **options)}
         yield {"end": True}
@@ -308,6 +310,30 @@ def read_page(body: bytes, *, charset: str, url: str, links: bool, max_chars: in
     _prepare_tree(tree, url, links=links)
     text = extract_plain_text(tree, main_content=False, list_bullets=True, links=links)
     return {"title": (tree.title or "").strip()[:500], "text": text[:max_chars], "is_cut": len(text) > max_chars}
+
+
+def read_search_results(body: bytes, *, charset: str) -> Iterator[dict[str, str]]:
+    """`title`, `url` and `snippet` of each result on the page that DuckDuckGo has for browsers without scripts.
+
+    The address is as the page has it; the blocks of advertisements are left out.
+    """
+    from resiliparse.parse.html import HTMLTree  # noqa: PLC0415  # only in the child process
+
+    tree: Any = HTMLTree.parse(read_text(body, charset=charset, is_html=True))
+    result: dict[str, str] | None = None
+    is_advertisement = False
+    for node in tree.document:  # in the order of the page
+        classes = node.getattr("class").split() if node.type == _ELEMENT_NODE and node.hasattr("class") else ()
+        if "result" in classes:
+            is_advertisement = "result--ad" in classes
+        elif "result__a" in classes and not is_advertisement and node.hasattr("href"):
+            if result is not None:
+                yield result
+            result = {"title": " ".join(node.text.split()), "url": node.getattr("href"), "snippet": ""}
+        elif "result__snippet" in classes and result is not None and not is_advertisement:
+            result["snippet"] = " ".join(node.text.split())
+    if result is not None:
+        yield result
 
 
 def _prepare_tree(tree: Any, url: str, *, links: bool) -> None:
