@@ -170,6 +170,21 @@ def test_fetch_may_be_named_alone() -> None:
     assert names(loaded("tools: [fetch]\n")) == ["fetch"]
 
 
+def test_a_web_search_takes_its_key_from_the_environment() -> None:
+    found = loaded("tools: [web_search]\n", BRAVE_API_KEY="b-key-of-brave")
+    assert names(found) == ["web_search"]
+    assert found.tools[0].secrets == {"BRAVE_API_KEY": "b-key-of-brave"}
+    assert found.secrets["BRAVE_API_KEY"] == "b-key-of-brave"
+    assert loaded("tools:\n- web_search: duckduckgo\n", BRAVE_API_KEY="b").tools[0].secrets == {}
+    named = "tools:\n- web_search: {name: look, provider: tavily, api_key: '${T}', count: 3}\n"
+    (look,) = loaded(named, T="t-key-of-tavily").tools
+    assert (look.name, look.card.parameters["count"]["default"]) == ("look", 3)
+    error = refused("tools:\n- calculator\n- web_search\n")
+    assert (error.line, error.field) == (3, "tools[1]")
+    assert "SEARXNG_URL, BRAVE_API_KEY or TAVILY_API_KEY" in error.hint
+    assert "needs TAVILY_API_KEY" in refused("tools:\n- web_search: tavily\n").message
+
+
 def test_a_file_may_name_another() -> None:
     written("tools: [toolcode:shout]\n", "more.yaml")
     assert names(loaded("tools:\n- calculator\n- file: more.yaml\n")) == ["calculator", "shout"]

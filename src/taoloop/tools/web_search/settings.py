@@ -73,8 +73,10 @@ def configured(settings: WebSearchSettings, env: Mapping[str, str]) -> WebSearch
     provider = settings.provider
     if provider == "auto":
         if settings.api_key or settings.url:
-            what = "a key" if settings.api_key else "an address"
-            raise ConfigError(f"The tool web_search has {what} and no provider.", hint="Name one: `provider: brave`.")
+            raise ConfigError(
+                "The tool web_search has a key or an address for a provider and does not name it.",
+                hint="Name one: `provider: brave`.",
+            )
         provider = next((name for name, variable in VARIABLES.items() if env.get(variable, "").strip()), "auto")
         if provider == "auto":
             raise ConfigError(
@@ -93,4 +95,7 @@ def _required(provider: Provider, env: Mapping[str, str]) -> str:
     variable = VARIABLES[provider]
     if value := env.get(variable, "").strip():
         return value
-    raise ConfigError(f"The provider {provider} of web_search needs {variable}.", hint=f"Set {variable}.")
+    raise ConfigError(
+        f"The provider {provider} of web_search needs {variable}.",
+        hint="Set that variable, or name another provider.",
+    )
