@@ -54,8 +54,19 @@ def write_json(result: Any) -> str:
 
 def json_values(value: Any) -> Any:
     """`value` with everything in it replaced that pydantic does not write, or not as `write_json` says."""
-    if type(value) in _SCALARS:
+    kind = type(value)
+    if kind in _SCALARS:
         return value
+    if kind is dict:
+        return {
+            _json_key(key): inner if type(inner) in _SCALARS else json_values(inner) for key, inner in value.items()
+        }
+    if kind is list:
+        return _json_list(value)
+    return _object_values(value)
+
+
+def _object_values(value: Any) -> Any:
     if isinstance(value, Enum):
         return json_values(value.value)
     if isinstance(value, bytes | bytearray | memoryview):
