@@ -205,6 +205,8 @@ def test_bytes_are_base64_and_the_schema_says_so() -> None:
     for encoded in ("//4=", "__4=", "//4"):  # the standard alphabet, that of URLs, and without padding
         values = flip.prepare({"data": encoded, "more": ["AA=="]}).values
         assert values == {"data": b"\xff\xfe", "more": [b"\0"]}
+    copied = flip.prepare({"data": {"base64": "//4="}, "more": [{"base64": "AA=="}]})  # from another result
+    assert copied.args == {"data": "//4=", "more": ["AA=="]}
     assert flip.render(flip(**values)).text == '{"base64":"AAH/"}'
     with pytest.raises(InvalidOutput):
         flip.render(5)

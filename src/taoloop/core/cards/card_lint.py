@@ -17,12 +17,12 @@ _VERB_GROUPS: dict[str, tuple[str, str]] = {
     ),
     "compute": ("calculate compute evaluate", "计算"),
     "write": (
-        "create write save update insert add edit modify set upload append rename move submit",
+        "create write save update insert add edit modify set upload append rename move submit post",
         "创建|新建|写入|保存|更新|修改|添加|新增|上传|移动|提交",
     ),
     "delete": ("delete remove drop purge erase destroy wipe", "删除|移除|清空|清除|销毁"),
     "send": (
-        "send post publish notify email book order buy pay transfer cancel",
+        "send publish notify email book order buy pay transfer cancel",
         "发送|发布|通知|预订|预定|下单|购买|支付|付款|转账|取消",
     ),
 }
