@@ -1,5 +1,6 @@
 """Tool files: what they give, what is told of a malformed one, and what comes from the environment."""
 
+import asyncio
 import json
 import logging
 import shutil
@@ -20,7 +21,7 @@ from taoloop.config.settings_reader import EnvValues, fields_of
 from taoloop.config.tool_entries import SOURCE_KINDS
 from taoloop.config.tool_file import LoadedFile, load_tools, read_tools, tools_named
 from taoloop.core.cards.tool_card import ToolCard
-from taoloop.errors import AgentFileError, ConfigError, ToolDefinitionError
+from taoloop.errors import AgentFileError, ConfigError, ToolDefinitionError, ToolError
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.tool_source import ToolSource, sources_in
 from taoloop.testing import FakeEmbedder
@@ -179,6 +180,9 @@ def test_a_web_search_takes_its_key_from_the_environment() -> None:
     named = "tools:\n- web_search: {name: look, provider: tavily, api_key: '${T}', count: 3}\n"
     (look,) = loaded(named, T="t-key-of-tavily").tools
     assert (look.name, look.card.parameters["count"]["default"]) == ("look", 3)
+    ruled = loaded("egress: {deny: [api.tavily.com]}\n" + named, T="t-key-of-tavily")
+    with pytest.raises(ToolError, match=r"api\.tavily\.com.*deny list"):
+        asyncio.run(ruled.tools[0].handler(query="tea"))
     error = refused("tools:\n- calculator\n- web_search\n")
     assert (error.line, error.field) == (3, "tools[1]")
     assert "SEARXNG_URL, BRAVE_API_KEY or TAVILY_API_KEY" in error.hint

@@ -88,6 +88,23 @@ class Frame:
         return len(self._rows)
 
 
+class PolarsFrame(Frame):
+    """What a frame of polars offers instead."""
+
+    index: Any = None
+
+    def __init__(self, columns: list[Any], rows: list[tuple[Any, ...]]) -> None:
+        self.columns, self._rows = columns, rows
+
+    def head(self, count: int) -> PolarsFrame:
+        return PolarsFrame(self.columns, self._rows[:count])
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        return self._rows
+
+    itertuples = None  # type: ignore[assignment]  # it has none
+
+
 class NoValue:
     """What `pandas.NA` does when it is compared."""
 
@@ -160,6 +177,8 @@ def test_a_frame_is_its_columns_and_rows_and_missing_is_null() -> None:
     assert write_json(frame) == '{"columns":["a",2],"rows":[[1,null],[null,"Infinity"]],"row_count":2}'
     labelled = json.loads(write_json({"frame": Frame(["a"], [(1,)], ["x"])}))
     assert labelled["frame"] == {"columns": ["a"], "index": ["x"], "rows": [[1]], "row_count": 1}
+    polars = write_json(PolarsFrame(["a"], [(1,), (None,)]))
+    assert polars == '{"columns":["a"],"rows":[[1],[null]],"row_count":2}'
     assert json.loads(write_json(Frame([], []))) == {"columns": [], "rows": [], "row_count": 0}
     series = json.loads(write_json(Series([1, float("nan")], ["x", "y"], "n")))
     assert series == {"name": "n", "index": ["x", "y"], "values": [1, None]}
