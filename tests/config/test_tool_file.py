@@ -1,5 +1,6 @@
 """Tool files: what they give, what is told of a malformed one, and what comes from the environment."""
 
+import asyncio
 import json
 import logging
 import shutil
@@ -20,9 +21,10 @@ from taoloop.config.settings_reader import EnvValues, fields_of
 from taoloop.config.tool_entries import SOURCE_KINDS
 from taoloop.config.tool_file import LoadedFile, load_tools, read_tools, tools_named
 from taoloop.core.cards.tool_card import ToolCard
-from taoloop.errors import AgentFileError, ConfigError, ToolDefinitionError
+from taoloop.errors import AgentFileError, ConfigError, ToolDefinitionError, ToolError
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.tool_source import ToolSource, sources_in
+from taoloop.testing import FakeEmbedder
 from taoloop.tools.egress.rules import EgressRules
 from taoloop.tools.toolbox import LoadResult
 
@@ -139,6 +141,18 @@ def test_the_embedding_model_of_a_folder_is_an_object_of_a_module_beside_the_fil
         sys.modules.pop("meaning", None)
 
 
+def test_the_embedding_model_of_an_api_is_one_too() -> None:
+    Path("files/apis.py").write_text("from taoloop.testing import FakeEmbedder\nmodel = FakeEmbedder()\n")
+    paths = {"/a": {"get": {"operationId": "a", "responses": {}}}}
+    api = {"openapi": "3.1.0", "info": {"title": "t", "version": "1"}, "servers": [{"url": "https://a.example"}]}
+    Path("files/shop.json").write_text(json.dumps({**api, "paths": paths}))
+    try:
+        found = loaded("tools: [{openapi: {document: shop.json, search_above: 0, embedder: 'apis:model'}}]\n")
+        assert [type(tool.embedder) for tool in found.tools] == [FakeEmbedder], found.problems
+    finally:
+        sys.modules.pop("apis", None)
+
+
 @pytest.mark.parametrize(("code", "told"), [("nowhere:model", "no module 'nowhere'"), ("model", "of the form module:")])
 def test_an_embedding_model_that_cannot_be_loaded_is_a_problem_of_its_folder(code: str, told: str) -> None:
     found = loaded(f"tools:\n- calculator\n- documents: {{path: handbook, embedder: '{code}'}}\n")
@@ -155,6 +169,24 @@ def test_a_plain_text_stands_for_the_main_field_of_a_source() -> None:
 
 def test_fetch_may_be_named_alone() -> None:
     assert names(loaded("tools: [fetch]\n")) == ["fetch"]
+
+
+def test_a_web_search_takes_its_key_from_the_environment() -> None:
+    found = loaded("tools: [web_search]\n", BRAVE_API_KEY="b-key-of-brave")
+    assert names(found) == ["web_search"]
+    assert found.tools[0].secrets == {"BRAVE_API_KEY": "b-key-of-brave"}
+    assert found.secrets["BRAVE_API_KEY"] == "b-key-of-brave"
+    assert loaded("tools:\n- web_search: duckduckgo\n", BRAVE_API_KEY="b").tools[0].secrets == {}
+    named = "tools:\n- web_search: {name: look, provider: tavily, api_key: '${T}', count: 3}\n"
+    (look,) = loaded(named, T="t-key-of-tavily").tools
+    assert (look.name, look.card.parameters["count"]["default"]) == ("look", 3)
+    ruled = loaded("egress: {deny: [api.tavily.com]}\n" + named, T="t-key-of-tavily")
+    with pytest.raises(ToolError, match=r"api\.tavily\.com.*deny list"):
+        asyncio.run(ruled.tools[0].handler(query="tea"))
+    error = refused("tools:\n- calculator\n- web_search\n")
+    assert (error.line, error.field) == (3, "tools[1]")
+    assert "SEARXNG_URL, BRAVE_API_KEY or TAVILY_API_KEY" in error.hint
+    assert "needs TAVILY_API_KEY" in refused("tools:\n- web_search: tavily\n").message
 
 
 def test_a_file_may_name_another() -> None:

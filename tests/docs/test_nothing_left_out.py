@@ -38,6 +38,7 @@ WORLD = [
     for name in (
         "examples",
         "fetch",
+        "web-search",
         "documents",
         "sql",
         "tool-file",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,10 +17,13 @@ from taoloop.core.effects import ModelRequest
 from taoloop.core.events import ActionRequested, Observed, RunStarted
 from taoloop.core.message import ModelReply
 from taoloop.core.policy import Policy
+from taoloop.core.text import RUN_LANGUAGE
 from taoloop.errors import ToolError
 from taoloop.policy import tainted
 from taoloop.runtime.after.replay import replay
+from taoloop.testing import FakeEmbedder
 from taoloop.tools.discovery import tool_search_tools
+from taoloop.tools.embedding import Embedder
 from taoloop.tools.from_card import tool_from_card
 
 
@@ -217,3 +222,71 @@ def test_an_answer_of_the_search_is_short_and_describes_the_first_tools_where_th
 def test_a_tool_is_found_by_the_keywords_beside_its_card() -> None:
     find_tool = tool_search_tools([shop(1), replace(shop(2), keywords="list /warehouses/{id} stock")])[0]
     assert [entry["name"] for entry in find_tool("warehouse")["found"]] == ["read_order_2"]
+
+
+def named_tools(embedder: Embedder | None) -> list[Tool]:
+    purposes = {"cease_subscription": "End a subscription.", "send_invoice": "Send an invoice."}
+    cards = [ToolCard(name=name, purpose=text, tier="read", listed=False) for name, text in purposes.items()]
+    return [replace(tool_from_card(card, lambda **_: None), embedder=embedder) for card in cards]
+
+
+def names_found(tool: Tool, query: str) -> list[str]:
+    return [entry["name"] for entry in tool(query)["found"]]
+
+
+def test_an_embedding_model_finds_a_tool_that_no_word_finds() -> None:
+    embedder = FakeEmbedder(256, {"abonnement": "subscription"})
+    assert names_found(tool_search_tools(named_tools(None))[0], "abonnement") == []
+    find_tool = tool_search_tools(named_tools(embedder))[0]
+    assert embedder.calls == []
+    assert names_found(find_tool, "abonnement")[0] == "cease_subscription"
+    assert names_found(find_tool, "invoice")[0] == "send_invoice"
+    assert [len(texts) for texts in embedder.calls] == [2, 1, 1]  # the cards once, and each query
+
+
+def test_tools_of_two_models_and_of_none_are_found_together() -> None:
+    cease = named_tools(FakeEmbedder(256, {"abonnement": "subscription"}))[0]
+    send = named_tools(FakeEmbedder(256, {"facture": "invoice"}, name="fake-2"))[1]
+    find_tool = tool_search_tools([cease, send, shop(1)])[0]
+    assert names_found(find_tool, "abonnement")[0] == "cease_subscription"
+    assert names_found(find_tool, "facture")[0] == "send_invoice"
+    assert names_found(find_tool, "order")[0] == "read_order_1"
+
+
+def test_where_an_embedding_model_fails_the_words_find_tools(caplog: pytest.LogCaptureFixture) -> None:
+    class Broken(FakeEmbedder):
+        def embed(self, texts: Sequence[str]) -> list[list[float]]:
+            super().embed(texts)
+            raise OSError("no route to the model")
+
+    broken = Broken()
+    find_tool = tool_search_tools(named_tools(broken))[0]
+    assert names_found(find_tool, "invoice") == ["send_invoice"]
+    assert "no route to the model" in caplog.text
+    assert names_found(find_tool, "invoice") == ["send_invoice"]
+    assert len(broken.calls) == 2  # tried again
+
+
+def test_an_answer_in_chinese_is_as_short() -> None:
+    find_tool = tool_search_tools([shop(1), *(large_tool(number) for number in range(30))])[0]
+    token = RUN_LANGUAGE.set("zh")
+    try:
+        found, nothing = find_tool("发送消息 send a message", 5), find_tool("斑驴")
+    finally:
+        RUN_LANGUAGE.reset(token)
+    for answer in (found, nothing):
+        assert len(json.dumps(answer, ensure_ascii=False)) <= 1_500
+        assert re.search("[一-鿿]", answer["hint"])
+    assert len(found["found"]) == 5
+    assert nothing["found"] == []
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_prompt_asks_for_other_words_and_english_keywords(language: str) -> None:
+    task = "Read order 5" if language == "en" else "读取订单 5"
+    result = agent(language=language).run_sync(task)
+    started = next(event.fact for event in result.trace.events if isinstance(event.fact, RunStarted))
+    card = next(card for card in started.agent.tools if card.name == "find_tool")
+    description = card.input_schema["properties"]["query"]["description"]
+    assert ("English keywords" if language == "en" else "英文关键词") in description
+    assert ("other words" if language == "en" else "同义词") in description

@@ -69,6 +69,9 @@ class SourceKind:
     closer: str = ""
     """The name of the function that closes what the tools hold open."""
 
+    environment: str = ""
+    """The name of the function that takes from the environment what the settings leave open."""
+
     has_rules: bool = False
     """Whether the settings themselves have the fields of `EgressRules`, and no secrets."""
 
@@ -98,6 +101,13 @@ SOURCE_KINDS: dict[str, SourceKind] = {
         module="taoloop.tools.documents", settings="DocumentFolder", loader="document_tools", short="path"
     ),
     "fetch": SourceKind(module="taoloop.tools.web", settings="FetchSettings", loader="fetch_tools", has_rules=True),
+    "web_search": SourceKind(
+        module="taoloop.tools.web_search.tool",
+        settings="WebSearchSettings",
+        loader="web_search_tools",
+        short="provider",
+        environment="configured",
+    ),
 }
 
 _KEYS = ("lookup", "function", "card", "agent", "file", *SOURCE_KINDS)
@@ -298,10 +308,15 @@ class ToolReader:
             return self._broken_source(*reader.broken)
         if form.folder and "command" in value:
             settings = self._program_beside_file(form, settings, value)
+        secrets = reader.secrets
+        if form.environment:
+            with error_location(self.document, field_path):
+                settings = form.attribute(form.environment)(settings, variables())
+            secrets = {**secrets, **settings.secrets}
         return ToolSource(
             self.document.location(field_path),
             lambda: form.attribute(form.loader)(settings),
-            secrets=reader.secrets,
+            secrets=secrets,
             settings=settings,
             on_close=(lambda: form.attribute(form.closer)(settings)) if form.closer else None,
         )

@@ -95,7 +95,7 @@ _PIECE = lazy_pattern(rf"(?P<cjk>[{CJK}]+)|(?P<word>(?:[^\W{CJK}_]|[{_MARKS}])+)
 def index_terms(text: str) -> list[str]:
     """The words by which a text is found: words as they are; of CJK every character and every pair of neighbours."""
     words: list[str] = []
-    for piece in _PIECE.finditer(_folded(text)):
+    for piece in _PIECE.finditer(fold_text(text)):
         if run := piece["cjk"]:
             words += [*run, *cjk_pairs(run)]
         else:
@@ -106,11 +106,12 @@ def index_terms(text: str) -> list[str]:
 def query_terms(text: str) -> list[str]:
     """The words to look for, each once: like `index_terms`, but single CJK characters only where they are alone."""
     words: dict[str, None] = {}
-    for piece in _PIECE.finditer(_folded(text)):
+    for piece in _PIECE.finditer(fold_text(text)):
         run = piece["cjk"]
         words |= dict.fromkeys([piece["word"]] if not run else cjk_pairs(run) or [run])
     return list(words)[:_MOST_WORDS]
 
 
-def _folded(text: str) -> str:
+def fold_text(text: str) -> str:
+    """A text as its words are compared: without differences of case and width, and without what nobody sees."""
     return _UNSEEN.sub("", unicodedata.normalize("NFKC", text)).casefold()

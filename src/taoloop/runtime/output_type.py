@@ -11,7 +11,7 @@ from taoloop.core.decision import Answer, Problem, excerpt
 from taoloop.dialects.parsing.strict_json import answer_values, dumps, loads
 from taoloop.errors import ConfigError
 from taoloop.runtime.texts import TEXTS
-from taoloop.tools.json_schema import compile_schema, findings, listed, plain, without_titles
+from taoloop.tools.json_schema import compile_schema, findings, listed, plain, type_hint, without_titles
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -55,7 +55,10 @@ class OutputValidator:
         except (PydanticSchemaGenerationError, PydanticUserError, TypeError) as error:
             raise ConfigError(
                 f"The output type {output_type!r} cannot be described as JSON: {str(error).splitlines()[0]}",
-                hint="Give a pydantic model, a dataclass, a TypedDict, a JSON-like type, or a JSON Schema as a dict.",
+                hint=type_hint(
+                    error,
+                    "Give a pydantic model, a dataclass, a TypedDict, a JSON-like type, or a JSON Schema as a dict.",
+                ),
             ) from error
         return cls(schema, adapter)
 

@@ -253,7 +253,9 @@ class Runner:
     async def _start_early(self, call_id: str, key: str, tool: Tool, prepared: ValidatedArgs) -> Outcome:
         context = self._context(tool, call_id, key)
         timeout_s = remaining_s(self.trace, tool.card.timeout_s)
-        return await execute_tool(tool, prepared.values, call_id, context, timeout_s, self._clock, clean=self._clean)
+        return await execute_tool(
+            tool, prepared.values, call_id, context, timeout_s, self._clock, "", self._clean, self._progress
+        )
 
     def _context(
         self,
@@ -435,7 +437,7 @@ class Runner:
                 return
             key = self._key(call_id) if call.attempts else ""
             outcome = await execute_tool(
-                tool, prepared.values, call_id, context, timeout_s, self._clock, key, self._clean
+                tool, prepared.values, call_id, context, timeout_s, self._clock, key, self._clean, self._progress
             )
         if (later := outcome.handed_over or _waiting_child(parent)) is not None:
             self._waiting[call_id] = later
@@ -477,7 +479,7 @@ class Runner:
         call_id = call.requested.call_id
 
         def run(values: Mapping[str, Any], limit_s: float) -> Coroutine[Any, Any, Outcome]:
-            return execute_tool(tool, values, call_id, context, limit_s, self._clock, clean=self._clean)
+            return execute_tool(tool, values, call_id, context, limit_s, self._clock, "", self._clean, self._progress)
 
         def next_event(fact: Fact) -> Event:
             return Event(len(self.trace.events), self._clock.now(), self._redact(fact))

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import json
+import logging
+import threading
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import accumulate
 from typing import Any
 
 from taoloop.core.cards.tool_card import ToolCard
-from taoloop.core.cards.tool_search import CALL_TOOL, DESCRIBE_TOOL, FIND_TOOL, CardIndex, summary_of
+from taoloop.core.cards.tool_search import CALL_TOOL, DESCRIBE_TOOL, FIND_TOOL, CardIndex, card_text, summary_of
 from taoloop.core.search import suggest_names
 from taoloop.core.text import RUN_LANGUAGE, chinese_texts
+from taoloop.errors import ToolError
+from taoloop.tools.embedding import BATCH_SIZE, Embedder, cosine, embed_texts, reciprocal_rank_fusion
 from taoloop.tools.from_card import tool_from_card
 from taoloop.tools.texts import TEXTS
 from taoloop.tools.tool import Tool
 
+_LOG = logging.getLogger("taoloop")
+
+_MAX_MERGED = 50  # cards of each ranking; more than `limit` can be
 _MOST_FOUND_CHARS = 1_500  # of an answer of find_tool; describe_tool gives the rest
 _MOST_CHARS_EACH = 300  # where more than five are asked for
 _MOST_BRIEF_CHARS = 90
@@ -45,11 +53,19 @@ class _ToolSearch:
     def __init__(self, tools: Sequence[Tool]) -> None:
         self._tools = tools
         self._indexes: dict[str, CardIndex] = {}
+        self._vectors: dict[str, list[_CardVectors]] = {}
 
     def find(self, query: str, limit: int = 5) -> Any:
         """The cards that match, as much of each as fits."""
-        index = self._index(RUN_LANGUAGE.get())
-        cards = index.search(query, limit)
+        language = RUN_LANGUAGE.get()
+        index = self._index(language)
+        by_words = index.rank(query, _MAX_MERGED)
+        similarities: dict[int, float] = {}
+        for vectors in self._card_vectors(language):
+            similarities |= vectors.compare(query)
+        similar = (number for number in similarities if similarities[number] > 0)
+        by_meaning = sorted(similar, key=lambda number: -similarities[number])[:_MAX_MERGED]
+        cards = [index.cards[number] for number in [*reciprocal_rank_fusion((by_words, by_meaning))][:limit]]
         if not cards:
             return {"found": [], "hint": _hint_without_match([card.name for card in index.cards])}
         return _found(cards, max(_MOST_FOUND_CHARS, _MOST_CHARS_EACH * limit))
@@ -59,6 +75,50 @@ class _ToolSearch:
             keywords = {tool.name: tool.keywords for tool in self._tools if tool.keywords}
             self._indexes[language] = CardIndex([tool.card_in(language) for tool in self._tools], keywords)
         return self._indexes[language]
+
+    def _card_vectors(self, language: str) -> list[_CardVectors]:
+        """The vectors of each embedding model that a tool has."""
+        if language not in self._vectors:
+            models: dict[int, tuple[Embedder, dict[int, str]]] = {}
+            for number, tool in enumerate(self._tools):
+                if tool.embedder is not None:
+                    _, texts = models.setdefault(id(tool.embedder), (tool.embedder, {}))
+                    texts[number] = card_text(tool.card_in(language), tool.keywords)
+            self._vectors[language] = [_CardVectors(*model) for model in models.values()]
+        return self._vectors[language]
+
+
+class _CardVectors:
+    """What some cards are about, as vectors of one embedding model, which are computed at the first search."""
+
+    def __init__(self, embedder: Embedder, texts: Mapping[int, str]) -> None:
+        """`texts` are those of the cards by their numbers."""
+        self._embedder, self._texts = embedder, texts
+        self._vectors: dict[int, array[float]] = {}
+        self._lock = threading.Lock()
+
+    def compare(self, query: str) -> dict[int, float]:
+        """How similar each card is to the query, -1 to 1, by its number; nothing if the model fails."""
+        try:
+            with self._lock:
+                self._vectors = self._vectors or self._embed_cards()
+            query_vector = embed_texts(self._embedder, [query])[0]
+        except ToolError as error:
+            _LOG.warning("%s Tools are found by words only.", error.message)
+            return {}
+        vectors = self._vectors.items()
+        return {number: cosine(query_vector, vector) for number, vector in vectors if len(vector) == len(query_vector)}
+
+    def _embed_cards(self) -> dict[int, array[float]]:
+        numbers = list(self._texts)
+        batches = [numbers[start : start + BATCH_SIZE] for start in range(0, len(numbers), BATCH_SIZE)]
+        return {
+            number: vector
+            for batch in batches
+            for number, vector in zip(
+                batch, embed_texts(self._embedder, [self._texts[number] for number in batch]), strict=True
+            )
+        }
 
 
 def _hint_without_match(names: Sequence[str]) -> str:

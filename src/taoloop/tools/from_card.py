@@ -13,6 +13,7 @@ from taoloop.core.cards.tool_card import ToolCard
 from taoloop.errors import ToolDefinitionError
 from taoloop.tools.function import is_context, parameters, probe_of
 from taoloop.tools.json_schema import compile_schema, findings, listed
+from taoloop.tools.result_values import write_json
 from taoloop.tools.texts import TEXTS
 from taoloop.tools.tool import (
     Checker,
@@ -117,7 +118,7 @@ def _output_checker(name: str, schema: Mapping[str, Any]) -> OutputChecker:
 
     def check_output(result: Any) -> None:
         try:
-            plain = pydantic_core.to_jsonable_python(result)
+            plain = pydantic_core.from_json(write_json(result))
         except (pydantic_core.PydanticSerializationError, ValueError, RecursionError):
             return  # `render` says it better
         if problems := findings(validator, plain):

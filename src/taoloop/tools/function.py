@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
+import operator
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import fields as dataclass_fields
 from functools import cache, partial
-from types import NoneType, UnionType
+from types import GenericAlias, NoneType, UnionType
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -28,9 +40,10 @@ from pydantic import ConfigDict, PydanticSchemaGenerationError, PydanticUserErro
 from pydantic.errors import PydanticInvalidForJsonSchema
 
 from taoloop.core.cards.tool_card import Approval, ErrorCard, ExampleCard, JournalConnection, Tier, ToolCard
-from taoloop.core.text import lazy_pattern
 from taoloop.errors import ToolDefinitionError
-from taoloop.tools.json_schema import without_titles
+from taoloop.tools.docstrings import argument_descriptions, first_paragraph
+from taoloop.tools.json_schema import type_hint, without_titles
+from taoloop.tools.result_values import BASE64_SCHEMA
 from taoloop.tools.texts import TEXTS, argument_problem
 from taoloop.tools.tool import (
     Checker,
@@ -152,9 +165,6 @@ def _bare(function: Callable[..., Any]) -> Callable[..., Any]:
 
 _ARGUMENT_TEXTS = {"missing": "missing", "extra_forbidden": "unknown"}
 _UNTYPED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY)
-_ARGS_SECTION = lazy_pattern(r"\n\s*(?:Args|Arguments|Parameters|参数)\s*[::]\s*\n(?P<body>.*)", re.DOTALL)
-_ARG_LINE = lazy_pattern(r"\s+\*{0,2}(?P<name>\w+)\s*(?:\([^)]*\))?\s*[::]\s*(?P<text>\S.*)")
-_SECTION_LINE = lazy_pattern(r"\s*[A-Z][A-Za-z ]+:\s*$")
 
 
 @overload
@@ -191,8 +201,9 @@ def tool(
 def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Make a tool of a typed function, sync or async.
 
-    The name, the purpose (first paragraph of the docstring) and the arguments (annotations, and the docstring's
-    `Args:` section for their descriptions) come from the function; every field of `ToolCard` can be given instead.
+    The name, the purpose (first paragraph of the docstring) and the arguments (annotations, and what the docstring
+    says of them in the style of Google, NumPy, reST or Epytext) come from the function; every field of `ToolCard` can
+    be given instead. `bytes` are base64 in arguments and results.
     The same types validate the arguments before each call and, where the function says what it returns, the
     result. A default may be a pydantic `Field(…)`, which says more about the argument. A parameter annotated
     `ToolContext` receives the call's context and is not shown to the model; nor are arguments that a
@@ -206,6 +217,9 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     A sync function runs in a thread, so that it may block and its time limit is enforced. `inline=True` promises that
     it never waits and returns in well under a millisecond: it then runs in the thread of the event loop, which saves
     the change of thread; its time limit cannot be enforced, and no other run proceeds meanwhile.
+
+    A generator, sync or async, shows what it yields as progress while the call runs. The result is what it returns; if
+    it returns nothing, the texts that it yielded, joined as they are, or a list of other values.
 
     `probe` is a function that says of a call which lost its outcome (the process died, or it gave none in time) whether
     it happened: it takes arguments of the tool by name, and a `ToolContext`, and gives True or the output, False
@@ -251,11 +265,11 @@ def function_tool(function: Callable[..., Any], **options: Any) -> Tool:
     hints = _hints(target, name)
     returned = hints.pop("return", inspect.Parameter.empty)
     connection = next((parameter for parameter, hint in hints.items() if is_connection(hint)), None)
-    fields, context_parameter = _fields(function, name, hints, _argument_texts(doc))
+    fields, context_parameter = _fields(function, name, hints, argument_descriptions(doc, hints))
     adapter, schema = _arguments_adapter(name, fields)
-    output_schema, check_output = _output(name, returned)
+    output_schema, check_output = _output(name, _streamed(_called(target), returned))
     overrides |= {option: tuple(value) for option, value in overrides.items() if isinstance(value, list)}
-    overrides.setdefault("purpose", " ".join(doc.split("\n\n", 1)[0].split()))
+    overrides.setdefault("purpose", first_paragraph(doc))
     handler, is_async = _with_field_defaults(function), handler_is_async(function)
     overrides["probes"] = probe is not None
     overrides["transactional"] = _is_transactional(name, overrides, connection, is_async=is_async)
@@ -349,7 +363,7 @@ def _fields(
             )
         if parameter.name in texts:
             hint = Annotated[hint, pydantic.Field(description=texts[parameter.name])]
-        fields[parameter.name] = _with_default(hint, parameter.default)
+        fields[parameter.name] = _with_default(_without_encoders(hint), parameter.default)
     return fields, context_parameter
 
 
@@ -410,16 +424,53 @@ def _with_field_defaults(function: Callable[..., Any]) -> Callable[..., Any]:
 def _arguments_adapter(name: str, fields: Mapping[str, Any]) -> tuple[TypeAdapter[Any], dict[str, Any]]:
     typed_dict: Any = typing_extensions.TypedDict
     arguments = typed_dict(f"{name}_arguments", dict(fields))
-    arguments.__pydantic_config__ = ConfigDict(extra="forbid", strict=True)
+    arguments.__pydantic_config__ = ConfigDict(extra="forbid", strict=True, val_json_bytes="base64")
     try:
         adapter: TypeAdapter[Any] = TypeAdapter(arguments)
         schema = adapter.json_schema()
     except (PydanticSchemaGenerationError, PydanticUserError, PydanticInvalidForJsonSchema) as error:
         raise ToolDefinitionError(
             f"The parameters of the tool {name!r} cannot be described as JSON: {str(error).splitlines()[0]}",
-            hint="Use JSON-like types: str, int, float, bool, list, dict, Literal, TypedDict or a pydantic model.",
+            hint=type_hint(
+                error, "Use JSON-like types: str, int, float, bool, list, dict, Literal, TypedDict or a pydantic model."
+            ),
         ) from error
+    schema["properties"] = _with_encoding(schema.get("properties", {}), _BASE64_TEXT)
     return adapter, without_titles(schema)
+
+
+_BASE64_TEXT = {"type": "string", "contentEncoding": "base64"}
+_LENGTHS = ("minLength", "maxLength")  # pydantic gives those of the bytes; 3 of them are 4 characters
+
+
+def _with_encoding(schema: Any, encoded: Mapping[str, Any]) -> Any:
+    """The schema with `encoded` in place of the text of bytes, whose encoding pydantic does not say."""
+    if isinstance(schema, list):
+        return [_with_encoding(item, encoded) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if schema.get("type") == "string" and schema.get("format") in ("binary", "base64", "base64url"):
+        own = {key: rule for key, rule in schema.items() if key not in ("type", "format", *_LENGTHS)}
+        lengths = {
+            key: 4 * math.ceil(schema[key] / 3) for key in _LENGTHS if key in schema and "properties" not in encoded
+        }
+        return {**own, **encoded, **lengths}
+    return {key: _with_encoding(rule, encoded) for key, rule in schema.items()}
+
+
+def _without_encoders(hint: Any) -> Any:
+    """The type without the encoders of pydantic's `Base64Bytes`: all bytes are base64 already, and decoded once."""
+    if get_origin(hint) is Annotated:
+        inner, *metadata = get_args(hint)
+        if inner is bytes:
+            metadata = [item for item in metadata if not hasattr(item, "encoder")]
+        inner = _without_encoders(inner)
+        return Annotated[inner, *metadata] if metadata else inner
+    origin, arguments = get_origin(hint), get_args(hint)
+    plain = tuple(_without_encoders(argument) for argument in arguments)
+    if plain == arguments:
+        return hint
+    return functools.reduce(operator.or_, plain) if origin in (Union, UnionType) else origin[plain]
 
 
 def _checker(card: ToolCard, adapter: TypeAdapter[Any]) -> Checker:
@@ -451,7 +502,23 @@ def _output(name: str, returned: Any) -> tuple[dict[str, Any] | None, OutputChec
         except ValidationError as error:
             raise misfit_result(name, problems(error)) from error
 
-    return without_titles(schema), check_output
+    return without_titles(_with_encoding(schema, BASE64_SCHEMA)), check_output
+
+
+_STREAMS = (Generator, Iterator, AsyncGenerator, AsyncIterator)
+
+
+def _streamed(function: Callable[..., Any], returned: Any) -> Any:
+    """The type of what a run makes of a generator's values: what it returns, else a text or a list of them."""
+    origin = get_origin(returned) or returned
+    is_generator = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
+    if origin not in _STREAMS and not (is_generator and origin in (Iterable, AsyncIterable)):
+        return returned
+    value, *rest = get_args(returned) or (Any,)
+    result = rest[1] if origin is Generator and len(rest) > 1 else None
+    if result not in (None, NoneType):
+        return result
+    return str if value is str else GenericAlias(list, (value,))
 
 
 def problems(error: ValidationError, *, at_most: int = 5) -> str:
@@ -468,16 +535,3 @@ def problems(error: ValidationError, *, at_most: int = 5) -> str:
     if len(errors) > at_most:
         lines.append(TEXTS.run_text("more_of", count=len(errors) - at_most))
     return TEXTS.run_text("separator").join(lines)
-
-
-def _argument_texts(doc: str) -> dict[str, str]:
-    section = _ARGS_SECTION.search("\n" + doc)
-    texts: dict[str, str] = {}
-    if section is None:
-        return texts
-    for line in section["body"].splitlines():
-        if _SECTION_LINE.match(line):
-            break
-        if match := _ARG_LINE.match(line):
-            texts[match["name"]] = match["text"].strip()
-    return texts

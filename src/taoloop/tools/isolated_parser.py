@@ -27,8 +27,9 @@ from queue import Empty, SimpleQueue
 from typing import Any, BinaryIO, Literal, cast
 from urllib.parse import urljoin
 
-ParserKind = Literal["html", "pdf", "text", "encoding", "docx", "xlsx", "pptx", "epub"]
-"""The parsers: `read_page`, `read_pdf`, `read_text`, `detect_encoding`, and `read_office` for the others."""
+ParserKind = Literal["html", "pdf", "results", "text", "encoding", "docx", "xlsx", "pptx", "epub"]
+"""The parsers: `read_page`, `read_pdf`, `read_search_results`, `read_text`, `detect_encoding`; `read_office` for all
+others."""
 
 _ENVIRONMENT = ("SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONHOME")  # some Pythons need them to start
 _START_S = 20.0  # for the start of the child on a busy machine
@@ -247,6 +248,30 @@ def page_tree(source: str, url: str = "", *, links: bool = False) -> Any:
     tree = HTMLTree.parse(source)
     _prepare_tree(tree, url, links=links)
     return tree
+
+
+def read_search_results(body: bytes, *, charset: str) -> Iterator[dict[str, str]]:
+    """`title`, `url` and `snippet` of each result on the page that DuckDuckGo has for browsers without scripts.
+
+    The address is as the page has it; the blocks of advertisements are left out.
+    """
+    from resiliparse.parse.html import HTMLTree  # noqa: PLC0415  # only in the child process
+
+    tree: Any = HTMLTree.parse(read_text(body, charset=charset, is_html=True))
+    result: dict[str, str] | None = None
+    is_advertisement = False
+    for node in tree.document:  # in the order of the page
+        classes = node.getattr("class").split() if node.type == _ELEMENT_NODE and node.hasattr("class") else ()
+        if "result" in classes:
+            is_advertisement = "result--ad" in classes
+        elif "result__a" in classes and not is_advertisement and node.hasattr("href"):
+            if result is not None:
+                yield result
+            result = {"title": " ".join(node.text.split()), "url": node.getattr("href"), "snippet": ""}
+        elif "result__snippet" in classes and result is not None and not is_advertisement:
+            result["snippet"] = " ".join(node.text.split())
+    if result is not None:
+        yield result
 
 
 def _prepare_tree(tree: Any, url: str, *, links: bool) -> None:

@@ -139,3 +139,13 @@ def without_titles(schema: Any) -> Any:
     if isinstance(schema, list):
         return [without_titles(item) for item in schema]
     return schema
+
+
+def type_hint(error: Exception, otherwise: str) -> str:
+    """What to do about a type that pydantic cannot describe as JSON: `otherwise`, unless the error has a remedy.
+
+    Before Python 3.12 pydantic refuses the `TypedDict` of `typing`, which does not record what is required.
+    """
+    if getattr(error, "code", None) == "typed-dict-version":
+        return "Write `from typing_extensions import TypedDict` (installed with taoloop), or use Python 3.12 or newer."
+    return otherwise

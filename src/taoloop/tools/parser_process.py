@@ -15,11 +15,13 @@ from taoloop.tools.isolated_parser import (
     detect_encoding,
     read_page,
     read_pdf,
+    read_search_results,
     read_text,
 )
 from taoloop.tools.office_files import read_office
 
-_EXTRA = {"html": "web", "text": "web", "pdf": "documents", "encoding": "documents", "epub": "documents"}
+_EXTRA = {"html": "web", "results": "web", "text": "web", "pdf": "documents", "encoding": "documents"}
+_EXTRA |= {"epub": "documents"}
 _OFFICE_EXTRA = "office"  # of all others
 _PACKAGES = {"docx": "python-docx", "pptx": "python-pptx"}  # where the name of a module is another one
 
@@ -47,6 +49,8 @@ def _parse(kind: ParserKind, data: bytes, options: dict[str, Any]) -> Iterator[d
     try:
         if kind == "pdf":
             yield from read_pdf(data, **options)
+        elif kind == "results":
+            yield from read_search_results(data, **options)
         elif kind == "html":
             yield read_page(data, **options)
         elif kind == "text":

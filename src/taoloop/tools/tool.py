@@ -9,14 +9,18 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import pydantic_core
 
 from taoloop.core.cards.coercion import coerce_args, schema_types
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.errors import InvalidArguments, InvalidOutput, TaoError, ToolDefinitionError, ToolError
+from taoloop.tools.result_values import json_values, write_json
 from taoloop.tools.texts import TEXTS
+
+if TYPE_CHECKING:
+    from taoloop.tools.embedding import Embedder
 
 T = TypeVar("T")
 
@@ -137,6 +141,8 @@ class Tool:
     """The schema that the arguments are checked against, where the card shows only a part of it."""
     keywords: str = field(default="", repr=False)
     """Words by which `find_tool` finds the tool, beside those of its card: the path and the tags of an operation."""
+    embedder: Embedder | None = field(default=None, repr=False)
+    """The embedding model with which `find_tool` also finds the tool by meaning; None: by words only."""
     chinese: Mapping[str, str] = field(default_factory=dict, repr=False)
     """The Chinese form of texts of the card, by their English form."""
 
@@ -211,12 +217,11 @@ class Tool:
     def render(self, result: Any) -> ToolOutput:
         """The result as text: a str or an `Output` as it is, anything else as JSON.
 
-        Numbers that JSON does not have become the texts "NaN", "Infinity" and "-Infinity"; a pydantic model is
-        written as its own configuration says (by default null for these).
+        `write_json` says what becomes of bytes, arrays, frames and numbers that JSON does not have.
 
         Raises:
-            InvalidOutput: it is a generator, does not fit the output schema or cannot be written as JSON (such as
-                bytes that are no UTF-8). The tool did run.
+            InvalidOutput: it is a generator (a run takes the values of one itself), does not fit the output schema or
+                cannot be written as JSON. The tool did run.
         """
         if type(result) is ToolOutput:
             return result
@@ -224,16 +229,31 @@ class Tool:
             values: dict[str, Any] = {"tool": self.name, "kind": type(result).__name__}
             raise TEXTS.error("result_generator", error_type=InvalidOutput, **values)
         if self.check_output is not None:
-            self.check_output(result)
+            self._check_result(result)
         if isinstance(result, str):
-            return ToolOutput(result, "text")
+            return ToolOutput(str(result), "text")
         try:
-            text = pydantic_core.to_json(result, inf_nan_mode="strings").decode()
+            text = write_json(result)
         except (pydantic_core.PydanticSerializationError, ValueError, RecursionError) as error:
             values = {"tool": self.name, "kind": type(result).__name__, "reason": str(error)}
             hint = TEXTS.run_text("carried_out")
             raise TEXTS.error("result_not_json", error_type=InvalidOutput, hint=hint, **values) from error
         return ToolOutput(text, "json")
+
+    def _check_result(self, result: Any) -> None:
+        """Hold the result to the output schema; one of an array library may fit it as JSON only.
+
+        Raises:
+            InvalidOutput: it does not fit in either form.
+        """
+        assert self.check_output is not None  # noqa: S101  # asked by `render`
+        try:
+            self.check_output(result)
+        except InvalidOutput:
+            values = json_values(result)
+            if values is result:
+                raise
+            self.check_output(values)
 
 
 def handler_is_async(handler: Callable[..., Any]) -> bool:

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from tests.cli.ui.test_live_view import Terminal
 from tests.shell import Shell
+from tests.tools.egress.site import Site
+from tests.tools.web_search import replies
 
 pytest.importorskip("mcp")
 
@@ -133,6 +135,19 @@ def test_a_call_by_hand_sends_the_digits_that_were_typed_and_shows_no_key(shell:
     assert "[redacted:" in done.out
     path = shell("call", "shop_get_order", "--tools", "tools.yaml", "--args", '{"id": 12345678901234567}', code=0)
     assert "/orders/12345678901234567" in path.out
+
+
+def test_a_search_is_called_with_the_key_of_the_env_file(shell: Shell) -> None:
+    with Site() as site:
+        site.routes["/brave"] = replies.as_json(replies.BRAVE)
+        (shell.folder / ".env").write_text("BRAVE_API_KEY=b-key-of-brave\n")
+        (shell.folder / "search.yaml").write_text(f"tools:\n- web_search: {{provider: brave, url: {site.url}/brave}}\n")
+        done = shell("call", "web_search", "--tools", "search.yaml", "--args", '{"query": "tea"}', code=0)
+        assert "https://tea.example/green" in done.out
+        assert site.got[0].headers["x-subscription-token"] == "b-key-of-brave"
+        (shell.folder / ".env").write_text("")
+        done = shell("call", "web_search", "--tools", "search.yaml", "--args", '{"query": "tea"}', code=2)
+        assert "needs BRAVE_API_KEY" in done.err
 
 
 def test_a_call_by_hand_asks_at_a_terminal(shell: Shell) -> None:

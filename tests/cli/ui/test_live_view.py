@@ -122,7 +122,7 @@ agent = Agent(model=Writing())
 
 
 WORKING = """
-import asyncio, pathlib
+import asyncio, pathlib, time
 from taoloop import Agent, tool
 from taoloop.models.scripted import ScriptedModel
 from taoloop.tools.tool import ToolContext
@@ -139,8 +139,25 @@ agent = Agent(model=ScriptedModel([{"tool_calls": [{"name": "copy", "args": {}}]
 """
 
 
-def test_what_a_tool_says_of_its_progress_is_shown_while_it_works(tao: Shell, terminals: list[Terminal]) -> None:
-    tao.write("working.py", WORKING)
+GENERATING = (
+    WORKING[: WORKING.index("async def copy")]
+    + """def copy():
+    \"\"\"Copy everything.\"\"\"
+    yield "3 of 7 files\\n"
+    while not pathlib.Path("now").exists():
+        time.sleep(0.02)
+    yield "copied\\n"
+"""
+    + WORKING[WORKING.index("\nagent =") :]
+)
+"""The same as a generator."""
+
+
+@pytest.mark.parametrize("code", [WORKING, GENERATING])
+def test_what_a_tool_says_of_its_progress_is_shown_while_it_works(
+    tao: Shell, terminals: list[Terminal], code: str
+) -> None:
+    tao.write("working.py", code)
     terminals.append(Terminal(tao, "run", "go", "--agent", "working:agent"))
     terminals[0].until("copy: 3 of 7 files")
     (tao.folder / "now").touch()

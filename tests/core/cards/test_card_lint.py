@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.core.cards import card_examples
 
 from taoloop.core.cards.card_lint import lint
 from taoloop.core.cards.tool_card import ErrorCard, ExampleCard, ToolCard
@@ -180,3 +181,51 @@ def test_a_finding_names_field_and_way_out() -> None:
 def test_for_a_tool_without_a_tier_one_is_proposed_from_its_words(name: str, purpose: str, tier: str | None) -> None:
     [finding] = [finding for finding in lint(ToolCard(name=name, purpose=purpose)) if finding.code == "no_tier"]
     assert (f"tier: {tier}" in finding.advice) == (tier is not None)
+
+
+@pytest.mark.parametrize("card", card_examples.GOOD, ids=lambda card: card.name)
+def test_a_good_card_raises_no_false_alarm(card: ToolCard) -> None:
+    assert [(finding.code, finding.message) for finding in lint(card)] == []
+
+
+@pytest.mark.parametrize(("code", "card"), card_examples.BAD)
+def test_a_bad_card_is_caught(code: str, card: ToolCard) -> None:
+    assert code in {finding.code for finding in lint(card)}
+
+
+def test_there_are_36_of_both() -> None:
+    assert (len(card_examples.GOOD), len(card_examples.BAD)) == (36, 36)
+
+
+@pytest.mark.parametrize(
+    "purpose",
+    [
+        "Upload a file and get its link, at most 10 MB.",
+        "Create a ticket and return the new number, without attachments.",
+        "Download a file and save it in the workspace, at most 10 MB.",
+        "Get balances, transfers and fees of an account; at most 90 days.",
+        "Get the order, transfer and payment status of a customer, nothing else.",
+        "上传文件并获取链接，最多 10 MB。",
+        "下载附件并保存到工作区，最多 10 MB。",
+        "创建报销单，提交后获取单号，仅限本人。",
+        "搜索、下载论文，最多 5 篇。",
+    ],
+)
+def test_the_end_of_an_act_is_not_another_act(purpose: str) -> None:
+    assert "several_things" not in codes(purpose=purpose)
+
+
+@pytest.mark.parametrize(
+    "purpose",
+    [
+        "Get users and delete inactive ones, at most 10.",
+        "Search, update and delete records; no archives.",
+        "Gets the order, transfers the money and notifies nobody else.",
+        "Create an order and pay it, at most one.",
+        "Get the weather and sends an email, only for Paris.",
+        "Download a file and delete the original, at most 10 MB.",
+        "获取链接并发送，最多 10 个。",
+    ],
+)
+def test_another_act_is_one_in_every_form(purpose: str) -> None:
+    assert "several_things" in codes(purpose=purpose, **CHANGING)

@@ -12,6 +12,7 @@ from taoloop.core.cards.tool_search import (
     DESCRIBE_TOOL,
     FIND_TOOL,
     CardIndex,
+    _index_of,
     is_discovery_tool,
     listed_cards,
     rank_cards,
@@ -76,6 +77,19 @@ def test_further_keywords_find_a_card() -> None:
     index = CardIndex(CARDS, {"users_list": "list /workspaces/{workspaceId}/people directory"})
     assert index.search("workspace", 1)[0].name == "users_list"
     assert CardIndex(CARDS).search("directory workspaces", 1) == ()
+
+
+def test_the_index_of_the_same_cards_is_built_once_and_that_of_others_anew() -> None:
+    rank_cards("post a message", CARDS, 3)
+    built = _index_of.cache_info().misses
+    assert [rank_cards(query, CARDS, 1)[0].name for query in ("list users", "delete files")] == [
+        "users_list",
+        "files_delete",
+    ]
+    assert _index_of.cache_info().misses == built
+    others = tuple(replace(card, purpose="Counts zebras.") if card is CARDS[0] else card for card in CARDS)
+    assert rank_cards("zebra", others, 1) == (others[0],)
+    assert rank_cards("zebra", CARDS, 1) == ()
 
 
 def test_the_card_of_the_search_asks_for_english_keywords() -> None:

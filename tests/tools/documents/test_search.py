@@ -16,12 +16,10 @@ from taoloop.tools.documents.search import (
     EXACT_BELOW,
     PassageSearch,
     _select_words,
-    cosine,
-    embed_texts,
     nearest_by_signs,
-    reciprocal_rank_fusion,
     sign_bits,
 )
+from taoloop.tools.embedding import cosine, embed_texts
 
 LINES = {
     "tea": "Ann drinks green tea, never coffee.",
@@ -117,7 +115,7 @@ def test_rare_words_decide_and_common_ones_say_little(tmp_path: Path) -> None:
 
 def test_the_commonest_words_are_left_out_of_a_large_index_unless_a_short_question_needs_them() -> None:
     counts = {"the": 9_000, "notice": 2_000, "period": 2_400, "zebra": 3, "unknown": 0}
-    assert _select_words(counts) == (["zebra", "notice"], ["period"])
+    assert _select_words(counts) == (["zebra", "notice"], ["period", "the"])
     assert _select_words({"the": 9_000}) == (["the"], [])
     assert _select_words({"class": 300, "zebra": 200}) == (["zebra", "class"], [])
     assert _select_words({}) == ([], [])
@@ -175,16 +173,35 @@ def test_words_of_every_question_do_not_decide(tmp_path: Path) -> None:
     assert [hit.passage.file for hit in PassageSearch(index).search("what do I do", 5)] == ["a.txt"]
 
 
-def test_where_words_are_too_common_passages_with_all_of_them_come_first(tmp_path: Path) -> None:
-    root = tmp_path / "documents"
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> PassageSearch:
+    """Passages with `gamma`, too many to be searched, and with `alpha` and `beta`, too many for both together."""
+    root = tmp_path_factory.mktemp("large") / "documents"
     root.mkdir()
     blocks = [f"{'alpha' if number % 2 else 'beta'} {number} " + "x " * 45 for number in range(3_200)]
-    blocks += [f"gamma {number} " + "y " * 45 for number in range(3_600)]
+    blocks += [f"gamma {number} " + "y " * 45 for number in range(3_050)]
     blocks[1_500] = "alpha beta " + "z " * 45
+    blocks[1_600:1_603] = ["zebra one " + "z " * 45, "zebra two gamma " + "z " * 45, "zebra three " + "z " * 45]
     (root / "all.txt").write_text("\n\n".join(blocks))
     index = Index(folder_of(root, passage_chars=100))
     update_index(index)
-    assert "alpha beta" in PassageSearch(index).search("alpha beta", 1)[0].passage.text
+    return PassageSearch(index)
+
+
+def test_where_words_are_too_common_passages_with_all_of_them_come_first(large: PassageSearch) -> None:
+    assert "alpha beta" in large.search("alpha beta", 1)[0].passage.text
+
+
+def test_a_word_that_is_too_common_to_find_passages_decides_between_those_found(large: PassageSearch) -> None:
+    found = [hit.passage.text[:15] for hit in large.search("gamma zebra", 3)]
+    assert found[0] == "zebra two gamma"
+    assert len(found) == 3
+
+
+def test_words_of_any_question_add_a_little(tmp_path: Path) -> None:
+    texts = {"a": "A notice hangs here.", "b": "It is what a notice hangs there for.", "c": "An invoice is due for it."}
+    found = [hit.passage.file for hit in indexed(tmp_path / "texts", **texts).search("what is a notice for", 3)]
+    assert found == ["b.md", "a.md"]
 
 
 def test_a_search_sees_what_changed_since_the_last(tmp_path: Path) -> None:
@@ -223,11 +240,6 @@ def test_many_vectors_are_compared_by_their_signs_first() -> None:
     near = nearest_by_signs(sign_bits(wanted), known)
     assert len(near) < 500
     assert max(near, key=lambda number: cosine(wanted, vectors[number])) == 1234
-
-
-def test_two_orders_are_joined_by_rank_alone() -> None:
-    assert list(reciprocal_rank_fusion([[1, 2, 3], [2, 4]])) == [2, 1, 4, 3]
-    assert reciprocal_rank_fusion([]) == {}
 
 
 def test_the_vectors_of_another_model_are_not_compared(tmp_path: Path) -> None:

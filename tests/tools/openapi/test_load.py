@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.tools.openapi.documents import body, document, query
 
+from taoloop.errors import ConfigError
+from taoloop.testing import FakeEmbedder
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
 from taoloop.tools.openapi.load import MIN_CACHED_BYTES, PlanCache, load_or_build_plan
 
@@ -130,3 +133,13 @@ def test_only_the_newest_entries_stay(tmp_path: Path) -> None:
 def test_a_small_document_is_not_kept(tmp_path: Path) -> None:
     openapi_tools(OpenapiSource(document=document({"/a": {"get": {}}}), cache_folder=str(tmp_path / "cache")))
     assert not (tmp_path / "cache").exists()
+
+
+def test_an_embedding_model_reaches_the_tools_and_leaves_the_cache_valid(source: OpenapiSource) -> None:
+    assert openapi_tools(source).tools[0].embedder is None
+    cached = kept(source)
+    embedder = FakeEmbedder()
+    assert {tool.embedder for tool in openapi_tools(replace(source, embedder=embedder)).tools} == {embedder}
+    assert kept(source) == cached
+    with pytest.raises(ConfigError, match="OpenapiSource has embedder"):
+        replace(source, embedder=FakeEmbedder)  # type: ignore[arg-type]  # the class instead of an object

@@ -17,18 +17,27 @@ _VERB_GROUPS: dict[str, tuple[str, str]] = {
     ),
     "compute": ("calculate compute evaluate", "计算"),
     "write": (
-        "create write save update insert add edit modify set upload append rename move",
-        "创建|新建|写入|保存|更新|修改|添加|新增|上传|移动",
+        "create write save update insert add edit modify set upload append rename move submit post",
+        "创建|新建|写入|保存|更新|修改|添加|新增|上传|移动|提交",
     ),
     "delete": ("delete remove drop purge erase destroy wipe", "删除|移除|清空|清除|销毁"),
     "send": (
-        "send post publish notify email submit book order buy pay transfer cancel",
-        "发送|发布|通知|提交|预订|预定|下单|购买|支付|付款|转账|取消",
+        "send publish notify email book order buy pay transfer cancel",
+        "发送|发布|通知|预订|预定|下单|购买|支付|付款|转账|取消",
     ),
 }
 _CHANGING_GROUPS = ("write", "delete", "send")
 # in names they may be nouns
 _AMBIGUOUS = frozenset(("set", "add", "order", "post", "book", "load", "move", "look", "email"))
+# "upload a file and get its link", "download a file and save it": the end of one act, not another
+_CLOSING = re.compile(r"\s+(?:its|their|back)\b|\s+the\s+(?:new|resulting)\b")
+_CHINESE_CLOSING = re.compile(r"(?:获取|读取|查询)(?:其|它|结果|链接|地址|编号|单号|ID|URL)", re.IGNORECASE)
+_SAVING = frozenset(("save", "保存"))
+# behind a noun that could be a verb: "order, transfer and payment status", "transfers of an account"
+_NOUN_ENDS = re.compile(
+    r"\s*,|\s+(?:and|or|of|status|state|history|counts?|dates?|ids?|numbers?|times?|address(?:es)?|info|details"
+    r"|logs?|fees?|links?)\b"
+)
 _GROUP_OF_VERB = {verb: group for group, (verbs, _) in _VERB_GROUPS.items() for verb in verbs.split()}
 _GROUP_OF_CHINESE_VERB = {verb: group for group, (_, verbs) in _VERB_GROUPS.items() for verb in verbs.split("|")}
 _READ_VERBS = (
@@ -69,7 +78,7 @@ _CHINESE_CLAUSE = re.compile(
 )
 _LIMIT = re.compile(
     r"\b(?:only|at most|up to|no more|not|never|cannot|can't|without|unless|within|except|no|must)\b"
-    r"|\b(?:limit|max)"
+    r"|\b(?:limit|max|nothing\b|fails?\b|refused?\b|ignored?\b)"
     r"|不|仅|只|最多|至多|上限|限于|以内|必须|除外|无法",
     re.IGNORECASE,
 )
@@ -84,7 +93,10 @@ _EMPTY_WORDS = frozenset(
 )
 _VERB_ENDINGS = ("ing", "es", "s")  # a past begins no clause that says what a tool does
 _TYPE_KEYS = ("type", "$ref", "anyOf", "oneOf", "allOf", "enum", "const")
-_DESCRIPTION_KEYS = ("description", "enum", "const", "format", "pattern", "examples")
+_DESCRIPTION_KEYS = (
+    *("description", "enum", "const", "format", "pattern", "examples", "contentEncoding"),
+    *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength"),
+)
 _TEXTS = {
     "meaningless_name": "{name!r} does not say what the tool does.",
     "meaningless_name_advice": "Name the act and its object, such as search_user.",
@@ -156,7 +168,8 @@ def lint(card: ToolCard) -> tuple[Finding, ...]:
 
 def _check_name(card: ToolCard) -> Iterator[Finding]:
     words = name_words(card.name)
-    if all(word in _EMPTY_WORDS or word.isdigit() or len(word) == 1 for word in words):
+    is_foreign = not words and any(char.isalpha() for char in card.name)  # such as a Chinese name
+    if not is_foreign and all(word in _EMPTY_WORDS or word.isdigit() or len(word) == 1 for word in words):
         yield _finding(code="meaningless_name", field="name", name=card.name)
 
 
@@ -239,20 +252,41 @@ def _check_examples(card: ToolCard) -> Iterator[Finding]:
 
 
 def _acts(text: str) -> dict[str, str]:
-    """The verbs that begin a clause, each with its group."""
+    """The verbs that begin a clause and are an act of their own, each with its group."""
     acts: dict[str, str] = {}
-    for match in _CLAUSE.finditer(text.lower()):
-        verb = _verb_stem(match["verb"])
-        if verb in _GROUP_OF_VERB and (match.start() == 0 or verb not in _AMBIGUOUS or _has_object(text, match)):
-            acts[verb] = _GROUP_OF_VERB[verb]
+    text = text.lower()
+    is_base = False
+    for match in _CLAUSE.finditer(text):
+        verb, is_first = _verb_stem(match["verb"]), match.start() == 0
+        group = _GROUP_OF_VERB.get(verb)
+        if group is None or not (is_first or _is_act(text, match, verb, is_base=is_base)):
+            continue
+        if is_first:
+            is_base = verb == match["verb"]
+        if not (acts and group == "read" and _CLOSING.match(text, match.end())):
+            acts[verb] = group
     for match in _CHINESE_CLAUSE.finditer(text):
-        acts[match["verb"]] = _GROUP_OF_CHINESE_VERB[match["verb"]]
+        if not (acts and _CHINESE_CLOSING.match(text, match.start("verb"))):
+            acts[match["verb"]] = _GROUP_OF_CHINESE_VERB[match["verb"]]
+    if len(set(acts.values())) > 1:  # what is saved is what the other act gives
+        acts = {verb: group for verb, group in acts.items() if verb not in _SAVING}
     return acts
 
 
+def _is_act(text: str, match: re.Match[str], verb: str, *, is_base: bool) -> bool:
+    """Whether a word in the middle of a text that may be a verb is one, and no noun in a list.
+
+    `is_base`: the text begins with a verb such as "get"; then "transfers" without an object is no verb beside it.
+    """
+    if _has_object(text, match):
+        return True
+    is_plural = is_base and verb != match["verb"] and match["verb"].endswith("s")
+    return verb not in _AMBIGUOUS and not is_plural and not _NOUN_ENDS.match(text, match.end())
+
+
 def _has_object(text: str, match: re.Match[str]) -> bool:
-    """True if an ambiguous word is followed by an object, as a verb is."""
-    return re.match(r"\s+(?:a|an|the|it|its|them|new|one|to|all)\b", text[match.end() :].lower()) is not None
+    """True if a word is followed by an object, as a verb is."""
+    return re.match(r"\s+(?:a|an|the|it|its|them|new|one|to|all)\b", text[match.end() :]) is not None
 
 
 def _acts_in_name(name: str) -> dict[str, str]:

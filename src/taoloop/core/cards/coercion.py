@@ -1,7 +1,8 @@
 """Lossless corrections of argument values: what a careful reader would accept without changing the meaning.
 
 `"5"` for an integer becomes 5, `5.0` becomes 5, `"true"` becomes true, an enum value in another case becomes the listed
-one, and null for an optional argument means "not given". Nothing else is touched; the schema judges the rest.
+one, `{"base64": "…"}` for bytes becomes its text, and null for an optional argument means "not given". Nothing else is
+touched; the schema judges the rest.
 References within the schema and alternatives are followed; if they leave open what is meant, nothing is corrected.
 """
 
@@ -62,6 +63,8 @@ def _coerce(value: Any, alternatives: Sequence[_Rule], root: _Rule, levels: int)
     types = _types(alternatives)
     if isinstance(value, str):
         return _coerce_text(value, alternatives, types)
+    if isinstance(value, dict) and set(value) == {"base64"} and "object" not in types and _is_base64(alternatives):
+        return value["base64"]
     if isinstance(value, float) and "integer" in types and "number" not in types and value.is_integer():
         return int(value)
     if isinstance(value, dict | list) and levels:
@@ -76,6 +79,11 @@ def _coerce(value: Any, alternatives: Sequence[_Rule], root: _Rule, levels: int)
             inner = _alternatives(items, root)
             return [_coerce(item, inner, root, levels - 1) for item in value]
     return value
+
+
+def _is_base64(alternatives: Sequence[_Rule]) -> bool:
+    """Whether bytes are meant: as results have them, with the encoding as the key, they are the same bytes."""
+    return any(option.get("contentEncoding") == "base64" for option in alternatives)
 
 
 def _is_tagged(value: Mapping[str, Any], rule: _Rule) -> bool:

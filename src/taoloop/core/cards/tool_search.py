@@ -9,7 +9,8 @@ cards, as it would be in the prompt: it is not an observation of the world.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, lru_cache
 from typing import Any
 
 from taoloop.core.cards.tool_card import ErrorCard, ExampleCard, ToolCard
@@ -17,6 +18,7 @@ from taoloop.core.decision import Call
 from taoloop.core.ranking.bm25 import Bm25Index, RankedField
 from taoloop.core.ranking.query import query_words
 from taoloop.core.text import chinese_texts
+from taoloop.core.words import name_words
 
 FIND_TOOL = ToolCard(
     name="find_tool",
@@ -102,6 +104,7 @@ _FIELDS = (
 )
 _MAX_TEXT_CHARS = 2_000
 _MAX_ARGUMENT_CHARS = 200
+_MAX_ABOUT_CHARS = 1_000
 
 
 PAGING_TOOL = "read_observation"
@@ -150,12 +153,40 @@ class CardIndex:
 
     def search(self, query: str, at_most: int) -> tuple[ToolCard, ...]:
         """The cards that match the query best, the best first."""
-        return tuple(self.cards[number] for number, _ in self._index.rank(query_words(query), at_most))
+        return tuple(self.cards[number] for number in self.rank(query, at_most))
+
+    def rank(self, query: str, at_most: int) -> list[int]:
+        """The positions in `cards` of those that match the query best, the best first."""
+        return [number for number, _ in self._index.rank(query_words(query), at_most)]
 
 
 def rank_cards(query: str, cards: Iterable[ToolCard], at_most: int) -> tuple[ToolCard, ...]:
-    """The cards that match the words of a query, the best first."""
-    return CardIndex(cards).search(query, at_most)
+    """The cards that match the words of a query, the best first. The last few indexes are kept."""
+    return _index_of(_SameCards(tuple(cards))).search(query, at_most)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _SameCards:
+    """Cards that equal others if they are the same objects: comparing them by value takes as long as indexing them."""
+
+    cards: tuple[ToolCard, ...]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _SameCards) and [*map(id, self.cards)] == [*map(id, other.cards)]
+
+    def __hash__(self) -> int:
+        return hash(tuple(map(id, self.cards)))
+
+
+@lru_cache(maxsize=4)
+def _index_of(same: _SameCards) -> CardIndex:
+    return CardIndex(same.cards)
+
+
+def card_text(card: ToolCard, keywords: str = "") -> str:
+    """What a card is about, in at most 1,000 characters: its name, its purpose, and further keywords."""
+    name, summary, details, further, *_ = _card_texts(card, keywords)
+    return "\n".join((" ".join(name_words(name)), summary, further, details))[:_MAX_ABOUT_CHARS]
 
 
 def _card_texts(card: ToolCard, keywords: str) -> tuple[str, ...]:

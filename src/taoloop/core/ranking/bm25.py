@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -32,17 +32,18 @@ class Bm25Index:
 
     def __init__(self, fields: Sequence[RankedField], texts: Iterable[Sequence[str]]) -> None:
         """`texts` are the texts to rank, each with one text per field."""
-        counted = [[Counter(text_terms(field)) for field in text] for text in texts]
-        self._size = len(counted)
-        self._postings: dict[str, dict[int, float]] = {}
+        terms = [[text_terms(field) for field in text] for text in texts]
+        self._size = len(terms)
+        self._postings: defaultdict[str, dict[int, float]] = defaultdict(dict)
         for column, field in enumerate(fields):
-            lengths = [text[column].total() for text in counted]
+            lengths = [len(text[column]) for text in terms]
             average = (sum(lengths) / len(lengths) if lengths else 0) or 1
-            for number, text in enumerate(counted):
+            for number, text in enumerate(terms):
                 norm = 1 - field.length_share + field.length_share * lengths[number] / average
-                for term, count in text[column].items():
-                    posting = self._postings.setdefault(term, {})
-                    posting[number] = posting.get(number, 0.0) + field.weight * count / norm
+                count = field.weight / norm if norm else 0.0  # what an occurrence adds
+                for term in text[column]:
+                    posting = self._postings[term]
+                    posting[number] = posting.get(number, 0.0) + count
 
     def rank(self, words: Iterable[QueryWord], at_most: int) -> list[tuple[int, float]]:
         """The numbers of the texts that fit best, with their scores, the best first.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from string import ascii_lowercase
 
 _MAX_CHARS = 40  # a longer "word" is an identifier or data
 
@@ -19,6 +20,8 @@ _STEP_4 = (
     *("al", "ance", "ence", "er", "ic", "able", "ible", "ant", "ement", "ment", "ent", "sion", "tion", "ou", "ism"),
     *("ate", "iti", "ous", "ive", "ize"),
 )
+_STEP_2_SUFFIXES, _STEP_3_SUFFIXES = (tuple(suffix for suffix, _ in step) for step in (_STEP_2, _STEP_3))
+_SHAPES = str.maketrans({letter: "v" if letter in "aeiou" else "c" for letter in ascii_lowercase})
 
 
 @lru_cache(maxsize=50_000)
@@ -29,8 +32,8 @@ def porter_stem(word: str) -> str:
     word = _without_inflection(_without_plural(word))
     if word.endswith("y") and _has_vowel(word[:-1]):
         word = word[:-1] + "i"
-    word = _replace_suffix(word, _STEP_2)
-    word = _replace_suffix(word, _STEP_3)
+    word = _replace_suffix(word, _STEP_2, _STEP_2_SUFFIXES)
+    word = _replace_suffix(word, _STEP_3, _STEP_3_SUFFIXES)
     word = _without_suffix(word)
     if word.endswith("e"):
         measure = _measure(word[:-1])
@@ -59,8 +62,8 @@ def _without_inflection(word: str) -> str:
     return root + "e" if _measure(root) == 1 and _ends_short(root) else root
 
 
-def _replace_suffix(word: str, replacements: tuple[tuple[str, str], ...]) -> str:
-    for suffix, replacement in replacements:
+def _replace_suffix(word: str, replacements: tuple[tuple[str, str], ...], suffixes: tuple[str, ...]) -> str:
+    for suffix, replacement in replacements if word.endswith(suffixes) else ():
         if word.endswith(suffix):
             root = word[: -len(suffix)]
             return root + replacement if _measure(root) > 0 else word
@@ -68,7 +71,7 @@ def _replace_suffix(word: str, replacements: tuple[tuple[str, str], ...]) -> str
 
 
 def _without_suffix(word: str) -> str:
-    for suffix in _STEP_4:
+    for suffix in _STEP_4 if word.endswith(_STEP_4) else ():
         if word.endswith(suffix):
             root = word[: -len(suffix)] + (suffix[0] if suffix in ("sion", "tion") else "")
             return root if _measure(root) > 1 else word
@@ -77,6 +80,8 @@ def _without_suffix(word: str) -> str:
 
 def _shape(word: str) -> str:
     """The word with `v` for each vowel and `c` for each consonant; `y` behind a consonant is a vowel."""
+    if "y" not in word:
+        return word.translate(_SHAPES)
     shape = ""
     for letter in word:
         is_vowel = letter in "aeiou" or (letter == "y" and shape[-1:] == "c")

@@ -18,6 +18,7 @@ from taoloop.errors import ConfigError, HandedOver, TaoError, ToolError, ToolTim
 from taoloop.journals.base import Artifact, Journal, Lease
 from taoloop.runtime.engine.clock import Clock, within
 from taoloop.runtime.engine.stdout_capture import CapturedOutput, capture_output
+from taoloop.runtime.engine.streamed_values import StreamedValues
 from taoloop.runtime.texts import TEXTS
 from taoloop.runtime.threads import POOL
 from taoloop.tools.tool import Probe, Tool, ToolContext, ToolOutput
@@ -60,21 +61,25 @@ async def execute_tool(
     clock: Clock,
     key: str = "",
     clean: Clean | None = None,
+    progress: Callable[[str, str], None] = lambda _name, _text: None,
 ) -> Outcome:
     """Run the tool; it raises only a cancellation of the caller.
 
+    What a generator gives is passed to `progress(name of the tool, text)` as it comes, and taken together is the
+    result (`StreamedValues`).
     `clean` removes secrets from a text before any of it is cut. `is_still_running` reports the `key` (of a call that
     may change something) while a call in a thread runs, and for an async call once it gave no result in time.
     """
-    began, is_done = clock.tick(), False
+    began, is_done, stream = clock.tick(), False, StreamedValues(tool, progress)
     with capture_output() as printed:
         try:
-            result = _begin(tool, values, context, key)
-            if tool.is_async or inspect.iscoroutine(result):
+            result = _begin(tool, values, context, key, stream)
+            if inspect.iscoroutine(result):
                 result = await within(timeout_s, result, partial(_timeout_error, tool, key))
             is_done = True
             output = tool.render(result)
         except BaseException as error:  # every error of a tool is an observation
+            stream.stop()
             if is_own_cancellation(error):
                 raise
             fault = fault_of(error, clean)
@@ -157,38 +162,57 @@ def is_still_running(key: str) -> bool:
     return key in _RUNNING_KEYS
 
 
-def _begin(tool: Tool, values: Mapping[str, Any], context: ToolContext | None, key: str) -> Any:
+def _begin(tool: Tool, values: Mapping[str, Any], context: ToolContext | None, key: str, stream: StreamedValues) -> Any:
     """The result of an inline tool, or a coroutine that returns the result of any other.
 
     Context variables that a sync tool sets stay its own, as in a thread.
     """
     if tool.is_async:
-        return tool.invoke(values, context)
+        return _awaited(tool.invoke(values, context), stream)
     if tool.inline:
-        return contextvars.copy_context().run(_invoke_here, tool, values, context)
-    return invoke_in_thread(tool, values, context, key)
+        result = contextvars.copy_context().run(_invoke_here, tool, values, context, stream)
+        return _awaited(result, stream) if _is_later(result) else result
+    return invoke_in_thread(tool, values, context, key, stream)
 
 
-async def invoke_in_thread(tool: Tool | Probe, values: Mapping[str, Any], context: Any, key: str = "") -> Any:
+def _is_later(result: Any) -> bool:
+    return inspect.iscoroutine(result) or hasattr(result, "__anext__")
+
+
+async def _awaited(result: Any, stream: StreamedValues) -> Any:
+    """The result of a coroutine or of an async generator, or of one within the other."""
+    if inspect.isawaitable(result):
+        result = await result
+    return await stream.take_later(result) if hasattr(result, "__anext__") else stream.take(result)
+
+
+async def invoke_in_thread(
+    tool: Tool | Probe, values: Mapping[str, Any], context: Any, key: str = "", stream: StreamedValues | None = None
+) -> Any:
     """The result of a blocking tool or probe, called in a thread; what it has to await is awaited here."""
-    result = await POOL.run(partial(_invoke, tool, values, context, key))
-    return await result if inspect.iscoroutine(result) else result
+    result = await POOL.run(partial(_invoke, tool, values, context, key, stream))
+    if stream is None:
+        return await result if inspect.iscoroutine(result) else result
+    return await _awaited(result, stream) if _is_later(result) else result
 
 
-def _invoke_here(tool: Tool, values: Mapping[str, Any], context: ToolContext | None) -> Any:
+def _invoke_here(tool: Tool, values: Mapping[str, Any], context: ToolContext | None, stream: StreamedValues) -> Any:
     """Call a tool in the thread of the loop, where a KeyboardInterrupt is Ctrl-C and stops the run."""
     try:
-        return tool.invoke(values, context)
+        return stream.take(tool.invoke(values, context))
     except (GeneratorExit, StopIteration) as error:
         raise RuntimeError(f"{type(error).__name__} was raised in the tool") from error
 
 
-def _invoke(tool: Tool | Probe, values: Mapping[str, Any], context: Any, key: str) -> Any:
+def _invoke(
+    tool: Tool | Probe, values: Mapping[str, Any], context: Any, key: str, stream: StreamedValues | None
+) -> Any:
     """Call a blocking tool in its thread, in which an exception that ends a program or a coroutine has no meaning."""
     if key:
         _RUNNING_KEYS.append(key)
     try:
-        return tool.invoke(values, context)
+        result = tool.invoke(values, context)
+        return result if stream is None else stream.take(result)
     except (KeyboardInterrupt, GeneratorExit, StopIteration) as error:
         raise RuntimeError(f"{type(error).__name__} was raised in the tool") from error
     finally:

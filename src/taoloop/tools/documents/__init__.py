@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from taoloop.tools.documents.settings import DocumentFolder, Embedder
+from taoloop.tools.documents.settings import DocumentFolder
 from taoloop.tools.documents.tool import CitedPassage, document_tools, locate
+from taoloop.tools.embedding import Embedder
 
 __all__ = ["CitedPassage", "DocumentFolder", "Embedder", "document_tools", "locate"]

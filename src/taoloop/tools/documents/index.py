@@ -23,6 +23,9 @@ from taoloop.tools.texts import TEXTS
 
 BUSY_TIMEOUT_S = 10.0
 
+TITLE_WEIGHT = 2.0
+"""How much a word in the headings or in the file name counts, beside one in the text."""
+
 _SEPARATOR = "\x1f"  # between headings
 _HINTS = {  # what to do, by a part of what SQLite says
     "fts5": "no_fts5",
@@ -59,9 +62,9 @@ CREATE TABLE passage (
   UNIQUE (file, ordinal)
 );
 CREATE VIRTUAL TABLE passage_words USING fts5(titles, words, content='', tokenize='{TOKENIZER}');
-INSERT INTO passage_words (passage_words, rank) VALUES ('rank', 'bm25(2.0, 1.0)');
+INSERT INTO passage_words (passage_words, rank) VALUES ('rank', 'bm25({TITLE_WEIGHT}, 1.0)');
 CREATE TABLE vector (number INTEGER PRIMARY KEY, signs BLOB NOT NULL, vector BLOB NOT NULL);
-"""  # noqa: S608  # constants; a word in the headings or in the file name counts twice
+"""  # noqa: S608  # constants
 _KIND = DatabaseKind(application_id=0x54616F44, version=1, tables=_TABLES)  # "TaoD"
 _SELECT_PASSAGE = """
 SELECT passage.number, passage.id, file.path AS file, ordinal, start, stop AS "end", line, page, heading, text
@@ -238,6 +241,12 @@ def read_generation(database: sqlite3.Connection) -> int:
     return int(_about(database, "generation") or 0)
 
 
+def title_text(path: str, heading: Iterable[str]) -> str:
+    """The file name and the headings of a passage, as they are indexed."""
+    name = path.rpartition("/")[2].rpartition(".")[0]
+    return "\n".join((name, *heading))
+
+
 def find_passages(database: sqlite3.Connection, where: str, values: Iterable[object]) -> list[IndexedPassage]:
     """The passages that satisfy a condition, which is a constant with `?` for the values."""
     cursor = database.execute(_SELECT_PASSAGE + where, tuple(values))
@@ -280,9 +289,9 @@ def _delete_file(database: sqlite3.Connection, number: int, path: str) -> None:
 
 
 def _index_words(path: str, heading: str, text: str) -> tuple[str, str]:
-    """The search terms of a passage: those of its headings and file name, which count twice, and its own."""
-    name = path.rpartition("/")[2].rpartition(".")[0]
-    return " ".join(index_terms(f"{name}\n{heading}")), " ".join(index_terms(text))
+    """The search terms of a passage: those of its headings and file name, and its own."""
+    titles = title_text(path, heading.split(_SEPARATOR))
+    return " ".join(index_terms(titles)), " ".join(index_terms(text))
 
 
 def _advance_generation(database: sqlite3.Connection) -> None:

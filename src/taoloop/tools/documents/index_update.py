@@ -26,8 +26,9 @@ from taoloop.tools.documents.index import (
     select_embedder,
 )
 from taoloop.tools.documents.readers import SUFFIXES, kind_of, read_document, suffix_of
-from taoloop.tools.documents.search import embed_texts, to_blobs
-from taoloop.tools.documents.settings import DocumentFolder, Embedder, printable_path
+from taoloop.tools.documents.search import to_blobs
+from taoloop.tools.documents.settings import DocumentFolder, printable_path
+from taoloop.tools.embedding import BATCH_SIZE, Embedder, embed_texts
 from taoloop.tools.isolated_parser import IsolatedParser, UnreadableFileError
 from taoloop.tools.toolbox import LoadProblem
 from taoloop.tools.workspace.confined_dir import ConfinedDirectory, Parts, check_regular
@@ -36,7 +37,6 @@ _MAX_DEPTH = 32
 _TOO_DEEP = f"it is more than {_MAX_DEPTH} folders deep"
 _MAX_ENTRIES = 500_000  # in the whole folder
 _SETTLE_NS = 2_000_000_000  # a file that changed so shortly before it was read may have changed again
-_BATCH_SIZE = 64  # passages per call of the embedding model
 _MAX_LISTED = 5  # names in a message
 _MAX_TYPES = 10  # suffixes in a message
 _SUCCESSORS = {  # the types that are read, by older or other ones for the same purpose
@@ -253,10 +253,10 @@ class _Updater:
             select_embedder(self._database, embedder.name)
             query = "SELECT number, text FROM passage WHERE number NOT IN (SELECT number FROM vector)"
             rows = self._database.execute(query).fetchall()
-            for first in range(0, len(rows), _BATCH_SIZE):
+            for first in range(0, len(rows), BATCH_SIZE):
                 if self._clock() > self._deadline:
                     return len(rows) - first
-                batch = rows[first : first + _BATCH_SIZE]
+                batch = rows[first : first + BATCH_SIZE]
                 vectors = embed_texts(embedder, [text for _, text in batch])
                 vector_rows = ((number, *to_blobs(vector)) for (number, _), vector in zip(batch, vectors, strict=True))
                 add_vectors(self._database, embedder.name, vector_rows)

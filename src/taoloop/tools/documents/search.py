@@ -1,10 +1,10 @@
 """Searching passages by their words (BM25) and, with an embedding model, also by meaning.
 
 BM25 gives each word its weight: the rarer, the more. The most common words also cost the most, so in a large index the
-rarest are used until they cover enough passages: the cost of a search depends neither on the length of the query nor on
-the size of the folder. If that drops a part of a short query, the passages with all of its words come first. Words of
-any question count only where a query has no others. Each section is one result, and so are passages that say nearly
-the same.
+rarest find the passages, until they cover enough, and the others add their weight to the best of these: the cost of a
+search depends neither on the length of the query nor on the size of the folder. The passages with all words of a short
+query are among them. Words of any question add little, and find passages only where a query has no others. Each section
+is one result, and so are passages that say nearly the same.
 """
 
 from __future__ import annotations
@@ -18,22 +18,27 @@ import threading
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import mul
 
-from taoloop.core.ranking.query import COMMON_WORDS, translated_words
+from taoloop.core.ranking.bm25 import COMMON_WEIGHT, SATURATION
+from taoloop.core.ranking.query import COMMON_WORDS, translated_words, word_counter
 from taoloop.core.words import query_terms
 from taoloop.errors import ToolError
-from taoloop.tools.documents.index import Index, IndexedPassage, embedder_name, find_passages, read_generation
-from taoloop.tools.documents.settings import Embedder
+from taoloop.tools.documents.index import (
+    TITLE_WEIGHT,
+    Index,
+    IndexedPassage,
+    embedder_name,
+    find_passages,
+    read_generation,
+    title_text,
+)
+from taoloop.tools.embedding import Embedder, cosine, embed_texts, reciprocal_rank_fusion
 
 EXACT_BELOW = 2_000
 """Up to this number, all vectors are compared by angle; above it, only those with the most similar signs."""
 
 CANDIDATES = 200
 """How many vectors are compared by angle then."""
-
-_RANK_OFFSET = 60  # the constant of reciprocal rank fusion, as in Cormack, Clarke and Büttcher (2009)
-_MAX_DIMENSIONS = 16_384  # of a vector
 
 _MAX_MATCHES = 3_000  # passages that the words of one search may cover together
 _SHORT_QUERY_WORDS = 8  # of a query so short that a passage may contain all of them
@@ -46,25 +51,6 @@ _MIN_PREFIX_CHARS = 3  # shorter prefixes match too much
 _MAX_QUERY_WORDS = 64  # of a query that are looked up
 _MAX_SEARCHED_WORDS = 24  # of them that are searched
 _MAX_PREFIXES = 4
-
-
-def embed_texts(embedder: Embedder, texts: Sequence[str]) -> list[array[float]]:
-    """The unit vectors of some texts.
-
-    Raises:
-        ToolError: `embedding_failed`: the model raised an error, or did not return one vector per text.
-    """
-    try:
-        vectors = [array("f", vector) for vector in embedder.embed(texts)]
-    except Exception as error:  # any error of a plug-in; search by words still works
-        raise _embedding_error(embedder, f"{type(error).__name__}: {' '.join(str(error).split())[:200]}") from error
-    if len(vectors) != len(texts):
-        raise _embedding_error(embedder, f"it returned {len(vectors)} vectors for {len(texts)} texts")
-    if len({len(vector) for vector in vectors}) > 1 or not all(
-        0 < len(vector) <= _MAX_DIMENSIONS for vector in vectors
-    ):
-        raise _embedding_error(embedder, "its vectors are empty, too long or of different lengths")
-    return [_normalise_vector(embedder, vector) for vector in vectors]
 
 
 def to_blobs(vector: array[float]) -> tuple[bytes, bytes]:
@@ -92,44 +78,11 @@ def nearest_by_signs(query_bits: int, bits_by_number: Mapping[int, int]) -> list
     )
 
 
-def cosine(first: Sequence[float], second: Sequence[float]) -> float:
-    """The cosine similarity of two unit vectors, from -1 to 1."""
-    return math.fsum(map(mul, first, second))
-
-
-def reciprocal_rank_fusion(orders: Iterable[Sequence[int]]) -> dict[int, float]:
-    """Merge several rankings of passages: each adds 1 / (60 + rank) to a passage, and the sums decide.
-
-    Only ranks count, so scores of different kinds need no common scale. The best passage is first.
-    """
-    scores: dict[int, float] = {}
-    for order in orders:
-        for rank, number in enumerate(order, 1):
-            scores[number] = scores.get(number, 0.0) + 1 / (_RANK_OFFSET + rank)
-    return dict(sorted(scores.items(), key=lambda item: (-item[1], item[0])))
-
-
-def _normalise_vector(embedder: Embedder, vector: array[float]) -> array[float]:
-    length = math.sqrt(sum(map(mul, vector, vector)))
-    if not math.isfinite(length):
-        raise _embedding_error(embedder, "a vector has components that are not finite")
-    return array("f", (number / length for number in vector)) if length else vector
-
-
 def _little_endian(vector: array[float]) -> array[float]:
     if sys.byteorder == "big":
         vector = vector[:]
         vector.byteswap()
     return vector
-
-
-def _embedding_error(embedder: Embedder, reason: str) -> ToolError:
-    return ToolError(
-        f"The embedding model {embedder.name!r} failed: {reason}.",
-        code="embedding_failed",
-        retryable=True,
-        hint="Search by words still works.",
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,27 +151,61 @@ class PassageSearch:
         query_words = query_terms(query)
         words = ([word for word in query_words if word not in COMMON_WORDS] or query_words)[:_MAX_QUERY_WORDS]
         counts = {word: self._count_passages(database, statistics, word) for word in words}
-        selected, dropped = _select_words(counts)
+        selected, others = _select_words(counts)
         if not selected and (english := translated_words(query)):
             return self._search_words(database, statistics, " ".join(english), limit)
         if not selected:
             prefixes = [f'"{word}"*' for word in words if len(word) >= _MIN_PREFIX_CHARS][:_MAX_PREFIXES]
             return _rank_by_words(database, " OR ".join(prefixes), limit) if prefixes else {}
-        scores: dict[int, float] = {}
-        if dropped and len(selected) + len(dropped) <= _SHORT_QUERY_WORDS:
-            scores = _rank_by_words(database, " AND ".join(f'"{word}"' for word in (*selected, *dropped)), limit)
-        if len(scores) < limit:
-            lowest = min(scores.values(), default=math.inf)
-            more_scores = _rank_by_words(database, " OR ".join(f'"{word}"' for word in selected), limit)
-            scores |= {number: min(score, lowest) for number, score in more_scores.items() if number not in scores}
-        return dict(list(scores.items())[:limit])
+        scores = _rank_by_words(database, " OR ".join(f'"{word}"' for word in selected), limit)
+        weights = dict.fromkeys(others, 1.0)
+        weights |= {word: COMMON_WEIGHT for word in query_words[:_MAX_QUERY_WORDS] if word not in counts}
+        frequent = [word for word in others if counts[word] <= _MAX_MATCHES]
+        whole: dict[int, float] = {}  # passages with all words; the weights of the frequent ones are in their scores
+        if frequent and len(selected) + len(frequent) <= _SHORT_QUERY_WORDS:
+            whole = _rank_by_words(database, " AND ".join(f'"{word}"' for word in (*selected, *frequent)), limit)
+            further = {word: weight for word, weight in weights.items() if word not in frequent}
+            whole = self._add_weights(database, statistics, further, whole)
+        partial = {number: score for number, score in scores.items() if number not in whole}
+        scores = whole | self._add_weights(database, statistics, weights, partial)
+        return dict(sorted(scores.items(), key=lambda item: (-item[1], item[0]))[:limit])
+
+    def _add_weights(
+        self,
+        database: sqlite3.Connection,
+        statistics: _IndexStatistics,
+        weights: Mapping[str, float],
+        scores: Mapping[int, float],
+    ) -> dict[int, float]:
+        """The scores of some passages with what further words of the query add.
+
+        It is BM25 without its part for the length of a text: passages have about the same length.
+        """
+        factors = {}
+        for word, weight in weights.items():
+            if count := self._count_passages(database, statistics, word):
+                rarity = math.log(1 + (statistics.size - count + 0.5) / (count + 0.5))
+                factors[word] = weight * rarity * (SATURATION + 1)
+        if not factors or not scores:
+            return dict(scores)
+        placeholders = ",".join("?" * len(scores))
+        passages = find_passages(database, f"WHERE passage.number IN ({placeholders})", scores)
+        count_words = word_counter(factors)
+        added = dict(scores)
+        for passage in passages:
+            titles = count_words(title_text(passage.file, passage.heading))
+            counts = count_words(passage.text)
+            for word, factor in factors.items():
+                frequency = TITLE_WEIGHT * titles[word] + counts[word]
+                added[passage.number] += factor * frequency / (frequency + SATURATION)
+        return {number: round(score, 4) for number, score in added.items()}
 
     def _count_passages(self, database: sqlite3.Connection, statistics: _IndexStatistics, word: str) -> int:
-        """How many passages contain a word, counted up to a limit."""
+        """How many passages contain a word."""
         count = statistics.counts.get(word)
         if count is None:
-            query = "SELECT count(*) FROM (SELECT 1 FROM passage_words WHERE passage_words MATCH ? LIMIT ?)"
-            count = int(database.execute(query, (f'"{word}"', _MAX_MATCHES + 1)).fetchone()[0])
+            query = "SELECT count(*) FROM passage_words WHERE passage_words MATCH ?"
+            count = int(database.execute(query, (f'"{word}"',)).fetchone()[0])
             if len(statistics.counts) < 50_000:
                 statistics.counts[word] = count
         return count
@@ -290,18 +277,18 @@ def _is_near_duplicate(text: str, other: str) -> bool:
 
 
 def _select_words(counts: Mapping[str, int]) -> tuple[list[str], list[str]]:
-    """The words to search for, the rarest first, and those that were dropped because they are too common."""
+    """The words to search for, the rarest first, and the others, which only add their weight."""
     present = sorted((word for word in counts if counts[word]), key=lambda word: counts[word])
     selected: list[str] = []
-    dropped: list[str] = []
+    others: list[str] = []
     total = 0
     for word in present:
         total += counts[word]
         if not selected or (total <= _MAX_MATCHES and len(selected) < _MAX_SEARCHED_WORDS):
             selected.append(word)
-        elif counts[word] <= _MAX_MATCHES:
-            dropped.append(word)
-    return selected, dropped
+        else:
+            others.append(word)
+    return selected, others
 
 
 def _rank_by_words(database: sqlite3.Connection, matching: str, limit: int) -> dict[int, float]:

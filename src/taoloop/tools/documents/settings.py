@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import codecs
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Protocol, runtime_checkable
+from typing import Annotated
 
 from pydantic import Field, Strict
 
 from taoloop.errors import ConfigError
+from taoloop.tools.embedding import Embedder, check_embedder
 from taoloop.tools.settings_check import Bytes, Count, Seconds, check_fields, check_path, invalid_field
 from taoloop.tools.workspace.confined_dir import Parts, is_reserved
 from taoloop.tools.workspace.workspace import fits
@@ -19,23 +19,6 @@ from taoloop.tools.workspace.workspace import fits
 _Pattern = Annotated[str, Field(pattern=r"^[^*\x00]*(\*[^*\x00]*){0,10}$", min_length=1, max_length=200)]
 Patterns = Annotated[tuple[_Pattern, ...], Strict(strict=False)]
 """Patterns of files."""
-
-
-@runtime_checkable
-class Embedder(Protocol):
-    """Turns texts into vectors: your own model, local or behind an API. It may block.
-
-    `name` identifies the model: vectors of another model are computed again. All vectors have the same length.
-    """
-
-    @property
-    def name(self) -> str:
-        """The model, with its version."""
-        ...
-
-    def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
-        """One vector per text, in the same order."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,8 +82,7 @@ class DocumentFolder:
         check_path("DocumentFolder", "path", self.path)
         if self.index is not None:
             check_path("DocumentFolder", "index", self.index)
-        if self.embedder is not None and not _is_embedder(self.embedder):
-            raise _invalid("embedder", self.embedder, "an object, not a class, with a text `name` and a method `embed`")
+        check_embedder("DocumentFolder", self.embedder)
         check_fields(self, "DocumentFolder")
         if self.encoding:
             try:
@@ -143,13 +125,6 @@ class DocumentFolder:
 def printable_path(path: str) -> str:
     """A path as text that can be printed and stored, even if it is not UTF-8."""
     return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-
-
-def _is_embedder(value: object) -> bool:
-    name = getattr(value, "name", None)
-    if isinstance(value, type) or not isinstance(name, str) or not callable(getattr(value, "embed", None)):
-        return False
-    return bool(name) and name == printable_path(name)
 
 
 def _invalid(field: str, value: object, expected: str) -> ConfigError:

@@ -35,7 +35,7 @@ MIN_CACHED_BYTES = 100_000
 
 _MAX_FILES = 64
 _FORMAT = "7"  # changes whenever documents are read differently, or plans are stored differently
-_NOT_IN_KEY = frozenset({"document", "auth", "secrets", "headers", "egress", "cache", "cache_folder"})
+_NOT_IN_KEY = frozenset({"document", "auth", "secrets", "headers", "egress", "embedder", "cache", "cache_folder"})
 _STORED_CLASSES: dict[str, Any] = {
     kind.__name__: kind
     for kind in (*vars(operation).values(), ErrorCard, ExampleCard)

@@ -305,6 +305,7 @@ def make_tool(planned: PlannedTool, api: ApiClient) -> Tool:
         card=card,
         whole_schema=whole_schema,
         keywords=_keywords(planned.operation),
+        embedder=api.source.embedder,
         handler=OperationCaller(planned.operation, whole_card, api),
         check=_argument_checker(whole_card, planned.original_names),
         context_parameter=_CONTEXT,

@@ -15,6 +15,7 @@ from taoloop.core.cards.tool_card import Tier
 from taoloop.core.search import suggest_names
 from taoloop.errors import ConfigError
 from taoloop.tools.egress.rules import EgressRules
+from taoloop.tools.embedding import Embedder, check_embedder
 from taoloop.tools.openapi.operation import Operation
 from taoloop.tools.settings_check import Seconds, check_fields
 
@@ -80,6 +81,8 @@ class OpenapiSource:
     path remain, and the log (`taoloop.openapi`) has the whole of it."""
     search_above: Annotated[int, Field(ge=0)] = DEFAULT_SEARCH_ABOVE
     """With more operations than this, the prompt only contains the tool that searches them."""
+    embedder: Embedder | None = None
+    """An embedding model for search by meaning with `find_tool` (`module:attribute` in a file); None: by words only."""
     max_card_bytes: Annotated[int, Field(ge=500)] = 8_000
     """The maximum size of a schema in the prompt; deeper levels are truncated there, but still checked."""
     cache: bool = True
@@ -93,6 +96,7 @@ class OpenapiSource:
         Raises:
             ConfigError: a field is invalid; the error names it and what it must be.
         """
+        check_embedder("OpenapiSource", self.embedder)
         check_fields(self, "An OpenAPI source")
         if self.base_url and not is_http_url(self.base_url):
             raise ConfigError(f"An OpenAPI source has base_url = {self.base_url[:80]!r}.", hint="Give an http(s) URL.")
