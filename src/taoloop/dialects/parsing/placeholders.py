@@ -23,7 +23,7 @@ _PLACEHOLDER = lazy_pattern(
     r"|YOUR_[A-Z0-9_]{2,40}|[A-Z0-9_]{2,40}_HERE|\.{3,}|…+)\s*"
 )
 HTML_TAG = lazy_pattern(
-    r"[abipsu]|[bh]r|h[1-6]|[ou]l|li|t[dhr]|div|pre|nav|svg|img|code|form|head|html|body|main|span|link|meta|path"
+    r"[abipsu]|em|kbd|small|strong|[bh]r|h[1-6]|[ou]l|li|t[dhr]|div|pre|nav|svg|img|code|form|head|html|body|main|span|link|meta|path"
     r"|video|audio|style|table|tbody|thead|title|label|input|button|script|footer|header|section",
     re.IGNORECASE,
 )
