@@ -195,14 +195,16 @@ class NativeDialect:
 
 def _strip_answer_marks(text: str, cards: Sequence[ToolCard], *, json_answer: bool) -> str:
     """The answer without what says that it is one: tags around it, words before these, a mark for "no call"."""
-    tagged = _IN_TAGS.fullmatch(text) or (_TAGGED_END.search(text) if text.endswith(">") else None)
+    if text[:1] not in ("[", "<") and text[-1:] != ">":
+        return text
+    tagged = _IN_TAGS.fullmatch(text) or (_TAGGED_END.search(text) if text[-7:].casefold() == "answer>" else None)
     if (
         tagged is not None
         and not _holds_decision(text[: tagged.start()], cards)
         and "```" not in text[: tagged.start()]
     ):
         return tagged[2].strip()
-    if text[:1] in ("[", "<") and not json_answer:
+    if (text[:1] == "[" or text[:4].casefold() == "<no_") and not json_answer:
         return _NO_CALL.sub("", text).strip()
     return text
 
@@ -398,26 +400,36 @@ def _holds_decision(text: str, cards: Sequence[ToolCard]) -> bool:
         return False
     if ("<" in text or "[" in text or ">>>" in text) and _LEAK.search(text):
         return True
-    if _has_marked_tool_name(text, cards) or any(_is_decision_label(label, cards) for label in LABEL.finditer(text)):
+    if _has_marked_tool_name(text, cards):
         return True
-    if ":" in text or "：" in text:
-        observations = islice(_OBSERVATION_LINE.finditer(text), _MAX_TURNS)
-        if any(not _in_fence(text, line.start()) for line in observations):
+    for label in LABEL.finditer(text):
+        if _is_decision_label(label, cards):
             return True
+    if ":" in text or "：" in text:
+        for line in islice(_OBSERVATION_LINE.finditer(text), _MAX_TURNS):
+            if not _in_fence(text, line.start()):
+                return True
+    return _names_known_tool(text, cards) or (
+        "tool_code" in text[:40]
+        or text[:7].casefold() == "finish["
+        or ("{" in text and _ONE_OBJECT.fullmatch(text) is not None and _is_call_object(text, cards))
+    )
+
+
+def _names_known_tool(text: str, cards: Sequence[ToolCard]) -> bool:
+    """Whether a line calls a known tool, a phrase names it as the action, or a member of an object does."""
     matches = chain(
         _CALL_LINE.finditer(text) if "(" in text else (),
         _ACTION_PHRASE.finditer(text) if _ACTION_RELATION.search(text) else (),
     )
-    if any(resolve_tool_name(match.group(1), cards) is not None for match in matches):
-        return True
-    if (
-        "tool_code" in text[:40]
-        or text[:7].casefold() == "finish["
-        or (_ONE_OBJECT.fullmatch(text) and _is_call_object(text, cards))
-    ):
-        return True
-    names = (match.group(2) for match in _STRING_MEMBER.finditer(text) if plain_key(match.group(1)) in ROLES["tool"])
-    return any(resolve_tool_name(name, cards) is not None for name in names)
+    for match in matches:
+        if resolve_tool_name(match.group(1), cards) is not None:
+            return True
+    if '"' in text or "'" in text or "“" in text:
+        for match in _STRING_MEMBER.finditer(text):
+            if plain_key(match.group(1)) in ROLES["tool"] and resolve_tool_name(match.group(2), cards) is not None:
+                return True
+    return False
 
 
 def _is_decision_label(label: re.Match[str], cards: Sequence[ToolCard]) -> bool:
@@ -459,7 +471,7 @@ def _in_fence(text: str, position: int) -> bool:
 
 def _has_marked_tool_name(text: str, cards: Sequence[ToolCard]) -> bool:
     """Whether control tokens or tags enclose the name of a known tool: a call in an unknown notation."""
-    if _CONTROL_MARK.search(text):
+    if ("|" in text or "｜" in text or "✿" in text) and _CONTROL_MARK.search(text):
         names = {card.name.casefold() for card in cards}
         words = (word.group().casefold() for word in _IDENTIFIER.finditer(text))
         return "✿" in text or any(word in names or word.rpartition(".")[2] in names for word in words)

@@ -48,7 +48,7 @@ _OPEN_FENCE = lazy_pattern(r"`{1,3}(?:json)?\s*\Z", re.IGNORECASE)
 _WORD = lazy_pattern(r"[^\W\d](?:[\w.-]{0,120}\w)?", re.ASCII)
 _PARTS = lazy_pattern(r"[!?。！？\n]|\.(?=\s|\Z)")
 _CALLING = lazy_pattern(
-    r"\b(?:calling|using|invoking|running|executing|i (?:call|use|invoke|run|execute))\b|(?:我|现在|开始|下面|接着)调用(?!了|过)",
+    r"\b(?:calling|using|invoking|running|executing|i (?:call|use|invoke|run|execute)|i \w{2,15}(?: \w{1,15}){0,3} now)\b|(?:我|现在|开始|下面|接着)调用(?!了|过)",
     re.IGNORECASE,
 )
 _CALL_VERB = lazy_pattern(r"\b(?:call|use|invoke|run|execute)\b|调用|使用", re.IGNORECASE)
