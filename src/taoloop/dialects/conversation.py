@@ -48,7 +48,7 @@ from taoloop.dialects.prompt import (
     tool_block,
     tool_tokens,
 )
-from taoloop.dialects.text_dialect import EMPTY_REPLY
+from taoloop.dialects.text_dialect import EMPTY_REPLY, ObjectDialect
 from taoloop.dialects.texts import TEXTS
 
 OLD_OBSERVATION_CHARS = 400
@@ -230,7 +230,8 @@ class Conversation:
 
     def _start(self, fact: RunStarted) -> None:
         agent = self._agent = fact.agent
-        self._dialect = get_dialect(agent.dialect)
+        dialect = get_dialect(agent.dialect)
+        self._dialect = dialect.in_form(agent.prompts) if isinstance(dialect, ObjectDialect) else dialect
         self._nonce, self._opaque = fact.nonce, OpaqueObservations.for_agent(agent)
         self._output_rule = output_schema_prompt(agent.prompts, agent.output_schema)
         cards = listed_cards(agent.tools) if self._tools else ()

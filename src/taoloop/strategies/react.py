@@ -180,7 +180,9 @@ class LoopStrategy:
         offered = agent.tools if self.acts and purpose not in _WITHOUT_TOOLS else ()
         schema = None
         if purpose not in SIDE_PURPOSES:
-            schema = reply_schema(dialect, offered, agent.output_schema, reasons=self.reasons)
+            schema = reply_schema(
+                dialect, offered, agent.output_schema, reasons=self.reasons, prompts=agent.prompts
+            )
         request = new_model_request(
             task=trace.task,
             trace=trace,

@@ -151,6 +151,16 @@ def plain_key(key: str) -> str:
     return _KEY_SEPARATORS.sub("", key).casefold()
 
 
+def given_roles(value: Any) -> dict[str, Any]:
+    """The roles that an object gives a value other than null for, each with its first value; none for other values."""
+    roles: dict[str, Any] = {}
+    for key, inner in value.items() if isinstance(value, dict) else ():
+        role = _ROLE_OF.get(plain_key(key))
+        if role is not None and inner is not None:
+            roles.setdefault(role, inner)
+    return roles
+
+
 @dataclass(frozen=True, slots=True)
 class _Members:
     """The members of an object by their role."""

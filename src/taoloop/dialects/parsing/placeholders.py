@@ -41,7 +41,7 @@ def is_placeholder(text: str) -> bool:
     """Whether a text is nothing but a placeholder: `<email>`, `{{id}}`, `${name}`, `...`. HTML tags are values."""
     if len(text) > _MAX_CHARS:
         return False
-    match = _PLACEHOLDER.fullmatch(text)
+    match = _PLACEHOLDER.fullmatch(text) if "_" in text or not text[:1].isalpha() else None
     if match is not None:
         return not HTML_TAG.fullmatch((match.group(1) or "").split(" ")[0])
     return _TEMPLATE.fullmatch(text) is not None
