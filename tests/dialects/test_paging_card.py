@@ -59,7 +59,7 @@ def test_a_native_request_offers_it_from_the_first_cut_on() -> None:
 def test_a_preview_of_a_compaction_is_a_cut() -> None:
     steps = [{"tool_calls": [{"name": "look", "args": {"size": 900 + n}}]} for n in range(12)]
     model = Watching([*steps, "It is tea."])
-    agent = Agent(model=model, tools=[look], context_tokens=6_000, limits=Limits(max_steps=None))
+    agent = Agent(model=model, tools=[look], context_tokens=9_000, limits=Limits(max_steps=None))
     assert agent.run_sync("Look.").status == "completed"
     assert model.offered[0] == ("look",)
     assert model.offered[-1] == ("look", "read_observation")

@@ -13,8 +13,10 @@ from taoloop import Agent, MemoryJournal, ScriptedModel, tool
 from taoloop.core.cards.tool_card import Tier, ToolCard
 from taoloop.core.decision import Act, Decision, Problem
 from taoloop.core.events import ModelReplied, ReplyRejected
-from taoloop.core.message import ModelReply
+from taoloop.core.message import Message, ModelReply
+from taoloop.core.prompts import PromptSet
 from taoloop.dialects import _REGISTERED, Dialect, get_dialect, read_reply, register_dialect
+from taoloop.dialects.text_dialect import correction_message
 from taoloop.tools.tool import Tool
 
 QUESTION = "What does {{ name }} stand for in the template?"
@@ -89,12 +91,15 @@ class OldDialect:
     def __init__(self) -> None:
         self._text = get_dialect("text")
         self.write, self.echo = self._text.write, self._text.echo
-        self.observation, self.correction = self._text.observation, self._text.correction
+        self.observation = self._text.observation
 
     def read(
         self, reply: ModelReply, cards: Sequence[ToolCard], *, json_answer: bool = False
     ) -> Decision | Problem:
         return self._text.read(reply, cards, json_answer=json_answer)
+
+    def correction(self, rejected: ReplyRejected, prompts: PromptSet, *, tools: bool, reasons: bool) -> Message:
+        return correction_message(self.name, rejected, prompts, tools=tools, reasons=reasons)
 
 
 @pytest.fixture
