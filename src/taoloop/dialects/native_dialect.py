@@ -95,7 +95,7 @@ _NO_CALL = lazy_pattern(
     r"\A(?:\[\s{0,8}\]\s{0,8}(?=\n|\Z)|<no_(?:tool|function)_calls?\s{0,4}/?>)|</no_(?:tool|function)_calls?>\Z",
     re.IGNORECASE,
 )
-_NAMED_LINE = lazy_pattern(r"[`*\"']{0,3}[^\W\d](?:[\w.\\-]){0,120}[`*\"']{0,3}[ \t]{0,2}[:：]")
+_NAMED_LINE = lazy_pattern(r"[`*\"']{0,3}[^\W\d](?:[\w.\\-]){0,120}[`*\"']{0,3}(?:[ \t]{0,2}[:：]|[ \t]*\n)")
 _BRACKETED = lazy_pattern(r"[\w.-]{1,120}\[")
 _MAX_LABEL_WORDS = 4  # `Tool use: name(…)`
 _MAX_TURNS = 50
@@ -153,7 +153,7 @@ class NativeDialect:
             has_bracket = "(" in text or "{" in text or "[" in text
             if has_bracket and (act := _parse_lone_call(text, cards)) is not None:
                 return act
-            if (has_bracket or _NAMED_LINE.match(text)) and (act := _parse_loose_call(text, cards)) is not None:
+            if (has_bracket or _NAMED_LINE.match(text) is not None) and (act := _parse_loose_call(text, cards)) is not None:
                 return act
         if (turn := _find_next_turn(text)) and not _holds_decision(text[:turn], cards):
             text = text[:turn].rstrip()

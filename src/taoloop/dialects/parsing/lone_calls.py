@@ -43,12 +43,14 @@ _NAME_VALUE = lazy_pattern(
 )
 _FIRST_MEMBER = lazy_pattern(r"[\"']?(?P<name>\w{1,60})[\"']?\s*[=:：]")
 _SENTENCE_END = lazy_pattern(r"\s[^.!?。！？]*[.!?。！？]\Z|[。！？]\Z")
-_OBJECT_AT_END = lazy_pattern(r"\{.*\}[\s`;]*\Z", re.DOTALL)
+_NAME_LINES = lazy_pattern(rf"[`*]*(?P<name>{_NAME})[`*]*[ \t]{{0,2}}[:：]?[`*]*[ \t]*\n(?P<lines>.+)", re.DOTALL)
 _OPEN_FENCE = lazy_pattern(r"`{1,3}(?:json)?\s*\Z", re.IGNORECASE)
 _WORD = lazy_pattern(r"[^\W\d](?:[\w.-]{0,120}\w)?", re.ASCII)
 _PARTS = lazy_pattern(r"[!?。！？\n]|\.(?=\s|\Z)")
 _CALLING = lazy_pattern(
-    r"\b(?:calling|using|invoking|running|executing|i (?:call|use|invoke|run|execute)|i \w{2,15}(?: \w{1,15}){0,3} now)\b|(?:我|现在|开始|下面|接着)调用(?!了|过)",
+    r"\b(?:calling|using|invoking|running|executing|i (?:call|use|invoke|run|execute)|i \w{2,15}(?: \w{1,15}){0,3} now)\b"
+    r"|\A\W*(?:call|use|invoke|run|execute|tool|function)\W+(?:\w+\W+){0,2}[\w.-]+\W*\Z"
+    r"|(?:我|现在|开始|下面|接着)(?:调用|使用|执行)(?!了|过)",
     re.IGNORECASE,
 )
 _CALL_VERB = lazy_pattern(r"\b(?:call|use|invoke|run|execute)\b|调用|使用", re.IGNORECASE)
@@ -58,7 +60,8 @@ _TELLS = lazy_pattern(
     re.IGNORECASE,
 )
 _SHOWS = lazy_pattern(
-    r"\b(?:examples?|e\.g|for instance|format|schema|explain|describe|document(?:ation)?|show you)\b|例如|比如|示例|格式|说明|解释",
+    r"\b(?:examples?|e\.g|for instance|format|schema|explain|describe|document(?:ation)?|show you)\b"
+    r"|例如|比如|示例|格式|说明|解释",
     re.IGNORECASE,
 )
 _MARKS = " \t\r\n`;,"
@@ -165,9 +168,9 @@ class LooseCall(NamedTuple):
 def find_loose_call(text: str, cards: Sequence[ToolCard]) -> LooseCall | None:
     """The call of a known tool that a text is, or that ends it; None if the text is an answer.
 
-    Three notations: the name and an object as a pair, `("read_file", {…})`; the name, a colon and the value of the
-    only parameter, `read_file: /etc/hosts`; and the object of the arguments behind words that announce a call of the
-    tool by its name.
+    Its notations: the name and an object as a pair, `("read_file", {…})`; the name, a colon and the value of the only
+    parameter, `read_file: /etc/hosts`; the name and a line for each argument; and the object of the arguments behind
+    words that announce a call of the tool by its name.
     """
     bare = unwrap_call(text)
     pair = _PAIR.match(bare)
@@ -176,14 +179,21 @@ def find_loose_call(text: str, cards: Sequence[ToolCard]) -> LooseCall | None:
     line = _NAME_VALUE.fullmatch(bare)
     if line is not None and (card := _exact_card(line["name"], cards)) is not None:
         return _read_value(line["value"].rstrip("`* "), card)
-    if text.rstrip(" \t\r\n`;").endswith("}"):
-        return _read_announced(text, cards)
-    return None
+    lines = _NAME_LINES.fullmatch(bare)
+    if lines is not None and (card := _exact_card(lines["name"], cards)) is not None:
+        return LooseCall(card, None) if _are_arguments(lines["lines"], card) else None
+    return _read_announced(text, cards) if "{" in text else None
 
 
 def _exact_card(name: str, cards: Sequence[ToolCard]) -> ToolCard | None:
     name = name.replace("\\_", "_")
     return next((card for card in cards if card.name == name), None)
+
+
+def _are_arguments(lines: str, card: ToolCard) -> bool:
+    """Whether each line gives a value to a parameter of the tool."""
+    matches = [_FIRST_MEMBER.match(line.strip()) for line in lines.splitlines() if line.strip()]
+    return all(match is not None and match["name"] in card.parameters for match in matches)
 
 
 def _read_pair(text: str, position: int, card: ToolCard, cards: Sequence[ToolCard]) -> LooseCall | None:
@@ -215,23 +225,24 @@ def _read_value(value: str, card: ToolCard) -> LooseCall | None:
 
 def _read_announced(text: str, cards: Sequence[ToolCard]) -> LooseCall | None:
     """The call in words such as `Now I call read_file.` and the object of its arguments behind them."""
-    match = _OBJECT_AT_END.search(text)
-    words = "" if match is None else _OPEN_FENCE.sub("", text[: match.start()].rstrip()).strip()
-    if match is None or not words or _SHOWS.search(words) is not None:
+    start = text.find("{")
+    words = _OPEN_FENCE.sub("", text[:start].rstrip()).strip()
+    if not words or _SHOWS.search(words) is not None:
         return None
     named_cards = _announced_cards(words, cards)
     if len(named_cards) != 1:
         return None
     card = named_cards[0]
     try:
-        parsed = parse_value(text, match.start())
+        parsed = parse_value(text, start)
     except NotJsonError:
-        return None
+        first = _FIRST_MEMBER.match(text[start + 1 :].lstrip())
+        return None if first is None or first["name"] not in card.parameters else LooseCall(card, None)
     args = parsed.value
-    is_complete = isinstance(args, dict) and bool(args) and not text[parsed.end :].strip(_MARKS)
-    if not is_complete or any(key not in card.parameters for key in args) or any(key not in args for key in card.required):
+    if not isinstance(args, dict) or text[parsed.end :].strip(_MARKS) or not any(key in card.parameters for key in args):
         return None
-    return LooseCall(card, args, parsed.is_guess, words)
+    fits = all(key in card.parameters for key in args) and all(key in args for key in card.required)
+    return LooseCall(card, args if fits else None, parsed.is_guess, words)
 
 
 def _announced_cards(words: str, cards: Sequence[ToolCard]) -> list[ToolCard]:
