@@ -60,7 +60,10 @@ def test_other_keys_of_the_thought_and_another_order_are_followed() -> None:
     assert written("json", **texts)[1] == '{"reasoning": "why", "answer": "It is tea."}'
     form = '{"action": "<a tool>", "args": {<…>}, "why": "..."} {"action": "finish", "args": "<text>"}'
     assert written("json", form_json=form)[0] == '{"thought": "why", "action": "look", "action_input": {"size": 1}}'
-    form = '{"action": "<a tool>", "args": {<…>}, "reason": "<why>"} {"action": "finish", "args": "<text>", "reason": "<why>"}'
+    form = (
+        '{"action": "<a tool>", "args": {<…>}, "reason": "<why>"}\n'
+        '{"action": "finish", "args": "<text>", "reason": "<why>"}'
+    )
     assert written("json", form_json=form) == [
         '{"action": "look", "args": {"size": 1}, "reason": "why"}',
         '{"action": "finish", "args": "It is tea.", "reason": "why"}',

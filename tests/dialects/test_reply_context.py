@@ -93,9 +93,7 @@ class OldDialect:
         self.write, self.echo = self._text.write, self._text.echo
         self.observation = self._text.observation
 
-    def read(
-        self, reply: ModelReply, cards: Sequence[ToolCard], *, json_answer: bool = False
-    ) -> Decision | Problem:
+    def read(self, reply: ModelReply, cards: Sequence[ToolCard], *, json_answer: bool = False) -> Decision | Problem:
         return self._text.read(reply, cards, json_answer=json_answer)
 
     def correction(self, rejected: ReplyRejected, prompts: PromptSet, *, tools: bool, reasons: bool) -> Message:

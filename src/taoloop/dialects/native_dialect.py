@@ -153,7 +153,9 @@ class NativeDialect:
             has_bracket = "(" in text or "{" in text or "[" in text
             if has_bracket and (act := _parse_lone_call(text, cards)) is not None:
                 return act
-            if (has_bracket or _NAMED_LINE.match(text) is not None) and (act := _parse_loose_call(text, cards)) is not None:
+            if (has_bracket or _NAMED_LINE.match(text) is not None) and (
+                act := _parse_loose_call(text, cards)
+            ) is not None:
                 return act
         if (turn := _find_next_turn(text)) and not _holds_decision(text[:turn], cards):
             text = text[:turn].rstrip()

@@ -67,7 +67,7 @@ class TextReplyDialect(ABC):
         except ReplyParseError as refused:
             return refused.problem
 
-    def check_form(self, text: str, decision: Decision) -> None:
+    def check_form(self, text: str, decision: Decision) -> None:  # noqa: B027  # no dialect has to refuse more
         """Refuse a decision that can be read, but not in this dialect; by default there is none.
 
         Raises:
@@ -206,7 +206,7 @@ class ObjectDialect(TextReplyDialect):
     """The keys that `write` uses. `read` takes all words for them."""
 
     def in_form(self, prompts: PromptSet) -> ObjectDialect:
-        """This dialect with the keys that the prompt texts of a run ask for, which a person may have edited.
+        """The dialect with the keys that the prompt texts of a run ask for, which a person may have edited.
 
         Its own keys stay if the texts show no others, or some that could not be read back.
         """

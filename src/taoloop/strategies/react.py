@@ -171,7 +171,7 @@ class LoopStrategy:
                 case str() as problem:
                     return Finish(fact=model_failed(trace, problem, ModelContextOverflow.code))
                 case tuple() as prompt:
-                    return self._ask(agent, trace, "compact", trace.step_count, prompt)
+                    return self._ask(agent, trace, "compact", trace.step_count, prompt, conversation.tools)
         return self._ask(agent, trace, purpose, step, tuple(conversation.messages), conversation.tools)
 
     def _ask(
@@ -187,15 +187,14 @@ class LoopStrategy:
         offered = tools if purpose not in _WITHOUT_TOOLS else ()
         schema = None
         if purpose not in SIDE_PURPOSES:
-            schema = reply_schema(
-                dialect, offered, agent.output_schema, reasons=self.reasons, prompts=agent.prompts
-            )
+            schema = reply_schema(dialect, offered, agent.output_schema, reasons=self.reasons, prompts=agent.prompts)
         request = new_model_request(
             task=trace.task,
             trace=trace,
             messages=messages,
             dialect=agent.dialect,
             tools=offered,
+            earlier_tools=() if offered else tools,
             native=dialect.native,
             purpose=purpose,
             turn=trace.model_calls,

@@ -42,14 +42,14 @@ _NAME_VALUE = lazy_pattern(
     rf"[`*]*(?P<name>{_NAME})[`*]*(?:[ \t]{{0,2}}:[`*]*[ \t]|[`*]*[ \t]{{0,2}}：)[ \t]*(?P<value>\S[^\n]*)"
 )
 _FIRST_MEMBER = lazy_pattern(r"[\"']?(?P<name>\w{1,60})[\"']?\s*[=:：]")
-_SENTENCE_END = lazy_pattern(r"\s[^.!?。！？]*[.!?。！？]\Z|[。！？]\Z")
 _NAME_LINES = lazy_pattern(rf"[`*]*(?P<name>{_NAME})[`*]*[ \t]{{0,2}}[:：]?[`*]*[ \t]*\n(?P<lines>.+)", re.DOTALL)
 _OPEN_FENCE = lazy_pattern(r"`{1,3}(?:json)?\s*\Z", re.IGNORECASE)
 _WORD = lazy_pattern(r"[^\W\d](?:[\w.-]{0,120}\w)?", re.ASCII)
 _PARTS = lazy_pattern(r"[!?。！？\n]|\.(?=\s|\Z)")
 _CALLING = lazy_pattern(
-    r"\b(?:calling|using|invoking|running|executing|i (?:call|use|invoke|run|execute)|i \w{2,15}(?: \w{1,15}){0,3} now)\b"
-    r"|\A\W*(?:call|use|invoke|run|execute|tool|function)\W+(?:\w+\W+){0,2}[\w.-]+\W*\Z"
+    r"\b(?:calling|using|invoking|running|executing|i (?:call|use|invoke|run|execute)"
+    r"|i \w{2,15}(?: \w{1,15}){0,3} now)\b"
+    r"|\A\W{0,4}(?:call|use|invoke|run|execute|tool|function)\W{1,4}(?:\w{1,20}\W{1,4}){0,2}[\w.-]{1,120}\W{0,4}\Z"
     r"|(?:我|现在|开始|下面|接着)(?:调用|使用|执行)(?!了|过)",
     re.IGNORECASE,
 )
@@ -214,12 +214,14 @@ def _read_value(value: str, card: ToolCard) -> LooseCall | None:
     if first is not None and first["name"] in card.parameters:
         return LooseCall(card, None)
     sole = card.sole_parameter
-    if sole is None or _SENTENCE_END.search(value) is not None:
+    has_blank = any(char.isspace() for char in value)
+    is_sentence = value.endswith(("。", "！", "？")) or (has_blank and value.endswith((".", "!", "?")))
+    if sole is None or is_sentence:
         return None
     types = schema_types(card.parameters[sole], card.input_schema)
     if "string" not in types:
         return LooseCall(card, None) if value.isdigit() and types & {"integer", "number"} else None
-    is_value = not any(char.isspace() for char in value) and value[0] not in "\"'“[({<"
+    is_value = not has_blank and value[0] not in "\"'“[({<"
     return LooseCall(card, {sole: value} if is_value else None)
 
 
@@ -239,7 +241,11 @@ def _read_announced(text: str, cards: Sequence[ToolCard]) -> LooseCall | None:
         first = _FIRST_MEMBER.match(text[start + 1 :].lstrip())
         return None if first is None or first["name"] not in card.parameters else LooseCall(card, None)
     args = parsed.value
-    if not isinstance(args, dict) or text[parsed.end :].strip(_MARKS) or not any(key in card.parameters for key in args):
+    if (
+        not isinstance(args, dict)
+        or text[parsed.end :].strip(_MARKS)
+        or not any(key in card.parameters for key in args)
+    ):
         return None
     fits = all(key in card.parameters for key in args) and all(key in args for key in card.required)
     return LooseCall(card, args if fits else None, parsed.is_guess, words)
