@@ -33,11 +33,23 @@ def shown(text: str, size: int, names: tuple[str, ...] = NAMES) -> str:
         '```python\nweather_now(city="Turin")\n```',
         '```json\n{"name": "weather_now", "arguments": {"city": "Turin"}}\n```',
         '{"name": "weather_now", "arguments": {"city": "Turin"}}',
+        '("weather_now", {"city": "Turin"})',
+        '[("weather_now", {"city": "Turin"})]',
+        'weather_now, {"city": "Turin"}',
     ],
 )
 def test_text_that_begins_like_a_call_waits(call: str, size: int) -> None:
     assert shown(call, size) == ""
     assert shown(f"I look at it.\n\n{call}", size) == "I look at it."
+
+
+@pytest.mark.parametrize("size", [1, 3, 16, 1000])
+def test_a_call_that_only_its_tool_and_arguments_show_waits(size: int) -> None:
+    assert shown("weather_now: Turin", size) == ""
+    assert shown("cancel_booking：B-7", size) == ""
+    for head in ("Now I call weather_now.", "Now I call weather_now with these arguments:"):
+        for call in ('{"city": "Turin"}', '```json\n{"city": "Turin"}\n```'):
+            assert shown(f"{head}\n{call}", size).rstrip(".:") == head.rstrip(".:")
 
 
 @pytest.mark.parametrize("size", [1, 5, 1000])
@@ -46,6 +58,8 @@ def test_text_that_begins_like_a_call_waits(call: str, size: int) -> None:
     [
         "The weather in Turin is fine, and weather_now was right.",
         "Weather reports say so; cancel the booking or not.",
+        'weather_now gives {"degrees": 21} and nothing else.',
+        "weather_now: gives the weather.\ncancel_booking: cancels a booking.",
         'As JSON:\n{"city": "Turin", "degrees": 21}\nThat is all.',
     ],
 )
@@ -67,7 +81,9 @@ def test_no_reply_of_the_corpus_shows_its_call() -> None:
 
 
 def test_where_a_text_may_become_a_call() -> None:
-    find = CallText(NAMES).find
+    def find(text: str) -> tuple[int, bool]:
+        return CallText(NAMES).find(text)
+
     assert find("It is so. weath") == (len("It is so. "), False)
     assert find("It is so. weather") == (len("It is so. "), False)
     assert find("It is so. weathers ") == (len("It is so. weathers "), False)

@@ -144,7 +144,7 @@ def test_without_tools_the_prompt_mentions_none() -> None:
 
 
 def test_unknown_names_are_named() -> None:
-    with pytest.raises(UnknownName, match=r"no dialect called 'xml'.*json, native, text"):
+    with pytest.raises(UnknownName, match=r"no dialect called 'xml'.*json, json_final, native, text"):
         get_dialect("xml")
     with pytest.raises(PromptError, match="rules_plan"):
         system_prompt(PROMPTS["en"], get_dialect("json"), (), "plan", "", tools=True, reasons=True)

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
 
 import pytest
 
 from taoloop import Agent, MemoryJournal, ScriptedModel, tool
-from taoloop.core.cards.tool_card import Tier
-from taoloop.core.decision import Act
+from taoloop.core.cards.tool_card import Tier, ToolCard
+from taoloop.core.decision import Act, Decision, Problem
 from taoloop.core.events import ModelReplied, ReplyRejected
-from taoloop.core.message import ModelReply
+from taoloop.core.message import Message, ModelReply
+from taoloop.core.prompts import PromptSet
+from taoloop.dialects import _REGISTERED, Dialect, get_dialect, read_reply, register_dialect
+from taoloop.dialects.text_dialect import correction_message
 from taoloop.tools.tool import Tool
 
 QUESTION = "What does {{ name }} stand for in the template?"
@@ -77,3 +81,38 @@ def test_a_key_beside_an_effect_is_refused_by_name(key: str) -> None:
     rejected = [event.fact for event in result.trace.events if isinstance(event.fact, ReplyRejected)]
     assert keys == []
     assert key in rejected[0].message
+
+
+class OldDialect:
+    """A dialect of a user, written before `was_seen` was in the contract."""
+
+    name, native, stop = "old", False, ("\nObservation:",)
+
+    def __init__(self) -> None:
+        self._text = get_dialect("text")
+        self.write, self.echo = self._text.write, self._text.echo
+        self.observation = self._text.observation
+
+    def read(self, reply: ModelReply, cards: Sequence[ToolCard], *, json_answer: bool = False) -> Decision | Problem:
+        return self._text.read(reply, cards, json_answer=json_answer)
+
+    def correction(self, rejected: ReplyRejected, prompts: PromptSet, *, tools: bool, reasons: bool) -> Message:
+        return correction_message(self.name, rejected, prompts, tools=tools, reasons=reasons)
+
+
+@pytest.fixture
+def old_dialect() -> Iterator[str]:
+    register_dialect(cast("Dialect", OldDialect()))
+    yield "old"
+    _REGISTERED.pop("old")
+
+
+def test_a_dialect_without_was_seen_is_called_without_it(old_dialect: str) -> None:
+    """Its placeholders are refused, as it always did, and nothing else changes."""
+    texts = {f"{name}_old": "Write Thought, Action, Action Input, or Final Answer." for name in ("form", "thought")}
+    answers = [LOOK_UP, "Final Answer: nobody knows"]
+    agent = Agent(model=ScriptedModel(answers), dialect=old_dialect, tools=[look_up_tool([])], prompts=texts)
+    result = agent.run_sync(QUESTION)
+    assert (result.status, result.answer) == ("completed", "nobody knows")
+    reading = read_reply(old_dialect, [{"name": "look_up", "effect": "read"}], LOOK_UP, seen=QUESTION)
+    assert reading.kind == "reject"

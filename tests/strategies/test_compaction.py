@@ -62,19 +62,27 @@ def test_a_long_run_keeps_within_its_window(dialect: str, summary: str | Excepti
     assert all(decided.same for decided in replay(result.trace))
 
 
-def test_the_newest_steps_stay_whole_and_effects_are_told_from_the_trace() -> None:
+@pytest.mark.parametrize("window", [WINDOW, WINDOW - 1_000])
+def test_the_newest_steps_stay_whole_and_effects_are_told_from_the_trace(window: int) -> None:
+    """How many steps stay depends on the window: with 6,000 tokens the first of them saves, with 5,000 it reads."""
     model = Speaking(12, "text", summary="Nothing of note.")
-    result = run(model, dialect="text", context_tokens=WINDOW - 1_000)
+    result = run(model, dialect="text", context_tokens=window)
     fact = next(fact for fact in compactions(result.trace) if fact.summary)
     assert fact.summary.startswith("Nothing of note.")
     assert 'call_5 save {"name": "f5"} → ok: saved as f5' in fact.summary, "though the model left it out"
-    after = next(
-        messages for purpose, messages in model.seen if len(messages) > 2 and "Nothing of note." in messages[2].content
+    prompts = [messages for purpose, messages in model.seen if purpose == "decide"]
+    steps, after = next(
+        (steps, messages)
+        for steps, messages in enumerate(prompts)
+        if len(messages) > 2 and "Nothing of note." in messages[2].content
     )
     assert after[2].content.index("<untrusted-data") < after[2].content.index("Nothing of note.")
     shown = "\n".join(message.content for message in after[3:])
-    assert f"word{fact.through_step + 1}_150" in shown
-    assert f"word{fact.through_step}_" not in shown
+    assert fact.through_step < steps
+    for step in range(fact.through_step + 1, steps + 1):
+        assert (f"saved as f{step}" if step % 5 == 0 else f"word{step}_150") in shown
+    for step in range(1, fact.through_step + 1):
+        assert f"word{step}_" not in shown
 
 
 def test_observations_become_previews_where_that_is_enough() -> None:

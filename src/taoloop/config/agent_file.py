@@ -133,7 +133,8 @@ class AgentFields(TypedDict, total=False):
     """How many calls and tokens the model takes in a minute."""
 
     dialect: Annotated[str | None, _known(get_dialect)]
-    """How the model writes its decisions: `native`, `text`, `json` or `fenced`; without it, as suits the model."""
+    """How the model writes its decisions: `native`, `text`, `json`, `json_final` or `fenced`; without it, as suits the
+    model."""
 
     strategy: Annotated[str, _known(get_strategy)]
     """What decides the next step."""

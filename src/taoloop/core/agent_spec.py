@@ -66,7 +66,7 @@ class AgentSpec:
     model: str = "offline"
     """The spec of the model: `offline`, `openai:NAME` …"""
     dialect: str = "native"
-    """How decisions are written in replies: `native`, `text`, `json` or `fenced`."""
+    """How decisions are written in replies: `native`, `text`, `json`, `json_final` or `fenced`."""
     strategy: str = "react"
     """Which effect comes next: `react`, or one of its baselines."""
     language: str = "en"

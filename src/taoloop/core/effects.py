@@ -31,6 +31,9 @@ class ModelRequest:
     """How the decision is to be written."""
     tools: tuple[ToolCard, ...] = ()
     """The cards on offer."""
+    earlier_tools: tuple[ToolCard, ...] = ()
+    """The cards that earlier requests of the run offered, where this one offers none: some servers refuse messages with
+    calls in a request without tools. Empty: all of the agent."""
     native: bool = False
     """The provider gets the tools as tools of its API; otherwise the prompt already contains them."""
     purpose: Purpose = "decide"

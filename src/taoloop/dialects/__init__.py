@@ -11,7 +11,7 @@ from taoloop.dialects.base import Dialect
 from taoloop.dialects.native_dialect import NativeDialect
 from taoloop.dialects.prompt import describe, output_format_prompt, system_prompt, task_prompt, tool_block
 from taoloop.dialects.standalone_reader import Reading, read_and_validate
-from taoloop.dialects.text_dialect import FencedDialect, JsonDialect, TextDialect
+from taoloop.dialects.text_dialect import FencedDialect, JsonDialect, JsonFinalDialect, TextDialect
 from taoloop.errors import UnknownName
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "Dialect",
     "FencedDialect",
     "JsonDialect",
+    "JsonFinalDialect",
     "NativeDialect",
     "Reading",
     "TextDialect",
@@ -60,6 +61,7 @@ def get_dialect(name: str) -> Dialect:
 
 register_dialect(TextDialect())
 register_dialect(JsonDialect())
+register_dialect(JsonFinalDialect())
 register_dialect(FencedDialect())
 register_dialect(NativeDialect())
 

@@ -40,7 +40,7 @@ from taoloop.dialects.pending_text import (
 )
 from taoloop.dialects.texts import ReplyParseError
 
-_PROSE = ("text", "json", "fenced")
+_PROSE = ("text", "json", "json_final", "fenced")
 _PROBE = "It is what it is."
 _MAX_PROBES = 20
 _MAX_HEAD_CHARS = 200_000

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
+from inspect import Parameter, signature
 from typing import Protocol
 
 from taoloop.core.cards.tool_card import ToolCard
@@ -45,7 +47,7 @@ class Dialect(Protocol):
 
         `was_seen` says whether the task or an observation has a text; without it none counts as seen. A value that is
         nothing but a placeholder, such as `<email>`, is a Problem unless it was. The runtime passes `was_seen` only
-        where a reply was refused for such a value.
+        where a reply was refused for such a value, and only to a dialect that takes it.
 
         Fails closed: broken or truncated arguments, two decisions, an action beside a final answer and anything
         that rests on an observation which the model wrote itself are Problems. A call of an unknown tool is
@@ -71,3 +73,14 @@ class Dialect(Protocol):
     def correction(self, rejected: ReplyRejected, prompts: PromptSet, *, tools: bool, reasons: bool) -> Message:
         """The message to the model after an unreadable reply: what was wrong, and the form that is expected."""
         ...
+
+
+def takes_was_seen(dialect: Dialect) -> bool:
+    """Whether `read` of a dialect takes `was_seen`; one that was written without it is called without it."""
+    return _takes_was_seen(type(dialect))
+
+
+@cache
+def _takes_was_seen(kind: type[Dialect]) -> bool:
+    parameters = signature(kind.read).parameters.values()
+    return any(parameter.name == "was_seen" or parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters)

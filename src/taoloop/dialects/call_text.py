@@ -11,15 +11,17 @@ from collections.abc import Sequence
 
 from taoloop.dialects.parsing.json_decision import ROLES, plain_key
 
-_LEAD = r"(?:```[\w+-]{0,20}\s*)?[`'\"*]*(?:\[[ \t]*)?[`'\"*]*"
-_START = re.compile(rf"(?<![\w`'\"\[*]){_LEAD}(?=[^\W\d]|\Z)")
+_LEAD = r"(?:```[\w+-]{0,20}\s*)?[`'\"*]*(?:[(\[][ \t]*){0,2}[`'\"*]*"
+_START = re.compile(rf"(?<![\w`'\"(\[*]){_LEAD}(?=[^\W\d]|\Z)")
 _OBJECT = re.compile(
     r"^[ \t>]*(?:```[\w+-]{0,20}\s*)?\[?\s*\{\s*(?:[\"'](?P<key>[^\"'\n]{0,60})(?P<end>[\"'])?|(?P<open>\Z))",
     re.MULTILINE,
 )
 _FENCE_END = re.compile(r"(?:^|\n)[ \t]*`{1,3}[\w+-]{0,20}\s*\Z")
 _SEPARATORS = re.compile(r"[\s_\-.\\]+")
-_NAME_END = re.compile(r"[`*\"']*\s{0,4}[:：]?\s{0,4}(?:```(?:json)?\s*)?")
+_NAME_END = re.compile(r"[`*\"']*\s{0,4}(?:[:：]|,(?=\s{0,4}(?:\{|\Z)))?\s{0,4}(?:```(?:json)?\s*)?")
+_BRACE = re.compile(r"(?:```[\w+-]{0,20}\s*)?\{")
+_IN_OBJECT = re.compile(r'"(?:[^"\\]|\\.)*+"|[{}]')
 _CALL_KEYS = (
     ROLES["tool"] | ROLES["args"] | frozenset({"type", "toolcall", "toolcalls", "functioncall", "call", "calls"})
 )
@@ -29,7 +31,7 @@ _MAX_NAME_CHARS = 160
 
 
 class CallText:
-    """Finds the place in a text from where it may be a call.
+    """Finds the place in a text from where it may be a call, piece by piece as the text is written.
 
     Args:
         names: The names of the tools on offer.
@@ -41,11 +43,24 @@ class CallText:
         self._prefixes = {name[:end] for name in self._names for end in range(len(name) + 1)}
         words = "|".join(r"(?:\\?[_\-. ])?".join(map(re.escape, name)) for name in sorted(plain, key=len, reverse=True))
         self._call = re.compile(
-            rf"(?<![\w`'\"\[*]){_LEAD}(?:{_NAMESPACE}\.)?(?:{words}){_NAME_END.pattern}[({{\[]", re.IGNORECASE
+            rf"(?<![\w`'\"(\[*]){_LEAD}(?:{_NAMESPACE}\.)?(?:{words}){_NAME_END.pattern}[({{\[]", re.IGNORECASE
         )
 
+        exact = "|".join(map(re.escape, sorted(filter(None, names), key=len, reverse=True)))
+        self._mention = re.compile(rf"(?<![\w.-])(?:{exact})(?![\w-])" if exact else r"(?!)")
+        self._is_mentioned = False  # a tool, in what came so far
+        self._has_begun = False  # something was certain to be no call
+
     def find(self, text: str) -> tuple[int, bool]:
-        """Up to where a text is certain to be no call, and whether a call begins there."""
+        """Up to where a text is certain to be no call, and whether a call begins there.
+
+        The text begins where the last one stopped being certain, and has more behind it.
+        """
+        end, is_call = self._find(text)
+        self._has_begun = self._has_begun or bool(text[:end].strip())
+        return end, is_call
+
+    def _find(self, text: str) -> tuple[int, bool]:
         call = self._call.search(text) if self._names else None
         start, is_call = (len(text), False) if call is None else (call.start(), True)
         for match in _OBJECT.finditer(text, 0, start):
@@ -53,7 +68,37 @@ class CallText:
             is_open = match["end"] is None and match.end() == len(text)
             if is_open or (match["end"] and (key in _CALL_KEYS or key in self._names)):
                 return match.start(), not is_open
-        return (start, True) if is_call else (self._find_open_end(text), False)
+        if is_call:
+            return start, True
+        return min(self._find_open_end(text), self._find_arguments(text)), False
+
+    def _find_arguments(self, text: str) -> int:
+        """Where the arguments of a call may begin: behind the name of a tool, and with nothing behind them.
+
+        They are an object somewhere behind it, or the rest of the line where the name begins the text.
+        """
+        mention = self._mention.search(text)
+        if mention is None and not self._is_mentioned:
+            return len(text)
+        self._is_mentioned = True
+        if mention is not None and not self._has_begun and self._is_named_line(text, mention):
+            return 0
+        for brace in _BRACE.finditer(text, 0 if mention is None else mention.end()):
+            depth = 0
+            for mark in _IN_OBJECT.finditer(text, brace.end() - 1):
+                depth += {"{": 1, "}": -1}.get(mark.group(), 0)
+                if not depth:
+                    break
+            if depth or not text[mark.end() :].strip(" \t\r\n`;)"):
+                return brace.start()
+        return len(text)
+
+    def _is_named_line(self, text: str, mention: re.Match[str]) -> bool:
+        """Whether a text is one line that begins with the name of a tool and a colon, or may become one."""
+        if text[: mention.start()].strip("`*\"' ") or "\n" in text.strip():
+            return False
+        behind = text[mention.end() :].lstrip("`*\"' ")
+        return not behind or behind[0] in ":："
 
     def _find_open_end(self, text: str) -> int:
         """Where the end of a text begins that may become a call."""

@@ -48,7 +48,7 @@ from taoloop.dialects.prompt import (
     tool_block,
     tool_tokens,
 )
-from taoloop.dialects.text_dialect import EMPTY_REPLY
+from taoloop.dialects.text_dialect import EMPTY_REPLY, ObjectDialect
 from taoloop.dialects.texts import TEXTS
 
 OLD_OBSERVATION_CHARS = 400
@@ -65,6 +65,12 @@ class Conversation:
     `rules` names the strategy's rules in the prompt set; `tools` says whether the strategy may act, `reasons`
     whether it writes its thoughts. Without tools the prompt does not mention any. `events` are the trace's own, which
     a compaction reads again.
+
+    Attributes:
+        messages: The prompt so far.
+        tools: What the next request offers. A tool that reads the rest of an observation is among it once an
+            observation of the run was cut: until then the prompt of a text dialect, or the tools that a native one
+            passes to the provider, are without it.
     """
 
     def __init__(self, rules: str, events: Sequence[Event], *, tools: bool, reasons: bool) -> None:
@@ -84,7 +90,9 @@ class Conversation:
         self._refused_tokens: int | None = None  # a prompt of this size was too long
         self._agent = _NO_AGENT
         self._dialect: Dialect = get_dialect(self._agent.dialect)
+        self.tools: tuple[ToolCard, ...] = ()
         self._paging_cards: Sequence[ToolCard] = ()  # of the tool that the first cut observation is to describe
+        self._was_cut = False  # an observation of this run was, at some time
         self._nonce = ""
         self._output_rule = ""  # the rule for an answer that must fit a schema
         self._replied: ModelReplied | None = None
@@ -192,7 +200,7 @@ class Conversation:
     def _tool_tokens(self) -> int:
         """The tools that the provider gets through its API."""
         if self._tool_tokens_estimate is None:
-            cards = listed_cards(self._agent.tools) if self._tools and self._dialect.native else ()
+            cards = listed_cards(self.tools) if self._dialect.native else ()
             self._tool_tokens_estimate = tool_tokens(cards, self._agent.language)
         return self._tool_tokens_estimate
 
@@ -230,13 +238,18 @@ class Conversation:
 
     def _start(self, fact: RunStarted) -> None:
         agent = self._agent = fact.agent
-        self._dialect = get_dialect(agent.dialect)
+        dialect = get_dialect(agent.dialect)
+        self._dialect = dialect.in_form(agent.prompts) if isinstance(dialect, ObjectDialect) else dialect
         self._nonce, self._opaque = fact.nonce, OpaqueObservations.for_agent(agent)
         self._output_rule = output_schema_prompt(agent.prompts, agent.output_schema)
-        cards = listed_cards(agent.tools) if self._tools else ()
-        if not self._dialect.native and len(cards) > 1:  # its card comes with the first observation that was cut
+        self.tools = agent.tools if self._tools else ()
+        cards = listed_cards(self.tools)
+        if len(cards) > 1:  # the card of this tool comes with the first observation that was cut
             self._paging_cards = tuple(card for card in cards if card.name == PAGING_TOOL)
+        if self._paging_cards:
             cards = tuple(card for card in cards if card.name != PAGING_TOOL)
+        if self._paging_cards and self._dialect.native and not self._was_cut:
+            self.tools = tuple(card for card in agent.tools if card.name != PAGING_TOOL)
         system = system_prompt(
             agent.prompts,
             self._dialect,
@@ -276,11 +289,18 @@ class Conversation:
             fact = _preview_observation(fact)
         message = self._dialect.observation(requested, fact, prompts, self._nonce)
         if fact.artifact is not None and self._paging_cards:
-            card = tool_block(self._paging_cards, self._agent.prompts)
-            message, self._paging_cards = replace(message, content=f"{message.content}\n\n{card}"), ()
+            message = self._introduce_paging(message)
         self.messages.append(message)
         if self._pending_notes:
             self._append_pending_notes()
+
+    def _introduce_paging(self, message: Message) -> Message:
+        """Offer the tool that reads the rest of an observation, and describe it where the prompt has to."""
+        cards, self._paging_cards, self._was_cut = self._paging_cards, (), True
+        if self._dialect.native:
+            self.tools, self._tool_tokens_estimate = self._agent.tools, None
+            return message
+        return replace(message, content=f"{message.content}\n\n{tool_block(cards, self._agent.prompts)}")
 
     def _add_echo(self) -> None:
         if self._replied is not None:

@@ -29,6 +29,7 @@ from taoloop.dialects.parsing.leaked_calls import parse_leaked_calls
 from taoloop.dialects.parsing.lone_calls import (
     CallInWords,
     begins_call,
+    find_loose_call,
     hide_code,
     split_call,
     strip_bullet,
@@ -60,6 +61,16 @@ _INVENTED_RESULT = lazy_pattern(
 )
 _ONE_OBJECT = lazy_pattern(r"(?:```(?:json)?\s*)?\[?\s*\{.*\}\s*\]?(?:\s*```)?", re.DOTALL | re.IGNORECASE)
 _CLOSERS = lazy_pattern(r"(?:\s*+(?:</[\w:]{1,30}>|```))++\s*+")
+_IN_TAGS = lazy_pattern(
+    r"</?([\w.:-]{1,120})[ \t/>]|=[\"']?([\w.-]{1,120})[\"']?[ \t/]{0,3}>|>\s{0,4}([\w.:-]{1,120})\s{0,4}<"
+)
+_NAMING_TAG = lazy_pattern(  # `<function name>`, `<funcname>name<parameter=…>`: no tag that encloses the name alone
+    r"<(?:function|tool|call|invoke|action)[ \t]{1,4}([\w.:-]{1,120})[ \t]{0,3}/?>"
+    r"|<([\w:-]{1,40})>\s{0,4}([\w.:-]{1,120})\s{0,4}<(?!/\2>)",
+    re.IGNORECASE,
+)
+_OBJECT = lazy_pattern(r"(?:```(?:json)?\s*)?\[?\s*\{.*\}\s*\]?(?:\s*```)?", re.DOTALL | re.IGNORECASE)
+_CLOSERS = lazy_pattern(r"(?:\s*+(?:</[\w:]{1,30}>|```))++\s*+")
 _IN_TAGS = lazy_pattern(r"<(final[ _]?answer|answer|final|output)>(.*)</\1>", re.IGNORECASE | re.DOTALL)
 _STRUCTURE = lazy_pattern(r"[<\[:：(（“\"'「【✿{]|^[ \t]*[>#*+_`•-]", re.MULTILINE)
 _CONTROL_MARK = lazy_pattern(r"<[|｜]|[|｜]>|✿")
@@ -84,6 +95,7 @@ _NO_CALL = lazy_pattern(
     r"\A(?:\[\s{0,8}\]\s{0,8}(?=\n|\Z)|<no_(?:tool|function)_calls?\s{0,4}/?>)|</no_(?:tool|function)_calls?>\Z",
     re.IGNORECASE,
 )
+_NAMED_LINE = lazy_pattern(r"[`*\"']{0,3}[^\W\d](?:[\w.\\-]){0,120}[`*\"']{0,3}(?:[ \t]{0,2}[:：]|[ \t]*\n)")
 _BRACKETED = lazy_pattern(r"[\w.-]{1,120}\[")
 _MAX_LABEL_WORDS = 4  # `Tool use: name(…)`
 _MAX_TURNS = 50
@@ -137,12 +149,14 @@ class NativeDialect:
         text = _strip_answer_marks(text, cards, json_answer=json_answer)
         if not text or _EMPTY_FENCE.fullmatch(text):
             raise ReplyParseError("empty", "empty")
-        if (
-            text[0] != "<"
-            and ("(" in text or "{" in text or "[" in text)
-            and (act := _parse_lone_call(text, cards)) is not None
-        ):
-            return act
+        if text[0] != "<":
+            has_bracket = "(" in text or "{" in text or "[" in text
+            if has_bracket and (act := _parse_lone_call(text, cards)) is not None:
+                return act
+            if (has_bracket or _NAMED_LINE.match(text) is not None) and (
+                act := _parse_loose_call(text, cards)
+            ) is not None:
+                return act
         if (turn := _find_next_turn(text)) and not _holds_decision(text[:turn], cards):
             text = text[:turn].rstrip()
         elif _holds_decision(hide_code(text, cards), cards):
@@ -183,14 +197,16 @@ class NativeDialect:
 
 def _strip_answer_marks(text: str, cards: Sequence[ToolCard], *, json_answer: bool) -> str:
     """The answer without what says that it is one: tags around it, words before these, a mark for "no call"."""
-    tagged = _IN_TAGS.fullmatch(text) or (_TAGGED_END.search(text) if text.endswith(">") else None)
+    if text[:1] not in ("[", "<") and text[-1:] != ">":
+        return text
+    tagged = _IN_TAGS.fullmatch(text) or (_TAGGED_END.search(text) if text[-7:].casefold() == "answer>" else None)
     if (
         tagged is not None
         and not _holds_decision(text[: tagged.start()], cards)
         and "```" not in text[: tagged.start()]
     ):
         return tagged[2].strip()
-    if text[:1] in ("[", "<") and not json_answer:
+    if (text[:1] == "[" or text[:4].casefold() == "<no_") and not json_answer:
         return _NO_CALL.sub("", text).strip()
     return text
 
@@ -214,6 +230,21 @@ def _parse_lone_call(text: str, cards: Sequence[ToolCard]) -> Act | None:
             return None
     split = split_call(hide_code(text, cards), cards) if "(" in text else None
     return None if split is None or split.call in text.split("\n") else _parse_call_text(split, cards)
+
+
+def _parse_loose_call(text: str, cards: Sequence[ToolCard]) -> Act | None:
+    """The call of a tool that reads in a notation that nothing marks as a call; None if there is none.
+
+    Raises:
+        ReplyParseError: it is one of a tool that writes, or its arguments are not clear.
+    """
+    loose_call = find_loose_call(text, cards)
+    if loose_call is None:
+        return None
+    card, args, is_guess, words = loose_call
+    if args is None or not card.reads_only:
+        raise ReplyParseError("bad_action", "call_in_text", text, tool=card.name)
+    return Act(calls=(build_call(card.name, args, cards, is_guess=is_guess),), reason=words)
 
 
 def _parse_call_text(written: CallInWords, cards: Sequence[ToolCard]) -> Act | None:
@@ -371,26 +402,36 @@ def _holds_decision(text: str, cards: Sequence[ToolCard]) -> bool:
         return False
     if ("<" in text or "[" in text or ">>>" in text) and _LEAK.search(text):
         return True
-    if _has_marked_tool_name(text, cards) or any(_is_decision_label(label, cards) for label in LABEL.finditer(text)):
+    if _has_marked_tool_name(text, cards):
         return True
-    if ":" in text or "：" in text:
-        observations = islice(_OBSERVATION_LINE.finditer(text), _MAX_TURNS)
-        if any(not _in_fence(text, line.start()) for line in observations):
+    for label in LABEL.finditer(text):
+        if _is_decision_label(label, cards):
             return True
+    if ":" in text or "：" in text:
+        for line in islice(_OBSERVATION_LINE.finditer(text), _MAX_TURNS):
+            if not _in_fence(text, line.start()):
+                return True
+    return _names_known_tool(text, cards) or (
+        "tool_code" in text[:40]
+        or text[:7].casefold() == "finish["
+        or ("{" in text and _ONE_OBJECT.fullmatch(text) is not None and _is_call_object(text, cards))
+    )
+
+
+def _names_known_tool(text: str, cards: Sequence[ToolCard]) -> bool:
+    """Whether a line calls a known tool, a phrase names it as the action, or a member of an object does."""
     matches = chain(
         _CALL_LINE.finditer(text) if "(" in text else (),
         _ACTION_PHRASE.finditer(text) if _ACTION_RELATION.search(text) else (),
     )
-    if any(resolve_tool_name(match.group(1), cards) is not None for match in matches):
-        return True
-    if (
-        "tool_code" in text[:40]
-        or text[:7].casefold() == "finish["
-        or (_ONE_OBJECT.fullmatch(text) and _is_call_object(text, cards))
-    ):
-        return True
-    names = (match.group(2) for match in _STRING_MEMBER.finditer(text) if plain_key(match.group(1)) in ROLES["tool"])
-    return any(resolve_tool_name(name, cards) is not None for name in names)
+    for match in matches:
+        if resolve_tool_name(match.group(1), cards) is not None:
+            return True
+    if '"' in text or "'" in text or "“" in text:
+        for match in _STRING_MEMBER.finditer(text):
+            if plain_key(match.group(1)) in ROLES["tool"] and resolve_tool_name(match.group(2), cards) is not None:
+                return True
+    return False
 
 
 def _is_decision_label(label: re.Match[str], cards: Sequence[ToolCard]) -> bool:
@@ -432,13 +473,15 @@ def _in_fence(text: str, position: int) -> bool:
 
 def _has_marked_tool_name(text: str, cards: Sequence[ToolCard]) -> bool:
     """Whether control tokens or tags enclose the name of a known tool: a call in an unknown notation."""
-    if _CONTROL_MARK.search(text):
+    if ("|" in text or "｜" in text or "✿" in text) and _CONTROL_MARK.search(text):
         names = {card.name.casefold() for card in cards}
         words = (word.group().casefold() for word in _IDENTIFIER.finditer(text))
         return "✿" in text or any(word in names or word.rpartition(".")[2] in names for word in words)
     if "<" not in text:
         return False
-    tagged_names = (match.group(match.lastindex or 0) for match in _TAGS.finditer(text))
+    naming_tags = (match for match in _NAMING_TAG.finditer(text) if not HTML_TAG.fullmatch(match[2] or ""))
+    matches = chain(_TAGS.finditer(text), naming_tags)
+    tagged_names = (match.group(match.lastindex or 0) for match in matches)
     return any(not HTML_TAG.fullmatch(name) and resolve_tool_name(name, cards) is not None for name in tagged_names)
 
 

@@ -14,6 +14,7 @@ from taoloop.core.message import SIDE_PURPOSES, ModelReply, Usage
 from taoloop.core.text import replace_surrogates
 from taoloop.core.trace import Trace
 from taoloop.dialects import get_dialect
+from taoloop.dialects.base import takes_was_seen
 from taoloop.dialects.parsing.cleanup import is_truncated
 from taoloop.dialects.parsing.placeholders import unfilled_text
 from taoloop.dialects.side_questions import parse_intent
@@ -46,6 +47,7 @@ def reply_to_events(
         if (
             isinstance(decision, Problem)
             and (unfilled := unfilled_text(decision))
+            and takes_was_seen(dialect)
             and _was_seen(request.trace, unfilled)
         ):
             was_seen = partial(_was_seen, request.trace)

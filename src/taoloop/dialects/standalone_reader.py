@@ -19,7 +19,7 @@ from taoloop.core.cards.schema_bounds import SchemaBounds, SchemaExcessError
 from taoloop.core.cards.tool_card import TIERS, ToolCard
 from taoloop.core.decision import Answer, Call, Problem
 from taoloop.core.message import ModelReply, ToolCallText
-from taoloop.dialects.base import Dialect
+from taoloop.dialects.base import Dialect, takes_was_seen
 from taoloop.dialects.parsing.json_decision import ROLES, plain_key
 from taoloop.dialects.parsing.tool_names import resolve_tool_name
 from taoloop.dialects.texts import ReplyParseError
@@ -168,7 +168,8 @@ def read_and_validate(
     reply = parse_api_choice(output) if dialect.native else ModelReply(text=output, finish_reason=finish_reason)
     if isinstance(reply, Problem):
         return Reading(kind="reject", problem=reply)
-    decision = dialect.read(reply, cards, was_seen=seen.__contains__) if seen else dialect.read(reply, cards)
+    takes_seen = seen and takes_was_seen(dialect)
+    decision = dialect.read(reply, cards, was_seen=seen.__contains__) if takes_seen else dialect.read(reply, cards)
     if isinstance(decision, Problem):
         return Reading(kind="reject", problem=decision)
     if isinstance(decision, Answer):

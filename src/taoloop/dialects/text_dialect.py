@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from functools import lru_cache
 from typing import Any
 
 from taoloop.core.cards.tool_card import ToolCard
@@ -17,8 +19,11 @@ from taoloop.core.message import Message, ModelReply
 from taoloop.core.prompts import PromptSet
 from taoloop.core.text import lazy_pattern
 from taoloop.dialects.base import Dialect
+from taoloop.dialects.json_form import ACTION_FORM, FENCED_FORM, FINAL_FORM, JsonForm, form_of
 from taoloop.dialects.parsing.call_arguments import canonical_answer, canonical_call, canonical_decision
 from taoloop.dialects.parsing.cleanup import clean_reply, reject_truncated
+from taoloop.dialects.parsing.json_decision import given_roles
+from taoloop.dialects.parsing.json_repair import parse_value
 from taoloop.dialects.parsing.placeholders import is_never_seen, reject_placeholders
 from taoloop.dialects.parsing.reply_parser import parse_reply
 from taoloop.dialects.parsing.strict_json import NotJsonError, decode_at, dumps
@@ -54,11 +59,20 @@ class TextReplyDialect(ABC):
             decision = self.parse_canonical(reply.text, cards)
             if decision is not None:
                 return decision
-            decision = parse_reply(clean_reply(reply.text), cards, json_answer=json_answer)
+            text = clean_reply(reply.text)
+            decision = parse_reply(text, cards, json_answer=json_answer)
+            self.check_form(text, decision)
             reject_placeholders(decision, cards, was_seen, json_answer=json_answer)
             return decision
         except ReplyParseError as refused:
             return refused.problem
+
+    def check_form(self, text: str, decision: Decision) -> None:  # noqa: B027  # no dialect has to refuse more
+        """Refuse a decision that can be read, but not in this dialect; by default there is none.
+
+        Raises:
+            ReplyParseError: it says what is missing.
+        """
 
     @abstractmethod
     def parse_canonical(self, text: str, cards: Sequence[ToolCard]) -> Decision | None:
@@ -185,7 +199,41 @@ def _is_plain_line(text: str) -> bool:
 _KEYS = frozenset({"thought", "action", "action_input"})
 
 
-class JsonDialect(TextReplyDialect):
+class ObjectDialect(TextReplyDialect):
+    """A decision is one JSON object, with the keys of a form."""
+
+    form: JsonForm = ACTION_FORM
+    """The keys that `write` uses. `read` takes all words for them."""
+
+    def in_form(self, prompts: PromptSet) -> ObjectDialect:
+        """The dialect with the keys that the prompt texts of a run ask for, which a person may have edited.
+
+        Its own keys stay if the texts show no others, or some that could not be read back.
+        """
+        thought = prompts.texts.get(f"thought_{self.name}", "")
+        return _dialect_in_form(self, prompts.texts.get(f"form_{self.name}", ""), thought)
+
+    def decision_object(self, decision: Decision) -> dict[str, object]:
+        """The members of the object for a decision."""
+        if isinstance(decision, Answer):
+            return self.form.members(decision)
+        call = only_call(decision, self.name)
+        return self.form.members(decision, call.tool, call.args)
+
+
+@lru_cache(maxsize=64)
+def _dialect_in_form(dialect: ObjectDialect, form_text: str, thought: str) -> ObjectDialect:
+    text = form_text.replace("${thought_example}", "").replace("$thought_example", "")
+    form = form_of(text.replace("${thought}", f"{thought}\n").replace("$thought", f"{thought}\n"), dialect.form)
+    if form == dialect.form:
+        return dialect
+    other = copy(dialect)
+    other.form = form
+    samples = (Act(calls=(Call(tool="lookup", args={"key": "a word"}),)), Answer(text="It is a word."))
+    return other if all(other.read(other.write(sample), ()) == sample for sample in samples) else dialect
+
+
+class JsonDialect(ObjectDialect):
     """`{"thought", "action", "action_input"}`; the action `final` ends the run.
 
     Also read: `{"thought", "action", "args"}` or `{"thought", "final"}`, and `{"type", "tool", "args",
@@ -209,38 +257,73 @@ class JsonDialect(TextReplyDialect):
 
     def write(self, decision: Decision) -> ModelReply:
         """The canonical object on one line, not ASCII-escaped."""
-        return ModelReply(text=dumps({"thought": decision.reason, **decision_object(decision, self.name)}))
+        return ModelReply(text=dumps(self.decision_object(decision)))
 
 
-def decision_object(decision: Decision, dialect: str) -> dict[str, object]:
-    """The action and its input as members of an object."""
-    if isinstance(decision, Act):
-        call = only_call(decision, dialect)
-        return {"action": call.tool, "action_input": call.args}
-    return {"action": "final", "action_input": decision.text}
+_CALL_KEYS, _FINAL_KEYS = frozenset({"thought", "action", "args"}), frozenset({"thought", "final"})
+
+
+class JsonFinalDialect(JsonDialect):
+    """`{"thought", "action", "args"}`, or `{"thought", "final"}` to end the run: the keys say which of them it is.
+
+    The thought is always there, action and args go together, and a final excludes both. An empty final is none. Drifted
+    replies are read as in `json`, by the same rules.
+    """
+
+    name = "json_final"
+    form = FINAL_FORM
+
+    def parse_canonical(self, text: str, cards: Sequence[ToolCard]) -> Decision | None:
+        """The decision in a reply that is exactly one of the two objects."""
+        if not text.startswith("{") or "</" in text or "<|" in text:
+            return None
+        try:
+            parsed, end = decode_at(text)
+        except NotJsonError:
+            return None
+        if end != len(text) or type(parsed.get("thought")) is not str:
+            return None
+        reason = parsed["thought"].strip()
+        if parsed.keys() == _CALL_KEYS:
+            return canonical_decision(parsed["action"], parsed["args"], reason, cards, ())
+        if parsed.keys() == _FINAL_KEYS and type(parsed["final"]) is str:
+            return canonical_answer(parsed["final"], reason)
+        return None
+
+    def check_form(self, text: str, decision: Decision) -> None:
+        """Refuse a decision without its thought, a call without its arguments, and arguments beside a final."""
+        try:
+            value = parse_value(text, text.find("{")).value
+        except NotJsonError:
+            value = None
+        roles = given_roles(value)
+        if not decision.reason and "thought" not in roles:
+            raise ReplyParseError("no_decision", "no_thought", text)
+        if isinstance(decision, Act) and "tool" in roles and "args" not in roles:
+            raise ReplyParseError("bad_action", "no_args", text, tool=decision.calls[0].tool)
+        if isinstance(decision, Answer) and "final" in roles and roles.get("args") not in (None, "", {}):
+            raise ReplyParseError("two_decisions", "action_and_answer", text)
 
 
 def reply_schema(
-    dialect: Dialect, cards: Sequence[ToolCard], output_schema: Mapping[str, Any] | None, *, reasons: bool
+    dialect: Dialect,
+    cards: Sequence[ToolCard],
+    output_schema: Mapping[str, Any] | None,
+    *,
+    reasons: bool,
+    prompts: PromptSet | None = None,
 ) -> Mapping[str, Any] | None:
     """The JSON Schema of the next reply for providers with structured output; None: the text need not be JSON.
 
-    In the json dialect it describes one decision and leaves arguments and answer open, because the cards and the
-    output schema judge those. In a native dialect without `cards` the text is the answer. Other dialects have none.
+    In the dialects of one JSON object it describes one decision, in the form that `prompts` ask for, and leaves
+    arguments and answer open, because the cards and the output schema judge those. In a native dialect without `cards`
+    the text is the answer. Other dialects have none.
     """
     if dialect.native:
         return None if cards else output_schema
     if isinstance(dialect, JsonDialect):
-        return {
-            "type": "object",
-            "properties": {
-                "thought": {"type": "string"},
-                "action": {"type": "string", "enum": [*(card.name for card in cards), "final"]},
-                "action_input": {},
-            },
-            "required": [*(("thought",) if reasons else ()), "action", "action_input"],
-            "additionalProperties": False,
-        }
+        form = dialect.form if prompts is None else dialect.in_form(prompts).form
+        return form.schema(cards, reasons=reasons)
     return None
 
 
@@ -248,10 +331,11 @@ _HEAD = lazy_pattern(r"(?:Thought: (?P<thought>[^\s<`{｛][^\n<`{｛]*)\n)?Actio
 _FENCED_KEYS = frozenset({"action", "action_input"})
 
 
-class FencedDialect(TextReplyDialect):
+class FencedDialect(ObjectDialect):
     """`Thought: …`, then `{"action", "action_input"}` in a code fence; the action `final` ends the run."""
 
     name = "fenced"
+    form = FENCED_FORM
     stop = ("\nObservation:", "\n观察：", "\n观察:")
 
     def parse_canonical(self, text: str, cards: Sequence[ToolCard]) -> Decision | None:
@@ -275,4 +359,4 @@ class FencedDialect(TextReplyDialect):
 
         In a thought that could not be read back, lines are joined and label words quoted.
         """
-        return self.with_thought(f"Action:\n```json\n{dumps(decision_object(decision, self.name))}\n```", decision)
+        return self.with_thought(f"Action:\n```json\n{dumps(self.decision_object(decision))}\n```", decision)

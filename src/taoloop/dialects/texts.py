@@ -86,6 +86,8 @@ TEXTS = TextCatalog(
         "unknown_keys": "The JSON object has keys that do not belong there: {keys}. "
         "Give the thought, the action and its input, or the final answer.",
         # actions and their input
+        "no_thought": 'The object has no thought. Give the whole object again, with the key "thought".',
+        "no_args": "The action {tool!r} has no args. Give both keys; where the tool takes no arguments, args is {{}}.",
         "no_tool_named": "The action {action!r} names no tool.",
         "no_tool_name": "This is not a tool name: {name!r}.",
         "unclear_keys": "It is not clear which keys are arguments of {tool!r}.",

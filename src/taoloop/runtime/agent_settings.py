@@ -51,8 +51,8 @@ class AgentSettings:
     """What the system prompt says about the agent's job, beside the rules of its dialect."""
 
     dialect: str | None = None
-    """How the model writes its decisions: `native`, `text`, `json` or `fenced`. None takes the one that suits the
-    model."""
+    """How the model writes its decisions: `native`, `text`, `json`, `json_final` or `fenced`. None takes the one
+    that suits the model."""
 
     strategy: str | Strategy = "react"
     """What decides the next step: a name or a `Strategy`."""

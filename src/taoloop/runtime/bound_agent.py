@@ -511,7 +511,7 @@ class BoundAgent:
         return validator_for(spec.output_schema, self.output_validator)
 
 
-SAMPLING = {"json": (0.2, 0.9)}
+SAMPLING = {"json": (0.2, 0.9), "json_final": (0.2, 0.9)}
 """Temperature and top_p of a dialect if the agent sets neither. Any other dialect has the provider's defaults."""
 
 FINDERS = (FIND_TOOL.name, DESCRIBE_TOOL.name, CALL_TOOL.name)

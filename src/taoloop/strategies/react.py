@@ -11,6 +11,7 @@ from itertools import takewhile
 
 from taoloop.core.action_requests import denied_observation, failed_observation
 from taoloop.core.agent_spec import AgentSpec
+from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.cards.tool_search import unwrap_call_tool
 from taoloop.core.decision import Act, Answer, cited_ids
 from taoloop.core.effects import (
@@ -170,23 +171,30 @@ class LoopStrategy:
                 case str() as problem:
                     return Finish(fact=model_failed(trace, problem, ModelContextOverflow.code))
                 case tuple() as prompt:
-                    return self._ask(agent, trace, "compact", trace.step_count, prompt)
-        return self._ask(agent, trace, purpose, step, tuple(conversation.messages))
+                    return self._ask(agent, trace, "compact", trace.step_count, prompt, conversation.tools)
+        return self._ask(agent, trace, purpose, step, tuple(conversation.messages), conversation.tools)
 
     def _ask(
-        self, agent: AgentSpec, trace: Trace, purpose: Purpose, step: int, messages: tuple[Message, ...]
+        self,
+        agent: AgentSpec,
+        trace: Trace,
+        purpose: Purpose,
+        step: int,
+        messages: tuple[Message, ...],
+        tools: tuple[ToolCard, ...] = (),
     ) -> CallModel:
         dialect = get_dialect(agent.dialect)
-        offered = agent.tools if self.acts and purpose not in _WITHOUT_TOOLS else ()
+        offered = tools if purpose not in _WITHOUT_TOOLS else ()
         schema = None
         if purpose not in SIDE_PURPOSES:
-            schema = reply_schema(dialect, offered, agent.output_schema, reasons=self.reasons)
+            schema = reply_schema(dialect, offered, agent.output_schema, reasons=self.reasons, prompts=agent.prompts)
         request = new_model_request(
             task=trace.task,
             trace=trace,
             messages=messages,
             dialect=agent.dialect,
             tools=offered,
+            earlier_tools=() if offered else tools,
             native=dialect.native,
             purpose=purpose,
             turn=trace.model_calls,

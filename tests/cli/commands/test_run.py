@@ -251,6 +251,14 @@ def test_options_win_over_the_agent_file(tao: Shell) -> None:
     assert agent["limits"]["max_steps"] == 3
 
 
+def test_the_form_of_the_replies_is_an_option(tao: Shell) -> None:
+    """S4-20: one object with the keys thought, action, args and final."""
+    model = tao.script('{"thought": "t", "final": "It is tea."}')
+    events = tao("run", "x", "--model", model, "--dialect", "json_final", "--json", code=0).events
+    assert events[0]["agent"]["dialect"] == "json_final"
+    assert events[-1]["answer"] == "It is tea."
+
+
 def test_replies_left_over_and_replies_missing_have_their_codes(tao: Shell) -> None:
     assert "has 2" in tao("run", "x", "--model", tao.script("a", "b"), code=10).one_line
     failed = tao("run", "x", "--model", tao.script(call("calculator", expression="1")), "--json", code=9)

@@ -80,7 +80,9 @@ _FIXED = (
 @options.agent_option
 @click.option("--model", metavar="SPEC", help="offline, openai:NAME, deepseek:NAME, ollama:NAME, scripted:FILE …")
 @options.fallback_option
-@click.option("--dialect", metavar="NAME", help="How the model writes decisions: native, json, text or fenced.")
+@click.option(
+    "--dialect", metavar="NAME", help="How the model writes decisions: native, json, json_final, text or fenced."
+)
 @click.option("--strategy", metavar="NAME", help="react, act_only, reason_only or standard.")
 @click.option("--lang", type=click.Choice(["auto", "en", "zh"]), help="Language of the prompts; auto follows the task.")
 @options.tools_option("Only these tools: built-in names, module:attribute, or a tool file FILE.yaml; repeatable.")

@@ -151,6 +151,16 @@ def plain_key(key: str) -> str:
     return _KEY_SEPARATORS.sub("", key).casefold()
 
 
+def given_roles(value: Any) -> dict[str, Any]:
+    """The roles that an object gives a value other than null for, each with its first value; none for other values."""
+    roles: dict[str, Any] = {}
+    for key, inner in value.items() if isinstance(value, dict) else ():
+        role = _ROLE_OF.get(plain_key(key))
+        if role is not None and inner is not None:
+            roles.setdefault(role, inner)
+    return roles
+
+
 @dataclass(frozen=True, slots=True)
 class _Members:
     """The members of an object by their role."""
@@ -282,11 +292,11 @@ def _call_by_tool_key(members: _Members, cards: Sequence[ToolCard]) -> list[Pars
 def _parse_decision(members: _Members, name: str | None, cards: Sequence[ToolCard]) -> ParsedItem:
     finals = [value for value in members.values("final") if value is not None]
     inputs = members.values("args")
-    is_known = name is not None and resolve_tool_name(name, cards) is not None
+    card = None if name is None else resolve_tool_name(name, cards)
     is_final = _is_final_type(members.kind)
-    if (members.kind and not is_final) or is_known:
+    if finals and ((members.kind and not is_final) or card is not None):
         finals = [value for value in finals if value is not False and value != ""]  # beside a call these are no answers
-    is_final = is_final or (name is not None and is_final_name(name) and not is_known)
+    is_final = is_final or (name is not None and card is None and is_final_name(name))
     if name is not None and is_placeholder_name(name) and (finals or name == ""):
         name = None
     if is_final or (finals and name is None):
@@ -296,13 +306,21 @@ def _parse_decision(members: _Members, name: str | None, cards: Sequence[ToolCar
         raise members.error("two_decisions", "action_and_answer")
     if name is None:
         raise members.error("no_decision", "no_decision", text=excerpt(dumps(members.source)))
-    if not all(json_equal(inputs[0], value) for value in inputs[1:]):
+    if len(inputs) > 1 and not all(json_equal(inputs[0], value) for value in inputs[1:]):
         raise members.error("two_decisions", "unclear_keys", tool=name)
     remarks = _remarks(members) + _reject_observation(members)
-    card = resolve_tool_name(name, cards)
+    if members.unknown or remarks:
+        return _parse_call_with_more_keys(members, name, card, inputs, remarks)
+    return ParsedCall(name, inputs[0] if inputs else None, has_args=bool(inputs), reason=members.reason)
+
+
+def _parse_call_with_more_keys(
+    members: _Members, name: str, card: ToolCard | None, inputs: list[Any], remarks: tuple[str, ...]
+) -> ParsedCall:
+    """A call beside keys that are remarks, or arguments."""
     parameters: Mapping[str, Any] = card.parameters if card is not None else {}
     if not inputs and any(plain_key(key) not in _REMARKS or key in parameters for key in members.unknown):
-        flat_args = _collect_flat_arguments(members, name, cards)
+        flat_args = _collect_flat_arguments(members, name, card)
         remarks = tuple(key for key in remarks if key not in flat_args)
         return ParsedCall(name, flat_args, reason=members.reason, unknown_keys=remarks)
     _reject_unknown_keys(members, [key for key in members.unknown if plain_key(key) not in _REMARKS])
@@ -328,9 +346,8 @@ def _parse_answer(members: _Members, finals: list[Any], inputs: list[Any], *, na
     return ParsedAnswer(values[0] if values else empty, members.reason, _remarks(members))
 
 
-def _collect_flat_arguments(members: _Members, name: str, cards: Sequence[ToolCard]) -> dict[str, Any]:
+def _collect_flat_arguments(members: _Members, name: str, card: ToolCard | None) -> dict[str, Any]:
     """Arguments beside the name of the tool instead of under a key of their own."""
-    card = resolve_tool_name(name, cards)
     keys = [key for key in members.unknown if plain_key(key) not in _REMARKS or (card and key in card.parameters)]
     if card is None or any(key not in card.parameters for key in keys):
         _reject_unknown_keys(members, members.unknown)
@@ -345,15 +362,19 @@ def _is_empty(value: Any) -> bool:
 
 def _remarks(members: _Members) -> tuple[str, ...]:
     """The keys that say something about the decision."""
+    if not members.unknown:
+        return ()
     return tuple(key for key in members.unknown if plain_key(key) in _REMARKS and not _is_empty(members.source[key]))
 
 
 def _reject_observation(members: _Members, *, anywhere: bool = False) -> tuple[str, ...]:
     """Refuse an observation in the object, with a final or before the action; the keys of one behind it, to be cut."""
     filled = [key for key in members.keys["observation"] if not _is_empty(members.source[key])]
+    if not filled:
+        return ()
     order, tool_keys = list(members.source), members.keys["tool"]
     last_decision = max((order.index(key) for key in tool_keys + members.keys["args"]), default=len(order))
-    if filled and (anywhere or order.index(filled[0]) < last_decision or not tool_keys):
+    if anywhere or order.index(filled[0]) < last_decision or not tool_keys:
         raise members.error("invented_observation", "invented_result", text=excerpt(filled[0]))
     return tuple(filled)
 

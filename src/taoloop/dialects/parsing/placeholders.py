@@ -23,7 +23,7 @@ _PLACEHOLDER = lazy_pattern(
     r"|YOUR_[A-Z0-9_]{2,40}|[A-Z0-9_]{2,40}_HERE|\.{3,}|…+)\s*"
 )
 HTML_TAG = lazy_pattern(
-    r"[abipsu]|[bh]r|h[1-6]|[ou]l|li|t[dhr]|div|pre|nav|svg|img|code|form|head|html|body|main|span|link|meta|path"
+    r"[abipsu]|em|kbd|small|strong|[bh]r|h[1-6]|[ou]l|li|t[dhr]|div|pre|nav|svg|img|code|form|head|html|body|main|span|link|meta|path"
     r"|video|audio|style|table|tbody|thead|title|label|input|button|script|footer|header|section",
     re.IGNORECASE,
 )
@@ -41,7 +41,7 @@ def is_placeholder(text: str) -> bool:
     """Whether a text is nothing but a placeholder: `<email>`, `{{id}}`, `${name}`, `...`. HTML tags are values."""
     if len(text) > _MAX_CHARS:
         return False
-    match = _PLACEHOLDER.fullmatch(text)
+    match = _PLACEHOLDER.fullmatch(text) if "_" in text or not text[:1].isalpha() else None
     if match is not None:
         return not HTML_TAG.fullmatch((match.group(1) or "").split(" ")[0])
     return _TEMPLATE.fullmatch(text) is not None

@@ -170,7 +170,7 @@ class ProviderModel(ABC):
         cards = request.tools if request.native else ()
         closing = request.native and not cards and any(message.tool_calls for message in request.messages)
         if closing:  # some servers refuse messages with calls in a request without tools
-            cards = request.trace.agent.tools
+            cards = request.earlier_tools or request.trace.agent.tools
         agent, cache = request.trace.agent, self._tool_cache
         if cache[0] is not cards or cache[1] is not agent.tools or cache[2] != agent.language:
             tools = [self._tool(card, names, agent.language) for card in listed_cards(cards)]
