@@ -16,11 +16,14 @@ import pydantic_core
 from taoloop.core.cards.coercion import coerce_args, schema_types
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.errors import InvalidArguments, InvalidOutput, TaoError, ToolDefinitionError, ToolError
+from taoloop.lazy_exports import lazy_types
 from taoloop.tools.result_values import json_values, write_json
 from taoloop.tools.texts import TEXTS
 
 if TYPE_CHECKING:
     from taoloop.tools.embedding import Embedder
+else:
+    globals().update(lazy_types({"tools.embedding": "Embedder"}))
 
 T = TypeVar("T")
 
