@@ -72,7 +72,10 @@ def _plan_tool(operation: Operation, source: OpenapiSource, *, listed: bool) -> 
     card = card_of(operation, source)
     whole_schema, original_names = rename_properties(card.input_schema)
     compile_schema(whole_schema, f"The input schema of {operation.name!r}", ToolDefinitionError)
-    shown_schema = truncate_schema(whole_schema, source.max_card_bytes)
+    shown_schema, widened = truncate_schema(whole_schema, source.max_card_bytes)
+    if widened:  # nothing is required of them that is not shown
+        shown_rules = {name: shown_schema["properties"][name] for name in widened}
+        whole_schema = {**whole_schema, "properties": {**whole_schema["properties"], **shown_rules}}
     without_schemas = tuple(replace(response, schema=None) for response in operation.responses)
     return PlannedTool(
         operation=replace(operation, responses=without_schemas),

@@ -360,8 +360,12 @@ class _SchemaWalk:
         for name, parts in node.items():
             if name in LISTS and isinstance(parts, list) and parts:
                 schema[name] = [(part_reader if name == "allOf" else self.schema)(part) for part in parts]
-        if "oneOf" in schema and "anyOf" not in schema and _discriminator_property(node):
-            schema["anyOf"] = schema.pop("oneOf")  # the property decides, so a value may satisfy two of the forms
+        if "oneOf" in schema:
+            options = schema.pop("oneOf")  # APIs take the first that fits: documents rarely mean "and no other"
+            if "anyOf" in schema:
+                schema["allOf"] = [*schema.get("allOf", ()), {"anyOf": options}]
+            else:
+                schema["anyOf"] = options
         for name, part in node.items():
             if name in INNER and isinstance(part, Mapping | bool) and not (name == "items" and part is True):
                 schema[name] = self.schema(part)
