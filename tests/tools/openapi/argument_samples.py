@@ -81,7 +81,7 @@ class ArgumentSampler:
             if not isinstance(part, Mapping):
                 continue
             inner = self._merged(part, depth + 1)
-            both = {
+            both: dict[str, Any] = {
                 "properties": {**inner.get("properties", {}), **merged.get("properties", {})},
                 "required": [*inner.get("required", ()), *merged.get("required", ())],
             }

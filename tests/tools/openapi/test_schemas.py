@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
 from tests.sizes import examples
+from tests.tools.openapi.documents import body, one, tool
 
+from taoloop.errors import InvalidArguments
 from taoloop.tools.json_schema import compile_schema, findings
 from taoloop.tools.openapi.schemas import standalone_schema
 
@@ -125,3 +128,51 @@ def test_whatever_stands_there_becomes_a_valid_schema(junk: Any) -> None:
 @pytest.mark.parametrize("names", [("not", "items", "contains"), ("contains", "items", "not")])
 def test_nested_keywords_keep_the_order_of_the_document(names: tuple[str, ...]) -> None:
     assert tuple(standalone_schema({name: {"type": "string"} for name in names})) == names
+
+
+SERVER_SET = {"id": {"type": "string", "readOnly": True}, "name": {"type": "string"}}
+ADDRESSED: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    # `required` beside an `allOf` whose part says that only the server sets it
+    ({"allOf": [{"$ref": "#/components/schemas/Pet"}], "required": ["id", "name"]}, {"name": "Tom"}),
+    # in two parts of an `allOf`, in either order
+    ({"allOf": [{"required": ["id", "name"]}, {"$ref": "#/components/schemas/Pet"}]}, {"name": "Tom"}),
+    ({"allOf": [{"$ref": "#/components/schemas/Needs"}, {"$ref": "#/components/schemas/Pet"}]}, {"name": "Tom"}),
+    ({"allOf": [{"$ref": "#/components/schemas/Pet"}, {"allOf": [{"$ref": "#/components/schemas/Needs"}]}]}, {}),
+    # beside a reference, which counts in 3.1
+    ({"$ref": "#/components/schemas/Pet", "required": ["id"]}, {}),
+    # an alternative of the same value requires it
+    ({"properties": SERVER_SET, "anyOf": [{"required": ["id"]}, {"required": ["name"]}]}, {}),
+    # the schema of the property says so, not the property
+    ({"properties": {"id": {"$ref": "#/components/schemas/Id"}, "name": {}}, "required": ["id"]}, {"name": "x"}),
+    # a part defines it and another one marks it
+    ({"allOf": [{"$ref": "#/components/schemas/Needs"}, {"properties": {"id": {"readOnly": True}}}]}, {}),
+]
+
+
+@pytest.mark.parametrize(("schema", "args"), ADDRESSED)
+def test_what_only_the_server_sets_is_not_demanded_wherever_it_is_required(
+    schema: dict[str, Any], args: dict[str, Any]
+) -> None:
+    schemas = {
+        "Pet": {"type": "object", "properties": SERVER_SET},
+        "Needs": {"type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"]},
+        "Id": {"type": "string", "readOnly": True},
+    }
+    nested = {"type": "object", "properties": {"pet": schema}, "required": ["pet"]}
+    text = one(body(nested), method="post", components={"schemas": schemas})
+    made = tool(text)
+    made.prepare({"pet": args})
+    assert '"id"' not in json.dumps(made.card.input_schema)
+
+
+def test_a_part_that_another_schema_also_uses_still_demands_what_is_hidden_only_here() -> None:
+    schemas = {
+        "Pet": {"type": "object", "properties": SERVER_SET},
+        "Needs": {"type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"]},
+    }
+    both = {"allOf": [{"$ref": "#/components/schemas/Pet"}, {"$ref": "#/components/schemas/Needs"}]}
+    schema = {"type": "object", "properties": {"new": both, "known": {"$ref": "#/components/schemas/Needs"}}}
+    made = tool(one(body(schema), method="post", components={"schemas": schemas}))
+    made.prepare({"new": {}, "known": {"id": "7"}})
+    with pytest.raises(InvalidArguments, match="id"):
+        made.prepare({"known": {}})

@@ -6,9 +6,10 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any, cast
 
-from taoloop.tools.openapi.document import ProblemLog, ResolvedNode, UnusablePartError, as_mapping, as_text, shorten
+from taoloop.tools.openapi.document import ProblemLog, UnusablePartError, as_mapping, as_text, shorten
 from taoloop.tools.openapi.names import argument_name, flatten_object, is_header_name
 from taoloop.tools.openapi.operation import Body, BodyKind, Encoding, Parameter, ParameterLocation, Style
+from taoloop.tools.openapi.references import ResolvedNode
 from taoloop.tools.openapi.schemas import Components
 from taoloop.tools.openapi.swagger2 import convert_parameter
 

@@ -179,4 +179,4 @@ class Plan:
     problems: tuple[LoadProblem, ...] = ()
     """What in the document could not be used."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """Digests of the other files that were read for it, by their paths relative to the document."""
+    """Digests of the other files that were read for it, by their paths relative to the document, or their URLs."""

@@ -42,6 +42,8 @@ class OpenapiSource:
     """Where the API is, instead of the servers of the document. Its host may be private."""
     server_variables: Mapping[str, str] = field(default_factory=dict)
     """Values for the variables in the server URLs of the document."""
+    reference_hosts: _Texts = ()
+    """Hosts (`specs.example.com`, `localhost:8000`) from which other documents are fetched that references name."""
     tags: _Texts = ()
     """Only operations with one of these tags."""
     operations: _Texts = ()
