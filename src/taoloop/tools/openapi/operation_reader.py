@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import chain
 from typing import Any, cast
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
 
 from taoloop.errors import ToolSourceError
 from taoloop.tools.openapi import swagger2
 from taoloop.tools.openapi.arguments import body_kind, read_body, read_parameters
+from taoloop.tools.openapi.credentials import secret_syntax, variable_name
 from taoloop.tools.openapi.document import (
     CORRECT,
     OpenapiDocument,
@@ -48,8 +50,25 @@ def _server_address(server: Mapping[str, Any], document_url: str, source: Openap
     url = f"https:{url}" if url.startswith("//") else url
     if not is_http_url(url):
         problem = f"The server {address[:80] or '/'!r} is not an http(s) URL with a host."
+        if address.startswith("/") and address.strip("/"):
+            hint = f"Set `base_url` to the host (`https://api.example.com`): {address[:80]!r} is added."
+            raise UnusablePartError(problem, hint)
         raise UnusablePartError(problem, "Set `base_url`.")
     return url
+
+
+def _completed_base_url(servers: Sequence[Any], source: OpenapiSource) -> str:
+    """The operator's `base_url`; if that is only a host, with the path of a server that is only a path."""
+    base = source.base_url
+    parts = urlsplit(base)
+    if parts.path or parts.query or parts.fragment:
+        return base
+    for server in servers:
+        with suppress(UnusablePartError, ValueError):
+            address = _fill_variables(as_mapping(server), source)
+            if address and not urlsplit(address).scheme and not urlsplit(address).netloc:
+                return urljoin(f"{base}/", address)
+    return base
 
 
 def _listed_servers(node: Mapping[str, Any]) -> Sequence[Any]:
@@ -148,6 +167,7 @@ class OperationReader:
         self._seen = SeenNames()
         self._names: set[str] = set()
         self._ids: set[str] = set()
+        self._undefined_schemes: set[str] = set()
 
     def operations(self) -> Iterator[Operation]:
         """The selected operations, in the order of the document.
@@ -168,7 +188,9 @@ class OperationReader:
             operation = self._read_operation(method, path, item, node)
             if operation is not None and is_selected(operation, self.source):
                 yield operation
-        for setting, problem, hint in unused_settings(self.source, self._seen, self.schemes):
+        for setting, problem, hint in unused_settings(
+            self.source, self._seen, [*self.schemes, *self._undefined_schemes]
+        ):
             self.problem_log.add(setting, problem, hint)
         if not count:
             webhooks = " It only describes webhooks, which are not called." if self.root.get("webhooks") else ""
@@ -313,10 +335,14 @@ class OperationReader:
     def _required_schemes(self, security: Sequence[Mapping[str, Any]]) -> Mapping[str, Scheme]:
         schemes: dict[str, Scheme] = {}
         for name in chain.from_iterable(security):
-            schemes[name] = self.schemes.get(name) or Scheme(name=name, kind="unsupported", description="not defined")
+            schemes[name] = self.schemes.get(name) or Scheme(name=name, kind="undefined", description="not defined")
             if name not in self.schemes:
-                problem = f"It requires the security scheme {name[:60]!r}, which is not defined."
-                self.problem_log.report(problem, "Define it in the document, or set its header in `headers`.")
+                self._undefined_schemes.add(name)
+                if not self.source.auth.get(name):
+                    syntax = secret_syntax(schemes[name], variable_name(self.source, name))
+                    problem = f"It requires the security scheme {name[:60]!r}, which is not defined."
+                    hint = f"Set `auth: {{{name}: {syntax}}}` with the header (or `query`, `cookie`) of the secret."
+                    self.problem_log.report(problem, hint)
         return schemes
 
     def _servers_of(self, path_item: Mapping[str, Any], node: Mapping[str, Any]) -> tuple[str, ...]:
@@ -331,7 +357,7 @@ class OperationReader:
         if self.is_swagger2 and document_path == "servers":
             servers, document_path = swagger2.server_nodes(self.root, as_texts(self.root.get("schemes"))), "host"
         if self.source.base_url:
-            return (self.source.base_url,)
+            return (_completed_base_url(servers, self.source),)
         document_url = self.document.origin.address
         if not servers and document_url:
             servers = [{"url": "/"}]

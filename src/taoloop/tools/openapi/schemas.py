@@ -327,7 +327,7 @@ class Components:
         return any(part.get("additionalProperties") is False for part, _ in parts)
 
     def _parts(self, node: Any, base: str, keys: Collection[str]) -> Iterator[tuple[Mapping[str, Any], str]]:
-        """A schema, the target of its reference and the parts in its lists `keys`, each with its file, and each once."""
+        """A schema, the target of its reference, and the parts in its lists `keys`, each once and with its file."""
         waiting, visited = [(node, base)], set[int]()
         while waiting:
             part, uri = waiting.pop()
