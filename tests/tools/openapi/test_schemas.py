@@ -10,9 +10,12 @@ from hypothesis import given, strategies as st
 from tests.sizes import examples
 from tests.tools.openapi.documents import body, one, tool
 
+from taoloop.core.handles import schema_signature
 from taoloop.errors import InvalidArguments
 from taoloop.tools.json_schema import compile_schema, findings
-from taoloop.tools.openapi.schemas import standalone_schema
+from taoloop.tools.openapi.document import OpenapiDocument, SourceBytes
+from taoloop.tools.openapi.references import References
+from taoloop.tools.openapi.schemas import Components, standalone_schema
 
 
 @pytest.mark.parametrize(
@@ -176,3 +179,18 @@ def test_a_part_that_another_schema_also_uses_still_demands_what_is_hidden_only_
     made.prepare({"new": {}, "known": {"id": "7"}})
     with pytest.raises(InvalidArguments, match="id"):
         made.prepare({"known": {}})
+
+
+def test_a_component_of_a_response_is_only_read_when_it_is_looked_up() -> None:
+    schemas = {"A": {"properties": {"b": {"$ref": "#/components/schemas/B"}}}, "B": {"$ref": "#/gone"}}
+    root = {"openapi": "3.1.0", "components": {"schemas": schemas}}
+    origin = SourceBytes(data=b"", uri="file:///a", label="a")
+    problems: list[str] = []
+    references = References(OpenapiDocument(root=root, version="3.1", origin=origin))
+    components = Components(references, problems.append, siblings_count=True, request=False)
+    schema = components.read_lazily({"$ref": "#/components/schemas/A"}, "file:///a")
+    assert not problems
+    assert schema_signature(schema) == '{"b": …}'
+    assert schema["$defs"]["A"]["properties"] == {"b": {"$ref": "#/$defs/B"}}
+    assert len(problems) == 1
+    assert schema["$defs"].get("C") is None

@@ -327,7 +327,7 @@ class OperationReader:
             json_media = next((media for kind, media in content if kind == "json" and "schema" in media), None)
             schema = None
             if json_media and status[:1] == "2":
-                schema = self.response_components.read(json_media["schema"], resolved.uri)
+                schema = self.response_components.read_lazily(json_media["schema"], resolved.uri)
             description = shorten(value.get("description"), 300)
             responses.append(DocumentedResponse(status=status, description=description, schema=schema))
         return tuple(responses)

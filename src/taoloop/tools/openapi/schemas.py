@@ -259,30 +259,40 @@ class Components:
         self._used_names: set[str] = set()
         self._schemas: dict[str, Any] = {}
         self._needs: defaultdict[str, set[str]] = defaultdict(set)
-        self._pending: list[tuple[str, ResolvedNode, bool, frozenset[str]]] = []
+        self._pending: dict[str, tuple[ResolvedNode, bool, frozenset[str]]] = {}
         self._hidden_names: dict[tuple[int, str], tuple[Any, frozenset[str]]] = {}
 
     def read(self, node: Any, base: str) -> dict[str, Any]:
         """A schema in the file `base`, with all components that it needs, directly or indirectly, under `$defs`."""
+        schema, pending = self._read_alone(node, base)
+        components: dict[str, Any] = {}
+        while pending:
+            name = pending.pop()
+            if name not in components:
+                components[name] = self._component(name)
+                pending += sorted(self._needs[name] - components.keys(), reverse=True)
+        return {**schema, "$defs": components} if components else schema
+
+    def read_lazily(self, node: Any, base: str) -> dict[str, Any]:
+        """A schema as `read` gives it, but a component is only read when it is looked up, as few of a response are."""
+        schema, needs = self._read_alone(node, base)
+        return {**schema, "$defs": _LazyComponents(self._component, self._used_names)} if needs else schema
+
+    def _read_alone(self, node: Any, base: str) -> tuple[dict[str, Any], list[str]]:
+        """A schema, and the names of the components that it refers to, in reverse order."""
         needs: set[str] = set()
         schema = _SchemaWalk(self, base, "", node, needs).schema(node)
         if isinstance(schema, bool):
             schema = {} if schema else {"not": {}}
-        components: dict[str, Any] = {}
-        pending = sorted(needs, reverse=True)
-        while pending:
-            name = pending.pop()
-            if name not in components:
-                self._read_pending()
-                components[name] = self._schemas[name]
-                pending += sorted(self._needs[name] - components.keys(), reverse=True)
-        return {**schema, "$defs": components} if components else schema
+        return schema, sorted(needs, reverse=True)
 
-    def _read_pending(self) -> None:
-        while self._pending:
-            name, target, is_open, hidden = self._pending.pop()
+    def _component(self, name: str) -> Any:
+        """The schema of a component, which is read when it is needed."""
+        if name in self._pending:
+            target, is_open, hidden = self._pending.pop(name)
             walk = _SchemaWalk(self, target.uri, name, target.value, self._needs[name], hidden)
             self._schemas[name] = walk.read_open(target.value) if is_open else walk.schema(target.value)
+        return self._schemas[name]
 
     def name_of(self, target: ResolvedNode, *, is_open: bool = False, hidden: frozenset[str] = frozenset()) -> str:
         """The name of the target of a reference, which is read later, so that cycles end.
@@ -293,7 +303,7 @@ class Components:
         name = self._names.get(key)
         if name is None:
             name = self._names[key] = self._free_name(target)
-            self._pending.append((name, target, is_open, hidden))
+            self._pending[name] = (target, is_open, hidden)
         return name
 
     def hidden_names(self, node: Mapping[str, Any], base: str) -> frozenset[str]:
@@ -356,6 +366,24 @@ class Components:
             name, number = f"{base}_{number}", number + 1
         self._used_names.add(name)
         return name
+
+
+class _LazyComponents(Mapping[str, Any]):
+    """The components of a document by name."""
+
+    def __init__(self, read: Callable[[str], Any], names: Collection[str]) -> None:
+        self._read, self._names = read, names
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._names:
+            raise KeyError(name)
+        return self._read(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
 class _SchemaWalk:
