@@ -62,10 +62,10 @@ def large_document(size: int) -> dict[str, Any]:
 
     schemas = {f"schema-{number}": schema(0, refers=True) for number in range(800)}
     paths: dict[str, Any] = {}
-    document = {"openapi": "3.1.0", "info": {"title": "Large", "version": "1"}, "paths": paths}
+    document: dict[str, Any] = {"openapi": "3.1.0", "info": {"title": "Large", "version": "1"}, "paths": paths}
     document |= {"servers": [{"url": "https://api.github.com"}], "components": {"schemas": schemas}}
     written = len(json.dumps(document))
-    path_parameters = [
+    path_parameters: list[dict[str, Any]] = [
         {"name": name, "in": "path", "required": True, "description": f"The {name}.", "schema": {"type": "string"}}
         for name in ("owner", "repo", "id")
     ]
@@ -92,7 +92,7 @@ def large_document(size: int) -> dict[str, Any]:
 
 
 def _write_yaml(document: dict[str, Any]) -> str:
-    import yaml
+    import yaml  # noqa: PLC0415  # only here
 
     text: str = yaml.dump(document, Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper), sort_keys=False)
     return text
@@ -111,7 +111,7 @@ def measure_large() -> bool:
             size = path.stat().st_size / 1e6
         print(
             f"{size:.1f} MB of {suffix.upper()}, {tools} tools: {seconds:.1f} s ({seconds / LARGE_S:.0%} of {LARGE_S:g}"
-            f" s), {megabytes:.0f} MB ({megabytes / LARGE_MB:.0%} of {LARGE_MB} MB), {megabytes / size:.1f} times its size"
+            f" s), {megabytes:.0f} MB ({megabytes / LARGE_MB:.0%} of {LARGE_MB}), {megabytes / size:.1f} times its size"
         )
         keeps &= seconds <= LARGE_S and megabytes <= LARGE_MB
     return keeps
