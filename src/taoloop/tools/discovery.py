@@ -184,7 +184,7 @@ def _call(name: str, args: Mapping[str, Any]) -> Any:  # noqa: ARG001  # the car
 def _cut(schema: Mapping[str, Any], most_bytes: int) -> Mapping[str, Any]:
     from taoloop.tools.openapi.truncation import truncate_schema  # noqa: PLC0415  # loads what reads documents
 
-    return truncate_schema(schema, most_bytes)
+    return truncate_schema(schema, most_bytes).schema
 
 
 def _inner(rule: Any, step: str, root: Mapping[str, Any], argument: str) -> Any:

@@ -4,11 +4,14 @@ import base64
 from typing import Any
 
 import pytest
+from tests.tools.openapi.documents import one, read, tool
 
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.errors import InvalidArguments, MissingKey, ToolError
 from taoloop.tools.openapi.credentials import choose_alternative, credentials, secrets_of, variable_name
 from taoloop.tools.openapi.operation import Operation, Scheme
+from taoloop.tools.openapi.operation_call import OperationCaller
+from taoloop.tools.openapi.request import PreparedRequest, build_request
 from taoloop.tools.openapi.settings import OpenapiSource
 
 SCHEMES = {
@@ -136,3 +139,66 @@ def test_every_form_of_a_secret_is_known_to_a_redactor() -> None:
     assert "[redacted" in redactor.text("xoxb-five-five")
     assert redactor.text("key-six-six and a-team-name").endswith("and a-team-name")
     assert "password-one" not in repr(where)
+
+
+def secured(*alternatives: str, parameters: list[dict[str, Any]], **settings: Any) -> PreparedRequest:
+    """The request for a call without arguments of an operation with these alternatives."""
+    schemes = {
+        "head": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
+        "query": {"type": "apiKey", "in": "query", "name": "key"},
+        "cookie": {"type": "apiKey", "in": "cookie", "name": "session"},
+        "digest": {"type": "http", "scheme": "digest"},
+    }
+    text = one(
+        {"parameters": parameters, "security": [{name: []} for name in alternatives]},
+        components={"securitySchemes": schemes},
+    )
+    made = tool(text, **settings)
+    assert not made.card.parameters
+    assert isinstance(made.handler, OperationCaller)
+    return build_request(made.handler.operation, made.prepare({}).values, made.handler.api.source)
+
+
+REQUIRED = [
+    {"name": "x-api-key", "in": "header", "required": True, "schema": {"type": "string"}},
+    {"name": "key", "in": "query", "required": True, "schema": {"type": "string"}},
+    {"name": "session", "in": "cookie", "required": True, "schema": {"type": "string"}},
+]
+
+
+def test_alternatives_of_security_that_are_also_required_parameters_are_not_arguments() -> None:
+    names = ("head", "query", "cookie")
+    request = secured(*names, parameters=REQUIRED, auth={"query": "k-2"})
+    assert (request.url, dict(request.headers)) == ("https://api.example.com/v1/things?key=k-2", {})
+    request = secured(*names, parameters=REQUIRED, auth={"head": "k-1"})
+    assert (request.url, dict(request.headers)) == ("https://api.example.com/v1/things", {"X-API-Key": "k-1"})
+    request = secured(*names, parameters=REQUIRED, secrets={"session": "k-3"})  # as a parameter, it is the same secret
+    assert (request.url, dict(request.headers)) == ("https://api.example.com/v1/things", {"Cookie": "session=k-3"})
+    with pytest.raises(MissingKey):
+        secured(*names, parameters=REQUIRED)
+
+
+def test_a_scheme_that_is_not_defined_says_how_to_give_its_secret_and_takes_it() -> None:
+    with pytest.raises(MissingKey) as caught:
+        secured("nowhere", parameters=[])
+    assert "{nowhere: {header: …, value: ${NOWHERE_TOKEN}}}" in caught.value.hint
+    for location, sent in (("header", {"X-Key": "k-1"}), ("cookie", {"Cookie": "X-Key=k-1"}), ("query", {})):
+        auth = {"nowhere": {location: "X-Key", "value": "k-1"}}
+        request = secured("nowhere", parameters=[], auth=auth)
+        assert dict(request.headers) == sent
+        assert request.url.endswith("?X-Key=k-1" if location == "query" else "/things")
+    in_parameter = [{**REQUIRED[1], "name": "X-Key"}]
+    request = secured("nowhere", parameters=in_parameter, auth={"nowhere": {"query": "X-Key", "value": "k-1"}})
+    assert request.url.endswith("?X-Key=k-1")
+    request = secured("digest", parameters=[], auth={"digest": {"header": "Authorization", "value": "Digest x"}})
+    assert request.headers["Authorization"] == "Digest x"
+
+
+def test_a_scheme_that_is_not_defined_is_reported_until_its_secret_is_set() -> None:
+    text = one({"security": [{"key": []}]})
+    _, (problem,) = read(text, name="shop")
+    assert problem.hint.startswith("Set `auth: {key: {header: …, value: ${SHOP_KEY}}}`")
+    _, problems = read(text, name="shop", auth={"key": {"header": "X-Key", "value": "k"}})
+    assert not problems
+    where = source(key={"header": "X-Key", "value": "Token k-123"})
+    assert {"Token k-123", "k-123"} <= set(secrets_of(where).values())

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from tests.tools.openapi.documents import document, one, read_operations
+from tests.tools.openapi.documents import document, one, query, read_operations
 
 from taoloop.errors import ConfigError, ToolSourceError
 from taoloop.tools.openapi import OpenapiSource, document_findings, openapi_tools
@@ -152,6 +152,22 @@ def test_an_address_without_a_document_is_refused() -> None:
         assert "status 404" in str(refusal(address))
     assert "cannot be fetched" in str(refusal(address + "?key=secret"))
     assert "secret" not in str(refusal(address + "?key=secret"))
+
+
+def test_a_reference_to_a_host_is_only_followed_if_the_settings_name_it(tmp_path: Path) -> None:
+    with served(200, json.dumps({"limit": query("limit")})) as address:
+        host = address.split("/")[2]
+        text = one({"parameters": [{"$ref": f"{address}#/limit"}]})
+        (operation,), (problem,) = read_operations(OpenapiSource(document=text, cache=False))
+        assert not operation.parameters
+        assert "is not fetched" in problem.message
+        assert f"Add {host!r} to `reference_hosts`" in problem.message
+        source = OpenapiSource(document=text + " " * 100_000, reference_hosts=(host,), cache_folder=str(tmp_path))
+        (operation,), problems = read_operations(source)
+        openapi_tools(source)
+    assert not problems
+    assert [parameter.name for parameter in operation.parameters] == ["limit"]
+    assert not list(tmp_path.iterdir())  # a stored plan could not tell that the other document changed
 
 
 def test_a_redirect_elsewhere_is_not_followed() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.tools.openapi.documents import body, document, one, only, query, read, read_operations, tool
 
+from taoloop.errors import InvalidArguments
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
 
 
@@ -200,3 +201,63 @@ def test_names_of_schemas_are_found_and_the_order_of_fields_is_kept() -> None:
         assert operation.body is not None
         assert set(operation.body.args) == {"a", "z"}
     assert list(operation.body.args if operation.body else ()) == ["z", "a"]
+
+
+def parameter_names(text: str, **settings: Any) -> list[list[str]]:
+    operations, problems = read(text, **settings)
+    assert not problems, problems
+    return [[parameter.name for parameter in operation.parameters] for operation in operations]
+
+
+def test_an_operation_that_is_a_reference_has_the_parameters_of_its_target() -> None:
+    listing = {"operationId": "list", "parameters": [query("limit")], "requestBody": body({"type": "string"})}
+    paths = {
+        "/pets": {"get": listing},
+        "/cats": {"get": {"$ref": "#/paths/~1pets/get", "operationId": "list_cats"}},
+        "/dogs": {"$ref": "#/paths/~1pets", "parameters": [query("breed")]},
+    }
+    operations, _ = read(document(paths))
+    assert [[p.name for p in operation.parameters] for operation in operations] == [
+        ["limit"],
+        ["limit"],
+        ["breed", "limit"],
+    ]
+    assert [operation.operation_id for operation in operations] == ["list", "list_cats", "list"]
+
+
+def test_operations_in_other_files_resolve_what_they_name_from_there(tmp_path: Path) -> None:
+    pets = {
+        "get": {"operationId": "list", "parameters": [{"$ref": "../parts.json#/parameters/limit"}]},
+        "post": {"operationId": "add", **body({"$ref": "#/Pet"})},
+        "Pet": {
+            "type": "object",
+            "properties": {"name": {"type": "string"}, "owner": {"$ref": "../parts.json#/Owner"}},
+        },
+    }
+    owner = {"type": "object", "properties": {"pets": {"type": "array", "items": {"$ref": "paths/pets.json#/Pet"}}}}
+    parts = {"parameters": {"limit": query("limit"), "page": query("page")}, "Owner": owner}
+    paths = {
+        "/pets": {"$ref": "paths/pets.json", "parameters": [{"$ref": "parts.json#/parameters/page"}]},
+        "/animals": {"get": {"$ref": "./paths/pets.json#/get", "operationId": "animals"}},
+    }
+    files = {"main.json": document(paths), "paths/pets.json": pets, "parts.json": parts}
+    operations, problems = read_operations(OpenapiSource(document=folder(tmp_path, files), cache=False))
+    assert not problems
+    assert {operation.operation_id: [p.name for p in operation.parameters] for operation in operations} == {
+        "list": ["page", "limit"],
+        "add": ["page"],
+        "animals": ["limit"],
+    }
+    made = {tool.name: tool for tool in openapi_tools(OpenapiSource(document=str(tmp_path / "main.json"))).tools}
+    made["add"].prepare({"name": "Tom", "owner": {"pets": [{"owner": {"pets": [{"name": "Kit"}]}}]}})
+    with pytest.raises(InvalidArguments, match="not of type"):
+        made["add"].prepare({"owner": {"pets": [{"owner": {"pets": [{"name": 5}]}}]}})
+
+
+def test_an_operation_that_refers_to_itself_or_nowhere_is_reported() -> None:
+    paths = {"/a": {"get": {"$ref": "#/paths/~1a/get"}, "put": {"$ref": "#/paths/~1b/put"}, "post": None}, "/c": None}
+    operations, problems = read(document(paths))
+    assert not operations
+    assert [problem.place for problem in problems] == ["paths./a.get", "paths./a.put", "paths./a.post", "paths"]
+    assert "circle" in problems[0].message
+    assert "leads nowhere" in problems[1].message

@@ -257,8 +257,8 @@ def test_every_problem_names_a_place_and_what_to_do() -> None:
             "/c": {
                 "get": {"operationId": "same", "security": [{"s": []}]},
                 "put": {"operationId": "same", "parameters": [{"name": "p", "in": "path"}]},
-                "post": {"requestBody": {"required": True, "content": {"application/xml": {}}}},
-                "patch": {"requestBody": {"content": {"application/xml": {}}}},
+                "post": {"requestBody": {"required": True, "content": {"application/x-protobuf": {}}}},
+                "patch": {"requestBody": {"content": {"application/x-protobuf": {}}}},
             },
         },
         components={"securitySchemes": {"t": {"$ref": "#/nowhere"}}},

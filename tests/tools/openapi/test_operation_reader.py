@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.tools.openapi.documents import body, document, one, only, query, read, read_operations, tools
 
+from taoloop.tools.openapi.request import build_request
 from taoloop.tools.openapi.settings import OpenapiSource
 
 
@@ -149,12 +150,12 @@ def test_the_best_media_type_is_taken(types: list[str], kind: str, chosen: str) 
     assert (made.kind, made.media_type) == (kind, chosen)
 
 
-def test_a_body_in_xml_only_is_told() -> None:
-    xml: Any = {"application/xml": {"schema": {}}}
-    operations, problems = read(one({"requestBody": {"required": True, "content": xml}}, method="post"))
+def test_a_body_in_protobuf_only_is_told() -> None:
+    protobuf: Any = {"application/x-protobuf": {"schema": {}}}
+    operations, problems = read(one({"requestBody": {"required": True, "content": protobuf}}, method="post"))
     assert operations == ()
-    assert "application/xml, which cannot be sent" in problems[0].message
-    operations, problems = read(one({"requestBody": {"content": xml}}, method="post"))
+    assert "application/x-protobuf, which cannot be sent" in problems[0].message
+    operations, problems = read(one({"requestBody": {"content": protobuf}}, method="post"))
     assert operations[0].body is None
     assert "without a body" in problems[0].message
 
@@ -306,3 +307,49 @@ paths:
     assert operation.body is not None
     assert list(operation.body.args) == ["on", "200", "no"]
     assert operation.parameters[1].schema["default"] == "2024-10-01"
+
+
+XML = ["application/xml", "text/xml; charset=utf-8", "application/soap+xml"]
+
+
+@pytest.mark.parametrize("media_type", XML)
+def test_a_body_in_xml_is_a_text_of_that_type(media_type: str) -> None:
+    pet = {"type": "object", "properties": {"id": {"type": "integer"}, "name": {"type": "string"}}}
+    made = tools(one(body(pet, media_type), method="post"))["do_it"]
+    name = media_type.partition(";")[0]
+    shown = made.card.parameters["body"]
+    assert shown["type"] == "string"
+    assert shown["description"].startswith(f'Text of the type {name}. Its content: {{"id": integer')
+    operation = only(one(body(pet, media_type), method="post"))
+    request = build_request(operation, {"body": "<pet>王</pet>"}, OpenapiSource(document="{}"))
+    assert request.body == "<pet>王</pet>".encode()
+    assert request.headers["Content-Type"] == f"{name}; charset=utf-8"
+
+
+def test_json_is_preferred_to_xml_and_other_texts_keep_their_type() -> None:
+    both = {"requestBody": {"content": {"application/xml": {}, "application/json": {"schema": {"type": "string"}}}}}
+    chosen = only(one(both, method="post")).body
+    assert chosen is not None
+    assert (chosen.kind, chosen.media_type) == ("json", "application/json")
+    for media_type in ("application/graphql", "application/toml", "application/vnd.x+yaml", "application/sparql-query"):
+        operation = only(one(body({"type": "string"}, media_type), method="post"))
+        request = build_request(operation, {"body": "x = 1"}, OpenapiSource(document="{}"))
+        assert (operation.body and operation.body.kind, request.headers["Content-Type"]) == ("text", media_type)
+
+
+def servers_with(base_url: str, servers: list[Any], **variables: str) -> tuple[str, ...]:
+    text = document({"/a": {"get": {}}}, servers=servers)
+    return only(text, base_url=base_url, server_variables=variables).servers
+
+
+def test_a_host_in_the_settings_completes_a_server_that_is_only_a_path() -> None:
+    host = "http://10.0.0.7:8080"
+    assert servers_with(host, [{"url": "/api/v2"}]) == (f"{host}/api/v2",)
+    assert servers_with(host, [{"url": "./v3/"}]) == (f"{host}/v3/",)
+    stage = {"url": "/{stage}/v1", "variables": {"stage": {"default": "test"}}}
+    assert servers_with(host, [stage], stage="live") == (f"{host}/live/v1",)
+    assert servers_with(f"{host}/", [{"url": "/api/v2"}]) == (f"{host}/",)  # a path, if only `/`, is all of it
+    assert servers_with(f"{host}/x", [{"url": "/api/v2"}]) == (f"{host}/x",)
+    assert servers_with(host, [{"url": "https://api.example.com/v1"}]) == (host,)
+    operation = only(document({"/a": {"get": {}}}, servers=[{"url": "/api"}]), base_url=host)
+    assert build_request(operation, {}, OpenapiSource(document="{}", base_url=host)).url == f"{host}/api/a"

@@ -295,6 +295,19 @@ def test_an_encoding_changes_how_a_field_of_a_form_is_sent() -> None:
     assert parse_qsl(made.data.decode()) == [("a[k]", "1"), ("b", "1,2"), ("c", "[1]")]
 
 
+def test_a_form_under_deep_object_is_sent_as_the_client_of_the_vendor_sends_it() -> None:
+    encodings = {"a": Encoding(style="deepObject"), "b": Encoding(style="deepObject")}
+    one = body("form", "application/x-www-form-urlencoded", "a", "b", encodings=encodings)
+    args = {"arg_a": [{"price": "p_1", "quantity": 2}], "arg_b": ["customer"]}
+    made = encode_body(one, args)
+    assert made is not None
+    items = [("a[0][price]", "p_1"), ("a[0][quantity]", "2")]
+    assert parse_qsl(made.data.decode()) == [*items, ("b[0]", "customer")]  # stripe-python 16.1 for `line_items`
+    made = encode_body(one, args, "brackets")
+    assert made is not None
+    assert parse_qsl(made.data.decode())[-1] == ("b[]", "customer")
+
+
 def test_multipart_has_files_values_objects_and_lists() -> None:
     schema = {
         "type": "object",

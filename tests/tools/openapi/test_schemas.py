@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
 from tests.sizes import examples
+from tests.tools.openapi.documents import body, one, tool
 
+from taoloop.core.handles import schema_signature
+from taoloop.errors import InvalidArguments
 from taoloop.tools.json_schema import compile_schema, findings
-from taoloop.tools.openapi.schemas import standalone_schema
+from taoloop.tools.openapi.document import OpenapiDocument, SourceBytes
+from taoloop.tools.openapi.references import References
+from taoloop.tools.openapi.schemas import Components, standalone_schema
 
 
 @pytest.mark.parametrize(
@@ -125,3 +131,66 @@ def test_whatever_stands_there_becomes_a_valid_schema(junk: Any) -> None:
 @pytest.mark.parametrize("names", [("not", "items", "contains"), ("contains", "items", "not")])
 def test_nested_keywords_keep_the_order_of_the_document(names: tuple[str, ...]) -> None:
     assert tuple(standalone_schema({name: {"type": "string"} for name in names})) == names
+
+
+SERVER_SET = {"id": {"type": "string", "readOnly": True}, "name": {"type": "string"}}
+ADDRESSED: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    # `required` beside an `allOf` whose part says that only the server sets it
+    ({"allOf": [{"$ref": "#/components/schemas/Pet"}], "required": ["id", "name"]}, {"name": "Tom"}),
+    # in two parts of an `allOf`, in either order
+    ({"allOf": [{"required": ["id", "name"]}, {"$ref": "#/components/schemas/Pet"}]}, {"name": "Tom"}),
+    ({"allOf": [{"$ref": "#/components/schemas/Needs"}, {"$ref": "#/components/schemas/Pet"}]}, {"name": "Tom"}),
+    ({"allOf": [{"$ref": "#/components/schemas/Pet"}, {"allOf": [{"$ref": "#/components/schemas/Needs"}]}]}, {}),
+    # beside a reference, which counts in 3.1
+    ({"$ref": "#/components/schemas/Pet", "required": ["id"]}, {}),
+    # an alternative of the same value requires it
+    ({"properties": SERVER_SET, "anyOf": [{"required": ["id"]}, {"required": ["name"]}]}, {}),
+    # the schema of the property says so, not the property
+    ({"properties": {"id": {"$ref": "#/components/schemas/Id"}, "name": {}}, "required": ["id"]}, {"name": "x"}),
+    # a part defines it and another one marks it
+    ({"allOf": [{"$ref": "#/components/schemas/Needs"}, {"properties": {"id": {"readOnly": True}}}]}, {}),
+]
+
+
+@pytest.mark.parametrize(("schema", "args"), ADDRESSED)
+def test_what_only_the_server_sets_is_not_demanded_wherever_it_is_required(
+    schema: dict[str, Any], args: dict[str, Any]
+) -> None:
+    schemas = {
+        "Pet": {"type": "object", "properties": SERVER_SET},
+        "Needs": {"type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"]},
+        "Id": {"type": "string", "readOnly": True},
+    }
+    nested = {"type": "object", "properties": {"pet": schema}, "required": ["pet"]}
+    text = one(body(nested), method="post", components={"schemas": schemas})
+    made = tool(text)
+    made.prepare({"pet": args})
+    assert '"id"' not in json.dumps(made.card.input_schema)
+
+
+def test_a_part_that_another_schema_also_uses_still_demands_what_is_hidden_only_here() -> None:
+    schemas = {
+        "Pet": {"type": "object", "properties": SERVER_SET},
+        "Needs": {"type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"]},
+    }
+    both = {"allOf": [{"$ref": "#/components/schemas/Pet"}, {"$ref": "#/components/schemas/Needs"}]}
+    schema = {"type": "object", "properties": {"new": both, "known": {"$ref": "#/components/schemas/Needs"}}}
+    made = tool(one(body(schema), method="post", components={"schemas": schemas}))
+    made.prepare({"new": {}, "known": {"id": "7"}})
+    with pytest.raises(InvalidArguments, match="id"):
+        made.prepare({"known": {}})
+
+
+def test_a_component_of_a_response_is_only_read_when_it_is_looked_up() -> None:
+    schemas = {"A": {"properties": {"b": {"$ref": "#/components/schemas/B"}}}, "B": {"$ref": "#/gone"}}
+    root = {"openapi": "3.1.0", "components": {"schemas": schemas}}
+    origin = SourceBytes(data=b"", uri="file:///a", label="a")
+    problems: list[str] = []
+    references = References(OpenapiDocument(root=root, version="3.1", origin=origin))
+    components = Components(references, problems.append, siblings_count=True, request=False)
+    schema = components.read_lazily({"$ref": "#/components/schemas/A"}, "file:///a")
+    assert not problems
+    assert schema_signature(schema) == '{"b": …}'
+    assert schema["$defs"]["A"]["properties"] == {"b": {"$ref": "#/$defs/B"}}
+    assert len(problems) == 1
+    assert schema["$defs"].get("C") is None

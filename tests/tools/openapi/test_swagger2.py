@@ -39,8 +39,11 @@ def test_host_base_path_and_schemes_make_the_servers(root: dict[str, Any], serve
 
 def test_without_a_host_it_is_asked_for_the_base_url() -> None:
     text = swagger({}, host="", basePath="/v1")
-    assert "Set `base_url`." in str(read(text)[1][0])
+    hint = "Set `base_url` to the host (`https://api.example.com`): '/v1' is added."
+    assert hint in str(read(text)[1][0])
     assert only(text, base_url="https://here.example.com/v1").servers == ("https://here.example.com/v1",)
+    assert only(text, base_url="https://here.example.com").servers == ("https://here.example.com/v1",)
+    assert only(text, base_url="https://here.example.com/").servers == ("https://here.example.com/",)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The schema that is shown takes whatever the one that judges takes, and keeps to its room."""
+"""Whatever fits the schema that is shown fits the one that judges, and the shown one keeps to its room."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 from tests.sizes import examples
+from tests.tools.openapi.argument_samples import closed
 
 from taoloop.tools.json_schema import compile_schema, findings
 from taoloop.tools.openapi.truncation import truncate_schema
@@ -38,7 +39,6 @@ def _compound(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
             "prefixItems": parts,
             "allOf": parts,
             "anyOf": parts,
-            "oneOf": parts,
             "not": inner,
             "if": inner,
             "then": inner,
@@ -62,19 +62,20 @@ SCHEMAS = st.recursive(LEAVES, _compound, max_leaves=8)
     room=st.integers(1, 400),
 )
 @examples(400)
-def test_whatever_the_judge_takes_fits_what_is_shown(
+def test_whatever_fits_what_is_shown_fits_the_judge(
     properties: dict[str, Any], one: Any, two: Any, value: Any, room: int
 ) -> None:
     whole = {"type": "object", "properties": properties, "$defs": {"One": one, "Two": two}}
-    shown = compile_schema(truncate_schema(whole, room), "what is shown")
+    shown, widened = truncate_schema(whole, room)
     args = {"a": value, "b": value, "c": value}
-    if not findings(compile_schema(whole, "the whole"), args):
-        assert findings(shown, args) == []
+    if not findings(compile_schema(closed(shown), "what is shown"), args):
+        judged = {name: rule for name, rule in properties.items() if name not in widened}
+        assert findings(compile_schema({**whole, "properties": judged}, "the whole"), args) == []
 
 
 def test_a_schema_that_fits_is_shown_as_it_is() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "string"}}}
-    assert truncate_schema(schema, 500) is schema
+    assert truncate_schema(schema, 500).schema is schema
 
 
 def _deep(levels: int) -> dict[str, Any]:
@@ -86,7 +87,7 @@ def _deep(levels: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize("room", [300, 600, 900])
 def test_deep_levels_are_cut_and_said_to_be(room: int) -> None:
-    shown = truncate_schema(_deep(30), room)
+    shown = truncate_schema(_deep(30), room).schema
     text = json.dumps(shown)
     assert len(text) <= room * 1.1
     assert "only part is shown" in text
@@ -100,19 +101,44 @@ def test_a_schema_that_contains_itself_ends() -> None:
         "properties": {"tree": {"$ref": "#/$defs/Tree"}, "filler": {"description": "x" * 900}},
         "$defs": {"Tree": tree, "Trees": {"type": "array", "items": {"$ref": "#/$defs/Tree"}}},
     }
-    shown = truncate_schema(whole, 700)
+    shown = truncate_schema(whole, 700).schema
     assert "$defs" not in shown
     assert shown["properties"]["tree"]["properties"]["name"] == {"type": "string"}
 
 
 def test_every_argument_is_named_however_little_room_there_is() -> None:
     whole = {"type": "object", "properties": {f"argument_{n}": {"type": "string", "enum": ["a"]} for n in range(200)}}
-    assert set(truncate_schema(whole, 100)["properties"]) == set(whole["properties"])
+    assert set(truncate_schema(whole, 100).schema["properties"]) == set(whole["properties"])
 
 
 def test_a_long_list_of_options_becomes_a_word_on_them() -> None:
     options = [f"option-{n:03}" for n in range(300)]
     whole = {"type": "object", "properties": {"kind": {"type": "string", "enum": options}}}
-    shown = truncate_schema(whole, 400)["properties"]["kind"]
-    assert "enum" not in shown
-    assert shown["description"].startswith("One of 300: option-000")
+    shown = truncate_schema(whole, 400).schema["properties"]["kind"]
+    assert shown["enum"] == options[:40]
+    assert shown["description"] == "(260 more options; only part is shown)"
+
+
+def test_required_fields_are_shown_however_deep_and_optional_ones_are_named() -> None:
+    inner = {"type": "object", "properties": {"city": {"type": "string"}, "note": {}}, "required": ["city"]}
+    address = {"type": "object", "properties": {"lines": {"type": "array", "items": inner}}, "required": ["lines"]}
+    rule = {
+        "type": "object",
+        "properties": {"address": address, "filler": {"enum": ["x" * 900]}},
+        "required": ["address"],
+    }
+    whole = {"type": "object", "properties": {"order": {"type": "object", "properties": {"it": rule}}}}
+    shown = truncate_schema(whole, 500).schema["properties"]["order"]["properties"]["it"]
+    lines = shown["properties"]["address"]["properties"]["lines"]["items"]
+    assert lines["required"] == ["city"]
+    assert lines["properties"] == {"city": {"type": "string"}}
+    assert lines["description"] == "(more fields: note; only part is shown)"
+
+
+def test_an_argument_whose_required_fields_do_not_fit_is_widened_and_told() -> None:
+    fields = {f"field_{number}": {"type": "string", "enum": ["x" * 90]} for number in range(100)}
+    rule = {"type": "object", "properties": fields, "required": list(fields)}
+    shown, widened = truncate_schema({"type": "object", "properties": {"a": rule, "b": {"type": "integer"}}}, 500)
+    assert widened == {"a"}
+    assert shown["properties"]["a"]["type"] == "object"
+    assert shown["properties"]["b"] == {"type": "integer"}

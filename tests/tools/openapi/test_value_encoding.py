@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, strategies as st
 
 from taoloop.errors import InvalidArguments
-from taoloop.tools.openapi.operation import Parameter, ParameterLocation
+from taoloop.tools.openapi.operation import DeepLists, Parameter, ParameterLocation
 from taoloop.tools.openapi.value_encoding import (
     cookie_pairs,
+    deep_pairs,
     header_text,
     path_text,
     query_pairs,
-    styled_pairs,
     text_of,
 )
 
@@ -147,13 +147,50 @@ def test_content_is_sent_as_json_escaped_once() -> None:
     assert path_text(parameter("path", content="application/json"), {"a": 1}) == "%7B%22a%22%3A1%7D"
 
 
-def test_a_deep_object_nests_and_repeats_lists() -> None:
-    sent = styled_pairs("f", {"a": {"b": 1, "c": [1, 2]}, "d": None}, "deepObject", True)
-    assert [tuple(map(unquote, pair.split("="))) for pair in sent] == [
-        ("f[a][b]", "1"),
-        ("f[a][c]", "1"),
-        ("f[a][c]", "2"),
-    ]
+ORDER = {"items": [{"price": "p_1", "tags": ["x", "y"]}, {"price": "p_2"}], "live": True, "note": None, "no": []}
+DEEP: list[tuple[DeepLists, list[str]]] = [
+    # as `_api_encode` of stripe-python 16.1 encodes the same data
+    ("indices", ["[items][0][price]=p_1", "[items][0][tags][0]=x", "[items][0][tags][1]=y", "[items][1][price]=p_2"]),
+    ("brackets", ["[items][][price]=p_1", "[items][][tags][]=x", "[items][][tags][]=y", "[items][][price]=p_2"]),
+    ("repeat", ["[items][0][price]=p_1", "[items][0][tags]=x", "[items][0][tags]=y", "[items][1][price]=p_2"]),
+]
+
+
+@pytest.mark.parametrize(("deep_lists", "sent"), DEEP)
+def test_a_deep_object_nests_objects_and_lists(deep_lists: DeepLists, sent: list[str]) -> None:
+    pairs = deep_pairs("f", ORDER, deep_lists)
+    assert [unquote(pair) for pair in pairs] == [f"f{pair}" for pair in [*sent, "[live]=true"]]
+    assert all("[" not in pair for pair in pairs)
+
+
+def test_a_list_itself_may_be_a_deep_object() -> None:
+    one = parameter("query", "deepObject", True)
+    assert list(map(unquote, query_pairs(one, ["a", "b"]))) == ["color[0]=a", "color[1]=b"]
+    assert list(map(unquote, query_pairs(one, ["a", "b"], "brackets"))) == ["color[]=a", "color[]=b"]
+    assert query_pairs(one, ["a", "b"], "repeat") == ["color=a", "color=b"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sent"),
+    [
+        ("Dropbox-API-Arg", '{"path":"/漢字 😀.txt"}', '{"path":"/\\u6f22\\u5b57 \\ud83d\\ude00.txt"}'),
+        (
+            "Content-Disposition",
+            'attachment; filename="漢 字.txt"',
+            "attachment; filename*=UTF-8''%E6%BC%A2%20%E5%AD%97.txt",
+        ),
+        ("Content-Disposition", 'attachment; filename="a.txt"', 'attachment; filename="a.txt"'),
+        ("X-Title", "Grüße", "Grüße"),
+    ],
+)
+def test_a_header_carries_foreign_signs_in_a_form_that_servers_read(name: str, value: str, sent: str) -> None:
+    one = Parameter(arg="h", name=name, location="header", schema={}, style="simple")
+    assert header_text(one, value) == sent
+
+
+def test_a_header_that_cannot_carry_a_sign_says_which_and_what_to_write() -> None:
+    with pytest.raises(InvalidArguments, match=r"'color' cannot be sent: .*'漢' is none; write %E6%BC%A2 instead"):
+        header_text(parameter("header"), "a 漢字")
 
 
 def test_nothing_is_sent_for_an_empty_list_and_null_is_left_out() -> None:

@@ -6,9 +6,11 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any, cast
 
-from taoloop.tools.openapi.document import ProblemLog, ResolvedNode, UnusablePartError, as_mapping, as_text, shorten
-from taoloop.tools.openapi.names import argument_name, flatten_object, is_header_name
+from taoloop.core.handles import schema_signature
+from taoloop.tools.openapi.document import ProblemLog, UnusablePartError, as_mapping, as_text, shorten
+from taoloop.tools.openapi.names import append_note, argument_name, flatten_object, is_header_name
 from taoloop.tools.openapi.operation import Body, BodyKind, Encoding, Parameter, ParameterLocation, Style
+from taoloop.tools.openapi.references import ResolvedNode
 from taoloop.tools.openapi.schemas import Components
 from taoloop.tools.openapi.swagger2 import convert_parameter
 
@@ -23,11 +25,17 @@ _CLIENT_HEADERS = frozenset({"accept", "content-type", "authorization"})  # the 
 _TEMPLATE = re.compile(r"\{([^{}/]*)\}")
 
 _KIND_ORDER: tuple[BodyKind, ...] = ("json", "form", "multipart", "text", "binary")
-_TEXT_TYPES = frozenset(
-    {"application/sdp", "application/graphql", "application/x-ndjson", "application/jsonl", "application/yaml"}
+_TEXT_SUBTYPES = frozenset(
+    (
+        *("xml", "xml-dtd", "yaml", "x-yaml", "toml", "graphql", "sql", "sparql-query", "sparql-update", "sdp"),
+        *("javascript", "x-javascript", "ecmascript", "typescript", "x-sh", "x-tex", "n-triples", "n-quads", "trig"),
+        *("x-ndjson", "ndjson", "jsonl", "x-jsonl", "jsonlines", "json-seq", "pem-certificate-chain", "x-pem-file"),
+    )
 )
+"""Subtypes of `application/`, or suffixes of any type behind a `+`, of text in UTF-8."""
+
 _FORM_STYLES = ("form", "spaceDelimited", "pipeDelimited", "tabDelimited", "deepObject")
-_MAX_DESCRIPTION = 600
+_MAX_DESCRIPTION, _MAX_FORM = 600, 400
 _SENDABLE_FORMS = "Bodies can be sent as JSON, as a form, as multipart, as text and as bytes."
 """The hint for a body of another media type."""
 
@@ -125,7 +133,7 @@ def read_body(
         problems.report(f"{problem} The operation is called without a body.", _SENDABLE_FORMS)
         return None
     kind, media_type, media = chosen
-    schema = _read_schema(kind, media, node.uri, components)
+    schema = _read_schema(kind, media_type, media, node.uri, components)
     flat = flatten_object(schema) if kind in ("json", "form", "multipart") else None
     args: dict[str, str] = {}
     for name in flat.properties if flat else ():
@@ -151,9 +159,10 @@ def body_kind(media_type: str) -> BodyKind | None:
         return "form"
     if name.startswith("multipart/"):
         return "multipart"
-    if "xml" in name or "protobuf" in name:
+    if "protobuf" in name:
         return None
-    if name.startswith("text/") or name in _TEXT_TYPES or name.endswith("+yaml"):
+    subtype = name.partition("/")[2]
+    if name.startswith("text/") or subtype.rpartition("+")[2] in _TEXT_SUBTYPES:
         return "text"
     return "binary"
 
@@ -168,13 +177,24 @@ def _choose_media_type(content: Mapping[str, Any]) -> tuple[BodyKind, str, Mappi
     return min(options, key=lambda option: _KIND_ORDER.index(option[0]), default=None)
 
 
-def _read_schema(kind: BodyKind, media: Mapping[str, Any], uri: str, components: Components) -> dict[str, Any]:
+def _read_schema(
+    kind: BodyKind, media_type: str, media: Mapping[str, Any], uri: str, components: Components
+) -> dict[str, Any]:
     schema = media.get("schema", {})
     if kind == "binary":
         description = shorten(as_mapping(schema).get("description"), _MAX_DESCRIPTION)
         return {"type": "string", "format": "binary", **({"description": description} if description else {})}
     schema = components.read(schema, uri)
-    return schema if kind != "text" or schema.get("type") == "string" else {"type": "string"}
+    if kind != "text":
+        return schema
+    name = media_type.partition(";")[0].strip()
+    note = "" if name in ("text/plain", "text/*") else f"Text of the type {name}."
+    if schema.get("type") == "string":
+        return dict(append_note(schema, note))
+    form = schema_signature(schema) if schema else ""
+    if form not in ("", "any", "object", "…", "{…}", "[…]"):
+        note = f"{note} Its content: {shorten(form, _MAX_FORM)}".strip()
+    return dict(append_note({"type": "string"}, note))
 
 
 def _read_encodings(nodes: Mapping[str, Any]) -> dict[str, Encoding]:

@@ -21,7 +21,13 @@ from taoloop.tools.openapi.document import (
     sentences,
     shorten,
 )
-from taoloop.tools.openapi.names import append_note, flatten_object, original_name_note, rename_properties
+from taoloop.tools.openapi.names import (
+    ComponentNames,
+    append_note,
+    flatten_object,
+    original_name_note,
+    rename_properties,
+)
 from taoloop.tools.openapi.operation import Body, Operation, Parameter, Plan, PlannedTool
 from taoloop.tools.openapi.operation_call import RETRYABLE_STATUSES, error_code
 from taoloop.tools.openapi.operation_reader import OperationReader, accepts_idempotency_key
@@ -60,19 +66,23 @@ def build_plan(source: OpenapiSource, document: SourceBytes) -> Plan:
     operations = tuple(reader.operations())
     listed = len(operations) <= source.search_above
     tools: list[PlannedTool] = []
+    names: ComponentNames = {}
     for operation in operations:
         try:
-            tools.append(_plan_tool(operation, source, listed=listed))
+            tools.append(_plan_tool(operation, source, names, listed=listed))
         except ToolDefinitionError as error:
             reader.problem_log.add(operation.document_path, f"It is omitted. {error.message}", _CORRECT)
     return Plan(tools=tuple(tools), problems=reader.problem_log.problems, files=reader.references.files)
 
 
-def _plan_tool(operation: Operation, source: OpenapiSource, *, listed: bool) -> PlannedTool:
+def _plan_tool(operation: Operation, source: OpenapiSource, names: ComponentNames, *, listed: bool) -> PlannedTool:
     card = card_of(operation, source)
-    whole_schema, original_names = rename_properties(card.input_schema)
+    whole_schema, original_names = rename_properties(card.input_schema, names)
     compile_schema(whole_schema, f"The input schema of {operation.name!r}", ToolDefinitionError)
-    shown_schema = truncate_schema(whole_schema, source.max_card_bytes)
+    shown_schema, widened = truncate_schema(whole_schema, source.max_card_bytes)
+    if widened:  # nothing is required of them that is not shown
+        shown_rules = {name: shown_schema["properties"][name] for name in widened}
+        whole_schema = {**whole_schema, "properties": {**whole_schema["properties"], **shown_rules}}
     without_schemas = tuple(replace(response, schema=None) for response in operation.responses)
     return PlannedTool(
         operation=replace(operation, responses=without_schemas),

@@ -20,7 +20,7 @@ from taoloop.core.redaction.redactor import Redactor
 from taoloop.errors import MissingKey
 from taoloop.tools.egress import EgressResponse
 from taoloop.tools.openapi.document import as_mapping, as_text
-from taoloop.tools.openapi.operation import Operation, Scheme
+from taoloop.tools.openapi.operation import Operation, Parameter, ParameterLocation, Scheme
 from taoloop.tools.openapi.settings import OpenapiSource
 from taoloop.tools.openapi.texts import TEXTS
 from taoloop.tools.openapi.value_encoding import check_header, percent_encode
@@ -34,6 +34,7 @@ DEFAULT_LIFETIME_S = 300.0
 """The lifetime of a token whose server does not state one."""
 
 _MAX_SHOWN_CHARS = 300
+_LOCATIONS: tuple[ParameterLocation, ...] = ("header", "query", "cookie")
 _NOT_IN_VARIABLES = re.compile(r"[^A-Z0-9]+")
 Post = Callable[[str, Mapping[str, str], bytes], Awaitable[EgressResponse]]
 """Sends a POST to an address with headers and a body."""
@@ -62,22 +63,29 @@ def choose_alternative(operation: Operation, source: OpenapiSource) -> Alternati
     usable = [
         alternative
         for alternative in operation.security
-        if all(schemes[name].kind != "unsupported" or _has_header(schemes[name], source) for name in alternative)
+        if all(_is_known(schemes[name]) or _has_secret(schemes[name], operation, source) for name in alternative)
     ]
     for alternative in usable:
-        if alternative and all(_has_secret(schemes[name], source) for name in alternative):
+        if alternative and all(_has_secret(schemes[name], operation, source) for name in alternative):
             return alternative
     if not operation.security or not all(operation.security):
         return {}
     if not usable:
         names = sorted({name for alternative in operation.security for name in alternative})
+        undefined = next((name for name in names if schemes[name].kind == "undefined"), "")
+        if undefined:
+            raise _missing_key("undefined_scheme", operation, schemes[undefined], source)
         described = ", ".join(f"{name} ({schemes[name].description or schemes[name].kind})" for name in names)
         raise TEXTS.error("unsupported_security", "unsupported_security", tool=operation.name, schemes=described)
-    lacking = next(name for name in usable[0] if not _has_secret(schemes[name], source))
-    variable = variable_name(source, lacking)
-    setting = f"{{{lacking}: {_secret_syntax(schemes[lacking], variable)}}}"
-    values = {"tool": operation.name, "scheme": lacking, "setting": setting, "variable": variable}
-    raise TEXTS.run_error(MissingKey, "missing_key", values)
+    lacking = next(name for name in usable[0] if not _has_secret(schemes[name], operation, source))
+    raise _missing_key("missing_key", operation, schemes[lacking], source)
+
+
+def _missing_key(text: str, operation: Operation, scheme: Scheme, source: OpenapiSource) -> MissingKey:
+    variable = variable_name(source, scheme.name)
+    setting = f"{{{scheme.name}: {secret_syntax(scheme, variable)}}}"
+    values = {"tool": operation.name, "scheme": scheme.name, "setting": setting, "variable": variable}
+    return TEXTS.run_error(MissingKey, text, values)
 
 
 def credentials(
@@ -87,13 +95,15 @@ def credentials(
     result = RequestParts()
     for name in alternative:
         scheme = operation.schemes[name]
-        if not source.auth.get(name) or scheme.kind == "unsupported":  # a configured header replaces it
+        custom = _custom_place(scheme, source)
+        if not source.auth.get(name) or not (custom or _is_known(scheme)):  # a configured header replaces it
             continue
-        key, value = scheme.key or "Authorization", _credential_text(scheme, source, tokens)
-        if scheme.location == "header":
+        location, key = custom or (scheme.location, scheme.key or "Authorization")
+        value = _credential_text(scheme, source, tokens)
+        if location == "header":
             result.headers[key] = check_header(f"auth.{name}", value)
         else:
-            pairs = result.query if scheme.location == "query" else result.cookies
+            pairs = result.query if location == "query" else result.cookies
             pairs.append(f"{percent_encode(key)}={percent_encode(value)}")
     return result
 
@@ -138,6 +148,9 @@ def _named_secrets(source: OpenapiSource) -> Iterator[tuple[str, str]]:
                 yield label, secret.partition(":")[2]
                 yield label, _encode_base64(secret)
             continue
+        if secret.get("value"):
+            yield f"{label}.value", secret["value"]
+            yield f"{label}.value", secret["value"].split()[-1]
         for user, word in (("username", "password"), ("client_id", "client_secret")):
             if secret.get(word):
                 yield f"{label}.{word}", secret[word]
@@ -154,15 +167,44 @@ def _encode_base64(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
-def _has_header(scheme: Scheme, source: OpenapiSource) -> bool:
-    """Whether the operator's headers include the header of a scheme, so that it needs no other secret."""
-    return scheme.location == "header" and scheme.key.lower() in {name.lower() for name in source.headers}
+def carries_secret(parameter: Parameter, scheme: Scheme, source: OpenapiSource) -> bool:
+    """Whether a parameter is the place of the secret of a security scheme."""
+    if scheme.kind != "api_key" and _custom_place(scheme, source) is None:
+        return False
+    location, key = _custom_place(scheme, source) or (scheme.location, scheme.key)
+    is_same = parameter.name.lower() == key.lower() if location == "header" else parameter.name == key
+    return parameter.location == location and is_same
 
 
-def _has_secret(scheme: Scheme, source: OpenapiSource) -> bool:
+def _is_known(scheme: Scheme) -> bool:
+    """Whether the document says in a way that is supported how requests are authenticated."""
+    return scheme.kind not in ("unsupported", "undefined")
+
+
+def _custom_place(scheme: Scheme, source: OpenapiSource) -> tuple[ParameterLocation, str] | None:
+    """The part of the request, and the name in it, that the settings state for a secret; None if they state none."""
     secret = source.auth.get(scheme.name)
-    if not secret or scheme.kind == "unsupported":
-        return _has_header(scheme, source)
+    if not secret or isinstance(secret, str) or not secret.get("value"):
+        return None
+    return next(((location, secret[location]) for location in _LOCATIONS if secret.get(location)), None)
+
+
+def _is_supplied(scheme: Scheme, operation: Operation, source: OpenapiSource) -> bool:
+    """Whether the operator's headers or secret parameters include that of a scheme, so that it needs no other."""
+    if scheme.location == "header" and scheme.key.lower() in {name.lower() for name in source.headers}:
+        return True
+    return any(
+        parameter.name in source.secrets and carries_secret(parameter, scheme, source)
+        for parameter in operation.parameters
+    )
+
+
+def _has_secret(scheme: Scheme, operation: Operation, source: OpenapiSource) -> bool:
+    secret = source.auth.get(scheme.name)
+    if _custom_place(scheme, source) is not None:
+        return True
+    if not secret or not _is_known(scheme):
+        return _is_supplied(scheme, operation, source)
     if isinstance(secret, str):
         return True
     required_part = {"basic": "username", "oauth2_client": "client_secret"}.get(scheme.kind)
@@ -171,6 +213,8 @@ def _has_secret(scheme: Scheme, source: OpenapiSource) -> bool:
 
 def _credential_text(scheme: Scheme, source: OpenapiSource, tokens: Mapping[str, str]) -> str:
     secret = source.auth.get(scheme.name, "")
+    if not isinstance(secret, str) and secret.get("value"):
+        return secret["value"]
     if scheme.kind == "basic":
         if isinstance(secret, str):
             return basic_header(*secret.partition(":")[::2])
@@ -182,9 +226,11 @@ def _credential_text(scheme: Scheme, source: OpenapiSource, tokens: Mapping[str,
     return f"{prefix} {text}" if prefix and not text.lower().startswith(f"{prefix.lower()} ") else text
 
 
-def _secret_syntax(scheme: Scheme, variable: str) -> str:
+def secret_syntax(scheme: Scheme, variable: str) -> str:
+    """How the settings state the secret of a scheme, with a reference to an environment variable."""
     reference = f"${{{variable}}}"
     forms = {
+        "undefined": f"{{header: …, value: {reference}}}",
         "basic": f"{{username: …, password: {reference}}}",
         "oauth2_client": f"{{client_id: …, client_secret: {reference}}}",
     }

@@ -7,23 +7,18 @@ Reading is lenient: real documents break their specification, and most of their 
 
 from __future__ import annotations
 
-import hashlib
 import html
 import json
 import math
-import os
-import posixpath
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from collections.abc import Mapping, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import quote, unquote, urldefrag, urljoin, urlsplit
+from urllib.parse import quote, urlsplit
 
-from taoloop.core.search import PointerError, resolve_json_pointer
 from taoloop.errors import TaoError, ToolSourceError
 from taoloop.tools.egress import EgressClient, EgressRules
 from taoloop.tools.openapi.settings import OpenapiSource
@@ -193,8 +188,8 @@ def fetch_document(source: OpenapiSource) -> SourceBytes:
         data = document.encode("utf-8", "surrogatepass")
         return SourceBytes(data=data, uri="file:///document", label="the text of the document")
     if document.lower().startswith(("http://", "https://")):
-        label = _without_secrets(document)
-        data = _fetch(document, label, source.egress)
+        label = without_secrets(document)
+        data = fetch(document, label, source.egress)
         return SourceBytes(data=data, uri=document.partition("#")[0], label=label, address=document)
     path = expand_home(document.removeprefix("file://"))
     data = _read_file(path, document)
@@ -215,8 +210,8 @@ def _read_file(path: Path, label: str) -> bytes:
         raise _unusable(f"It is not a path: {error}.", label[:100]) from None
 
 
-def _fetch(address: str, label: str, egress: EgressRules | None) -> bytes:
-    """The bytes at a URL, which may be one too many. The operator wrote it, so its own host is allowed, and no other.
+def fetch(address: str, label: str, egress: EgressRules | None) -> bytes:
+    """The bytes at a URL, which may be one too many. The operator named it, so its host is allowed, and no other.
 
     Raises:
         ToolSourceError: it cannot be fetched.
@@ -242,7 +237,8 @@ def _unusable(problem: str, label: str, place: str = "") -> ToolSourceError:
     return ToolSourceError(problem, source=label, place=place, hint=_HINT)
 
 
-def _without_secrets(address: str) -> str:
+def without_secrets(address: str) -> str:
+    """A URL for messages, without user, password and query."""
     parts = urlsplit(address)
     host = parts.netloc.rpartition("@")[2]
     return f"{parts.scheme}://{host}{parts.path}" + ("?…" if parts.query else "")
@@ -351,161 +347,3 @@ def _read_version(root: Any, label: str) -> Version:
         source=label,
         hint="Versions 2.0 and 3.0 to 3.2 are supported; convert the document to one of them.",
     )
-
-
-MAX_FILES = 500
-_MAX_CHAIN = 30  # references to references
-
-
-class BrokenReferenceError(UnusablePartError):
-    """A reference cannot be resolved."""
-
-    def __init__(self, problem: str, reference: str = "") -> None:
-        text = f"The reference {reference[:120]!r} {problem}" if reference else problem
-        super().__init__(text, "Correct the reference in the document.")
-
-
-@dataclass(frozen=True, slots=True)
-class ResolvedNode:
-    """The target of a reference."""
-
-    value: Any
-    """The plain data there."""
-    uri: str
-    """The file that contains it."""
-    pointer: str
-    """The JSON pointer to it in that file."""
-
-
-class References:
-    """Resolves the references of one document. Each file is read once; `files` has the digests of their bytes."""
-
-    def __init__(self, document: OpenapiDocument) -> None:
-        self._document = document
-        self._files: dict[str, Any] = {document.origin.uri: document.root}
-        self._anchors: dict[str, dict[str, Any]] = {}
-        self._results: dict[tuple[str, str], ResolvedNode | str] = {}
-        self._remaining_bytes = MAX_BYTES
-        self.files: dict[str, str] = {}
-
-    def find(self, reference: str, base: str) -> ResolvedNode:
-        """The target of `reference` in the file `base`; it may be a reference itself.
-
-        Raises:
-            BrokenReferenceError: it leads nowhere, or to a location that is not read.
-        """
-        key = (base, reference)
-        if (result := self._results.get(key)) is None:
-            try:
-                result = self._resolve(reference, base)
-            except BrokenReferenceError as error:
-                result = str(error)
-            self._results[key] = result
-        if isinstance(result, str):
-            raise BrokenReferenceError(result)
-        return result
-
-    def follow(self, node: Any, base: str) -> ResolvedNode:
-        """`node` itself, or the end of its chain of references. Keys beside a reference are ignored.
-
-        Raises:
-            BrokenReferenceError: the chain leads nowhere, to a location that is not read, or in a circle.
-        """
-        resolved = ResolvedNode(node, base, "")
-        for _ in range(_MAX_CHAIN):
-            reference = resolved.value.get("$ref") if isinstance(resolved.value, Mapping) else None
-            if not isinstance(reference, str):
-                return resolved
-            resolved = self.find(reference, resolved.uri)
-        raise BrokenReferenceError("The references form a circle.")
-
-    def _resolve(self, reference: str, base: str) -> ResolvedNode:
-        if reference.startswith("#"):
-            uri, fragment = base, reference[1:]
-        else:
-            try:
-                uri, fragment = urldefrag(urljoin(base, reference))
-            except ValueError as error:
-                raise BrokenReferenceError(f"is not a URI: {error}.", reference) from error
-        if not reference.startswith(("#", "/", ".")) and "/" not in reference and "#" not in reference:
-            uri, fragment = self._resolve_bare_name(reference, uri, fragment)
-        if uri not in self._files:
-            self._files[uri] = self._read_file(uri, reference, base)
-        values = self._files[uri]
-        pointer = unquote(fragment)
-        if not fragment:
-            return ResolvedNode(values, uri, "")
-        if not pointer.startswith("/"):
-            if uri not in self._anchors:
-                self._anchors[uri] = dict(_anchors(values))
-            if pointer in self._anchors[uri]:
-                return ResolvedNode(self._anchors[uri][pointer], uri, pointer)
-        errors: list[PointerError] = []
-        full_pointer = "" if pointer == "/" else f"/{pointer}"  # `other.yaml#/` for all of it, `#definitions/Pet`
-        for pointer_form in dict.fromkeys((pointer, fragment, full_pointer)):
-            try:
-                return ResolvedNode(resolve_json_pointer(values, pointer_form), uri, pointer_form)
-            except PointerError as error:
-                errors.append(error)
-        raise BrokenReferenceError(f"leads nowhere: {errors[0]}", reference)
-
-    def _resolve_bare_name(self, reference: str, uri: str, fragment: str) -> tuple[str, str]:
-        """`Pet` alone is a file by the specification, but Swagger documents mean a definition."""
-        for section in ("definitions", "components/schemas"):
-            with suppress(PointerError):
-                resolve_json_pointer(self._document.root, f"/{section}/{reference}")
-                return self._document.origin.uri, f"/{section}/{reference}"
-        return uri, fragment
-
-    def _read_file(self, uri: str, reference: str, base: str) -> Any:
-        folder = self._document.origin.folder
-        if urlsplit(uri).scheme != "file" or urlsplit(uri).netloc:
-            advice = "Put everything into one document, or the files into one folder."
-            raise BrokenReferenceError(f"points to another address, which is not fetched. {advice}", reference)
-        if folder is None:
-            raise BrokenReferenceError("points to a file, but the document itself is not a file.", reference)
-        if len(self._files) > MAX_FILES:
-            raise BrokenReferenceError(f"The references point to more than {MAX_FILES} files.")
-        from taoloop.tools.workspace.confined_dir import ConfinedDirectory, split_path  # noqa: PLC0415  # only for documents of several files
-
-        if _leaves_folder(reference, base):
-            raise BrokenReferenceError("leaves the folder of the document.", reference)
-        path = unquote(urlsplit(uri).path).lstrip("/")
-        try:
-            parts = split_path(path)
-            with (
-                closing(ConfinedDirectory(folder)) as directory,
-                directory.regular_file(parts) as (descriptor, _),
-                os.fdopen(os.dup(descriptor), "rb") as file,
-            ):
-                data = file.read(self._remaining_bytes + 1)
-            if len(data) > self._remaining_bytes:
-                raise BrokenReferenceError(f"The files of the document are together larger than {MAX_BYTES:,} bytes.")
-            self._remaining_bytes -= len(data)
-            self.files["/".join(parts)] = hashlib.sha256(data).hexdigest()
-            return parse_values(data, path)
-        except TaoError as error:
-            raise BrokenReferenceError(f"cannot be read: {error.message}", reference) from error
-        except OSError as error:
-            raise BrokenReferenceError(f"cannot be read: {error.strerror or error}.", reference) from error
-
-
-def _leaves_folder(reference: str, base: str) -> bool:
-    """Whether a relative path leaves the folder of the document."""
-    folder = posixpath.dirname(urlsplit(base).path).strip("/")
-    path = unquote(urldefrag(reference).url.removeprefix("file://"))
-    return posixpath.normpath(posixpath.join(folder, path.lstrip("/") if folder == "" else path)).startswith("..")
-
-
-def _anchors(values: Any) -> Iterator[tuple[str, Any]]:
-    """The schemas of a document that have an anchor."""
-    pending = [values]
-    while pending:
-        node = pending.pop()
-        if isinstance(node, Mapping):
-            for key in ("$dynamicAnchor", "$anchor"):
-                if isinstance(name := node.get(key), str):
-                    yield name, node
-            pending += node.values()
-        elif isinstance(node, list):
-            pending += node

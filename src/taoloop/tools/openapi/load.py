@@ -34,7 +34,7 @@ MIN_CACHED_BYTES = 100_000
 """A smaller document is not cached: parsing it takes no longer than reading the cache."""
 
 _MAX_FILES = 64
-_FORMAT = "7"  # changes whenever documents are read differently, or plans are stored differently
+_FORMAT = "8"  # changes whenever documents are read differently, or plans are stored differently
 _NOT_IN_KEY = frozenset({"document", "auth", "secrets", "headers", "egress", "embedder", "cache", "cache_folder"})
 _STORED_CLASSES: dict[str, Any] = {
     kind.__name__: kind
@@ -70,7 +70,7 @@ def load_or_build_plan(source: OpenapiSource) -> Plan:
     from taoloop.tools.openapi.cards import build_plan  # noqa: PLC0415  # a cached plan needs none of it
 
     plan = build_plan(source, document)
-    if cache is not None:
+    if cache is not None and not any("://" in name for name in plan.files):  # whether a URL changed is not known
         cache.store(key, dump_plan(plan))
     return plan
 

@@ -142,10 +142,25 @@ def _flatten(schema: Any, components: Mapping[str, Any], max_depth: int, room: l
     return FlatObject(properties, tuple(required)) if properties and required.keys() <= properties.keys() else None
 
 
-def rename_properties(schema: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, str]]:
-    """The schema with names that providers accept, and the original name of each property that was renamed."""
+ComponentNames = dict[int, tuple[Any, dict[str, None]]]
+"""Components of schemas by their id, each with the names of the properties in it."""
+
+
+def rename_properties(
+    schema: Mapping[str, Any], known: ComponentNames | None = None
+) -> tuple[Mapping[str, Any], Mapping[str, str]]:
+    """The schema with names that providers accept, and the original name of each property that was renamed.
+
+    `known` collects the names in components, for further schemas that have the same ones.
+    """
+    known = {} if known is None else known
     names: dict[str, None] = {}
-    _collect_names(schema, names)
+    _collect_names({key: value for key, value in schema.items() if key != "$defs"}, names)
+    for component in schema.get("$defs", {}).values():
+        if id(component) not in known:
+            known[id(component)] = component, {}
+            _collect_names(component, known[id(component)][1])
+        names.update(known[id(component)][1])
     invalid = [name for name in names if not is_argument_name(name)]
     if not invalid:
         return schema, {}

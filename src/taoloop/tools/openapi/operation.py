@@ -16,7 +16,9 @@ from taoloop.tools.toolbox import LoadProblem
 ParameterLocation = Literal["path", "query", "header", "cookie"]
 Style = Literal["simple", "label", "matrix", "form", "spaceDelimited", "pipeDelimited", "tabDelimited", "deepObject"]
 BodyKind = Literal["json", "form", "multipart", "text", "binary"]
-SchemeKind = Literal["api_key", "basic", "bearer", "oauth2_client", "unsupported"]
+SchemeKind = Literal["api_key", "basic", "bearer", "oauth2_client", "unsupported", "undefined"]
+DeepLists = Literal["indices", "brackets", "repeat"]
+"""How lists are sent under `deepObject`: `a[0]=x&a[1]=y`, `a[]=x&a[]=y`, or `a=x&a=y` (with indices for objects)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,4 +181,4 @@ class Plan:
     problems: tuple[LoadProblem, ...] = ()
     """What in the document could not be used."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """Digests of the other files that were read for it, by their paths relative to the document."""
+    """Digests of the other files that were read for it, by their paths relative to the document, or their URLs."""

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import chain
 from typing import Any, cast
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
 
 from taoloop.errors import ToolSourceError
 from taoloop.tools.openapi import swagger2
 from taoloop.tools.openapi.arguments import body_kind, read_body, read_parameters
+from taoloop.tools.openapi.credentials import secret_syntax, variable_name
 from taoloop.tools.openapi.document import (
     CORRECT,
     OpenapiDocument,
     ProblemLog,
-    References,
-    ResolvedNode,
     UnusablePartError,
     as_list,
     as_mapping,
@@ -27,6 +27,7 @@ from taoloop.tools.openapi.document import (
 )
 from taoloop.tools.openapi.names import is_header_name, tool_name
 from taoloop.tools.openapi.operation import Body, DocumentedResponse, Operation, ParameterLocation, Scheme, SchemeKind
+from taoloop.tools.openapi.references import MergedNode, References, ResolvedNode
 from taoloop.tools.openapi.schemas import Components
 from taoloop.tools.openapi.settings import OpenapiSource, SeenNames, is_http_url, is_selected, matches, unused_settings
 
@@ -49,8 +50,25 @@ def _server_address(server: Mapping[str, Any], document_url: str, source: Openap
     url = f"https:{url}" if url.startswith("//") else url
     if not is_http_url(url):
         problem = f"The server {address[:80] or '/'!r} is not an http(s) URL with a host."
+        if address.startswith("/") and address.strip("/"):
+            hint = f"Set `base_url` to the host (`https://api.example.com`): {address[:80]!r} is added."
+            raise UnusablePartError(problem, hint)
         raise UnusablePartError(problem, "Set `base_url`.")
     return url
+
+
+def _completed_base_url(servers: Sequence[Any], source: OpenapiSource) -> str:
+    """The operator's `base_url`; if that is only a host, with the path of a server that is only a path."""
+    base = source.base_url
+    parts = urlsplit(base)
+    if parts.path or parts.query or parts.fragment:
+        return base
+    for server in servers:
+        with suppress(UnusablePartError, ValueError):
+            address = _fill_variables(as_mapping(server), source)
+            if address and not urlsplit(address).scheme and not urlsplit(address).netloc:
+                return urljoin(f"{base}/", address)
+    return base
 
 
 def _listed_servers(node: Mapping[str, Any]) -> Sequence[Any]:
@@ -139,7 +157,7 @@ class OperationReader:
     def __init__(self, document: OpenapiDocument, source: OpenapiSource) -> None:
         self.document, self.source, self.root = document, source, document.root
         self.problem_log = ProblemLog(document.origin.label)
-        self.references = References(document)
+        self.references = References(document, source)
         self.is_swagger2 = document.version == "2.0"
         report, siblings = self.problem_log.report, document.version in ("3.1", "3.2")
         self.components = Components(self.references, report, siblings_count=siblings)
@@ -149,6 +167,7 @@ class OperationReader:
         self._seen = SeenNames()
         self._names: set[str] = set()
         self._ids: set[str] = set()
+        self._undefined_schemes: set[str] = set()
 
     def operations(self) -> Iterator[Operation]:
         """The selected operations, in the order of the document.
@@ -169,46 +188,57 @@ class OperationReader:
             operation = self._read_operation(method, path, item, node)
             if operation is not None and is_selected(operation, self.source):
                 yield operation
-        for setting, problem, hint in unused_settings(self.source, self._seen, self.schemes):
+        for setting, problem, hint in unused_settings(
+            self.source, self._seen, [*self.schemes, *self._undefined_schemes]
+        ):
             self.problem_log.add(setting, problem, hint)
         if not count:
             webhooks = " It only describes webhooks, which are not called." if self.root.get("webhooks") else ""
             hint = "Give the document that contains the paths."
             self.problem_log.add("paths", f"It describes no operation.{webhooks}", hint)
 
-    def _list_operations(
-        self, paths: Mapping[str, Any]
-    ) -> Iterator[tuple[str, str, str, ResolvedNode, Mapping[str, Any]]]:
+    def _list_operations(self, paths: Mapping[str, Any]) -> Iterator[tuple[str, str, str, MergedNode, MergedNode]]:
         """Every operation with its document path, method, path and path item."""
         for path, item in paths.items():
             if path.startswith("x-"):
                 continue
             document_path = f"paths.{path}"
-            path_item = self._follow(item, self.document.origin.uri, document_path)
-            if path_item is None or not isinstance(path_item.value, Mapping):
-                if path_item is not None and path_item.value is not None:
-                    self.problem_log.add(document_path, _NOT_A_MAPPING, CORRECT)
+            path_item = self._merge(item, self.document.origin.uri, document_path)
+            if path_item is None:
                 continue
             if not path.startswith("/"):
                 self.problem_log.add(document_path, "A path must begin with '/'; it is read as if it did.", CORRECT)
-            additional = as_mapping(path_item.value.get("additionalOperations"))
-            for method, node in [*path_item.value.items(), *additional.items()]:
-                if method.lower() not in METHODS and method not in additional:
-                    continue
-                if isinstance(node, Mapping):
+            keys = path_item.value
+            additional = path_item.part("additionalOperations")
+            nodes = [(method, path_item.part(method)) for method in keys if method.lower() in METHODS]
+            nodes += [
+                (method, ResolvedNode(node, additional.uri, ""))
+                for method, node in as_mapping(additional.value).items()
+            ]
+            for method, node in nodes:
+                operation_path = f"{document_path}.{method}"
+                if (operation := self._merge(node.value, node.uri, operation_path, empty=False)) is not None:
                     full_path = path if path.startswith("/") else f"/{path}"
-                    yield f"{document_path}.{method}", method.lower(), full_path, path_item, node
-                else:
-                    self.problem_log.add(f"{document_path}.{method}", _NOT_A_MAPPING, CORRECT)
+                    yield operation_path, method.lower(), full_path, path_item, operation
 
-    def _read_operation(
-        self, method: str, path: str, path_item: ResolvedNode, node: Mapping[str, Any]
-    ) -> Operation | None:
+    def _merge(self, node: Any, uri: str, document_path: str, *, empty: bool = True) -> MergedNode | None:
+        """A mapping with the targets of its references; None if it is none, which is reported. `empty`: not if null."""
+        try:
+            merged = self.references.merge(node, uri)
+        except UnusablePartError as error:
+            self.problem_log.add(document_path, str(error), error.hint)
+            return None
+        if merged is None and not (empty and node is None):
+            self.problem_log.add(document_path, _NOT_A_MAPPING, CORRECT)
+        return merged
+
+    def _read_operation(self, method: str, path: str, path_item: MergedNode, merged: MergedNode) -> Operation | None:
+        node = merged.value
         name, operation_id = self._name_operation(method, path, node)
         self._seen.operations.append((name, operation_id))
         self._seen.tags |= dict.fromkeys(as_texts(node.get("tags")))
         self._seen.methods.add(method.upper())
-        parameter_nodes = self._resolve_parameters(path_item, node)
+        parameter_nodes = self._resolve_parameters(path_item, merged)
         path = _FRAGMENT.sub("", path)
         parameters = read_parameters(parameter_nodes, path, self.components, self.problem_log)
         extensions = {key: value for key, value in node.items() if key.startswith("x-")}
@@ -216,26 +246,27 @@ class OperationReader:
             extensions[IDEMPOTENCY_EXTENSION] = True
             parameters = tuple(item for item in parameters if item.name.lower() != IDEMPOTENCY_HEADER)
         try:
-            body = self._read_body(parameter_nodes, {parameter.arg for parameter in parameters}, path_item.uri, node)
+            body = self._read_body(parameter_nodes, {parameter.arg for parameter in parameters}, merged)
         except UnusablePartError as error:
             self.problem_log.report(f"It is omitted. {error}", error.hint)
             return None
         self._seen.values |= {parameter.name for parameter in parameters} | set(body.args.values() if body else ())
         security = _read_security(node, self.root)
+        owner = path_item.value
         return Operation(
             name=name,
             operation_id=operation_id,
             method=method.upper(),
             path=path,
             document_path=self.problem_log.path,
-            servers=self._servers_of(path_item.value, node),
-            summary=shorten(node.get("summary") or path_item.value.get("summary"), 300),
-            description=shorten(node.get("description") or path_item.value.get("description"), 2_000),
+            servers=self._servers_of(owner, node),
+            summary=shorten(node.get("summary") or owner.get("summary"), 300),
+            description=shorten(node.get("description") or owner.get("description"), 2_000),
             tags=as_texts(node.get("tags")),
             deprecated=node.get("deprecated") is True,
             parameters=parameters,
             body=body,
-            responses=self._read_responses(path_item, node),
+            responses=self._read_responses(merged),
             security=security,
             schemes=self._required_schemes(security),
             extensions=extensions,
@@ -252,16 +283,15 @@ class OperationReader:
         self._names.add(name)
         return name, operation_id
 
-    def _resolve_parameters(self, path_item: ResolvedNode, node: Mapping[str, Any]) -> list[ResolvedNode]:
+    def _resolve_parameters(self, path_item: MergedNode, operation: MergedNode) -> list[ResolvedNode]:
         """The parameters of the path, then those of the operation, with references resolved."""
         parameters: list[ResolvedNode] = []
-        for owner in (path_item.value, node):
-            nodes = owner.get("parameters")
-            if nodes is not None and not isinstance(nodes, list):
+        for nodes in (*path_item.parts("parameters"), *operation.parts("parameters")):
+            if nodes.value is not None and not isinstance(nodes.value, list):
                 self.problem_log.report("Its parameters are not a list; they are omitted.")
-            for index, item in enumerate(as_list(nodes)):
+            for index, item in enumerate(as_list(nodes.value)):
                 item_path = f"{self.problem_log.path}.parameters[{index}]"
-                parameter = self._follow(item, path_item.uri, item_path)
+                parameter = self._follow(item, nodes.uri, item_path)
                 if parameter is not None and isinstance(parameter.value, Mapping):
                     parameters.append(parameter)
                 elif parameter is not None:
@@ -269,33 +299,35 @@ class OperationReader:
         return parameters
 
     def _read_body(
-        self, parameter_nodes: list[ResolvedNode], args: Collection[str], uri: str, node: Mapping[str, Any]
+        self, parameter_nodes: list[ResolvedNode], args: Collection[str], operation: MergedNode
     ) -> Body | None:
         if self.is_swagger2:
-            body = swagger2.convert_request_body(parameter_nodes, swagger2.media_types(node, self.root, "consumes"))
+            consumes = swagger2.media_types(operation.value, self.root, "consumes")
+            body = swagger2.convert_request_body(parameter_nodes, consumes)
         else:
-            body_node = node.get("requestBody")
-            body = self.references.follow(body_node, uri) if isinstance(body_node, Mapping) else None
+            node = operation.part("requestBody")
+            body = self.references.follow(node.value, node.uri) if isinstance(node.value, Mapping) else None
         if body is None or not isinstance(body.value, Mapping):
             return None
         return read_body(body, args, self.components, self.problem_log)
 
-    def _read_responses(self, path_item: ResolvedNode, node: Mapping[str, Any]) -> tuple[DocumentedResponse, ...]:
+    def _read_responses(self, operation: MergedNode) -> tuple[DocumentedResponse, ...]:
         responses: list[DocumentedResponse] = []
-        for status, response in as_mapping(node.get("responses")).items():
+        nodes = operation.part("responses")
+        for status, response in as_mapping(nodes.value).items():
             if status.startswith("x-"):
                 continue
-            resolved = self._follow(response, path_item.uri, f"{self.problem_log.path}.responses.{status}")
+            resolved = self._follow(response, nodes.uri, f"{self.problem_log.path}.responses.{status}")
             if resolved is None or not isinstance(resolved.value, Mapping):
                 continue
             value: Mapping[str, Any] = resolved.value
             if self.is_swagger2:
-                value = swagger2.convert_response(value, swagger2.media_types(node, self.root, "produces"))
+                value = swagger2.convert_response(value, swagger2.media_types(operation.value, self.root, "produces"))
             content = [(body_kind(name), as_mapping(media)) for name, media in as_mapping(value.get("content")).items()]
             json_media = next((media for kind, media in content if kind == "json" and "schema" in media), None)
             schema = None
             if json_media and status[:1] == "2":
-                schema = self.response_components.read(json_media["schema"], resolved.uri)
+                schema = self.response_components.read_lazily(json_media["schema"], resolved.uri)
             description = shorten(value.get("description"), 300)
             responses.append(DocumentedResponse(status=status, description=description, schema=schema))
         return tuple(responses)
@@ -303,10 +335,14 @@ class OperationReader:
     def _required_schemes(self, security: Sequence[Mapping[str, Any]]) -> Mapping[str, Scheme]:
         schemes: dict[str, Scheme] = {}
         for name in chain.from_iterable(security):
-            schemes[name] = self.schemes.get(name) or Scheme(name=name, kind="unsupported", description="not defined")
+            schemes[name] = self.schemes.get(name) or Scheme(name=name, kind="undefined", description="not defined")
             if name not in self.schemes:
-                problem = f"It requires the security scheme {name[:60]!r}, which is not defined."
-                self.problem_log.report(problem, "Define it in the document, or set its header in `headers`.")
+                self._undefined_schemes.add(name)
+                if not self.source.auth.get(name):
+                    syntax = secret_syntax(schemes[name], variable_name(self.source, name))
+                    problem = f"It requires the security scheme {name[:60]!r}, which is not defined."
+                    hint = f"Set `auth: {{{name}: {syntax}}}` with the header (or `query`, `cookie`) of the secret."
+                    self.problem_log.report(problem, hint)
         return schemes
 
     def _servers_of(self, path_item: Mapping[str, Any], node: Mapping[str, Any]) -> tuple[str, ...]:
@@ -321,7 +357,7 @@ class OperationReader:
         if self.is_swagger2 and document_path == "servers":
             servers, document_path = swagger2.server_nodes(self.root, as_texts(self.root.get("schemes"))), "host"
         if self.source.base_url:
-            return (self.source.base_url,)
+            return (_completed_base_url(servers, self.source),)
         document_url = self.document.origin.address
         if not servers and document_url:
             servers = [{"url": "/"}]

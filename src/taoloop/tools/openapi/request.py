@@ -16,9 +16,9 @@ from typing import Any, Literal, NamedTuple
 from urllib.parse import quote, unquote_to_bytes
 
 from taoloop.errors import InvalidArguments, ToolDefinitionError, ToolError
-from taoloop.tools.openapi.credentials import RequestParts, choose_alternative, credentials
+from taoloop.tools.openapi.credentials import RequestParts, carries_secret, choose_alternative, credentials
 from taoloop.tools.openapi.names import FlatObject, flatten_object, is_header_name
-from taoloop.tools.openapi.operation import Body, Encoding, Operation, Parameter
+from taoloop.tools.openapi.operation import Body, DeepLists, Encoding, Operation, Parameter
 from taoloop.tools.openapi.settings import OpenapiSource, is_http_url
 from taoloop.tools.openapi.texts import TEXTS
 from taoloop.tools.openapi.value_encoding import (
@@ -26,6 +26,7 @@ from taoloop.tools.openapi.value_encoding import (
     check_header,
     check_path_value,
     cookie_pairs,
+    deep_pairs,
     header_text,
     join_items,
     path_text,
@@ -50,8 +51,10 @@ class EncodedBody(NamedTuple):
     """The value of `Content-Type`."""
 
 
-def encode_body(body: Body, args: Mapping[str, Any]) -> EncodedBody | None:
+def encode_body(body: Body, args: Mapping[str, Any], deep_lists: DeepLists = "indices") -> EncodedBody | None:
     """The body for the arguments of a call; None if there is none and none is required.
+
+    `deep_lists`: how a form encodes lists in the style `deepObject`.
 
     Raises:
         InvalidArguments: a value cannot be sent in this media type.
@@ -64,6 +67,8 @@ def encode_body(body: Body, args: Mapping[str, Any]) -> EncodedBody | None:
         value = {name: args[arg] for arg, name in body.args.items() if arg in args}
         if not value and not body.required:
             return None
+    if body.kind == "form":
+        return _encode_form(body, value, deep_lists)
     return _ENCODERS[body.kind](body, value)
 
 
@@ -71,7 +76,7 @@ def _encode_json(body: Body, value: Any) -> EncodedBody:
     return EncodedBody(to_json(value).encode(), body.media_type)
 
 
-def _encode_form(body: Body, value: Any) -> EncodedBody:
+def _encode_form(body: Body, value: Any, deep_lists: DeepLists) -> EncodedBody:
     if isinstance(value, str):  # the schema of the whole body is a text: it is encoded already
         return EncodedBody(value.encode(), body.media_type)
     pairs: list[str] = []
@@ -81,6 +86,8 @@ def _encode_form(body: Body, value: Any) -> EncodedBody:
             pairs += styled_pairs(name, to_json(inner) if isinstance(inner, Mapping) else inner, "form", True)
         elif "json" in encoding.content_type:
             pairs += styled_pairs(name, to_json(inner), "form", True)
+        elif encoding.style == "deepObject":
+            pairs += deep_pairs(name, inner, deep_lists)
         else:
             pairs += styled_pairs(name, inner, encoding.style, encoding.explode)
     return EncodedBody("&".join(pairs).encode(), body.media_type)
@@ -125,7 +132,8 @@ def _encode_part(name: str, value: Any, rule: Mapping[str, Any], encoding: Encod
 def _encode_text(body: Body, value: Any) -> EncodedBody:
     media_type = body.media_type if "*" not in body.media_type else "text/plain"
     content_type = media_type if "charset=" in media_type.lower() else f"{media_type}; charset=utf-8"
-    return EncodedBody(text_of(value).encode(), content_type if media_type.startswith("text/") else media_type)
+    has_charset = media_type.lower().startswith("text/") or "xml" in media_type.lower()
+    return EncodedBody(text_of(value).encode(), content_type if has_charset else media_type)
 
 
 def _encode_binary(body: Body, value: Any) -> EncodedBody:
@@ -135,7 +143,6 @@ def _encode_binary(body: Body, value: Any) -> EncodedBody:
 
 _ENCODERS = {
     "json": _encode_json,
-    "form": _encode_form,
     "multipart": _encode_multipart,
     "text": _encode_text,
     "binary": _encode_binary,
@@ -234,11 +241,11 @@ def build_request(
     """
     values = _complete_arguments(operation, apply_literals(args, literals) if literals else args, source)
     secrets = credentials(operation, choose_alternative(operation, source), source, tokens or {})
-    variables, parts = _encode_parameters(operation, values)
+    variables, parts = _encode_parameters(operation, values, source.deep_lists)
     safe_variables = {name: "[secret]" if name in source.secrets else text for name, text in variables.items()}
     base = server_of(operation, source)
     url = base + _fill_path(operation.path, variables)
-    body = encode_body(operation.body, values) if operation.body is not None else None
+    body = encode_body(operation.body, values, source.deep_lists) if operation.body is not None else None
     headers = {name: check_header(f"headers.{name}", value) for name, value in source.headers.items()}
     client_headers = {}
     if body is not None:
@@ -263,7 +270,9 @@ def server_of(operation: Operation, source: OpenapiSource) -> str:
     Raises:
         ToolDefinitionError: neither the document nor the settings name one.
     """
-    base = source.base_url or next(iter(operation.servers), "")
+    base = next(iter(operation.servers), "")
+    if not base.startswith(source.base_url):  # else it is `base_url`, which a path of the document may complete
+        base = source.base_url
     if not is_http_url(base):
         raise TEXTS.run_error(ToolDefinitionError, "no_server", {"tool": operation.name})
     return base.partition("?")[0].partition("#")[0].rstrip("/")
@@ -278,7 +287,9 @@ def _merge_headers(layers: Iterable[Mapping[str, str]], cookies: Sequence[str]) 
     return dict(merged.values())
 
 
-def _encode_parameters(operation: Operation, values: Mapping[str, Any]) -> tuple[dict[str, str], RequestParts]:
+def _encode_parameters(
+    operation: Operation, values: Mapping[str, Any], deep_lists: DeepLists
+) -> tuple[dict[str, str], RequestParts]:
     """The variables of the path, and the other parts of the request, for the parameters that have a value."""
     variables, parts = dict[str, str](), RequestParts()
     for parameter in operation.parameters:
@@ -288,7 +299,7 @@ def _encode_parameters(operation: Operation, values: Mapping[str, Any]) -> tuple
         if parameter.location == "path":
             variables[parameter.name] = path_text(parameter, value)
         elif parameter.location == "query":
-            parts.query += query_pairs(parameter, value)
+            parts.query += query_pairs(parameter, value, deep_lists)
         elif parameter.location == "cookie":
             parts.cookies += cookie_pairs(parameter, value)
         elif is_header_name(parameter.name):
@@ -333,11 +344,11 @@ def _argument_error(
 def is_operator_supplied(parameter: Parameter, operation: Operation, source: OpenapiSource) -> bool:
     """Whether the settings supply a parameter, as a secret, a header or by a security scheme: it has no argument."""
     headers = {name.lower() for name in source.headers}
-    schemes = [(scheme.location, scheme.key) for scheme in operation.schemes.values() if scheme.kind == "api_key"]
+    is_header = parameter.location == "header"
     return (
         parameter.name in source.secrets
-        or (parameter.location == "header" and parameter.name.lower() in headers)
-        or (parameter.location, parameter.name) in schemes
+        or (is_header and parameter.name.lower() in headers)
+        or any(carries_secret(parameter, scheme, source) for scheme in operation.schemes.values())
     )
 
 

@@ -10,23 +10,14 @@ import json
 import math
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
 from taoloop.core.search import PointerError, resolve_json_pointer
-from taoloop.tools.openapi.document import (
-    BrokenReferenceError,
-    OpenapiDocument,
-    References,
-    ResolvedNode,
-    SourceBytes,
-    as_list,
-    as_mapping,
-    as_text,
-    shorten,
-)
+from taoloop.tools.openapi.document import OpenapiDocument, SourceBytes, as_list, as_mapping, as_text, shorten
+from taoloop.tools.openapi.references import BrokenReferenceError, References, ResolvedNode
 
 TYPE_SPELLINGS: Mapping[str, str] = {
     **{kind: kind for kind in ("object", "array", "string", "boolean", "integer", "number", "null")},
@@ -49,6 +40,7 @@ INNER = frozenset(
         *("not", "if", "then", "else"),
     }
 )
+_CONDITIONS = frozenset({"not", "if", "then", "else"})
 _NUMBERS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 _SIZES = (
     *("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"),
@@ -245,13 +237,10 @@ def _is_nullable(node: Mapping[str, Any]) -> bool:
     return node.get("nullable") is True or node.get("x-nullable") is True
 
 
-def _is_read_only(part: Any) -> bool:
-    return isinstance(part, Mapping) and part.get("readOnly") is True and part.get("writeOnly") is not True
-
-
 _INVALID_CHARS = re.compile(r"[^A-Za-z0-9_.-]+")
 _MAX_DEPTH = 80  # levels of one schema, which are read recursively
 _RECURSIVE = frozenset({"$recursiveRef", "$dynamicRef"})
+_COMBINING = frozenset({"properties", "allOf", "$ref"})
 _SIBLING_KEYS = frozenset({"description", "default", "deprecated", "readOnly", "writeOnly"})
 
 ReportProblem = Callable[[str], None]
@@ -266,45 +255,108 @@ class Components:
     ) -> None:
         self._references, self._report = references, report
         self._siblings_count, self._request = siblings_count, request
-        self._names: dict[tuple[str, str, bool], str] = {}
+        self._names: dict[tuple[str, str, bool, frozenset[str]], str] = {}
         self._used_names: set[str] = set()
         self._schemas: dict[str, Any] = {}
         self._needs: defaultdict[str, set[str]] = defaultdict(set)
-        self._pending: list[tuple[str, ResolvedNode, bool]] = []
+        self._pending: dict[str, tuple[ResolvedNode, bool, frozenset[str]]] = {}
+        self._hidden_names: dict[tuple[int, str], tuple[Any, frozenset[str]]] = {}
 
     def read(self, node: Any, base: str) -> dict[str, Any]:
         """A schema in the file `base`, with all components that it needs, directly or indirectly, under `$defs`."""
+        schema, pending = self._read_alone(node, base)
+        components: dict[str, Any] = {}
+        while pending:
+            name = pending.pop()
+            if name not in components:
+                components[name] = self._component(name)
+                pending += sorted(self._needs[name] - components.keys(), reverse=True)
+        return {**schema, "$defs": components} if components else schema
+
+    def read_lazily(self, node: Any, base: str) -> dict[str, Any]:
+        """A schema as `read` gives it, but a component is only read when it is looked up, as few of a response are."""
+        schema, needs = self._read_alone(node, base)
+        return {**schema, "$defs": _LazyComponents(self._component, self._used_names)} if needs else schema
+
+    def _read_alone(self, node: Any, base: str) -> tuple[dict[str, Any], list[str]]:
+        """A schema, and the names of the components that it refers to, in reverse order."""
         needs: set[str] = set()
         schema = _SchemaWalk(self, base, "", node, needs).schema(node)
         if isinstance(schema, bool):
             schema = {} if schema else {"not": {}}
-        components: dict[str, Any] = {}
-        pending = sorted(needs, reverse=True)
-        while pending:
-            name = pending.pop()
-            if name not in components:
-                self._read_pending()
-                components[name] = self._schemas[name]
-                pending += sorted(self._needs[name] - components.keys(), reverse=True)
-        return {**schema, "$defs": components} if components else schema
+        return schema, sorted(needs, reverse=True)
 
-    def _read_pending(self) -> None:
-        while self._pending:
-            name, target, is_open = self._pending.pop()
-            walk = _SchemaWalk(self, target.uri, name, target.value, self._needs[name])
+    def _component(self, name: str) -> Any:
+        """The schema of a component, which is read when it is needed."""
+        if name in self._pending:
+            target, is_open, hidden = self._pending.pop(name)
+            walk = _SchemaWalk(self, target.uri, name, target.value, self._needs[name], hidden)
             self._schemas[name] = walk.read_open(target.value) if is_open else walk.schema(target.value)
+        return self._schemas[name]
 
-    def name_of(self, target: ResolvedNode, *, is_open: bool = False) -> str:
+    def name_of(self, target: ResolvedNode, *, is_open: bool = False, hidden: frozenset[str] = frozenset()) -> str:
         """The name of the target of a reference, which is read later, so that cycles end.
 
-        `is_open`: it is read as a part of `allOf`.
+        `is_open`: it is read as a part of `allOf`, of which other parts hide the properties `hidden`.
         """
-        key = (target.uri, target.pointer, is_open)
+        key = (target.uri, target.pointer, is_open, hidden)
         name = self._names.get(key)
         if name is None:
             name = self._names[key] = self._free_name(target)
-            self._pending.append((name, target, is_open))
+            self._pending[name] = (target, is_open, hidden)
         return name
+
+    def hidden_names(self, node: Mapping[str, Any], base: str) -> frozenset[str]:
+        """The properties that only the server sets, by a schema or by any part of its `allOf`."""
+        if not self._request or node.keys().isdisjoint(_COMBINING):
+            return frozenset()
+        cached = self._hidden_names.get((id(node), base))
+        if cached is None:
+            names = (
+                str(name)
+                for part, uri in self._parts(node, base, ("allOf",))
+                for name, rule in as_mapping(part.get("properties")).items()
+                if self._is_read_only(rule, uri)
+            )
+            cached = self._hidden_names[id(node), base] = node, frozenset(names)  # the node keeps its id
+        return cached[1]
+
+    def hidden_in(self, target: ResolvedNode, names: frozenset[str]) -> frozenset[str]:
+        """Those of the names that the target of a reference does not hide itself, but defines or requires."""
+        mentioned = set[str]()
+        if names and isinstance(target.value, Mapping):
+            names -= self.hidden_names(target.value, target.uri)
+            for part, _ in self._parts(target.value, target.uri, ("allOf", "anyOf", "oneOf")) if names else ():
+                mentioned |= names.intersection(_texts(part.get("required")))
+                mentioned |= names & as_mapping(part.get("properties")).keys()
+        return frozenset(mentioned)
+
+    def is_closed(self, target: ResolvedNode) -> bool:
+        """Whether a schema refuses additional properties, itself or in a part of its `allOf`."""
+        parts = self._parts(target.value, target.uri, ("allOf",))
+        return any(part.get("additionalProperties") is False for part, _ in parts)
+
+    def _parts(self, node: Any, base: str, keys: Collection[str]) -> Iterator[tuple[Mapping[str, Any], str]]:
+        """A schema, the target of its reference, and the parts in its lists `keys`, each once and with its file."""
+        waiting, visited = [(node, base)], set[int]()
+        while waiting:
+            part, uri = waiting.pop()
+            if not isinstance(part, Mapping) or id(part) in visited:
+                continue
+            visited.add(id(part))
+            yield part, uri
+            if isinstance(reference := part.get("$ref"), str):
+                with suppress(BrokenReferenceError):
+                    target = self._references.find(reference, uri)
+                    waiting.append((target.value, target.uri))
+            for key in keys:
+                waiting += ((inner, uri) for inner in as_list(part.get(key)))
+
+    def _is_read_only(self, rule: Any, uri: str) -> bool:
+        """Whether only the server sets a property: it says so itself, or what it refers to."""
+        if not isinstance(rule, Mapping) or rule.get("writeOnly") is True:
+            return False
+        return any(part.get("readOnly") is True for part, _ in self._parts(rule, uri, ("allOf",)))
 
     def _free_name(self, target: ResolvedNode) -> str:
         last_step = target.pointer.rpartition("/")[2] or target.uri.rpartition("/")[2].partition(".")[0]
@@ -316,12 +368,38 @@ class Components:
         return name
 
 
+class _LazyComponents(Mapping[str, Any]):
+    """The components of a document by name."""
+
+    def __init__(self, read: Callable[[str], Any], names: Collection[str]) -> None:
+        self._read, self._names = read, names
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._names:
+            raise KeyError(name)
+        return self._read(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
 class _SchemaWalk:
     """Converts one schema of one file; `component` is its name if it is a component, else empty."""
 
-    def __init__(self, components: Components, base: str, component: str, root: Any, needs: set[str]) -> None:
+    def __init__(
+        self,
+        components: Components,
+        base: str,
+        component: str,
+        root: Any,
+        needs: set[str],
+        hidden: frozenset[str] = frozenset(),
+    ) -> None:
         self._components, self._base, self._component = components, base, component
-        self._root, self._needs = root, needs
+        self._root, self._needs, self._hidden = root, needs, hidden
         self._depth = 0
 
     def schema(self, node: Any, *, is_open: bool = False) -> Any:
@@ -347,6 +425,7 @@ class _SchemaWalk:
     def _normalise(self, node: Mapping[str, Any], part_reader: Callable[[Any], Any]) -> dict[str, Any]:
         """One schema without references of its own; the parts of its `allOf` are read by `part_reader`."""
         schema: dict[str, Any] = {}
+        outer, self._hidden = self._hidden, self._hidden | self._components.hidden_names(node, self._base)
         node = _move_enum_to_items(node)
         _copy_type(node, schema)
         _copy_values(node, schema)
@@ -354,32 +433,45 @@ class _SchemaWalk:
         _copy_texts(node, schema)
         self._copy_parts(node, schema, part_reader)
         self._copy_properties(node, schema)
+        self._hidden = outer
         return make_nullable(schema) if _is_nullable(node) else schema
 
+    def _member(self, node: Any) -> Any:
+        """A schema within another one that is not for the same value, but for a property or an item of it."""
+        outer, self._hidden = self._hidden, frozenset()
+        schema = self.schema(node)
+        self._hidden = outer
+        return schema
+
     def _copy_parts(self, node: Mapping[str, Any], schema: dict[str, Any], part_reader: Callable[[Any], Any]) -> None:
+        readers: Mapping[str, Callable[[Any], Any]] = {"allOf": part_reader, "prefixItems": self._member}
         for name, parts in node.items():
             if name in LISTS and isinstance(parts, list) and parts:
-                schema[name] = [(part_reader if name == "allOf" else self.schema)(part) for part in parts]
-        if "oneOf" in schema and "anyOf" not in schema and _discriminator_property(node):
-            schema["anyOf"] = schema.pop("oneOf")  # the property decides, so a value may satisfy two of the forms
+                schema[name] = [readers.get(name, self.schema)(part) for part in parts]
+        if "oneOf" in schema:
+            options = schema.pop("oneOf")  # APIs take the first that fits: documents rarely mean "and no other"
+            if "anyOf" in schema:
+                schema["allOf"] = [*schema.get("allOf", ()), {"anyOf": options}]
+            else:
+                schema["anyOf"] = options
         for name, part in node.items():
             if name in INNER and isinstance(part, Mapping | bool) and not (name == "items" and part is True):
-                schema[name] = self.schema(part)
+                schema[name] = (self.schema if name in _CONDITIONS else self._member)(part)
         if schema.get("additionalProperties") is False and "allOf" in schema:
             del schema["additionalProperties"]  # it would refuse what the parts of `allOf` require
         if isinstance(items := node.get("items"), list) and items:  # a tuple, before 2020-12
-            schema["prefixItems"] = [self.schema(part) for part in items]
+            schema["prefixItems"] = [self._member(part) for part in items]
             if isinstance(additional := node.get("additionalItems"), Mapping | bool):
-                schema["items"] = self.schema(additional)
+                schema["items"] = self._member(additional)
 
     def _copy_properties(self, node: Mapping[str, Any], schema: dict[str, Any]) -> None:
         """Copy properties and their names, in a request without those that only a server sets."""
-        properties = as_mapping(node.get("properties")) if self._components._request else {}
-        hidden = {str(key) for key, part in properties.items() if _is_read_only(part)}
+        hidden = self._hidden
         for name, parts in node.items():
             if name in MAPS and isinstance(parts, Mapping) and parts:
+                read_part = self.schema if name == "dependentSchemas" else self._member
                 schema[name] = {
-                    str(key): self.schema(part)
+                    str(key): read_part(part)
                     for key, part in parts.items()
                     if not (name == "properties" and str(key) in hidden)
                     and not (name == "patternProperties" and not is_usable_pattern(str(key)))
@@ -389,7 +481,7 @@ class _SchemaWalk:
         dependent = node.get("dependentRequired")
         if isinstance(dependent, Mapping):
             schema["dependentRequired"] = {
-                str(key): _texts(names) for key, names in dependent.items() if isinstance(names, list)
+                str(key): _texts(names, hidden) for key, names in dependent.items() if isinstance(names, list)
             }
 
     def read_open(self, node: Any) -> Any:
@@ -404,24 +496,6 @@ class _SchemaWalk:
         rest = {key: value for key, value in node.items() if key != "additionalProperties" or value is not False}
         return self.schema(rest, is_open=True)
 
-    def _is_closed(self, node: Any, base: str) -> bool:
-        """Whether a schema refuses additional properties, itself or in a part of its `allOf`; each is visited once."""
-        waiting, visited = [(node, base)], set()
-        while waiting:
-            part, part_base = waiting.pop()
-            if not isinstance(part, Mapping) or id(part) in visited:
-                continue
-            visited.add(id(part))
-            if part.get("additionalProperties") is False:
-                return True
-            if isinstance(reference := part.get("$ref"), str):
-                with suppress(BrokenReferenceError):
-                    target = self._components._references.find(reference, part_base)
-                    waiting.append((target.value, target.uri))
-            else:
-                waiting += ((inner, part_base) for inner in as_list(part.get("allOf")))
-        return False
-
     def _read_reference(self, node: Mapping[str, Any], *, is_open: bool = False) -> Any:
         components = self._components
         try:
@@ -429,10 +503,17 @@ class _SchemaWalk:
         except BrokenReferenceError as error:
             components._report(f"{error} Any value is accepted there.")
             return self._siblings(node, _SIBLING_KEYS)
-        name = components.name_of(target, is_open=is_open and self._is_closed(target.value, target.uri))
+        hidden = self._hidden
+        if components._siblings_count and len(node) > 1:
+            hidden |= components.hidden_names(node, self._base)
+        is_open = is_open and components.is_closed(target)
+        name = components.name_of(target, is_open=is_open, hidden=components.hidden_in(target, hidden))
         self._needs.add(name)
         counted = node.keys() if components._siblings_count else _SIBLING_KEYS
-        schema = {"$ref": f"#/$defs/{name}", **self._siblings(node, counted - {"$ref", "nullable", "x-nullable"})}
+        outer, self._hidden = self._hidden, hidden
+        siblings = self._siblings(node, counted - {"$ref", "nullable", "x-nullable"})
+        self._hidden = outer
+        schema = {"$ref": f"#/$defs/{name}", **siblings}
         return make_nullable(schema) if _is_nullable(node) else schema
 
     def _find(self, reference: str) -> ResolvedNode:

@@ -16,7 +16,7 @@ from taoloop.core.search import suggest_names
 from taoloop.errors import ConfigError
 from taoloop.tools.egress.rules import EgressRules
 from taoloop.tools.embedding import Embedder, check_embedder
-from taoloop.tools.openapi.operation import Operation
+from taoloop.tools.openapi.operation import DeepLists, Operation
 from taoloop.tools.settings_check import Seconds, check_fields
 
 _Texts = Annotated[tuple[str, ...], Strict(strict=False)]  # a list is one, too
@@ -39,9 +39,14 @@ class OpenapiSource:
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{0,24}$")] = ""
     """Prefix of every tool name (`pets` gives `pets_list`), so that two APIs do not collide; may be empty."""
     base_url: str = ""
-    """Where the API is, instead of the servers of the document. Its host may be private."""
+    """Where the API is, instead of the servers of the document. Its host may be private.
+
+    Without a path, not even `/`, it completes a server of the document that is only a path (`/v2`, `basePath`).
+    """
     server_variables: Mapping[str, str] = field(default_factory=dict)
     """Values for the variables in the server URLs of the document."""
+    reference_hosts: _Texts = ()
+    """Hosts (`specs.example.com`, `localhost:8000`) from which other documents are fetched that references name."""
     tags: _Texts = ()
     """Only operations with one of these tags."""
     operations: _Texts = ()
@@ -59,8 +64,9 @@ class OpenapiSource:
     auth: Mapping[str, str | Mapping[str, str]] = field(default_factory=dict, repr=False)
     """The secret of each security scheme of the document.
 
-    It is a text; for HTTP basic `{username, password}`; for OAuth2 client credentials `{client_id, client_secret}`.
-    The environment is not read here.
+    It is a text; for HTTP basic `{username, password}`; for OAuth2 client credentials `{client_id, client_secret}`. For
+    a scheme that the document does not define, or of an unknown kind, it says where the secret goes: `{header: NAME,
+    value: SECRET}`, or `query` or `cookie` instead of `header`. The environment is not read here.
     """
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Values of parameters by their names on the wire (`token`), added to each call; the model never sees them."""
@@ -72,6 +78,8 @@ class OpenapiSource:
     """How often a failed call is retried that only reads, or has an idempotency key."""
     idempotency: _Texts = ()
     """Operations that accept the header `Idempotency-Key`."""
+    deep_lists: DeepLists = "indices"
+    """How lists are sent in the style `deepObject`: `indices` (`a[0]=x`), `brackets` (`a[]=x`), or `repeat` (`a=x`)."""
     fill_defaults: bool = False
     """Whether the defaults of the schema are sent for missing arguments."""
     egress: EgressRules | None = None

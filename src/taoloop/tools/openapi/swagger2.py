@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from taoloop.tools.openapi.document import ResolvedNode, as_mapping, as_text, as_texts
+from taoloop.tools.openapi.document import as_mapping, as_text, as_texts
+from taoloop.tools.openapi.references import ResolvedNode
 
 FORM, MULTIPART, JSON = "application/x-www-form-urlencoded", "multipart/form-data", "application/json"
 

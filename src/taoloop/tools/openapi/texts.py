@@ -11,7 +11,8 @@ TEXTS = ToolTexts(
         "path_empty": "it is part of the path and cannot be empty",
         "path_changed": "{segment!r} would change the path",
         "control_characters": "it contains line breaks or control characters",
-        "header_charset": "a header can only contain Latin-1 characters",
+        "header_charset": "a header can only contain Latin-1 characters, and {char!r} is none; "
+        "write {encoded} instead if the API decodes percent-encoding there",
         "header_name": "{name!r} cannot be the name of a header",
         "data_url": "its `data:` URL is not valid base64",
         "form_object": "a form must be an object of its fields",
@@ -23,6 +24,9 @@ TEXTS = ToolTexts(
         "unsupported_security_hint": "Only the operator can change this; do without this tool.",
         "missing_key": "{tool!r} needs a key for the security scheme {scheme!r} of its API, and none is set.",
         "missing_key_hint": "Set `auth: {setting}` for this API, and the variable {variable}. Nothing was sent.",
+        "undefined_scheme": "{tool!r} needs a key for the security scheme {scheme!r}, and its document defines none.",
+        "undefined_scheme_hint": "Set `auth: {setting}` for this API, and the variable {variable}; the API's "
+        "documentation names the header (or `query`, `cookie`). Nothing was sent.",
         "token_refused": "The token server for {scheme!r} issued no token: HTTP {status}: {text}",
         "token_refused_hint": "Only the operator can change this: check `auth.{scheme}`. The call was not sent.",
         # responses

@@ -1,142 +1,290 @@
 """Truncation of large schemas: the schema in the prompt, from the schema that checks the arguments.
 
-A truncated part accepts any value of its type, so whatever the checking schema accepts also fits the truncated one.
+Only what a call can do without is left out: optional fields, further alternatives, options of a long enum. So whatever
+is built from the truncated schema also fits the whole one, and the notes name what is left out.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from taoloop.tools.openapi.document import shorten
 from taoloop.tools.openapi.schemas import INNER, LISTS, MAPS, convert_nested
 
 _MAX_DEPTH = 12
 _MAX_CHAIN = 30  # components within each other, without a level of arguments between them
-_MAX_OPTIONS = 40  # of an enum, if the size is limited
-_TRUNCATION_NOTE = "(more fields; only part is shown)"
-_REFUSING_KEYS = ("not", "if", "then", "else", "unevaluatedProperties", "unevaluatedItems", "maxContains")
-"""Keywords that could refuse more once a part of the schema is truncated."""
+_MAX_OPTIONS = 40  # of an enum
+_MAX_NOTED_CHARS = 120  # names of fields that are left out
+_EXCESS = 2  # the required fields alone may take this many times the limit
+_MORE_NOTE = "only part is shown"
+_WIDER_NOTE = f"(more fields; {_MORE_NOTE})"
+_EXACT_KEYS = frozenset(
+    (
+        *("not", "if", "then", "else", "contains", "propertyNames", "patternProperties", "dependentSchemas"),
+        *("unevaluatedProperties", "unevaluatedItems"),
+    )
+)
+"""Keywords that would accept other values if a part of their schemas were left out."""
 
-_DROPPED_KEYS = frozenset((*_REFUSING_KEYS, "examples", "pattern"))
 _TOP_KEYS = frozenset({"type", "properties", "required", "additionalProperties"})
+_NESTED = MAPS | LISTS | INNER
 _DESCRIPTION_CHARS = (400, 160, 60, 0)  # the maximum length of descriptions, in attempts that become smaller
 
 
-def truncate_schema(schema: Mapping[str, Any], max_bytes: int) -> Mapping[str, Any]:
+class Truncation(NamedTuple):
+    """A truncated schema."""
+
+    schema: Mapping[str, Any]
+    """The schema to show."""
+    widened: frozenset[str] = frozenset()
+    """The arguments of which not even the required fields fit: they are shown as any value of their type."""
+
+
+def truncate_schema(schema: Mapping[str, Any], max_bytes: int) -> Truncation:
     """The schema itself if it has at most `max_bytes` as JSON, else with as many levels as fit.
 
-    All names of the arguments remain, even if they do not fit.
+    All names of the arguments and all required fields remain, even if they do not fit: up to twice `max_bytes`.
     """
     if _size(schema) <= max_bytes:
-        return schema
-    best: Mapping[str, Any] | None = None
+        return Truncation(schema)
+    best: Truncation | None = None
     for depth in range(1, _MAX_DEPTH + 1):
         truncated = _truncate_to_depth(schema, depth, max_bytes, _DESCRIPTION_CHARS[0])
         if truncated is None or truncated == best:
             break
         best = truncated
-    for depth, limit, max_text in (*((1, max_bytes, chars) for chars in _DESCRIPTION_CHARS[1:]), (0, None, 0)):
-        best = _truncate_to_depth(schema, depth, limit, max_text) if best is None else best
-    assert best is not None  # noqa: S101  # without a limit there always is one
-    return best
+    limits = ((1, max_bytes), (0, max_bytes), (0, _EXCESS * max_bytes))
+    for depth, limit in limits:
+        for max_text in _DESCRIPTION_CHARS[1:]:
+            best = _truncate_to_depth(schema, depth, limit, max_text) if best is None else best
+    return best if best is not None else _widen(schema, max_bytes)
 
 
 def _size(value: Any) -> int:
     return len(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str).encode("utf-8", "replace"))
 
 
-_NESTED = MAPS | LISTS | INNER
-
-
 class _TooLargeError(Exception):
     """The size limit is exceeded."""
 
 
-def _truncate_to_depth(
-    schema: Mapping[str, Any], depth: int, max_bytes: int | None, max_text: int
-) -> dict[str, Any] | None:
+class _OmittedError(Exception):
+    """A part cannot be shown so that all values of it fit."""
+
+
+def _truncate_to_depth(schema: Mapping[str, Any], depth: int, max_bytes: int, max_text: int) -> Truncation | None:
     truncator = _Truncator(schema.get("$defs", {}), max_bytes, max_text)
-    rules = schema.get("properties", {})
+    properties, widened = dict[str, Any](), set[str]()
     try:
-        properties = {name: truncator.part(rule, depth, frozenset()) for name, rule in rules.items()}
+        for name, rule in schema.get("properties", {}).items():
+            try:
+                properties[name] = truncator.part(rule, depth, frozenset())
+            except _OmittedError:  # it contains itself, and no finite value fits
+                properties[name] = truncator.charge(truncator.widened(rule))
+                widened.add(name)
     except _TooLargeError:
         return None
     truncated = {key: schema[key] for key in schema if key in _TOP_KEYS} | {"properties": properties}
-    return truncated if max_bytes is None or _size(truncated) <= max_bytes else None
+    return Truncation(truncated, frozenset(widened)) if _size(truncated) <= max_bytes else None
+
+
+def _widen(schema: Mapping[str, Any], max_bytes: int) -> Truncation:
+    """The schema with an equal share for each argument; those that need more accept any value of their type."""
+    rules = schema.get("properties", {})
+    properties, widened = dict[str, Any](), set[str]()
+    for name, rule in rules.items():
+        truncator = _Truncator(schema.get("$defs", {}), max_bytes // max(len(rules), 1), 0)
+        try:
+            properties[name] = truncator.part(rule, 0, frozenset())
+        except (_OmittedError, _TooLargeError):
+            properties[name] = truncator.widened(rule)
+            widened.add(name)
+    kept = {key: schema[key] for key in schema if key in _TOP_KEYS}
+    return Truncation(kept | {"properties": properties}, frozenset(widened))
 
 
 class _Truncator:
-    """Copies schemas with their references inlined, down to a certain depth."""
+    """Copies schemas with their references inlined, down to a certain depth, and from there what is required."""
 
-    def __init__(self, components: Mapping[str, Any], max_bytes: int | None, max_text: int) -> None:
+    def __init__(self, components: Mapping[str, Any], max_bytes: int, max_text: int) -> None:
         self._components, self._remaining, self._max_text = components, max_bytes, max_text
 
-    def part(self, rule: Any, depth: int, enclosing: frozenset[str]) -> Any:
-        """One schema with `depth` nested levels; `enclosing` are the components that contain it."""
+    def part(self, rule: Any, depth: int, enclosing: frozenset[str], needed: frozenset[str] = frozenset()) -> Any:
+        """One schema with `depth` nested levels; `enclosing` are the components that contain it.
+
+        `needed` are the properties that schemas for the same value require.
+
+        Raises:
+            _OmittedError: it contains itself.
+            _TooLargeError: it does not fit.
+        """
         if isinstance(rule, bool):
             return rule
         if not isinstance(rule, Mapping):
             return {}
-        rule, enclosing, is_recursive = self._inline(rule, enclosing)
-        rule = {key: value for key, value in rule.items() if key not in _DROPPED_KEYS}
-        shallow = {key: value for key, value in rule.items() if key not in _NESTED}
-        inner = {key: value for key, value in rule.items() if key in _NESTED}
-        if "required" in shallow and (depth <= 0 or is_recursive):
-            del shallow["required"]
-        self._shorten(shallow)
-        if (depth <= 0 or is_recursive) and inner:
-            rest = {key: value for key, value in shallow.items() if key in ("type", "deprecated", "default")}
-            note = f"{shallow.get('description', '')} {_TRUNCATION_NOTE}".strip()
-            return self._charge({**rest, "description": note})
-        self._charge(shallow)
-        for key, value in inner.items():
-            inner_depth = depth if key in LISTS and len(value) == 1 else depth - 1
-            truncated = convert_nested(key, value, partial(self.part, depth=inner_depth, enclosing=enclosing))
-            if key == "oneOf" and "anyOf" in inner:
-                shallow["allOf"] = [*shallow.get("allOf", ()), {"anyOf": truncated}]
+        rule, enclosing = self._inline(rule, enclosing)
+        needed |= frozenset(self._required_names(rule, enclosing))
+        shown = {key: value for key, value in rule.items() if key not in _NESTED and key != "examples"}
+        self._shorten(shown)
+        self.charge(shown)
+        for key, value in rule.items():
+            if key == "properties":
+                self._add_properties(shown, rule, depth, enclosing, needed)
+            elif key in ("anyOf", "oneOf"):
+                shown[key] = self._alternatives(value, depth, enclosing, needed)
             elif key == "allOf":
-                shallow["allOf"] = [*truncated, *shallow.get("allOf", ())]
-            else:
-                # a value may satisfy two alternatives once they are truncated
-                shallow["anyOf" if key == "oneOf" else key] = truncated
-        return shallow
+                shown[key] = [self.part(inner, depth, enclosing, needed) for inner in value]
+            elif key in _EXACT_KEYS:
+                shown[key] = convert_nested(key, value, partial(self._whole, enclosing=enclosing))
+            elif key == "prefixItems":
+                shown[key] = [self.part(inner, depth - 1, enclosing) for inner in value]
+            elif key in ("items", "additionalProperties"):
+                shown |= self._members(key, value, rule, depth, enclosing)
+        return shown
 
-    def _inline(
-        self, rule: Mapping[str, Any], enclosing: frozenset[str]
-    ) -> tuple[Mapping[str, Any], frozenset[str], bool]:
-        """The schema with its reference inlined, the components that contain it, and whether it is recursive."""
+    def widened(self, rule: Any) -> dict[str, Any]:
+        """A schema of any value of the type of another one."""
+        for _ in range(2 * len(self._components) + 1):
+            if not isinstance(rule, Mapping) or "type" in rule:
+                break
+            parts = rule.get("allOf", ()) or [self._components.get(str(rule.get("$ref")).removeprefix("#/$defs/"))]
+            rule = parts[0]
+        kept = {key: rule[key] for key in ("type", "deprecated") if isinstance(rule, Mapping) and key in rule}
+        return {**kept, "description": _WIDER_NOTE}
+
+    def charge(self, part: dict[str, Any]) -> dict[str, Any]:
+        """The part itself, if there is room for it."""
+        self._remaining -= _size(part)
+        if self._remaining < 0:
+            raise _TooLargeError
+        return part
+
+    def _add_properties(
+        self,
+        shown: dict[str, Any],
+        rule: Mapping[str, Any],
+        depth: int,
+        enclosing: frozenset[str],
+        needed: frozenset[str],
+    ) -> None:
+        properties, omitted = dict[str, Any](), list[str]()
+        least = rule.get("minProperties", 0)
+        for name, inner in rule["properties"].items():
+            if depth <= 0 and name not in needed and len(properties) >= least:
+                omitted.append(name)
+                continue
+            try:
+                properties[name] = self.part(inner, depth - 1, enclosing)
+            except _OmittedError:
+                if name in needed:
+                    raise
+                omitted.append(name)
+            self._remaining -= len(name.encode("utf-8", "replace")) + 4
+        shown["properties"] = properties
+        if omitted:
+            _note(shown, f"(more fields: {shorten(', '.join(omitted), _MAX_NOTED_CHARS)}; {_MORE_NOTE})")
+
+    def _alternatives(
+        self, rules: list[Any], depth: int, enclosing: frozenset[str], needed: frozenset[str]
+    ) -> list[Any]:
+        """The alternatives, from a certain depth on only those without levels of their own, and one other."""
+        options, has_nested = list[Any](), False
+        for rule in rules:
+            try:
+                inlined = self._inline(rule, enclosing)[0] if isinstance(rule, Mapping) else {}
+                is_nested = bool(inlined.keys() & _NESTED)
+                if is_nested and has_nested and depth <= 0:
+                    continue
+                options.append(self.part(rule, depth if len(rules) == 1 else depth - 1, enclosing, needed))
+                has_nested |= is_nested
+            except _OmittedError:
+                continue
+        if not options:
+            raise _OmittedError
+        return options
+
+    def _members(
+        self, key: str, value: Any, rule: Mapping[str, Any], depth: int, enclosing: frozenset[str]
+    ) -> dict[str, Any]:
+        """The schema of the items of a list or of the other properties of an object; empty ones remain if it recurs."""
+        try:
+            return {key: self.part(value, depth - 1, enclosing)}
+        except _OmittedError:
+            if key == "additionalProperties":
+                return {key: False}
+            if rule.get("minItems", 0) > len(rule.get("prefixItems", ())):
+                raise
+            return {key: False} if "prefixItems" in rule else {"maxItems": 0}
+
+    def _whole(self, rule: Any, enclosing: frozenset[str]) -> Any:
+        """A schema with its references inlined, and nothing left out.
+
+        Raises:
+            _OmittedError: it contains itself.
+        """
+        if not isinstance(rule, Mapping):
+            return rule
+        rule, enclosing = self._inline(rule, enclosing)
+        self.charge({key: value for key, value in rule.items() if key not in _NESTED})
+        return {
+            key: convert_nested(key, value, partial(self._whole, enclosing=enclosing)) for key, value in rule.items()
+        }
+
+    def _required_names(self, rule: Any, enclosing: frozenset[str]) -> Iterator[str]:
+        """The properties that a schema, or one for the same value in it, requires or may require."""
+        pending = [(rule, enclosing)]
+        while pending:
+            node, inside = pending.pop()
+            if not isinstance(node, Mapping):
+                continue
+            try:
+                node, inside = self._inline(node, inside)
+            except _OmittedError:
+                continue
+            yield from node.get("required", ())
+            for names in node.get("dependentRequired", {}).values():
+                yield from names
+            for key in ("allOf", "anyOf", "oneOf"):
+                self._remaining -= len(node.get(key, ()))  # each costs a little, so that references cannot multiply
+                pending += ((inner, inside) for inner in node.get(key, ()))
+            pending += ((node[key], inside) for key in ("if", "then", "else") if key in node)
+            if self._remaining < 0:
+                raise _TooLargeError
+
+    def _inline(self, rule: Mapping[str, Any], enclosing: frozenset[str]) -> tuple[Mapping[str, Any], frozenset[str]]:
+        """The schema with its reference inlined, and the components that contain it.
+
+        Raises:
+            _OmittedError: the reference leads to a component that contains it.
+        """
         inlined: dict[str, Any] = dict(rule)
         while isinstance(inlined.get("$ref"), str):
             name = inlined.pop("$ref").removeprefix("#/$defs/")
             target = self._components.get(name)
             if name in enclosing or len(enclosing) >= _MAX_CHAIN:
-                return {**inlined, "properties": {}}, enclosing, True
+                raise _OmittedError
             enclosing |= {name}
             if not isinstance(target, Mapping):
-                return ({**inlined, "not": {}} if target is False else inlined), enclosing, False
+                return ({**inlined, "not": {}} if target is False else inlined), enclosing
             conflicts = inlined.keys() & target.keys() - {"description", "default", "examples", "deprecated"}
             inlined = {**inlined, "allOf": [*inlined.get("allOf", ()), target]} if conflicts else {**target, **inlined}
-        return inlined, enclosing, False
+        return inlined, enclosing
 
-    def _shorten(self, shallow: dict[str, Any]) -> None:
-        if "description" in shallow:
-            shallow["description"] = shorten(shallow["description"], self._max_text) if self._max_text else ""
-            if not shallow["description"]:
-                del shallow["description"]
-        options = shallow.get("enum")
-        if isinstance(options, list) and len(options) > _MAX_OPTIONS and self._remaining is not None:
-            del shallow["enum"]
-            some = ", ".join(map(str, options[:8]))
-            shallow["description"] = f"{shallow.get('description', '')} One of {len(options)}: {some} …".strip()
+    def _shorten(self, shown: dict[str, Any]) -> None:
+        if "description" in shown:
+            shown["description"] = shorten(shown["description"], self._max_text) if self._max_text else ""
+            if not shown["description"]:
+                del shown["description"]
+        options = shown.get("enum")
+        if isinstance(options, list) and len(options) > _MAX_OPTIONS and _size(options) > self._remaining // 4:
+            shown["enum"] = options[:_MAX_OPTIONS]
+            _note(shown, f"({len(options) - _MAX_OPTIONS} more options; {_MORE_NOTE})")
         for name in () if self._max_text else ("default", "deprecated"):
-            shallow.pop(name, None)
+            shown.pop(name, None)
 
-    def _charge(self, part: dict[str, Any]) -> dict[str, Any]:
-        if self._remaining is not None:
-            self._remaining -= _size(part)
-            if self._remaining < 0:
-                raise _TooLargeError
-        return part
+
+def _note(shown: dict[str, Any], note: str) -> None:
+    shown["description"] = f"{shown.get('description', '')} {note}".strip()

@@ -2,13 +2,14 @@
 
 In a path, a query, a header or a cookie values are percent-encoded once, in UTF-8; only letters, digits and `-._~` stay
 as they are. Numbers are sent as they were written, or in plain digits, never with an exponent. Null is omitted inside
-lists and objects. Values nested deeper than their style allows are sent as JSON text; only `deepObject` nests
-(`a[b][c]=1`, and lists repeat their name).
+lists and objects. Values nested deeper than their style allows are sent as JSON text; only `deepObject` nests: objects
+as `a[b][c]=1`, lists as `DeepLists` says.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from decimal import Decimal, InvalidOperation
@@ -17,13 +18,15 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from taoloop.errors import InvalidArguments, ToolError
-from taoloop.tools.openapi.operation import Parameter, Style
+from taoloop.tools.openapi.operation import DeepLists, Parameter, Style
 from taoloop.tools.openapi.texts import TEXTS
 
 _RESERVED = ":/?@!$'()*,;="
 """The characters that `allowReserved` does not encode: all reserved ones except those that end a value or a pair."""
 
 _CONTROLS = frozenset(map(chr, (*range(32), 127)))
+_FOREIGN = re.compile(r"[^\x00-\x7f]+")
+_FILENAME = re.compile(r'filename=(?:"([^"]*)"|([^\s;"]+))')
 _SEPARATORS = {"spaceDelimited": " ", "pipeDelimited": "|", "tabDelimited": "\t"}
 """The separators of list items in the styles that do not use a comma."""
 
@@ -104,22 +107,37 @@ def _matrix(name: str, value: Any, items: list[str], explode: bool) -> str:
     return f";{name}={text}" if text else f";{name}"
 
 
-def query_pairs(parameter: Parameter, value: Any) -> list[str]:
+def query_pairs(parameter: Parameter, value: Any, deep_lists: DeepLists = "indices") -> list[str]:
     """The encoded `name=value` pairs of a query parameter; none for an empty list or object."""
     escape = partial(quote, safe=_RESERVED) if parameter.allow_reserved else percent_encode
     if parameter.content:
         return [f"{percent_encode(parameter.name)}={escape(to_json(value))}"]
+    if parameter.style == "deepObject":
+        return deep_pairs(parameter.name, value, deep_lists, escape)
     return styled_pairs(parameter.name, value, parameter.style, parameter.explode, escape)
 
 
 def header_text(parameter: Parameter, value: Any) -> str:
-    """The value of a header, without percent-encoding.
+    """The value of a header, without percent-encoding, which servers do not undo.
+
+    Characters outside Latin-1 are only sent where there is a form that servers read: as escapes in JSON, and as the
+    `filename*` of RFC 8187 in `Content-Disposition`.
 
     Raises:
         InvalidArguments: it contains characters that a header cannot carry.
     """
     items = [to_json(value, ascii_only=True)] if parameter.content else _items(value, parameter.explode, str)
-    return check_header(parameter.arg, _SEPARATORS.get(parameter.style, ",").join(items))
+    text = _SEPARATORS.get(parameter.style, ",").join(items)
+    if not text.isascii() and text.lstrip()[:1] in ("{", "["):
+        text = _FOREIGN.sub(lambda match: _quote(match[0], True)[1:-1], text)
+    if parameter.name.lower() == "content-disposition":
+        text = _FILENAME.sub(_extended_filename, text)
+    return check_header(parameter.arg, text)
+
+
+def _extended_filename(match: re.Match[str]) -> str:
+    name = match[1] or match[2]
+    return match[0] if name.isascii() else f"filename*=UTF-8''{percent_encode(name)}"
 
 
 def cookie_pairs(parameter: Parameter, value: Any) -> list[str]:
@@ -130,17 +148,33 @@ def cookie_pairs(parameter: Parameter, value: Any) -> list[str]:
 def styled_pairs(
     name: str, value: Any, style: Style, explode: bool, escape: Callable[[str], str] = percent_encode
 ) -> list[str]:
-    """A named value as encoded `name=value` pairs of a query or a form."""
-    if isinstance(value, Mapping) and (style == "deepObject" or (explode and style == "form")):
+    """A named value as encoded `name=value` pairs of a query or a form, in any style but `deepObject`."""
+    if isinstance(value, Mapping) and explode and style == "form":
         members = [(str(key), inner) for key, inner in value.items() if inner is not None]
-        if style == "form":
-            return [f"{percent_encode(key)}={escape(text_of(inner))}" for key, inner in members]
-        inner_pairs = (styled_pairs(f"{name}[{key}]", inner, style, True, escape) for key, inner in members)
-        return [pair for pairs in inner_pairs for pair in pairs]
+        return [f"{percent_encode(key)}={escape(text_of(inner))}" for key, inner in members]
     items = _items(value, False, escape)
     if items and (not explode or isinstance(value, Mapping)):
         items = [_encoded_separator(style).join(items)]
     return [f"{percent_encode(name)}={item}" for item in items]
+
+
+def deep_pairs(
+    name: str, value: Any, deep_lists: DeepLists = "indices", escape: Callable[[str], str] = percent_encode
+) -> list[str]:
+    """A named value as the pairs of `deepObject`, which nests to any depth: `a[b]=1`, and by default `a[0][b]=1`.
+
+    The specification leaves lists open; stripe-python 16 always sends indices.
+    """
+    if isinstance(value, Mapping):
+        members = [(f"{name}[{key}]", inner) for key, inner in value.items()]
+    elif isinstance(value, list | tuple):
+        has_scalars = not any(isinstance(item, Mapping | list | tuple) for item in value)
+        keys = {"brackets": "[]", "repeat": ""} if has_scalars or deep_lists == "brackets" else {}
+        members = [(name + keys.get(deep_lists, f"[{index}]"), item) for index, item in enumerate(value)]
+    else:
+        return [f"{percent_encode(name)}={escape(text_of(value))}"]
+    pairs = (deep_pairs(key, inner, deep_lists, escape) for key, inner in members if inner is not None)
+    return [pair for inner_pairs in pairs for pair in inner_pairs]
 
 
 def _encoded_separator(style: Style) -> str:
@@ -186,10 +220,10 @@ def check_header(arg: str, text: str) -> str:
     """
     if not _CONTROLS.isdisjoint(text.replace("\t", " ")):
         raise unsendable_argument(arg, "control_characters")
-    try:
-        text.encode("latin-1")
-    except UnicodeEncodeError:
-        raise unsendable_argument(arg, "header_charset") from None
+    foreign = next((char for char in text if ord(char) > 255), "")
+    if foreign:
+        encoded = quote(foreign, safe="", errors="replace")
+        raise unsendable_argument(arg, "header_charset", char=foreign, encoded=encoded)
     return text.strip()
 
 
