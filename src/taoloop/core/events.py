@@ -1,7 +1,6 @@
 """The facts of a run: a closed union of frozen values.
 
-An `Event` is a fact with its place (`seq`, from 0) and time (`at`, seconds since the epoch, UTC). All else is a view
-of them (`taoloop.core.trace`).
+An `Event` is a fact with its place (`seq`, from 0) and time (`at`, seconds since the epoch, UTC). See `core.trace`.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from taoloop.core.agent_spec import AgentSpec, Limits
 from taoloop.core.cards.tool_card import Tier, ToolCard
 from taoloop.core.decision import Act, Answer, Call
 from taoloop.core.fast_stdlib import fast_constructor
+from taoloop.core.input_answered import InputAnswered
 from taoloop.core.message import Message, Purpose, ToolCallText, Usage
 from taoloop.core.policy import Policy, TaskAuthority, VerdictKind
 
@@ -563,6 +563,7 @@ Fact = (
     | ApprovalGiven
     | ApprovalRefused
     | ActionStarted
+    | InputAnswered
     | InDoubt
     | DoubtSettled
     | Observed

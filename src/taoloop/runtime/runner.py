@@ -39,6 +39,7 @@ from taoloop.journals.base import Artifact, Journal, Lease
 from taoloop.models.base import DeltaFanout, DeltaListener, Model
 from taoloop.policy import CodeRule, judge
 from taoloop.runtime.approvals.in_doubt import ask_person, earlier_holder, run_probe
+from taoloop.runtime.approvals.input_requests import InputRequests
 from taoloop.runtime.approvals.request import ApprovalAnswer, Approver, Questions, answer_fact, denying_rule
 from taoloop.runtime.child_run import BudgetShare, ParentRun, inner_progress
 from taoloop.runtime.engine.clock import Clock, within
@@ -91,14 +92,13 @@ class Runner:
         self._clean = redactor.text if redactor is not None else None
         self._deltas: RedactedDeltas | None = None
         self._questions = Questions(trace, approver, clock)
+        self._inputs = InputRequests(trace, approver, clock, self.note, self.commit)
         self._on_delta, self._check_answer, self._rules = on_delta, check_answer, rules
         self._handles = handles  # where the model reads no observations
         if handles is not None:
             self._check_answer = handles.check
         self._early = EarlyReads(trace, toolbox, self._start_early, rules) if early_reads else None
-        self._streams = on_delta is not None or early_reads
-        self._has_agents = any(tool.runs_inside for tool in toolbox)
-        self._question_lock: asyncio.Lock | None = None  # the child runs ask one question at a time
+        self._streams, self._has_agents = on_delta is not None or early_reads, any(tool.runs_inside for tool in toolbox)
         self._postponed: set[tuple[str, int]] = set()  # doubts that a person has postponed, in this process
         self._waiting: dict[str, ParentRun | HandedOver] = {}  # calls whose own run waits, or whose result comes later
         self._events: list[Event] = []
@@ -276,6 +276,7 @@ class Runner:
             read_artifact=self._read_artifact,
             literals=partial(self._literals, call_id),
             progress=partial(self._progress, tool.name),
+            ask=partial(self._inputs.ask, call_id),
             parent_run=parent,
         )
 
@@ -378,13 +379,12 @@ class Runner:
             return self._handles.reader(step, self.note, self._clock.tick)
         if share is None or not tool.runs_inside:
             return None
-        self._question_lock = self._question_lock or asyncio.Lock()
         return ParentRun(
             parent=self.trace,
             journal=self._journal,
             approver=self._approver,
             share=share,
-            question_lock=self._question_lock,
+            question_lock=self._inputs.lock,
             redactor=self._redactor,
         )
 

@@ -21,6 +21,10 @@ _ENGLISH = {
     "run_held_undo_hint": "Wait until that undo is over, then look at the plan again: tao undo {run_id}",
     # approvals
     "approval_timeout": "nobody answered within {s:g} s",
+    "input_unattended": "nobody can be asked in this run",
+    "input_postponed": "the question was closed without an answer",
+    "input_late": "nobody answered within {s:g} s",
+    "input_misfit": "the answer does not fit the form: {why}",
     "can_undo_with": "can be undone with {tool}",
     "can_undo_by_hand": "can be undone, but no tool of this run does it",
     "cannot_undo": "cannot be undone",

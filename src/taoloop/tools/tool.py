@@ -22,14 +22,23 @@ from taoloop.tools.texts import TEXTS
 
 if TYPE_CHECKING:
     from taoloop.tools.embedding import Embedder
+    from taoloop.tools.input_question import AskPerson, InputAnswer, InputQuestion
 else:
-    globals().update(lazy_types({"tools.embedding": "Embedder"}))
+    globals().update(
+        lazy_types({"tools.embedding": "Embedder", "tools.input_question": "AskPerson InputAnswer InputQuestion"})
+    )
 
 T = TypeVar("T")
 
 
 async def _no_artifacts(_ref: str) -> str | None:
     return None
+
+
+async def _ask_nobody(question: InputQuestion) -> InputAnswer:
+    from taoloop.tools.input_question import ask_nobody  # noqa: PLC0415  # who only defines tools does not need it
+
+    return await ask_nobody(question)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +60,9 @@ class ToolContext:
     (`{"/amount": "1.10"}`), where they are more than the float gives."""
     progress: Callable[[str], None] = lambda _text: None
     """`progress(text)` reports in a line how far the call is, to those who watch; none of it is stored."""
+    ask: AskPerson = _ask_nobody
+    """`await ask(InputQuestion(...))` puts a question to the person who answers for the run, while the call waits; the
+    answer is recorded. Where nobody can be asked it is `decline` at once. Only in the event loop of the run."""
     parent_run: Any = None
     """The runtime's own, for tools that are agents."""
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,8 @@ import pytest
 from taoloop.tools.mcp import McpServer, close_all
 
 from .calling import Make
+
+Good = Callable[..., McpServer]
 
 FAKE, GOOD = (Path(__file__).with_name(f"{name}_server.py") for name in ("fake", "good"))
 
@@ -52,3 +54,27 @@ def served(log: Path, port: int = 0) -> Iterator[int]:
             yield int(process.stdout.readline())
         finally:
             process.kill()
+
+
+@pytest.fixture(scope="module")
+def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("good") / "log"
+
+
+@pytest.fixture(scope="module", params=["stdio auto", "stdio 2025-11-25", "http auto", "http 2025-11-25"])
+def reached(request: pytest.FixtureRequest, journal: Path) -> Iterator[dict[str, Any]]:
+    """How a real server is reached, over both transports and in both eras (`auto` is the newest)."""
+    transport, protocol = request.param.split()
+    with ExitStack() as stack:
+        if transport == "http":
+            port = stack.enter_context(served(journal))
+            yield {"url": f"http://127.0.0.1:{port}/mcp", "protocol": protocol}
+        else:
+            yield {"command": sys.executable, "args": (str(GOOD), "stdio", str(journal)), "protocol": protocol}
+        close_all()
+
+
+@pytest.fixture
+def good(reached: dict[str, Any], tmp_path: Path) -> Good:
+    """Settings of that server."""
+    return lambda **settings: McpServer(**{"name": "good", "pins": tmp_path / "pins", **reached, **settings})

@@ -90,11 +90,31 @@ def call(ident: Any, params: dict[str, Any]) -> None:
         return
     if how == "error":
         send(id=ident, error=PLAN.get("error", {"code": -32602, "message": "no such thing"}))
+    elif how == "task":
+        send(id=ident, result={"task": task("working", "begun")})
     elif how == "result":
         send(id=ident, result=PLAN["result"])
     else:
         said = json.dumps(dict(os.environ)) if how == "env" else os.getcwd() if how == "where" else text  # noqa: PTH109
         send(id=ident, result={"content": [{"type": "text", "text": said}]})
+
+
+def task(status: str, message: str) -> dict[str, Any]:
+    at = "2026-01-01T00:00:00Z"
+    times = {"createdAt": at, "lastUpdatedAt": at, "ttl": None, "pollInterval": 20}
+    return {"taskId": "t1", "status": status, "statusMessage": message, **times}
+
+
+def answer_task(method: str, ident: Any) -> None:
+    """`states`: the states that it has one after the other, the last one for ever."""
+    states = PLAN.get("states", ["completed"])
+    if method == "tasks/get":
+        state = states.pop(0) if len(states) > 1 else states[0]
+        send(id=ident, result=task(state, f"is {state}"))
+    elif method == "tasks/result":
+        send(id=ident, result={"content": [{"type": "text", "text": "done as a task"}]})
+    else:
+        send(id=ident, result=task("cancelled", ""))
 
 
 def list_tools(ident: Any) -> None:
@@ -125,6 +145,8 @@ def answer(method: str, ident: Any, params: dict[str, Any]) -> None:
         list_tools(ident)
     elif method in PLAN.get("lists", {}):
         send(id=ident, result=PLAN["lists"][method])
+    elif method.startswith("tasks/"):
+        answer_task(method, ident)
     elif method == "tools/call":
         call(ident, params)
     elif ident is not None:

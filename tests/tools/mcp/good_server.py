@@ -41,6 +41,7 @@ async def list_tools(_ctx: Any, _params: Any) -> types.ListToolsResult:
             tool("mixed"),
             tool("steps"),
             tool("ask"),
+            tool("work"),
         ]
     )
 
@@ -67,10 +68,14 @@ async def call_tool(ctx: Any, params: Any) -> types.CallToolResult:
         await BUS.publish(ToolsListChanged())
         await ctx.session.send_tool_list_changed()
     if params.name == "ask":
-        return await ask(ctx)  # type: ignore[no-any-return]  # the SDK takes both results
+        return await ask(ctx, params)  # type: ignore[no-any-return]  # the SDK takes both results
     if params.name == "steps":
         for number in range(3):
             await ctx.session.report_progress(number + 1, 3, "step")
+    if params.name == "work":
+        for number in range(params.arguments["steps"]):
+            await asyncio.sleep(0.05)
+            await ctx.session.report_progress(number + 1, None, None)
     if params.name == "mixed":
         return types.CallToolResult(
             content=[
@@ -85,14 +90,31 @@ async def call_tool(ctx: Any, params: Any) -> types.CallToolResult:
     return text(f"done {params.name}")
 
 
-async def ask(ctx: Any) -> Any:
-    """Ask the person at the client, in the way of the era."""
-    form = {"type": "object", "properties": {"name": {"type": "string"}}}
-    question = types.ElicitRequestFormParams(message="Who are you?", requested_schema=form)
+FORM = {
+    "type": "object",
+    "properties": {"name": {"type": "string", "title": "Your name"}, "password": {"type": "string"}},
+    "required": ["name"],
+}
+
+
+async def ask(ctx: Any, params: Any) -> Any:
+    """Ask the person at the client, in the way of the era: for a form, or (`page`) to open a page."""
+    arguments = params.arguments or {}
+    is_page = bool(arguments.get("page"))
     if ctx.session.protocol_version >= "2026":
-        return types.InputRequiredResult(input_requests={"q": types.ElicitRequest(params=question)}, request_state="s")
-    await ctx.session.elicit_form("Who are you?", form)
-    return text("done ask")
+        answer = (params.input_responses or {}).get("q")
+        if answer is None:
+            question: Any = types.ElicitRequestFormParams(message="Who are you?", requested_schema=FORM)
+            if is_page:
+                question = types.ElicitRequestURLParams(message="Pay here.", url="https://pay.example/x?token=abc")
+            request = types.ElicitRequest(params=question)
+            return types.InputRequiredResult(input_requests={"q": request}, request_state="s")
+    elif is_page:
+        answer = await ctx.session.elicit_url("Pay here.", "https://pay.example/x?token=abc", "e1", ctx.request_id)
+    else:
+        answer = await ctx.session.elicit_form("Who are you?", FORM, ctx.request_id)
+    log(f"effect of ask: {answer.action} {answer.content}")
+    return text(f"{answer.action} {(answer.content or {}).get('name')}")
 
 
 async def list_resources(_ctx: Any, _params: Any) -> types.ListResourcesResult:

@@ -132,14 +132,6 @@ def test_one_bad_tool_does_not_spoil_the_others(fake: Make) -> None:
     assert "tools[4] without a name: it is no object" in text
 
 
-def test_a_tool_that_is_only_a_task_is_left_out(fake: Make) -> None:
-    task = {**OTHER, "name": "task", "execution": {"taskSupport": "required"}}
-    either = {**OTHER, "name": "either", "execution": {"taskSupport": "optional"}}
-    loaded = mcp_tools(fake({"tools": [task, either, {**OTHER, "execution": 7}]}))
-    assert [tool.name for tool in loaded.tools] == ["fake.either"]
-    assert "'fake': task: it can only be called as a task" in told(loaded)
-
-
 @pytest.mark.parametrize("how", ["endless", "endless pages"])
 def test_a_list_without_end_is_cut(fake: Make, how: str) -> None:
     loaded = mcp_tools(fake({"list": how}))

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from taoloop.errors import McpFailed, ToolSourceError
+from taoloop.errors import McpFailed, ToolDefinitionError, ToolSourceError
 from taoloop.tools.mcp import approve_changes, close_all, close_server, mcp_tools, pending_changes
 from taoloop.tools.mcp.connection import Connection
 from taoloop.tools.mcp.loop_thread import use_connection_sync
 from taoloop.tools.mcp.pins import Pins, default_folder
 from taoloop.tools.mcp.settings import McpServer
+from taoloop.tools.toolbox import Toolbox
 
 from .calling import Make, only, told, use
 
@@ -116,9 +118,24 @@ def test_a_change_in_the_middle_of_a_run_is_noticed_by_its_notice(fake: Make, to
     assert log.read_text().count("tools/call") == 1
 
 
-def test_a_change_without_a_notice_is_noticed_once_the_list_is_old(fake: Make, tools: Path) -> None:
+@pytest.mark.parametrize(("promises", "tier"), [(False, "read"), (False, "write"), (True, "write")])
+def test_a_change_without_a_notice_is_noticed_before_the_next_call(
+    fake: Make, tools: Path, tmp_path: Path, promises: bool, tier: Any
+) -> None:
     say(tools, ADD)
-    server = fake({"tools": str(tools)})
+    log = tmp_path / "log"
+    plan = {"tools": str(tools), "log": str(log), "has": {"tools": {"listChanged": promises}}}
+    add = only(mcp_tools(fake(plan, tiers={"add": tier})), "fake.add")
+    use(add)
+    say(tools, {**ADD, "description": "New."})
+    with pytest.raises(McpFailed, match="nothing was sent"):
+        use(add)
+    assert log.read_text().count("tools/call") == 1
+
+
+def test_a_read_of_a_server_that_promises_notices_is_checked_once_the_list_is_old(fake: Make, tools: Path) -> None:
+    say(tools, ADD)
+    server = fake({"tools": str(tools)}, tiers={"add": "read"})
     add = only(mcp_tools(server), "fake.add")
     say(tools, {**ADD, "description": "New."})
     use(add)
@@ -129,6 +146,49 @@ def test_a_change_without_a_notice_is_noticed_once_the_list_is_old(fake: Make, t
     use_connection_sync(server, grow_old)
     with pytest.raises(McpFailed, match="nothing was sent"):
         use(add)
+
+
+def test_calls_that_wait_together_share_one_list(fake: Make, tools: Path, tmp_path: Path) -> None:
+    say(tools, ADD)
+    log = tmp_path / "log"
+    add = only(mcp_tools(fake({"tools": str(tools), "log": str(log)}, tiers={"add": "write"})), "fake.add")
+
+    async def many() -> None:
+        await asyncio.gather(*(add.invoke({}, None) for _ in range(10)))
+
+    before = log.read_text().count("tools/list")
+    asyncio.run(many())
+    assert log.read_text().count("tools/list") - before <= 3
+
+
+@pytest.mark.parametrize(
+    ("second", "how"),
+    [
+        ({}, "the tool 'add' stands twice in its list; it is offered once"),
+        ({"description": "Other."}, "the name 'add' stands twice in its list; the first one counts"),
+    ],
+)
+def test_a_name_that_stands_twice_in_a_list_is_told(fake: Make, tools: Path, second: dict[str, Any], how: str) -> None:
+    say(tools, ADD, {**ADD, **second})
+    loaded = mcp_tools(fake({"tools": str(tools)}))
+    assert [tool.name for tool in loaded.tools] == ["fake.add"]
+    assert how in told(loaded)
+
+
+def test_two_servers_of_one_name_are_an_error(fake: Make, tools: Path) -> None:
+    say(tools, ADD)
+    first, second = (mcp_tools(fake({"tools": str(tools), "mark": mark})).tools for mark in ("one", "two"))
+    with pytest.raises(ToolDefinitionError, match=r"Two tools are called 'fake\.add'"):
+        Toolbox([*first, *second])
+
+
+def test_names_that_would_be_the_same_here_are_renamed_and_that_is_told(fake: Make, tools: Path) -> None:
+    say(tools, {**ADD, "name": "a b"}, {**ADD, "name": "a/b"}, {**ADD, "name": "a_b"})
+    loaded = mcp_tools(fake({"tools": str(tools)}))
+    names = [tool.name for tool in loaded.tools]
+    assert len(set(names)) == 3
+    assert "fake.a_b" in names
+    assert all(f"it is offered as {name!r}" in told(loaded) for name in names if name != "fake.a_b")
 
 
 def test_a_change_between_two_starts_of_the_server_is_noticed(fake: Make, tools: Path) -> None:

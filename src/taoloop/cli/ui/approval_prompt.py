@@ -20,6 +20,7 @@ from rich.text import Text
 from taoloop.cli.options import authentication_of, current_user
 from taoloop.cli.translation import translate
 from taoloop.cli.ui.event_view import RowWriter, format_local_time
+from taoloop.cli.ui.input_prompt import ask_input
 from taoloop.cli.ui.live_view import LiveView
 from taoloop.cli.ui.stdio import escape_invisible
 from taoloop.core.cards.decimals import decimal_literals
@@ -82,11 +83,26 @@ class TerminalApprover:
             request = replace(request, batch=())
         with self._view.waiting_for_person():
             try:
+                if request.question is not None:
+                    return await self._ask_input(request)
                 return await (self._ask_what_happened(request) if request.doubt else self._ask(request))
             except asyncio.CancelledError:
                 if request.expires_at is not None and time.time() >= request.expires_at - 1:
                     self._prompt("\n" + self._view.pen.text("Nobody answered in time: refused.") + "\n")
                 raise
+
+    async def _ask_input(self, request: ApprovalRequest) -> ApprovalAnswer | None:
+        """What the person fills in for a running call; None where they close the question."""
+        discard_typeahead()
+
+        async def read_line(prompt: str) -> str | None:
+            self._prompt(prompt)
+            return await _read_line()
+
+        action, content = await ask_input(self._view.pen, request, read_line)
+        if action == "cancel":
+            return None
+        return ApprovalAnswer(approved=action == "accept", by=self._by, authenticated=self._authenticated, args=content)
 
     async def _ask(self, request: ApprovalRequest) -> ApprovalAnswer | None:
         pen = self._show(request)

@@ -19,6 +19,7 @@ from taoloop.cli.ui.stdio import one_line, strip_control_codes, truncate
 from taoloop.core import events as facts
 from taoloop.core.cards.card_changes import card_changes
 from taoloop.core.events import Event
+from taoloop.core.input_answered import InputAnswered
 from taoloop.core.stored_events import event_line
 from taoloop.core.texts import preapproval_note
 from taoloop.core.trace import Trace
@@ -202,6 +203,8 @@ class EventWriter:
             case facts.InDoubt(call_id=call_id, reason=reason):
                 cause = _NO_RESULT_IN_TIME if reason == TIMED_OUT else _PROCESS_STOPPED
                 pen.row("In doubt", pen.text(cause, call_id=call_id), style="yellow", body="yellow")
+            case InputAnswered() as fact:
+                write_input_answered(pen, fact)
             case facts.DoubtSettled() as fact:
                 write_doubt_settled(pen, fact)
             case facts.Noted(text=text):
@@ -320,6 +323,14 @@ def write_approval(pen: RowWriter, trace: Trace, fact: facts.ApprovalGiven | fac
         pen.row("Allowed", approver, style="green")
     else:
         pen.row("Refused", approver, style="yellow")
+
+
+def write_input_answered(pen: RowWriter, fact: InputAnswered) -> None:
+    """What came of a question of a running call."""
+    content = f" {input_text(fact.content)}" if fact.content else ""
+    reason = ", ".join(text for text in (fact.by, fact.note) if text)
+    text = f"{fact.asker}: {fact.message} → {fact.action}{content}" + (f" ({reason})" if reason else "")
+    pen.row("Question", " ".join(text.split()), style="green" if fact.action == "accept" else "yellow")
 
 
 def write_doubt_settled(pen: RowWriter, fact: facts.DoubtSettled) -> None:

@@ -44,6 +44,7 @@ from taoloop.core.events import (
     Verdict,
 )
 from taoloop.core.handles import contains_handle
+from taoloop.core.input_answered import InputAnswered
 from taoloop.core.message import ModelReply
 from taoloop.core.trace import TOOL_CALL_LIMIT, Trace
 from taoloop.core.views.steps import NEW_POLICY, PROBE, UNDONE
@@ -272,19 +273,19 @@ def _recorded_judge(recorded: Trace) -> Judge:
     return judge
 
 
-_ToolFact = ActionStarted | InDoubt | DoubtSettled | Observed
+_ToolFact = ActionStarted | InputAnswered | InDoubt | DoubtSettled | Observed
 
 
 def _ends_attempt(fact: _ToolFact) -> bool:
     """Whether the record has nothing more of this attempt or probe; an output may follow a probe that found it."""
-    return not (fact.happened if isinstance(fact, DoubtSettled) else isinstance(fact, ActionStarted))
+    return not (fact.happened if isinstance(fact, DoubtSettled) else isinstance(fact, ActionStarted | InputAnswered))
 
 
 _EXPECTED: dict[type[Any], tuple[str, ...]] = {
     CallModel: ("model_replied", "model_erred", "limit_reached", "finished"),
     RequestCalls: ("action_requested",),
     JudgeAgain: ("judged_again", "observed"),
-    RunTools: ("action_started", "observed", "paused"),  # paused: with a run inside it, which waits
+    RunTools: ("action_started", "input_answered", "observed", "paused"),  # paused: with a run inside it, which waits
     ProbeCalls: ("doubt_settled",),
     AskPerson: ("approval_given", "approval_refused", "paused"),
     Record: ("in_doubt", "limit_reached", "noted", "observed", "approval_given", "compacted", "model_replied"),

@@ -30,6 +30,7 @@ from taoloop.policy.rules import Budgets, rule_matches
 from taoloop.policy.targets import first_name, is_target_role, leaves
 from taoloop.runtime.engine.clock import Clock
 from taoloop.runtime.texts import TEXTS
+from taoloop.tools.input_question import InputQuestion
 
 Settling = Literal["happened", "repeat", "leave"]
 """What a person says about a call in doubt: it happened; it did not, run it again; it stays open."""
@@ -120,6 +121,10 @@ class ApprovalRequest:
     for_operator: bool = False
     """Whether the user who set the task may not answer it, because their words do not have full authority."""
 
+    question: InputQuestion | None = None
+    """What the running call asks for, such as a form of an MCP server. It makes this another question, which only an
+    answer with `args` accepts: the fields filled in, or `{}` where there are none. A plain yes accepts nothing."""
+
     @property
     def has_always(self) -> bool:
         """Whether an answer may allow further calls: not if it is high-risk or its tool needs one each time."""
@@ -193,7 +198,7 @@ class ApprovalAnswer:
     """What the person says about it; with a refusal the model reads it."""
 
     args: Mapping[str, Any] | None = None
-    """The arguments that replace the model's; None leaves them."""
+    """The arguments that replace the model's; None leaves them. For a `question` of a running call: its fields."""
 
     scope: ApprovalScope = "call"
     """What else is allowed: `rule`, this tool whenever the same rule would ask in this run, from the other calls of

@@ -340,11 +340,12 @@ class ElicitationApprover:
         self.open: dict[str, ApprovalRequest] = {}
 
     def __call__(self, request: ApprovalRequest) -> ApprovalAnswer | None:
-        """The answer to a question, which counts once; None for "not now". Hosts are not asked about calls in doubt.
+        """The answer to a question, which counts once; None for "not now".
 
+        Hosts are not asked about calls in doubt, and get no questions of other servers.
         What is the operator's to answer is refused: the person at the host is the user.
         """
-        if request.doubt:
+        if request.doubt or request.question is not None:
             return None
         if request.for_operator:
             return refuse(request, "for_operator", self._language)
@@ -359,7 +360,7 @@ def refuse(
     request: ApprovalRequest, reason: Literal["no_forms", "too_many", "for_operator"] = "no_forms", language: str = "en"
 ) -> ApprovalAnswer | None:
     """The refusal where nobody can be asked, with the remedy: how such calls can be allowed."""
-    if request.doubt:
+    if request.doubt or request.question is not None:
         return None
     if request.card is not None and request.card.requires_approval:
         remedy = TEXTS.text(language, "remedy_rule")

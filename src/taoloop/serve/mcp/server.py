@@ -128,7 +128,11 @@ class CardTool:
             await self.calls.resume(self.tool, run_id, approver=self._refuse_abandoned)
 
     def _refuse_abandoned(self, request: ApprovalRequest) -> ApprovalAnswer | None:
-        return None if request.doubt else refusal(TEXTS.text(self.calls.language, "caller_gone"))
+        return (
+            None
+            if request.doubt or request.question is not None
+            else refusal(TEXTS.text(self.calls.language, "caller_gone"))
+        )
 
 
 def listed_tool(card: ToolCard) -> types.Tool:

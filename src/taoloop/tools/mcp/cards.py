@@ -225,7 +225,7 @@ def card_of(server: McpServer, definition: Definition, name: str, text: CardText
         errors=error_cards(text, *_ERROR_CODES),
         tier=tier,
         egress=egress,
-        timeout_s=server.timeout_s,
+        timeout_s=server.longest_s,
         described_by="third_party",
     )
 

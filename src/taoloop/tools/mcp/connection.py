@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 import mcp_types
 from mcp import Client, MCPError
+from mcp.client import ClientRequestContext
 from mcp.client.streamable_http import streamable_http_client
 from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 from mcp.shared.dispatcher import ProgressFnT
@@ -28,8 +29,11 @@ from taoloop.tools.egress.client import http_client
 from taoloop.tools.mcp import errors
 from taoloop.tools.mcp.cards import Definition
 from taoloop.tools.mcp.listing import Listing, filtered_transport, list_all, listed_tools
+from taoloop.tools.mcp.oauth import provider_of
+from taoloop.tools.mcp.open_calls import CURRENT_CALL, CallTimer, OpenCall, asking_call, elicit, opened_pages
 from taoloop.tools.mcp.settings import McpServer
 from taoloop.tools.mcp.stdio import StdioTransport
+from taoloop.tools.mcp.tasks import TasksExtension, call_as_task
 from taoloop.tools.mcp.texts import TEXTS
 
 _LOG = logging.getLogger("taoloop.mcp")
@@ -79,12 +83,13 @@ class ReconnectBackoff:
 class Connection:
     """One server. Everything here runs in the resident loop.
 
-    A program may add answers to a server's questions (`elicitation`, otherwise they are refused) and an authentication
-    of HTTP requests (`http_auth`, otherwise the headers of the settings alone identify it).
+    A server's questions go to the person who answers for the run of the call (`open_calls.py`), or to `elicitation` if
+    a program gives that. `http_auth` authenticates HTTP requests in the place of what the settings say.
     """
 
     def __init__(self, server: McpServer, *, elicitation: Any = None, http_auth: Any = None) -> None:
-        self.server, self._elicitation, self._http_auth = server, elicitation, http_auth
+        self.server, self._elicitation, self._http_auth = server, elicitation or self._elicit, http_auth
+        self._calls: dict[OpenCall, None] = {}  # in the order of their beginnings
         self._client: Client | None = None
         self._starting: asyncio.Future[Client] | None = None
         self._stop: asyncio.Event | None = None
@@ -96,7 +101,7 @@ class Connection:
         self._spoken: str | None = None
         self._backoff = ReconnectBackoff()
         self._listing: Listing | None = None
-        self._listed_at, self._stale = 0.0, True
+        self._requested_at, self._listed_at, self._stale = 0.0, 0.0, True
         self._list_lock = asyncio.Lock()
         self._open_calls = self._unanswered = 0
 
@@ -122,16 +127,18 @@ class Connection:
             TaoError: it gives no list.
         """
         await self.client()
+        called_at = time.monotonic()
         async with self._list_lock:
-            is_old = time.monotonic() - self._listed_at > _RECHECK_S
+            is_old = called_at - self._listed_at > _RECHECK_S
+            fresh = fresh and self._requested_at < called_at  # calls that wait together share one list
             if self._listing is None or self._stale or fresh or is_old:
-                self._stale = False
+                self._stale, requested_at = False, time.monotonic()
                 try:
                     self._listing = await self.request(TEXTS.run_text("tool_list"), listed_tools)
                 except BaseException:
                     self._stale = True
                     raise
-                self._listed_at = time.monotonic()
+                self._requested_at, self._listed_at = requested_at, time.monotonic()
             return self._listing
 
     async def list_entries(self, method: str) -> tuple[list[Any], list[str]]:
@@ -168,13 +175,12 @@ class Connection:
         args: dict[str, Any],
         *,
         is_read: bool,
-        timeout_s: float | None = None,
-        on_progress: Callable[[str], None] | None = None,
+        open_call: OpenCall | None = None,
     ) -> Any:
         """Call a tool, if it is still the one that was loaded. Only a call that reads is sent twice.
 
-        `timeout_s` is the caller's: who shares a connection may have set other limits for its calls. `on_progress` gets
-        what the server says of its progress, a line at a time, in the thread of the connection.
+        `open_call` is the caller's: who shares a connection may have set other limits for its calls, and another person
+        answers the server's questions.
 
         Raises:
             McpFailed: `tool_changed`, `tool_gone`, `server_away`, `server_refused`; nothing happened.
@@ -182,22 +188,59 @@ class Connection:
             InvalidOutput: it happened, and what came back is no result.
         """
         what, attempt = TEXTS.run_text("tool", name=definition.name), 0
-        limit_s = self.server.timeout_s if timeout_s is None else timeout_s
+        call = open_call or OpenCall(timer=CallTimer(self.server.timeout_s, self.server.longest_s))
         while True:
             try:
-                self._require_unchanged(definition, await self.listing())
+                self._require_unchanged(definition, await self.listing(fresh=not (is_read and self._gives_notice)))
             except ToolTimeout as error:  # of the list: nothing of the call was sent
                 raise _away(error) from error
             client = await self.client()
-            send = partial(client.call_tool, definition.name, args, limit_s, _progress_callback(on_progress))
             try:
-                return await self._send_request(what, send, limit_s)
+                return await self._send_request(
+                    what, partial(self._send_call, client, definition, args, call), call.timer
+                )
             except McpLost as error:
                 attempt += 1
                 if attempt > 1 and isinstance(error, _Unsent):
                     raise _away(error) from error
                 if attempt > 1 or not (is_read or isinstance(error, _Unsent)):
                     raise
+
+    async def _send_call(self, client: Client, definition: Definition, args: dict[str, Any], call: OpenCall) -> Any:
+        """One attempt at a call, within its limits of time."""
+        self._calls[call] = None
+        token = CURRENT_CALL.set(call)
+        try:
+            async with asyncio.timeout(None) as scope:
+                with call.timer.noting(scope):
+                    if definition.needs_task and self._spoken == "2025-11-25":
+                        return await call_as_task(client, definition.name, args, call.timer.longest_s)
+                    send = partial(
+                        client.call_tool, definition.name, args, call.timer.longest_s, _progress_callback(call)
+                    )
+                    try:
+                        return await send()
+                    except MCPError as error:  # nothing was done yet: the person is to open a page first
+                        if not await opened_pages(self.server, error, call):
+                            raise
+                    return await send()
+        finally:
+            CURRENT_CALL.reset(token)
+            del self._calls[call]
+
+    async def _elicit(
+        self,
+        context: ClientRequestContext,  # noqa: ARG002  # the SDK's signature
+        params: mcp_types.ElicitRequestParams,
+    ) -> mcp_types.ElicitResult | mcp_types.ErrorData:
+        """The answer to a question of the server."""
+        return await elicit(self.server, params, asking_call(self._calls))
+
+    @property
+    def _gives_notice(self) -> bool:
+        """Whether the server promises to tell when its tools change. That is enough for calls that only read."""
+        capability = None if self._client is None else self._client.server_capabilities.tools
+        return capability is not None and bool(capability.list_changed)
 
     async def close(self) -> None:
         """End the connection and what was started. A later request opens it again."""
@@ -221,7 +264,7 @@ class Connection:
             hint = None if now else TEXTS.run_text("tool_changed_advice")
             raise errors.server_error(self.server, code, code, hint=hint, tool=definition.name)
 
-    async def _send_request(self, what: str, send: Callable[[], Awaitable[T]], timeout_s: float) -> T:
+    async def _send_request(self, what: str, send: Callable[[], Awaitable[T]], limit: float | CallTimer) -> T:
         """The answer to a request; every failure as one of our errors. Counts what stays without an answer."""
         self._open_calls += 1
         transport = self._transport
@@ -236,6 +279,7 @@ class Connection:
             is_broken = errors.breaks_connection(error)
             reason = await self._ending(transport, is_broken=is_broken and not errors.is_unsent(error))
             status = self._status if self._open_calls == 1 else 0  # else it may be that of another call
+            timeout_s = limit.spent_s if isinstance(limit, CallTimer) else limit
             failure = errors.not_answered(self.server, error, what, reason, timeout_s, status)
             cause = self._cause if is_broken and self._cause is not None and self._open_calls == 1 else error
             if errors.is_unsent(cause) and isinstance(failure, McpLost):
@@ -248,7 +292,8 @@ class Connection:
                 self._unanswered = 0
             raise failure from error
         else:
-            self._unanswered = 0
+            if isinstance(limit, CallTimer):  # an answer about the list says nothing of calls
+                self._unanswered = 0
             return result
         finally:
             self._open_calls -= 1
@@ -328,7 +373,7 @@ class Connection:
                 headers=server.headers,
                 timeout_s=_HTTP_READ_S,
                 max_bytes=server.max_message_bytes,
-                auth=self._http_auth,
+                auth=self._http_auth or provider_of(server),
                 event_hooks={"response": [self._note_status]},
             )
         )
@@ -352,6 +397,7 @@ class Connection:
             message_handler=on_message,
             client_info=mcp_types.Implementation(name="taoloop", version=version("taoloop")),
             elicitation_callback=self._elicitation,
+            extensions=[TasksExtension()],
             cache=None,  # a kept answer would hide that a tool changed
         )
 
@@ -395,13 +441,14 @@ def _away(error: ToolTimeout) -> McpFailed:
     return McpFailed(error.message, code="server_away", retryable=True, hint=error.hint)
 
 
-def _progress_callback(on_progress: Callable[[str], None] | None) -> ProgressFnT:
+def _progress_callback(call: OpenCall) -> ProgressFnT:
     """Passes on what a server says of its progress, as short lines; only the first lines of many."""
     numbers = count(1)
 
     async def forward(progress: float, total: float | None, message: str | None) -> None:
-        if on_progress is not None and next(numbers) <= _MOST_TOLD:
+        call.timer.restart()
+        if call.on_progress is not None and next(numbers) <= _MOST_TOLD:
             share = f"{progress:g}" if total is None else f"{progress:g}/{total:g}"
-            on_progress(" ".join(f"{share} {message or ''}".split())[:_LINE_CHARS])
+            call.on_progress(" ".join(f"{share} {message or ''}".split())[:_LINE_CHARS])
 
     return forward

@@ -10,6 +10,7 @@ from http import HTTPStatus
 import anyio
 import httpx2
 from mcp import MCPError
+from mcp.client.auth import OAuthFlowError
 from mcp_types import CONNECTION_CLOSED, INVALID_REQUEST, METHOD_NOT_FOUND, REQUEST_TIMEOUT
 from pydantic import ValidationError
 
@@ -55,6 +56,8 @@ def not_reached(server: McpServer, error: BaseException, reason: str, words: str
     for leaf in errors:
         if isinstance(leaf, TaoError):
             return leaf if isinstance(leaf, McpFailed) else report(reason=leaf.message.rstrip(".。"), hint=leaf.hint)
+    if flow := next((leaf for leaf in errors if isinstance(leaf, OAuthFlowError)), None):
+        return report(reason=describe(flow), hint=TEXTS.run_text("oauth_hint"))
     if not reason and any(_is_timeout(leaf) for leaf in errors):
         reason = TEXTS.run_text("no_start", seconds=server.start_timeout_s, words=words)
     reason = reason or describe(error)

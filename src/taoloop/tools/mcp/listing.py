@@ -17,6 +17,7 @@ from pydantic import BaseModel, ValidationError
 
 from taoloop.tools.mcp.cards import Definition
 from taoloop.tools.mcp.errors import validation_problem
+from taoloop.tools.mcp.tasks import task_as_result
 from taoloop.tools.mcp.texts import TEXTS
 
 RAW = "taoloop/raw"
@@ -107,7 +108,7 @@ class _FilteredStream(ObjectReceiveStream[Any]):
                 if message.method == "notifications/message":
                     continue  # its log is for the people who run it
             elif isinstance(message, mcp_types.JSONRPCResponse):
-                message.result = filter_list(message.result, self._version())
+                message.result = task_as_result(filter_list(message.result, self._version()))
             return item
 
     async def aclose(self) -> None:
@@ -190,8 +191,11 @@ async def listed_tools(client: Client) -> Listing:
     for entry in entries:
         definition = Definition((entry.meta or {}).get(RAW) or entry.model_dump(by_alias=True, exclude_unset=True))
         if (first := definitions.get(definition.name)) is not None:
-            if first.digest != definition.digest:
-                problems.append(f"the name {definition.name!r} stands twice in its list; the first one counts")
+            name = definition.name[:80]
+            if first.digest == definition.digest:
+                problems.append(f"the tool {name!r} stands twice in its list; it is offered once")
+            else:
+                problems.append(f"the name {name!r} stands twice in its list; the first one counts")
         elif (
             definition.size_bytes > MAX_TOOL_BYTES
             or (size_bytes := size_bytes + definition.size_bytes) > MAX_TOOLS_BYTES

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import json
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from taoloop.tools.mcp.connection import Connection
     from taoloop.tools.mcp.listing import Listing
+    from taoloop.tools.mcp.open_calls import OpenCall
 
 T = TypeVar("T")
 
@@ -73,6 +74,9 @@ def mcp_tools(server: McpServer) -> LoadResult:
     for name, own in model_tool_names(server.name, offered, frozenset(tool.name for tool in tools)).items():
         try:
             tools.append(tool_of(server, listing.definitions[name], own))
+            if own != f"{server.name}.{name}":
+                message = f"its name is taken, or providers refuse it: it is offered as {own!r}."
+                problems.append(problem(place=name[:80], message=message))
         except (SchemaError, ConfigError) as error:
             message = error.message if isinstance(error, ConfigError) else f"its input schema cannot be used: {error}."
             problems.append(problem(place=name, message=message, hint="The tool is left out."))
@@ -148,10 +152,8 @@ def tool_of(server: McpServer, definition: Definition, name: str) -> Tool:
     """One tool of a server, under a name of ours.
 
     Raises:
-        SchemaError, ToolDefinitionError: its schema cannot be used, or it can only be called as a task.
+        SchemaError, ToolDefinitionError: its schema cannot be used.
     """
-    if definition.needs_task:
-        raise ToolDefinitionError("it can only be called as a task, which is not offered here.")
     text = CardTexts(TEXTS)
     card = card_of(server, definition, name, text)
     validator: Validator | None = None
@@ -164,26 +166,41 @@ def tool_of(server: McpServer, definition: Definition, name: str) -> Tool:
     is_read = card.reads_only
 
     async def call(context__: ToolContext | None = None, **args: Any) -> Any:  # named as no argument is
-        loop, tell = asyncio.get_running_loop(), (context__ or ToolContext()).progress
-
-        def on_progress(line: str) -> None:  # in the thread of the connection
-            with contextlib.suppress(RuntimeError):  # the loop of the call is closed: nobody watches any more
-                loop.call_soon_threadsafe(tell, line)
-
+        open_call = open_call_of(server, context__ or ToolContext())
         result = await use_connection(
-            server,
-            lambda connection: connection.call(
-                definition, args, is_read=is_read, timeout_s=server.timeout_s, on_progress=on_progress
-            ),
+            server, lambda connection: connection.call(definition, args, is_read=is_read, open_call=open_call)
         )
-        return output_of(server, definition.name, result, validator)
+        return output_of(server, definition.name, result, validator, open_call.unanswered)
 
     called = tool_from_card(card, call, chinese=text.chinese)
     return replace(called, check_output=None)  # `output_of` judges: there may be more than structure
 
 
-def output_of(server: McpServer, tool: str, result: Any, validator: Validator | None) -> Any:
+def open_call_of(server: McpServer, context: ToolContext) -> OpenCall:
+    """A call as its connection needs it, which is in another thread than the loop of the run."""
+    from taoloop.tools.mcp.open_calls import CallTimer, OpenCall, asking_in  # noqa: PLC0415  # needs the SDK
+
+    loop = asyncio.get_running_loop()
+
+    def on_progress(line: str) -> None:  # in the thread of the connection
+        with contextlib.suppress(RuntimeError):  # the loop of the call is closed: nobody watches any more
+            loop.call_soon_threadsafe(context.progress, line)
+
+    return OpenCall(
+        timer=CallTimer(server.timeout_s, server.longest_s),
+        answer_timeout_s=server.answer_timeout_s,
+        ask=asking_in(loop, context.ask),
+        run_id=context.run_id,
+        on_progress=on_progress,
+    )
+
+
+def output_of(
+    server: McpServer, tool: str, result: Any, validator: Validator | None, unanswered: Sequence[str] = ()
+) -> Any:
     """The output of a call: structured content if there is any, else the text, or all parts where some are no text.
+
+    `unanswered`: what a person was asked and did not answer, which the model must know to understand the result.
 
     Raises:
         McpFailed: `tool_failed`, the tool says that it did not succeed.
@@ -195,7 +212,9 @@ def output_of(server: McpServer, tool: str, result: Any, validator: Validator | 
         text = "\n".join(part["text"] for part in parts if part["type"] == "text")
         if structured is not None:
             text = text or json.dumps(structured, ensure_ascii=False)
-        raise McpFailed(text.strip() or TEXTS.run_text("no_text"), code="tool_failed", retryable=False)
+        text = "\n".join([text.strip() or TEXTS.run_text("no_text"), *unanswered])
+        raise McpFailed(text, code="tool_failed", retryable=False)
+    parts += [{"type": "text", "text": text} for text in unanswered]
     if validator is not None:
         reason = TEXTS.run_text("no_structure") if structured is None else listed(findings(validator, structured))
         if reason:
@@ -204,7 +223,7 @@ def output_of(server: McpServer, tool: str, result: Any, validator: Validator | 
         is_text = all(part["type"] == "text" for part in parts)
         return "\n\n".join(part["text"] for part in parts) if is_text else {"content": parts}
     extra_parts = [part for part in parts if part["type"] != "text" or not _says(part["text"], structured)]
-    if all(part["type"] == "text" for part in extra_parts) and validator is not None:
+    if all(part["type"] == "text" for part in extra_parts) and validator is not None and not unanswered:
         return structured  # the text is for clients that know no structure
     return {"structured": structured, "content": extra_parts} if extra_parts else structured
 

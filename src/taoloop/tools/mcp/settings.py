@@ -46,6 +46,50 @@ class McpSandbox:
 
 
 @dataclass(frozen=True, kw_only=True)
+class McpOAuth:
+    """Access to a server that wants OAuth 2.1: a person logs in once (`tao login`), or a machine has a secret.
+
+    Tokens are refreshed by themselves, and never part of a trace, a log or what a model reads.
+    """
+
+    grant: Literal["authorization_code", "client_credentials"] = "authorization_code"
+    """`authorization_code`: a person logs in, in a browser. `client_credentials`: nobody does."""
+
+    client_id: str = ""
+    """The client as the authorization server knows it; empty: it is registered at the login (RFC 7591)."""
+
+    client_secret: str = field(default="", repr=False)
+    """The secret of the client, if it has one."""
+
+    scopes: _Texts = ()
+    """What to ask for; empty: what the server says that it needs."""
+
+    issuer: str = ""
+    """The authorization server, which `client_credentials` needs: the secret goes there and nowhere else."""
+
+    tokens: Path | None = None
+    """A file for the tokens, with the permissions 0600; None: the operating system's keyring."""
+
+    redirect_port: Annotated[int, Field(ge=0, le=65_535)] = 0
+    """The port on 127.0.0.1 that the browser comes back to, for a client whose redirect is registered; 0: any."""
+
+    def __post_init__(self) -> None:
+        """Refuse settings that give no access.
+
+        Raises:
+            ConfigError: names the field.
+        """
+        check_fields(self, "The OAuth of an MCP server")
+        if self.grant == "client_credentials":
+            for name in ("client_id", "client_secret", "issuer"):
+                if not getattr(self, name):
+                    raise ConfigError(
+                        f"oauth: the grant client_credentials needs `{name}`.",
+                        hint="The authorization server gives a client_id and a client_secret; `issuer` is its URL.",
+                    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class McpServer:
     """One MCP server. Exactly one of `command` (a program that is started) and `url` (streamable HTTP) is set."""
 
@@ -74,6 +118,9 @@ class McpServer:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     """The headers of every HTTP request."""
 
+    oauth: McpOAuth | None = None
+    """How to get access by OAuth, in the place of a token in `headers`; None: the headers alone."""
+
     egress: EgressRules | None = None
     """Where requests may go; the address itself is always allowed. None: there, and to no other private host."""
 
@@ -97,7 +144,14 @@ class McpServer:
     """Whether there are tools that list and read the server's prompts."""
 
     timeout_s: Seconds = 60.0
-    """The time limit of one call, in seconds."""
+    """How long the server may be silent during a call, in seconds. Progress that it reports starts this time anew."""
+
+    max_timeout_s: Seconds = 900.0
+    """The time limit of a whole call, in seconds, whatever progress it reports; at least `timeout_s`. The time in which
+    a person answers a question of the server counts."""
+
+    answer_timeout_s: Seconds = 300.0
+    """How long a person has to answer a question of the server, in seconds; after it, the question is declined."""
 
     start_timeout_s: Seconds = 30.0
     """The time limit of a start or a connection, in seconds."""
@@ -129,6 +183,8 @@ class McpServer:
             for name in ("args", "env", "folder", "sandbox"):
                 if getattr(self, name):
                     raise ConfigError(f"{name}: a server with a `url` is not started, so this has no meaning.")
+        elif self.oauth is not None:
+            raise ConfigError("oauth: only a server with a `url` takes tokens.", hint="Give a program `env`.")
         elif self.headers:
             raise ConfigError("headers: only a server with a `url` gets headers.", hint="Give a program `env`.")
         for name, value in self.headers.items():
@@ -142,7 +198,13 @@ class McpServer:
 
     def rules(self) -> EgressRules:
         """Where requests to this server may go."""
-        return (self.egress if self.egress is not None else EgressRules()).allowing(self.url)
+        rules = (self.egress if self.egress is not None else EgressRules()).allowing(self.url)
+        return rules.allowing(self.oauth.issuer) if self.oauth is not None and self.oauth.issuer else rules
+
+    @property
+    def longest_s(self) -> float:
+        """The time limit of a whole call, in seconds."""
+        return max(self.timeout_s, self.max_timeout_s)
 
     @property
     def display_name(self) -> str:
@@ -155,7 +217,8 @@ class McpServer:
         headers = {name.upper().replace("-", "_"): value for name, value in self.headers.items()}
         secret_headers = {name: headers[name] for name in _SECRET_HEADERS if name in headers}
         words = {f"{name}_value": value.split()[-1] for name, value in secret_headers.items() if " " in value.strip()}
-        return secrets_of({**self.env, **headers}) | secret_headers | words
+        secret = {} if self.oauth is None else {"oauth_client_secret": self.oauth.client_secret}
+        return secrets_of({**self.env, **headers}) | secret_headers | words | secret
 
     @property
     def identity(self) -> str:
@@ -167,7 +230,8 @@ class McpServer:
         """The same for two settings that one connection serves."""
         parts = [
             self.name, self.command, self.args, dict(self.env), self.folder, self.sandbox, self.url, dict(self.headers),
-            self.egress, self.protocol, self.start_timeout_s, self.max_message_bytes,
+            self.oauth and (self.oauth, self.oauth.client_secret), self.egress, self.protocol, self.start_timeout_s,
+            self.max_message_bytes,
         ]  # fmt: skip
         return f"{self.name}-{_digest(parts)}"
 

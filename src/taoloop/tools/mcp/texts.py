@@ -42,7 +42,8 @@ TEXTS = ToolTexts(
         # errors
         "away": "{server} cannot be reached{address}: {reason}.",
         "address": " at {url}",
-        "token_hint": "It wants to know who asks: give a token in `headers`.",
+        "token_hint": "It wants to know who asks: give a token in `headers`, or `oauth`.",
+        "oauth_hint": "Correct `oauth`, or ask who runs the authorization server.",
         "address_hint": "See whether it runs and speaks MCP at this address.",
         "command_hint": "Run its command by hand to see what it says; it must speak MCP on its standard output, "
         "and nothing else.",
@@ -64,12 +65,22 @@ TEXTS = ToolTexts(
         "unreadable": "{server} gave no readable answer to {what}: {reason}. "
         "Nobody can tell whether it was carried out.",
         "unreadable_hint": "Find out whether it happened before you try again.",
-        "needs_input": "{server} asks for input during {what}, which nobody can give here: {reason}.",
+        "needs_input": "{server} asks for a model or for folders during {what}, which is not offered: {reason}.",
         "needs_input_hint": "Use another tool, or other arguments.",
         "refused": "{server} refuses {what}: {reason} ({status}).",
         "no_method_hint": "It has no such method.",
         "no_result": "{server} answered {what} with what is no result: {reason}.",
         "no_result_hint": "The call was carried out; do not repeat it only because of this.",
+        "question_of_nobody": "nobody can be asked during this call",
+        "too_many_questions": "a call may ask {limit} questions",
+        "unanswered_question": "The server asked the user: {message} It was declined, for {reason}. "
+        "Tell the user what the server wants to know.",
+        "login_needed": "{server} wants a login, or the last one is over.",
+        "login_needed_hint": "Tell the user to log in: `tao login FILE {server}`.",
+        "login_refused": "The authorization server gave no access: {reason}.",
+        "login_page_done": "You can close this page and return to taoloop.",
+        "login_page_unknown": "There is nothing here.",
+        "task_ended": "the task is {status}. {reason}",
         "no_text": "The tool gave no further word.",
         "no_structure": "it has no structured content",
     },
