@@ -15,6 +15,7 @@ from taoloop.core.agent_spec import AgentSpec, Limits
 from taoloop.core.cards.tool_card import Tier, ToolCard
 from taoloop.core.decision import Act, Answer, Call
 from taoloop.core.fast_stdlib import fast_constructor
+from taoloop.core.images import ImageInfo
 from taoloop.core.message import Message, Purpose, ToolCallText, Usage
 from taoloop.core.policy import Policy, TaskAuthority, VerdictKind
 
@@ -150,6 +151,8 @@ class RunStarted:
     """The plan that this run carries out, without a model."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """For whom and in what way the run was started, such as `{"key": "billing"}`; rules read `user`."""
+    images: tuple[ImageInfo, ...] = ()
+    """The images of the task. What is to be read in them authorises nothing: policies know the words of the task."""
     version: int = EVENT_VERSION
     """The version of the stored form."""
 
@@ -423,6 +426,8 @@ class Observed:
     """The tokens that the child's models used; they count for this run too."""
     cost_usd: float | None = None
     """What the child cost; None: unknown. It counts for this run too."""
+    images: tuple[ImageInfo, ...] = ()
+    """The images that the tool returned, which are as untrusted as its text."""
 
 
 new_observed = fast_constructor(Observed)
@@ -577,6 +582,15 @@ Fact = (
 """Anything that can happen in a run: a closed union of the events' contents."""
 
 FACTS: tuple[type[Fact], ...] = get_args(Fact)
+
+
+def images_of(fact: Fact) -> tuple[ImageInfo, ...]:
+    """The images that a fact names: those of an observation, or of a task and the conversation before it."""
+    if isinstance(fact, Observed):
+        return fact.images
+    if isinstance(fact, RunStarted):
+        return (*(image for message in fact.history for image in message.images), *fact.images)
+    return ()
 
 
 class Event(NamedTuple):

@@ -110,6 +110,7 @@ class Trace:
         self.working_s = 0.0
         self.repeats = 0
         self.repeat_notices: list[tuple[str, int]] = []
+        self.has_images = False  # in the task, the conversation before it, or an observation
         self.changed_tools: list[str] = []  # of whose new cards the model does not know yet
         self.calls_refused_by_limit = 0
         self._step_succeeded = self._step_failed = False
@@ -212,6 +213,7 @@ class Trace:
         self._cards = {card.name: card for card in fact.agent.tools}
         self._segment_at = at
         self.phase = "thinking"
+        self.has_images = bool(fact.images) or any(message.images for message in fact.history)
 
     def _model_replied(self, fact: ModelReplied, _at: float) -> None:
         self.model_calls += 1
@@ -368,6 +370,8 @@ class Trace:
             raise IllegalEvent(f"Run {self.run_id}: an observation for {fact.call_id}, which is not pending.")
         call.observed = fact
         self.working_s += fact.latency_s
+        if fact.images:
+            self.has_images = True
         if fact.usage is not None:
             self._spend(fact.usage, fact.cost_usd)
         if fact.ok:

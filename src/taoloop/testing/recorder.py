@@ -22,7 +22,7 @@ from taoloop.core.message import Message, ModelReply, Purpose, ToolCallText, Usa
 from taoloop.core.text import replace_surrogates
 from taoloop.dialects.prompt import describe
 from taoloop.errors import ConfigError, ReplayDiverged
-from taoloop.models.base import Model, is_language_model, reply_deltas
+from taoloop.models.base import Model, is_language_model, reply_deltas, sees_images
 from taoloop.models.real_call_switch import forbidden_by
 from taoloop.models.registry import is_provider, resolve_model
 from taoloop.tools.json_schema import plain
@@ -388,6 +388,11 @@ class Recorder:
         if self._model is not None:
             return is_language_model(self._model)
         return self._recording.has("pin")
+
+    @property
+    def sees_images(self) -> bool:
+        """Whether the model sees images; a recording without one needs none of their bytes."""
+        return sees_images(None if self._model is None else self._real())
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """The recorded reply, or the model's.

@@ -33,6 +33,7 @@ from taoloop.core.events import (
     ReadDropped,
     Resumed,
     RunStarted,
+    images_of,
 )
 from taoloop.core.preview import preview
 from taoloop.core.redaction.redactor import Redactor
@@ -112,9 +113,12 @@ async def store_fork(
         check(fork.trace)
     artifacts = {artifact.ref: artifact for artifact in fork.artifacts}
     for event in fork.trace.events:
-        ref = event.fact.artifact if isinstance(event.fact, Observed) else None
-        if ref is not None and ref not in artifacts and (artifact := await journal.artifact(run_id, ref)) is not None:
-            artifacts[ref] = artifact
+        refs = [image.ref for image in images_of(event.fact)]
+        if isinstance(event.fact, Observed) and event.fact.artifact is not None:
+            refs.append(event.fact.artifact)
+        for ref in refs:
+            if ref not in artifacts and (artifact := await journal.artifact(run_id, ref)) is not None:
+                artifacts[ref] = artifact
     lease = await journal.create(fork.trace.run_id)
     await journal.append(lease, fork.trace.events, list(artifacts.values()))
     return fork.trace
