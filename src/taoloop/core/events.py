@@ -1,8 +1,4 @@
-"""The facts of a run: a closed union of frozen values.
-
-An `Event` is a fact with its place (`seq`, from 0) and time (`at`, seconds since the epoch, UTC). All else is a view
-of them (`taoloop.core.trace`).
-"""
+"""The facts of a run, a closed union of frozen values, and their events; all else is a view (`taoloop.core.trace`)."""
 
 from __future__ import annotations
 
@@ -582,15 +578,6 @@ Fact = (
 """Anything that can happen in a run: a closed union of the events' contents."""
 
 FACTS: tuple[type[Fact], ...] = get_args(Fact)
-
-
-def images_of(fact: Fact) -> tuple[ImageInfo, ...]:
-    """The images that a fact names: those of an observation, or of a task and the conversation before it."""
-    if isinstance(fact, Observed):
-        return fact.images
-    if isinstance(fact, RunStarted):
-        return (*(image for message in fact.history for image in message.images), *fact.images)
-    return ()
 
 
 class Event(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from taoloop.core.events import LimitReached
+from taoloop.core.events import LimitReached, RunStarted
 from taoloop.core.images import ImageInfo
 from taoloop.core.text import TextCatalog
 
@@ -129,6 +129,12 @@ def image_label(language: str, image: ImageInfo) -> str:
         ref=image.ref,
         words=image.alt,
     )
+
+
+def task_with_images(started: RunStarted) -> str:
+    """The task of a run as people read it, with a line for each of its images."""
+    language = started.agent.language
+    return "\n".join([started.task, *(image_label(language, image) for image in started.images)])
 
 
 def preapproval_note(language: str, tier: str | None) -> str:

@@ -35,6 +35,7 @@ from taoloop.core.events import (
     Status,
     new_event,
 )
+from taoloop.core.images import ImageInfo
 from taoloop.core.message import Usage
 from taoloop.core.policy import Policy
 from taoloop.core.views.steps import PROBE, TIMED_OUT, UNDONE, CallView, Step, Steps, View
@@ -58,6 +59,15 @@ class _UnstartedAttribute:
 
     def __get__(self, trace: Trace, owner: type[Trace]) -> Any:
         raise IllegalEvent(f"Run {trace.run_id} has not started.")
+
+
+def images_of(fact: Fact) -> tuple[ImageInfo, ...]:
+    """The images that a fact names: those of an observation, or of a task and the conversation before it."""
+    if isinstance(fact, Observed):
+        return fact.images
+    if isinstance(fact, RunStarted):
+        return (*(image for message in fact.history for image in message.images), *fact.images)
+    return ()
 
 
 class Trace:

@@ -28,7 +28,7 @@ from taoloop.dialects import get_dialect
 from taoloop.errors import ConfigError, RunNotResumable
 from taoloop.journals.base import Artifact, Journal, Lease
 from taoloop.journals.memory import MemoryJournal
-from taoloop.models.base import DeltaListener, Model, is_language_model, sees_images
+from taoloop.models.base import DeltaListener, Model, is_language_model
 from taoloop.models.env_file import load_environment_of_script
 from taoloop.policy import needs_intent, reject_unmatchable_rules
 from taoloop.prompts import prompts_for
@@ -37,13 +37,7 @@ from taoloop.runtime.approvals.request import Approver
 from taoloop.runtime.chat import has_untrusted_turns, load_history
 from taoloop.runtime.engine.clock import new_nonce
 from taoloop.runtime.engine.redaction import redactor_for
-from taoloop.runtime.engine.run_artifacts import (
-    ImageSource,
-    RunArtifacts,
-    first_artifacts,
-    read_images,
-    with_descriptions,
-)
+from taoloop.runtime.engine.run_artifacts import ImageSource, RunArtifacts, first_artifacts, take_images
 from taoloop.runtime.engine.tool_execution import require_transactions
 from taoloop.runtime.journal_access import acquire_run, open_journal, require_open, run_lock
 from taoloop.runtime.resume_facts import AgentChanges, agent_changes, policy_note, replacing_policy, undo_facts
@@ -328,13 +322,8 @@ class BoundAgent:
         )
 
     async def take_images(self, sources: Sequence[ImageSource]) -> tuple[Image, ...]:
-        """The images of a task; with descriptions where the model does not see and the agent has a describer.
-
-        Raises:
-            ImageError: one cannot be read or used, or they are too many.
-        """
-        images = read_images(sources, self.redactor)
-        return await with_descriptions(images, None if sees_images(self.model) else self.settings.describe_image)
+        """The images of a task, as the runs of this agent take them (`taoloop.runtime.engine.run_artifacts`)."""
+        return await take_images(sources, self.redactor, self.model, self.settings.describe_image)
 
     async def load_resumable(self, journal: Journal, run_id: str) -> Trace:
         """A run that this agent can resume (`require_resumable`).
@@ -483,7 +472,7 @@ class BoundAgent:
         approver: Approver | None,
         redactor: Redactor | None,
         facts: Sequence[Fact],
-        first_artifacts: Sequence[Artifact] = (),
+        first: Sequence[Artifact] = (),
     ) -> Result:
         """Drive a run from the first facts of this process to its end, or until it waits."""
         validator, handles = self._validator_of(spec), None
@@ -492,14 +481,8 @@ class BoundAgent:
             from taoloop.runtime.engine.handle_resolver import HandleResolver  # noqa: PLC0415  # only in this mode
 
             handles = HandleResolver(trace, journal, self.model, check)
-        artifacts = RunArtifacts(
-            trace,
-            journal,
-            redactor=self._redactor_of_run(redactor),
-            model_sees=sees_images(self.model),
-            describer=self.settings.describe_image,
-        )
-        artifacts.pending += first_artifacts
+        known, own = self._redactor_of_run(redactor), self.settings
+        artifacts = RunArtifacts(trace, journal, known, self.model, own.describe_image, first)
         runner = Runner(
             trace,
             lease,
@@ -507,14 +490,14 @@ class BoundAgent:
             strategy=self._strategy_of(trace),
             model=self.model,
             toolbox=self.toolbox,
-            clock=self.settings.clock,
-            approver=approver or self.settings.approve,
+            clock=own.clock,
+            approver=approver or own.approve,
             listener=listener,
             on_delta=on_delta,
             early_reads=spec.early_reads,
             check_answer=check,
-            rules=tuple(self.settings.rules),
-            redactor=self._redactor_of_run(redactor),
+            rules=tuple(own.rules),
+            redactor=known,
             handles=handles,
             artifacts=artifacts,
         )

@@ -28,6 +28,7 @@ from taoloop.core.events import (
     RunStarted,
 )
 from taoloop.core.stored_events import ChainReport
+from taoloop.core.texts import task_with_images
 from taoloop.core.trace import Trace
 from taoloop.translation import mark
 
@@ -97,7 +98,7 @@ def _facts(trace: Trace, chain: ChainReport, say: Say) -> Iterator[tuple[str, st
 def _part(event: Event, say: Say) -> Part:
     match event.fact:
         case RunStarted() as fact:
-            return Part("quiet", say("Task"), [], [("", fact.task, "text")])
+            return Part("quiet", say("Task"), [], [("", task_with_images(fact), "text")])
         case ModelReplied() as fact:
             return _reply(fact, say)
         case ActionRequested() as fact:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from taoloop.core.events import Observed, RunStarted, images_of
+from taoloop.core.events import Observed, RunStarted
 from taoloop.core.stored_events import (
     LOG_ORIGIN,
     ChainedEvent,
@@ -24,6 +24,7 @@ from taoloop.core.stored_events import (
     log_hash,
 )
 from taoloop.core.text import replace_surrogates
+from taoloop.core.trace import images_of
 from taoloop.errors import JournalCorrupt, JournalTampered
 from taoloop.journals.base import RUNNING, status_after, translate
 from taoloop.journals.retention import record_digest

@@ -33,12 +33,11 @@ from taoloop.core.events import (
     ReadDropped,
     Resumed,
     RunStarted,
-    images_of,
 )
 from taoloop.core.preview import preview
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.core.text import replace_surrogates
-from taoloop.core.trace import Trace
+from taoloop.core.trace import Trace, images_of
 from taoloop.core.views.steps import Step
 from taoloop.dialects import get_dialect
 from taoloop.dialects.parsing.strict_json import NotJsonError, loads

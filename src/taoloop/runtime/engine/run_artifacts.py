@@ -7,20 +7,21 @@ cannot be redacted. Where the model sees no images, the agent's `describe_image`
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from taoloop.core.events import Observed, RunStarted, images_of
+from taoloop.core.events import Observed, RunStarted
 from taoloop.core.images import MAX_IMAGE_BYTES, MAX_REQUEST_BYTES, MAX_REQUEST_IMAGES, Image, ImageInfo
 from taoloop.core.message import Message
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.core.texts import TEXTS
-from taoloop.core.trace import Trace
+from taoloop.core.trace import Trace, images_of
 from taoloop.core.views.transcript import observation_text
 from taoloop.errors import ImageError, ToolTimeout
 from taoloop.journals.base import Artifact, Journal
+from taoloop.models.base import Model, sees_images
 from taoloop.runtime.engine.clock import within
 from taoloop.runtime.engine.tool_execution import Outcome, fault_of, is_own_cancellation
 from taoloop.runtime.threads import POOL
@@ -99,10 +100,17 @@ async def _call(describer: Describer, image: Image) -> str:
     return await result if inspect.isawaitable(result) else result
 
 
-async def with_descriptions(images: Sequence[Image], describer: Describer | None) -> tuple[Image, ...]:
-    """Images of a task with their descriptions behind their words; as they are without a describer."""
-    if describer is None:
-        return tuple(images)
+async def take_images(
+    sources: Sequence[ImageSource], redactor: Redactor | None, model: Model, describer: Describer | None
+) -> tuple[Image, ...]:
+    """The images of a task; with a description behind their words where the model sees none and there is a describer.
+
+    Raises:
+        ImageError: as `read_images`.
+    """
+    images = read_images(sources, redactor)
+    if describer is None or sees_images(model):
+        return images
     texts = [await describe(describer, image) for image in images]
     pairs = zip(images, texts, strict=True)
     return tuple(Image(image.data, alt=": ".join(filter(None, (image.info.alt, text)))) for image, text in pairs)
@@ -120,13 +128,13 @@ class RunArtifacts:
         self,
         trace: Trace,
         journal: Journal,
-        *,
         redactor: Redactor | None = None,
-        model_sees: bool = False,
+        model: Model | None = None,
         describer: Describer | None = None,
+        first: Iterable[Artifact] = (),
     ) -> None:
-        self.pending: list[Artifact] = []
-        self.model_sees = model_sees
+        self.pending = list(first)
+        self.model_sees = sees_images(model)
         self._trace, self._journal = trace, journal
         self._redactor, self._describer = redactor, describer
         self._data: dict[str, str] = {}  # of the images in the last prompt, as base64 by their names

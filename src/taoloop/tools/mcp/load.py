@@ -202,7 +202,7 @@ def output_of(server: McpServer, tool: str, result: Any, validator: Validator | 
         if reason:
             raise misfit_result(f"{server.name}.{tool}", reason)
     if structured is None:
-        shown = [part["text"] if part["type"] == "text" else part.get("image") for part in parts]
+        shown: list[Any] = [part["text"] if part["type"] == "text" else part.get("image") for part in parts]
         if all(isinstance(part, str) for part in shown):
             return "\n\n".join(shown)
         return shown if all(part is not None for part in shown) else {"content": parts}
