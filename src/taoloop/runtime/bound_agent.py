@@ -389,9 +389,9 @@ class BoundAgent:
             RunExists: the journal has a run of that id.
         """
         require_transactions(journal, self.toolbox)
+        first = await first_artifacts(journal, started, images) if images or started.history else ()
         lease = await getattr(journal, "begin", journal.create)(trace.run_id)  # one with the first append, if it can
         facts = (started,) if decision is None else (started, decision)
-        first = await first_artifacts(journal, started, images) if images or started.history else ()
         with run_lock(journal, lease):
             return await self._drive(
                 trace, lease, journal, listener, on_delta, started.agent, approver, redactor, facts, first

@@ -130,7 +130,7 @@ def run_command(
       tao run "What is 3.5 squared plus the hour in Asia/Shanghai?"
       tao run "What is in notes.md?" --workspace ~/notes
       tao run "Which orders are late?" --tools tools.yaml,calculator
-      tao run "What is in this picture?" --image photo.jpg
+      tao run "What is in this picture?" --image photo.jpg --model openai:gpt-4o-mini
       tao run "Plan the release" --agent agent.yaml --model openai:gpt-4o-mini --max-cost 0.50
       tao run "What time is it in Tokyo?" --after last     the next turn of a conversation
       tao run --resume 20261104-09 --max-steps 12

@@ -164,7 +164,7 @@ class RunArtifacts:
         stored = [image_artifact(image) for image in kept]
         outcome.artifacts = (*outcome.artifacts, *stored)
         if self.model_sees:
-            self._data |= {artifact.ref: artifact.body for artifact in stored}
+            self._data = self._data | {artifact.ref: artifact.body for artifact in stored}
 
     async def data_for(self, messages: Sequence[Message]) -> dict[str, str]:
         """The bytes of the images in a prompt, as base64 by their names: the newest that one request may have."""
@@ -216,9 +216,20 @@ class RunArtifacts:
 
 
 async def first_artifacts(journal: Journal, started: RunStarted, images: Sequence[Image]) -> list[Artifact]:
-    """What the first event of a run names: the images of its task, and those of the conversation that it continues."""
+    """What the first event of a run names: the images of its task, and those of the conversation that it continues.
+
+    Raises:
+        ImageError: the history has an image that neither `images` nor the run before has.
+    """
     artifacts = {image.info.ref: image_artifact(image) for image in images}
-    for info in images_of(started) if started.after is not None else ():
-        if info.ref not in artifacts and (earlier := await journal.artifact(started.after or "", info.ref)) is not None:
-            artifacts[info.ref] = earlier
+    for info in images_of(started):
+        if info.ref in artifacts:
+            continue
+        earlier = None if started.after is None else await journal.artifact(started.after, info.ref)
+        if earlier is None:
+            raise ImageError(
+                f"The history has the image {info.ref} without its bytes.",
+                hint="Continue with `after`, or leave it out.",
+            )
+        artifacts[info.ref] = earlier
     return list(artifacts.values())
