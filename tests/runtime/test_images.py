@@ -192,9 +192,12 @@ async def test_an_image_is_stored_once_and_covered_by_the_chain(tmp_path: Path) 
     async with SqliteJournal(path) as journal:
         assert (await journal.verify(result.run_id)).whole
     other = Image(png(6, 6)).base64
-    for change in (f"UPDATE artifact SET body = '{other}'", "UPDATE artifact SET body = '*'", "DELETE FROM artifact"):
+    for body in (other, "*", None):
         with sqlite3.connect(path) as file:
-            file.execute(f"{change} WHERE ref = '{CHART.info.ref}'")
+            if body is None:
+                file.execute("DELETE FROM artifact WHERE ref = ?", (CHART.info.ref,))
+            else:
+                file.execute("UPDATE artifact SET body = ? WHERE ref = ?", (body, CHART.info.ref))
         async with SqliteJournal(path) as journal:
             flaw = (await journal.verify(result.run_id)).first
         assert flaw is not None

@@ -55,7 +55,8 @@ class Report:
     """
 
     def __init__(self, trace: Trace, chain: ChainReport, links: list[str]) -> None:
-        self.run_id, self.task, self.whole = trace.run_id, trace.task, chain.whole
+        self.run_id, self.whole = trace.run_id, chain.whole
+        self.task = trace.task if trace.started is None else task_with_images(trace.started)
         self.language = "zh" if trace.agent.language == "zh" else "en"
         self.answer = "" if trace.finished is None else trace.finished.answer or trace.finished.reason
         if chain.first is None:

@@ -61,10 +61,12 @@ def sent_images(message: ChatMessage, param: str) -> tuple[SentImage, ...]:
         if part.type == "image_url" and message.role == "user":
             if part.image_url is None:
                 raise missing(f"{field}.image_url")
+            is_plain = isinstance(part.image_url, str)  # as responses have it
             url = part.image_url if isinstance(part.image_url, str) else part.image_url.url
+            field = f"{field}.image_url" if is_plain else f"{field}.image_url.url"
             if not _DATA_URI.match(url) and not _WEB_URL.match(url):
-                raise invalid_field(f"{field}.image_url.url", "It must be a data URI with base64, or an http(s) URL.")
-            images.append(SentImage(param=f"{field}.image_url.url", url=url))
+                raise invalid_field(field, "It must be a data URI with base64, or an http(s) URL.")
+            images.append(SentImage(param=field, url=url))
         elif part.type not in ("text", "refusal"):
             only = "only texts and images can be read" if message.role == "user" else "only texts can be read"
             raise invalid_field(field, f"`{field}` is of the type {part.type[:80]!r}; {only}.")
