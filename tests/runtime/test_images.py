@@ -310,7 +310,7 @@ def test_read_observation_shows_an_image_again_and_never_its_base64() -> None:
     assert again.images == (CHART.info,)
 
 
-def test_a_compaction_leaves_the_label_of_an_old_image(tmp_path: Path) -> None:
+def test_a_compaction_leaves_the_label_of_an_old_image() -> None:
     @tool(tier="read")
     def look(page: int) -> list[str | Image]:
         """Look."""
@@ -320,6 +320,8 @@ def test_a_compaction_leaves_the_label_of_an_old_image(tmp_path: Path) -> None:
     model, result = see(*replies, "ok", tools=[look], context_tokens=3_000, max_steps=9)
     assert any(event.fact.kind == "compacted" for event in result.trace.events)
     assert 0 < len(model.shown) < 5
+    note = "Its images are not shown here any more; read_observation shows one by its name"
+    assert any(note in texts(request) for request in model.requests)
 
 
 def test_parallel_calls_may_return_the_same_image() -> None:

@@ -296,6 +296,9 @@ class Conversation:
             fact, prompts = self._opaque.hide(requested, fact), self._opaque.prompts
         elif requested.step <= self._previewed_through:
             fact = _preview_observation(fact)
+            if fact.images:
+                note = TEXTS.text(self._agent.language, "images_dropped", tool=PAGING_TOOL)
+                fact = replace(fact, output=f"{fact.output}\n{note}", images=())
         message = self._dialect.observation(requested, fact, prompts, self._nonce)
         if fact.images:
             message = replace(message, images=fact.images)
@@ -365,7 +368,7 @@ def _preview_observation(observed: Observed) -> Observed:
     if len(output) > OLD_OBSERVATION_CHARS + _WORTH_CUTTING_CHARS:
         output = preview(output, observed.form, OLD_OBSERVATION_CHARS)
     if output is observed.output and fault is observed.error:
-        return replace(observed, images=()) if observed.images else observed
+        return observed
     whole = observed.output if observed.error is None else observed.error.message
     return replace(
         observed,

@@ -58,7 +58,7 @@ async def read_observation(
     At most 8,000 characters at once; outputs of other runs cannot be read.
 
     Args:
-        artifact: The name that the cut observation gave for its whole output; that of an image shows it again.
+        artifact: The name that the cut observation gave for its whole output.
         start: The first character to show, from 0; with a search, where the search begins.
         chars: How many characters to show, 1 to 8,000.
         search: A text to find, in any case; shows the places where it stands instead of a page.
