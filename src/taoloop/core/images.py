@@ -77,10 +77,10 @@ class Image:
     __slots__ = ("data", "info")  # no dataclass: as JSON it would be an object with bytes
 
     def __init__(self, data: bytes, *, alt: str = "") -> None:
-        given: Any = data  # whatever a caller without types passes
-        if not isinstance(given, bytes | bytearray | memoryview):
-            raise ImageError(f"{type(given).__name__} is no image.", hint="Give the bytes of the file.")
-        self.data = bytes(given)
+        value: Any = data  # whatever a caller without types passes
+        if not isinstance(value, bytes | bytearray | memoryview):
+            raise ImageError(f"{type(value).__name__} is no image.", hint="Give the bytes of the file.")
+        self.data = bytes(value)
         if len(self.data) > MAX_IMAGE_BYTES:
             size, limit = f"{len(self.data):,}", f"{MAX_IMAGE_BYTES:,}"
             raise ImageError(

@@ -142,13 +142,13 @@ class RunArtifacts:
     async def accept(self, outcome: Outcome, *, describes: bool = True) -> None:
         """Take in the images of a call: the observation names them, its text describes them, artifacts hold them."""
         observed, redactor = outcome.observed, self._redactor
-        kept: list[Image] = []
+        accepted: list[Image] = []
         lines: list[str] = []
         for image in outcome.images:
             if redactor is not None and redactor.holds_known(image.data):
                 lines.append(TEXTS.run_text("image_withheld"))
                 continue
-            kept.append(image)
+            accepted.append(image)
             if describes and self._describer is not None and not self.model_sees:
                 text = await describe(self._describer, image, redactor.text if redactor is not None else None)
                 lines.append(TEXTS.run_text("image_described", ref=image.info.ref, text=text))
@@ -159,9 +159,9 @@ class RunArtifacts:
             output=output,
             form="text" if lines and not is_cut else observed.form,
             size_chars=observed.size_chars if is_cut else len(output),
-            images=tuple(image.info for image in kept),
+            images=tuple(image.info for image in accepted),
         )
-        stored = [image_artifact(image) for image in kept]
+        stored = [image_artifact(image) for image in accepted]
         outcome.artifacts = (*outcome.artifacts, *stored)
         if self.model_sees:
             self._data = self._data | {artifact.ref: artifact.body for artifact in stored}

@@ -81,7 +81,7 @@ async def take_images(
 ) -> RequestImages:
     """Take in the images of a request: of its question (the key None), and of messages before it (by their index).
 
-    Of the earlier ones only the newest that fit into a request to a model are kept, as the model sees no more.
+    Of the earlier ones only the newest that fit into a request to a model are accepted, as the model sees no more.
 
     Raises:
         ApiError: an image cannot be fetched, or is none; or the agent's model sees no images, and nothing describes
@@ -95,17 +95,17 @@ async def take_images(
     room, count = MAX_REQUEST_BYTES, 0
     taken: dict[int | None, tuple[Image, ...]] = {}
     for index in sorted(sent, key=lambda index: -1 if index is None else len(history) - index):
-        kept: list[Image] = []
+        accepted: list[Image] = []
         for image in sent[index]:
             loaded = await _load(image, rules)
             room, count = room - loaded.info.size_bytes, count + 1
             if room >= 0 and count <= MAX_REQUEST_IMAGES:
-                kept.append(loaded)
+                accepted.append(loaded)
             elif index is None:
                 limit = f"{MAX_REQUEST_IMAGES} images with {MAX_REQUEST_BYTES:,} bytes together"
                 raise invalid_field(image.param, f"A message takes at most {limit}.")
         try:
-            taken[index] = await bound.take_images(kept)
+            taken[index] = await bound.take_images(accepted)
         except ImageError as error:
             raise invalid_field(sent[index][0].param, f"{error.message} {error.hint}") from None
     turns = tuple(

@@ -202,10 +202,10 @@ def output_of(server: McpServer, tool: str, result: Any, validator: Validator | 
         if reason:
             raise misfit_result(f"{server.name}.{tool}", reason)
     if structured is None:
-        shown: list[Any] = [part["text"] if part["type"] == "text" else part.get("image") for part in parts]
-        if all(isinstance(part, str) for part in shown):
-            return "\n\n".join(shown)
-        return shown if all(part is not None for part in shown) else {"content": parts}
+        pieces: list[Any] = [part["text"] if part["type"] == "text" else part.get("image") for part in parts]
+        if all(isinstance(part, str) for part in pieces):
+            return "\n\n".join(pieces)
+        return pieces if all(part is not None for part in pieces) else {"content": parts}
     extra_parts = [part for part in parts if part["type"] != "text" or not _says(part["text"], structured)]
     if all(part["type"] == "text" for part in extra_parts) and validator is not None:
         return structured  # the text is for clients that know no structure
