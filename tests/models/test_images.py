@@ -123,6 +123,9 @@ def test_an_image_that_was_left_out_or_is_too_large_is_named() -> None:
     [text] = anthropic_messages(large)[0]["content"]
     assert text["text"] == f"What?\nLeft out here, because the model takes no image of this size: {CAT.info.ref}."
     assert "AAAA" in str(openai_messages("gpt-4o", large)[1]), "other providers take it"
+    wide = replace(CAT.info, width=8_001)
+    [text] = anthropic_messages(request(Message(role="user", content="What?", images=(wide,))))[0]["content"]
+    assert "no image of this size" in text["text"]
 
 
 @pytest.mark.parametrize(

@@ -235,6 +235,7 @@ class AnthropicModel(ProviderModel):
 
     _indispensable = frozenset({"max_tokens"})
     max_image_chars = 5 * 1024 * 1024
+    max_image_side = 8_000
 
     def _target(self) -> HttpTarget:
         from taoloop.models.http.sdk_request import anthropic_target  # noqa: PLC0415  # only needed for a call

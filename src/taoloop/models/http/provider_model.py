@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
@@ -44,6 +45,8 @@ class ProviderModel(ABC):
 
     max_image_chars: ClassVar[int | None] = None
     """The largest image that the API takes, in characters of base64; None: as large as any that taoloop takes."""
+    max_image_side: ClassVar[int | None] = None
+    """The longest side of an image that the API takes, in pixels; None: of any length."""
 
     def __init__(self, target: Endpoint, *, vision: bool | None = None) -> None:
         self.endpoint = target
@@ -194,12 +197,12 @@ class ProviderModel(ABC):
         sent: list[tuple[ImageInfo, str]] = []
         unsent: dict[str, list[str]] = {}
         for image in message.images:
-            body, limit = data.get(image.ref), self.max_image_chars
+            body, side = data.get(image.ref), max(image.width, image.height)
             if not self.sees_images:
                 unsent.setdefault("images_unseen", []).append(image.ref)
             elif body is None:
                 unsent.setdefault("images_left_out", []).append(image.ref)
-            elif limit is not None and len(body) > limit:
+            elif len(body) > (self.max_image_chars or math.inf) or side > (self.max_image_side or math.inf):
                 unsent.setdefault("images_too_large", []).append(image.ref)
             else:
                 sent.append((image, body))
