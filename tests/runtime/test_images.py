@@ -240,13 +240,15 @@ async def test_forks_and_conversations_have_the_images_of_what_they_continue(tmp
     agent = Agent(model=model, tools=[draw], journal=journal)
     fork = await agent.fork(first.run_id, at=2)
     assert model.requests[-1].image_data == {CAT.info.ref: CAT.base64, CHART.info.ref: CHART.base64}
+    edited = await agent.fork(first.run_id, at=1, edit={"observation": "no chart"})
+    assert model.requests[-1].image_data == {CAT.info.ref: CAT.base64}
     second = await agent.run("Which colour?", after=first.run_id)
     assert model.requests[-1].image_data == {CAT.info.ref: CAT.base64}, "the images of earlier tasks, as their texts"
     assert CAT.info.ref in texts(model.requests[-1])
     third = await agent.run("Sure?", after=second.run_id)
     assert model.requests[-1].image_data == {CAT.info.ref: CAT.base64}
     async with SqliteJournal(journal) as stored:
-        for run in (first, fork, second, third):
+        for run in (first, fork, edited, second, third):
             assert (await stored.verify(run.run_id)).whole
 
 

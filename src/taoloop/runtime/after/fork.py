@@ -381,6 +381,7 @@ class _Branch:
         """The edited outcome. The time and tokens of the call stay: they were spent."""
         text = replace_surrogates(outcome.text)
         blank = replace(fact, output="", form="text", error=None, artifact=None, size_chars=0, output_digest="")
+        blank = replace(blank, images=())
         if outcome.code is not None:
             return replace(blank, ok=False, error=Fault(code=outcome.code, message=text))
         form: Literal["json", "text"] = "text"
