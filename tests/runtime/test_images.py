@@ -348,3 +348,31 @@ def test_facts_of_an_image_run_are_small() -> None:
     kinds = [type(event.fact) for event in result.trace.events]
     assert kinds.count(Observed) == 1
     assert Noted not in kinds
+
+
+@in_loop
+async def test_a_call_that_returned_an_image_can_be_undone(tmp_path: Path) -> None:
+    paintings: list[str] = []
+
+    @tool(tier="write", egress=False, compensation="erase", compensation_args={"name": "args.name"})
+    def paint(name: str) -> Image:
+        """Paint."""
+        paintings.append(name)
+        return CHART
+
+    @tool(tier="write", egress=False)
+    def erase(name: str) -> list[str | Image]:
+        """Erase a painting."""
+        paintings.remove(name)
+        return ["It was:", CHART]
+
+    journal = tmp_path / "runs.db"
+    model = SeeingModel(("paint", '{"name": "sun"}'), "ok")
+    agent = Agent(model=model, tools=[paint, erase], journal=journal, policy="autonomous")
+    result = await agent.run("Paint the sun.")
+    assert paintings == ["sun"]
+    undone = (await agent.undo(result.run_id, agreed_by="Ann")).runs[-1]
+    assert (paintings, undone.status, undone.images) == ([], "completed", (CHART,))
+    async with SqliteJournal(journal) as stored:
+        for row in await stored.runs():
+            assert (await stored.verify(row.run_id)).whole
