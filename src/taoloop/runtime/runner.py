@@ -484,11 +484,9 @@ class Runner:
         call_id = call.requested.call_id
 
         async def run(values: Mapping[str, Any], limit_s: float) -> Outcome:
-            args = (tool, values, call_id, context, limit_s, self._clock, "", self._clean, self._progress)
-            outcome = await execute_tool(*args)
-            if outcome.images:
-                await self._artifacts.accept(outcome, describes=False)  # other processes wait for the file
-            return outcome
+            how = (context, limit_s, self._clock, "", self._clean, self._progress)
+            outcome = await execute_tool(tool, values, call_id, *how)
+            return await self._artifacts.accept(outcome, describes=False)  # other processes wait for the file
 
         def next_event(fact: Fact) -> Event:
             return Event(len(self.trace.events), self._clock.now(), self._redact(fact))

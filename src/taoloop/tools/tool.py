@@ -292,7 +292,7 @@ def _output_with_images(result: Any) -> ToolOutput | None:
         text = "\n".join(part if isinstance(part, str) else label(part) for part in parts)
         return ToolOutput(text, "text", tuple(images))
     try:
-        text = pydantic_core.to_json(result, inf_nan_mode="strings", fallback=label).decode()
+        text = pydantic_core.to_json(json_values(result), inf_nan_mode="strings", fallback=label).decode()
     except (pydantic_core.PydanticSerializationError, TypeError, ValueError, RecursionError):
         return None
     return ToolOutput(text, "json", tuple(images)) if images else None

@@ -139,9 +139,14 @@ class RunArtifacts:
         self._redactor, self._describer = redactor, describer
         self._data: dict[str, str] = {}  # of the images in the last prompt, as base64 by their names
 
-    async def accept(self, outcome: Outcome, *, describes: bool = True) -> None:
-        """Take in the images of a call: the observation names them, its text describes them, artifacts hold them."""
+    async def accept(self, outcome: Outcome, *, describes: bool = True) -> Outcome:
+        """Take in the images of a call: the observation names them, its text describes them, artifacts hold them.
+
+        The outcome itself is changed, and returned.
+        """
         observed, redactor = outcome.observed, self._redactor
+        if not outcome.images:
+            return outcome
         accepted: list[Image] = []
         lines: list[str] = []
         for image in outcome.images:
@@ -165,6 +170,7 @@ class RunArtifacts:
         outcome.artifacts = (*outcome.artifacts, *stored)
         if self.model_sees:
             self._data = self._data | {artifact.ref: artifact.body for artifact in stored}
+        return outcome
 
     async def data_for(self, messages: Sequence[Message]) -> dict[str, str]:
         """The bytes of the images in a prompt, as base64 by their names: the newest that one request may have."""
