@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import sqlite3
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -376,3 +376,22 @@ async def test_a_call_that_returned_an_image_can_be_undone(tmp_path: Path) -> No
     async with SqliteJournal(journal) as stored:
         for row in await stored.runs():
             assert (await stored.verify(row.run_id)).whole
+
+
+def test_a_generator_may_give_images_and_bytes_may_be_beside_them() -> None:
+    @tool(tier="read")
+    def stream() -> Iterator[str | Image]:
+        """Draw."""
+        yield "first"
+        yield CAT
+
+    @tool(tier="read")
+    def data() -> dict[str, Any]:
+        """Draw."""
+        return {"image": CHART, "raw": b"\0\1"}
+
+    _, result = see(("stream", "{}"), ("data", "{}"), "ok", tools=[stream, data])
+    first, second = (result.trace.calls[f"call_{number}"].observed for number in (1, 2))
+    assert (first.output.splitlines()[0], first.images) == ("first", (CAT.info,))
+    assert second.output.endswith('],"raw":{"base64":"AAE="}}'.replace("],", ']",'))
+    assert result.images == (CAT, CHART)

@@ -15,7 +15,6 @@ import pydantic_core
 
 from taoloop.core.cards.coercion import coerce_args, schema_types
 from taoloop.core.cards.tool_card import ToolCard
-from taoloop.core.images import Image
 from taoloop.core.text import RUN_LANGUAGE
 from taoloop.errors import InvalidArguments, InvalidOutput, TaoError, ToolDefinitionError, ToolError
 from taoloop.lazy_exports import lazy_types
@@ -23,9 +22,10 @@ from taoloop.tools.result_values import json_values, write_json
 from taoloop.tools.texts import TEXTS
 
 if TYPE_CHECKING:
+    from taoloop.core.images import Image
     from taoloop.tools.embedding import Embedder
 else:
-    globals().update(lazy_types({"tools.embedding": "Embedder"}))
+    globals().update(lazy_types({"core": "Image", "tools.embedding": "Embedder"}))
 
 T = TypeVar("T")
 
@@ -276,7 +276,8 @@ def _output_with_images(result: Any) -> ToolOutput | None:
 
     The text has a label in the place of each image. A list of texts and images becomes lines.
     """
-    from taoloop.core.texts import image_label  # noqa: PLC0415  # loads the events; few tools return images
+    from taoloop.core.images import Image  # noqa: PLC0415  # few tools return images
+    from taoloop.core.texts import image_label  # noqa: PLC0415  # loads the events
 
     images: list[Image] = []
 
