@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         ToolCard as ToolCard,
     )
     from taoloop.core.events import Event as Event
+    from taoloop.core.images import Image as Image
     from taoloop.core.trace import Trace as Trace
     from taoloop.core.views.transcript import Result as Result
     from taoloop.errors import TaoError as TaoError, ToolError as ToolError
@@ -47,6 +48,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "taoloop.core.agent_spec": "Limits",
         "taoloop.core.cards.tool_card": "ErrorCard ExampleCard JournalConnection ToolCard",
         "taoloop.core.events": "Event",
+        "taoloop.core.images": "Image",
         "taoloop.core.trace": "Trace",
         "taoloop.core.views.transcript": "Result",
         "taoloop.errors": "TaoError ToolError",

@@ -8,6 +8,7 @@ TaoError
 │   ├── ToolSourceError         a source of tools cannot be read, or is not what it was declared to be
 │   ├── PromptError             a prompt file is missing or has an unknown placeholder
 │   ├── PolicyError             a policy or one of its rules is invalid
+│   ├── ImageError              what was given as an image is none that can be used
 │   ├── EnvFileError            a .env file cannot be read
 │   ├── MissingKey              no API key; names the variable to set
 │   └── MissingExtra            an optional dependency is not installed; names the extra
@@ -150,6 +151,12 @@ class PolicyError(ConfigError):
     """A policy, or a rule of it, is invalid: an unknown word, or a rule that can never match."""
 
     code = "policy"
+
+
+class ImageError(ConfigError):
+    """What was given as an image is none of a known format, is broken, too large, or contains a secret."""
+
+    code = "image"
 
 
 class EnvFileError(ConfigError):

@@ -50,6 +50,8 @@ class AgentOptions:
     """`--model`: the spec of the model."""
     fallback: tuple[str, ...] | None = None
     """`--fallback`: the specs of the models to use when the first one fails."""
+    vision: bool | None = None
+    """`--vision` or `--no-vision`: whether the model sees images."""
     dialect: str | None = None
     """`--dialect`: how the model writes decisions."""
     strategy: str | None = None
@@ -235,7 +237,7 @@ def database_of(chosen: AgentOptions, env: Mapping[str, str], db: str | None) ->
 
 
 def _with_options(agent: Agent, chosen: AgentOptions, env: Mapping[str, str]) -> Agent:
-    same = ("model", "dialect", "strategy", "language", "closing_turn", "context_tokens", "approved_tiers")
+    same = ("model", "vision", "dialect", "strategy", "language", "closing_turn", "context_tokens", "approved_tiers")
     changes: dict[str, Any] = {name: value for name in same if (value := getattr(chosen, name)) is not None}
     if chosen.model is not None or chosen.fallback:
         changes["fallback"] = chosen.fallback or ()  # --model alone means that model and no other

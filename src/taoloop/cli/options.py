@@ -60,6 +60,16 @@ memory_option = click.option(
 fallback_option = click.option(
     "--fallback", metavar="SPEC", multiple=True, help="A model to use when --model fails; repeatable."
 )
+vision_option = click.option(
+    "--vision/--no-vision", default=None, help="Whether the model sees images (default: by its name)."
+)
+image_option = click.option(
+    "--image",
+    metavar="PATH",
+    multiple=True,
+    type=click.Path(dir_okay=False),
+    help="An image that belongs to the task (PNG, JPEG, GIF, WebP); repeatable.",
+)
 approve_option = click.option("--approve", type=click.Choice(TIERS), help="Approve calls up to this tier in advance.")
 profile_option = click.option(
     "--profile", type=click.Choice(PROFILES), help="What the agent may do without asking (default: supervised)."

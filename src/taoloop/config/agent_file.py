@@ -175,6 +175,9 @@ class AgentFields(TypedDict, total=False):
     repair_turns: int
     """How often in a row an unreadable reply is sent back before the run ends."""
 
+    vision: bool | None
+    """Whether the model sees images; null: by its name."""
+
     temperature: float | None
     """How much chance there is in the model's replies."""
 

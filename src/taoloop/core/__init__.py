@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         Undoing as Undoing,
         Verdict as Verdict,
     )
+    from taoloop.core.images import Image as Image, ImageInfo as ImageInfo
     from taoloop.core.input_answered import InputAnswered as InputAnswered
     from taoloop.core.message import (
         Delta as Delta,
@@ -92,6 +93,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "Observed Paused Pinned ReadDropped ReplyRejected Resumed RunStarted Source Status Undo "
         "Undoing Verdict",
         "taoloop.core.input_answered": "InputAnswered",
+        "taoloop.core.images": "Image ImageInfo",
         "taoloop.core.message": "Delta Message ModelReply ToolCallText Usage",
         "taoloop.core.policy": "Policy Rule",
         "taoloop.core.prompts": "PromptSet",

@@ -1,7 +1,4 @@
-"""The facts of a run: a closed union of frozen values.
-
-An `Event` is a fact with its place (`seq`, from 0) and time (`at`, seconds since the epoch, UTC). See `core.trace`.
-"""
+"""The facts of a run, a closed union of frozen values, and their events; all else is a view (`taoloop.core.trace`)."""
 
 from __future__ import annotations
 
@@ -14,13 +11,13 @@ from taoloop.core.agent_spec import AgentSpec, Limits
 from taoloop.core.cards.tool_card import Tier, ToolCard
 from taoloop.core.decision import Act, Answer, Call
 from taoloop.core.fast_stdlib import fast_constructor
+from taoloop.core.images import ImageInfo
 from taoloop.core.input_answered import InputAnswered
 from taoloop.core.message import Message, Purpose, ToolCallText, Usage
 from taoloop.core.policy import Policy, TaskAuthority, VerdictKind
 
 EVENT_VERSION = 1
 """Version of the stored form of events; raised when an older reader could misread a newer event."""
-
 Status = Literal[
     "completed",
     "blocked",
@@ -33,8 +30,7 @@ Status = Literal[
     "stopped",
     "model_failed",
 ]
-"""How a run ended, or that it waits. `budget_exceeded` comes with the name of the limit; `blocked`, with an answer that
-may rest on calls that were denied because nobody could be asked."""
+"""How a run ended, or that it waits. The answer of a `blocked` run may rest on calls that nobody could be asked about."""
 
 ApprovalScope = Literal["call", "rule", "values"]
 
@@ -150,6 +146,8 @@ class RunStarted:
     """The plan that this run carries out, without a model."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """For whom and in what way the run was started, such as `{"key": "billing"}`; rules read `user`."""
+    images: tuple[ImageInfo, ...] = ()
+    """The images of the task. What is to be read in them authorises nothing: policies know the words of the task."""
     version: int = EVENT_VERSION
     """The version of the stored form."""
 
@@ -423,6 +421,8 @@ class Observed:
     """The tokens that the child's models used; they count for this run too."""
     cost_usd: float | None = None
     """What the child cost; None: unknown. It counts for this run too."""
+    images: tuple[ImageInfo, ...] = ()
+    """The images that the tool returned, which are as untrusted as its text."""
 
 
 new_observed = fast_constructor(Observed)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from taoloop.core.fast_stdlib import fast_constructor
+from taoloop.core.images import ImageInfo
 
 Role = Literal["system", "user", "assistant", "tool"]
 
@@ -45,6 +46,8 @@ class Message:
     """The calls that an assistant message makes."""
     tool_call_id: str | None = None
     """The call that a tool message answers."""
+    images: tuple[ImageInfo, ...] = ()
+    """The images that belong to it. A model that sees gets their bytes (`ModelRequest.image_data`)."""
 
 
 new_message = fast_constructor(Message)

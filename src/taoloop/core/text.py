@@ -70,11 +70,12 @@ def truncate_to_tokens(text: str, most: int) -> str:
 
 
 def message_tokens(message: Message) -> int:
-    """The size of one message, with its calls."""
+    """The size of one message, with its calls and images."""
     calls = sum(
         estimate_tokens(call.name) + estimate_tokens(call.arguments) + MESSAGE_TOKENS for call in message.tool_calls
     )
-    return MESSAGE_TOKENS + estimate_tokens(message.content) + calls
+    images = sum(image.tokens for image in message.images) if message.images else 0
+    return MESSAGE_TOKENS + estimate_tokens(message.content) + calls + images
 
 
 _SURROGATES = lazy_pattern("[\ud800-\udfff]")

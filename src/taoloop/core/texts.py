@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from taoloop.core.events import LimitReached
+from taoloop.core.events import LimitReached, RunStarted
+from taoloop.core.images import ImageInfo
 from taoloop.core.text import TextCatalog
 
 TEXTS = TextCatalog(
@@ -61,6 +62,12 @@ TEXTS = TextCatalog(
         " try again.",
         "opaque_not_done": "It did not happen.",
         "opaque_failed": "The call failed.",
+        # images
+        "image": "[image {kind} {width}×{height}, {size}, {ref}]",
+        "image_with_words": "[image {kind} {width}×{height}, {size}, {ref}: {words}]",
+        "image_described": "Description of {ref}: {text}",
+        "image_undescribed": "It could not be described: {reason}",
+        "image_withheld": "[an image was withheld: it contains a secret]",
         # what is wrong with the stored events of a run
         "event_changed": "event {seq} ({kind}) is not what was written: it was edited, replaced or moved",
         "event_out_of_place": "event {seq} is in the place of event {expected}",
@@ -107,6 +114,27 @@ def limit_text(language: str, reached: LimitReached, detail: str = "") -> str:
     if name == "max_cost_usd" and math.isinf(reached.used):
         name = "unpriced"
     return TEXTS.text(language, name, allowed=_plain(reached.allowed), used=_plain(reached.used), detail=detail)
+
+
+def image_label(language: str, image: ImageInfo) -> str:
+    """An image in one line, as people and models read it: type, size, the name of its artifact, what it shows."""
+    kib = image.size_bytes / 1024
+    return TEXTS.text(
+        language,
+        "image_with_words" if image.alt else "image",
+        kind=image.extension,
+        width=image.width,
+        height=image.height,
+        size=f"{image.size_bytes} B" if kib < 1 else f"{kib:.0f} KB" if kib < 1024 else f"{kib / 1024:.1f} MB",
+        ref=image.ref,
+        words=image.alt,
+    )
+
+
+def task_with_images(started: RunStarted) -> str:
+    """The task of a run as people read it, with a line for each of its images."""
+    language = started.agent.language
+    return "\n".join([started.task, *(image_label(language, image) for image in started.images)])
 
 
 def preapproval_note(language: str, tier: str | None) -> str:

@@ -35,6 +35,7 @@ from taoloop.core.events import (
     Status,
     new_event,
 )
+from taoloop.core.images import ImageInfo
 from taoloop.core.message import Usage
 from taoloop.core.policy import Policy
 from taoloop.core.views.steps import PROBE, TIMED_OUT, UNDONE, CallView, Step, Steps, View
@@ -58,6 +59,15 @@ class _UnstartedAttribute:
 
     def __get__(self, trace: Trace, owner: type[Trace]) -> Any:
         raise IllegalEvent(f"Run {trace.run_id} has not started.")
+
+
+def images_of(fact: Fact) -> tuple[ImageInfo, ...]:
+    """The images that a fact names: those of an observation, or of a task and the conversation before it."""
+    if isinstance(fact, Observed):
+        return fact.images
+    if isinstance(fact, RunStarted):
+        return (*(image for message in fact.history for image in message.images), *fact.images)
+    return ()
 
 
 class Trace:
@@ -110,6 +120,7 @@ class Trace:
         self.working_s = 0.0
         self.repeats = 0
         self.repeat_notices: list[tuple[str, int]] = []
+        self.has_images = False  # in the task, the conversation before it, or an observation
         self.changed_tools: list[str] = []  # of whose new cards the model does not know yet
         self.calls_refused_by_limit = 0
         self._step_succeeded = self._step_failed = False
@@ -212,6 +223,7 @@ class Trace:
         self._cards = {card.name: card for card in fact.agent.tools}
         self._segment_at = at
         self.phase = "thinking"
+        self.has_images = bool(fact.images) or any(message.images for message in fact.history)
 
     def _model_replied(self, fact: ModelReplied, _at: float) -> None:
         self.model_calls += 1
@@ -368,6 +380,8 @@ class Trace:
             raise IllegalEvent(f"Run {self.run_id}: an observation for {fact.call_id}, which is not pending.")
         call.observed = fact
         self.working_s += fact.latency_s
+        if fact.images:
+            self.has_images = True
         if fact.usage is not None:
             self._spend(fact.usage, fact.cost_usd)
         if fact.ok:

@@ -34,7 +34,7 @@ from taoloop.core.events import (
 from taoloop.core.message import SIDE_PURPOSES, Message
 from taoloop.core.preview import preview
 from taoloop.core.text import message_tokens
-from taoloop.core.texts import limit_text
+from taoloop.core.texts import image_label, limit_text
 from taoloop.core.views.steps import NEW_POLICY, UNDONE
 from taoloop.dialects import get_dialect
 from taoloop.dialects.base import Dialect
@@ -262,8 +262,17 @@ class Conversation:
             more_rules=self._opaque.rules if self._opaque is not None and self._tools else "",
         )
         self.messages.append(Message(role="system", content=system))
-        self.messages.extend(fact.history)
-        self.messages.append(Message(role="user", content=task_prompt(agent.prompts, agent.dialect, fact.task)))
+        self.messages.extend(map(self._with_labels, fact.history))
+        task = Message(role="user", content=task_prompt(agent.prompts, agent.dialect, fact.task), images=fact.images)
+        self.messages.append(self._with_labels(task))
+
+    def _with_labels(self, message: Message) -> Message:
+        """The message with a line for each of its images, by which a model can speak of them."""
+        if not message.images:
+            return message
+        language, nonce = self._agent.language, self._nonce
+        labels = (defuse_markers(image_label(language, image), nonce) for image in message.images)
+        return replace(message, content="\n".join([message.content, *labels]))
 
     def _add_reply(self, fact: ModelReplied) -> None:
         if fact.purpose in SIDE_PURPOSES:
@@ -287,7 +296,12 @@ class Conversation:
             fact, prompts = self._opaque.hide(requested, fact), self._opaque.prompts
         elif requested.step <= self._previewed_through:
             fact = _preview_observation(fact)
+            if fact.images:
+                note = TEXTS.text(self._agent.language, "images_dropped", tool=PAGING_TOOL)
+                fact = replace(fact, output=f"{fact.output}\n{note}", images=())
         message = self._dialect.observation(requested, fact, prompts, self._nonce)
+        if fact.images:
+            message = replace(message, images=fact.images)
         if fact.artifact is not None and self._paging_cards:
             message = self._introduce_paging(message)
         self.messages.append(message)

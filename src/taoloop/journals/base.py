@@ -64,7 +64,12 @@ class Artifact:
     """The output."""
 
     form: str = "text"
-    """`text` or `json`."""
+    """`text` or `json`; the media type of an image, whose `body` is base64."""
+
+    @property
+    def is_image(self) -> bool:
+        """Whether it is an image: then `ref` names its content, and storing it again changes nothing."""
+        return self.form.startswith("image/")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +132,8 @@ class Journal(Protocol):
     async def append(self, lease: Lease, events: Sequence[Event], artifacts: Sequence[Artifact] = ()) -> None:
         """Add events and artifacts to the run, all of them or none; returns when they are stored.
 
-        `events` continue the run's seq without a gap.
+        `events` continue the run's seq without a gap. An artifact that the run has already is an error, except an
+        image, which is then stored already.
 
         Raises:
             FenceLost: another worker has acquired the run; nothing was written.

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from pydantic_core import from_json, to_json
 
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.effects import ModelRequest
+from taoloop.core.images import ImageInfo
 from taoloop.core.message import Message, ModelReply, ToolCallText, Usage
 from taoloop.dialects.prompt import describe
 from taoloop.errors import ModelContentRefused
@@ -141,7 +144,13 @@ _INVALID_ID_CHARS = re.compile(r"[^a-zA-Z0-9_-]")
 _OPENING = "(The conversation begins.)"
 
 
-def convert_messages(messages: Sequence[Message], names: ToolNameMap) -> tuple[str, list[dict[str, Any]]]:
+SplitImages = Callable[[Message], tuple[list[tuple[ImageInfo, str]], str]]
+"""The images of a message that are sent, with their base64, and a text about the others."""
+
+
+def convert_messages(
+    messages: Sequence[Message], names: ToolNameMap, split_images: SplitImages = lambda _: ([], "")
+) -> tuple[str, list[dict[str, Any]]]:
     """The system prompt, and the other messages as turns of user and assistant, the last block marked for caching.
 
     A system message further down becomes part of a user turn, so that what was sent before stays as it was.
@@ -155,7 +164,12 @@ def convert_messages(messages: Sequence[Message], names: ToolNameMap) -> tuple[s
         role = "assistant" if message.role == "assistant" else "user"
         if not converted and role == "assistant":
             converted.append({"role": "user", "content": [_text(_OPENING)]})
-        blocks = _blocks(message, names)
+        if message.images:
+            images, note = split_images(message)
+            noted = replace(message, content=f"{message.content}\n{note}") if note else message
+            blocks = _blocks(noted, names, images)
+        else:
+            blocks = _blocks(message, names)
         if converted and converted[-1]["role"] == role:
             converted[-1]["content"].extend(blocks)
         elif blocks:
@@ -166,16 +180,20 @@ def convert_messages(messages: Sequence[Message], names: ToolNameMap) -> tuple[s
     return "\n\n".join(system), converted
 
 
-def _blocks(message: Message, names: ToolNameMap) -> list[dict[str, Any]]:
+def _blocks(message: Message, names: ToolNameMap, images: Sequence[tuple[ImageInfo, str]] = ()) -> list[dict[str, Any]]:
     content = message.content
+    image_blocks = [
+        {"type": "image", "source": {"type": "base64", "media_type": image.media_type, "data": body}}
+        for image, body in images
+    ]
     if message.role == "tool":
         result: dict[str, Any] = {"type": "tool_result", "tool_use_id": _id(message.tool_call_id)}
-        if content.strip():
-            result["content"] = [_text(content)]
+        if content.strip() or images:
+            result["content"] = [*([_text(content)] if content.strip() else []), *image_blocks]
         return [result]
     if message.role == "assistant":
         content = content.rstrip()
-    blocks = [_text(content)] if content.strip() else []
+    blocks = [*([_text(content)] if content.strip() else []), *image_blocks]
     return blocks + [
         {"type": "tool_use", "id": _id(call.id), "name": names.outgoing(call.name), "input": _input(call)}
         for call in message.tool_calls
@@ -216,6 +234,8 @@ class AnthropicModel(ProviderModel):
     """
 
     _indispensable = frozenset({"max_tokens"})
+    max_image_chars = 5 * 1024 * 1024
+    max_image_side = 8_000
 
     def _target(self) -> HttpTarget:
         from taoloop.models.http.sdk_request import anthropic_target  # noqa: PLC0415  # only needed for a call
@@ -224,7 +244,7 @@ class AnthropicModel(ProviderModel):
 
     def _body(self, request: ModelRequest, names: ToolNameMap, *, streamed: bool) -> dict[str, Any]:
         tools, closing = self._tools(request, names)
-        system, messages = convert_messages(request.messages, names)
+        system, messages = convert_messages(request.messages, names, partial(self.split_images, request))
         return {
             "model": self.endpoint.model,
             "max_tokens": request.max_output_tokens or DEFAULT_MAX_TOKENS,

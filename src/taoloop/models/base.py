@@ -20,7 +20,8 @@ class Model(Protocol):
     that suits it when an agent chooses none.
 
     A model may have an attribute `is_language_model`. If it is True, a language model answers, which can be asked what
-    a task calls for (`Policy(pin="auto")`); a script cannot.
+    a task calls for (`Policy(pin="auto")`); a script cannot. If its attribute `sees_images` is True, requests come with
+    the bytes of their images (`ModelRequest.image_data`).
     """
 
     @property
@@ -117,6 +118,11 @@ class WrappedModel:
         """Whether the wrapped model is one."""
         return is_language_model(self._model)
 
+    @property
+    def sees_images(self) -> bool:
+        """Whether the wrapped model sees images."""
+        return sees_images(self._model)
+
     async def complete(self, request: ModelRequest) -> ModelReply:
         """The reply of the wrapped model.
 
@@ -141,3 +147,8 @@ class WrappedModel:
 def is_language_model(model: object) -> bool:
     """Whether a model declares itself a language model; by default it is none."""
     return getattr(model, "is_language_model", False) is True
+
+
+def sees_images(model: object) -> bool:
+    """Whether a model declares that it sees images; by default it sees none."""
+    return getattr(model, "sees_images", False) is True

@@ -59,10 +59,12 @@ def build_model(
     prices: Mapping[str, Price] | None = None,
     endpoints: Sequence[ModelEndpoint] = (),
     env: Mapping[str, str] | None = None,
+    vision: bool | None = None,
 ) -> BuiltModel:
     """The model that answers for `model`, with those of `fallback` after it.
 
-    `prices` are by spec; `endpoints` are those of the first model.
+    `prices` are by spec; `endpoints` and `vision` (whether it sees images; None: by its name) are those of the first
+    model.
 
     Models of providers and a caller's own are held to the `rate`, each on its own, and retried as `retry` says. A
     script, a replay or the offline model is not, because it can only fail for good. Neither is a model that the caller
@@ -79,9 +81,11 @@ def build_model(
         link: Model
         is_mocked = entry is None and not is_provider(default_spec(os.environ if env is None else env))
         if endpoints and not position and not is_mocked:
-            link = balanced = _balance(entry, endpoints, rate, env)
+            link = balanced = _balance(entry, endpoints, rate, env, vision)
         else:
             link = _base_model(entry, env)
+            if vision is not None and not position:
+                _set_vision(link, vision)
         if link is not entry:
             owned.append(link)
         is_wrapped = is_provider(link.spec) if link is not entry else not isinstance(link, _NOT_WRAPPED)
@@ -149,7 +153,11 @@ def endpoint_keys(endpoints: Sequence[ModelEndpoint], env: Mapping[str, str] | N
 
 
 def _balance(
-    entry: ModelSource, endpoints: Sequence[ModelEndpoint], rate: Rate | None, env: Mapping[str, str] | None
+    entry: ModelSource,
+    endpoints: Sequence[ModelEndpoint],
+    rate: Rate | None,
+    env: Mapping[str, str] | None,
+    vision: bool | None,
 ) -> Balanced:
     """The model at each of its endpoints."""
     from taoloop.models.http.provider_model import ProviderModel  # noqa: PLC0415  # for models of providers only
@@ -164,10 +172,19 @@ def _balance(
         link = _base_model(spec, own)
         if isinstance(link, ProviderModel):  # else real calls are forbidden
             link.endpoint = target  # which names the variable of its own key in errors
+            link.vision = vision
         models.append(link if rate is None else RateLimited(link, rate))
         key = f" ({settings.api_key_env})" if settings.api_key_env else ""
         names.append(f"{shown_address(target.address)}{key}")
     return Balanced(models, [settings.weight for settings in endpoints], names=names)
+
+
+def _set_vision(model: Model, vision: bool) -> None:
+    """Say of a model of a provider whether it sees images; any other one says so itself, or reads no prompt."""
+    from taoloop.models.http.provider_model import ProviderModel  # noqa: PLC0415  # for models of providers only
+
+    if isinstance(model, ProviderModel):
+        model.vision = vision
 
 
 def _base_model(entry: ModelSource, env: Mapping[str, str] | None) -> Model:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic_core import to_json
 
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.effects import ModelRequest
+from taoloop.core.images import ImageInfo
 from taoloop.core.message import Message, ModelReply, Usage
 from taoloop.dialects.prompt import describe
+from taoloop.dialects.texts import TEXTS
 from taoloop.errors import ModelContentRefused
 from taoloop.models.base import DeltaListener
 from taoloop.models.http.errors import make_error, read_error
@@ -162,7 +164,7 @@ class OpenAIModel(ProviderModel):
         renamed = "max_tokens" in self._unsupported.parameters
         return {
             "model": self.endpoint.model,
-            "messages": [_message(message, names) for message in request.messages],
+            "messages": self._messages(request, names),
             "temperature": request.temperature,
             "top_p": request.top_p,
             "max_tokens": request.max_output_tokens,
@@ -174,6 +176,27 @@ class OpenAIModel(ProviderModel):
             "stream": True if streamed else None,
             "stream_options": {"include_usage": True} if streamed else None,
         }
+
+    def _messages(self, request: ModelRequest, names: ToolNameMap) -> list[dict[str, Any]]:
+        """The messages. Tool messages hold no images, so those of their results follow in a message of the user.
+
+        It comes behind the last result of a turn, because nothing may stand between them.
+        """
+        bodies: list[dict[str, Any]] = []
+        of_tools: list[tuple[ImageInfo, str]] = []
+        for message in request.messages:
+            if of_tools and message.role != "tool":
+                bodies.append(_tool_images(of_tools, request))
+                of_tools = []
+            body = _message(message, names)
+            if message.images:
+                sent, note = self.split_images(request, message)
+                content = f"{message.content}\n{note}" if note else message.content
+                is_result = message.role == "tool"
+                body["content"] = content if is_result or not sent else _parts_with_images(content, sent)
+                of_tools += sent if is_result else []
+            bodies.append(body)
+        return [*bodies, _tool_images(of_tools, request)] if of_tools else bodies
 
     def _tool(self, card: ToolCard, names: ToolNameMap, language: str) -> dict[str, Any]:
         return {
@@ -213,6 +236,19 @@ def _response_format(schema: Mapping[str, Any] | None) -> dict[str, Any] | None:
     if schema is None:
         return None
     return {"type": "json_schema", "json_schema": {"name": "reply", "schema": schema, "strict": _is_strict(schema)}}
+
+
+def _tool_images(images: Sequence[tuple[ImageInfo, str]], request: ModelRequest) -> dict[str, Any]:
+    """The message with the images of the tool results before it."""
+    refs = ", ".join(image.ref for image, _ in images)
+    text = TEXTS.text(request.trace.agent.language, "tool_images", refs=refs)
+    return {"role": "user", "content": _parts_with_images(text, images)}
+
+
+def _parts_with_images(text: str, images: Sequence[tuple[ImageInfo, str]]) -> list[dict[str, Any]]:
+    """A content of parts: the text, and each image as a data URI (RFC 2397)."""
+    urls = (f"data:{image.media_type};base64,{body}" for image, body in images)
+    return [{"type": "text", "text": text}, *({"type": "image_url", "image_url": {"url": url}} for url in urls)]
 
 
 def _message(message: Message, names: ToolNameMap) -> dict[str, Any]:

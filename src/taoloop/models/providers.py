@@ -15,6 +15,7 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from taoloop.core.message import Usage
+from taoloop.core.text import lazy_pattern
 from taoloop.errors import MissingKey, UnknownName
 from taoloop.translation import Translator, mark
 
@@ -349,6 +350,22 @@ def cost_usd(base_url: str, model: str, usage: Usage, *, cache_write_tokens: int
         return float(prices.calc_price(used, model, provider_api_url=base_url).total_price)
     except (LookupError, ValueError):  # counts that contradict each other
         return None
+
+
+_SEES_IMAGES = lazy_pattern(
+    r"gpt-4o(?!.*(?:audio|realtime|transcribe|tts|search))|gpt-4\.\d|gpt-4-turbo|gpt-(?:[5-9]|\d\d)|chatgpt-4o"
+    r"|(?<![a-z])o(?:1(?!-(?:mini|preview))|3(?!-mini)|[4-9])(?![a-z\d])"
+    r"|claude-(?!2|instant)|gemini|gemma-?[3-9](?!.*(?:270m|1b))|llama-?4|llama-?3\.2-(?:11b|90b)|mistral-(?:medium|small)-3"
+    r"|qwen3\.\d|glm-\d(?:\.\d)?v|kimi-k2\.\d"
+    r"|pixtral|llava|moondream|minicpm-v|internvl|phi-[34](?:\.5)?-(?:vision|multimodal)|qvq"
+    r"|(?<![a-z])(?:vl|vision)(?![a-z])|[\dn]-?vl(?![a-z])"
+)
+"""Names of model families that see images, as their providers document them (2026-08); `genai-prices` does not say."""
+
+
+def knows_vision(model: str) -> bool:
+    """Whether a model of this name is known to see images; an unknown one counts as blind."""
+    return _SEES_IMAGES.search(model.lower()) is not None
 
 
 def is_priced(base_url: str, model: str) -> bool:

@@ -22,7 +22,7 @@ from taoloop.errors import (
     ReplayDiverged,
     ScriptExhausted,
 )
-from taoloop.models.base import DeltaFanout, Model, WrappedModel, is_language_model
+from taoloop.models.base import DeltaFanout, Model, WrappedModel, is_language_model, sees_images
 from taoloop.models.settings import REAL_PACE, Pace, Retry
 
 _LOG = logging.getLogger("taoloop")
@@ -177,6 +177,11 @@ class Fallback:
     def is_language_model(self) -> bool:
         """Whether the first model is one: the others answer only where it fails."""
         return is_language_model(self._models[0])
+
+    @property
+    def sees_images(self) -> bool:
+        """Whether any model sees images; a request describes them to the others."""
+        return any(map(sees_images, self._models))
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """The reply of the first model that gives one.

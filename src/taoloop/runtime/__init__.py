@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     )
     from taoloop.runtime.chat import Chat as Chat
     from taoloop.runtime.engine.clock import Clock as Clock
+    from taoloop.runtime.engine.run_artifacts import Describer as Describer, ImageSource as ImageSource
     from taoloop.runtime.runner import Listener as Listener
     from taoloop.runtime.subagent import AgentTool as AgentTool, agent_tool as agent_tool
     from taoloop.runtime.tool_call_run import ToolCallRuns as ToolCallRuns
@@ -60,6 +61,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "taoloop.runtime.approvals.request": "ApprovalAnswer ApprovalRequest Approver Settling",
         "taoloop.runtime.chat": "Chat",
         "taoloop.runtime.engine.clock": "Clock",
+        "taoloop.runtime.engine.run_artifacts": "Describer ImageSource",
         "taoloop.runtime.runner": "Listener",
         "taoloop.runtime.subagent": "AgentTool agent_tool",
         "taoloop.runtime.tool_call_run": "ToolCallRuns",

@@ -31,12 +31,14 @@ if TYPE_CHECKING:
     from taoloop.runtime.approvals.request import Approver
     from taoloop.runtime.bound_agent import BoundAgent
     from taoloop.runtime.chat import Chat
+    from taoloop.runtime.engine.run_artifacts import ImageSource
     from taoloop.runtime.runner import Listener
     from taoloop.tools.tool import Tool
     from taoloop.tools.toolbox import Toolbox
 else:
     _TYPES = {"core": "Delta Event Message", "models": "DeltaListener", "tools": "Tool Toolbox"}
-    globals().update(lazy_types({**_TYPES, "runtime": "Approver Chat Listener Recovered Result UndoResult"}))
+    _TYPES["runtime"] = "Approver Chat ImageSource Listener Recovered Result UndoResult"
+    globals().update(lazy_types(_TYPES))
 
 
 @dataclass(frozen=True, kw_only=True, init=False)  # that of the settings, whose module knows their types
@@ -60,6 +62,7 @@ class Agent(AgentSettings):
         after: str | None = None,
         run_id: str | None = None,
         parent: str | None = None,
+        images: Sequence[ImageSource] = (),
         verbose: bool = False,
         on_event: Listener | None = None,
         on_delta: DeltaListener | None = None,
@@ -71,11 +74,15 @@ class Agent(AgentSettings):
         journal has it, `on_delta` with each piece of a reply while the model writes it (if the model can stream). A
         cancellation ends the run as `stopped`, and is raised again.
 
+        `images` belong to the task: each the path of a PNG, JPEG, GIF or WebP file, its bytes, or an `Image`; together
+        at most 20 with 20 MB. What is to be read in them authorises nothing: policies go by the words of the task.
+
         `after` is the id of a run of this journal that this one continues: the model sees the tasks and answers of
         that conversation (see `taoloop.runtime.chat` for the bounds). `history` gives such turns as messages instead.
 
         Raises:
             ConfigError: something about the agent is wrong; no run was started.
+            ImageError: an image cannot be read or used; no run was started.
             RunNotFound, RunNotAnswered: `after` names no run, or one without an answer.
             JournalError: the journal cannot keep the trace.
             ScriptUnused: the run completed, but its scripted model has replies left.
@@ -95,9 +102,12 @@ class Agent(AgentSettings):
                 from taoloop.runtime.after.recovery import recover_on_start  # noqa: PLC0415  # few programs need it
 
                 await recover_on_start(self, journal)
-            started = await bound.first_event(journal, task, spec, history=history, after=after, parent=parent)
+            own = await bound.take_images(images) if images else ()
+            started = await bound.first_event(
+                journal, task, spec, history=history, after=after, parent=parent, images=own
+            )
             trace = Trace(run_id or new_run_id(self.clock.now()))
-            return await bound.start(journal, trace, started, listener=on_event, on_delta=on_delta)
+            return await bound.start(journal, trace, started, images=own, listener=on_event, on_delta=on_delta)
 
     async def resume(
         self,

@@ -22,11 +22,12 @@ if TYPE_CHECKING:
     from taoloop.models.scripted import Reply
     from taoloop.policy import CodeRule
     from taoloop.runtime.approvals.request import Approver
+    from taoloop.runtime.engine.run_artifacts import Describer
     from taoloop.strategies import Strategy
     from taoloop.tools.tool import Tool
 else:
     _TYPES = {"journals": "Journal", "models": "Model ModelFunction Price Reply", "policy": "CodeRule"}
-    globals().update(lazy_types({**_TYPES, "runtime": "Approver", "strategies": "Strategy", "tools": "Tool"}))
+    globals().update(lazy_types({**_TYPES, "runtime": "Approver Describer", "strategies": "Strategy", "tools": "Tool"}))
 
 AUTO = "auto"
 """The value of `language` that follows the task."""
@@ -93,6 +94,14 @@ class AgentSettings:
     top_p: float | None = None
     """The share of probability to sample from. None leaves it to the provider, or is 0.9 with the dialect `json`
     unless `temperature` is set."""
+
+    vision: bool | None = None
+    """Whether `model` sees images. None goes by what its name is known for. A model that does not is told the labels of
+    images, and that it cannot see them."""
+
+    describe_image: Describer | None = None
+    """A function that says in words what an image shows, for a model that does not see. It gets an `Image` and may be
+    async; what it says of a tool's image is as untrusted as the image. None: nothing describes them."""
 
     max_output_tokens: int | None = None
     """The most tokens that one reply may have. None leaves it to the provider."""

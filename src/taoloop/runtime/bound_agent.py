@@ -17,6 +17,7 @@ from taoloop.core.cards.tool_card import Tier
 from taoloop.core.cards.tool_search import CALL_TOOL, DESCRIBE_TOOL, FIND_TOOL, PAGING_TOOL
 from taoloop.core.events import Event, Fact, ModelReplied, Resumed, RunStarted
 from taoloop.core.handles import READER
+from taoloop.core.images import Image
 from taoloop.core.message import Message
 from taoloop.core.policy import Policy, Profile, plain_policy, with_pin
 from taoloop.core.redaction.redactor import Redactor
@@ -25,7 +26,7 @@ from taoloop.core.trace import Trace
 from taoloop.core.views.transcript import Result, event_text
 from taoloop.dialects import get_dialect
 from taoloop.errors import ConfigError, RunNotResumable
-from taoloop.journals.base import Journal, Lease
+from taoloop.journals.base import Artifact, Journal, Lease
 from taoloop.journals.memory import MemoryJournal
 from taoloop.models.base import DeltaListener, Model, is_language_model
 from taoloop.models.env_file import load_environment_of_script
@@ -36,6 +37,7 @@ from taoloop.runtime.approvals.request import Approver
 from taoloop.runtime.chat import has_untrusted_turns, load_history
 from taoloop.runtime.engine.clock import new_nonce
 from taoloop.runtime.engine.redaction import redactor_for
+from taoloop.runtime.engine.run_artifacts import ImageSource, RunArtifacts, first_artifacts, take_images
 from taoloop.runtime.engine.tool_execution import require_transactions
 from taoloop.runtime.journal_access import acquire_run, open_journal, require_open, run_lock
 from taoloop.runtime.resume_facts import AgentChanges, agent_changes, policy_note, replacing_policy, undo_facts
@@ -107,6 +109,7 @@ class BoundAgent:
             prices=own.prices,
             endpoints=own.endpoints,
             env=self.env,
+            vision=own.vision,
         )
 
     @property
@@ -296,6 +299,7 @@ class BoundAgent:
         history: Sequence[Message],
         after: str | None,
         parent: str | None,
+        images: Sequence[Image] = (),
     ) -> RunStarted:
         """The first event of a run, with the conversation that it continues.
 
@@ -314,7 +318,12 @@ class BoundAgent:
             parent=parent,
             after=after,
             tainted=untrusted,
+            images=tuple(image.info for image in images),
         )
+
+    async def take_images(self, sources: Sequence[ImageSource]) -> tuple[Image, ...]:
+        """The images of a task, as the runs of this agent take them (`taoloop.runtime.engine.run_artifacts`)."""
+        return await take_images(sources, self.redactor, self.model, self.settings.describe_image)
 
     async def load_resumable(self, journal: Journal, run_id: str) -> Trace:
         """A run that this agent can resume (`require_resumable`).
@@ -364,6 +373,7 @@ class BoundAgent:
         started: RunStarted,
         *,
         decision: ModelReplied | None = None,
+        images: Sequence[Image] = (),
         listener: Listener | None = None,
         on_delta: DeltaListener | None = None,
         approver: Approver | None = None,
@@ -371,18 +381,20 @@ class BoundAgent:
     ) -> Result:
         """Start the run of `trace` (which is empty) in an open journal, and drive it.
 
-        `decision` is the first decision if it was made in advance: secrets in it are only used for its call. `redactor`
-        knows further secrets, such as those of a parent run.
+        `decision` is the first decision if it was made in advance: secrets in it are only used for its call. `images`
+        are those that `started` names, with their bytes; those of the run before (`after`) are in the journal.
+        `redactor` knows further secrets, such as those of a parent run.
 
         Raises:
             RunExists: the journal has a run of that id.
         """
         require_transactions(journal, self.toolbox)
+        first = await first_artifacts(journal, started, images) if images or started.history else ()
         lease = await getattr(journal, "begin", journal.create)(trace.run_id)  # one with the first append, if it can
         facts = (started,) if decision is None else (started, decision)
         with run_lock(journal, lease):
             return await self._drive(
-                trace, lease, journal, listener, on_delta, started.agent, approver, redactor, facts
+                trace, lease, journal, listener, on_delta, started.agent, approver, redactor, facts, first
             )
 
     async def continue_run(
@@ -460,6 +472,7 @@ class BoundAgent:
         approver: Approver | None,
         redactor: Redactor | None,
         facts: Sequence[Fact],
+        first: Sequence[Artifact] = (),
     ) -> Result:
         """Drive a run from the first facts of this process to its end, or until it waits."""
         validator, handles = self._validator_of(spec), None
@@ -468,6 +481,8 @@ class BoundAgent:
             from taoloop.runtime.engine.handle_resolver import HandleResolver  # noqa: PLC0415  # only in this mode
 
             handles = HandleResolver(trace, journal, self.model, check)
+        known, own = self._redactor_of_run(redactor), self.settings
+        artifacts = RunArtifacts(trace, journal, known, self.model, own.describe_image, first)
         runner = Runner(
             trace,
             lease,
@@ -475,20 +490,23 @@ class BoundAgent:
             strategy=self._strategy_of(trace),
             model=self.model,
             toolbox=self.toolbox,
-            clock=self.settings.clock,
-            approver=approver or self.settings.approve,
+            clock=own.clock,
+            approver=approver or own.approve,
             listener=listener,
             on_delta=on_delta,
             early_reads=spec.early_reads,
             check_answer=check,
-            rules=tuple(self.settings.rules),
-            redactor=self._redactor_of_run(redactor),
+            rules=tuple(own.rules),
+            redactor=known,
             handles=handles,
+            artifacts=artifacts,
         )
         for fact in facts:
             runner.note(fact)
         await runner.advance()
         result = self.result_of(trace)
+        if trace.has_images:
+            result = replace(result, images=await artifacts.result_images())
         if result.status == "completed":
             self.model.check_used(trace.model_calls)
         return result

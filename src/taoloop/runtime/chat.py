@@ -60,7 +60,7 @@ async def load_history(journal: Journal, run_id: str, *, handles: bool = False) 
     inner = trace.started.parent is not None  # its task was written by a model
     task, nonce = _shortened(trace.task, language), trace.started.nonce
     turn = (
-        Message(role="user", content=mark_untrusted(task, nonce) if inner else task),
+        Message(role="user", content=mark_untrusted(task, nonce) if inner else task, images=trace.started.images),
         Message(role="assistant", content=_shortened(answer, language)),
     )
     untrusted = tainted(trace) or inner or (used_handles and not handles)  # the answer may contain values

@@ -32,7 +32,6 @@ from taoloop.core.text import RUN_LANGUAGE
 from taoloop.core.texts import end_message
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import NO_OUTCOME, TIMED_OUT, CallView
-from taoloop.core.views.transcript import observation_text
 from taoloop.dialects.reply_events import reply_to_events
 from taoloop.errors import HandedOver, InvalidArguments, ModelError, ModelTimeout, TaoError
 from taoloop.journals.base import Artifact, Journal, Lease
@@ -46,6 +45,7 @@ from taoloop.runtime.engine.clock import Clock, within
 from taoloop.runtime.engine.early_reads import EarlyReads
 from taoloop.runtime.engine.redacted_stream import RedactedDeltas
 from taoloop.runtime.engine.redaction import RealArguments
+from taoloop.runtime.engine.run_artifacts import RunArtifacts
 from taoloop.runtime.engine.tool_execution import Outcome, execute_tool, fault_of, is_own_cancellation, transact
 from taoloop.runtime.texts import TEXTS
 from taoloop.strategies import Strategy
@@ -83,6 +83,7 @@ class Runner:
         rules: tuple[CodeRule, ...] = (),
         redactor: Redactor | None = None,
         handles: HandleResolver | None = None,
+        artifacts: RunArtifacts | None = None,
     ) -> None:
         self.trace, self._lease, self._journal = trace, lease, journal
         self._strategy, self._model, self._toolbox = strategy, model, toolbox
@@ -103,7 +104,7 @@ class Runner:
         self._waiting: dict[str, ParentRun | HandedOver] = {}  # calls whose own run waits, or whose result comes later
         self._events: list[Event] = []
         self._unreported: list[Event] = []
-        self._artifacts: list[Artifact] = []
+        self._artifacts = artifacts or RunArtifacts(trace, journal)
         self._prepared: dict[str, ValidatedArgs] = {}  # arguments that were judged a moment ago, by call id
 
     def note(self, fact: Fact) -> None:
@@ -125,8 +126,8 @@ class Runner:
         if self._events:
             events, self._events = self._events, []
             artifacts: Sequence[Artifact] = ()
-            if self._artifacts:
-                artifacts, self._artifacts = self._artifacts, []
+            if self._artifacts.pending:
+                artifacts, self._artifacts.pending = self._artifacts.pending, []
             if self._listener is not None:
                 self._unreported += events  # also those of a commit that is cancelled: they are written all the same
             await self._journal.append(self._lease, events, artifacts)
@@ -212,6 +213,8 @@ class Runner:
         request, fanout = effect.request, self._delta_fanout(effect) if self._streams else None
         if fanout is not None:
             request = replace(request, on_delta=fanout)
+        if self.trace.has_images and self._artifacts.model_sees:
+            request = replace(request, image_data=await self._artifacts.data_for(request.messages))
         began = self._clock.tick()
         try:
             waiting = self._model.complete(request)
@@ -273,7 +276,8 @@ class Runner:
             call_id=call_id,
             idempotency_key=key or self._key(call_id),
             attempt=attempt,
-            read_artifact=self._read_artifact,
+            read_artifact=self._artifacts.read,
+            read_image=self._artifacts.read_image,
             literals=partial(self._literals, call_id),
             progress=partial(self._progress, tool.name),
             ask=partial(self._inputs.ask, call_id),
@@ -306,7 +310,7 @@ class Runner:
             call_id=call_id,
             idempotency_key=self._key(call_id),
             attempt=call.attempts,
-            read_artifact=self._read_artifact,
+            read_artifact=self._artifacts.read,
         )
 
     def _key(self, call_id: str) -> str:
@@ -446,8 +450,9 @@ class Runner:
             self.note(InDoubt(call_id=call_id, reason=TIMED_OUT))
             await self.commit()
             return
-        if outcome.artifact is not None:
-            self._artifacts.append(outcome.artifact)
+        if outcome.images:
+            await self._artifacts.accept(outcome)
+        self._artifacts.pending += outcome.artifacts
         if parent is None:
             self._add(outcome.observed)
         else:
@@ -478,8 +483,10 @@ class Runner:
         """Run a call whose effect and outcome the journal stores in one transaction. Nothing else runs meanwhile."""
         call_id = call.requested.call_id
 
-        def run(values: Mapping[str, Any], limit_s: float) -> Coroutine[Any, Any, Outcome]:
-            return execute_tool(tool, values, call_id, context, limit_s, self._clock, "", self._clean, self._progress)
+        async def run(values: Mapping[str, Any], limit_s: float) -> Outcome:
+            how = (context, limit_s, self._clock, "", self._clean, self._progress)
+            outcome = await execute_tool(tool, values, call_id, *how)
+            return await self._artifacts.accept(outcome, describes=False)  # other processes wait for the file
 
         def next_event(fact: Fact) -> Event:
             return Event(len(self.trace.events), self._clock.now(), self._redact(fact))
@@ -515,8 +522,8 @@ class Runner:
         for settled, outcome in await asyncio.gather(*probes):
             self.note(settled)
             if outcome is not None:
-                if outcome.artifact is not None:
-                    self._artifacts.append(outcome.artifact)
+                await self._artifacts.accept(outcome)
+                self._artifacts.pending += outcome.artifacts
                 self.note(outcome.observed)
         await self.commit()
 
@@ -537,13 +544,6 @@ class Runner:
                 return True
             self._postponed.add((call.requested.call_id, call.attempts))
         return False
-
-    async def _read_artifact(self, ref: str) -> str | None:
-        artifact = await self._journal.artifact(self.trace.run_id, ref)
-        if artifact is not None:
-            return artifact.body
-        call = self.trace.calls.get(ref.removeprefix("obs_"))  # short enough to be in the trace
-        return None if call is None or call.observed is None else observation_text(call.observed)
 
     async def _ask_about_calls(self, calls: tuple[CallView, ...], doubts: tuple[CallView, ...] = ()) -> None:
         """Put the next question; without an answer to any, the run waits."""

@@ -275,6 +275,14 @@ class JournalContract:
         assert await journal.load("r1") == events(STARTED)
         assert (await journal.runs())[0].status == "running"
 
+    async def test_an_image_may_be_stored_again_and_stays_as_it_is(self, journal: Journal) -> None:
+        image = Artifact(ref="img_1", body="iVBORw0KGgo=", form="image/png")
+        lease = await start_run(journal, artifacts=[image, image])
+        await journal.append(lease, events(Paused(reason="p"), start=1), [image, Artifact(ref="a", body="new")])
+        assert await journal.artifact("r1", "img_1") == image
+        assert await journal.artifact("r1", "a") == Artifact(ref="a", body="new")
+        assert len(await journal.load("r1")) == 2
+
     async def test_a_large_artifact_comes_back_whole(self, journal: Journal) -> None:
         large = Artifact(ref="big", body="汉字 and ASCII 1234\n" * 250_000)  # over 5 MB
         await start_run(journal, artifacts=[large])

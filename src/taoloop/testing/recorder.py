@@ -22,7 +22,8 @@ from taoloop.core.message import Message, ModelReply, Purpose, ToolCallText, Usa
 from taoloop.core.text import replace_surrogates
 from taoloop.dialects.prompt import describe
 from taoloop.errors import ConfigError, ReplayDiverged
-from taoloop.models.base import Model, is_language_model, reply_deltas
+from taoloop.models.base import Model, is_language_model, reply_deltas, sees_images
+from taoloop.models.providers import knows_vision
 from taoloop.models.real_call_switch import forbidden_by
 from taoloop.models.registry import is_provider, resolve_model
 from taoloop.tools.json_schema import plain
@@ -388,6 +389,13 @@ class Recorder:
         if self._model is not None:
             return is_language_model(self._model)
         return self._recording.has("pin")
+
+    @property
+    def sees_images(self) -> bool:
+        """Whether the model sees images, as far as that is known; a recording alone needs none of their bytes."""
+        if isinstance(self._model, str):
+            return is_provider(self._model) and knows_vision(self._model.partition(":")[2])
+        return sees_images(self._model)
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """The recorded reply, or the model's.

@@ -15,17 +15,25 @@ import pydantic_core
 
 from taoloop.core.cards.coercion import coerce_args, schema_types
 from taoloop.core.cards.tool_card import ToolCard
+from taoloop.core.text import RUN_LANGUAGE
 from taoloop.errors import InvalidArguments, InvalidOutput, TaoError, ToolDefinitionError, ToolError
 from taoloop.lazy_exports import lazy_types
 from taoloop.tools.result_values import json_values, write_json
 from taoloop.tools.texts import TEXTS
 
 if TYPE_CHECKING:
+    from taoloop.core.images import Image
     from taoloop.tools.embedding import Embedder
     from taoloop.tools.input_question import AskPerson, InputAnswer, InputQuestion
 else:
     globals().update(
-        lazy_types({"tools.embedding": "Embedder", "tools.input_question": "AskPerson InputAnswer InputQuestion"})
+        lazy_types(
+            {
+                "core": "Image",
+                "tools.embedding": "Embedder",
+                "tools.input_question": "AskPerson InputAnswer InputQuestion",
+            }
+        )
     )
 
 T = TypeVar("T")
@@ -39,6 +47,10 @@ async def _ask_nobody(question: InputQuestion) -> InputAnswer:
     from taoloop.tools.input_question import ask_nobody  # noqa: PLC0415  # who only defines tools does not need it
 
     return await ask_nobody(question)
+
+
+async def _no_images(_ref: str) -> Image | None:
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +67,8 @@ class ToolContext:
     """Which attempt at the call this is, from 1."""
     read_artifact: Callable[[str], Awaitable[str | None]] = _no_artifacts
     """`read_artifact(ref)` gives the whole of an earlier output of this run, or None."""
+    read_image: Callable[[str], Awaitable[Image | None]] = _no_images
+    """`read_image(ref)` gives an image of this run, or None."""
     literals: Callable[[Any], Mapping[str, str]] = lambda _args: {}
     """`literals(args)` gives the decimals in the arguments as the model wrote them, by JSON pointer
     (`{"/amount": "1.10"}`), where they are more than the float gives."""
@@ -95,6 +109,8 @@ class ToolOutput:
     """The result."""
     form: Literal["json", "text"]
     """`text` where the tool returned a str."""
+    images: tuple[Image, ...] = ()
+    """The images in it; the text has a line for each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,7 +246,7 @@ class Tool:
         return self.handler(**values)
 
     def render(self, result: Any) -> ToolOutput:
-        """The result as text: a str or an `Output` as it is, anything else as JSON.
+        """The result as text: a str or an `Output` as it is, anything else as JSON; an `Image` in it as its label.
 
         `write_json` says what becomes of bytes, arrays, frames and numbers that JSON does not have.
 
@@ -250,6 +266,8 @@ class Tool:
         try:
             text = write_json(result)
         except (pydantic_core.PydanticSerializationError, ValueError, RecursionError) as error:
+            if (output := _output_with_images(result)) is not None:
+                return output
             values = {"tool": self.name, "kind": type(result).__name__, "reason": str(error)}
             hint = TEXTS.run_text("carried_out")
             raise TEXTS.error("result_not_json", error_type=InvalidOutput, hint=hint, **values) from error
@@ -269,6 +287,34 @@ class Tool:
             if values is result:
                 raise
             self.check_output(values)
+
+
+def _output_with_images(result: Any) -> ToolOutput | None:
+    """The output of a result with images, which JSON does not know; None if it has none, or what else JSON lacks.
+
+    The text has a label in the place of each image. A list of texts and images becomes lines.
+    """
+    from taoloop.core.images import Image  # noqa: PLC0415  # few tools return images
+    from taoloop.core.texts import image_label  # noqa: PLC0415  # loads the events
+
+    images: list[Image] = []
+
+    def label(value: Any) -> str:
+        if not isinstance(value, Image):
+            raise TypeError(type(value).__name__)
+        if value not in images:
+            images.append(value)
+        return image_label(RUN_LANGUAGE.get(), value.info)
+
+    parts = result if isinstance(result, list | tuple) else [result]
+    if all(isinstance(part, str | Image) for part in parts):
+        text = "\n".join(part if isinstance(part, str) else label(part) for part in parts)
+        return ToolOutput(text, "text", tuple(images))
+    try:
+        text = pydantic_core.to_json(json_values(result), inf_nan_mode="strings", fallback=label).decode()
+    except (pydantic_core.PydanticSerializationError, TypeError, ValueError, RecursionError):
+        return None
+    return ToolOutput(text, "json", tuple(images)) if images else None
 
 
 def handler_is_async(handler: Callable[..., Any]) -> bool:

@@ -36,7 +36,7 @@ TOOL = {"name": "f", "parameters": {"type": "object", "properties": {}}}
         ({"messages": [{"role": "user", "content": ["Hi."]}]}, "messages[0].content[0]"),
         ({"messages": [{"role": "user", "content": [{"text": "Hi."}]}]}, "messages[0].content[0].type"),
         ({"messages": [{"role": "user", "content": [{"type": "text", "text": 3}]}]}, "messages[0].content[0].text"),
-        ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "messages[0].content[0]"),
+        ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "messages[0].content[0].image_url"),
         ({"messages": [{"role": "assistant", "content": "Hi."}]}, "messages[0].role"),
         ({"messages": [*ask("a"), {"role": "tool", "content": "b"}]}, "messages[1].tool_call_id"),
         ({"messages": [*ask("a"), {"role": "tool", "content": "b", "tool_call_id": 7}]}, "messages[1].tool_call_id"),

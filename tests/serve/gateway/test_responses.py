@@ -253,7 +253,11 @@ def test_a_model_that_breaks_off_fails_the_response_and_says_why() -> None:
         ({"input": [{"role": "assistant", "content": "a"}]}, "input[0].role"),
         (
             {"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "x"}]}]},
-            "input[0].content[0].type",
+            "input[0].content[0].image_url",
+        ),
+        (
+            {"input": [{"role": "user", "content": [{"type": "input_image", "file_id": "x"}]}]},
+            "input[0].content[0].image_url",
         ),
         ({"input": [{"type": "function_call_output", "call_id": "a", "output": "b"}]}, "input[0].call_id"),
         ({"input": [{"type": "function_call_output", "call_id": "a"}]}, "input[0].output"),

@@ -135,7 +135,10 @@ def test_no_result_can_pass_for_the_words_of_somebody(text: str, name: str) -> N
 @pytest.mark.parametrize(
     ("messages", "param"),
     [
-        ([user("a"), {"role": "assistant", "content": "b"}, user([{"type": "image_url"}])], "messages[2].content[0]"),
+        (
+            [user("a"), {"role": "assistant", "content": "b"}, user([{"type": "image_url"}])],
+            "messages[2].content[0].image_url",
+        ),
         ([user([{"type": "text", "text": "a"}, {"type": "input_audio"}])], "messages[0].content[1]"),
         ([user([{"type": "file", "file": {}}]), user("Q")], "messages[0].content[0]"),
         ([user(["text"])], "messages[0].content[0]"),

@@ -9,8 +9,9 @@ from typing import Any
 import mcp_types as types
 import pytest
 from mcp import MCPError
+from tests.pictures import png
 
-from taoloop import Agent, tool
+from taoloop import Agent, Image, tool
 from taoloop.core.cards.tool_card import TIERS, ErrorCard, Tier, ToolCard
 from taoloop.core.events import ActionStarted, Observed
 from taoloop.errors import ConfigError, ToolError
@@ -35,6 +36,12 @@ def add(a: int, b: int) -> int:
 def person(name: str) -> dict[str, str]:
     """Look up a person."""
     return {"name": name, "town": "Ulm"}
+
+
+@tool(tier="read")
+def picture() -> Image:
+    """Draw."""
+    return Image(png(4, 4))
 
 
 @tool(tier="read")
@@ -282,3 +289,16 @@ def test_a_failure_of_the_server_itself_tells_a_host_no_more_than_its_kind(
 
     asyncio.run(run())
     assert "/a/path with a secret" in caplog.text
+
+
+@pytest.mark.parametrize("era", ["auto"])
+def test_an_image_goes_to_the_host_as_an_image(era: str) -> None:
+    async def body() -> None:
+        result = await one(serve([picture]), era, "picture", {})
+        label, image = result.content
+        assert isinstance(label, types.TextContent)
+        assert label.text.startswith("[image png 4×4")
+        assert isinstance(image, types.ImageContent)
+        assert (image.mime_type, image.data) == ("image/png", Image(png(4, 4)).base64)
+
+    asyncio.run(body())

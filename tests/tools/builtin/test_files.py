@@ -5,17 +5,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.pictures import png
 from tests.scripting import call as scripted
 
-from taoloop import Agent, ScriptedModel
+from taoloop import Agent, Image, ScriptedModel
 from taoloop.core.stored_events import decode_fact, encode_fact
-from taoloop.errors import ToolError
+from taoloop.errors import ImageError, ToolError
 from taoloop.models import Reply
 from taoloop.runtime.after.replay import replay
 from taoloop.runtime.approvals.request import approval_request
 from taoloop.tools.builtin.files import file_tools
 from taoloop.tools.tool import Tool, ToolContext
-from taoloop.tools.workspace.workspace import Workspace
+from taoloop.tools.workspace.workspace import Workspace, WorkspaceLimits
 
 
 @pytest.fixture
@@ -32,6 +33,28 @@ def call(tool: Tool, key: str = "by-hand", **args: Any) -> Any:
 def test_read_file_gives_ok_and_content(tools: dict[str, Tool]) -> None:
     """S4-32."""
     assert call(tools["read_file"], path="b.md") == {"ok": True, "content": "你好\n"}
+
+
+def test_read_file_looks_at_an_image(tools: dict[str, Tool], root: Path) -> None:
+    (root / "cat.txt").write_bytes(png(4, 4))
+    read_file = tools["read_file"]
+    result = call(read_file, path="cat.txt")
+    assert result == {"ok": True, "content": Image(png(4, 4), alt="cat.txt")}
+    output = read_file.render(result)
+    assert output.text.startswith('{"ok":true,"content":"[image png 4×4, 73 B, img_')
+    assert output.images == (result["content"],)
+    assert read_file.card.output_schema is not None
+
+
+def test_read_file_refuses_an_image_that_is_broken_or_too_large(root: Path) -> None:
+    small = Workspace(root, limits=WorkspaceLimits(image_bytes=100)).open()
+    (root / "large.png").write_bytes(png(400, 400))
+    (root / "broken.png").write_bytes(png()[:16])
+    with pytest.raises(ToolError, match="at most 100") as refused:
+        small.read("large.png")
+    assert refused.value.code == "too_large"
+    with pytest.raises(ImageError, match="broken"):
+        small.read("broken.png")
 
 
 def test_write_file_makes_folders_and_says_what_it_did(tools: dict[str, Tool], root: Path) -> None:

@@ -56,7 +56,14 @@ def test_tools_resources_and_prompts_of_a_server_are_tools(good: Good, log: Path
         use(only(loaded, "good.get_prompt"), name="ask")
     parts = use(only(loaded, "good.mixed"))["content"]
     assert parts[0] == {"type": "text", "text": "a picture"}
-    assert parts[1] == {"type": "image", "mime_type": "image/png", "size_bytes": 5, "base64": "aGVsbG8="}
+    problem = "The bytes are no PNG, JPEG, GIF or WebP image."
+    assert parts[1] == {
+        "type": "image",
+        "mime_type": "image/png",
+        "size_bytes": 5,
+        "problem": problem,
+        "base64": "aGVsbG8=",
+    }
     assert parts[2] == {"type": "resource", "uri": "a://b", "mime_type": "text/x", "text": "inside"}
     assert (parts[3]["type"], parts[3]["uri"]) == ("resource_link", "a://c")
 

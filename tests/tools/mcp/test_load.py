@@ -8,14 +8,16 @@ from typing import Any
 
 import pytest
 from tests.chinese import english_in
+from tests.pictures import SeeingModel, png
 
-from taoloop import Agent, Limits, ScriptedModel
+from taoloop import Agent, Image, Limits, ScriptedModel
 from taoloop.core.events import ActionRequested, InDoubt, Observed
 from taoloop.core.views.transcript import Result
 from taoloop.dialects.prompt import describe
 from taoloop.errors import McpFailed, ToolError
 from taoloop.policy import tainted
 from taoloop.tools.mcp import McpServer, mcp_tools
+from taoloop.tools.tool import Tool, ToolOutput
 
 from .calling import Make, only, until, use
 
@@ -81,7 +83,40 @@ def test_a_change_that_was_never_sent_is_not_in_doubt(fake: Make, tmp_path: Path
     assert [one.error and one.error.code for one in facts(result, Observed)] == [None, "tool_gone"]
 
 
-def test_a_picture_is_kept_whole_as_an_artifact(fake: Make) -> None:
+def test_pictures_and_binary_resources_become_images_by_their_bytes(fake: Make) -> None:
+    cat, chart = Image(png(4, 4)), Image(png(5, 5))
+    content = [
+        TEXT,
+        {"type": "image", "data": cat.base64, "mimeType": "image/jpeg"},
+        {"type": "resource", "resource": {"uri": "a://b", "mimeType": "x/y", "blob": chart.base64}},
+    ]
+    loaded = mcp_tools(fake({"call": "result", "result": {"content": content}}, tiers={"echo": "read"}))
+    model = SeeingModel(("fake.echo", '{"text": "x"}'), "done")
+    result = Agent(model=model, tools=loaded.tools, **FREE).run_sync("do it")
+    [observed] = facts(result, Observed)
+    assert observed.images == (cat.info, chart.info)
+    assert observed.images[0].media_type == "image/png"
+    assert cat.base64 not in observed.output
+    assert model.shown == [cat.info.ref, chart.info.ref]
+
+
+def output_of(tool: Tool) -> ToolOutput:
+    return tool.render(asyncio.run(tool.invoke(tool.prepare({}).values, None)))
+
+
+def test_a_text_and_a_picture_are_lines_and_structure_beside_a_picture_stays_data(fake: Make) -> None:
+    picture = {"type": "image", "data": Image(png()).base64, "mimeType": "image/png"}
+    loaded = mcp_tools(fake({"tools": [OPEN], "call": "result", "result": {"content": [TEXT, picture]}}))
+    output = output_of(only(loaded, "fake.t"))
+    assert (output.form, output.text.splitlines()[0], len(output.images)) == ("text", '{"a": 1.10}', 1)
+    result = {"content": [TEXT, picture], "structuredContent": {"a": 1.1}}
+    loaded = mcp_tools(fake({"tools": [SHAPED], "call": "result", "result": result}))
+    output = output_of(only(loaded, "fake.t"))
+    assert output.form == "json"
+    assert output.text.startswith('{"structured":{"a":1.1},"content":[{"type":"image","image":"[image png 3×2')
+
+
+def test_a_picture_that_is_none_is_kept_whole_as_an_artifact(fake: Make) -> None:
     data = "QUJD" * 5_000
     plan = {"call": "result", "result": {"content": [{"type": "image", "data": data, "mimeType": "image/png"}]}}
     agent = Agent(

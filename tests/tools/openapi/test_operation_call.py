@@ -437,8 +437,8 @@ def test_a_binary_answer_is_kept_whole_as_an_artifact(site: Site) -> None:
     outcome = asyncio.run(once())
     assert len(outcome.observed.output) <= made.card.max_preview_chars
     assert '"type":"image/png"' in outcome.observed.output
-    assert outcome.artifact is not None
-    assert json.loads(outcome.artifact.body)["bytes"] == 10_240
+    [artifact] = outcome.artifacts
+    assert json.loads(artifact.body)["bytes"] == 10_240
 
 
 def test_a_long_answer_is_cut_by_its_structure_and_keeps_its_status(site: Site) -> None:

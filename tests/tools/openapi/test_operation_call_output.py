@@ -5,7 +5,9 @@ import json
 from typing import Any
 
 import pytest
+from tests.pictures import png
 
+from taoloop import Image
 from taoloop.tools.egress import EgressResponse
 from taoloop.tools.openapi.operation import DocumentedResponse, Operation
 from taoloop.tools.openapi.operation_call import error_code, error_output, success_output
@@ -74,6 +76,18 @@ def test_anything_else_is_base64_with_its_size() -> None:
     made = json.loads(told(answer(b"\x89PNG\0", "image/png")))
     assert made == {"status": 200, "type": "image/png", "bytes": 5, "base64": base64.b64encode(b"\x89PNG\0").decode()}
     assert json.loads(told(answer(b"\0\1", "")))["type"] == "application/octet-stream"
+
+
+def test_a_picture_is_an_image_by_its_bytes() -> None:
+    picture = Image(png(4, 4))
+    for kind in ("image/png", "application/octet-stream", "text/plain", ""):
+        output = success_output(answer(picture.data, kind), clean)
+        label = f"[image png 4×4, 73 B, {picture.info.ref}]"
+        assert json.loads(output.text) == {"status": 200, "type": "image/png", "image": label}
+        assert output.images == (picture,)
+    output = success_output(answer(picture.data[:40], "image/png", is_cut=True), clean)
+    assert output.images == ()
+    assert json.loads(output.text)["cut"] is True
 
 
 def test_no_body_is_a_status_alone_and_telling_headers_stay() -> None:

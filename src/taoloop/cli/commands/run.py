@@ -7,7 +7,7 @@ import locale
 import os
 import shlex
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -58,19 +58,15 @@ from taoloop.runtime.after.recovery import Recovered, belongs_to, orphans, recov
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.engine.clock import new_run_id
+from taoloop.runtime.engine.run_artifacts import read_images
 from taoloop.runtime.journal_access import end_holder, require_unlocked
 from taoloop.runtime.runner import Listener
 from taoloop.runtime.subagent import inner_agents
 from taoloop.translation import mark, translate_error
 
 _FIXED = (
-    "dialect",
-    "strategy",
-    "lang",
-    "output_schema",
-    "context_tokens",
-    "prompts",
-    "no_closing_turn",
+    *("dialect", "strategy", "lang", "output_schema", "context_tokens", "prompts"),
+    *("no_closing_turn", "image"),
 )
 """Parameters that describe a run; it keeps its description when it is resumed."""
 
@@ -80,6 +76,8 @@ _FIXED = (
 @options.agent_option
 @click.option("--model", metavar="SPEC", help="offline, openai:NAME, deepseek:NAME, ollama:NAME, scripted:FILE …")
 @options.fallback_option
+@options.vision_option
+@options.image_option
 @click.option(
     "--dialect", metavar="NAME", help="How the model writes decisions: native, json, json_final, text or fenced."
 )
@@ -132,6 +130,7 @@ def run_command(
       tao run "What is 3.5 squared plus the hour in Asia/Shanghai?"
       tao run "What is in notes.md?" --workspace ~/notes
       tao run "Which orders are late?" --tools tools.yaml,calculator
+      tao run "What is in this picture?" --image photo.jpg --model openai:gpt-4o-mini
       tao run "Plan the release" --agent agent.yaml --model openai:gpt-4o-mini --max-cost 0.50
       tao run "What time is it in Tokyo?" --after last     the next turn of a conversation
       tao run --resume 20261104-09 --max-steps 12
@@ -155,7 +154,7 @@ def run_command(
     chosen = AgentOptions.from_arguments(arguments)
     with capture_stdout() as stream:
         if words:
-            session = _new_session(chosen, env, _task(words[0]), db, after)
+            session = _new_session(chosen, env, _task(words[0]), db, after, arguments["image"])
             session.report_orphaned_runs(env, recover=recover)
         else:
             can_ask = stream.isatty() and sys.stdin.isatty() and not as_json
@@ -328,7 +327,7 @@ class RunSession:
 
 
 def _new_session(
-    chosen: AgentOptions, env: Mapping[str, str], task: str, db: str | None, after: str | None
+    chosen: AgentOptions, env: Mapping[str, str], task: str, db: str | None, after: str | None, paths: Sequence[str]
 ) -> RunSession:
     db_path = database_of(chosen, env, db) if after is not None else None
     earlier = load_run(db_path, after) if db_path is not None and after is not None else None
@@ -341,6 +340,7 @@ def _new_session(
     agent = with_mock_model(configured, chosen, env)
     with warn_if_workspace_is_new(agent.workspace):
         spec = agent.spec_for(task)  # whatever is wrong with the agent is reported before anything is stored
+        images = read_images(paths, bind(agent).redactor)
         models = [spec.model, *(bind(inner).spec_for(task).model for inner in inner_agents(agent))]
     for model in models:
         require_extra(model)
@@ -349,7 +349,8 @@ def _new_session(
     if isinstance(agent.journal, str | Path):
         make_private(Path(agent.journal), expected=Path(agent.journal) == database(None, {}))
     trace = Trace(new_run_id(agent.clock.now()))
-    return RunSession(agent, trace, spec.language, db, task=task, after=None if earlier is None else earlier.run_id)
+    call = {"task": task, "after": None if earlier is None else earlier.run_id, "images": images}
+    return RunSession(agent, trace, spec.language, db, **call)
 
 
 def _resumed_session(

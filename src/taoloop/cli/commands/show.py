@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, is_dataclass
 from difflib import unified_diff
+from operator import methodcaller
+from pathlib import Path
 from typing import Any
 
 import click
@@ -30,10 +33,12 @@ from taoloop.cli.ui.event_view import (
     write_undone,
     write_unknown_calls,
 )
-from taoloop.cli.ui.stdio import capture_stdout, one_line, print_stderr, write_json_lines
+from taoloop.cli.ui.stdio import OutputError, capture_stdout, one_line, print_stderr, write_json_lines
 from taoloop.core.events import Compensated, Event, ModelReplied, ReplyRejected
+from taoloop.core.images import Image
 from taoloop.core.stored_events import event_line, event_record
-from taoloop.core.trace import Trace
+from taoloop.core.texts import task_with_images
+from taoloop.core.trace import Trace, images_of
 from taoloop.core.views.run_diff import Comparison, Difference, compare
 from taoloop.core.views.steps import CallView
 from taoloop.core.views.transcript import Entry, step_summaries, transcript
@@ -56,7 +61,12 @@ _REPLAYED = mark("replayed {n} event: the same as recorded|replayed {n} events: 
 @click.option("--raw", is_flag=True, help="Show the raw output of the model, with tokens and latency.")
 @click.option("--steps", is_flag=True, help="Show the auditable record: what each step did and why.")
 @click.option("--events", is_flag=True, help="Show every event as the live view does, without cutting anything.")
-def show_command(run_id: str, db: str | None, as_json: bool, raw: bool, steps: bool, events: bool) -> int:
+@click.option(
+    "--save-images", metavar="DIR", type=click.Path(file_okay=False), help="Write the images of the run into a folder."
+)
+def show_command(
+    run_id: str, db: str | None, as_json: bool, raw: bool, steps: bool, events: bool, save_images: str | None
+) -> int:
     """Show a run: its thoughts, actions, observations and end, and the command that resumes it.
 
     Without an option it prints the transcript.
@@ -65,6 +75,7 @@ def show_command(run_id: str, db: str | None, as_json: bool, raw: bool, steps: b
       tao show RUN_ID --steps       the auditable record: what each step did and why
       tao show RUN_ID --raw         the raw output of the model
       tao show RUN_ID --json        the stored events, as `tao run --json` printed them
+      tao show RUN_ID --save-images DIR      also write its images into DIR, each under its name
     """
     path = database(db, load_environment())
     trace = load_run(path, run_id)
@@ -72,6 +83,9 @@ def show_command(run_id: str, db: str | None, as_json: bool, raw: bool, steps: b
     if flaw is not None and flaw.what != "unchained":
         text = mark("The run {run_id} is not as it was written: {flaw}. See `tao verify {run_id}`.")
         print_stderr(translate(text, run_id=trace.run_id, flaw=flaw.text))
+    if save_images is not None:
+        for saved in save_images_of(path, trace, Path(save_images)):
+            print_stderr(translate("Image written: {path}", path=saved))
     with capture_stdout() as stream:
         if as_json and steps:
             rows = step_summaries(trace)
@@ -97,6 +111,35 @@ def show_command(run_id: str, db: str | None, as_json: bool, raw: bool, steps: b
     return exits.OK
 
 
+def save_images_of(path: Path, trace: Trace, folder: Path) -> Iterator[Path]:
+    """Write the images of a run into a folder, readable by their owner only; gives the files as they are written.
+
+    Raises:
+        OutputError: a file cannot be written, or an image is missing in the journal.
+    """
+    images = {image.ref: image for event in trace.events for image in images_of(event.fact)}
+    for ref, image in images.items():
+        file = folder / f"{ref}.{image.extension}"
+        artifact = query_database(path, methodcaller("artifact", trace.run_id, ref))
+        if artifact is None:
+            raise OutputError(translate("The journal has no image {name}.", name=ref))
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            make_private_file(file, Image.from_base64(artifact.body).data)
+        except OSError as error:
+            reason = error.strerror or error
+            text = translate("{path}: it cannot be written ({reason}).", path=file, reason=reason)
+            raise OutputError(text) from error
+        yield file
+
+
+def make_private_file(file: Path, data: bytes) -> None:
+    """Write a file that only its owner can read, in place of one that is there."""
+    file.unlink(missing_ok=True)
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
+        stream.write(data)
+
+
 def _undone(trace: Trace, pen: RowWriter) -> None:
     for event in trace.events:
         if isinstance(event.fact, Compensated) and event.fact.ok:
@@ -109,7 +152,8 @@ def _head(trace: Trace, pen: RowWriter) -> None:
     pen.line(f"{began} · {agent.name} · {agent.model} · {agent.strategy} · {agent.dialect}", "dim")
     if trace.started is not None:
         write_links(pen, trace.started)
-    pen.row("Task", trace.task, style="bold", body="bold")
+    task = trace.task if trace.started is None else task_with_images(trace.started)
+    pen.row("Task", task, style="bold", body="bold")
     pen.gap()
 
 

@@ -21,7 +21,7 @@ from taoloop.core.cards.card_changes import card_changes
 from taoloop.core.events import Event
 from taoloop.core.input_answered import InputAnswered
 from taoloop.core.stored_events import event_line
-from taoloop.core.texts import preapproval_note
+from taoloop.core.texts import preapproval_note, task_with_images
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import TIMED_OUT, TIMEOUT
 from taoloop.core.views.transcript import input_text, observation_text
@@ -221,7 +221,7 @@ class EventWriter:
         model = offline if agent.model == "offline" else agent.model
         self.pen.line(f"{model} · {agent.strategy} · {agent.dialect} · {agent.language}", "dim")
         write_links(self.pen, fact)
-        self.pen.row("Task", fact.task, style="bold", body="bold")
+        self.pen.row("Task", task_with_images(fact), style="bold", body="bold")
 
     def _replied(self, fact: facts.ModelReplied) -> None:
         if self.raw:

@@ -28,6 +28,7 @@ from taoloop.core.events import (
     RunStarted,
 )
 from taoloop.core.stored_events import ChainReport
+from taoloop.core.texts import task_with_images
 from taoloop.core.trace import Trace
 from taoloop.translation import mark
 
@@ -54,7 +55,8 @@ class Report:
     """
 
     def __init__(self, trace: Trace, chain: ChainReport, links: list[str]) -> None:
-        self.run_id, self.task, self.whole = trace.run_id, trace.task, chain.whole
+        self.run_id, self.whole = trace.run_id, chain.whole
+        self.task = trace.task if trace.started is None else task_with_images(trace.started)
         self.language = "zh" if trace.agent.language == "zh" else "en"
         self.answer = "" if trace.finished is None else trace.finished.answer or trace.finished.reason
         if chain.first is None:
@@ -97,7 +99,7 @@ def _facts(trace: Trace, chain: ChainReport, say: Say) -> Iterator[tuple[str, st
 def _part(event: Event, say: Say) -> Part:
     match event.fact:
         case RunStarted() as fact:
-            return Part("quiet", say("Task"), [], [("", fact.task, "text")])
+            return Part("quiet", say("Task"), [], [("", task_with_images(fact), "text")])
         case ModelReplied() as fact:
             return _reply(fact, say)
         case ActionRequested() as fact:

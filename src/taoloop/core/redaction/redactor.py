@@ -47,7 +47,7 @@ RUNTIME_FIELDS = frozenset(
     {
         *("kind", "nonce", "run_id", "parent", "child", "after", "by_call_id", "call_id", "ref", "id", "digest"),
         *("idempotency_key", "artifact", "output_digest", "waiting_for", "tier", "tiers", "approved_tiers", "verdict"),
-        *("reason_codes", "authenticated"),
+        *("reason_codes", "authenticated", "media_type"),
         *("status", "purpose", "form", "finish_reason", "language", "dialect", "strategy"),
     }
 )
@@ -164,6 +164,10 @@ class Redactor:
                 return True
         return False
 
+    def holds_known(self, data: bytes) -> bool:
+        """Whether bytes that are no text, such as an image's, contain a known secret as it is."""
+        return any(form.encode() in data for form in self._forms)
+
     def may_begin(self, word: str) -> bool:
         """False: no secret begins in `word`, whatever follows it; for a word that is still being written."""
         if self._patterns and may_begin(word):
@@ -232,7 +236,7 @@ class Redactor:
 
     def _run_started(self, fact: RunStarted) -> RunStarted:
         """The start of a run. Its agent is most of it, and the same for run after run."""
-        names = ("task", "history", "trusted", "user_instructions")
+        names = ("task", "history", "trusted", "user_instructions", "images")
         changes = {name: self._object(text) for name in names if (text := getattr(fact, name))}
         return _with_changes(fact, {"agent": self._redact_once(fact.agent, self._agent_spec), **changes})
 

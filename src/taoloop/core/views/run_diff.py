@@ -16,6 +16,7 @@ from typing import Any, Literal
 from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.decision import Act, Answer
 from taoloop.core.events import ApprovalGiven, ApprovalRefused
+from taoloop.core.texts import task_with_images
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import CallView, Step
 from taoloop.core.views.transcript import input_text, observation_text
@@ -106,7 +107,8 @@ def _differ(step: int | None, part: Part, what: str, first: Any, second: Any) ->
 def _prompt_differences(a: Trace, b: Trace) -> Iterator[Difference]:
     """What the models were given before the first step."""
     differ = partial(_differ, 0, "prompt")
-    yield from differ("task", a.task, b.task)
+    tasks = ("" if run.started is None else task_with_images(run.started) for run in (a, b))
+    yield from differ("task", *tasks)
     for name in _PROMPT_FIELDS:
         yield from differ(name, getattr(a.agent, name), getattr(b.agent, name))
     histories = [run.started.history if run.started is not None else () for run in (a, b)]

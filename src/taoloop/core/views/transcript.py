@@ -24,6 +24,7 @@ from taoloop.core.events import (
     Status,
 )
 from taoloop.core.handles import render_opaque
+from taoloop.core.images import Image
 from taoloop.core.message import SIDE_PURPOSES, Usage
 from taoloop.core.text import estimate_tokens, join_sentences, truncate_to_tokens
 from taoloop.core.trace import Trace
@@ -109,6 +110,9 @@ class Result:
 
     output: Any = None
     """The answer as a value of the agent's output type; plain JSON if that is a schema."""
+
+    images: tuple[Image, ...] = ()
+    """The images that tools returned, each once, in their order."""
 
     @classmethod
     def of(cls, trace: Trace) -> Result:

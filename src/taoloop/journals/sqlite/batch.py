@@ -46,6 +46,10 @@ _HEADS = (
     f" FROM run LEFT JOIN event ON event.rowid = {_LAST} WHERE id IN (SELECT value FROM json_each(?))"
 )
 _WAS_PRUNED = "SELECT 1 FROM run_log WHERE run_id = ? AND pruned IS NOT NULL"
+_INSERT_ARTIFACT = """
+INSERT INTO artifact (run_id, ref, form, body) SELECT ?1, ?2, ?3, ?4
+WHERE ?3 NOT LIKE 'image/%' OR NOT EXISTS (SELECT 1 FROM artifact WHERE run_id = ?1 AND ref = ?2)
+"""  # an image that is stored already stays as it is
 _CREATE = """
 INSERT OR REPLACE INTO run (id, status, fence, holder, task, agent, started_at)
 VALUES (?, ?, ?, ?, '', '', (julianday('now') - 2440587.5) * 86400.0)
@@ -220,9 +224,7 @@ class Batch:
             part = self._events[start : start + _ROWS_AT_ONCE * _COLUMNS]
             connection.execute(_insert_events(len(part) // _COLUMNS), part)
         if self._artifacts:
-            connection.executemany(
-                "INSERT INTO artifact (run_id, ref, form, body) VALUES (?, ?, ?, ?)", self._artifacts
-            )
+            connection.executemany(_INSERT_ARTIFACT, self._artifacts)
         if self._links:
             links = [(last, run_id) for run_id, last in self._links.items()]
             connection.executemany("UPDATE run SET head = ? WHERE id = ?", links)

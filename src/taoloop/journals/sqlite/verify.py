@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import sqlite3
@@ -23,6 +24,7 @@ from taoloop.core.stored_events import (
     log_hash,
 )
 from taoloop.core.text import replace_surrogates
+from taoloop.core.trace import images_of
 from taoloop.errors import JournalCorrupt, JournalTampered
 from taoloop.journals.base import RUNNING, status_after, translate
 from taoloop.journals.retention import record_digest
@@ -233,6 +235,8 @@ def _artifact_flaws(run_id: str, rows: Sequence[ChainedEvent], connection: sqlit
     """Artifacts that were edited, removed, or added without an event that names them."""
     expected: dict[str, tuple[int, str, str]] = {}
     for row in rows:
+        if b'"images":[{' in row.body:
+            expected |= _images_named(row)
         if row.kind != Observed.kind or b'"artifact":"' not in row.body:
             continue
         try:
@@ -245,12 +249,31 @@ def _artifact_flaws(run_id: str, rows: Sequence[ChainedEvent], connection: sqlit
         seq, digest, recorded_form = expected.pop(ref, (None, "", ""))
         if seq is None:
             yield ChainError(None, "artifact", translate("no event names the artifact {ref!r}: it was added", ref=ref))
-        elif (digest and hashlib.sha256(_bytes(body)).hexdigest() != digest) or form != recorded_form:
+        elif (digest and _digest(_bytes(body), form) != digest) or form != recorded_form:
             text = mark("the artifact {ref!r} is not the output that event {seq} names")
             yield ChainError(seq, "artifact", translate(text, ref=ref, seq=seq))
     for ref, (seq, _, _) in expected.items():
         text = mark("the artifact {ref!r} that event {seq} names is missing")
         yield ChainError(seq, "artifact", translate(text, ref=ref, seq=seq))
+
+
+def _images_named(row: ChainedEvent) -> dict[str, tuple[int, str, str]]:
+    """The images that an event names; none if it cannot be read, because the chain shows that it was edited."""
+    try:
+        fact = decode_fact(row.kind, row.body)
+    except JournalCorrupt:
+        return {}
+    return {image.ref: (row.seq, image.digest, image.media_type) for image in images_of(fact)}
+
+
+def _digest(body: bytes, form: str) -> str:
+    """The digest of what an artifact holds: of an image, its bytes."""
+    if form.startswith("image/"):
+        try:
+            body = base64.b64decode(body, validate=True)
+        except ValueError:
+            return ""
+    return hashlib.sha256(body).hexdigest()
 
 
 def _line(text: str) -> str:

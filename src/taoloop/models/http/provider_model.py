@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
@@ -12,13 +13,15 @@ from pydantic_core import PydanticSerializationError, to_json
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.cards.tool_search import listed_cards
 from taoloop.core.effects import ModelRequest
-from taoloop.core.message import ModelReply, Usage
+from taoloop.core.images import ImageInfo
+from taoloop.core.message import Message, ModelReply, Usage
+from taoloop.dialects.texts import TEXTS
 from taoloop.errors import ModelReplyUnreadable, ModelUnavailable
 from taoloop.models.base import DeltaFanout, DeltaListener, reply_deltas
 from taoloop.models.http.errors import UnsupportedParameters, make_error, parse_provider_error, read_error
 from taoloop.models.http.reply_builder import Assembly, SseDecoder, ToolNameMap, parse_json
 from taoloop.models.http.transport import HttpResponse, HttpTarget, HttpTransport
-from taoloop.models.providers import Endpoint, cost_usd, endpoint, shown_address
+from taoloop.models.providers import Endpoint, cost_usd, endpoint, knows_vision, shown_address
 from taoloop.models.real_call_switch import require_allowed
 
 _MAX_LESSONS = 10
@@ -40,8 +43,14 @@ class ProviderModel(ABC):
     dialect = "native"
     """Native tool calls, which such endpoints have."""
 
-    def __init__(self, target: Endpoint) -> None:
+    max_image_chars: ClassVar[int | None] = None
+    """The largest image that the API takes, in characters of base64; None: as large as any that taoloop takes."""
+    max_image_side: ClassVar[int | None] = None
+    """The longest side of an image that the API takes, in pixels; None: of any length."""
+
+    def __init__(self, target: Endpoint, *, vision: bool | None = None) -> None:
         self.endpoint = target
+        self.vision = vision
         self._unsupported = UnsupportedParameters(self._indispensable)
         self._transport: HttpTransport | None = None
         self._tool_cache: tuple[Any, Any, str, list[dict[str, Any]]] = ((), (), "", [])
@@ -54,6 +63,11 @@ class ProviderModel(ABC):
             MissingKey: a variable is not set; names it.
         """
         return cls(endpoint(provider, model, env))
+
+    @property
+    def sees_images(self) -> bool:
+        """Whether the model gets images: as `vision` says, else as the name of the model is known for."""
+        return knows_vision(self.endpoint.model) if self.vision is None else self.vision
 
     @property
     def spec(self) -> str:
@@ -176,6 +190,24 @@ class ProviderModel(ABC):
             tools = [self._tool(card, names, agent.language) for card in listed_cards(cards)]
             self._tool_cache = cache = (cards, agent.tools, agent.language, tools)  # the same for all turns of a run
         return cache[3], closing
+
+    def split_images(self, request: ModelRequest, message: Message) -> tuple[list[tuple[ImageInfo, str]], str]:
+        """The images of a message that are sent, with their base64, and a text that says which are not, and why."""
+        language, data = request.trace.agent.language, request.image_data or {}
+        sent: list[tuple[ImageInfo, str]] = []
+        unsent: dict[str, list[str]] = {}
+        for image in message.images:
+            body, side = data.get(image.ref), max(image.width, image.height)
+            if not self.sees_images:
+                unsent.setdefault("images_unseen", []).append(image.ref)
+            elif body is None:
+                unsent.setdefault("images_left_out", []).append(image.ref)
+            elif len(body) > (self.max_image_chars or math.inf) or side > (self.max_image_side or math.inf):
+                unsent.setdefault("images_too_large", []).append(image.ref)
+            else:
+                sent.append((image, body))
+        notes = (TEXTS.text(language, name, refs=", ".join(refs)) for name, refs in unsent.items())
+        return sent, "\n".join(notes)
 
     def _reply_schema(self, request: ModelRequest) -> Mapping[str, Any] | None:
         """The schema to hold the reply to, where the provider can and has not refused it."""

@@ -37,7 +37,7 @@ from taoloop.core.events import (
 from taoloop.core.preview import preview
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.core.text import replace_surrogates
-from taoloop.core.trace import Trace
+from taoloop.core.trace import Trace, images_of
 from taoloop.core.views.steps import Step
 from taoloop.dialects import get_dialect
 from taoloop.dialects.parsing.strict_json import NotJsonError, loads
@@ -112,9 +112,12 @@ async def store_fork(
         check(fork.trace)
     artifacts = {artifact.ref: artifact for artifact in fork.artifacts}
     for event in fork.trace.events:
-        ref = event.fact.artifact if isinstance(event.fact, Observed) else None
-        if ref is not None and ref not in artifacts and (artifact := await journal.artifact(run_id, ref)) is not None:
-            artifacts[ref] = artifact
+        refs = [image.ref for image in images_of(event.fact)]
+        if isinstance(event.fact, Observed) and event.fact.artifact is not None:
+            refs.append(event.fact.artifact)
+        for ref in refs:
+            if ref not in artifacts and (artifact := await journal.artifact(run_id, ref)) is not None:
+                artifacts[ref] = artifact
     lease = await journal.create(fork.trace.run_id)
     await journal.append(lease, fork.trace.events, list(artifacts.values()))
     return fork.trace
@@ -378,6 +381,7 @@ class _Branch:
         """The edited outcome. The time and tokens of the call stay: they were spent."""
         text = replace_surrogates(outcome.text)
         blank = replace(fact, output="", form="text", error=None, artifact=None, size_chars=0, output_digest="")
+        blank = replace(blank, images=())
         if outcome.code is not None:
             return replace(blank, ok=False, error=Fault(code=outcome.code, message=text))
         form: Literal["json", "text"] = "text"

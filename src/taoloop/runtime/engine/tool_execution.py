@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from taoloop.core.events import Event, Fact, Fault, Observed, new_observed
+from taoloop.core.images import Image
 from taoloop.core.preview import preview
 from taoloop.core.text import RUN_LANGUAGE, replace_surrogates
 from taoloop.errors import ConfigError, HandedOver, TaoError, ToolError, ToolTimeout
@@ -39,8 +40,11 @@ class Outcome:
     observed: Observed
     """The observation."""
 
-    artifact: Artifact | None = None
-    """The complete output, if the observation has only a preview."""
+    artifacts: tuple[Artifact, ...] = ()
+    """The complete output, if the observation has only a preview, and the images that were taken in."""
+
+    images: tuple[Image, ...] = ()
+    """The images that the tool returned, still to be taken in (`RunArtifacts.accept`)."""
 
     is_lost: bool = False
     """Whether it gave no result in time, so that nobody can tell what it did or will still do."""
@@ -119,8 +123,8 @@ def outcome_of(
         latency_s=latency_s,
         printed=_printed(printed, clean),
     )
-    artifact = Artifact(ref=ref, body=text, form=output.form) if ref else None
-    return Outcome(observed, artifact)
+    artifacts = (Artifact(ref=ref, body=text, form=output.form),) if ref else ()
+    return Outcome(observed, artifacts, output.images)
 
 
 _MOST_CHARS_OF_OURS = 400
@@ -305,7 +309,7 @@ async def transact(
             return outcome
         event = event_of(outcome.observed)
         try:
-            await transaction.commit([event], () if outcome.artifact is None else (outcome.artifact,))
+            await transaction.commit([event], outcome.artifacts)
         except ToolError as error:
             return _rolled_back(outcome, fault_of(error).message)
         add_committed(event)  # before anything else: a cancellation must find the trace as the journal has it
@@ -323,6 +327,6 @@ def _rolled_back(outcome: Outcome, message: str, *, retryable: bool = False) -> 
         retryable=retryable,
     )
     observed = replace(
-        outcome.observed, ok=False, output="", artifact=None, output_digest="", size_chars=0, error=fault
+        outcome.observed, ok=False, output="", artifact=None, output_digest="", size_chars=0, error=fault, images=()
     )
     return Outcome(observed, is_done=False)

@@ -1,8 +1,8 @@
 """The requests for a chat completion and for a response, validated by their types.
 
 Source: OpenAI's API reference, "Create chat completion" and "Responses" (2026-08). A field that this server does not
-support is an error where it would change the answer, and is named in a header where it would not. Texts and functions
-of the client are supported, but no built-in tools, files, images, background responses or conversations on the server.
+support is an error where it would change the answer, and is named in a header where it would not. Texts, images and the
+client's functions are supported, but no built-in tools, files, background responses or conversations on the server.
 """
 
 from __future__ import annotations
@@ -31,12 +31,19 @@ class ApiModel(BaseModel):
     model_config = ConfigDict(extra="allow", strict=True)
 
 
+class ImageUrl(ApiModel):
+    """Where an image is: mostly a data URI, which is the image itself."""
+
+    url: str
+
+
 class MessagePart(ApiModel):
-    """A part of a message's content; only texts can be read."""
+    """A part of a message's content: a text, or an image of the user."""
 
     type: str
     text: str | None = None
     refusal: str | None = None
+    image_url: ImageUrl | str | None = None
 
 
 class CalledFunction(ApiModel):
@@ -453,7 +460,22 @@ def _message(param: str, item: InputItem) -> ChatMessage:
     if item.kind != "message" or item.role is None:
         message = "It is not a message with a role; only messages, function calls and their outputs are supported."
         raise invalid_field(f"{param}.type", message)
+    if item.role == "user" and isinstance(item.content, list) and any(p.type == "input_image" for p in item.content):
+        return ChatMessage(role="user", content=_parts(item.content, f"{param}.content"))
     return ChatMessage(role=item.role, content=_joined_text(item.content or "", f"{param}.content"))
+
+
+def _parts(content: Sequence[MessagePart], param: str) -> list[MessagePart]:
+    """Texts and images in the form of chat completions."""
+    parts: list[MessagePart] = []
+    for number, part in enumerate(content):
+        if part.type != "input_image":
+            parts.append(MessagePart(type="text", text=_joined_text([part], param)))
+        elif part.image_url is None:
+            raise missing(f"{param}[{number}].image_url")
+        else:
+            parts.append(MessagePart(type="image_url", image_url=part.image_url))
+    return parts
 
 
 def _joined_text(content: str | Sequence[MessagePart], param: str) -> str:

@@ -15,6 +15,7 @@ from taoloop.serve.gateway.client_tools import apply_tool_choice, parse_call_id
 from taoloop.serve.gateway.config.model import ServedAgent
 from taoloop.serve.gateway.errors import ApiError, invalid, invalid_field, missing
 from taoloop.serve.gateway.repeats.ledger import RequestIdentity
+from taoloop.serve.gateway.request_images import SentImage, sent_images
 from taoloop.serve.gateway.request_schema import ChatMessage, ChatRequest, ClientTool, ResponsesRequest
 from taoloop.serve.texts import TEXTS
 
@@ -39,6 +40,9 @@ class RunRequest:
 
     history: tuple[Message, ...] = ()
     """The conversation before the task, as the client sent it."""
+
+    images: Mapping[int | None, tuple[SentImage, ...]] = field(default_factory=dict)
+    """The images of the task (None) and of the messages in `history`, by their index, as the client sent them."""
 
     system: str = ""
     """The client's own instructions; they are added to those of the agent."""
@@ -140,6 +144,7 @@ def new_run_request(
         served=served,
         task=parsed.question,
         history=parsed.history,
+        images=parsed.images,
         system=system,
         settings=request,
         tools=tools,
@@ -194,6 +199,9 @@ class ParsedMessages:
     history: tuple[Message, ...] = ()
     """The messages before it, without the instructions."""
 
+    images: Mapping[int | None, tuple[SentImage, ...]] = field(default_factory=dict)
+    """The images of the question (None) and of messages in `history`, by their index."""
+
     system: str = ""
     """The client's instructions: all system and developer messages."""
 
@@ -206,11 +214,12 @@ def parse_messages(messages: Sequence[ChatMessage], list_name: str = "messages")
     a message of somebody.
 
     Raises:
-        ApiError: there is no question, or a part that is not a text; names the field.
+        ApiError: there is no question, or a part that can be neither read nor seen; names the field.
     """
     if not messages:
         raise invalid_field(list_name, "There is no message.")
-    texts = [_message_text(message, f"{list_name}[{index}].content") for index, message in enumerate(messages)]
+    sent = [sent_images(message, f"{list_name}[{index}].content") for index, message in enumerate(messages)]
+    texts = [_message_text(message) for message in messages]
     last = max(
         (index for index, message in enumerate(messages) if message.role not in _INSTRUCTIONS),
         default=len(messages) - 1,
@@ -220,6 +229,7 @@ def parse_messages(messages: Sequence[ChatMessage], list_name: str = "messages")
     if not texts[last].strip():
         raise invalid_field(f"{list_name}[{last}].content", "Empty question: the last message has no text.")
     history: list[Message] = []
+    images: dict[int | None, tuple[SentImage, ...]] = {None: sent[last]} if sent[last] else {}
     system: list[str] = []
     tool_names: dict[str | None, str] = {}  # by call id; None: the call of a function in the older form
     for index, (message, text) in enumerate(zip(messages, texts, strict=True)):
@@ -228,6 +238,8 @@ def parse_messages(messages: Sequence[ChatMessage], list_name: str = "messages")
         if message.role in _INSTRUCTIONS:
             system.append(text.strip())
         elif message.role == "user":
+            if sent[index]:
+                images[len(history)] = sent[index]
             history.append(Message(role="user", content=text))
         else:
             convert = _result_text if message.role in _RESULTS else _assistant_text
@@ -235,7 +247,8 @@ def parse_messages(messages: Sequence[ChatMessage], list_name: str = "messages")
                 if history and history[-1].role == "assistant":
                     content = f"{history.pop().content}\n{content}"
                 history.append(Message(role="assistant", content=content))
-    return ParsedMessages(question=texts[last], history=tuple(history), system="\n\n".join(filter(None, system)))
+    instructions = "\n\n".join(filter(None, system))
+    return ParsedMessages(question=texts[last], history=tuple(history), images=images, system=instructions)
 
 
 def _assistant_text(message: ChatMessage, text: str, tool_names: dict[str | None, str]) -> str:
@@ -265,16 +278,8 @@ def _safe_tool_name(name: object) -> str:
     return safe_name or "a tool"
 
 
-def _message_text(message: ChatMessage, param: str) -> str:
-    """The text of a message, its parts joined.
-
-    Raises:
-        ApiError: a part is not a text; names it.
-    """
-    for number, part in enumerate(message.content if isinstance(message.content, list) else ()):
-        if part.type not in ("text", "refusal"):
-            why = f"`{param}[{number}]` is of the type {part.type[:80]!r}; only texts can be read."
-            raise invalid_field(f"{param}[{number}]", why)
+def _message_text(message: ChatMessage) -> str:
+    """The text of a message, its parts joined."""
     return replace_surrogates(message.refusal or "" if message.content is None else message.text)
 
 

@@ -239,6 +239,8 @@ async def result_of_call(journal: Journal, result: Result, card: ToolCard) -> ty
     if not isinstance(structured, dict) or (card.output_schema is not None and output_schema(card) is None):
         structured = None
     content: list[types.ContentBlock] = [types.TextContent(type="text", text=text)]
+    stored = [await journal.artifact(result.run_id, image.ref) for image in observed.images]
+    content += [types.ImageContent(type="image", data=image.body, mime_type=image.form) for image in stored if image]
     return types.CallToolResult(content=content, structured_content=structured, _meta={RUN_KEY: result.run_id})
 
 

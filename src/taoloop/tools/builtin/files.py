@@ -7,6 +7,7 @@ from typing import Literal, NotRequired
 from typing_extensions import TypedDict
 
 from taoloop.core.cards.tool_card import ErrorCard, ExampleCard
+from taoloop.core.images import Image  # pydantic reads the annotations
 from taoloop.core.text import chinese_texts
 from taoloop.tools.function import tool
 from taoloop.tools.texts import TEXTS
@@ -32,7 +33,7 @@ class FileContent(TypedDict):
 
     ok: Literal[True]
     """It succeeded."""
-    content: str
+    content: str | Image
     """The content of the file."""
 
 
@@ -103,7 +104,7 @@ def _read_tool(workspace: Workspace) -> Tool:
     @tool(
         name="read_file",
         tier="read",
-        use_when="The content of a text file in the workspace is needed and its path is known.",
+        use_when="The content of a text file or an image in the workspace is needed and its path is known.",
         avoid_when="The path is unknown (list_files), or only some lines matter (search_files).",
         errors=(_REFUSED, _NOT_FOUND, _NOT_A_FILE, _TOO_LARGE, _NOT_TEXT, _DENIED, _IO_ERROR),
         examples=(ExampleCard(args={"path": "notes/a.txt"}, output={"ok": True, "content": "Hello\n"}),),
@@ -111,12 +112,12 @@ def _read_tool(workspace: Workspace) -> Tool:
         chinese=chinese_texts("tools"),
     )
     def read_file(path: str) -> FileContent:
-        """Read one UTF-8 text file of the workspace, at most 1 MB; nothing binary, no links, nothing outside.
+        """Read one UTF-8 text file of the workspace, at most 1 MB, or look at an image; no links, nothing outside.
 
         Args:
             path: The file, relative to the workspace, with '/' between folders, such as notes/a.txt.
         """
-        return {"ok": True, "content": workspace.read_text(path)}
+        return {"ok": True, "content": workspace.read(path)}
 
     return read_file
 

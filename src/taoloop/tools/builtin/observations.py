@@ -13,6 +13,7 @@ from pydantic import Field
 
 from taoloop.core.cards.tool_card import ErrorCard, ExampleCard
 from taoloop.core.handles import READER
+from taoloop.core.images import Image
 from taoloop.core.search import PointerError, find_text, resolve_json_pointer
 from taoloop.core.text import chinese_texts
 from taoloop.tools.function import tool
@@ -51,7 +52,7 @@ async def read_observation(
     pointer: str | None = None,
     *,
     context: ToolContext,
-) -> str:
+) -> str | Image:
     """Read one part of an earlier long output of this run: by position, by text or by JSON pointer.
 
     At most 8,000 characters at once; outputs of other runs cannot be read.
@@ -64,6 +65,8 @@ async def read_observation(
         pointer: A JSON pointer such as /items/3/name; shows that value of a JSON output only.
         context: Given by the runtime.
     """
+    if (image := await context.read_image(artifact)) is not None:
+        return image
     whole = await context.read_artifact(artifact)
     if whole is None:
         raise TEXTS.error("unknown_artifact", "unknown_artifact", name=artifact[:80])

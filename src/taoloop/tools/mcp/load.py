@@ -17,8 +17,9 @@ from operator import methodcaller
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from taoloop.core.cards.tool_card import ToolCard
+from taoloop.core.images import Image
 from taoloop.core.redaction.redactor import Redactor
-from taoloop.errors import ConfigError, McpFailed, MissingExtra, TaoError, ToolDefinitionError
+from taoloop.errors import ConfigError, ImageError, McpFailed, MissingExtra, TaoError, ToolDefinitionError
 from taoloop.tools.from_card import tool_from_card
 from taoloop.tools.json_schema import Validator, compile_schema, findings, listed
 from taoloop.tools.mcp.cards import Definition, SchemaError, card_of, error_cards, model_tool_names
@@ -220,8 +221,10 @@ def output_of(
         if reason:
             raise misfit_result(f"{server.name}.{tool}", reason)
     if structured is None:
-        is_text = all(part["type"] == "text" for part in parts)
-        return "\n\n".join(part["text"] for part in parts) if is_text else {"content": parts}
+        pieces: list[Any] = [part["text"] if part["type"] == "text" else part.get("image") for part in parts]
+        if all(isinstance(part, str) for part in pieces):
+            return "\n\n".join(pieces)
+        return pieces if all(part is not None for part in pieces) else {"content": parts}
     extra_parts = [part for part in parts if part["type"] != "text" or not _says(part["text"], structured)]
     if all(part["type"] == "text" for part in extra_parts) and validator is not None and not unanswered:
         return structured  # the text is for clients that know no structure
@@ -237,7 +240,7 @@ def _says(text: str, structured: Any) -> bool:
 
 
 def part_of(content: Any) -> dict[str, Any]:
-    """One part of a result as JSON; what is binary has its type, its size in bytes, and base64."""
+    """One part of a result as JSON; what is binary is an `Image`, or has its type, its size in bytes, and base64."""
     kind = content.type
     if kind == "text":
         return {"type": "text", "text": content.text}
@@ -258,8 +261,15 @@ def resource_of(resource: Any) -> dict[str, Any]:
 
 
 def _binary(mime_type: str | None, data: str) -> dict[str, Any]:
+    """Binary content: an image by what its bytes are, whatever the server calls it."""
+    problem: dict[str, Any] = {}
+    if mime_type is None or not mime_type.startswith("audio/"):
+        try:
+            return {"image": Image.from_base64(data)}
+        except ImageError as error:
+            problem = {"problem": error.message} if (mime_type or "").startswith("image/") else {}
     size = max(0, len(data) * 3 // 4 - data[-2:].count("="))
-    return {"mime_type": mime_type or "application/octet-stream", "size_bytes": size, "base64": data}
+    return {"mime_type": mime_type or "application/octet-stream", "size_bytes": size, **problem, "base64": data}
 
 
 def resource_tools(server: McpServer) -> tuple[Tool, ...]:

@@ -12,15 +12,18 @@ from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from functools import cache
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import pydantic_core
 
 from taoloop.core.cards.tool_card import ToolCard
+from taoloop.core.images import Image, is_image
 from taoloop.core.preview import preview
 from taoloop.core.redaction.redactor import Redactor
-from taoloop.errors import EgressFailed, EgressRefused, ToolError, ToolTimeout
+from taoloop.core.text import RUN_LANGUAGE
+from taoloop.core.texts import image_label
+from taoloop.errors import EgressFailed, EgressRefused, ImageError, ToolError, ToolTimeout
 from taoloop.tools.egress import EgressClient, EgressResponse, EgressRules
 from taoloop.tools.egress.rules import parse_address
 from taoloop.tools.json_schema import compile_schema, findings, listed
@@ -79,11 +82,26 @@ def success_output(response: EgressResponse, clean: TextFilter, *, hide_server: 
         if hide_server and "location" in headers:
             headers["location"] = _path_of(headers["location"])
         parts.append(f'"headers":{to_json(headers)}')
-    if response.body:
+    image = _image_in(response)
+    if image is not None:
+        members = {"type": image.media_type, "image": image_label(RUN_LANGUAGE.get(), image.info)}
+        parts.append(to_json(members)[1:-1])
+    elif response.body:
         parts.append(_body_members(response))
     text = ",".join(parts) + "}"
     cleaned = clean(text)
-    return ToolOutput(text=cleaned, form="json" if cleaned == text or _is_valid_json(cleaned) else "text")
+    form: Literal["json", "text"] = "json" if cleaned == text or _is_valid_json(cleaned) else "text"
+    return ToolOutput(text=cleaned, form=form, images=() if image is None else (image,))
+
+
+def _image_in(response: EgressResponse) -> Image | None:
+    """The body as an image, by its bytes; None if it is none, or not whole."""
+    if response.is_cut or not is_image(response.body):
+        return None
+    try:
+        return Image(response.body)
+    except ImageError:  # broken or too large: shown as any binary body
+        return None
 
 
 def error_output(

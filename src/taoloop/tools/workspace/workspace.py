@@ -23,6 +23,7 @@ from pathlib import Path
 
 from typing_extensions import TypedDict
 
+from taoloop.core.images import Image, is_image
 from taoloop.core.search import suggest_names
 from taoloop.errors import ConfigError
 from taoloop.tools.texts import TEXTS
@@ -51,6 +52,7 @@ _FILE_ERRORS = {  # what the system reports, by the code of the error; the texts
 _SAME_ERRORS = {"ENODEV": "ENXIO", "EPERM": "EACCES"}
 _LONGEST_PATTERN = 200
 _MAX_LINE_CHARS = 200
+_HEAD_BYTES = 16  # show whether a file is an image
 _MAX_LINES_NAMED = 5
 _MAX_DIFF_CHARS = 4_000
 BLOCK_BYTES = 1_000_000
@@ -166,7 +168,9 @@ class WorkspaceLimits:
     """The bounds of one call in a workspace."""
 
     read_bytes: int = 1_000_000
-    """The largest file that is read."""
+    """The largest text that is read."""
+    image_bytes: int = 5_000_000
+    """The largest image that is read; the largest that all providers take is of about this size."""
     write_bytes: int = 1_000_000
     """The largest content that is written."""
     kept_bytes: int = 64_000_000
@@ -243,6 +247,24 @@ class Workspace:
         if text is None:
             raise TEXTS.error("file_not_text", "not_text", path=path)
         return text
+
+    def read(self, path: str) -> str | Image:
+        """The content of a file that is an image by its bytes, or UTF-8 text.
+
+        Raises:
+            ToolError: as `read_text`.
+            ImageError: the image is broken.
+        """
+        parts = split_path(path)
+        with self._translate_errors(path, parts), self._directory.regular_file(parts) as (fd, status):
+            data = _read_file(fd, _HEAD_BYTES)
+            if is_image(data):
+                limit = self.limits.image_bytes
+                data += b"" if status.st_size > limit else _read_file(fd, limit + 1 - len(data))
+                if status.st_size > limit or len(data) > limit:
+                    raise TEXTS.error("file_large", "too_large", path=path, size=status.st_size, limit=limit)
+                return Image(data, alt=parts[-1])
+        return self.read_text(path)
 
     def present(self, path: str) -> str:
         """The file at a path and its size, in words; empty if nothing is there.

@@ -48,6 +48,7 @@ from taoloop.serve.gateway.config.tls import TlsFiles, certificate_problem, serv
 from taoloop.serve.gateway.higress.file import is_ai_agent, is_short, read_higress
 from taoloop.serve.gateway.higress.wasm_plugin import is_wasm_plugin
 from taoloop.serve.hosts import host_name
+from taoloop.tools.egress.rules import EgressRules
 from taoloop.tools.openapi.settings import OpenapiSource
 from taoloop.tools.settings_check import expand_home
 from taoloop.tools.yaml12 import FieldPath
@@ -88,6 +89,10 @@ class ServerEntry(ServerLimits):
     allow_hosts: tuple[Annotated[str, checked(_allowed_host)], ...] = ()
     """The host names by which clients reach a server without keys, besides `localhost` and the loopback addresses, such
     as `chat.example` or `chat.example:8443`. With keys every name is served."""
+
+    image_urls: EgressRules | None = None
+    """Where the server may fetch images from that clients name by their URL: egress rules, such as
+    `{allow: [images.example.com], only_allowed: true}`. Without them clients send the images themselves."""
 
     recover: bool = True
     """Whether runs whose process died are resumed at the start; false: only those of agents with
@@ -360,6 +365,7 @@ class _ConfigReader:
             self._require_agent(("default",), default, agents)
             agents = {default: agents[default], **agents}
         auth, tls = entries.get("auth") or AuthEntry(), entries.get("tls")
+        agents = {name: replace(served, image_urls=server.image_urls) for name, served in agents.items()}
         keys = self._keys(entries.get("keys") or (), agents)
         admin_keys = self._admin_keys(auth, keys)
         self._check_access(auth, tls, agents)

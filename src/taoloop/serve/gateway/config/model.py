@@ -24,6 +24,7 @@ from taoloop.serve.gateway.auth.keys import ApiKey
 from taoloop.serve.gateway.auth.tokens import JwtSettings
 from taoloop.serve.gateway.config.host_overrides import HostOverrides
 from taoloop.serve.gateway.config.tls import TlsFiles
+from taoloop.tools.egress.rules import EgressRules
 from taoloop.tools.settings_check import Count, Seconds, check_fields
 
 ConfigForm = Literal["own", "agent", "higress", "flat", "wasm_plugin"]
@@ -51,6 +52,9 @@ class ServedAgent:
 
     description: str = ""
     """What it is for, as the file says."""
+
+    image_urls: EgressRules | None = None
+    """Where images that clients name by their URL may be fetched from; None: from nowhere."""
 
     reshape: Mapping[str, Any] | None = None
     """The JSON Schema that its final answers are rewritten to match, by one more model call; None: they are not."""
