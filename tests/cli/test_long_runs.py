@@ -24,7 +24,7 @@ def script(tao: Shell) -> str:
 
 def test_live_view_and_replay_tell_that_the_prompt_was_shortened(tao: Shell, script: str) -> None:
     args = ("run", "go", "--model", script, "--tools", "mytools:ledger", "--max-steps", "20")
-    ended = tao(*args, "--context-tokens", "4000", code=0)
+    ended = tao(*args, "--context-tokens", "3500", code=0)
     assert "Context: steps 1 to " in ended.out
     assert "are now a summary (about " in ended.out
     assert "Tea came in every day" not in ended.out
@@ -35,12 +35,12 @@ def test_live_view_and_replay_tell_that_the_prompt_was_shortened(tao: Shell, scr
 def test_an_agent_file_has_the_window_and_the_switches(tao: Shell, script: str) -> None:
     tao.write(
         "agent.yaml",
-        f"model: {script}\ntools: ['mytools:ledger']\nmax_steps: 20\ncontext_tokens: 4000\nearly_reads: true\n"
+        f"model: {script}\ntools: ['mytools:ledger']\nmax_steps: 20\ncontext_tokens: 3500\nearly_reads: true\n"
         "keep_thinking: true\n",
     )
     events = tao("run", "go", "--agent", "agent.yaml", "--json", code=0).events
     agent = events[0]["agent"]
-    assert (agent["context_tokens"], agent["early_reads"], agent["keep_thinking"]) == (4000, True, True)
+    assert (agent["context_tokens"], agent["early_reads"], agent["keep_thinking"]) == (3500, True, True)
     assert [event["kind"] for event in events].count("compacted") == 1
     tao.write("wrong.yaml", "context_tokens: 100\nmax_output_tokens: 200\n")
     assert "context_tokens" in tao("run", "go", "--agent", "wrong.yaml", code=2).one_line

@@ -39,6 +39,7 @@ CALLS: dict[str, tuple[list[str], int, str]] = {
     "call": (["calculator", "--args", '{"expression": "6*7"}'], 0, "42"),
     "serve": (["none.yaml"], 2, "none.yaml"),
     "mcp": (["none:agent"], 2, "none"),
+    "login": (["none.yaml"], 2, "none.yaml"),
     "models": ([], 0, "offline"),
     "doctor": ([], 0, "database"),
     "db": (["prune", "--runs", "1000", "--dry-run"], 0, ""),

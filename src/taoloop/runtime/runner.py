@@ -93,7 +93,7 @@ class Runner:
         self._clean = redactor.text if redactor is not None else None
         self._deltas: RedactedDeltas | None = None
         self._questions = Questions(trace, approver, clock)
-        self._inputs = InputRequests(trace, approver, clock, self.note, self.commit)
+        self._inputs = InputRequests(trace, approver, clock)
         self._on_delta, self._check_answer, self._rules = on_delta, check_answer, rules
         self._handles = handles  # where the model reads no observations
         if handles is not None:
@@ -280,7 +280,7 @@ class Runner:
             read_image=self._artifacts.read_image,
             literals=partial(self._literals, call_id),
             progress=partial(self._progress, tool.name),
-            ask=partial(self._inputs.ask, call_id),
+            ask=partial(self._inputs.ask, call_id, self.note, self.commit),
             parent_run=parent,
         )
 

@@ -29,22 +29,21 @@ from taoloop.tools.input_question import InputAction, InputAnswer, InputQuestion
 class InputRequests:
     """Puts the questions of the running calls of one run to its approver, one at a time."""
 
-    def __init__(
-        self,
-        trace: Trace,
-        approver: Approver | None,
-        clock: Clock,
-        note: Callable[[Fact], None],
-        commit: Callable[[], Awaitable[None]],
-    ) -> None:
-        self._trace, self._approver, self._clock, self._note, self._commit = trace, approver, clock, note, commit
+    def __init__(self, trace: Trace, approver: Approver | None, clock: Clock) -> None:
+        self._trace, self._approver, self._clock = trace, approver, clock
         self.lock = asyncio.Lock()  # a person gets one question at a time; child runs share it
 
-    async def ask(self, call_id: str, question: InputQuestion) -> InputAnswer:
-        """The answer to a question of a call, in the journal before it is used."""
+    async def ask(
+        self,
+        call_id: str,
+        note: Callable[[Fact], None],
+        commit: Callable[[], Awaitable[None]],
+        question: InputQuestion,
+    ) -> InputAnswer:
+        """The answer to a question of a call, in the journal (by `note` and `commit`) before it is used."""
         answer, authenticated = await self._answer(call_id, question)
         if call_id in self._trace.pending:
-            self._note(
+            note(
                 InputAnswered(
                     call_id=call_id,
                     asker=question.asker,
@@ -58,7 +57,7 @@ class InputRequests:
                     authenticated=authenticated,
                 )
             )
-            await self._commit()
+            await commit()
         return answer
 
     async def _answer(self, call_id: str, question: InputQuestion) -> tuple[InputAnswer, str]:
