@@ -30,7 +30,7 @@ Status = Literal[
     "stopped",
     "model_failed",
 ]
-"""How a run ended, or that it waits. The answer of a `blocked` run may rest on calls that nobody could be asked about."""
+"""How a run ended, or that it waits. The answer of a `blocked` run may rest on denied calls."""
 
 ApprovalScope = Literal["call", "rule", "values"]
 
