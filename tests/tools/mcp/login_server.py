@@ -151,6 +151,7 @@ def _settings(origin: str, **more: Any) -> AuthSettings:
 def _listening() -> Iterator[tuple[socket.socket, str]]:
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listening:
         listening.bind(("127.0.0.1", 0))
+        listening.listen()  # a request that comes before the server has begun waits
         yield listening, f"http://127.0.0.1:{listening.getsockname()[1]}"
 
 
