@@ -26,7 +26,10 @@ SECTIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (
         "Build",
         "构建",
-        ("tools", "tool-file", "openapi", "openapi-calls", "mcp", "sql", "documents", "fetch", "web-search", "testing"),
+        (
+            *("tools", "tool-file", "openapi", "openapi-calls", "graphql", "mcp", "sql", "documents", "fetch"),
+            *("web-search", "testing"),
+        ),
     ),
     ("Trust", "信任", ("security", "unattended", "approvals", "recovery", "undo", "audit", "handles")),
     ("Serve", "服务", ("gateway", "gateway-api", "gateway-config", "gateway-operation")),

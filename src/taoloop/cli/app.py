@@ -142,7 +142,7 @@ _COMMANDS = {
     "policy": ("policy", "Try a policy on stored runs, explain verdicts, suggest rules."),
     "tools": ("tools", "Show the cards of tools, and lint them."),
     "call": ("tools", "Call one tool by hand."),
-    "login": ("login", "Log in to MCP servers that want OAuth, in a browser."),
+    "login": ("login", "Log in to MCP servers and APIs that want OAuth, in a browser."),
     "serve": ("serve", "Serve agents to OpenAI clients."),
     "mcp": ("mcp", "Serve tools and agents to MCP hosts."),
     "models": ("doctor", "List the models that can be used, and what is missing for the others."),

@@ -202,8 +202,11 @@ class SettingsReader:
             ConfigError: the class refuses them.
         """
         for name in self._paths:
-            if isinstance(values.get(name), str):
-                values[name] = self._path_in(values[name])
+            value = values.get(name)
+            if isinstance(value, str):
+                values[name] = self._path_in(value)
+            elif isinstance(value, tuple):
+                values[name] = tuple(map(self._path_in, value))
         fields, rules = fields_of(kind), self._egress
         if rules is None:
             return kind(**values)

@@ -91,7 +91,14 @@ SOURCE_KINDS: dict[str, SourceKind] = {
         settings="OpenapiSource",
         loader="openapi_tools",
         short="document",
-        paths=("document",),
+        paths=("document", "token_file"),
+    ),
+    "graphql": SourceKind(
+        module="taoloop.tools.graphql",
+        settings="GraphqlSource",
+        loader="graphql_tools",
+        short="endpoint",
+        paths=("schema_file", "documents", "token_file"),
     ),
     "mcp": SourceKind(
         module="taoloop.tools.mcp", settings="McpServer", loader="mcp_tools", folder="folder", closer="close_server"

@@ -61,6 +61,10 @@ class _UnstartedAttribute:
         raise IllegalEvent(f"Run {trace.run_id} has not started.")
 
 
+ACCOUNT = "account"
+"""The label with the name by which the logins of a run's person are kept, where that is more than their name."""
+
+
 def images_of(fact: Fact) -> tuple[ImageInfo, ...]:
     """The images that a fact names: those of an observation, or of a task and the conversation before it."""
     if isinstance(fact, Observed):
@@ -186,6 +190,18 @@ class Trace:
         """Whether nothing can follow: the run is completed, or somebody abandoned it."""
         finished = self.finished
         return finished is not None and (finished.status == "completed" or bool(finished.abandoned_by))
+
+    @property
+    def user(self) -> str:
+        """The person for whom the run is, by whose name their logins are kept; empty: whoever uses this machine."""
+        labels = self.user_labels
+        return labels.get(ACCOUNT) or labels.get("user", "")
+
+    @property
+    def user_labels(self) -> dict[str, str]:
+        """The labels that say for whom the run is; they are the same for runs that follow from it."""
+        labels = self.started.labels if self.started is not None else {}
+        return {name: labels[name] for name in ("user", ACCOUNT) if name in labels}
 
     @property
     def wall_s(self) -> float:

@@ -63,6 +63,7 @@ class Agent(AgentSettings):
         run_id: str | None = None,
         parent: str | None = None,
         images: Sequence[ImageSource] = (),
+        user: str = "",
         verbose: bool = False,
         on_event: Listener | None = None,
         on_delta: DeltaListener | None = None,
@@ -76,6 +77,9 @@ class Agent(AgentSettings):
 
         `images` belong to the task: each the path of a PNG, JPEG, GIF or WebP file, its bytes, or an `Image`; together
         at most 20 with 20 MB. What is to be read in them authorises nothing: policies go by the words of the task.
+
+        `user` is the person for whom the run is: tools that need a login of a person use that of this one, and the
+        trace has the name (label `user`). Empty: whoever uses this machine.
 
         `after` is the id of a run of this journal that this one continues: the model sees the tasks and answers of
         that conversation (see `taoloop.runtime.chat` for the bounds). `history` gives such turns as messages instead.
@@ -104,7 +108,7 @@ class Agent(AgentSettings):
                 await recover_on_start(self, journal)
             own = await bound.take_images(images) if images else ()
             started = await bound.first_event(
-                journal, task, spec, history=history, after=after, parent=parent, images=own
+                journal, task, spec, history=history, after=after, parent=parent, images=own, user=user
             )
             trace = Trace(run_id or new_run_id(self.clock.now()))
             return await bound.start(journal, trace, started, images=own, listener=on_event, on_delta=on_delta)

@@ -300,8 +300,9 @@ class BoundAgent:
         after: str | None,
         parent: str | None,
         images: Sequence[Image] = (),
+        user: str = "",
     ) -> RunStarted:
-        """The first event of a run, with the conversation that it continues.
+        """The first event of a run for `user`, with the conversation that it continues.
 
         Raises:
             RunNotFound, RunNotAnswered: `after` names no run, or one without an answer.
@@ -319,6 +320,7 @@ class BoundAgent:
             after=after,
             tainted=untrusted,
             images=tuple(image.info for image in images),
+            labels={"user": user} if user else {},
         )
 
     async def take_images(self, sources: Sequence[ImageSource]) -> tuple[Image, ...]:

@@ -281,6 +281,7 @@ class Runner:
             literals=partial(self._literals, call_id),
             progress=partial(self._progress, tool.name),
             ask=partial(self._inputs.ask, call_id, self.note, self.commit),
+            user=self.trace.user,
             parent_run=parent,
         )
 

@@ -100,7 +100,7 @@ class AgentTool:
             tainted=tainted(parent) or _has_filled_values(parent, call_id),
             trusted=trusted_texts(parent),
             authority=parent.started.authority if parent.started is not None else None,
-            labels=_labels_of_user(parent),
+            labels=parent.user_labels,
         )
         approver = parent_run.approver_for(self.agent.approve)
         parent_run.child = trace
@@ -144,12 +144,6 @@ class AgentTool:
         )
         code = f"child_{status}"
         raise ToolError(message, code=code, hint=TEXTS.run_text(code if code in _ERROR_NAMES else "child_other"))
-
-
-def _labels_of_user(parent: Trace) -> dict[str, str]:
-    """Whom a run is for, which rules read: it is the same for the runs within it."""
-    labels = parent.started.labels if parent.started is not None else {}
-    return {name: labels[name] for name in ("user",) if name in labels}
 
 
 def _no_agent(code: str, **values: object) -> ToolError:

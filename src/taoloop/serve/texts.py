@@ -32,6 +32,10 @@ TEXTS = TextCatalog(
         "approval_unused": "Your answer was not used: it was for something else than what waits now, or too short for "
         "what is hard to undo or for calls with targets from different sources (write the whole word `yes`).",
         "separator": "; ",
+        "login_here": "To use {api} for you, I need your login there: {url} (for {minutes} minutes, for you alone). "
+        "Write again when you have logged in.",
+        "login_no_address": "To use {api} for you, I need your login there. The operator of the server must first set "
+        "its address (`server.public_url`).",
         # What an agent is told
         "undescribed_client_tool": "A tool of the client, which does not describe it.",
         "client_performs_call": "the client performs it and sends the result in its next request",

@@ -77,6 +77,8 @@ class ToolContext:
     ask: AskPerson = _ask_nobody
     """`await ask(InputQuestion(...))` puts a question to the person who answers for the run, while the call waits; the
     answer is recorded. Where nobody can be asked it is `decline` at once. Only in the event loop of the run."""
+    user: str = ""
+    """The person for whom the run is, by whose name their logins are kept; empty: whoever uses this machine."""
     parent_run: Any = None
     """The runtime's own, for tools that are agents."""
 
@@ -174,6 +176,8 @@ class Tool:
     """Words by which `find_tool` finds the tool, beside those of its card: the path and the tags of an operation."""
     embedder: Embedder | None = field(default=None, repr=False)
     """The embedding model with which `find_tool` also finds the tool by meaning; None: by words only."""
+    login: Any = field(default=None, repr=False)
+    """The `UserLogin` that a call needs of the person for whom its run is; None: it needs none."""
     chinese: Mapping[str, str] = field(default_factory=dict, repr=False)
     """The Chinese form of texts of the card, by their English form."""
 

@@ -34,4 +34,4 @@ def test_the_command_names_what_it_can_log_in_to(tao: Shell) -> None:
     tao.write("tools.yaml", json.dumps(tools))
     assert "There are: shop." in tao("login", "tools.yaml", "other").err
     tao.write("none.yaml", "tools: [calculator]\n")
-    assert "no MCP server with a login" in tao("login", "none.yaml").err
+    assert "Nothing here has a login" in tao("login", "none.yaml").err

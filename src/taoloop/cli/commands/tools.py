@@ -65,6 +65,9 @@ if TYPE_CHECKING:
 _NO_SEARCH = 1_000_000
 """Up to this number operations have cards of their own: all of them."""
 
+_NO_ENDPOINT = "https://endpoint.invalid"
+"""The endpoint of a schema whose tools are only shown."""
+
 _MOST_VALUES = 20
 _LABEL_CELLS = 12
 
@@ -73,6 +76,7 @@ _LABEL_CELLS = 12
 @click.argument("names", nargs=-1)
 @options.agent_option
 @click.option("--openapi", metavar="DOCUMENT", help="Show the operations of this OpenAPI document, a path or URL.")
+@click.option("--graphql", metavar="SCHEMA", help="Show the operations of this GraphQL schema, a file or an endpoint.")
 @options.json_option("One JSON object per card and line, with `name`, `description`, `tier`, `input_schema` and more.")
 @click.option("--lint", "linting", is_flag=True, help="Show what to improve; exit code 1 if there is anything.")
 @click.option(
@@ -86,6 +90,7 @@ def tools_command(
     names: tuple[str, ...],
     agent: str | None,
     openapi: str | None,
+    graphql: str | None,
     as_json: bool,
     linting: bool,
     approving: bool,
@@ -93,9 +98,9 @@ def tools_command(
 ) -> int:
     """Show the cards of tools: what a model reads, and what the executor enforces.
 
-    Without NAMES, --agent and --openapi: the built-in tools. A name is a built-in tool, module:attribute, or a tool
-    file FILE.yaml; with a file or an agent, other names choose among its tools. What cannot be loaded is reported
-    on standard error; the rest is shown.
+    Without NAMES, --agent, --openapi and --graphql: the built-in tools. A name is a built-in tool, module:attribute,
+    or a tool file FILE.yaml; with a file or an agent, other names choose among its tools. What cannot be loaded is
+    reported on standard error; the rest is shown.
 
       tao tools
       tao tools calculator lookup --json
@@ -107,14 +112,18 @@ def tools_command(
       tao tools --openapi openapi.yaml --json     every operation of an OpenAPI document (file or URL)
       tao tools tools.yaml --approve-changes      what MCP servers changed about their tools since you approved them
     """
-    if openapi is not None and (names or agent is not None or approving):
-        raise click.UsageError(translate("--openapi shows one document; omit NAMES and the other sources."))
+    if (openapi or graphql) and (names or agent is not None or approving or (openapi and graphql)):
+        option = "--openapi" if openapi else "--graphql"
+        raise click.UsageError(
+            translate("{option} shows one document; omit NAMES and the other sources.", option=option)
+        )
     env = load_environment()
     with capture_stdout() as stream:
         if approving:
             plain = [name for name in names if not is_config_file(name)]
             return _approve_changes(stream, _sources(names, agent, env), plain, yes=yes)
-        tools, problems = _tools_of_document(openapi) if openapi is not None else _load_tools(names, agent, env)
+        document = _tools_of_document(openapi, graphql)
+        tools, problems = document or _load_tools(names, agent, env)
         for problem in problems:
             print_stderr(one_line(translate_error(str(problem))))
         if problems and not tools:
@@ -190,11 +199,22 @@ def _single_tool(name: str, env: Mapping[str, str]) -> Tool:
     return next(iter(Agent(tools=named_tools([name], env)).toolbox))
 
 
-def _tools_of_document(document: str) -> _Loaded:
-    """Every operation of an OpenAPI document, deprecated ones too, each as a tool of its own."""
-    from taoloop.tools.openapi import OpenapiSource, openapi_tools  # noqa: PLC0415  # only where one is named
+def _tools_of_document(openapi: str | None, graphql: str | None) -> _Loaded | None:
+    """Every operation of an OpenAPI document or a GraphQL schema, deprecated ones too; None: none is named."""
+    if openapi is not None:
+        from taoloop.tools.openapi import OpenapiSource, openapi_tools  # noqa: PLC0415  # only where one is named
 
-    loaded = openapi_tools(OpenapiSource(document=document, include_deprecated=True, search_above=_NO_SEARCH))
+        loaded = openapi_tools(OpenapiSource(document=openapi, include_deprecated=True, search_above=_NO_SEARCH))
+    elif graphql is not None:
+        from taoloop.tools.graphql import GraphqlSource, graphql_tools  # noqa: PLC0415  # as above
+
+        is_endpoint = graphql.lower().startswith(("http://", "https://"))
+        endpoint, schema_file = (graphql, "") if is_endpoint else (_NO_ENDPOINT, graphql)
+        loaded = graphql_tools(
+            GraphqlSource(endpoint=endpoint, schema_file=schema_file, operations=("*",), search_above=_NO_SEARCH)
+        )
+    else:
+        return None
     return loaded.tools, loaded.problems
 
 

@@ -345,6 +345,7 @@ class _UndoSession:
             nonce=new_nonce(),
             tainted=True,
             undoes=Undoing(run_id=self.run_id, to_step=plan.to_step, plan=entries),
+            labels=undone.user_labels,
         )
 
     async def _approve(self, request: ApprovalRequest) -> ApprovalAnswer | bool | None:

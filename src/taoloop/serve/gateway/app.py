@@ -17,6 +17,7 @@ import taoloop
 from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.engine.clock import random_hex
 from taoloop.serve.gateway.auth.admin_api import ADMIN_ROUTES, KeyChangeWire, NewKeyWire
+from taoloop.serve.gateway.auth.login_pages import LOGIN_ROUTES
 from taoloop.serve.gateway.auth.origins import ANY, origin_refused
 from taoloop.serve.gateway.chat import chat_completions
 from taoloop.serve.gateway.errors import ApiError, error_for_exception
@@ -257,6 +258,7 @@ ROUTES: list[tuple[str, str, Handler]] = [
     ("GET", "/metrics", metrics),
     ("GET", "/openapi.json", openapi),
     *ADMIN_ROUTES,
+    *LOGIN_ROUTES,
 ]
 """Method, path and handler of every route."""
 

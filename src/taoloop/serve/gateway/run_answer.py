@@ -19,6 +19,7 @@ from taoloop.core.events import Event, ModelReplied
 from taoloop.core.message import Delta
 from taoloop.dialects.answer_stream import AnswerStream, unsent_suffix
 from taoloop.dialects.pending_text import StopCutter, cut_at
+from taoloop.serve.gateway.auth.login_links import add_login_links
 from taoloop.serve.gateway.errors import ApiError, error_for_exception
 from taoloop.serve.gateway.request_context import RequestContext
 from taoloop.serve.gateway.run_request import RunRequest
@@ -67,6 +68,7 @@ async def answer_request(
     if stream:
         return await _stream_run(context, run_request, run_id, encoder)
     response = await context.service.answer(run_request, run_id, on_event=context.on_event)
+    response = await add_login_links(context, run_request, response)
     context.record_response(response)
     if response.error is not None:
         raise response.error
@@ -101,7 +103,11 @@ async def _stream_run(
         if text := pieces.on_delta(delta):
             enqueue(encoder.piece(text))
 
-    run_task = asyncio.create_task(context.service.answer(run_request, run_id, on_event=on_event, on_delta=on_delta))
+    async def answer() -> RunResponse:
+        response = await context.service.answer(run_request, run_id, on_event=on_event, on_delta=on_delta)
+        return await add_login_links(context, run_request, response)
+
+    run_task = asyncio.create_task(answer())
     stream = EventStream(context.request, context.config.limits.heartbeat_s, context.response_headers)
     try:
         await stream.follow(queue, run_task)

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field, replace
 from taoloop.core.message import Message
 from taoloop.core.policy import TaskAuthority
 from taoloop.core.text import language_of, replace_surrogates
+from taoloop.core.trace import ACCOUNT
 from taoloop.dialects.prompt import defuse_markers
+from taoloop.serve.gateway.auth.accounts import account_of, without_login_links
 from taoloop.serve.gateway.auth.keys import ApiKey
 from taoloop.serve.gateway.chat_approval import ApprovalReply, parse_approval_reply, parse_waiting_run
 from taoloop.serve.gateway.client_tools import apply_tool_choice, parse_call_id
@@ -152,12 +154,18 @@ def new_run_request(
         stops=stops,
         owner=owner,
         authority=authority,
-        labels={**labels, "user": request.user[:256]} if request.user else labels,
+        labels=labels | _user_labels(owner, request.user or ""),
     )
     if tool_results is None:
         return run_request
     run_id, results = tool_results
     return replace(run_request, run=run_id, tool_results=results, fallback=run_request)
+
+
+def _user_labels(owner: str, user: str) -> dict[str, str]:
+    """The labels that say for whom a run is."""
+    account, user = account_of(owner, user), user[:256]
+    return ({"user": user} if user else {}) | ({ACCOUNT: account} if account != user else {})
 
 
 def require_may_reply(key: ApiKey | None) -> None:
@@ -280,7 +288,7 @@ def _safe_tool_name(name: object) -> str:
 
 def _message_text(message: ChatMessage) -> str:
     """The text of a message, its parts joined."""
-    return replace_surrogates(message.refusal or "" if message.content is None else message.text)
+    return without_login_links(replace_surrogates(message.refusal or "" if message.content is None else message.text))
 
 
 def _continue_message(messages: Sequence[ChatMessage]) -> ChatMessage:

@@ -8,20 +8,17 @@ from __future__ import annotations
 import asyncio
 import base64
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import quote, urlencode, urljoin
+from urllib.parse import urljoin
 from weakref import WeakKeyDictionary
-
-import pydantic_core
 
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.errors import MissingKey
-from taoloop.tools.egress import EgressResponse
-from taoloop.tools.openapi.document import as_mapping, as_text
+from taoloop.tools.oauth.token_endpoint import Post, basic_header, request_token
 from taoloop.tools.openapi.operation import Operation, Parameter, ParameterLocation, Scheme
-from taoloop.tools.openapi.settings import OpenapiSource
+from taoloop.tools.openapi.settings import OpenapiSource, is_user_login
 from taoloop.tools.openapi.texts import TEXTS
 from taoloop.tools.openapi.value_encoding import check_header, percent_encode
 
@@ -36,8 +33,6 @@ DEFAULT_LIFETIME_S = 300.0
 _MAX_SHOWN_CHARS = 300
 _LOCATIONS: tuple[ParameterLocation, ...] = ("header", "query", "cookie")
 _NOT_IN_VARIABLES = re.compile(r"[^A-Z0-9]+")
-Post = Callable[[str, Mapping[str, str], bytes], Awaitable[EgressResponse]]
-"""Sends a POST to an address with headers and a body."""
 
 
 @dataclass(slots=True)
@@ -114,13 +109,8 @@ def oauth_clients(
     """The schemes of an alternative whose token must be requested first, each with the client that requests it."""
     for name in alternative:
         scheme, client = operation.schemes[name], source.auth.get(name)
-        if client and not isinstance(client, str) and scheme.kind == "oauth2_client":
+        if client and not isinstance(client, str) and scheme.kind == "oauth2_client" and not is_user_login(client):
             yield scheme, client
-
-
-def basic_header(username: str, password: str) -> str:
-    """The value of the `Authorization` header for HTTP basic authentication."""
-    return f"Basic {_encode_base64(f'{username}:{password}')}"
 
 
 def secrets_of(source: OpenapiSource) -> dict[str, str]:
@@ -207,6 +197,8 @@ def _has_secret(scheme: Scheme, operation: Operation, source: OpenapiSource) -> 
         return _is_supplied(scheme, operation, source)
     if isinstance(secret, str):
         return True
+    if is_user_login(secret):
+        return True
     required_part = {"basic": "username", "oauth2_client": "client_secret"}.get(scheme.kind)
     return required_part is not None and bool(secret.get(required_part))
 
@@ -215,6 +207,8 @@ def _credential_text(scheme: Scheme, source: OpenapiSource, tokens: Mapping[str,
     secret = source.auth.get(scheme.name, "")
     if not isinstance(secret, str) and secret.get("value"):
         return secret["value"]
+    if is_user_login(secret):
+        return f"Bearer {tokens[scheme.name]}"
     if scheme.kind == "basic":
         if isinstance(secret, str):
             return basic_header(*secret.partition(":")[::2])
@@ -287,30 +281,12 @@ class OAuthTokens:
     ) -> tuple[str, float]:
         url = urljoin(f"{base}/", client.get("token_url") or scheme.token_url)
         fields = {"grant_type": "client_credentials"} | ({"scope": scope} if scope else {})
-        user, secret = client.get("client_id", ""), client.get("client_secret", "")
-        headers = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
-        authorization = {"Authorization": basic_header(percent_encode(user), percent_encode(secret))}
-        with_secret = fields | {"client_id": user, "client_secret": secret}  # some servers only accept it in the body
-        for form, form_headers in ((fields, headers | authorization), (with_secret, headers)):
-            response = await self._post(url, form_headers, urlencode(form, safe="", quote_via=quote).encode())
-            if response.status not in (400, 401):
-                break
-        try:
-            reply = as_mapping(pydantic_core.from_json(response.body))
-        except ValueError:
-            reply = {}
-        token = as_text(reply.get("access_token"))
-        if response.status != 200 or not token:
-            text = Redactor({"client_secret": secret}).text(response.text[:_MAX_SHOWN_CHARS])
-            retryable = response.status >= 500 or response.status == 429
-            values: dict[str, Any] = {"scheme": scheme.name, "status": response.status, "text": text}
+        secret = client.get("client_secret", "")
+        reply = await request_token(self._post, url, fields, client.get("client_id", ""), secret)
+        if not reply.access_token:
+            status = reply.response.status
+            text = Redactor({"client_secret": secret}).text(reply.response.text[:_MAX_SHOWN_CHARS])
+            retryable = status >= 500 or status == 429
+            values: dict[str, Any] = {"scheme": scheme.name, "status": status, "text": text}
             raise TEXTS.error("token_refused", "token_refused", retryable=retryable, **values)
-        return token, _lifetime_s(reply.get("expires_in"))
-
-
-def _lifetime_s(expires_in: Any) -> float:
-    try:
-        life_s = float(expires_in)
-    except (TypeError, ValueError):
-        life_s = 0.0
-    return life_s if life_s > 0 else DEFAULT_LIFETIME_S
+        return reply.access_token, reply.lifetime_s or DEFAULT_LIFETIME_S

@@ -210,7 +210,15 @@ def _read_file(path: Path, label: str) -> bytes:
         raise _unusable(f"It is not a path: {error}.", label[:100]) from None
 
 
-def fetch(address: str, label: str, egress: EgressRules | None) -> bytes:
+def fetch(
+    address: str,
+    label: str,
+    egress: EgressRules | None,
+    *,
+    method: str = "GET",
+    headers: Mapping[str, str] | None = None,
+    body: bytes | None = None,
+) -> bytes:
     """The bytes at a URL, which may be one too many. The operator named it, so its host is allowed, and no other.
 
     Raises:
@@ -219,12 +227,12 @@ def fetch(address: str, label: str, egress: EgressRules | None) -> bytes:
     import asyncio  # noqa: PLC0415  # only for a document from the network
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  # likewise
 
-    headers = {"Accept": "application/json, application/yaml, */*;q=0.5"}
+    headers = {"Accept": "application/json, application/yaml, */*;q=0.5", **(headers or {})}
     try:
         rules = egress if egress is not None else EgressRules(only_allowed=True).allowing(address)
         client = EgressClient(rules, timeout_s=_FETCH_TIMEOUT_S, max_bytes=MAX_BYTES + 1)
         with ThreadPoolExecutor(1) as thread:  # the thread of the caller may already run an event loop
-            request = client.send("GET", address, headers=headers, follow=True)
+            request = client.send(method, address, headers=headers, body=body, follow=method == "GET")
             response = thread.submit(copy_context().run, asyncio.run, request).result()
     except TaoError as error:
         raise ToolSourceError(f"It cannot be fetched: {error.message}", source=label, hint=error.hint) from error

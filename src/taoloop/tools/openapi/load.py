@@ -34,8 +34,11 @@ MIN_CACHED_BYTES = 100_000
 """A smaller document is not cached: parsing it takes no longer than reading the cache."""
 
 _MAX_FILES = 64
-_FORMAT = "8"  # changes whenever documents are read differently, or plans are stored differently
-_NOT_IN_KEY = frozenset({"document", "auth", "secrets", "headers", "egress", "embedder", "cache", "cache_folder"})
+_FORMAT = "9"  # changes whenever documents are read differently, or plans are stored differently
+_NOT_IN_KEY = frozenset(
+    {"document", "auth", "token_file", "token_store", "secrets", "headers", "egress"}
+    | {"embedder", "cache", "cache_folder"}
+)
 _STORED_CLASSES: dict[str, Any] = {
     kind.__name__: kind
     for kind in (*vars(operation).values(), ErrorCard, ExampleCard)
@@ -49,9 +52,11 @@ def openapi_tools(source: OpenapiSource) -> LoadResult:
 
     Raises:
         ToolSourceError: it is not an OpenAPI document, or cannot be read.
+        ConfigError: `auth` wants a login of people, and says too little of it.
     """
     plan = load_or_build_plan(source)
     api = ApiClient(source)
+    api.logins.read(tool.operation for tool in plan.tools)
     return LoadResult(tools=tuple(make_tool(planned, api) for planned in plan.tools), problems=plan.problems)
 
 

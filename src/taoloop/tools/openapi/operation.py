@@ -99,6 +99,10 @@ class Scheme:
     """The word before the credential (`Bearer`, `Token`), separated by a blank."""
     token_url: str = ""
     """Where OAuth2 access tokens are requested."""
+    authorization_url: str = ""
+    """Where the browser of a person is sent for an authorization code."""
+    user_token_url: str = ""
+    """Where that code is exchanged for a token."""
     scopes: tuple[str, ...] = ()
     """The OAuth2 scopes that the document defines."""
     description: str = ""

@@ -8,10 +8,12 @@ import logging
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from functools import cache
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -34,6 +36,7 @@ from taoloop.tools.openapi.operation import Operation, PlannedTool
 from taoloop.tools.openapi.request import PreparedRequest, build_request, server_of
 from taoloop.tools.openapi.settings import OpenapiSource
 from taoloop.tools.openapi.texts import TEXTS
+from taoloop.tools.openapi.user_logins import ApiLogins
 from taoloop.tools.openapi.value_encoding import to_json
 from taoloop.tools.texts import TEXTS as TOOL_TEXTS
 from taoloop.tools.tool import Checker, Tool, ToolContext, ToolOutput, misfit_arguments, require_name
@@ -212,7 +215,12 @@ MAX_PAUSE_S = 30.0
 MAX_REPLY_BYTES = 4_000_000
 """The maximum size of a response, after decompression."""
 
-_CONTEXT = "the context of the call"  # no argument has this name
+_USED_TOKENS: ContextVar[tuple[str, ...]] = ContextVar("_USED_TOKENS", default=())
+"""The tokens of people that the current call sends."""
+
+CONTEXT = "the context of the call"
+"""The parameter of a handler that takes the context; no argument has this name."""
+
 _ACCEPT = "application/json, text/*;q=0.8, */*;q=0.5"
 
 
@@ -270,6 +278,7 @@ class ApiClient:
         self.source, self.clock = source, clock or RetryClock()
         self.secrets = secrets_of(source)
         self.tokens = OAuthTokens(self._post, self.clock.tick)
+        self.logins = ApiLogins(source, self._post)
         self._redactor = Redactor(self.secrets, patterns=False)
         self._clients: dict[str, EgressClient] = {}
 
@@ -283,7 +292,7 @@ class ApiClient:
     def clean(self, text: str) -> str:
         """`text` without the secrets of this API, in whatever encoding a response repeats them."""
         text = self._redactor.text(text)
-        for token in self.tokens.values:
+        for token in (*self.tokens.values, *_USED_TOKENS.get()):
             text = text.replace(token, "[redacted:token]")
         return text
 
@@ -325,10 +334,11 @@ def make_tool(planned: PlannedTool, api: ApiClient) -> Tool:
         keywords=_keywords(planned.operation),
         embedder=api.source.embedder,
         handler=OperationCaller(planned.operation, whole_card, api),
-        check=_argument_checker(whole_card, planned.original_names),
-        context_parameter=_CONTEXT,
+        check=argument_checker(whole_card, planned.original_names),
+        context_parameter=CONTEXT,
         is_async=True,
         secrets=api.secrets,
+        login=api.logins.first_of(planned.operation),
     )
 
 
@@ -360,18 +370,29 @@ class OperationCaller:
             EgressRefused: the egress rules do not allow the request.
             MissingKey: a secret is not configured.
         """
-        context: ToolContext = values.pop(_CONTEXT, None) or ToolContext()
+        context: ToolContext = values.pop(CONTEXT, None) or ToolContext()
         literals = context.literals(values)
         alternative = choose_alternative(self.operation, self.api.source)
-        tokens = await self._tokens(alternative)
+        tokens = await self._tokens(alternative, context.user)
         request = self._request(values, tokens, literals, context)
         response = await self._send(request)
-        if response.status == 401 and self.api.tokens.drop(tokens.values()):
-            request = self._request(values, await self._tokens(alternative), literals, context)
+        if self._is_unauthorized(response) and self.api.tokens.drop(tokens.values()):
+            tokens = await self._tokens(alternative, context.user, rejected=tokens)
+            request = self._request(values, tokens, literals, context)
             response = await self._send(request)
+            if self._is_unauthorized(response) and (logins := self.api.logins.of(alternative)):
+                raise next(iter(logins.values())).rejected()
         if 200 <= response.status < 300:
-            return success_output(response, self.api.clean, hide_server=self.api.source.hide_server)
+            return self._output(response)
         raise self._status_error(request, response)
+
+    def _is_unauthorized(self, response: EgressResponse) -> bool:
+        """Whether the API did not accept the token, and so did nothing."""
+        return response.status == 401
+
+    def _output(self, response: EgressResponse) -> ToolOutput:
+        """The output for a response whose status says that the call succeeded."""
+        return success_output(response, self.api.clean, hide_server=self.api.source.hide_server)
 
     @property
     def _is_repeatable(self) -> bool:
@@ -390,8 +411,14 @@ class OperationCaller:
             self.operation, values, self.api.source, tokens=tokens, literals=literals, idempotency_key=key
         )
 
-    async def _tokens(self, alternative: Alternative) -> dict[str, str]:
+    async def _tokens(
+        self, alternative: Alternative, user: str, *, rejected: Mapping[str, str] = MappingProxyType({})
+    ) -> dict[str, str]:
+        """The tokens of a call for `user`, by scheme; others than those that the API has `rejected`."""
         tokens, source = {}, self.api.source
+        for name, login in self.api.logins.of(alternative).items():
+            tokens[name] = await login.token(user, rejected=rejected.get(name, ""))
+        _USED_TOKENS.set(tuple(tokens.values()))
         for scheme, client in oauth_clients(self.operation, alternative, source):
             base = server_of(self.operation, source)
             tokens[scheme.name] = await self.api.tokens.get(scheme, alternative[scheme.name], client, base)
@@ -479,7 +506,7 @@ class OperationCaller:
         return ToolError(text, code=failure.code, retryable=failure.retryable, hint=hint)
 
 
-def _argument_checker(card: ToolCard, original_names: Mapping[str, str]) -> Checker:
+def argument_checker(card: ToolCard, original_names: Mapping[str, str]) -> Checker:
     """A checker of arguments whose errors have a code for each kind of mistake.
 
     Its schema is compiled at the first call: an API may have hundreds of tools, and a run calls few.

@@ -130,14 +130,21 @@ def _read_scheme(name: str, node: Mapping[str, Any]) -> Scheme:
 
 
 def _read_oauth2_scheme(name: str, flows: Mapping[str, Any]) -> Scheme:
-    """Tokens for client credentials are requested; the token of any other flow must be configured."""
-    flow = as_mapping(flows.get("clientCredentials"))
+    """Tokens for client credentials are requested, and those of people if the settings say so (`user_login.py`).
+
+    The token of any other flow must be configured.
+    """
+    code_flow, flow = as_mapping(flows.get("authorizationCode")), as_mapping(flows.get("clientCredentials"))
     address = as_text(flow.get("tokenUrl"))
+    urls: dict[str, Any] = {
+        "authorization_url": as_text(code_flow.get("authorizationUrl")),
+        "user_token_url": as_text(code_flow.get("tokenUrl")),
+    }
     if address:
         scopes = tuple(str(scope) for scope in as_mapping(flow.get("scopes")))
-        return Scheme(name=name, kind="oauth2_client", prefix="Bearer", token_url=address, scopes=scopes)
+        return Scheme(name=name, kind="oauth2_client", prefix="Bearer", token_url=address, scopes=scopes, **urls)
     description = f"OAuth2 ({', '.join(str(flow_name) for flow_name in list(flows)[:4])})" if flows else "OAuth2"
-    return Scheme(name=name, kind="bearer", prefix="Bearer", description=description)
+    return Scheme(name=name, kind="bearer", prefix="Bearer", description=description, **urls)
 
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")

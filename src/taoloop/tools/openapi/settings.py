@@ -16,6 +16,7 @@ from taoloop.core.search import suggest_names
 from taoloop.errors import ConfigError
 from taoloop.tools.egress.rules import EgressRules
 from taoloop.tools.embedding import Embedder, check_embedder
+from taoloop.tools.oauth.store import TokenStore
 from taoloop.tools.openapi.operation import DeepLists, Operation
 from taoloop.tools.settings_check import Seconds, check_fields
 
@@ -64,10 +65,16 @@ class OpenapiSource:
     auth: Mapping[str, str | Mapping[str, str]] = field(default_factory=dict, repr=False)
     """The secret of each security scheme of the document.
 
-    It is a text; for HTTP basic `{username, password}`; for OAuth2 client credentials `{client_id, client_secret}`. For
-    a scheme that the document does not define, or of an unknown kind, it says where the secret goes: `{header: NAME,
-    value: SECRET}`, or `query` or `cookie` instead of `header`. The environment is not read here.
+    It is a text; for HTTP basic `{username, password}`; for OAuth2 client credentials `{client_id, client_secret}`; for
+    a login of each person by OAuth2 `{grant: authorization_code, client_id, client_secret}`, perhaps with `scope`,
+    `issuer`, `authorization_url` and `token_url`. For a scheme that the document does not define, or of an unknown
+    kind, it says where the secret goes: `{header: NAME, value: SECRET}`, or `query` or `cookie` instead of `header`.
+    The environment is not read here.
     """
+    token_file: str = ""
+    """The SQLite file with the tokens of people; empty: `logins.db` in the user's data folder."""
+    token_store: TokenStore | None = field(default=None, repr=False)
+    """A store of your own for the tokens of people (`module:attribute` in a file), in place of `token_file`."""
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Values of parameters by their names on the wire (`token`), added to each call; the model never sees them."""
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -112,6 +119,16 @@ class OpenapiSource:
             re.compile(self.pattern)
         except re.error as error:
             raise ConfigError(f"The pattern of an OpenAPI source is not a regular expression: {error}.") from None
+
+    @property
+    def has_user_login(self) -> bool:
+        """Whether calls need a login of the person for whom a run is."""
+        return any(map(is_user_login, self.auth.values()))
+
+
+def is_user_login(secret: str | Mapping[str, str] | None) -> bool:
+    """Whether this entry of `auth` wants a login of each person (RFC 6749, 4.1)."""
+    return isinstance(secret, Mapping) and secret.get("grant") == "authorization_code"
 
 
 def is_http_url(text: str) -> bool:

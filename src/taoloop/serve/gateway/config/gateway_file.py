@@ -49,7 +49,8 @@ from taoloop.serve.gateway.higress.file import is_ai_agent, is_short, read_higre
 from taoloop.serve.gateway.higress.wasm_plugin import is_wasm_plugin
 from taoloop.serve.hosts import host_name
 from taoloop.tools.egress.rules import EgressRules
-from taoloop.tools.openapi.settings import OpenapiSource
+from taoloop.tools.graphql.settings import GraphqlSource
+from taoloop.tools.openapi.settings import OpenapiSource, is_http_url
 from taoloop.tools.settings_check import expand_home
 from taoloop.tools.yaml12 import FieldPath
 
@@ -66,6 +67,12 @@ def _host(host: str, _reader: SettingsReader) -> str:
 
 def _allowed_host(text: str, _reader: SettingsReader) -> str:
     return host_name(text)
+
+
+def _public_url(text: str, _reader: SettingsReader) -> str:
+    if text and not is_http_url(text):
+        raise ConfigError(f"{text[:80]!r} is not an address.", hint="Write it as https://agents.example.")
+    return text.rstrip("/")
 
 
 def _origin(text: str, _reader: SettingsReader) -> str:
@@ -93,6 +100,10 @@ class ServerEntry(ServerLimits):
     image_urls: EgressRules | None = None
     """Where the server may fetch images from that clients name by their URL: egress rules, such as
     `{allow: [images.example.com], only_allowed: true}`. Without them clients send the images themselves."""
+
+    public_url: Annotated[str, checked(_public_url)] = ""
+    """The address of the server for browsers, such as `https://agents.example`: people who log in to an API come back
+    to it, at `/oauth/callback`. Without it only browsers on this machine can log in."""
 
     recover: bool = True
     """Whether runs whose process died are resumed at the start; false: only those of agents with
@@ -379,6 +390,7 @@ class _ConfigReader:
             host=server.host,
             port=server.port,
             db=server.db,
+            public_url=server.public_url,
             recover=server.recover,
             keep=entries.get("keep"),
             allow_origins=tuple(dict.fromkeys(server.allow_origins)),
@@ -561,4 +573,7 @@ def files_of(served_agents: Iterable[ServedAgent]) -> dict[Path, Stamp]:
         for source in sources_in(agent.tools):
             if isinstance(source.settings, OpenapiSource) and "\n" not in source.settings.document:
                 paths.append(Path(source.settings.document))
+            if isinstance(source.settings, GraphqlSource):
+                named = (source.settings.schema_file, *source.settings.documents)
+                paths += [Path(text) for text in named if text and "\n" not in text]
     return {path: file_stamp(path) for path in paths if path.is_file()}

@@ -184,6 +184,10 @@ class GatewayConfig:
     allow_hosts: tuple[str, ...] = ()
     """Host names by which clients may reach a server without keys, besides the usual ones of this machine."""
 
+    public_url: str = ""
+    """The address of the server for browsers, to which logins come back; empty: only browsers of this machine know
+    one."""
+
     any_model: bool = False
     """Whether the first agent answers requests whose `model` is not the name of an agent, as for an `ai-agent` file."""
 
