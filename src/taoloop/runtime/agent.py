@@ -78,8 +78,7 @@ class Agent(AgentSettings):
         `images` belong to the task: each the path of a PNG, JPEG, GIF or WebP file, its bytes, or an `Image`; together
         at most 20 with 20 MB. What is to be read in them authorises nothing: policies go by the words of the task.
 
-        `user` is the person for whom the run is: tools that need a login of a person use that of this one, and the
-        trace has the name (label `user`). Empty: whoever uses this machine.
+        `user` is the person for whom the run is and whose logins tools use; empty: whoever uses this machine.
 
         `after` is the id of a run of this journal that this one continues: the model sees the tasks and answers of
         that conversation (see `taoloop.runtime.chat` for the bounds). `history` gives such turns as messages instead.

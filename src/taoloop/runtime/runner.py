@@ -288,8 +288,7 @@ class Runner:
     def _progress(self, name: str, text: str) -> None:
         """Report the progress of a tool to the listener."""
         if self._on_delta is not None:
-            text = text if self._clean is None else self._clean(text)
-            DeltaFanout(self._on_delta)(Delta(kind="progress", name=name, text=text))
+            DeltaFanout(self._on_delta)(Delta(kind="progress", name=name, text=(self._clean or str)(text)))
 
     def _literals(self, call_id: str, args: Any) -> Mapping[str, str]:
         """The decimals of a call as they are in the reply that asked for it, or as a person wrote them."""

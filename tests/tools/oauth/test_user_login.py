@@ -18,7 +18,7 @@ from taoloop import Agent, MemoryJournal, ScriptedModel
 from taoloop.core.stored_events import event_record
 from taoloop.errors import ConfigError, ToolError
 from taoloop.testing.fakes import FakeClock
-from taoloop.tools.oauth import OAuthClient, SqliteTokenStore, UserLogin, logins_of
+from taoloop.tools.oauth import OAuthClient, SqliteLoginStore, UserLogin, logins_of
 from taoloop.tools.oauth.loopback import log_in
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
 from taoloop.tools.tool import Tool, ToolContext
@@ -61,7 +61,7 @@ def login_of(server: AuthorizationServer, store: Path, clock: FakeClock | None =
     """The login of its API, with a clock of the test."""
     [made] = logins_of(tools_of(server, store).values())
     now = FakeClock(1_000.0).now if clock is None else clock.now
-    return UserLogin(made.client, made._post, SqliteTokenStore(store, now=now), now=now)
+    return UserLogin(made.client, made._post, SqliteLoginStore(store, now=now), now=now)
 
 
 def visit(url: str) -> dict[str, str]:
@@ -331,7 +331,7 @@ def test_settings_that_say_too_little_of_a_login_are_refused(server: Authorizati
 
 @in_loop
 async def test_a_store_that_others_can_read_is_refused(tmp_path: Path) -> None:
-    store = SqliteTokenStore(tmp_path / "logins.db")
+    store = SqliteLoginStore(tmp_path / "logins.db")
     await store.save("token:x:ann", {"access_token": "a"})
     assert await store.load("token:x:ann") == {"access_token": "a"}
     store.path.chmod(0o644)

@@ -11,7 +11,7 @@ from pydantic import Field
 from taoloop.core.cards.tool_card import Tier
 from taoloop.errors import ConfigError
 from taoloop.tools.egress.rules import EgressRules
-from taoloop.tools.oauth.store import TokenStore
+from taoloop.tools.oauth.store import LoginStore
 from taoloop.tools.openapi.settings import DEFAULT_SEARCH_ABOVE, is_http_url
 from taoloop.tools.settings_check import Count, Seconds, Texts, check_fields
 
@@ -54,7 +54,7 @@ class GraphqlSource:
     `client_secret`, `scope` and `issuer`. Empty: calls carry only the `headers`."""
     token_file: str = ""
     """The SQLite file with the tokens of people; empty: `logins.db` in the user's data folder."""
-    token_store: TokenStore | None = field(default=None, repr=False)
+    token_store: LoginStore | None = field(default=None, repr=False)
     """A store of your own for the tokens of people (`module:attribute` in a file), in place of `token_file`."""
     timeout_s: Seconds = 30.0
     """Time limit of one call in seconds."""

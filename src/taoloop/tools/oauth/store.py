@@ -31,7 +31,7 @@ _KIND = DatabaseKind(
 
 
 @runtime_checkable
-class TokenStore(Protocol):
+class LoginStore(Protocol):
     """Keeps records by key. Several processes may use one store at once; a record holds tokens, so it is a secret."""
 
     async def load(self, key: str) -> Record | None:
@@ -51,7 +51,7 @@ class TokenStore(Protocol):
         ...
 
 
-class SqliteTokenStore:
+class SqliteLoginStore:
     """A SQLite file with the permissions 0600, created at its first use.
 
     Its content is not encrypted: whoever can read the file as its owner has the tokens.

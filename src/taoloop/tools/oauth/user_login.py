@@ -19,7 +19,7 @@ from urllib.parse import urlencode, urlsplit
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from taoloop.errors import ToolError
-from taoloop.tools.oauth.store import Record, TokenStore
+from taoloop.tools.oauth.store import Record, LoginStore
 from taoloop.tools.oauth.texts import TEXTS
 from taoloop.tools.oauth.token_endpoint import Post, TokenReply, request_token
 
@@ -95,7 +95,7 @@ class UserLogin:
     """
 
     def __init__(
-        self, client: OAuthClient, post: Post, store: TokenStore, *, now: Callable[[], float] = time.time
+        self, client: OAuthClient, post: Post, store: LoginStore, *, now: Callable[[], float] = time.time
     ) -> None:
         self.client, self.store = client, store
         self._post, self._now = post, now

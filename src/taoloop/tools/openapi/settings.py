@@ -16,7 +16,7 @@ from taoloop.core.search import suggest_names
 from taoloop.errors import ConfigError
 from taoloop.tools.egress.rules import EgressRules
 from taoloop.tools.embedding import Embedder, check_embedder
-from taoloop.tools.oauth.store import TokenStore
+from taoloop.tools.oauth.store import LoginStore
 from taoloop.tools.openapi.operation import DeepLists, Operation
 from taoloop.tools.settings_check import Seconds, check_fields
 
@@ -73,7 +73,7 @@ class OpenapiSource:
     """
     token_file: str = ""
     """The SQLite file with the tokens of people; empty: `logins.db` in the user's data folder."""
-    token_store: TokenStore | None = field(default=None, repr=False)
+    token_store: LoginStore | None = field(default=None, repr=False)
     """A store of your own for the tokens of people (`module:attribute` in a file), in place of `token_file`."""
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Values of parameters by their names on the wire (`token`), added to each call; the model never sees them."""

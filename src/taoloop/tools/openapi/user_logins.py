@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urljoin
 
 from taoloop.errors import ConfigError, ToolDefinitionError
-from taoloop.tools.oauth.store import SqliteTokenStore
+from taoloop.tools.oauth.store import SqliteLoginStore
 from taoloop.tools.oauth.token_endpoint import Post
 from taoloop.tools.oauth.user_login import OAuthClient, UserLogin
 from taoloop.tools.openapi.credentials import Alternative
@@ -40,7 +40,7 @@ class ApiLogins:
                     scopes.setdefault(name, {}).update(dict.fromkeys(required))
         for name, (scheme, operation) in schemes.items():
             client = self._client(scheme, operation, " ".join(scopes[name]))
-            store = self._source.token_store or SqliteTokenStore(self._source.token_file)
+            store = self._source.token_store or SqliteLoginStore(self._source.token_file)
             self._logins[name] = UserLogin(client, self._post, store)
 
     def of(self, alternative: Alternative) -> dict[str, UserLogin]:
