@@ -19,7 +19,7 @@ from urllib.parse import urlencode, urlsplit
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from taoloop.errors import ToolError
-from taoloop.tools.oauth.store import Record, LoginStore
+from taoloop.tools.oauth.store import LoginStore, Record
 from taoloop.tools.oauth.texts import TEXTS
 from taoloop.tools.oauth.token_endpoint import Post, TokenReply, request_token
 
