@@ -61,16 +61,11 @@ _INVENTED_RESULT = lazy_pattern(
 )
 _ONE_OBJECT = lazy_pattern(r"(?:```(?:json)?\s*)?\[?\s*\{.*\}\s*\]?(?:\s*```)?", re.DOTALL | re.IGNORECASE)
 _CLOSERS = lazy_pattern(r"(?:\s*+(?:</[\w:]{1,30}>|```))++\s*+")
-_IN_TAGS = lazy_pattern(
-    r"</?([\w.:-]{1,120})[ \t/>]|=[\"']?([\w.-]{1,120})[\"']?[ \t/]{0,3}>|>\s{0,4}([\w.:-]{1,120})\s{0,4}<"
-)
 _NAMING_TAG = lazy_pattern(  # `<function name>`, `<funcname>name<parameter=…>`: no tag that encloses the name alone
     r"<(?:function|tool|call|invoke|action)[ \t]{1,4}([\w.:-]{1,120})[ \t]{0,3}/?>"
     r"|<([\w:-]{1,40})>\s{0,4}([\w.:-]{1,120})\s{0,4}<(?!/\2>)",
     re.IGNORECASE,
 )
-_OBJECT = lazy_pattern(r"(?:```(?:json)?\s*)?\[?\s*\{.*\}\s*\]?(?:\s*```)?", re.DOTALL | re.IGNORECASE)
-_CLOSERS = lazy_pattern(r"(?:\s*+(?:</[\w:]{1,30}>|```))++\s*+")
 _IN_TAGS = lazy_pattern(r"<(final[ _]?answer|answer|final|output)>(.*)</\1>", re.IGNORECASE | re.DOTALL)
 _STRUCTURE = lazy_pattern(r"[<\[:：(（“\"'「【✿{]|^[ \t]*[>#*+_`•-]", re.MULTILINE)
 _CONTROL_MARK = lazy_pattern(r"<[|｜]|[|｜]>|✿")
@@ -250,7 +245,7 @@ def _parse_loose_call(text: str, cards: Sequence[ToolCard]) -> Act | None:
 def _parse_call_text(written: CallInWords, cards: Sequence[ToolCard]) -> Act | None:
     """The call that is written so, if it is one and the words around it leave no doubt."""
     words = written.words
-    is_announced = ANNOUNCES.search(words) is not None
+    is_announced = written.is_announced or ANNOUNCES.search(words) is not None
     if words and not is_announced and len(words.split()) > _MAX_LABEL_WORDS:
         return None  # `name(path)` in an explanation
     if _BRACKETED.match(written.call):
@@ -263,14 +258,20 @@ def _parse_call_text(written: CallInWords, cards: Sequence[ToolCard]) -> Act | N
         state.apply(leaked_call.item, is_guess=leaked_call.is_guess)
     if not isinstance(state.decision, Call) or (card := resolve_tool_name(state.decision.tool, cards)) is None:
         return None
-    second = next((match[1] for match in CALL.finditer(rest) if resolve_tool_name(match[1], cards) is not None), None)
-    if second is not None:
+    if (second := _called_name(rest, cards)) is not None:
         raise ReplyParseError("two_decisions", "two_actions", written.call, first=card.name, second=second)
     if rest and (not card.reads_only or "(" in rest or ANNOUNCES.search(rest) is None):
         return None
     if words and not (card.reads_only and is_announced):
         raise ReplyParseError("bad_action", "call_in_text", written.call, tool=card.name)
+    if (first := _called_name(words, cards)) is not None:
+        raise ReplyParseError("two_decisions", "two_actions", written.call, first=first, second=card.name)
     return Act(calls=(state.decision,), reason=words or rest)
+
+
+def _called_name(text: str, cards: Sequence[ToolCard]) -> str | None:
+    """The first name of a known tool in a text that what opens arguments follows."""
+    return next((match[1] for match in CALL.finditer(text) if resolve_tool_name(match[1], cards) is not None), None)
 
 
 def _parse_calls(
