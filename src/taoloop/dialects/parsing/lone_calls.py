@@ -144,6 +144,11 @@ def _says_now(words: str) -> bool:
     return is_announcing and not any(other.search(sentence) for other in (_TELLS, _SHOWS, _OTHERS))
 
 
+def shows_call(words: str) -> bool:
+    """Whether words around a call say that it is an example, and not that it is made."""
+    return _SHOWS.search(words) is not None and ANNOUNCES.search(words) is None
+
+
 def hide_code(text: str, cards: Sequence[ToolCard]) -> str:
     """`text` without the code blocks that an answer only shows.
 
