@@ -57,7 +57,7 @@ def reopen_streams(kept: dict[str, int]) -> None:
             os.dup2(kept[name], fd)
         stream = getattr(sys, name)
         if stream is None or stream.closed:
-            setattr(sys, name, open(fd, "w", encoding="utf-8", closefd=False))  # noqa: PTH123, SIM115  # a descriptor
+            setattr(sys, name, open(fd, "w", encoding="utf-8", closefd=False))  # noqa: SIM115  # a descriptor
 
 
 def serve(fd: int) -> None:
