@@ -43,6 +43,14 @@ def test_text_that_begins_like_a_call_waits(call: str, size: int) -> None:
     assert shown(f"I look at it.\n\n{call}", size) == "I look at it."
 
 
+@pytest.mark.parametrize("size", [1, 3, 7, 16, 1000])
+def test_a_call_within_a_line_waits(size: int) -> None:
+    call = '{"name": "weather_now", "arguments": {"city": "Turin"}}'
+    assert shown(f"I look at it now. {call}", size) == "I look at it now."
+    for tag in ('<weather_now city="Turin"/>', "<weather_now>\n<city>Turin</city>\n</weather_now>"):
+        assert shown(f"Well. {tag}", size) == "Well."
+
+
 @pytest.mark.parametrize("size", [1, 3, 16, 1000])
 def test_a_call_that_only_its_tool_and_arguments_show_waits(size: int) -> None:
     assert shown("weather_now: Turin", size) == ""

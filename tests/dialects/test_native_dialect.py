@@ -116,3 +116,27 @@ def test_a_rejected_call_is_echoed_as_text() -> None:
     assert message.tool_calls == ()
     assert NATIVE.echo(replied(None), []).content == "(empty reply)"
     assert len(NATIVE.echo(replied(None, "x" * 9_000), []).content) == 4_000
+
+
+@pytest.mark.parametrize("rest", ["<|eot_id|>assistant\n\nMore", "<|im_end|>\n<|im_start|>assistant\nMore"])
+def test_an_answer_ends_with_its_turn(rest: str) -> None:
+    assert read(f"It is 5.{rest}") == Answer(text="It is 5.")
+    shown = f"```\nhi{rest}\n```\nSo a turn ends."
+    assert read(shown) == Answer(text=shown)
+
+
+@pytest.mark.parametrize("text", ["A dialogue:\n\nUser: hi\nAssistant: hello", "# Observations\n\n- It is fine."])
+def test_a_dialogue_or_a_report_is_an_answer(text: str) -> None:
+    assert read(text) == Answer(text=text)
+
+
+def test_a_turn_of_another_party_is_none() -> None:
+    assert read("It is 5.\n\nUser: thanks\nAssistant: hello") == Answer(text="It is 5.")
+    assert code(read("Observation: it is fine.")) == "invented_observation"
+
+
+def test_an_example_of_a_call_is_not_made() -> None:
+    reads = (ToolCard(name="lookup", purpose="test", tier="read"),)
+    for words, kind in (("Looking.", Act), ("An example of a call:", Problem), ("例如这样调用：", Problem)):
+        text = f'{words}\n```json\n{{"name": "lookup", "arguments": {{}}}}\n```'
+        assert isinstance(NATIVE.read(ModelReply(text=text), reads), kind), words

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.dialects.test_rules import CALL, FENCE, OBJECT, TOOLS, tool
+from tests.dialects.test_rules import CALL, FENCE, OBJECT, TOOLS, native, tool
 
 from taoloop.dialects import read_reply
 
@@ -43,3 +43,72 @@ def test_s1_25_to_s1_29_the_forms_of_the_first_agents() -> None:
         reply = read_reply("fenced", TOOLS, text)
         assert (reply.tool, reply.args) == ("find_hotel", {"city": "Rome"})
     assert read_reply("fenced", TOOLS, '{"the action": "find_hotel", "the input": {"city": "Rome"}}').kind == "reject"
+
+
+@pytest.mark.parametrize(
+    "tail", ["but only if needed", "if it still exists.", "provided that Ann agrees", "如果它还存在"]
+)
+def test_a_condition_behind_a_call_that_changes_something_is_refused(tail: str) -> None:
+    """A call knows no conditions, so it would be made in any case; what only reads does no harm."""
+    for dialect, text in (
+        ("text", "Thought: t\nAction: {tool}\nAction Input: {args}"),
+        ("json", '{{"thought": "t", "action": "{tool}", "action_input": {args}}}'),
+        ("json_final", '{{"thought": "t", "action": "{tool}", "args": {args}}}'),
+    ):
+        dropped = text.format(tool="drop_table", args='{"table": "old"}')
+        assert read_reply(dialect, TOOLS, dropped).kind == "action"
+        problem = read_reply(dialect, TOOLS, f"{dropped} {tail}").problem
+        assert problem is not None
+        assert problem.code == "stray_text"
+        assert (
+            read_reply(dialect, TOOLS, text.format(tool="web_search", args='{"q": "a"}') + f" {tail}").kind == "action"
+        )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'Calling web_search(q="a")',
+        'I will call web_search(q="a").',
+        'It is not here. I will now use the tool `web_search(q="a")`.',
+        '我现在调用 `web_search(q="a")`。',
+        '我先使用工具 web_search(q="a")。',
+    ],
+)
+def test_a_sentence_that_makes_a_call_is_that_call(text: str) -> None:
+    reading = read_reply("native", TOOLS, native(text))
+    assert (reading.kind, reading.tool, reading.args) == ("action", "web_search", {"q": "a"})
+    writes = native(text.replace('web_search(q="a")', 'drop_table(table="a")'))
+    assert read_reply("native", TOOLS, writes).kind == "reject"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'You can call web_search(q="a").',
+        'To see more, call web_search(q="a").',
+        'I will not call web_search(q="a").',
+        'If you like, I will call web_search(q="a").',
+        'For example, I call web_search(q="a").',
+        '接下来你可以调用 web_search(q="a")。',
+    ],
+)
+def test_a_sentence_about_a_call_is_an_answer(text: str) -> None:
+    assert read_reply("native", TOOLS, native(text)).answer == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'First I look: find_hotel(city="Rome"), and then: web_search(q="a")',
+        'I will call find_hotel(city="Rome") and then call web_search(q="a").',
+    ],
+)
+def test_two_calls_in_sentences_are_two(text: str) -> None:
+    problem = read_reply("native", TOOLS, native(text)).problem
+    assert problem is not None
+    assert problem.code == "two_decisions"
+
+
+def test_a_label_in_bold_before_a_call_does_not_make_it_an_answer() -> None:
+    assert read_reply("native", TOOLS, native('**Tool call:** web_search(q="a")')).kind == "reject"

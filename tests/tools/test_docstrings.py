@@ -80,6 +80,8 @@ def test_each_style_describes_the_arguments_of_a_tool(doc: str) -> None:
         ("Args:\n    place: One.\n        guests: of the text", {"place": "One. guests: of the text"}),
         (":param place: One.\n:param int | None guests: Two.", {"place": "One.", "guests": "Two."}),
         (":param dict[str, int] place: One.", {"place": "One."}),
+        ("Args:\n    `place`: One.\n    **guests** (int): Two.", {"place": "One.", "guests": "Two."}),
+        ("Parameters:\n-----------\nplace: str\n    One.", {"place": "One."}),
         ("place: not in a section", {}),
         ("Args:\n    other: unknown name", {}),
         ("Parameters\n----------\n", {}),

@@ -172,6 +172,10 @@ def test_results_of_all_kinds_are_json(result: Any, text: str | None) -> None:
     assert text is None or written == text
 
 
+def test_a_lone_surrogate_in_a_result_is_replaced() -> None:
+    assert json.loads(write_json({"a\udcff": ["\ud800", 1]})) == {"a\ufffd": ["\ufffd", 1]}
+
+
 def test_a_frame_is_its_columns_and_rows_and_missing_is_null() -> None:
     frame = Frame(["a", Scalar(2)], [(1, float("nan")), (NoValue(), float("inf"))])
     assert write_json(frame) == '{"columns":["a",2],"rows":[[1,null],[null,"Infinity"]],"row_count":2}'

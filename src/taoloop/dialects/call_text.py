@@ -14,7 +14,8 @@ from taoloop.dialects.parsing.json_decision import ROLES, plain_key
 _LEAD = r"(?:```[\w+-]{0,20}\s*)?[`'\"*]*(?:[(\[][ \t]*){0,2}[`'\"*]*"
 _START = re.compile(rf"(?<![\w`'\"(\[*]){_LEAD}(?=[^\W\d]|\Z)")
 _OBJECT = re.compile(
-    r"^[ \t>]*(?:```[\w+-]{0,20}\s*)?\[?\s*\{\s*(?:[\"'](?P<key>[^\"'\n]{0,60})(?P<end>[\"'])?|(?P<open>\Z))",
+    r"(?:^[ \t>]*|(?<=[\s:：。]))(?:```[\w+-]{0,20}\s*)?\[?\s*\{\s*"
+    r"(?:[\"'](?P<key>[^\"'\n]{0,60})(?P<end>[\"'])?|(?P<open>\Z))",
     re.MULTILINE,
 )
 _FENCE_END = re.compile(r"(?:^|\n)[ \t]*`{1,3}[\w+-]{0,20}\s*\Z")
@@ -47,6 +48,7 @@ class CallText:
         )
 
         exact = "|".join(map(re.escape, sorted(filter(None, names), key=len, reverse=True)))
+        self._tag = re.compile(rf"<(?:{exact})(?=[\s/>])" if exact else r"(?!)")
         self._mention = re.compile(rf"(?<![\w.-])(?:{exact})(?![\w-])" if exact else r"(?!)")
         self._is_mentioned = False  # a tool, in what came so far
         self._has_begun = False  # something was certain to be no call
@@ -61,8 +63,10 @@ class CallText:
         return end, is_call
 
     def _find(self, text: str) -> tuple[int, bool]:
-        call = self._call.search(text) if self._names else None
-        start, is_call = (len(text), False) if call is None else (call.start(), True)
+        calls = (
+            [call.start() for call in (self._call.search(text), self._tag.search(text)) if call] if self._names else []
+        )
+        start, is_call = min(calls, default=len(text)), bool(calls)
         for match in _OBJECT.finditer(text, 0, start):
             key = plain_key(match["key"] or "")
             is_open = match["end"] is None and match.end() == len(text)

@@ -24,13 +24,14 @@ from taoloop.dialects.parsing.call_arguments import (
 )
 from taoloop.dialects.parsing.cleanup import clean_reply, reject_truncated, strip_end_tokens
 from taoloop.dialects.parsing.json_decision import ROLES, plain_key
-from taoloop.dialects.parsing.json_repair import parse_value, skip_extra_closers, unescape_quotes
+from taoloop.dialects.parsing.json_repair import match_end, parse_value, skip_extra_closers, unescape_quotes
 from taoloop.dialects.parsing.leaked_calls import parse_leaked_calls
 from taoloop.dialects.parsing.lone_calls import (
     CallInWords,
     begins_call,
     find_loose_call,
     hide_code,
+    shows_call,
     split_call,
     strip_bullet,
     unwrap_call,
@@ -40,6 +41,7 @@ from taoloop.dialects.parsing.patterns import (
     ANNOUNCES,
     BEGINS,
     CALL,
+    END_TOKENS,
     FOREIGN_TURN,
     INLINE_LABEL,
     LABEL,
@@ -61,16 +63,11 @@ _INVENTED_RESULT = lazy_pattern(
 )
 _ONE_OBJECT = lazy_pattern(r"(?:```(?:json)?\s*)?\[?\s*\{.*\}\s*\]?(?:\s*```)?", re.DOTALL | re.IGNORECASE)
 _CLOSERS = lazy_pattern(r"(?:\s*+(?:</[\w:]{1,30}>|```))++\s*+")
-_IN_TAGS = lazy_pattern(
-    r"</?([\w.:-]{1,120})[ \t/>]|=[\"']?([\w.-]{1,120})[\"']?[ \t/]{0,3}>|>\s{0,4}([\w.:-]{1,120})\s{0,4}<"
-)
 _NAMING_TAG = lazy_pattern(  # `<function name>`, `<funcname>name<parameter=…>`: no tag that encloses the name alone
     r"<(?:function|tool|call|invoke|action)[ \t]{1,4}([\w.:-]{1,120})[ \t]{0,3}/?>"
     r"|<([\w:-]{1,40})>\s{0,4}([\w.:-]{1,120})\s{0,4}<(?!/\2>)",
     re.IGNORECASE,
 )
-_OBJECT = lazy_pattern(r"(?:```(?:json)?\s*)?\[?\s*\{.*\}\s*\]?(?:\s*```)?", re.DOTALL | re.IGNORECASE)
-_CLOSERS = lazy_pattern(r"(?:\s*+(?:</[\w:]{1,30}>|```))++\s*+")
 _IN_TAGS = lazy_pattern(r"<(final[ _]?answer|answer|final|output)>(.*)</\1>", re.IGNORECASE | re.DOTALL)
 _STRUCTURE = lazy_pattern(r"[<\[:：(（“\"'「【✿{]|^[ \t]*[>#*+_`•-]", re.MULTILINE)
 _CONTROL_MARK = lazy_pattern(r"<[|｜]|[|｜]>|✿")
@@ -89,6 +86,10 @@ _USER_TURN = lazy_pattern(
 )
 _ASSISTANT_TURN = lazy_pattern(
     r"^[ \t]*[>*#\[]{0,4}[ \t]?(?:assistant|ai|助手)[*\]]{0,4}[ \t]?[:：]", re.IGNORECASE | re.MULTILINE
+)
+_NEXT_TURN = lazy_pattern(
+    rf"(?:{END_TOKENS})\s{{0,8}}(?:<[|｜](?:im_start|start|start_header_id)[|｜]>|<start_of_turn>|assistant\s{{0,4}}\n)",
+    re.IGNORECASE,
 )
 _TAGGED_END = lazy_pattern(r"(?:^|\s)<(final[ _]?answer|answer)>((?:(?!<\1>).)*)</\1>\Z", re.IGNORECASE | re.DOTALL)
 _NO_CALL = lazy_pattern(
@@ -109,6 +110,7 @@ _EMPTY_FENCE = lazy_pattern(r"```\w{0,20}\s*(?:```)?")
 _FENCE = lazy_pattern(r"\A```[\w+-]{0,20}[ \t]*(?=[\s{])")
 _LITERAL_WORDS = frozenset({"true", "false", "null", "none", "undefined", "nan", "infinity"})
 _MAX_COPIES = 8  # of the same arguments, as a broken accumulator may glue them together
+_BEFORE_CALL = lazy_pattern(r"[^`({\[]*+")
 _CALL_LINE = lazy_pattern(r"(?:\A|\n)[ \t]*(?:\[[ \t]*)?(?:print\()?([^\W\d][\w.]{0,120})\(")
 _LABELLED_NAME = lazy_pattern(r"\s{0,8}[`*\"']*([^\s:：({\[`*\"']{1,120})")
 
@@ -161,7 +163,7 @@ class NativeDialect:
             text = text[:turn].rstrip()
         elif _holds_decision(hide_code(text, cards), cards):
             return _parse_text_call(text, cards, json_answer=json_answer)
-        return Answer(text=answer_text(text, json_answer=json_answer))
+        return Answer(text=answer_text(_without_next_turn(text), json_answer=json_answer))
 
     def write(self, decision: Decision) -> ModelReply:
         """Tool calls under the provider's ids, or the answer as text (its reason has no place there)."""
@@ -250,7 +252,7 @@ def _parse_loose_call(text: str, cards: Sequence[ToolCard]) -> Act | None:
 def _parse_call_text(written: CallInWords, cards: Sequence[ToolCard]) -> Act | None:
     """The call that is written so, if it is one and the words around it leave no doubt."""
     words = written.words
-    is_announced = ANNOUNCES.search(words) is not None
+    is_announced = written.is_announced or ANNOUNCES.search(words) is not None
     if words and not is_announced and len(words.split()) > _MAX_LABEL_WORDS:
         return None  # `name(path)` in an explanation
     if _BRACKETED.match(written.call):
@@ -263,14 +265,20 @@ def _parse_call_text(written: CallInWords, cards: Sequence[ToolCard]) -> Act | N
         state.apply(leaked_call.item, is_guess=leaked_call.is_guess)
     if not isinstance(state.decision, Call) or (card := resolve_tool_name(state.decision.tool, cards)) is None:
         return None
-    second = next((match[1] for match in CALL.finditer(rest) if resolve_tool_name(match[1], cards) is not None), None)
-    if second is not None:
+    if (second := _called_name(rest, cards)) is not None:
         raise ReplyParseError("two_decisions", "two_actions", written.call, first=card.name, second=second)
     if rest and (not card.reads_only or "(" in rest or ANNOUNCES.search(rest) is None):
         return None
     if words and not (card.reads_only and is_announced):
         raise ReplyParseError("bad_action", "call_in_text", written.call, tool=card.name)
+    if (first := _called_name(words, cards)) is not None:
+        raise ReplyParseError("two_decisions", "two_actions", written.call, first=first, second=card.name)
     return Act(calls=(state.decision,), reason=words or rest)
+
+
+def _called_name(text: str, cards: Sequence[ToolCard]) -> str | None:
+    """The first name of a known tool in a text that what opens arguments follows."""
+    return next((match[1] for match in CALL.finditer(text) if resolve_tool_name(match[1], cards) is not None), None)
 
 
 def _parse_calls(
@@ -391,6 +399,8 @@ def _parse_text_call(text: str, cards: Sequence[ToolCard], *, json_answer: bool)
         or _CALL_LINE.match(text) is not None
     )
     ends_text = text.endswith(("}", "]", ")", "`", ">"))
+    if not is_marked and not is_alone and shows_call(text[: match_end(_BEFORE_CALL, text, 0)]):
+        raise ReplyParseError("bad_action", "call_in_text", text, tool=decision.calls[0].tool)
     if card is None or not ((card.reads_only and (is_marked or ends_text)) or (ends_text and (is_marked or is_alone))):
         raise ReplyParseError("bad_action", "call_in_text", text, tool=decision.calls[0].tool)
     return decision
@@ -444,6 +454,8 @@ def _is_decision_label(label: re.Match[str], cards: Sequence[ToolCard]) -> bool:
         return head is not None and resolve_tool_name(head.group(1), cards) is not None
     if kind == "input":
         return _OBJECT.match(text, label.end()) is not None
+    if kind == "observation" and not label.group().rstrip("*_` ").endswith((":", "：", "】", ">")):
+        return False  # the heading of a report
     return label.start() == 0 and (kind in ("observation", "thought") or _USER_TURN.match(text) is not None)
 
 
@@ -457,13 +469,21 @@ def _find_next_turn(text: str) -> int:
         return 0
     for turn in islice(_USER_TURN.finditer(text), _MAX_TURNS):
         start = turn.start()
-        if not start or _in_fence(text, start):
-            continue
+        if not start or _in_fence(text, start) or text[:start].rstrip().endswith((":", "：")):
+            continue  # a colon announces what belongs to the answer
         if text[:start].endswith("\n\n") or _ASSISTANT_TURN.search(text, turn.end()):
             return start
         if "human" in turn.group().casefold():
             raise ReplyParseError("stray_text", "unclear_turn", text, text=turn.group())
     return 0
+
+
+def _without_next_turn(text: str) -> str:
+    """An answer up to the token that ended its turn, if the model went on with another one."""
+    token = _NEXT_TURN.search(text) if "<" in text else None
+    if token is None or "<|" in text[: token.start()] or _in_fence(text, token.start()):
+        return text  # none, or an answer about such tokens
+    return text[: token.start()].rstrip() or text
 
 
 def _in_fence(text: str, position: int) -> bool:

@@ -15,9 +15,9 @@ _GOOGLE_SECTION = lazy_pattern(
     r"(?P<indent>\s*)(?:(?:Keyword |Other )?(?:Args|Arguments|Params|Parameters)|参数)\s*[:\uff1a]\s*"
 )
 _GOOGLE_ARGUMENT = lazy_pattern(
-    r"\*{0,2}(?P<name>\w+)\s*(?:\((?:[^()]|\([^()]*\))*\)|\uff08[^\uff09]*\uff09)?\s*[:\uff1a](?P<text>.*)"
+    r"[*`]{0,2}(?P<name>\w+)[*`]{0,2}\s*(?:\((?:[^()]|\([^()]*\))*\)|\uff08[^\uff09]*\uff09)?\s*[:\uff1a](?P<text>.*)"
 )
-_NUMPY_SECTION = lazy_pattern(r"\s*(?:(?:Other |Keyword )?(?:Parameters|Arguments|Args)|参数)\s*")
+_NUMPY_SECTION = lazy_pattern(r"\s*(?:(?:Other |Keyword )?(?:Parameters|Arguments|Args)|参数)\s*[:\uff1a]?\s*")
 _NUMPY_LINE = lazy_pattern(r"\s*-{3,}\s*")
 _NUMPY_ARGUMENT = lazy_pattern(r"(?P<names>\*{0,2}\w+(?:\s*,\s*\*{0,2}\w+)*)\s*(?::.*)?")
 _FIELD = lazy_pattern(

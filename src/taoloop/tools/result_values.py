@@ -19,6 +19,7 @@ from uuid import UUID
 
 import pydantic_core
 
+from taoloop.core.text import replace_surrogates
 from taoloop.tools.texts import TEXTS
 
 MAX_VALUES = 10_000
@@ -44,12 +45,25 @@ def write_json(result: Any) -> str:
     frame or a series NaN means that there is no value: null. A frame is
     `{"columns": […], "rows": [[…]], "row_count": …}`, with `index` where it is more than numbers from 0, a series
     `{"name": …, "values": […]}`. Sets are sorted where their values can be. A pydantic model is written as its own
-    configuration says, except for its `bytes`.
+    configuration says, except for its `bytes`. A lone surrogate, as in a file name that is not UTF-8, is U+FFFD.
 
     Raises:
         PydanticSerializationError, ValueError, RecursionError: something in it cannot be written.
     """
-    return pydantic_core.to_json(json_values(result), inf_nan_mode="strings").decode()
+    values = json_values(result)
+    try:
+        return pydantic_core.to_json(values, inf_nan_mode="strings").decode()
+    except pydantic_core.PydanticSerializationError:
+        return pydantic_core.to_json(_without_surrogates(values), inf_nan_mode="strings").decode()
+
+
+def _without_surrogates(values: Any) -> Any:
+    """Values as `json_values` gives them, with texts that can be written as UTF-8."""
+    if isinstance(values, str):
+        return replace_surrogates(values)
+    if isinstance(values, dict):
+        return {_without_surrogates(key): _without_surrogates(value) for key, value in values.items()}
+    return [_without_surrogates(value) for value in values] if isinstance(values, list) else values
 
 
 def json_values(value: Any) -> Any:

@@ -242,6 +242,7 @@ TEXTS = ToolTexts(
         # Snapshots of a workspace
         "snapshot_failed": "The files of the workspace could not be kept: {reason}.",
         "too_many_files": "there are more than {limit:,} files and folders",
+        "too_deep_folders": "there are folders {limit} levels deep or deeper",
         "no_snapshot": "There is no backup {backup!r} of this workspace.",
         "files_changed_since": "These files were changed since the call with the backup {backup}: {paths}.",
         "files_changed_since_hint": "Nothing was restored. Undo the later changes first, or restore them by hand.",

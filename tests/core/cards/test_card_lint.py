@@ -87,7 +87,9 @@ def test_a_description_without_limits_is_flagged() -> None:
     assert codes(purpose="Get the weather of a city.", avoid_when="") == {"no_limits"}
     assert codes(purpose="查询天气", avoid_when="") == {"no_limits"}
     assert codes(purpose="查询天气，仅限中国", avoid_when="") == set()
+    assert codes(purpose="Get the weather of a city; unknown names are rejected.", avoid_when="") == set()
     assert codes(purpose="") == {"no_purpose"}
+    assert codes(purpose="TODO.") == {"no_purpose"}
 
 
 def test_a_parameter_states_type_format_and_whether_it_is_required() -> None:
@@ -95,6 +97,10 @@ def test_a_parameter_states_type_format_and_whether_it_is_required() -> None:
     bare = {"type": "object", "properties": {"city": {}}}
     found = {"parameter_without_type", "parameter_without_description", "required_not_stated"}
     assert codes(input_schema=bare, examples=()) == found
+    for empty in ("", "city", "TODO"):
+        rule = {"type": "string", "description": empty}
+        schema = {"type": "object", "properties": {"city": rule}, "required": ["city"]}
+        assert codes(input_schema=schema) == {"parameter_without_description"}
     default = {"type": "object", "properties": {"n": {"type": "integer", "description": "x", "default": 1}}}
     assert codes(input_schema=default, examples=()) == set()
 

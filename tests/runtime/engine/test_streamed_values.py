@@ -61,6 +61,11 @@ def mapped() -> Iterable[int]:
     return map(int, "12")
 
 
+def mapped_texts() -> Iterable[str]:
+    """Give texts from what is no generator."""
+    return map(str, (1, 2))
+
+
 def listed() -> list[int]:
     """Declare a list and give a generator."""
     return (int(digit) for digit in "12")  # type: ignore[return-value]  # what is tested
@@ -86,6 +91,7 @@ async def coroutine() -> AsyncIterator[str]:
         (rows, '[{"a":1},{"a":{"base64":"/w=="}}]', ['{"a":1}', '{"a":{"base64":"/w=="}}']),
         (returned, '{"total":3}', ["half"]),
         (mapped, "[1,2]", ["1", "2"]),
+        (mapped_texts, '["1","2"]', ["1", "2"]),
         (listed, "[1,2]", ["1", "2"]),
         (nothing, "[]", []),
     ],

@@ -53,6 +53,14 @@ def test_a_failed_call_leaves_the_session_as_it_is() -> None:
 
 
 @SANDBOXED
+@pytest.mark.parametrize("code", ["import sys\nsys.stdout.close()", "import os\nos.close(1)"])
+def test_a_stream_that_was_closed_is_open_for_the_next_call(code: str) -> None:
+    closed, after = in_session(Sandbox(), f"x = 1\n{code}", "print(x)\nx + 1")
+    assert not closed.has_ended
+    assert (after.state, after.result.exit_code, after.result.stdout) == ("continued", 0, "1\n2\n")
+
+
+@SANDBOXED
 @pytest.mark.parametrize(
     ("code", "limit", "exit_code"),
     [("while True: pass", "time", None), ("import os\nos._exit(7)", None, 7), ("x = 'a' * 10**9", "memory", None)],

@@ -218,6 +218,9 @@ def test_a_language_that_cannot_be_chosen_is_said(site: Site) -> None:
         ),
         ("brave", page("<html>", "text/html"), "unreadable_results", "no JSON", "operator"),
         ("tavily", replies.as_json({"answer": "x"}), "unreadable_results", "no list of results", "operator"),
+        ("searxng", page("not found", status=404), "unreadable_results", "HTTP 404", "operator"),
+        ("brave", page("", status=302), "unreadable_results", "HTTP 302", "operator"),
+        ("searxng", replies.as_json({"results": ["x", {"title": "t"}]}), "unreadable_results", "no list", "operator"),
         ("searxng", replies.as_json([1]), "unreadable_results", "no list of results", "operator"),
         ("brave", replies.as_json({"web": None}), "unreadable_results", "no list of results", "operator"),
     ],
@@ -230,6 +233,17 @@ def test_what_a_provider_refuses_is_clear(
     assert message in error.message
     assert hint in error.hint
     assert error.retryable == (code in ("rate_limited", "provider_failed"))
+
+
+def test_an_entry_that_is_no_page_does_not_hide_the_others(site: Site) -> None:
+    entries = [
+        "x",
+        {"title": "a key and a value"},
+        {"title": "t", "url": None},
+        {"title": "Tea", "url": "https://a.example/"},
+    ]
+    found = answered(site, "searxng", replies.as_json({"results": entries}))
+    assert found["results"] == [{"title": "Tea", "url": "https://a.example/", "snippet": ""}]
 
 
 @pytest.mark.parametrize(
@@ -292,7 +306,7 @@ def test_requests_go_nowhere_but_to_the_service(site: Site) -> None:
     with pytest.raises(ToolError, match="deny list"):
         search(made)
     with Site() as other:
-        assert refused(site, "searxng", (302, {"Location": f"{other.url}/search"}, b"")).code == "query_refused"
+        assert refused(site, "searxng", (302, {"Location": f"{other.url}/search"}, b"")).code == "unreadable_results"
         assert other.got == []
 
 
@@ -300,6 +314,7 @@ def test_requests_go_nowhere_but_to_the_service(site: Site) -> None:
     "args",
     [
         {"query": ""},
+        {"query": " \n"},
         {"query": "x" * 401},
         {"count": 21},
         {"recency": "hour"},

@@ -228,3 +228,59 @@ def test_any_calls_are_undone_one_by_one(
     for number in reversed(range(len(calls))):
         snapshots.restore(f"k{number}")
         assert contents(root) == states[number]
+
+
+def modes(root: Path) -> dict[str, int]:
+    folders = (path for path in root.rglob("*") if path.is_dir() and ".taoloop" not in path.parts)
+    return {str(path.relative_to(root)): path.stat().st_mode & 0o777 for path in folders}
+
+
+def test_permission_bits_of_folders_return(tmp_path: Path) -> None:
+    for name, mode in (("shut", 0o700), ("gone", 0o750), ("gone/inner", 0o755)):
+        (tmp_path / name).mkdir(mode=mode)
+    (tmp_path / "shut" / "a.txt").write_text("a")
+    (tmp_path / "gone").chmod(0o550)
+    snapshots = Snapshots(tmp_path)
+    before, kept = snapshots.take(), modes(tmp_path)
+    (tmp_path / "shut" / "a.txt").write_text("A")
+    (tmp_path / "shut").chmod(0o500)
+    (tmp_path / "gone").chmod(0o755)
+    (tmp_path / "gone" / "inner").rmdir()
+    (tmp_path / "gone").rmdir()
+    assert snapshots.record(before, "k1").paths == ["gone", "gone/inner", "shut", "shut/a.txt"]
+    snapshots.restore("k1")
+    assert modes(tmp_path) == kept
+    assert (tmp_path / "shut" / "a.txt").read_text() == "a"
+
+
+def test_a_record_without_the_bits_of_folders_is_restored(tmp_path: Path) -> None:
+    snapshots = Snapshots(tmp_path)
+    before = snapshots.take()
+    (tmp_path / "new").mkdir()
+    snapshots.record(before, "k1")
+    record = tmp_path / ".taoloop" / "snapshots" / "k1.json"
+    changes = json.loads(record.read_text())
+    changes["changes"]["new"][1][2] = 0
+    record.write_text(json.dumps(changes))
+    snapshots.restore("k1")
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_name_that_is_not_utf8_is_readable_and_restored(tmp_path: Path) -> None:
+    snapshots = Snapshots(tmp_path)
+    before = snapshots.take()
+    path = os.fsencode(tmp_path) + b"/\xff.txt"
+    with open(path, "w", encoding="utf-8") as file:  # noqa: PTH123  # a path of bytes
+        file.write("new")
+    assert snapshots.record(before, "k1").paths == ["\\xff.txt"]
+    snapshots.restore("k1")
+    assert not os.path.exists(path)  # noqa: PTH110
+
+
+def test_folders_that_are_too_deep_to_be_looked_at_are_an_error(tmp_path: Path) -> None:
+    snapshots = Snapshots(tmp_path)
+    before = snapshots.take()
+    (tmp_path / "/".join("d" * 33)).mkdir(parents=True)
+    with pytest.raises(ToolError, match="32 levels") as caught:
+        snapshots.record(before, "k1")
+    assert caught.value.code == "snapshot_failed"

@@ -78,9 +78,12 @@ _CHINESE_CLAUSE = re.compile(
 )
 _LIMIT = re.compile(
     r"\b(?:only|at most|up to|no more|not|never|cannot|can't|without|unless|within|except|no|must)\b"
-    r"|\b(?:limit|max|nothing\b|fails?\b|refused?\b|ignored?\b)"
+    r"|\b(?:limit|max|nothing\b|fails?\b|refused?\b|rejected?\b|ignored?\b)"
     r"|不|仅|只|最多|至多|上限|限于|以内|必须|除外|无法",
     re.IGNORECASE,
+)
+_UNWRITTEN = re.compile(
+    r"\W*(?:todo|tbd|fixme|xxx|n/?a|none|description|placeholder|待补充|待定|无)\b\W*", re.IGNORECASE
 )
 _EMPTY_WORDS = frozenset(
     re.findall(
@@ -175,7 +178,7 @@ def _check_name(card: ToolCard) -> Iterator[Finding]:
 
 def _check_purpose(card: ToolCard) -> Iterator[Finding]:
     text = card.purpose.strip()
-    if len(text) < 4:
+    if len(text) < 4 or _UNWRITTEN.fullmatch(text):
         yield _finding(code="no_purpose", field="purpose")
         return
     acts = _acts(text) | _acts_in_name(card.name)
@@ -190,10 +193,17 @@ def _check_parameters(card: ToolCard) -> Iterator[Finding]:
     for name, rule in parameters.items():
         if not any(key in rule for key in _TYPE_KEYS):
             yield _finding(code="parameter_without_type", field=f"input_schema.{name}", name=name)
-        if not any(key in rule for key in _DESCRIPTION_KEYS):
+        if not any(_says_something(name, key, rule[key]) for key in _DESCRIPTION_KEYS if key in rule):
             yield _finding(code="parameter_without_description", field=f"input_schema.{name}", name=name)
     if "required" not in card.input_schema and any("default" not in rule for rule in parameters.values()):
         yield _finding(code="required_not_stated", field="input_schema.required")
+
+
+def _says_something(name: str, key: str, value: Any) -> bool:
+    """Whether a member of a rule says more of a parameter than its name, as an empty description does not."""
+    if key != "description" or not isinstance(value, str):
+        return True
+    return value.strip() not in ("", name) and _UNWRITTEN.fullmatch(value) is None
 
 
 def _check_tier(card: ToolCard) -> Iterator[Finding]:

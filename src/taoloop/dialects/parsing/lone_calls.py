@@ -27,7 +27,13 @@ _BLOCK = lazy_pattern(r"^```[\w+-]{0,20}[ \t]*\n(?P<code>.*?)^[ \t]*```[ \t]*$",
 _NAME = r"[^\W\d](?:[\w.]|\\_|-(?=\w)){0,120}"
 _HEAD = lazy_pattern(rf"\[?\s*(?:\w{{1,60}}\s*=\s*)?(?:await\s+)?(?:print\()?(?P<name>{_NAME})(?:[(\[]|\s*\{{)")
 _ESCAPED = lazy_pattern(r"\\_(?=(?:\w|\\_)*\s*[(={])")
-_LAST_HEAD = lazy_pattern(rf"(?:^|[:：][ \t]*)[`\[]*(?P<name>{_NAME})\(", re.MULTILINE)
+_VERB = (
+    r"(?:\b(?:call|use|invoke|run|execute|calling|using|invoking|running|executing)[ \t]+|(?:调用|使用|执行)[ \t]*)"
+    r"(?:the[ \t]+)?(?:(?:tool|function)[ \t]+|工具[ \t]*)?"
+)
+_LAST_HEAD = lazy_pattern(
+    rf"(?:^|[:：][*_]{{0,2}}[ \t]*|(?P<verb>{_VERB}))[`\[]*(?P<name>{_NAME})\(", re.MULTILINE | re.IGNORECASE
+)
 _NAME_LINE = lazy_pattern(
     rf"\A[`*]*(?P<name>{_NAME})[`*]*\s*(?:[:：]?\s*(?:```(?:json)?\s*)?(?=\{{)|(?=\(.*\)\Z))", re.DOTALL
 )
@@ -59,6 +65,7 @@ _TELLS = lazy_pattern(
     r"|don['’]t|won['’]t)\b|返回了|不要|不会|不能",
     re.IGNORECASE,
 )
+_OTHERS = lazy_pattern(r"\b(?:you|your|users?|we|they|if|by|when|after)\b|你|您|用户|可以|如果", re.IGNORECASE)
 _SHOWS = lazy_pattern(
     r"\b(?:examples?|e\.g|for instance|format|schema|explain|describe|document(?:ation)?|show you)\b"
     r"|例如|比如|示例|格式|说明|解释",
@@ -81,6 +88,8 @@ class CallInWords(NamedTuple):
     """The text of the call."""
     words: str
     """The words; empty if there are none."""
+    is_announced: bool = False
+    """Whether the sentence that the call ends says that it is made now."""
 
 
 def unwrap_call(text: str) -> str:
@@ -112,13 +121,32 @@ def begins_call(text: str, cards: Sequence[ToolCard]) -> bool:
 
 
 def split_call(text: str, cards: Sequence[ToolCard]) -> CallInWords | None:
-    """The call of a known tool that ends the last line of a text, alone or behind a colon; None if there is none."""
+    """The call of a known tool that ends the last line of a text; None if there is none.
+
+    It is alone, behind a colon, or the object of a sentence such as `I will call name(…).`
+    """
     text = text.rstrip(_MARKS + "]")
     for head in islice(_LAST_HEAD.finditer(text, text.rfind("\n") + 1), MAX_OBJECTS):
-        if resolve_tool_name(head["name"], cards) is not None:
-            start = head.start("name")
-            return CallInWords(text[start:], text[:start].rstrip(" \t\r\n`[:："))
+        if resolve_tool_name(head["name"], cards) is None:
+            continue
+        start = head.start("name")
+        words = text[:start].rstrip(" \t\r\n`[:：")
+        if head["verb"] is None:
+            return CallInWords(text[start:], words)
+        return CallInWords(text[start:].rstrip(_MARKS + ".。!！"), words, True) if _says_now(words) else None
     return None
+
+
+def _says_now(words: str) -> bool:
+    """Whether the last sentence of a text says that the model itself calls a tool now."""
+    sentence = _PARTS.split(words)[-1]
+    is_announcing = ANNOUNCES.search(sentence) is not None or _CALLING.search(sentence) is not None
+    return is_announcing and not any(other.search(sentence) for other in (_TELLS, _SHOWS, _OTHERS))
+
+
+def shows_call(words: str) -> bool:
+    """Whether words around a call say that it is an example, and not that it is made."""
+    return _SHOWS.search(words) is not None and ANNOUNCES.search(words) is None
 
 
 def hide_code(text: str, cards: Sequence[ToolCard]) -> str:

@@ -18,6 +18,7 @@ from taoloop.dialects.parsing.json_repair import RepairedJson, match_end, parse_
 from taoloop.dialects.parsing.patterns import (
     BARE_RESULT,
     CALL,
+    CONDITION,
     INLINE_LABEL,
     LABEL,
     LANGUAGE,
@@ -263,9 +264,16 @@ def _check_trailing_text(state: ParseState, text: str) -> None:
     if (
         len(text) > MAX_PROSE
         or SECOND_THOUGHT.search(text)
+        or (_changes_something(state) and CONDITION.search(text))
         or (bare != "," and bare.startswith((",", "，", '"', "+", "|", "&&")))
         or INLINE_LABEL.search(text)
         or any(resolve_tool_name(call[1], state.cards) is not None for call in CALL.finditer(text))
     ):
         line, usable = excerpt(text.split("\n", 1)[0]), state.describe_readable()
         raise ReplyParseError("stray_text", "text_after_decision", text, text=line, usable=usable)
+
+
+def _changes_something(state: ParseState) -> bool:
+    """Whether the decision is a call of a tool that does more than read."""
+    card = resolve_tool_name(state.decision.tool, state.cards) if isinstance(state.decision, Call) else None
+    return card is not None and not card.reads_only

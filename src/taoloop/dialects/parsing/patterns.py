@@ -214,6 +214,12 @@ SECOND_THOUGHT = lazy_pattern(
     re.IGNORECASE,
 )
 
+CONDITION = lazy_pattern(
+    r"\b(?:if|provided|assuming|in case|but not|except)\b|\b(?:only|just) (?:when|after|with)\b"
+    r"|如果|若|假如|除非|仅当|前提|只有(?:在|当)|的话",
+    re.IGNORECASE,
+)
+"""Words behind a call that make it conditional: a tool that changes something knows no conditions."""
 
 ANNOUNCES = lazy_pattern(
     r"\b(?:i(?:['’]ll| will| shall|['’]m going to| am going to| need to| have to| should| can now)|let me"

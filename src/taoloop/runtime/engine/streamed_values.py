@@ -24,7 +24,8 @@ class StreamedValues:
     """Takes the values of one call's generator, sync or async, and reports each as progress.
 
     The result is what a generator returns. One that returns nothing (an async one cannot) has given its result: texts
-    are joined as they are, other values are a list; texts are a list too where the card declares one.
+    are joined as they are, other values are a list; texts are a list too where the card declares one, and where they
+    come from no generator: the items of a `map` or `zip` are no pieces of a text.
 
     Args:
         tool: The tool that was called.
@@ -34,6 +35,7 @@ class StreamedValues:
     def __init__(self, tool: Tool, report: Callable[[str, str], None]) -> None:
         self._tool, self._report = tool, report
         self._values: list[Any] = []
+        self._is_list = (tool.card.output_schema or {}).get("type") == "array"
         self._stopped = threading.Event()
 
     def stop(self) -> None:
@@ -49,7 +51,7 @@ class StreamedValues:
         if not isinstance(result, Iterator):
             return result
         if not hasattr(result, "close"):  # `map` and others, which are no generators
-            result = _generator_of(result)
+            result, self._is_list = _generator_of(result), True
         with closing(result):
             while not self._stopped.is_set():
                 try:
@@ -89,8 +91,7 @@ class StreamedValues:
     def _result(self, returned: Any) -> Any:
         if returned is not None:
             return returned
-        is_list = (self._tool.card.output_schema or {}).get("type") == "array"
-        if self._values and not is_list and all(isinstance(value, str) for value in self._values):
+        if self._values and not self._is_list and all(isinstance(value, str) for value in self._values):
             return "".join(self._values)
         return self._values
 

@@ -45,16 +45,32 @@ def run_code(code: str, name: str, namespace: dict[str, Any]) -> int:
     return 0
 
 
+def reopen_streams(kept: dict[str, int]) -> None:
+    """Open the streams that a piece of code has closed again: what the next one prints must not be lost.
+
+    `kept` has another descriptor of each stream, by its name.
+    """
+    for fd, name in ((1, "stdout"), (2, "stderr")):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.dup2(kept[name], fd)
+        stream = getattr(sys, name)
+        if stream is None or stream.closed:
+            setattr(sys, name, open(fd, "w", encoding="utf-8", closefd=False))  # noqa: SIM115  # a descriptor
+
+
 def serve(fd: int) -> None:
     """Run what comes on the descriptor until its other end is closed."""
     os.set_inheritable(fd, False)
+    kept = {"stdout": os.dup(1), "stderr": os.dup(2)}
     namespace: dict[str, Any] = {"__name__": "__main__", "__builtins__": builtins}
     with os.fdopen(fd, "rb") as requests:
         for number, line in enumerate(requests, 1):
             exit_code = run_code(json.loads(line)["code"], f"<call {number}>", namespace)
-            for stream in (sys.stdout, sys.stderr):
-                if stream is not None and not stream.closed:
-                    stream.flush()
+            reopen_streams(kept)
+            sys.stdout.flush()
+            sys.stderr.flush()
             os.write(fd, json.dumps({"exit_code": exit_code}).encode() + b"\n")
 
 

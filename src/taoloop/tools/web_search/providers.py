@@ -168,7 +168,10 @@ def results_of(response: EgressResponse, settings: WebSearchSettings) -> list[di
     try:
         if settings.provider == "brave" and answer.get("type") == "search":
             answer = answer.get("web") or {"results": []}  # there is no `web` where nothing was found
-        results = [_result_of(item) for item in answer["results"]]
+        items = answer["results"]
+        results = [_result_of(item) for item in items if isinstance(item, dict) and isinstance(item.get("url"), str)]
+        if items and not results:
+            raise TypeError("no result has an address")
     except (KeyError, TypeError, AttributeError) as error:
         reason = TEXTS.run_text("not_a_list")
         raise TEXTS.error("unreadable_results", "unreadable_results", provider=provider, reason=reason) from error
@@ -182,7 +185,7 @@ def results_of(response: EgressResponse, settings: WebSearchSettings) -> list[di
 def _result_of(item: Mapping[str, Any]) -> dict[str, str]:
     snippet = item.get("description") or item.get("content") or item.get("snippet")
     date = item.get("page_age") or item.get("publishedDate") or item.get("published_date") or item.get("age")
-    result = {"title": plain_text(item.get("title")), "url": str(item["url"]), "snippet": plain_text(snippet)}
+    result = {"title": plain_text(item.get("title")), "url": item["url"], "snippet": plain_text(snippet)}
     return result | ({"date": str(date)[:40]} if date else {})
 
 
@@ -206,7 +209,8 @@ def raise_for_status(response: EgressResponse, settings: WebSearchSettings) -> N
     """Say what a status other than success means.
 
     Raises:
-        ToolError: `key_refused`, `rate_limited`, `quota_used_up`, `query_refused` or `provider_failed`.
+        ToolError: `key_refused`, `rate_limited`, `quota_used_up`, `query_refused`, `unreadable_results` or
+            `provider_failed`.
     """
     status, provider = response.status, settings.provider
     if 200 <= status < 300:
@@ -222,6 +226,8 @@ def raise_for_status(response: EgressResponse, settings: WebSearchSettings) -> N
         raise TEXTS.error("quota_used_up", "quota_used_up", **values)
     if status == 429:
         raise _rate_limited(response, values)
+    if status < 400 or status in (404, 405, 410):  # a wrong address: no other query helps
+        raise TEXTS.error("unreadable_results", "unreadable_results", **values)
     if status < 500:
         raise TEXTS.error("query_refused", "query_refused", **values)
     raise TEXTS.error("provider_failed", "provider_failed", retryable=True, **values)

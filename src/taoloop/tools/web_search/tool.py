@@ -110,7 +110,7 @@ def web_search_tools(
 
 def _search_tool(settings: WebSearchSettings, client: EgressClient) -> Tool:
     async def web_search(
-        query: Annotated[str, Field(min_length=1, max_length=400)],
+        query: Annotated[str, Field(min_length=1, max_length=400, pattern=r"\S")],
         count: Annotated[int, Field(ge=1, le=MAX_COUNT)] = settings.count,
         recency: Recency | None = None,
         site: Annotated[str, Field(pattern=r"^[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+$", max_length=253)] | None = None,

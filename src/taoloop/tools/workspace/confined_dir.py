@@ -27,7 +27,8 @@ from taoloop.tools.texts import TEXTS
 RESERVED = ".taoloop"  # kept for backups; not reachable through a path
 _MAX_PATH_BYTES = 1_024
 _MAX_NAME_BYTES = 255
-_MAX_DEPTH = 32
+MAX_DEPTH = 32
+"""Folders on a path; what is deeper is neither opened nor listed."""
 _DRIVE = re.compile(r"[A-Za-z]:")
 
 _DIRECTORY = getattr(os, "O_DIRECTORY", 0)
@@ -74,8 +75,8 @@ def split_path(path: str, *, internal: bool = False) -> Parts:
     parts = tuple(part for part in path.split("/") if part not in ("", "."))
     if ".." in parts:
         raise path_refused("path_parent", path)
-    if len(parts) > _MAX_DEPTH:
-        raise path_refused("path_deep", path, limit=_MAX_DEPTH)
+    if len(parts) > MAX_DEPTH:
+        raise path_refused("path_deep", path, limit=MAX_DEPTH)
     if not internal and any(map(is_reserved, parts)):
         raise path_refused("path_reserved", path, name=RESERVED)
     if parts and is_database(parts[-1]):
@@ -287,7 +288,12 @@ class WalkEntry:
     @property
     def path(self) -> str:
         """The path with '/', readable also where the name is not UTF-8."""
-        return "/".join(self.parts).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+        return readable_path("/".join(self.parts))
+
+
+def readable_path(path: str) -> str:
+    """A path as text: bytes of a name that are not UTF-8 are written in hexadecimal."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def walk(directory: ConfinedDirectory, parts: Parts, *, deep: bool) -> Iterator[WalkEntry]:
@@ -296,7 +302,7 @@ def walk(directory: ConfinedDirectory, parts: Parts, *, deep: bool) -> Iterator[
         entries = sorted(islice(_scan(fd, parts), _MAX_IN_FOLDER), key=lambda entry: entry.parts)
     for entry in entries:
         yield entry
-        if deep and entry.kind == "folder" and len(entry.parts) < _MAX_DEPTH:
+        if deep and entry.kind == "folder" and len(entry.parts) < MAX_DEPTH:
             try:
                 yield from walk(directory, entry.parts, deep=True)
             except OSError:  # vanished, another file system, no permission: listed, but not entered

@@ -30,7 +30,16 @@ from typing import Any, NamedTuple
 
 from taoloop.errors import ToolError
 from taoloop.tools.texts import TEXTS
-from taoloop.tools.workspace.confined_dir import RESERVED, ConfinedDirectory, Parts, WalkEntry, is_database, walk
+from taoloop.tools.workspace.confined_dir import (
+    MAX_DEPTH,
+    RESERVED,
+    ConfinedDirectory,
+    Parts,
+    WalkEntry,
+    is_database,
+    readable_path,
+    walk,
+)
 from taoloop.tools.workspace.file_changes import key_name, read_chunks, store_file
 from taoloop.tools.workspace.workspace import NO_KEY
 
@@ -58,7 +67,7 @@ class FileState(NamedTuple):
     content: str = ""
     """The SHA-256 of a file, the target of a link, or what tells an unkept thing from another."""
     mode: int = 0
-    """The permission bits of a file."""
+    """The permission bits of a file or folder; 0 for a folder of an earlier record."""
 
 
 Change = tuple[FileState | None, FileState | None]
@@ -76,13 +85,13 @@ class SnapshotChanges:
 
     @property
     def paths(self) -> list[str]:
-        """The paths of changed files and links, and of folders that were made or removed, sorted."""
-        return sorted(self.changes)
+        """The readable paths of changed files and links, and of folders made, removed or changed in mode, sorted."""
+        return sorted(map(readable_path, self.changes))
 
     @property
     def unkept(self) -> list[str]:
         """The paths whose earlier content was not kept, so that they cannot be restored."""
-        return sorted(path for path, (before, _) in self.changes.items() if before and before.kind == "unkept")
+        return sorted(readable_path(path) for path, (before, _) in self.changes.items() if _is_unkept(before))
 
 
 class Snapshots:
@@ -126,11 +135,11 @@ class Snapshots:
         """
         changes = self._load(backup)
         present = self.take()
-        differing = sorted(path for path, change in changes.items() if present.get(path) not in change)
+        differing = sorted(path for path, change in changes.items() if not _is_any(present.get(path), change))
         if differing:
             raise TEXTS.error("files_changed_since", "changed_since", paths=_listed(differing), backup=backup)
         todo = {path: before for path, (before, _) in changes.items() if present.get(path) != before}
-        unkept = sorted(path for path, before in todo.items() if before is not None and before.kind == "unkept")
+        unkept = sorted(path for path, before in todo.items() if _is_unkept(before))
         if unkept:
             raise TEXTS.error("files_not_kept", "not_kept", paths=_listed(unkept))
         try:
@@ -141,6 +150,9 @@ class Snapshots:
         return self._note({path: (after, before) for path, (before, after) in changes.items()}, key)
 
     def _bring_back(self, todo: Mapping[str, FileState | None], present: Mapping[str, FileState]) -> None:
+        for path in sorted(todo):  # a program may have locked a folder, for its owner too
+            if path in present and present[path].kind == "folder" and present[path].mode & 0o700 != 0o700:
+                self._set_mode(_parts(path), present[path].mode | 0o700)
         for path in sorted(todo, reverse=True):  # what is in a folder comes before it
             if path in present and (todo[path] is None or not _can_replace(present[path], todo[path])):
                 self._remove(_parts(path), is_folder=present[path].kind == "folder")
@@ -156,6 +168,13 @@ class Snapshots:
                     os.symlink(state.content, parts[-1], dir_fd=parent)
             if state.kind == "file":
                 store_file(self._directory, parts, [self._kept(state.content)], mode=state.mode)
+        for path in sorted(todo, reverse=True):  # last of all: a folder may not let anything be written into it
+            if (state := todo[path]) is not None and state.kind == "folder" and state.mode:
+                self._set_mode(_parts(path), state.mode)
+
+    def _set_mode(self, parts: Parts, mode: int) -> None:
+        with self._directory.folder(parts) as fd:
+            os.fchmod(fd, mode)
 
     def _remove(self, parts: Parts, *, is_folder: bool) -> None:
         with self._directory.folder(parts[:-1]) as parent, suppress(FileNotFoundError):
@@ -211,6 +230,8 @@ class _Look:
         for count, entry in enumerate(walk(self._directory, (), deep=True)):
             if count >= self._limits.entries:
                 raise OSError(0, TEXTS.run_text("too_many_files", limit=self._limits.entries))
+            if entry.kind == "folder" and len(entry.parts) >= MAX_DEPTH:
+                raise OSError(0, TEXTS.run_text("too_deep_folders", limit=MAX_DEPTH))
             states["/".join(entry.parts)] = self._state(entry, earlier)
         if self._index != earlier:
             _write_json(self._directory, "index.json", self._index, durable=False)
@@ -219,7 +240,7 @@ class _Look:
     def _state(self, entry: WalkEntry, earlier: Mapping[str, list[Any]]) -> FileState:
         status, path = entry.status, "/".join(entry.parts)
         if entry.kind == "folder":
-            return FileState("folder")
+            return FileState("folder", mode=stat.S_IMODE(status.st_mode))
         if entry.kind == "link":
             with self._directory.folder(entry.parts[:-1]) as parent:
                 return FileState("link", os.readlink(entry.parts[-1], dir_fd=parent))
@@ -262,6 +283,16 @@ class _Look:
         return self._objects
 
 
+def _is_unkept(state: FileState | None) -> bool:
+    return state is not None and state.kind == "unkept"
+
+
+def _is_any(present: FileState | None, change: Change) -> bool:
+    """Whether what is at a path is one of two states; of a folder only that it is one counts, not its mode."""
+    is_folder = present is not None and present.kind == "folder"
+    return present in change or (is_folder and any(state is not None and state.kind == "folder" for state in change))
+
+
 def _can_replace(present: FileState, state: FileState | None) -> bool:
     """Whether a file or folder can be made in place of what is there without removing it first."""
     return state is not None and present.kind == state.kind and state.kind in ("file", "folder")
@@ -276,7 +307,7 @@ def _parts(path: str) -> Parts:
 
 
 def _listed(paths: Iterable[str]) -> str:
-    paths = list(paths)
+    paths = list(map(readable_path, paths))
     return ", ".join(paths[:10]) + (f" (+{len(paths) - 10})" if len(paths) > 10 else "")
 
 
