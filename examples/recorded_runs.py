@@ -167,4 +167,9 @@ def read(path: Path) -> list[Run]:
 if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit("Usage: python examples/recorded_runs.py RUNS.jsonl")
-    print(figures(read(Path(sys.argv[1]))))
+    try:
+        print(figures(read(Path(sys.argv[1]))))
+    except OSError as error:
+        sys.exit(
+            f"{sys.argv[1]}: {error.strerror}. Give a file of recorded runs; the head of this program says its form."
+        )

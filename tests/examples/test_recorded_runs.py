@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -61,3 +62,9 @@ def test_a_call_that_is_not_the_recorded_one_is_seen(recorded: ModuleType, runs:
 
 def test_the_figures_are_printed(recorded: ModuleType, runs: list[dict[str, Any]]) -> None:
     assert str(recorded.figures(runs)).startswith("35 runs, 108 environment steps, exact match 0.514\n")
+
+
+def test_a_file_that_is_not_there_is_told_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["recorded_runs.py", "gone.jsonl"])
+    with pytest.raises(SystemExit, match=r"^gone\.jsonl: No such file"):
+        runpy.run_path(str(EXAMPLES / "recorded_runs.py"), run_name="__main__")

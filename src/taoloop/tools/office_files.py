@@ -30,6 +30,7 @@ _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # the container of Office 97 to 2003
 _ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
 _WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"  # says what `Choice` says again
+_FOLDERS = {"docx": "word/", "xlsx": "xl/", "pptx": "ppt/"}  # in which an archive of each format has its parts
 _NOTES = ("footnotes", "endnotes")
 _MAX_ROWS = 1_048_576  # that a sheet can have; the number of a row in a broken file may be anything
 _MAX_DEPTH = 20  # of tables in tables, and of groups in groups
@@ -122,6 +123,11 @@ def _check_archive(kind: str, data: bytes) -> None:
             f" {_MAX_ENTRIES:,} are read",
             "Split it.",
         )
+    formats = {
+        other for other, folder in _FOLDERS.items() if any(entry.filename.startswith(folder) for entry in entries)
+    }
+    if formats and kind not in formats:
+        raise UnreadableFileError(f"it is not a .{kind} file", "Correct its suffix, or save it again.")
 
 
 def _read_docx(data: bytes, document: _Document) -> Iterator[_Section]:
@@ -237,9 +243,19 @@ def _table_lines(table: Any, levels: dict[str, int], depth: int) -> Iterator[str
 
 
 def _read_xlsx(data: bytes, document: _Document, block_chars: int) -> Iterator[_Section]:
-    from openpyxl import load_workbook  # type: ignore[import-untyped,unused-ignore]  # noqa: PLC0415  # as above
+    from openpyxl.chartsheet import Chartsheet  # type: ignore[import-untyped,unused-ignore]  # noqa: PLC0415  # as above
+    from openpyxl.reader.excel import ExcelReader  # type: ignore[import-untyped,unused-ignore]  # noqa: PLC0415
 
-    book = load_workbook(io.BytesIO(data), read_only=True, data_only=True, keep_links=False)
+    class TextReader(ExcelReader):  # type: ignore[misc,unused-ignore]  # untyped
+        def read_chartsheet(self, sheet: Any, _relation: Any) -> None:
+            """Only its name: it has no text, and openpyxl fails where it has no drawing."""
+            chart = Chartsheet()
+            chart._parent, chart.title = self.wb, sheet.name
+            self.wb._add_sheet(chart)
+
+    reader = TextReader(io.BytesIO(data), read_only=True, data_only=True, keep_links=False)
+    reader.read()
+    book = reader.wb
     document.title = book.properties.title or ""
     document.note_hidden("sheets", (sheet.title for sheet in book.worksheets if sheet.sheet_state != "visible"))
     for sheet in book.worksheets:

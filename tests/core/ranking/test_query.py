@@ -62,3 +62,8 @@ def test_words_are_counted_in_all_their_forms_as_an_index_has_them() -> None:
     assert {word: counts[word] for word in words.values()} == {word: expected[stem] for stem, word in words.items()}
     assert (counts["消息"], counts["图片"]) == (2, 0)
     assert not word_counter([])(text)
+
+
+def test_more_words_of_people_find_those_of_interfaces() -> None:
+    assert "reaction" in query_words("who reacted")[-1].stems
+    assert translated_words("内容是否违规")[-1] == "moder"

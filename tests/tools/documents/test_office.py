@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
+import openpyxl  # type: ignore[import-untyped,unused-ignore]
 import pytest
 from tests.tools.documents.conftest import folder_of
 from tests.tools.documents.office import book, deck, epub, report, zipped
@@ -100,6 +102,24 @@ def test_broken_and_empty_files_are_named_and_the_others_found(office: Path) -> 
     assert document_tools(folder_of(office)).tools[0]("notice period", 1)
 
 
+def test_a_workbook_with_an_empty_chart_sheet_is_read(tmp_path: Path) -> None:
+    data = io.BytesIO()
+    workbook = openpyxl.Workbook()
+    workbook.active.append(["part", "price"])
+    workbook.create_chartsheet("Chart", 0)
+    workbook.create_sheet("Stock").append(["zebra"])
+    workbook.save(data)
+    (tmp_path / "a.xlsx").write_bytes(data.getvalue())
+    assert messages(tmp_path) == []
+    (passage,) = document_tools(folder_of(tmp_path)).tools[0]("zebra", 1)
+    assert passage["heading"] == "sheet Stock, row 1"
+
+
+def test_a_file_of_another_format_has_the_wrong_suffix(office: Path) -> None:
+    (office / "a.docx").write_bytes(book())
+    assert messages(office)[0] == "a.docx: It is not a .docx file. Correct its suffix, or save it again."
+
+
 KOREAN = "근로 계약을 해지하려면 세 달 전에 서면으로 알려야 합니다. 위약금은 계약 금액의 십분의 일입니다. "
 JAPANESE = "契約を解除するには、三か月前に書面で通知しなければなりません。違約金は契約金額の一割です。"
 RUSSIAN = "Для расторжения договора необходимо уведомить другую сторону за три месяца в письменной форме. "
@@ -113,6 +133,7 @@ POLISH = "Aby rozwiązać umowę, należy powiadomić drugą stronę trzy miesi�
         (KOREAN, "utf-16-be", "위약금은"),
         (JAPANESE, "shift_jis", "違約金"),
         (JAPANESE, "euc-jp", "違約金"),
+        (JAPANESE, "iso2022_jp_ext", "違約金"),
         (RUSSIAN, "cp1251", "договора"),
         (RUSSIAN, "koi8-r", "договора"),
         (POLISH, "cp1250", "umowę"),

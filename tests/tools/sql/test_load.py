@@ -188,3 +188,11 @@ def test_cards_errors_and_notes_are_chinese_in_a_chinese_run(opened: Open) -> No
         assert error.value.code == code
         assert message in error.value.message
         assert not english_in(error.value.hint)
+
+
+def test_a_name_that_hides_nothing_is_told(opened: Open) -> None:
+    problems = opened(hidden=("secrets.word", "SECRETS", "later_*"), tables=("users", "gone")).loaded.problems
+    assert [(problem.place, problem.message) for problem in problems] == [
+        ("tables", "No table or view has the name 'gone'."),
+        ("hidden", "No table or view has the name 'secrets.word'."),
+    ]

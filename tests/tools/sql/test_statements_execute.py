@@ -50,6 +50,8 @@ def test_rows_that_triggers_change_count_too(opened: Open, shop: Path) -> None:
     assert tools.execute("UPDATE users SET name = 'x' WHERE id = 1") == {"rows_changed": 1, "rows_changed_in_all": 21}
     assert tools.code("execute", statement="UPDATE users SET name = id WHERE id < 3") == "too_many_rows"
     assert rows(shop, "SELECT count(*) FROM log") == [(20,)]
+    done = tools.execute("UPDATE users SET name = 'y' WHERE id = 1 RETURNING id")
+    assert (done["rows_changed"], done["rows_changed_in_all"], done["rows"]) == (1, 21, [[1]])
 
 
 @pytest.mark.parametrize(

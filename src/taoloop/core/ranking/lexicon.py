@@ -116,6 +116,7 @@ voice/sound/speak/read aloud/aloud/say/spoken: speech audio voice
 song/music: audio sound
 speech to text/dictation: transcription transcript
 hateful/violent/offensive/abusive/harmful: moderation
+react/reacted/reacts: reaction
 train/training/teach: fine tuning train
 knowledge base: vector store file
 thumbs up/like/likes: reaction vote
@@ -281,6 +282,8 @@ _CHINESE = """
 主题 话题: topic
 标签: tag label
 类型: type
+类: class
+违规 敏感 不良: moderation
 模型: model
 向量: vector point
 相似 类似 相近: similar search query

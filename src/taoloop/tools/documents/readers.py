@@ -31,6 +31,11 @@ _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
+_ESCAPES = {  # ISO 2022: text of seven bits that would pass for UTF-8 (RFC 1468, RFC 1557)
+    b"\x1b$B": "iso2022_jp_ext",
+    b"\x1b$@": "iso2022_jp_ext",
+    b"\x1b$)C": "iso2022_kr",
+}
 _SAMPLE_CHARS = 20_000
 _SAMPLE_BYTES = 80_000
 _MIN_UTF16_CHARS = 16  # fewer zero bytes prove nothing
@@ -58,7 +63,7 @@ _MIN_LETTERS = 8  # so many of them are hardly ever in the first half by chance
 _BIG5_COMMON = re.compile(rb"[\xa4-\xc6][\x40-\xfe]|\xa1[\x40-\xbf]")
 _GB_COMMON = re.compile(rb"[\xb0-\xd7][\xa1-\xfe]|[\xa1-\xa5][\xa1-\xfe]")
 
-READER_VERSION = 3
+READER_VERSION = 4
 """Increases when the same file would give other passages: an index of another version is built again."""
 
 MAX_CHARS = 20_000_000
@@ -137,6 +142,8 @@ def decode_text(data: bytes, declared_encoding: str = "", detect: Detector = lam
             return _decode_by(data, encoding)
     if b"\0" in data[:_SAMPLE_BYTES] and (utf16 := _as_utf16(data)) is not None:
         return utf16
+    if (escaped := _as_iso2022(data)) is not None:
+        return escaped
     try:
         return _require_text(DecodedText(data.decode(), "utf-8", 0))
     except UnicodeDecodeError:
@@ -183,6 +190,17 @@ def _as_utf16(data: bytes) -> DecodedText | None:
     start = decoded.text[:_SAMPLE_CHARS]
     odd = sum(unicodedata.category(char) in ("Cn", "Co", "Cc") and not char.isspace() for char in start)
     return decoded if odd <= len(start) // 100 else None
+
+
+def _as_iso2022(data: bytes) -> DecodedText | None:
+    """A text in ISO-2022-JP or ISO-2022-KR, which switches between character sets by escape sequences."""
+    for escape, encoding in _ESCAPES.items():
+        if escape in data[:_SAMPLE_BYTES]:
+            try:
+                return _require_text(DecodedText(data.decode(encoding), encoding, 0))
+            except UnicodeDecodeError:
+                continue
+    return None
 
 
 def _decode_by(data: bytes, encoding: str, *, binary: bool = False) -> DecodedText:

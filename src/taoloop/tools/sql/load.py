@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,7 @@ from taoloop.tools.sql.engines import Server, StatementTimeout, held_by_role, ma
 from taoloop.tools.sql.errors import display_url, error_cards, is_database_error
 from taoloop.tools.sql.mysql import Mysql
 from taoloop.tools.sql.postgres import Postgres
-from taoloop.tools.sql.schema import Table, describe, list_tables, one_line, read_schema
+from taoloop.tools.sql.schema import Table, describe, list_tables, one_line, read_schema, unknown_names
 from taoloop.tools.sql.settings import Database
 from taoloop.tools.sql.sqlite import Sqlite
 from taoloop.tools.sql.statements import CallsTable, change, read_page
@@ -135,6 +135,7 @@ def load(database: Database) -> LoadResult:
         server = server_of(database, url)
         calls = CallsTable(database.calls_table, url.get_backend_name()) if database.calls_table else None
         tables = read_schema(server, StatementTimeout(database.timeout_s))
+        problems += _unknown_names(server)
     except TaoError as error:
         problems.append(_problem(database, url, error))
         if error.code not in _PASSING:
@@ -153,6 +154,18 @@ def load(database: Database) -> LoadResult:
     if database.write:
         tools.append(_execute(server, tables, calls))
     return LoadResult(tools=tuple(tools), problems=tuple(problems))
+
+
+def _unknown_names(server: Server) -> Iterator[LoadProblem]:
+    """A name in `tables` or `hidden` that selects nothing: perhaps a mistake that shows what should be hidden."""
+    for setting, names in (("tables", server.database.tables), ("hidden", server.database.hidden)):
+        for name in unknown_names(server, names, StatementTimeout(server.database.timeout_s)):
+            yield LoadProblem(
+                source=f"database {server.database.name!r}",
+                place=setting,
+                message=f"No table or view has the name {name!r}.",
+                hint="Correct it; columns cannot be named.",
+            )
 
 
 def server_of(database: Database, url: sa.URL) -> Server:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -24,6 +25,7 @@ _MAX_VALUES = 100  # of an enumeration
 _SAMPLES = 3
 _SAMPLE_ROWS = 30  # among which different values are looked for
 _MAX_SAMPLE_CHARS = 60
+_PATTERN = re.compile(r"[*?\[]")  # of `fnmatch`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +71,25 @@ def read_schema(server: Server, stop: StatementTimeout) -> tuple[Table, ...]:
             else Table(name=relation.written_name, is_view=relation.is_view)
             for number, relation in enumerate(relations[: MAX_NAMES * 10])
         )
+
+
+def unknown_names(server: Server, names: Iterable[str], stop: StatementTimeout) -> list[str]:
+    """Which of the names in `tables` and `hidden` no table or view has; patterns may wait for tables to come.
+
+    Raises:
+        ToolError: the database cannot be reached or read.
+    """
+    plain_names = [name for name in names if not _PATTERN.search(name)]
+    if not plain_names:
+        return []
+    with server.looking(stop) as connection:
+        inspector = sa.inspect(connection)
+        known = {
+            name.lower()
+            for _, plain_name, full_name, _ in _all_names(inspector, server)
+            for name in (plain_name, full_name)
+        }
+    return [name for name in plain_names if name.lower() not in known]
 
 
 def describe(server: Server, name: str, stop: StatementTimeout, *, samples: bool = False) -> dict[str, Any]:
@@ -151,15 +172,20 @@ def _sample_values(server: Server, relation: _Relation, stop: StatementTimeout) 
 def _relations(inspector: sa.Inspector, server: Server, connection: sa.Connection) -> Iterator[_Relation]:
     """All tables and views that are shown."""
     is_part = server.parts(connection)
+    for schema, plain_name, name, is_view in _all_names(inspector, server):
+        if server.database.shows(name) and not is_part(plain_name):
+            written_name = write_name(connection.dialect, *filter(None, (schema, plain_name)))
+            yield _Relation(written_name, name, schema, plain_name, is_view)
+
+
+def _all_names(inspector: sa.Inspector, server: Server) -> Iterator[tuple[str | None, str, str, bool]]:
+    """Schema, name, full name, and whether it is a view, of each table and view, shown or not."""
     for schema in server.database.schemas or (None,):
         views = set(inspector.get_view_names(schema=schema))
         if server.url.get_backend_name() == "postgresql":
             views |= set(inspector.get_materialized_view_names(schema=schema))
-        for plain_name in sorted({*inspector.get_table_names(schema=schema), *views}):
-            name = f"{schema}.{plain_name}" if schema else plain_name
-            if server.database.shows(name) and not is_part(plain_name):
-                written_name = write_name(connection.dialect, *filter(None, (schema, plain_name)))
-                yield _Relation(written_name, name, schema, plain_name, plain_name in views)
+        for name in sorted({*inspector.get_table_names(schema=schema), *views}):
+            yield schema, name, f"{schema}.{name}" if schema else name, name in views
 
 
 def _table(inspector: sa.Inspector, dialect: sa.Dialect, relation: _Relation) -> Table:

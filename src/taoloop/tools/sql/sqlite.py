@@ -131,8 +131,11 @@ class Sqlite(Server):
 
     def changed(self, connection: sa.Connection, rowcount: int, /) -> Changed:
         """By SQLite's own count, which has the rows that triggers and foreign keys changed too."""
-        count = _raw(connection).total_changes - int(connection.info["changes"])
-        return Changed(rowcount if rowcount > 0 else count, count)  # 0 as long as rows of RETURNING come
+        raw = _raw(connection)
+        count = raw.total_changes - int(connection.info["changes"])
+        if rowcount == 0 and count:  # the driver counts before the rows of RETURNING come
+            (rowcount,) = raw.execute("SELECT changes()").fetchone()
+        return Changed(rowcount if rowcount > 0 else count, count)  # 0: a view whose triggers did all of it
 
     def _judge(self, allowed: frozenset[int] | None, virtual: frozenset[str]) -> Judge:
         own = {self.database.calls_table.lower()} if self.database.calls_table else set()
