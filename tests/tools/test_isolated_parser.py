@@ -357,6 +357,8 @@ def test_a_long_text_is_cut() -> None:
 def test_a_library_that_is_missing_is_named_with_its_extra(
     monkeypatch: pytest.MonkeyPatch, kind: str, module: str, error: str, hint: str
 ) -> None:
+    for name in [name for name in sys.modules if name.startswith(f"{module}.")]:
+        monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, module, None)
     options = {"block_chars": 100, "max_chars": 100, "max_pages": 1}
     (reply,) = replies(({"kind": kind, "options": options}, zipped({"a": b"b"})))

@@ -26,8 +26,10 @@ from taoloop.tools.documents import DocumentFolder, locate
 from taoloop.tools.egress import EgressClient, EgressRules
 from taoloop.tools.egress.texts import TEXTS as EGRESS_TEXTS
 from taoloop.tools.function import tool
+from taoloop.tools.graphql.texts import TEXTS as GRAPHQL_TEXTS
 from taoloop.tools.json_schema import compile_schema, findings
 from taoloop.tools.mcp.texts import TEXTS as MCP_TEXTS
+from taoloop.tools.oauth.texts import TEXTS as OAUTH_TEXTS
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
 from taoloop.tools.openapi.texts import TEXTS as OPENAPI_TEXTS
 from taoloop.tools.sql.texts import TEXTS as SQL_TEXTS
@@ -35,7 +37,7 @@ from taoloop.tools.texts import TEXTS as TOOL_TEXTS
 from taoloop.tools.web_search import web_search_tools
 from taoloop.tools.web_search.texts import TEXTS as SEARCH_TEXTS
 
-CATALOGUES = {"egress": EGRESS_TEXTS, "openapi": OPENAPI_TEXTS}
+CATALOGUES = {"egress": EGRESS_TEXTS, "openapi": OPENAPI_TEXTS, "graphql": GRAPHQL_TEXTS, "oauth": OAUTH_TEXTS}
 
 
 def placeholders(text: str) -> set[str]:
