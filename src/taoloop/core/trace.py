@@ -36,6 +36,7 @@ from taoloop.core.events import (
     new_event,
 )
 from taoloop.core.images import ImageInfo
+from taoloop.core.input_answered import InputAnswered
 from taoloop.core.message import Usage
 from taoloop.core.policy import Policy
 from taoloop.core.views.steps import PROBE, TIMED_OUT, UNDONE, CallView, Step, Steps, View
@@ -382,6 +383,10 @@ class Trace:
             if call.started_at is not None:
                 self.working_s += max(0.0, at - call.started_at)
 
+    def _input_answered(self, fact: InputAnswered, _at: float) -> None:
+        if (call := self.pending.get(fact.call_id)) is not None:
+            call.answers += (fact,)
+
     def _doubt_settled(self, fact: DoubtSettled, _at: float) -> None:
         call = self.pending.get(fact.call_id)
         before = call.settled if call is not None else None
@@ -499,6 +504,7 @@ _FOLDS: dict[type[Fact], Callable[[Trace, Any, float], None]] = {
     ApprovalGiven: Trace._approval,
     ApprovalRefused: Trace._approval,
     ActionStarted: Trace._action_started,
+    InputAnswered: Trace._input_answered,
     InDoubt: Trace._in_doubt,
     DoubtSettled: Trace._doubt_settled,
     Observed: Trace._observed,

@@ -109,10 +109,10 @@ def test_tokens_are_refreshed_by_a_later_process(server: McpServer, guarded: tup
 def test_a_refused_login_keeps_nothing(server: McpServer) -> None:
     async def refuse(url: str) -> None:
         async def say_no() -> None:
-            redirect = httpx2.URL(url).params["redirect_uri"]
+            redirect, state = (httpx2.URL(url).params[name] for name in ("redirect_uri", "state"))
             async with httpx2.AsyncClient() as client:
                 assert (await client.get(redirect.replace("/callback", "/other?code=1"))).status_code == 404
-                await client.get(f"{redirect}?error=access_denied&error_description=not+you")
+                await client.get(f"{redirect}?error=access_denied&error_description=not+you&state={state}")
 
         tasks.append(asyncio.create_task(say_no()))
 
@@ -120,6 +120,18 @@ def test_a_refused_login_keeps_nothing(server: McpServer) -> None:
     with pytest.raises(McpFailed, match="not you"):
         asyncio.run(log_in(server, refuse))
     assert "tokens" not in asyncio.run(token_store(server).load())
+
+
+@pytest.mark.parametrize("query", ["code=evil", "code=evil&state=evil", "error=access_denied&error_description=evil"])
+def test_a_request_of_somebody_else_does_not_end_the_login(server: McpServer, query: str) -> None:
+    tasks: list[asyncio.Task[None]] = []
+
+    async def show(url: str) -> None:
+        async with httpx2.AsyncClient() as client:
+            assert (await client.get(f"{httpx2.URL(url).params['redirect_uri']}?{query}")).status_code == 404
+        tasks.append(asyncio.create_task(browse(url)))
+
+    assert asyncio.run(log_in(server, show)) is True
 
 
 @pytest.fixture

@@ -29,6 +29,7 @@ from taoloop.cli.ui.event_view import (
     write_doubt_settled,
     write_end,
     write_events,
+    write_input_answered,
     write_links,
     write_undone,
     write_unknown_calls,
@@ -36,6 +37,7 @@ from taoloop.cli.ui.event_view import (
 from taoloop.cli.ui.stdio import OutputError, capture_stdout, one_line, print_stderr, write_json_lines
 from taoloop.core.events import Compensated, Event, ModelReplied, ReplyRejected
 from taoloop.core.images import Image
+from taoloop.core.input_answered import InputAnswered
 from taoloop.core.stored_events import event_line, event_record
 from taoloop.core.texts import task_with_images
 from taoloop.core.trace import Trace, images_of
@@ -172,9 +174,11 @@ def _transcript(trace: Trace, pen: RowWriter) -> None:
 
 
 def _write_approval(trace: Trace, pen: RowWriter, call: CallView) -> None:
-    """What people said of a call: whether it may run, and whether it happened."""
+    """What people said of a call: whether it may run, what it asked while it ran, and whether it happened."""
     if call.approval is not None:
         write_approval(pen, trace, call.approval)
+    for fact in call.answers:
+        write_input_answered(pen, fact)
     if call.settled is not None:
         write_doubt_settled(pen, call.settled)
 
@@ -219,6 +223,8 @@ def _steps(trace: Trace, pen: RowWriter) -> None:
             note = pen.text(": ") + approval["note"] if approval["note"] else ""
             label, style = (mark("Allowed"), "green") if approval["allowed"] else (mark("Refused"), "yellow")
             pen.row(label, pen.text("by {by}", by=approval["by"]) + note, style=style)
+        for question in row.get("questions", ()):
+            write_input_answered(pen, InputAnswered(call_id="", **question))
         if row["observation_summary"]:
             pen.row("Observed", row["observation_summary"], style="green")
     if trace.finished is not None:

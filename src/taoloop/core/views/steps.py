@@ -21,6 +21,7 @@ from taoloop.core.events import (
     Observed,
     ReplyRejected,
 )
+from taoloop.core.input_answered import InputAnswered
 from taoloop.core.message import SIDE_PURPOSES
 
 NO_OUTCOME, TIMED_OUT = "no_outcome", "timeout"
@@ -76,6 +77,8 @@ class CallView:
     """Whether the last attempt had happened after all."""
     observed: Observed | None = None
     """The outcome."""
+    answers: tuple[InputAnswered, ...] = ()
+    """What people answered to its own questions while it ran, in order."""
     is_outdated: bool = False
     """Whether its tool has changed since it was judged."""
 

@@ -199,10 +199,21 @@ def step_summaries(trace: Trace) -> list[dict[str, Any]]:
                 "reason_summary": excerpt(decision.reason),
                 "observation_summary": excerpt(observation_text(call.observed)) if call.observed else "",
                 **_approval_fields(call),
+                **_question_fields(call),
             }
             for call in step.calls
         ]
     return rows
+
+
+def _question_fields(call: CallView) -> dict[str, Any]:
+    """What the call asked a person while it ran, and what came of it; empty if it asked nothing."""
+    rows = [
+        {"asker": fact.asker, "message": fact.message, "action": fact.action}
+        | {name: value for name in ("url", "content", "by", "note") if (value := getattr(fact, name))}
+        for fact in call.answers
+    ]
+    return {"questions": rows} if rows else {}
 
 
 def _approval_fields(call: CallView) -> dict[str, Any]:

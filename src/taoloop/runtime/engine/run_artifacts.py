@@ -7,6 +7,7 @@ cannot be redacted. Where the model sees no images, the agent's `describe_image`
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -31,6 +32,8 @@ ImageSource = Image | bytes | str | Path
 
 Describer = Callable[[Image], str | Awaitable[str]]
 """Says in words what an image shows; a plain function is called in a thread."""
+
+_URL = re.compile(r"(data|file|ftp|https?):", re.IGNORECASE)
 
 DESCRIBE_S = 120.0
 """How long a description may take, in seconds."""
@@ -60,6 +63,10 @@ def read_images(sources: Sequence[ImageSource], redactor: Redactor | None = None
 def _read_image(source: bytes | str | Path) -> Image:
     if not isinstance(source, str | Path):
         return Image(source)
+    if isinstance(source, str) and (scheme := _URL.match(source)):
+        raise ImageError(
+            f"An image is a URL of the scheme {scheme[1]}.", hint="Give its bytes, or the path of its file."
+        )
     path = Path(source)
     try:
         with path.open("rb") as file:
@@ -82,11 +89,13 @@ async def describe(describer: Describer, image: Image, clean: Callable[[str], st
     """What the describer says of an image, without secrets; why it could say nothing where it failed."""
     try:
         text = await within(DESCRIBE_S, _call(describer, image), _late)
+        if not isinstance(text, str):
+            raise TypeError(f"describe_image returned {type(text).__name__}, not a text")
     except BaseException as error:  # whatever a describer does, the run goes on without a description
         if is_own_cancellation(error):
             raise
         text = TEXTS.run_text("image_undescribed", reason=fault_of(error).message)
-    text = " ".join(str(text).split())
+    text = " ".join(text.split())
     return text if clean is None else clean(text)
 
 

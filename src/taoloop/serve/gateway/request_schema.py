@@ -297,7 +297,9 @@ def _request_error(error: ValidationError) -> ApiError:
 
 def _is_type_name(part: str | int) -> bool:
     """Whether this is pydantic's name for an arm of a union, and not a field."""
-    return isinstance(part, str) and (part in ("str", "int", "float", "bool") or not part.isidentifier())
+    return isinstance(part, str) and (
+        part in ("str", "int", "float", "bool", ImageUrl.__name__) or not part.isidentifier()
+    )
 
 
 def schema_for_format(kind: str, schema: Mapping[str, Any] | None) -> Mapping[str, Any] | None:

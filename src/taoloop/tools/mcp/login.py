@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from hmac import compare_digest
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
@@ -23,10 +24,15 @@ _PAGE = "<!doctype html><meta charset=utf-8><title>taoloop</title><p>{text}</p>"
 
 
 class RedirectServer:
-    """Takes one redirect of a browser on 127.0.0.1; anything else is answered with 404."""
+    """Takes the redirect of a login from a browser on 127.0.0.1; anything else is answered with 404.
+
+    Any page or program of this machine can send a request here, so only the `state` of the login counts (RFC 6749,
+    10.12): others neither end the login nor put a code of theirs into it.
+    """
 
     def __init__(self, port: int = 0) -> None:
         self._port = port
+        self._state = ""
         self._answer: asyncio.Future[AuthorizationCodeResult] | None = None
 
     async def __aenter__(self) -> RedirectServer:
@@ -41,6 +47,10 @@ class RedirectServer:
     def uri(self) -> str:
         """The address that the browser is sent to."""
         return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/callback"
+
+    def expect(self, url: str) -> None:
+        """Take the redirect of the login at this address, which names its `state`."""
+        self._state = parse_qs(urlsplit(url).query).get("state", [""])[0]
 
     async def result(self) -> AuthorizationCodeResult:
         """What the browser brought.
@@ -77,7 +87,9 @@ class RedirectServer:
         parts = line.split()
         url = urlsplit(parts[1] if len(parts) > 1 and parts[0] == "GET" else "")
         fields = {name: values[0] for name, values in parse_qs(url.query).items()}
-        if url.path != "/callback" or not fields.keys() & {"code", "error"} or self._answer is None:
+        is_redirect = url.path == "/callback" and fields.keys() & {"code", "error"}
+        is_ours = self._state and compare_digest(fields.get("state", "").encode(), self._state.encode())
+        if not is_redirect or not is_ours or self._answer is None:
             return "404 Not Found", TEXTS.run_text("login_page_unknown")
         if not self._answer.done():
             if "error" in fields:
@@ -112,7 +124,12 @@ async def log_in(server: McpServer, show_url: Callable[[str], Awaitable[None]]) 
     login = StoredLogin(token_store(server))
     await login.forget()
     async with RedirectServer(server.oauth.redirect_port) as redirect, asyncio.timeout(LOGIN_TIMEOUT_S):
-        auth = PersonProvider(server, login, redirect_uri=redirect.uri, redirect=show_url, callback=redirect.result)
+
+        async def send_to(url: str) -> None:
+            redirect.expect(url)
+            await show_url(url)
+
+        auth = PersonProvider(server, login, redirect_uri=redirect.uri, redirect=send_to, callback=redirect.result)
         connection = Connection(replace(server, start_timeout_s=LOGIN_TIMEOUT_S), http_auth=auth)
         try:
             await connection.listing()

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from taoloop.core.handles import schema_signature
 from taoloop.tools.openapi.document import ProblemLog, UnusablePartError, as_mapping, as_text, shorten
-from taoloop.tools.openapi.names import append_note, argument_name, flatten_object, is_header_name
+from taoloop.tools.openapi.names import append_note, argument_name, flatten_object, is_header_name, requires_members
 from taoloop.tools.openapi.operation import Body, BodyKind, Encoding, Parameter, ParameterLocation, Style
 from taoloop.tools.openapi.references import ResolvedNode
 from taoloop.tools.openapi.schemas import Components
@@ -142,7 +142,7 @@ def read_body(
         media_type=media_type,
         kind=kind,
         schema=schema,
-        required=required,
+        required=required or (not flat and requires_members(schema)),
         args=args,
         whole_arg="" if flat else argument_name("body", "request", parameter_args),
         encodings=_read_encodings(as_mapping(media.get("encoding"))) if kind in ("form", "multipart") else {},

@@ -96,7 +96,7 @@ def credentials(
         location, key = custom or (scheme.location, scheme.key or "Authorization")
         value = _credential_text(scheme, source, tokens)
         if location == "header":
-            result.headers[key] = check_header(f"auth.{name}", value)
+            result.headers[key] = check_header(f"auth.{name}", value, is_secret=True)
         else:
             pairs = result.query if location == "query" else result.cookies
             pairs.append(f"{percent_encode(key)}={percent_encode(value)}")

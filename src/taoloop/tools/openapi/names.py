@@ -121,6 +121,27 @@ def flatten_object(schema: Any) -> FlatObject | None:
     return _flatten(schema, components, 12, [_MAX_PARTS])
 
 
+def requires_members(schema: Any) -> bool:
+    """Whether a value must be an object with some member to match a schema, by whatever part or alternative of it."""
+    components = schema.get("$defs", {}) if isinstance(schema, Mapping) else {}
+    return _requires_members(schema, components, 12, [_MAX_PARTS])
+
+
+def _requires_members(schema: Any, components: Mapping[str, Any], max_depth: int, room: list[int]) -> bool:
+    room[0] -= 1
+    if not isinstance(schema, Mapping) or not max_depth or room[0] < 0 or schema.get("type", "object") != "object":
+        return False
+    if schema.get("required"):
+        return True
+    parts = list(schema.get("allOf", ()))
+    if "$ref" in schema:
+        parts.append(components.get(str(schema["$ref"]).removeprefix("#/$defs/")))
+    alternatives = schema.get("anyOf", ())
+    return any(_requires_members(part, components, max_depth - 1, room) for part in parts) or (
+        bool(alternatives) and all(_requires_members(part, components, max_depth - 1, room) for part in alternatives)
+    )
+
+
 def _flatten(schema: Any, components: Mapping[str, Any], max_depth: int, room: list[int]) -> FlatObject | None:
     room[0] -= 1
     if not isinstance(schema, Mapping) or not max_depth or room[0] < 0 or schema.keys() - _OBJECT_KEYS:

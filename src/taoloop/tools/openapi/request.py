@@ -39,6 +39,7 @@ from taoloop.tools.openapi.value_encoding import (
 from taoloop.tools.texts import TEXTS as TOOL_TEXTS
 
 _PLACEHOLDER = re.compile(r"\{([^{}/]*)\}")
+_CHARSET = re.compile(r";\s*charset\s*=\s*(?:\"[^\"]*\"|[^;]*)", re.IGNORECASE)
 _PATH_SAFE = "/:@!$&'()*+,;=~%?"
 
 
@@ -131,9 +132,12 @@ def _encode_part(name: str, value: Any, rule: Mapping[str, Any], encoding: Encod
 
 def _encode_text(body: Body, value: Any) -> EncodedBody:
     media_type = body.media_type if "*" not in body.media_type else "text/plain"
-    content_type = media_type if "charset=" in media_type.lower() else f"{media_type}; charset=utf-8"
     has_charset = media_type.lower().startswith("text/") or "xml" in media_type.lower()
-    return EncodedBody(text_of(value).encode(), content_type if has_charset else media_type)
+    if _CHARSET.search(media_type):  # the bytes are UTF-8, whatever the document declares
+        media_type = _CHARSET.sub("; charset=utf-8", media_type)
+    elif has_charset:
+        media_type = f"{media_type}; charset=utf-8"
+    return EncodedBody(text_of(value).encode(), media_type)
 
 
 def _encode_binary(body: Body, value: Any) -> EncodedBody:
@@ -241,12 +245,12 @@ def build_request(
     """
     values = _complete_arguments(operation, apply_literals(args, literals) if literals else args, source)
     secrets = credentials(operation, choose_alternative(operation, source), source, tokens or {})
-    variables, parts = _encode_parameters(operation, values, source.deep_lists)
+    variables, parts = _encode_parameters(operation, values, source)
     safe_variables = {name: "[secret]" if name in source.secrets else text for name, text in variables.items()}
     base = server_of(operation, source)
     url = base + _fill_path(operation.path, variables)
     body = encode_body(operation.body, values, source.deep_lists) if operation.body is not None else None
-    headers = {name: check_header(f"headers.{name}", value) for name, value in source.headers.items()}
+    headers = {name: check_header(f"headers.{name}", value, is_secret=True) for name, value in source.headers.items()}
     client_headers = {}
     if body is not None:
         client_headers["Content-Type"] = check_header("body", body.content_type)
@@ -288,7 +292,7 @@ def _merge_headers(layers: Iterable[Mapping[str, str]], cookies: Sequence[str]) 
 
 
 def _encode_parameters(
-    operation: Operation, values: Mapping[str, Any], deep_lists: DeepLists
+    operation: Operation, values: Mapping[str, Any], source: OpenapiSource
 ) -> tuple[dict[str, str], RequestParts]:
     """The variables of the path, and the other parts of the request, for the parameters that have a value."""
     variables, parts = dict[str, str](), RequestParts()
@@ -299,11 +303,11 @@ def _encode_parameters(
         if parameter.location == "path":
             variables[parameter.name] = path_text(parameter, value)
         elif parameter.location == "query":
-            parts.query += query_pairs(parameter, value, deep_lists)
+            parts.query += query_pairs(parameter, value, source.deep_lists)
         elif parameter.location == "cookie":
             parts.cookies += cookie_pairs(parameter, value)
         elif is_header_name(parameter.name):
-            parts.headers[parameter.name] = header_text(parameter, value)
+            parts.headers[parameter.name] = header_text(parameter, value, is_secret=parameter.name in source.secrets)
         else:
             raise unsendable_argument(parameter.arg, "header_name", name=parameter.name)
     return variables, parts

@@ -13,6 +13,7 @@ TEXTS = ToolTexts(
         "control_characters": "it contains line breaks or control characters",
         "header_charset": "a header can only contain Latin-1 characters, and {char!r} is none; "
         "write {encoded} instead if the API decodes percent-encoding there",
+        "header_charset_secret": "a header can only contain Latin-1 characters, and this secret has others",
         "header_name": "{name!r} cannot be the name of a header",
         "data_url": "its `data:` URL is not valid base64",
         "form_object": "a form must be an object of its fields",

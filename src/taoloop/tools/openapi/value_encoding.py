@@ -117,7 +117,7 @@ def query_pairs(parameter: Parameter, value: Any, deep_lists: DeepLists = "indic
     return styled_pairs(parameter.name, value, parameter.style, parameter.explode, escape)
 
 
-def header_text(parameter: Parameter, value: Any) -> str:
+def header_text(parameter: Parameter, value: Any, *, is_secret: bool = False) -> str:
     """The value of a header, without percent-encoding, which servers do not undo.
 
     Characters outside Latin-1 are only sent where there is a form that servers read: as escapes in JSON, and as the
@@ -132,7 +132,7 @@ def header_text(parameter: Parameter, value: Any) -> str:
         text = _FOREIGN.sub(lambda match: _quote(match[0], True)[1:-1], text)
     if parameter.name.lower() == "content-disposition":
         text = _FILENAME.sub(_extended_filename, text)
-    return check_header(parameter.arg, text)
+    return check_header(parameter.arg, text, is_secret=is_secret)
 
 
 def _extended_filename(match: re.Match[str]) -> str:
@@ -212,8 +212,8 @@ def check_path_value(arg: str, value: Any) -> None:
             raise unsendable_argument(arg, "control_characters")
 
 
-def check_header(arg: str, text: str) -> str:
-    """`text` without surrounding blanks, if a header can carry it.
+def check_header(arg: str, text: str, *, is_secret: bool = False) -> str:
+    """`text` without surrounding blanks, if a header can carry it. The error shows no character of a secret.
 
     Raises:
         InvalidArguments: it contains line breaks, control characters or characters outside Latin-1.
@@ -221,6 +221,8 @@ def check_header(arg: str, text: str) -> str:
     if not _CONTROLS.isdisjoint(text.replace("\t", " ")):
         raise unsendable_argument(arg, "control_characters")
     foreign = next((char for char in text if ord(char) > 255), "")
+    if foreign and is_secret:
+        raise unsendable_argument(arg, "header_charset_secret")
     if foreign:
         encoded = quote(foreign, safe="", errors="replace")
         raise unsendable_argument(arg, "header_charset", char=foreign, encoded=encoded)
