@@ -91,6 +91,8 @@ def test_a_text_run_has_no_images_and_is_asked_for_none() -> None:
     [
         (["nowhere.png"], "nowhere.png cannot be read"),
         (["."], "cannot be read"),
+        (["data:image/png;base64,aGVsbG8="], r"^An image is a URL of the scheme data\."),
+        (["https://a.example/b.png"], r"^An image is a URL of the scheme https\."),
         ([b"no image"], "no PNG, JPEG, GIF or WebP"),
         ([CAT] * 21, "21 images"),
         (CAT, "The images are Image"),
@@ -140,12 +142,17 @@ def test_a_describer_is_asked_only_for_a_model_that_does_not_see() -> None:
 
 
 def test_a_describer_that_fails_is_reported_where_its_words_would_be() -> None:
-    def describe(_image: Image) -> str:
+    def fails(_image: Image) -> str:
         raise OSError("no camera")
 
-    model, result = see("ok", images=[CAT], describe_image=describe, sees=False)
-    assert result.status == "completed"
-    assert "It could not be described: OSError: no camera" in texts(model.requests[0])
+    def says_nothing(_image: Image) -> Any:
+        return None
+
+    for describe, reason in ((fails, "OSError: no camera"), (says_nothing, "describe_image returned NoneType")):
+        model, result = see("ok", images=[CAT], describe_image=describe, sees=False)
+        assert result.status == "completed"
+        assert "It could not be described: " in texts(model.requests[0])
+        assert reason in texts(model.requests[0])
 
 
 def test_texts_lists_and_data_may_have_images_in_them() -> None:

@@ -88,6 +88,7 @@ def test_responses_take_images_and_continue_with_them(seeing: tuple[Running, Ups
         (asking(part("file:///etc/passwd")), "messages[0].content[1].image_url.url", "data URI with base64"),
         (asking(part("http://127.0.0.1/a.png")), "messages[0].content[1].image_url.url", "fetches no images"),
         (asking({"type": "image_url"}), "messages[0].content[1].image_url", "Missing"),
+        (asking({"type": "image_url", "image_url": {"url": 5}}), "messages[0].content[1].image_url.url", ""),
         (asking(*[part(data_uri(CAT))] * 21), "messages[0].content[21].image_url.url", "at most 20 images"),
         (asking(part(data_uri(CAT)), text=""), "messages[0].content", "no text"),
         (

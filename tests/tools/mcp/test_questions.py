@@ -19,7 +19,7 @@ from taoloop import Agent, ApprovalAnswer, ApprovalRequest, ScriptedModel
 from taoloop.core.events import InDoubt, Observed
 from taoloop.core.input_answered import InputAnswered
 from taoloop.core.stored_events import encode_fact
-from taoloop.core.views.transcript import Result
+from taoloop.core.views.transcript import Result, step_summaries
 from taoloop.runtime.after.replay import replay
 from taoloop.tools.mcp import McpServer, close_all, close_server, mcp_tools
 from taoloop.tools.mcp.open_calls import CallTimer, OpenCall, asking_call
@@ -69,6 +69,10 @@ def test_a_form_is_filled_in_by_the_person_and_recorded_without_secrets(good: Go
     assert "correct-horse" not in "".join(encode_fact(event.fact).decode() for event in result.trace)
     assert [observed.output for observed in facts(result, Observed)] == ["accept Ada"]
     assert all(event.same for event in replay(result.trace))
+    questions = [question for row in step_summaries(result.trace) for question in row.get("questions", ())]
+    assert [(question["message"], question["action"], question["by"]) for question in questions] == [
+        ("Who are you?", "accept", "ada")
+    ]
 
 
 @pytest.mark.parametrize(

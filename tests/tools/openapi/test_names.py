@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
 
-from taoloop.tools.openapi.names import RESERVED, argument_name, is_argument_name, tool_name
+from taoloop.tools.openapi.names import RESERVED, argument_name, is_argument_name, requires_members, tool_name
 
 
 @pytest.mark.parametrize(
@@ -97,3 +98,19 @@ def test_names_that_lose_everything_are_counted() -> None:
     for name in ("姓名", "年龄", "地址"):
         taken.append(argument_name(name, "body", taken))
     assert taken == ["body", "body_2", "body_3"]
+
+
+@pytest.mark.parametrize(
+    ("schema", "required"),
+    [
+        ({"required": ["a"]}, True),
+        ({"allOf": [{"$ref": "#/$defs/A"}], "$defs": {"A": {"type": "object", "required": ["a"]}}}, True),
+        ({"anyOf": [{"required": ["a"]}, {"required": ["b"]}]}, True),
+        ({"anyOf": [{"required": ["a"]}, {"type": "string"}]}, False),
+        ({"type": "array", "items": {"required": ["a"]}}, False),
+        ({"type": ["object", "null"], "required": ["a"]}, False),
+        ({"$ref": "#/$defs/A", "$defs": {"A": {"$ref": "#/$defs/A"}}}, False),
+    ],
+)
+def test_a_body_that_must_have_a_member_is_told(schema: dict[str, Any], required: bool) -> None:
+    assert requires_members(schema) is required

@@ -382,3 +382,22 @@ def test_a_form_needs_an_object() -> None:
     )
     with pytest.raises(InvalidArguments):
         encode_body(whole, {"body": [1]})
+
+
+@pytest.mark.parametrize("declared", ["application/xml; charset=utf-16", 'text/xml;charset="ISO-8859-1"'])
+def test_a_text_is_utf_8_and_says_so_whatever_the_document_declares(declared: str) -> None:
+    body = encode_body(Body(media_type=declared, kind="text", schema={}, whole_arg="body"), {"body": "<a>ü</a>"})
+    assert body == ("<a>ü</a>".encode(), f"{declared.partition(';')[0]}; charset=utf-8")
+
+
+def test_the_error_for_a_header_shows_no_character_of_a_secret() -> None:
+    key = {"X-Key": "密钥"}
+    for source in (
+        OpenapiSource(document="openapi: 3.1.0", headers=key),
+        OpenapiSource(document="openapi: 3.1.0", secrets=key),
+    ):
+        with pytest.raises(InvalidArguments) as refused:
+            build_request(operation("/orders", one("X-Key", "header")), {}, source)
+        text = f"{refused.value.message} {refused.value.hint}"
+        assert "Latin-1" in text
+        assert not any(mark in text for mark in ("密", "%E5"))
