@@ -7,7 +7,6 @@ cannot be redacted. Where the model sees no images, the agent's `describe_image`
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -33,7 +32,7 @@ ImageSource = Image | bytes | str | Path
 Describer = Callable[[Image], str | Awaitable[str]]
 """Says in words what an image shows; a plain function is called in a thread."""
 
-_URL = re.compile(r"(data|file|ftp|https?):", re.IGNORECASE)
+_URL_SCHEMES = ("data", "file", "ftp", "http", "https")
 
 DESCRIBE_S = 120.0
 """How long a description may take, in seconds."""
@@ -63,10 +62,9 @@ def read_images(sources: Sequence[ImageSource], redactor: Redactor | None = None
 def _read_image(source: bytes | str | Path) -> Image:
     if not isinstance(source, str | Path):
         return Image(source)
-    if isinstance(source, str) and (scheme := _URL.match(source)):
-        raise ImageError(
-            f"An image is a URL of the scheme {scheme[1]}.", hint="Give its bytes, or the path of its file."
-        )
+    scheme = str(source).partition(":")[0].lower()
+    if isinstance(source, str) and scheme in _URL_SCHEMES:
+        raise ImageError(f"An image is a URL of the scheme {scheme}.", hint="Give its bytes, or the path of its file.")
     path = Path(source)
     try:
         with path.open("rb") as file:
