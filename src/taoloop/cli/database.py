@@ -13,8 +13,17 @@ from typing import TypeVar
 from taoloop.cli.translation import translate
 from taoloop.cli.ui.stdio import print_stderr
 from taoloop.core.trace import Trace
-from taoloop.errors import ConfigError, JournalError, JournalTampered, RunNotFound, RunPruned
+from taoloop.errors import (
+    ConfigError,
+    JournalError,
+    JournalFull,
+    JournalLocked,
+    JournalTampered,
+    RunNotFound,
+    RunPruned,
+)
 from taoloop.journals.base import Journal, LockHolder, locks_of
+from taoloop.journals.queries import RunPage, RunQuery, queries_of, read_start
 from taoloop.journals.sqlite.file import default_path
 from taoloop.journals.sqlite.journal import SqliteJournal
 from taoloop.models import env_file
@@ -29,6 +38,7 @@ load_environment = partial(env_file.load_environment, report=print_stderr)
 ALL_RUNS = 10_000_000
 """As a limit: every run."""
 _SHOWN = 5
+_COMPARED = 1_000  # runs whose ids begin alike, to see whether they are all inside one of them
 
 LAST = "last"
 """Names the newest run that is not inside another one."""
@@ -57,6 +67,29 @@ def query_database(path: Path, query: Callable[[Journal], Awaitable[T]], *, read
             return await query(journal)
 
     return asyncio.run(ask())
+
+
+def query_overview(path: Path, query: Callable[[Journal], Awaitable[T]]) -> T:
+    """What `query` finds in the database, which may keep what it summed up: the next time only what is new is read.
+
+    A database that cannot be written, or is of an older version, is only looked at.
+
+    Raises:
+        JournalError: there is no database, or it cannot be read.
+    """
+
+    async def ask(*, read_only: bool) -> T:
+        async with SqliteJournal(path, read_only=read_only) as journal:
+            return await query(journal)
+
+    async def is_current() -> bool:
+        async with SqliteJournal(path, read_only=True) as journal:
+            return await journal.is_current()
+
+    if asyncio.run(is_current()) and os.access(path, os.W_OK) and os.access(path.parent, os.W_OK):
+        with suppress(JournalLocked, JournalFull):  # it can be looked at all the same
+            return asyncio.run(ask(read_only=False))
+    return asyncio.run(ask(read_only=True))
 
 
 def load_run(path: Path, run_prefix: str) -> Trace:
@@ -146,13 +179,19 @@ def holder_of(path: Path, run_id: str) -> LockHolder | None:
 
 
 async def find_run(journal: Journal, path: Path, run_prefix: str) -> str:
-    rows = await journal.runs(limit=ALL_RUNS)
-    if any(row.run_id == run_prefix for row in rows):
+    """The id of the run that is meant: that id, the one that begins so, or the newest.
+
+    Raises:
+        RunNotFound: there is none.
+        ConfigError: several begin so.
+    """
+    if run_prefix and await _has_run(journal, run_prefix):
         return run_prefix
-    matches = [row.run_id for row in rows if run_prefix and row.run_id.startswith(run_prefix)]
-    if run_prefix == LAST and rows:
-        ids = {row.run_id for row in rows}
-        matches = [row.run_id for row in rows if row.run_id.rpartition(".")[0] not in ids][:1]
+    queries, query = queries_of(journal), RunQuery(prefix=run_prefix)
+    if run_prefix == LAST and (newest := await _newest_run(journal)) is not None:
+        return newest
+    rows = (await queries.find(query, limit=_COMPARED)).rows if run_prefix else ()
+    matches = [row.run_id for row in rows]
     if outer := [run_id for run_id in matches if all(f"{run}.".startswith(f"{run_id}.") for run in matches)]:
         return outer[0]  # with the runs inside it
     if not matches:
@@ -160,8 +199,29 @@ async def find_run(journal: Journal, path: Path, run_prefix: str) -> str:
         text = translate("{path}: there is no run {run!r}.", path=path, run=run_prefix)
         raise RunNotFound(text, hint=translate("`tao runs` lists those that exist."))
     listing = ", ".join(matches[:_SHOWN]) + (" …" if len(matches) > _SHOWN else "")
-    text = translate("{n} runs begin with {run!r}: {runs}.", n=len(matches), run=run_prefix, runs=listing)
+    count = sum((await queries.count(query)).values())
+    text = translate("{n} runs begin with {run!r}: {runs}.", n=count, run=run_prefix, runs=listing)
     raise ConfigError(text, hint=translate("Give more of the id."))
+
+
+async def _has_run(journal: Journal, run_id: str) -> bool:
+    """Whether there is a run with this id that has events."""
+    try:
+        return bool(await read_start(journal, run_id))
+    except RunNotFound:
+        return False
+
+
+async def _newest_run(journal: Journal) -> str | None:
+    """The newest run that is not inside another one; None if there is none."""
+    page = RunPage(rows=(), cursor="")
+    while page.cursor is not None:
+        page = await queries_of(journal).find(RunQuery(), cursor=page.cursor or None)
+        for row in page.rows:
+            outer = row.run_id.rpartition(".")[0]
+            if not outer or not await _has_run(journal, outer):
+                return row.run_id
+    return None
 
 
 async def _refuse_pruned(journal: Journal, run_id: str) -> None:

@@ -16,7 +16,7 @@ from taoloop.core.input_answered import InputAnswered
 from taoloop.core.message import Message, Purpose, ToolCallText, Usage
 from taoloop.core.policy import Policy, TaskAuthority, VerdictKind
 
-EVENT_VERSION = 1
+EVENT_VERSION = 2
 """Version of the stored form of events; raised when an older reader could misread a newer event."""
 Status = Literal[
     "completed",

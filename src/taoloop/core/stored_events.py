@@ -2,8 +2,12 @@
 
 Each event carries the hash of the one before, so that an edit shows. The link of an event is
 `SHA-256(link before it ‖ seq ‖ at ‖ kind ‖ newline ‖ body)`: `seq` as 8 bytes and `at` as an IEEE double, both
-big-endian; `kind` in UTF-8; `body` the bytes that are stored (`encode_fact`). The link before event 0 is
+big-endian; `kind` in UTF-8; `body` the bytes that are stored (`encode_stored`). The link before event 0 is
 `SHA-256("taoloop chain 1" ‖ newline ‖ run_id)`, so the events of one run cannot pass for those of another.
+
+The description of an agent, which is the same in many runs and larger than the rest of a short one, is kept apart: the
+body of `run_started` has `"agent":"sha256:DIGEST"`, and the chain covers the description by its digest. Events of
+version 1 have the description itself there, and are read as before.
 
 A chain has no key. Anyone who can write to the file can recompute it from the event that they changed to the end; that
 shows only against a head (the last link) that was noted elsewhere.
@@ -14,6 +18,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -71,15 +76,21 @@ def encode_fact(fact: Fact) -> bytes:
         if not getattr(fact, name):
             unused = {name: True} if unused is None else unused | {name: True}
     if type(fact) is RunStarted:
-        unused = {**(unused or {}), "agent": _unused_agent_fields(fact.agent)}
-        if fact.history:
-            plain_turns = (number for number, message in enumerate(fact.history) if not message.images)
-            unused["history"] = {number: {"images"} for number in plain_turns}
+        unused = {**_unused_start_fields(fact), "agent": _unused_agent_fields(fact.agent)}
     try:
         return pydantic_core.to_json(fact, inf_nan_mode="strings", exclude=unused)
     except (pydantic_core.PydanticSerializationError, UnicodeEncodeError):
         plain = asdict(fact)  # a text that UTF-8 cannot hold, or a value that JSON does not know: keep what can be kept
         return replace_surrogates(json.dumps(plain, ensure_ascii=False, default=repr)).encode()
+
+
+def _unused_start_fields(fact: RunStarted) -> dict[str, Any]:
+    """The later fields of the beginning of a run that say nothing, but those of its agent."""
+    unused: dict[str, Any] = {name: True for name in _LATER_FIELDS[RunStarted] if not getattr(fact, name)}
+    if fact.history:
+        plain_turns = (number for number, message in enumerate(fact.history) if not message.images)
+        unused["history"] = {number: {"images"} for number in plain_turns}
+    return unused
 
 
 def _unused_agent_fields(agent: AgentSpec) -> Any:
@@ -90,6 +101,80 @@ def _unused_agent_fields(agent: AgentSpec) -> Any:
     policy |= {name: True for name, default in _POLICY_DEFAULTS.items() if getattr(agent.policy, name) == default}
     unused: dict[str, Any] = {"tools": cards, "policy": policy}
     return unused if agent.policy_from else unused | {"policy_from": True}
+
+
+class StoredBody(NamedTuple):
+    """The bytes of a fact as a journal keeps them."""
+
+    body: bytes
+    """What the link of the event covers."""
+    description: bytes = b""
+    """The description of the agent, where `body` has its digest; else empty."""
+    digest: bytes = b""
+    """The SHA-256 of the description; empty without one."""
+
+
+DESCRIBED_VERSION = 2
+"""From this version of events on, a description is kept apart from `run_started`."""
+
+_TASK = rb'\{"task":"(?:[^"\\]|\\.)*+","agent":'  # how the body of each `run_started` begins that `encode_fact` writes
+
+
+@cache
+def _pattern(value: bytes) -> re.Pattern[bytes]:
+    """The body of a `run_started` up to its agent, whose value is as the pattern says."""
+    return re.compile(rb"(" + _TASK + rb")" + value, re.DOTALL)
+
+
+_WHOLE, _APART = rb"(?=\{)", rb'"sha256:([0-9a-f]{64})"'
+
+
+def encode_stored(fact: Fact) -> StoredBody:
+    """The fact as a journal stores it, with the description of the agent apart."""
+    if type(fact) is not RunStarted or fact.version < DESCRIBED_VERSION:
+        return StoredBody(encode_fact(fact))
+    unused = {**_unused_start_fields(fact), "agent": True}
+    try:
+        task = b'{"task":' + pydantic_core.to_json(fact.task)
+        rest = pydantic_core.to_json(fact, inf_nan_mode="strings", exclude=unused)
+        description = pydantic_core.to_json(
+            fact.agent, inf_nan_mode="strings", exclude=_unused_agent_fields(fact.agent)
+        )
+    except (pydantic_core.PydanticSerializationError, UnicodeEncodeError):  # as in `encode_fact`; it stays whole
+        return StoredBody(encode_fact(fact))
+    return _stored(task, description, rest[len(task) :])
+
+
+def _stored(task: bytes, description: bytes, rest: bytes) -> StoredBody:
+    digest = hashlib.sha256(description).digest()
+    return StoredBody(b'%s,"agent":"sha256:%s"%s' % (task, digest.hex().encode(), rest), description, digest)
+
+
+def description_digest(body: bytes) -> str | None:
+    """The SHA-256 in hex of the description that the body of a `run_started` names; None if it does not name one."""
+    match = _pattern(_APART).match(body)
+    return None if match is None else match[2].decode()
+
+
+def whole_body(body: bytes, description: bytes) -> bytes:
+    """The body as `encode_fact` writes it, with the description in the place of its digest."""
+    match = _pattern(_APART).match(body)
+    return body if match is None or not description else match[1] + description + body[match.end() :]
+
+
+def separate_description(body: bytes) -> StoredBody:
+    """What `whole_body` joined, apart again; a body without a description stays as it is."""
+    match = _pattern(_WHOLE).match(body)
+    if match is None:
+        return StoredBody(body)
+    text = body[match.end() :].decode("utf-8", "surrogatepass")
+    try:
+        _, end = json.JSONDecoder().raw_decode(text)
+    except (ValueError, RecursionError):
+        return StoredBody(body)
+    description = text[:end].encode("utf-8", "surrogatepass")
+    task = body[: match.end()].removesuffix(b',"agent":')
+    return _stored(task, description, body[match.end() + len(description) :])
 
 
 def decode_fact(kind: str, body: bytes | str) -> Fact:
@@ -125,8 +210,8 @@ def fact_of_record(record: dict[str, Any]) -> Fact:
     Raises:
         JournalCorrupt: it is no such record.
     """
-    fields = {key: value for key, value in record.items() if key not in ("run_id", "seq", "at", "kind")}
-    return decode_fact(str(record.get("kind")), pydantic_core.to_json(fields))
+    body = {key: value for key, value in record.items() if key not in ("run_id", "seq", "at", "kind")}
+    return decode_fact(str(record.get("kind")), pydantic_core.to_json(body))
 
 
 @cache
@@ -157,6 +242,16 @@ class ChainedEvent(NamedTuple):
     """The bytes of its fact."""
     link: bytes = b""
     """Its stored link of the chain; b"" if none was stored."""
+    description: bytes = b""
+    """The stored description that the body of a `run_started` names; b"" if it names none, or there is none."""
+
+    def decode(self) -> Fact:
+        """The fact of the event.
+
+        Raises:
+            JournalCorrupt: it cannot be read, or its description is missing.
+        """
+        return decode_fact(self.kind, whole_body(self.body, self.description))
 
 
 class ChainError(NamedTuple):
@@ -166,8 +261,8 @@ class ChainError(NamedTuple):
     """The event that it concerns; None: the run as a whole."""
     what: str
     """Stable: `changed` (an event was edited, replaced or moved), `missing` (an event in the middle), `cut` (the end
-    was removed or extended), `run_row` (the list of runs says something else), `artifact`, `head` (not the head that
-    was noted elsewhere), `unreadable`."""
+    was removed or extended), `run_row` (the list of runs says something else), `artifact`, `description` (that of the
+    agent), `head` (not the head that was noted elsewhere), `unreadable`."""
     text: str
     """The same for people."""
 
@@ -261,7 +356,7 @@ def head_of(run_id: str, events: Iterable[Event]) -> str:
     """The head of a trace, in hex: the same wherever and whenever it is computed."""
     last = genesis_hash(run_id)
     for seq, at, fact in events:
-        last = event_hash(last, hashed_bytes(seq, at, fact.kind, encode_fact(fact)))
+        last = event_hash(last, hashed_bytes(seq, at, fact.kind, encode_stored(fact).body))
     return last.hex()
 
 
@@ -279,6 +374,9 @@ def check(run_id: str, rows: Sequence[ChainedEvent], head: bytes | None = None) 
         elif _link_of(before, row) != row.link:
             text = TEXTS.run_text("event_changed", seq=row.seq, kind=row.kind)
             flaws.append(ChainError(row.seq, "changed", text))
+        elif not _has_its_description(row):
+            what = "changed" if row.description else "missing"
+            flaws.append(ChainError(row.seq, "description", TEXTS.run_text(f"description_{what}", seq=row.seq)))
         before, expected = row.link, row.seq + 1
     links = [genesis_hash(run_id), *(row.link for row in rows)]
     if head is not None and head not in links:
@@ -288,6 +386,11 @@ def check(run_id: str, rows: Sequence[ChainedEvent], head: bytes | None = None) 
         if any(row.kind in HEAD_KINDS for row in rows[known:]):
             flaws.append(ChainError(known, "cut", TEXTS.run_text("events_added", seq=known)))
     return flaws
+
+
+def _has_its_description(row: ChainedEvent) -> bool:
+    digest = description_digest(row.body) if row.kind == RunStarted.kind else None
+    return digest is None or hashlib.sha256(row.description).hexdigest() == digest
 
 
 def _link_of(before: bytes, row: ChainedEvent) -> bytes | None:

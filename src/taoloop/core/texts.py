@@ -70,6 +70,8 @@ TEXTS = TextCatalog(
         "image_withheld": "[an image was withheld: it contains a secret]",
         # what is wrong with the stored events of a run
         "event_changed": "event {seq} ({kind}) is not what was written: it was edited, replaced or moved",
+        "description_changed": "the agent's description that event {seq} names is not what was written",
+        "description_missing": "the agent's description that event {seq} names is missing",
         "event_out_of_place": "event {seq} is in the place of event {expected}",
         "event_missing": "event {first} is missing",
         "events_missing": "the events {first} to {last} are missing",

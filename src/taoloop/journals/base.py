@@ -19,6 +19,9 @@ from taoloop.translation import Translator
 
 translate = Translator("journals")
 
+KEY: Final = "key"
+"""The label of a run that names the API key whose client asked for it."""
+
 RUNNING: Final = "running"
 WAITING: Final = "waiting"
 
@@ -97,6 +100,15 @@ class RunRow:
 
     events: int
     """How many events it has."""
+
+    parent: str | None = None
+    """The run around it."""
+
+    key: str = ""
+    """The name of the API key whose client asked for it; of a run inside another one the outer run has it."""
+
+    model: str = ""
+    """The model of its agent."""
 
 
 class Journal(Protocol):

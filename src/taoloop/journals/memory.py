@@ -20,6 +20,8 @@ from taoloop.journals.base import (
     starts_as_fork,
     status_after,
 )
+from taoloop.journals.memory_queries import MemoryQueries, MemoryRun, row_of
+from taoloop.journals.queries import RunQuery
 from taoloop.journals.retention import (
     PrunedRun,
     PruneReport,
@@ -31,22 +33,10 @@ from taoloop.journals.retention import (
 )
 
 
-class _Run:
-    """One run. It has slots and no artifact dict before the first artifact: a thousand runs may live at once."""
-
-    __slots__ = ("artifacts", "events", "fence", "status")
-
-    def __init__(self, fence: int) -> None:
-        self.fence = fence
-        self.status = RUNNING
-        self.events: list[Event] = []
-        self.artifacts: dict[str, Artifact] | None = None
-
-
 class MemoryRunLocks:
     """The run locks of a journal in memory, within this process."""
 
-    def __init__(self, runs: Mapping[str, _Run], lock: threading.Lock) -> None:
+    def __init__(self, runs: Mapping[str, MemoryRun], lock: threading.Lock) -> None:
         self._runs, self._lock = runs, lock
         self._locked: set[Lease] = set()
 
@@ -89,11 +79,11 @@ class MemoryRunLocks:
         with self._lock:
             self._locked.discard(lease)
 
-    def _is_locked(self, run_id: str, run: _Run) -> bool:
+    def _is_locked(self, run_id: str, run: MemoryRun) -> bool:
         return Lease(run_id=run_id, fence=run.fence) in self._locked
 
 
-class MemoryJournal:
+class MemoryJournal(MemoryQueries):
     """Keeps traces as the event objects themselves; nothing survives the process.
 
     Any number of tasks, threads and event loops may share one journal.
@@ -105,10 +95,12 @@ class MemoryJournal:
     def __init__(self, *, keep: int | None = None) -> None:
         self._keep = keep
         self._lock = threading.Lock()  # around every change, and the list of runs
-        self._runs: dict[str, _Run] = {}  # in the order of creation
+        self._runs: dict[str, MemoryRun] = {}  # in the order of creation
         self._pruned: dict[str, PrunedRun] = {}
         self.run_locks = MemoryRunLocks(self._runs, self._lock)
         self._closed = False
+        self._created = 0  # how many runs
+        MemoryQueries.__init__(self)
 
     async def create(self, run_id: str) -> Lease:
         """Begin an empty run and take it; RunExists if it has events."""
@@ -123,7 +115,8 @@ class MemoryJournal:
                 del self._runs[run_id]
             elif self._keep is not None and len(self._runs) >= self._keep:
                 self._forget_oldest()
-            self._runs[run_id] = _Run(fence)
+            self._created += 1
+            self._runs[run_id] = MemoryRun(fence, self._created)
         return Lease(run_id=run_id, fence=fence)
 
     async def acquire(self, run_id: str, *, at: int | None = None) -> Lease:
@@ -155,6 +148,8 @@ class MemoryJournal:
                 run.artifacts = _with_artifacts(lease.run_id, run.artifacts or {}, artifacts)
             run.events.extend(events)
             run.status = status
+            if events:
+                self._grow(lease.run_id, len(events))
 
     async def load(self, run_id: str) -> list[Event]:
         """All events of a run in order, as a list of its own."""
@@ -173,15 +168,8 @@ class MemoryJournal:
 
     async def runs(self, *, limit: int = 50, status: str | None = None) -> list[RunRow]:
         """The newest runs first, at most `limit` of them, only those of one `status` if it is given."""
-        rows: list[RunRow] = []
-        with self._lock:
-            self._check_open()
-            for run_id, run in reversed(self._runs.items()):
-                if len(rows) >= limit:
-                    break
-                if run.events and (status is None or run.status == status):
-                    rows.append(_row(run_id, run))
-        return rows
+        query = RunQuery(statuses=() if status is None else (status,))
+        return list((await self.find(query, limit=limit)).rows)
 
     async def prune(self, keep: Retention, *, now: float, is_dry_run: bool = False) -> PruneReport:
         """Remove the finished runs that `keep` no longer keeps at `now`; nothing can be damaged in memory."""
@@ -197,7 +185,7 @@ class MemoryJournal:
             if not is_dry_run:
                 for record in pruned:
                     self._pruned[record.run_id] = record
-                    del self._runs[record.run_id]
+                    self._remove(record.run_id)
         return PruneReport(pruned=tuple(pruned))
 
     async def close(self) -> None:
@@ -207,9 +195,9 @@ class MemoryJournal:
     def _forget_oldest(self) -> None:
         over = next((run_id for run_id, run in self._runs.items() if run.status not in (RUNNING, WAITING)), None)
         if over is not None:
-            del self._runs[over]
+            self._remove(over)
 
-    def _find(self, run_id: str) -> _Run:
+    def _find(self, run_id: str) -> MemoryRun:
         run = None if self._closed else self._runs.get(run_id)
         if run is None:
             self._check_open()
@@ -234,15 +222,15 @@ def _with_artifacts(run_id: str, stored: dict[str, Artifact], added: Sequence[Ar
     return merged
 
 
-def _stored_run(run_id: str, run: _Run) -> StoredRun:
+def _stored_run(run_id: str, run: MemoryRun) -> StoredRun:
     outer, fact = None, run.events[0].fact
     if isinstance(fact, RunStarted):
         outer = fact.undoes.run_id if fact.undoes is not None else fact.parent
     return StoredRun(run_id, outer, run.status not in (RUNNING, WAITING), run.events[-1].at)
 
 
-def _record(run_id: str, run: _Run, now: float, rule: str) -> PrunedRun:
-    row = _row(run_id, run)
+def _record(run_id: str, run: MemoryRun, now: float, rule: str) -> PrunedRun:
+    row = row_of(run_id, run)
     return PrunedRun(
         run_id=run_id,
         agent=row.agent,
@@ -253,18 +241,4 @@ def _record(run_id: str, run: _Run, now: float, rule: str) -> PrunedRun:
         head=head_of(run_id, run.events),
         pruned_at=now,
         rule=rule,
-    )
-
-
-def _row(run_id: str, run: _Run) -> RunRow:
-    first, last = run.events[0], run.events[-1]
-    fact = first.fact
-    return RunRow(
-        run_id=run_id,
-        task=fact.task if isinstance(fact, RunStarted) else "",
-        agent=fact.agent.name if isinstance(fact, RunStarted) else "",
-        status=run.status,
-        started_at=first.at,
-        updated_at=last.at,
-        events=len(run.events),
     )

@@ -308,7 +308,8 @@ class JournalContract:
             updated_at=1_001.0,
             events=2,
         )
-        assert await journal.runs() == [expected]
+        (row,) = await journal.runs()
+        assert replace(row, parent=None, key="", model="") == expected  # these may be left out
 
     async def test_the_status_follows_the_events(self, journal: Journal) -> None:
         lease = await journal.create("r1")

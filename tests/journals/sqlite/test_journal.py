@@ -13,7 +13,8 @@ from taoloop.core.events import Event, Observed, RunStarted
 from taoloop.errors import IllegalEvent, JournalCorrupt, JournalError, RunExists, RunNotFound
 from taoloop.journals.base import Artifact, Journal
 from taoloop.journals.sqlite.journal import SqliteJournal
-from taoloop.testing.journal_contract import STARTED, JournalContract, events, note, refused
+from taoloop.testing.journal_contract import STARTED, events, note, refused
+from taoloop.testing.journal_query_contract import JournalQueryContract
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,7 +26,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "runs.db"
 
 
-class TestSqliteJournal(JournalContract):
+class TestSqliteJournal(JournalQueryContract):
     @pytest.fixture(autouse=True)
     def _folder(self, tmp_path: Path) -> None:
         self.path = tmp_path / "a folder #1 é?" / "runs.db"  # characters that mean something in a URI

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -172,10 +173,10 @@ def test_a_run_that_died_may_lose_its_last_words_but_no_effect(path: Path) -> No
 
 
 def test_an_older_file_gets_its_chain_when_it_is_brought_up_to_date(tmp_path: Path) -> None:
-    path = tmp_path / "old.db"
+    path, old = tmp_path / "old.db", replace(STARTED, version=1)
     with closing(open_database(DatabaseFile(path=path), MIGRATIONS[:1])) as connection:
         connection.execute("INSERT INTO run VALUES (1, 'r1', 'running', 1, 'How many posts?', 'counter', 1000.0)")
-        for seq, at, fact in events(STARTED, note(1), note(2)):
+        for seq, at, fact in events(old, note(1), note(2)):
             row = ("r1", seq, at, fact.kind, 1, encode_fact(fact).decode())
             connection.execute("INSERT INTO event VALUES (?, ?, ?, ?, ?, ?)", row)
     found = report(path)  # reading changes nothing
@@ -184,14 +185,14 @@ def test_an_older_file_gets_its_chain_when_it_is_brought_up_to_date(tmp_path: Pa
 
     async def go_on() -> None:
         async with SqliteJournal(path) as journal:
-            assert await journal.load("r1") == events(STARTED, note(1), note(2))
+            assert await journal.load("r1") == events(old, note(1), note(2))
             await journal.append(await journal.acquire("r1"), events(note(3), start=3))
 
     asyncio.run(go_on())
     found = report(path)
     assert found.whole
     assert found.sealed_later == 3
-    assert found.head == head_of("r1", events(STARTED, note(1), note(2), note(3)))
+    assert found.head == head_of("r1", events(old, note(1), note(2), note(3)))
     edit(path, "UPDATE event SET body = replace(body, 'note 1', 'note 8')")
     assert (first := report(path).first) is not None
     assert first.seq == 1

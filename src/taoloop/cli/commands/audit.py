@@ -16,7 +16,7 @@ from taoloop.cli.translation import stable_texts, translate
 from taoloop.cli.ui.report import Report, markdown, page
 from taoloop.cli.ui.stdio import OutputError, capture_stdout, one_line, print_stderr, write_json_lines
 from taoloop.core.events import Event
-from taoloop.core.stored_events import ChainedEvent, ChainError, ChainReport, LogReport, check, decode_fact
+from taoloop.core.stored_events import ChainedEvent, ChainError, ChainReport, LogReport, check
 from taoloop.core.trace import Trace
 from taoloop.core.views.trace_export import from_lines, to_line
 from taoloop.errors import ConfigError, IllegalEvent, JournalCorrupt, JournalError, RunNotFound
@@ -292,7 +292,7 @@ def _rendered(path: Path, form: str, report: ChainReport, rows: list[ChainedEven
     if form == "jsonl":
         return "".join(f"{to_line(report.run_id, row)}\n" for row in rows)
     try:
-        trace = Trace(report.run_id, (Event(row.seq, row.at, decode_fact(row.kind, row.body)) for row in rows))
+        trace = Trace(report.run_id, (Event(row.seq, row.at, row.decode()) for row in rows))
         run_report = Report(trace, report, [row.link.hex() for row in rows])
     except (JournalCorrupt, IllegalEvent, IndexError) as error:
         why = report.first.text if report.first is not None else translate_error(" ".join(str(error).split()))

@@ -24,6 +24,7 @@ from taoloop.cli.translation import join_on_one_line, stable_texts, translate
 from taoloop.cli.ui.event_view import console_for, write_rows
 from taoloop.cli.ui.stdio import capture_stdout, write_json_lines
 from taoloop.errors import EnvFileError, TaoError, UnknownName
+from taoloop.journals.queries import RunQuery, queries_of
 from taoloop.models.env_file import ENV_FILE
 from taoloop.models.providers import (
     GENERAL_KEY_VAR,
@@ -155,7 +156,7 @@ def _database(path: Path) -> Iterator[Check]:
         folder = folder.parent
     try:
         if path.exists():
-            count = len(query_database(path, lambda journal: journal.runs(limit=1_000_000)))
+            count = sum(query_database(path, lambda journal: queries_of(journal).count(RunQuery())).values())
             text = translate("{path}: {n} run|{path}: {n} runs", path=path, n=count)
         else:
             text = translate("{path}: the first run creates it", path=path)

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TextIO
 
 import click
@@ -17,13 +18,14 @@ from rich.table import Table
 from rich.text import Text
 
 from taoloop.cli import exit_codes as exits, options
-from taoloop.cli.database import ALL_RUNS, database, load_environment, query_database
+from taoloop.cli.database import ALL_RUNS, database, load_environment, query_database, query_overview
 from taoloop.cli.translation import translate
 from taoloop.cli.ui.event_view import STATUS_STYLES, console_for, format_local_time
 from taoloop.cli.ui.stdio import capture_stdout, one_line, print_stderr, write_json_lines
 from taoloop.core.trace import Trace
 from taoloop.journals.base import Journal, RunRow, locks_of
-from taoloop.journals.costs import CostRow, cost_rows, totals
+from taoloop.journals.costs import GROUPS, CostRow, cost_rows
+from taoloop.journals.queries import RunQuery, queries_of, runs_inside
 from taoloop.runtime.after.recovery import stuck_runs
 from taoloop.runtime.approvals.inbox import WaitingQuestions
 from taoloop.runtime.resume_facts import undone_calls
@@ -32,6 +34,7 @@ from taoloop.translation import mark
 _HEADER = mark(("run", "started", "status", "events", "task"))
 _UNDONE = ", undone"
 _MOST_CHARS = 200  # of a task in a pipe; --json has it whole
+_ONE_BY_ONE = 200
 _LEAST_CELLS = 10  # for the task; where there is less room a run takes two lines
 
 
@@ -39,8 +42,12 @@ _LEAST_CELLS = 10  # for the task; where there is less room a run takes two line
 @options.db_option
 @click.option("--status", type=click.Choice([*exits.OF_STATUS, "running"]), help="Only runs of this status.")
 @click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="List at most this many runs.")
+@click.option("--agent", metavar="NAME", help="Only runs of this agent.")
+@click.option("--search", metavar="TEXT", help="Only runs with all these words in task, answer, calls or errors.")
 @options.json_option("One JSON object per run and line.")
-def runs_command(db: str | None, status: str | None, limit: int, as_json: bool) -> int:
+def runs_command(
+    db: str | None, status: str | None, limit: int, agent: str | None, search: str | None, as_json: bool
+) -> int:
     """List the runs in the database, newest first.
 
     `lost` is a run whose process died in the middle of it: `tao recover` resumes it. `stuck` is one that it does
@@ -49,11 +56,16 @@ def runs_command(db: str | None, status: str | None, limit: int, as_json: bool) 
     --status and --json all are `running`. `undone` appears beside the status of a run whose effects `tao undo` took
     back, perhaps after its answer. If standard output is not a terminal, the header goes to standard error.
 
+    --search finds a run by its task at once, and by everything else when it waits or is over. The first search of a
+    large database takes a while: it makes an index in a file beside it (`runs.db-search`), which may be removed.
+
       tao runs --status waiting
+      tao runs --search "invoice 4711"
       tao runs --limit 5 --json
     """
     path = database(db, load_environment())
-    rows, states = query_database(path, lambda journal: _load_rows(journal, limit, status))
+    query = RunQuery(text=search or "", statuses=(status,) if status else (), agent=agent)
+    rows, states = query_database(path, lambda journal: _load_rows(journal, limit, query))
     questions = query_database(path, lambda journal: WaitingQuestions().count(journal))
     with capture_stdout() as stream:
         if as_json:
@@ -65,8 +77,7 @@ def runs_command(db: str | None, status: str | None, limit: int, as_json: bool) 
         elif rows:
             _write_lines(stream, rows, states)
     if not rows:
-        no_status = translate("{path}: no run has the status {status}.", path=path, status=status)
-        print_stderr(no_status if status else translate("{path}: no run yet.", path=path))
+        print_stderr(_nothing(path, query))
     if count := questions.total():
         text = mark("{n} question waits for a person: {command}|{n} questions wait for a person: {command}")
         print_stderr(translate(text, n=count, command=f"tao approvals{options.db_argument(db)}"))
@@ -80,10 +91,19 @@ def runs_command(db: str | None, status: str | None, limit: int, as_json: bool) 
     return exits.OK
 
 
-async def _load_rows(journal: Journal, limit: int, status: str | None) -> tuple[list[RunRow], dict[str, str]]:
+def _nothing(path: Path, query: RunQuery) -> str:
+    """Why the list is empty."""
+    if query.text or query.agent is not None:
+        return translate("{path}: no run fits.", path=path)
+    if query.statuses:
+        return translate("{path}: no run has the status {status}.", path=path, status=query.statuses[0])
+    return translate("{path}: no run yet.", path=path)
+
+
+async def _load_rows(journal: Journal, limit: int, query: RunQuery) -> tuple[list[RunRow], dict[str, str]]:
     """The rows, and the state of those that are undone, or `running` without a process: lost, stuck or forked."""
-    rows = await journal.runs(limit=limit, status=status)
-    undos = {row.run_id.rpartition(".undo-")[0] for row in await journal.runs(limit=ALL_RUNS) if ".undo-" in row.run_id}
+    rows = list((await queries_of(journal).find(query, limit=limit)).rows)
+    undos = {run_id.rpartition(".undo-")[0] for run_id in await _inner_ids(journal, rows) if ".undo-" in run_id}
     states = {
         row.run_id: f"{row.status}{_UNDONE}" for row in rows if undos and await _is_undone(journal, row.run_id, undos)
     }
@@ -101,6 +121,13 @@ async def _load_rows(journal: Journal, limit: int, status: str | None) -> tuple[
 def _record(row: RunRow, states: Mapping[str, str]) -> dict[str, object]:
     """The row as data, with `undone` where effects of the run were undone."""
     return asdict(row) | ({"undone": True} if states.get(row.run_id, "").endswith(_UNDONE) else {})
+
+
+async def _inner_ids(journal: Journal, rows: Sequence[RunRow]) -> list[str]:
+    """The runs inside some runs, perhaps with others: to ask for many one by one would take longer than to read all."""
+    if len(rows) > _ONE_BY_ONE:
+        return [row.run_id for row in await journal.runs(limit=ALL_RUNS)]
+    return [inner.run_id for row in rows for inner in await runs_inside(journal, row.run_id)]
 
 
 async def _is_undone(journal: Journal, run_id: str, undos: Collection[str]) -> bool:
@@ -169,7 +196,7 @@ def _table(console: Console, rows: list[RunRow], states: Mapping[str, str]) -> N
     console.print(table)
 
 
-_COLUMNS = mark(("day", "key", "agent"))
+_COLUMNS = mark(("day", "key", "agent", "model"))
 _NUMBERS = mark(("runs", "calls", "input", "cached", "output", "cost_usd", "unpriced"))
 
 
@@ -181,20 +208,20 @@ _NUMBERS = mark(("runs", "calls", "input", "cached", "output", "cost_usd", "unpr
 @click.option("--by", type=click.Choice(_COLUMNS), multiple=True, help="Add up by this only; repeatable.")
 @options.json_option("One JSON object per row and line.")
 def costs_command(db: str | None, since: datetime | None, by: tuple[str, ...], as_json: bool) -> int:
-    """Add up model costs by day, API key and agent.
+    """Add up model costs by day, API key and agent, or by model.
 
-    Days are UTC. A run inside another one counts for the key of the outermost run, but for its own agent. Calls of
-    unknown price are not part of the cost; the last column counts them. If standard output is not a terminal, the
-    header goes to standard error.
+    Days are UTC. What was removed by retention is included. A run inside another one counts for the key of the
+    outermost run, but for its own agent. Calls of unknown price are not part of the cost; the last column counts them.
+    If standard output is not a terminal, the header goes to standard error.
 
       tao costs --since 2027-01-01
-      tao costs --by key --by day
+      tao costs --by model --by day
       tao costs --json | jq .cost_usd
     """
     path = database(db, load_environment())
     start = None if since is None else since.replace(tzinfo=UTC).timestamp()
-    chosen = tuple(name for name in _COLUMNS if not by or name in by)
-    rows = totals(query_database(path, lambda journal: cost_rows(journal, start)), chosen)
+    chosen = tuple(name for name in _COLUMNS if name in (by or GROUPS))
+    rows = query_overview(path, lambda journal: cost_rows(journal, start, chosen))
     with capture_stdout() as stream:
         if as_json:
             write_json_lines(stream, (_cost_record(row, chosen) for row in rows))

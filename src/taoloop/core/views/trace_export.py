@@ -1,8 +1,9 @@
 """A chained trace as lines of JSON, and back: an export that can be checked without the database.
 
 A line is what `event_line` makes of the event (`run_id`, `seq`, `at`, `kind`, then the fields of the fact), and
-`hash`, its link in hex. The fields are byte for byte as they are stored, because the link covers those bytes; a file
-that another program reformatted is still accepted if its numbers came through unchanged.
+`hash`, its link in hex. The fields are byte for byte as they are stored, because the link covers those bytes, but that
+`run_started` has the whole description of the agent in place of its digest; a file that another program reformatted is
+still accepted if its numbers came through unchanged.
 """
 
 from __future__ import annotations
@@ -13,7 +14,16 @@ from typing import Any, NamedTuple
 
 import pydantic_core
 
-from taoloop.core.stored_events import ChainedEvent, event_hash, genesis_hash, hashed_bytes
+from taoloop.core.events import RunStarted
+from taoloop.core.stored_events import (
+    ChainedEvent,
+    StoredBody,
+    event_hash,
+    genesis_hash,
+    hashed_bytes,
+    separate_description,
+    whole_body,
+)
 from taoloop.errors import JournalCorrupt
 
 _HASH_FIELD = "hash"
@@ -32,8 +42,9 @@ class ExportFile(NamedTuple):
 
 def to_line(run_id: str, row: ChainedEvent) -> str:
     """One event as a line, without a line break. A body that is not a JSON object is in `stored_body`, as a string."""
-    fields = row.body.decode("utf-8", "replace")
-    if not _is_object(row.body):
+    body = whole_body(row.body, row.description)
+    fields = body.decode("utf-8", "replace")
+    if not _is_object(body):
         fields = json.dumps({_RAW_FIELD: fields}, ensure_ascii=False)
     inner = fields.strip()[1:-1].strip()
     return f"{_before(run_id, row.seq, row.at, row.kind)}{',' if inner else ''}{inner}{_after(row.link.hex())}"
@@ -92,8 +103,12 @@ def _row(before: bytes, text: str, record: dict[str, Any]) -> ChainedEvent:
         bodies.append(pydantic_core.to_json(fields))
     except (pydantic_core.PydanticSerializationError, UnicodeEncodeError):
         bodies.append(json.dumps(fields).encode())
-    fitting = (body for body in bodies if event_hash(before, hashed_bytes(seq, at, kind, body)) == stored_link)
-    return ChainedEvent(seq, at, kind, next(fitting, bodies[0]), stored_link)
+    stored = [StoredBody(body) for body in bodies]
+    if kind == RunStarted.kind:
+        stored += map(separate_description, bodies)
+    fitting = (one for one in stored if event_hash(before, hashed_bytes(seq, at, kind, one.body)) == stored_link)
+    body, description, _ = next(fitting, stored[0])
+    return ChainedEvent(seq, at, kind, body, stored_link, description)
 
 
 def _before(run_id: str, seq: int, at: float, kind: str) -> str:

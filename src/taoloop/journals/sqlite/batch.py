@@ -20,6 +20,7 @@ from taoloop.core.stored_events import (
     HEAD_KINDS,
     LOG_ORIGIN,
     encode_fact,
+    encode_stored,
     event_hash,
     genesis_hash,
     hashed_bytes,
@@ -27,7 +28,7 @@ from taoloop.core.stored_events import (
 )
 from taoloop.core.text import replace_surrogates
 from taoloop.errors import FenceLost, IllegalEvent, RunExists
-from taoloop.journals.base import RUNNING, Artifact, Lease, status_after, translate
+from taoloop.journals.base import KEY, RUNNING, Artifact, Lease, status_after, translate
 from taoloop.journals.process_identity import own_identity
 from taoloop.journals.sqlite import schema
 from taoloop.journals.sqlite.errors import not_found
@@ -53,6 +54,12 @@ WHERE ?3 NOT LIKE 'image/%' OR NOT EXISTS (SELECT 1 FROM artifact WHERE run_id =
 _CREATE = """
 INSERT OR REPLACE INTO run (id, status, fence, holder, task, agent, started_at)
 VALUES (?, ?, ?, ?, '', '', (julianday('now') - 2440587.5) * 86400.0)
+"""
+
+
+_MARK_START = """
+UPDATE run SET status = ?, task = ?, agent = ?, started_at = ?, parent = ?, key = ?, model = ?, description = ?,
+  begun = 1 WHERE id = ?
 """
 
 
@@ -100,6 +107,9 @@ class Append(NamedTuple):
     moves_head: bool
     """Whether the row of the run has to name the last link."""
 
+    description: tuple[bytes, bytes]
+    """The digest of the description of the agent, and the description, where the run begins so; else empty ones."""
+
 
 class Begin(NamedTuple):
     """Begin a run with its first append."""
@@ -127,6 +137,14 @@ class RunHead(NamedTuple):
     """The link of the last event."""
 
 
+def row_values(fact: RunStarted) -> tuple[str, str, str | None, str, str]:
+    """What the row of a run says of how it began: task, agent, the run around it, API key and model."""
+    parent = None if fact.parent is None else replace_surrogates(fact.parent)
+    texts = (fact.task, fact.agent.name, fact.labels.get(KEY, ""), fact.agent.model)
+    task, agent, key, model = map(replace_surrogates, texts)
+    return task, agent, parent, key, model
+
+
 def encode(lease: Lease, events: Sequence[Event], artifacts: Sequence[Artifact]) -> Append:
     """The append as rows.
 
@@ -138,19 +156,24 @@ def encode(lease: Lease, events: Sequence[Event], artifacts: Sequence[Artifact])
     rows: list[tuple[Any, ...]] = []
     contents: list[bytes] = []
     marks: list[tuple[float, Fact]] = []
-    moves_head = False
+    moves_head, description = False, (b"", b"")
     first = events[0].seq if events else None
     for expected, (seq, at, fact) in enumerate(events, start=first or 0):
         if seq != expected:
             raise IllegalEvent(f"Run {run_id!r} expects event {expected}, not {seq}.")
-        kind, body = fact.kind, encode_fact(fact)
+        kind = fact.kind
+        if type(fact) is RunStarted:
+            body, own, digest = encode_stored(fact)
+            description = digest, own
+        else:  # nearly all
+            body = encode_fact(fact)
         rows.append((run_id, seq, at, kind, fence, body.decode()))
         contents.append(hashed_bytes(seq, at, kind, body))
         moves_head = moves_head or kind in HEAD_KINDS
         if status_after(fact) is not None:
             marks.append((at, fact))
     artifact_rows = [(run_id, artifact.ref, artifact.form, replace_surrogates(artifact.body)) for artifact in artifacts]
-    return Append(run_id, fence, first, rows, contents, artifact_rows, marks, moves_head)
+    return Append(run_id, fence, first, rows, contents, artifact_rows, marks, moves_head, description)
 
 
 class Batch:
@@ -162,12 +185,14 @@ class Batch:
         "_begun",
         "_connection",
         "_created",
+        "_descriptions",
         "_events",
         "_heads",
         "_links",
         "_marks",
         "_path",
         "_replaced",
+        "_unusual",
     )
 
     def __init__(self, connection: sqlite3.Connection, path: Path, heads: dict[str, RunHead]) -> None:
@@ -177,9 +202,11 @@ class Batch:
         self._acquired: dict[str, int] = {}
         self._events: list[Any] = []  # the columns of all events one after another
         self._begun: list[tuple[str, bytes]] = []  # the runs that began, each with the link of its first event
+        self._unusual: list[tuple[str]] = []  # those of them that do not begin with `run_started`
         self._links: dict[str, bytes] = {}  # the new head of each run that grew
         self._artifacts: list[tuple[str, str, str, str]] = []
         self._marks: list[tuple[str, float, Fact]] = []
+        self._descriptions: dict[str, tuple[bytes, str]] = {}  # of the runs that began: digest and text
 
     def decide(self, write: Write) -> Lease | None:
         """Accept one write (and return the lease that it takes) or refuse it, in which case it changes nothing.
@@ -228,8 +255,13 @@ class Batch:
         if self._links:
             links = [(last, run_id) for run_id, last in self._links.items()]
             connection.executemany("UPDATE run SET head = ? WHERE id = ?", links)
+        if self._descriptions:
+            texts = list(self._descriptions.values())
+            connection.executemany("INSERT OR IGNORE INTO description VALUES (?, ?)", texts)
         if self._begun:
             self._log()
+        if self._unusual:
+            connection.executemany("UPDATE run SET begun = 1 WHERE id = ?", self._unusual)
         for run_id, at, fact in self._marks:
             self._mark(run_id, at, fact)
 
@@ -265,6 +297,11 @@ class Batch:
             self._heads[run_id] = RunHead(head.fence, head.next_seq + len(append.rows), links[-1])
             if append.first == 0:
                 self._begun.append((run_id, links[1]))
+                if append.description[0]:
+                    digest, text = append.description
+                    self._descriptions[run_id] = digest, text.decode()
+                if not any(isinstance(fact, RunStarted) for _, fact in append.marks):
+                    self._unusual.append((run_id,))
             if append.moves_head:
                 self._links[run_id] = links[-1]
         self._artifacts += append.artifacts
@@ -283,10 +320,10 @@ class Batch:
     def _mark(self, run_id: str, at: float, fact: Fact) -> None:
         status = status_after(fact)
         if isinstance(fact, RunStarted):
-            self._connection.execute(
-                "UPDATE run SET status = ?, task = ?, agent = ?, started_at = ? WHERE id = ?",
-                (status, replace_surrogates(fact.task), replace_surrogates(fact.agent.name), at, run_id),
-            )
+            task, agent, parent, key, model = row_values(fact)
+            digest, _ = self._descriptions.get(run_id, (None, ""))
+            values = (status, task, agent, at, parent, key, model, digest, run_id)
+            self._connection.execute(_MARK_START, values)
         else:
             self._connection.execute("UPDATE run SET status = ? WHERE id = ?", (status, run_id))
 

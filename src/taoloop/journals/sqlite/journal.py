@@ -6,17 +6,19 @@ import asyncio
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Self, TypeVar
 
 from taoloop.core.events import Event
-from taoloop.core.stored_events import ChainedEvent, ChainReport, LogReport, decode_fact
-from taoloop.errors import JournalCorrupt, JournalError
+from taoloop.core.stored_events import ChainedEvent, ChainReport, LogReport
+from taoloop.errors import JournalError, JournalFull, JournalLocked
 from taoloop.journals.base import Artifact, Lease, RunRow
-from taoloop.journals.costs import CostRow, read_spending
+from taoloop.journals.queries import POLL_S, Growth, RunPage, RunQuery, parse_number
 from taoloop.journals.retention import PruneReport, Retention
+from taoloop.journals.sqlite import schema
 from taoloop.journals.sqlite.batch import FIRST_FENCE, Acquire, Begin, Create, Write, encode
 from taoloop.journals.sqlite.errors import explain
 from taoloop.journals.sqlite.file import (
@@ -28,18 +30,22 @@ from taoloop.journals.sqlite.file import (
     default_path,
     open_database,
 )
+from taoloop.journals.sqlite.positions import end, parse_position
 from taoloop.journals.sqlite.prune import prune
+from taoloop.journals.sqlite.reading import load_events, read_events
 from taoloop.journals.sqlite.run_locks import run_locks_beside
+from taoloop.journals.sqlite.run_queries import BEYOND, Hits, count_runs, find_runs, growth_since, page_of
+from taoloop.journals.sqlite.search import RunSearch
+from taoloop.journals.sqlite.spending import UsageReader
 from taoloop.journals.sqlite.transaction import Transaction, begin
-from taoloop.journals.sqlite.verify import event_rows, linked_rows, require_whole, verify, verify_log
+from taoloop.journals.sqlite.verify import linked_rows, require_whole, verify, verify_log
 from taoloop.journals.sqlite.writer import Writer
+from taoloop.journals.usage import UsageRow
 
 T = TypeVar("T")
 
-_LIST = """
-SELECT id AS run_id, task, agent, status, started_at, updated_at, events FROM run_overview
-WHERE events > 0 AND status = coalesce(?, status) ORDER BY number DESC LIMIT ?
-"""
+_STORE_S = 1.0
+"""How long `usage` waits for other processes, to store what it added up."""
 
 
 class _UnwrittenLease(Lease):
@@ -86,6 +92,7 @@ class SqliteJournal:
         self._reading = threading.Lock()  # around the connection that reads
         self._reader: sqlite3.Connection | None = None
         self._read_from: OpenedFile | None = None
+        self._search = RunSearch(self.path)
         self._closed = False
         self._process: int | None = None  # the process that uses it, from the first use on
 
@@ -148,7 +155,7 @@ class SqliteJournal:
             RunNotFound: there is no such run.
             JournalCorrupt: an event is missing or cannot be read; the message says which.
         """
-        return await self._run_query(partial(_load, self.path, run_id))
+        return await self._run_query(partial(load_events, self.path, run_id))
 
     async def artifact(self, run_id: str, ref: str) -> Artifact | None:
         """One artifact of a run, or None."""
@@ -172,11 +179,59 @@ class SqliteJournal:
 
     async def runs(self, *, limit: int = 50, status: str | None = None) -> list[RunRow]:
         """The newest runs first, at most `limit` of them, only those of one `status` if it is given."""
-        return await self._run_query(partial(_runs, limit, status))
+        query = RunQuery(statuses=() if status is None else (status,))
+        rows, _ = await self._run_query(partial(find_runs, query, BEYOND, limit, None))
+        return rows
 
-    async def spending(self, since: float | None = None) -> list[CostRow]:
-        """What models cost from `since` on, by day, key and agent (`taoloop.journals.costs`)."""
-        return await self._run_query(partial(read_spending, self.path, since))
+    async def read(
+        self, run_id: str, *, after: int = -1, before: int | None = None, limit: int = 500, last: bool = False
+    ) -> list[Event]:
+        """A part of a run: as `JournalQueries.read`."""
+        return await self._run_query(partial(read_events, self.path, run_id, after, before, limit, last=last))
+
+    async def find(self, query: RunQuery, *, cursor: str | None = None, limit: int = 50) -> RunPage:
+        """A page of runs: as `JournalQueries.find`. A text is looked for in the file `NAME-search` beside this one.
+
+        The search first adds to it what is new since the last one; a large database takes a while the first time.
+        """
+        below = BEYOND if cursor is None else parse_number(cursor, "cursor")
+        hits = await self._hits(query)
+        return page_of(*await self._run_query(partial(find_runs, query, below, limit, hits)))
+
+    async def count(self, query: RunQuery) -> dict[str, int]:
+        """How many runs there are, by status: as `JournalQueries.count`."""
+        hits = await self._hits(query)
+        return await self._run_query(partial(count_runs, query, hits))
+
+    async def position(self) -> str:
+        """The place after the newest event of all runs."""
+        return str(await self._run_query(end))
+
+    async def tail(self, after: str | None = None, *, interval_s: float = POLL_S) -> AsyncGenerator[Growth, None]:
+        """What is added, by any process: as `JournalQueries.tail`. `PRAGMA data_version` tells whether to look."""
+        position = parse_position(await self.position() if after is None else after)
+        seen: object = None
+        while True:
+            version = await self._run_query(_data_version)
+            if version != seen:
+                seen, growth = version, await self._run_query(partial(growth_since, position))
+                position = parse_position(growth.position)
+                if growth.runs:
+                    yield growth
+            await asyncio.sleep(interval_s)
+
+    async def usage(self, since_day: str | None = None) -> list[UsageRow]:
+        """What was used and how it went: as `JournalQueries.usage`. A journal that is open for writing stores the sums.
+
+        Raises:
+            JournalCorrupt: an event that counts cannot be read.
+        """
+        with suppress(JournalLocked, JournalFull):  # then the sums are not stored this time
+            while not self._file.read_only and not await self._run_query(
+                lambda connection: UsageReader(self.path, connection).update(_STORE_S)
+            ):
+                pass
+        return await self._run_query(lambda connection: UsageReader(self.path, connection).read(since_day))
 
     async def transaction(self, lease: Lease) -> Transaction:
         """Begin a transaction that a tool may write in, and that keeps its outcome; every other write waits for it.
@@ -210,6 +265,10 @@ class SqliteJournal:
         finally:
             is_over.set()  # else a caller that is cancelled would leave it at work to the end
 
+    async def is_current(self) -> bool:
+        """Whether the file has the current form; one that is open for writing has."""
+        return await self._run_query(lambda connection: schema.version(connection) == len(schema.MIGRATIONS))
+
     async def check_storage(self) -> None:
         """Write the version of the file's format anew, over a connection of its own, to see whether that works.
 
@@ -233,6 +292,13 @@ class SqliteJournal:
         self._check_process()
         self._check_writable()
         return await self._writer.submit(run_id, prepare)
+
+    async def _hits(self, query: RunQuery) -> Hits | None:
+        if not query.text.strip():
+            return None
+        while not await self._run_query(self._search.update):
+            pass
+        return self._search.hits(query.text)
 
     async def _run_query(self, query: Callable[[sqlite3.Connection], T]) -> T:
         self._check_process()
@@ -271,6 +337,7 @@ class SqliteJournal:
         if self._process not in (None, os.getpid()):
             return  # the files are the parent's
         self._writer.close()
+        self._search.close()
         with self._reading:
             self._closed = True
             if self._reader is not None:
@@ -278,28 +345,11 @@ class SqliteJournal:
                 self._reader = None
 
 
-def _load(path: Path, run_id: str, connection: sqlite3.Connection) -> list[Event]:
-    events: list[Event] = []
-    rows = event_rows(path, run_id, "seq, at, kind, body", connection)
-    for expected, (seq, at, kind, body) in enumerate(rows):
-        if seq != expected:
-            raise JournalCorrupt(f"{path}: event {expected} of run {run_id!r} is missing.")
-        try:
-            events.append(Event(seq, at, decode_fact(kind, body)))
-        except JournalCorrupt as error:
-            text = f"{path}: event {expected} of run {run_id!r}: {error.message}"
-            raise JournalCorrupt(text, hint=error.hint) from error
-    return events
-
-
 def _artifact(run_id: str, ref: str, connection: sqlite3.Connection) -> Artifact | None:
     row = connection.execute("SELECT body, form FROM artifact WHERE run_id = ? AND ref = ?", (run_id, ref)).fetchone()
     return Artifact(ref=ref, body=row[0], form=row[1]) if row else None
 
 
-def _runs(limit: int, status: str | None, connection: sqlite3.Connection) -> list[RunRow]:
-    rows = connection.execute(_LIST, (status, max(0, limit))).fetchall()
-    return [
-        RunRow(run_id=r[0], task=r[1], agent=r[2], status=r[3], started_at=r[4], updated_at=r[5], events=r[6])
-        for r in rows
-    ]
+def _data_version(connection: sqlite3.Connection) -> object:
+    """What differs once another connection has committed, or the file was opened anew."""
+    return connection, connection.execute("PRAGMA data_version").fetchone()[0]

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from taoloop.core.stored_events import decode_fact
 from taoloop.errors import JournalCorrupt
 from taoloop.journals.base import RUNNING, WAITING, translate
 from taoloop.journals.retention import (
@@ -25,6 +24,9 @@ from taoloop.journals.retention import (
 )
 from taoloop.journals.sqlite.batch import enter_in_log
 from taoloop.journals.sqlite.file import DatabaseFile, OpenedFile, close_database, execute_patiently, open_database
+from taoloop.journals.sqlite.positions import begin_epoch, end
+from taoloop.journals.sqlite.search import RunSearch
+from taoloop.journals.sqlite.spending import UsageReader
 from taoloop.journals.sqlite.verify import linked_rows, verify
 
 _ROWS = """
@@ -74,8 +76,11 @@ def prune(
             else:
                 pruned += _remove(file, run_ids, heads, rule, now, connection)
                 time.sleep(_PAUSE_S)
-        if pruned and not is_dry_run and not is_stopped():
-            _give_back_space(connection)
+        if pruned and not is_dry_run:
+            _remove_descriptions(file, connection)
+            RunSearch(file.path).forget([record.run_id for record in pruned])
+            if not is_stopped():
+                _give_back_space(connection)
     finally:
         close_database(connection, opened)
     return PruneReport(pruned=tuple(pruned), damaged=tuple(damaged))
@@ -98,10 +103,7 @@ def _due(
 
 
 def _has_open_calls(path: Path, run_ids: Sequence[str], connection: sqlite3.Connection) -> bool:
-    return any(
-        has_open_calls(decode_fact(row.kind, row.body) for row in linked_rows(path, run_id, connection))
-        for run_id in run_ids
-    )
+    return any(has_open_calls(row.decode() for row in linked_rows(path, run_id, connection)) for run_id in run_ids)
 
 
 def _remove(
@@ -119,6 +121,10 @@ def _remove(
         if records is None:
             return []
         texts = [encode_record(record) for record in records]
+        usage = UsageReader(file.path, connection)
+        while not usage.update_within():  # what they cost stays
+            pass
+        before = end(connection)
         entries = [(run_id, record_digest(text), text) for run_id, text in zip(run_ids, texts, strict=True)]
         enter_in_log(connection, entries)
         keys = [(run_id,) for run_id in run_ids]
@@ -128,8 +134,21 @@ def _remove(
             "DELETE FROM run WHERE id = ?",
         ):
             connection.executemany(statement, keys)
+        begin_epoch(connection, before)
         connection.execute("COMMIT")
         return records
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def _remove_descriptions(file: DatabaseFile, connection: sqlite3.Connection) -> None:
+    """Remove the descriptions of agents that no run names any more."""
+    execute_patiently(connection, "BEGIN IMMEDIATE", time.monotonic() + file.lock_timeout_s)
+    try:
+        used = "SELECT description FROM run WHERE description IS NOT NULL"
+        connection.execute(f"DELETE FROM description WHERE digest NOT IN ({used})")  # noqa: S608  # no input
+        connection.execute("COMMIT")
     finally:
         if connection.in_transaction:
             connection.execute("ROLLBACK")

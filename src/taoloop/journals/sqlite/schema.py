@@ -6,6 +6,7 @@ migration that was released is never changed; a new one is added at the end.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable, Sequence
 
@@ -129,7 +130,59 @@ _V5: Migration = (
     "CREATE INDEX run_pruned ON run_log (run_id) WHERE pruned IS NOT NULL",
 )
 
-MIGRATIONS: tuple[Migration, ...] = (_V1, _V2, _V3, _V4, _V5)
+
+def _fill_rows(connection: sqlite3.Connection) -> None:
+    """Enter into the row of each run what its first event says of it. Linear; one event in memory at a time."""
+    firsts = connection.cursor().execute(
+        "SELECT run.number, CAST(body AS TEXT) FROM run JOIN event ON run_id = id AND seq = 0"
+    )
+    for number, body in firsts:
+        parent, key, model = _first_values(body)
+        connection.execute(
+            "UPDATE run SET begun = 1, parent = ?, key = ?, model = ? WHERE number = ?", (parent, key, model, number)
+        )
+
+
+def _first_values(body: str) -> tuple[str | None, str, str]:
+    """The run around a run, its API key and its model, by the body of its first event."""
+    try:
+        fields = json.loads(body)
+        parent, key, model = fields.get("parent"), fields["labels"].get("key", ""), fields["agent"]["model"]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None, "", ""  # it was edited, which `tao verify` shows
+    return (None if parent is None else str(parent)), str(key), str(model)
+
+
+_V6: Migration = (
+    # What lists of runs are filtered by; `begun`: the run has events.
+    "ALTER TABLE run ADD COLUMN begun INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE run ADD COLUMN parent TEXT",
+    "ALTER TABLE run ADD COLUMN key TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE run ADD COLUMN model TEXT NOT NULL DEFAULT ''",
+    _fill_rows,
+    "CREATE INDEX run_unbegun ON run (status) WHERE NOT begun",
+    # The descriptions of agents by their SHA-256, each once; `run.description` keeps those that are in use.
+    "CREATE TABLE description (digest BLOB NOT NULL PRIMARY KEY, body TEXT NOT NULL)",
+    "ALTER TABLE run ADD COLUMN description BLOB",
+    # Rowids of events that retention removed at the end of the table are given again: `last` is the newest that was
+    # not, at the time of an epoch. See `positions.py`.
+    "CREATE TABLE event_epoch (number INTEGER PRIMARY KEY, last INTEGER NOT NULL)",
+    "INSERT INTO event_epoch VALUES (1, 0)",
+    # What was used per day (`spending.py`), up to a position among the events.
+    """
+    CREATE TABLE spending (
+      day TEXT NOT NULL,
+      key TEXT NOT NULL,
+      agent TEXT NOT NULL,
+      model TEXT NOT NULL,
+      counts TEXT NOT NULL,
+      PRIMARY KEY (day, key, agent, model)
+    ) WITHOUT ROWID
+    """,
+    "CREATE TABLE spending_position (only INTEGER PRIMARY KEY CHECK (only = 1), position TEXT NOT NULL)",
+)
+
+MIGRATIONS: tuple[Migration, ...] = (_V1, _V2, _V3, _V4, _V5, _V6)
 
 READABLE = 1
 """From this version on, a file can be looked at without being brought up to date."""
@@ -145,6 +198,9 @@ LOGGED = 4
 
 PRUNED = 5
 """From this version on, the log has the records of the runs that retention removed."""
+
+INDEXED = 6
+"""From this version on, runs can be queried, descriptions are stored once, and there are read models."""
 
 LOG_END = """
 SELECT max(coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'run_log'), 0),

@@ -27,7 +27,10 @@ from taoloop.journals.sqlite.writer import Writer
 T = TypeVar("T")
 
 OURS = frozenset(
-    {"run", "event", "artifact", "run_log", "run_overview", "run_by_status", "run_pruned", "sqlite_sequence"}
+    {
+        *("run", "event", "artifact", "description", "run_log", "run_overview", "event_epoch"),
+        *("spending", "spending_position", "run_by_status", "run_pruned", "run_unbegun", "sqlite_sequence"),
+    }
 )
 """The journal's own tables, views and indexes."""
 

@@ -19,16 +19,16 @@ from taoloop.core.stored_events import (
     ChainReport,
     LogReport,
     check,
-    decode_fact,
+    description_digest,
     genesis_hash,
     log_hash,
 )
-from taoloop.core.text import replace_surrogates
 from taoloop.core.trace import images_of
 from taoloop.errors import JournalCorrupt, JournalTampered
 from taoloop.journals.base import RUNNING, status_after, translate
 from taoloop.journals.retention import record_digest
 from taoloop.journals.sqlite import schema
+from taoloop.journals.sqlite.batch import row_values
 from taoloop.journals.sqlite.errors import not_found
 from taoloop.translation import mark
 
@@ -57,7 +57,19 @@ def linked_rows(path: Path, run_id: str, connection: sqlite3.Connection) -> list
     """
     link = "link" if schema.version(connection) >= schema.CHAINED else "x''"
     rows = event_rows(path, run_id, f"seq, at, kind, body, {link}", connection)
-    return [ChainedEvent(seq, at, str(kind), _bytes(body), _bytes(link)) for seq, at, kind, body, link in rows]
+    return [
+        ChainedEvent(seq, at, str(kind), _bytes(body), _bytes(link), description_of(connection, kind, body))
+        for seq, at, kind, body, link in rows
+    ]
+
+
+def description_of(connection: sqlite3.Connection, kind: Any, body: Any) -> bytes:
+    """The stored description that the body of an event names; b"" if it names none, or there is none."""
+    if kind != RunStarted.kind or (digest := description_digest(_bytes(body))) is None:
+        return b""
+    statement = "SELECT body FROM description WHERE digest = ?"
+    row = connection.execute(statement, (bytes.fromhex(digest),)).fetchone()
+    return b"" if row is None else _bytes(row[0])
 
 
 def verify(path: Path, run_id: str, connection: sqlite3.Connection) -> ChainReport:
@@ -76,17 +88,17 @@ def verify(path: Path, run_id: str, connection: sqlite3.Connection) -> ChainRepo
             )
             flaw = ChainError(None, "unchained", translate(text))
             return ChainReport(run_id=run_id, events=len(rows), head="", flaws=(flaw,))
-        row = connection.execute(
-            "SELECT status, task, agent, started_at, head, sealed_later FROM run WHERE id = ?", (run_id,)
-        ).fetchone()
+        more = ", parent, key, model, hex(description)" if schema.version(connection) >= schema.INDEXED else ""
+        columns = f"head, sealed_later, status, task, agent, started_at{more}"
+        row = connection.execute(f"SELECT {columns} FROM run WHERE id = ?", (run_id,)).fetchone()  # noqa: S608  # no input
         if row is None:
             flaws = [*check(run_id, rows), ChainError(None, "run_row", translate("the list of runs lacks this run"))]
             return ChainReport(run_id=run_id, events=len(rows), head=head, flaws=tuple(flaws))
-        flaws = check(run_id, rows, _bytes(row[4]) or genesis_hash(run_id))
-        flaws += _row_flaws(rows, row[:4])
+        flaws = check(run_id, rows, _bytes(row[0]) or genesis_hash(run_id))
+        flaws += _row_flaws(rows, row[2:])
         if rows:  # else it is replaced when it is created again
             flaws += _artifact_flaws(run_id, rows, connection)
-        return ChainReport(run_id=run_id, events=len(rows), head=head, flaws=tuple(flaws), sealed_later=row[5])
+        return ChainReport(run_id=run_id, events=len(rows), head=head, flaws=tuple(flaws), sealed_later=row[1])
     finally:
         connection.execute("ROLLBACK")
 
@@ -210,23 +222,26 @@ def _bytes(value: Any) -> bytes:
 
 def _row_flaws(rows: Sequence[ChainedEvent], stored: tuple[Any, ...]) -> Iterator[ChainError]:
     """Where the row of the run differs from its events."""
-    status, task, agent, started_at = RUNNING, "", "", None
+    first: dict[str, Any]
+    status, first = RUNNING, {"task": "", "agent": "", "started_at": None}
     try:
         for row in rows:
             if row.kind not in _STATUS_KINDS:
                 continue
-            fact = decode_fact(row.kind, row.body)
+            fact = row.decode()
             status = status_after(fact) or status
             if isinstance(fact, RunStarted):
-                task, agent, started_at = replace_surrogates(fact.task), replace_surrogates(fact.agent.name), row.at
+                task, agent, parent, key, model = row_values(fact)
+                first = {"task": task, "agent": agent, "started_at": row.at, "parent": parent, "key": key}
+                first |= {"model": model, "description": (description_digest(row.body) or "").upper()}
     except JournalCorrupt as error:
         text = mark("event {seq} ({kind}) cannot be read: {problem}")
         values = {"seq": row.seq, "kind": row.kind, "problem": _line(error.message)}
         yield ChainError(row.seq, "unreadable", translate(text, **values))
         return
-    derived = {"status": status, "task": task, "agent": agent, "started_at": started_at}
-    for (name, expected), value in zip(derived.items(), stored, strict=True):
-        if expected not in (None, value):
+    derived = {"status": status, **first}
+    for (name, expected), value in zip(derived.items(), stored, strict=False):  # an older file has fewer columns
+        if value != expected and (name != "started_at" or expected is not None):
             text = mark("the list of runs gives another {name} than the events do ({value})")
             yield ChainError(None, "run_row", translate(text, name=name, value=f"{value!r:.80}"))
 
@@ -260,7 +275,7 @@ def _artifact_flaws(run_id: str, rows: Sequence[ChainedEvent], connection: sqlit
 def _images_named(row: ChainedEvent) -> dict[str, tuple[int, str, str]]:
     """The images that an event names; none if it cannot be read, because the chain shows that it was edited."""
     try:
-        fact = decode_fact(row.kind, row.body)
+        fact = row.decode()
     except JournalCorrupt:
         return {}
     return {image.ref: (row.seq, image.digest, image.media_type) for image in images_of(fact)}

@@ -12,6 +12,7 @@ from taoloop.core.trace import Trace
 from taoloop.core.views.steps import NO_OUTCOME
 from taoloop.errors import ConfigError, NotWaiting, RunHeld
 from taoloop.journals.base import Journal, locks_of
+from taoloop.journals.queries import runs_inside
 from taoloop.runtime.after.recovery import max_silence_s
 from taoloop.runtime.approvals.inbox import AnswerRecorded, add_facts, person_name
 from taoloop.runtime.engine.clock import Clock
@@ -44,8 +45,8 @@ async def abandon_run(
 
     await _require_idle(journal, Trace(run_id, await journal.load(run_id)), clock)
     recorded = await add_facts(journal, run_id, decide, clock, None, attempts=1)
-    for row in await journal.runs(limit=_ALL):
-        if row.run_id.startswith(f"{run_id}.") and row.status != "completed":
+    for row in await runs_inside(journal, run_id):
+        if row.status != "completed":
             await add_facts(journal, row.run_id, lambda trace: _ending(trace, person, ""), clock, None, attempts=1)
     return recorded
 

@@ -22,6 +22,7 @@ from taoloop.core.trace import Trace
 from taoloop.core.views.transcript import Result, observation_text
 from taoloop.errors import ConfigError, FenceLost, RunExists, RunHeld, RunNotFound
 from taoloop.journals.base import Journal, Lease, locks_of
+from taoloop.journals.queries import read_start
 from taoloop.policy import CodeRule
 from taoloop.runtime.after.undo_plan import (
     PlannedUndo,
@@ -242,7 +243,7 @@ class _UndoSession:
             if not (self.take_over or self.kill_holder):
                 await require_unlocked(self.journal, started.parent)
             undos += await undos_of(self.journal, started.parent)
-            started = Trace(started.parent, await self.journal.load(started.parent)).started
+            started = Trace(started.parent, await read_start(self.journal, started.parent)).started
         for undo in undos:
             if is_open(undo) and undo.started is not None and undo.started.undoes is not None:
                 first = undo.started.undoes.run_id

@@ -30,6 +30,7 @@ from taoloop.errors import (
     TaoError,
 )
 from taoloop.journals.base import Journal
+from taoloop.journals.queries import read_start
 from taoloop.policy import authority_of
 from taoloop.runtime.after.recovery import stuck_runs
 from taoloop.runtime.approvals.in_doubt import doubt_requests, settled_by, stuck_requests
@@ -282,7 +283,7 @@ async def outermost_run_id(journal: Journal, trace: Trace) -> str:
     run_id, parent = trace.run_id, trace.started.parent if trace.started is not None else None
     while parent is not None and run_id.startswith(f"{parent}."):
         try:
-            outer = Trace(parent, (await journal.load(parent))[:1])
+            outer = Trace(parent, await read_start(journal, parent))
         except RunNotFound:
             break
         run_id, parent = parent, outer.started.parent if outer.started is not None else None
