@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from tests.growth import assert_linear
 
 from taoloop.errors import ConfigError
-from taoloop.tools.settings_check import Count, Seconds, Texts, check_fields, expand_home
+from taoloop.tools.settings_check import Count, Seconds, Texts, check_fields, expand_home, without_credentials
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,3 +55,8 @@ def test_the_home_folder_of_nobody_is_refused() -> None:
     with pytest.raises(ConfigError, match="names the home folder of a user"):
         expand_home("~nobody-here/a.yaml")
     assert expand_home("a/~b").name == "~b"
+
+
+@pytest.mark.parametrize("text", ["[", "a@", "//", "user:word"])
+def test_addresses_are_looked_for_in_linear_time(text: str) -> None:
+    assert_linear(lambda times: without_credentials(text * times), 20_000)

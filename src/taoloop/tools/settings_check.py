@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 
 from taoloop.errors import ConfigError
 
-_USER_INFO = re.compile(r"""((?:\w+:)?//)?[^\s'"]*@""")
+_USER_INFO = re.compile(r"""(?<![^\s'"])((?:\w+:)?//)?[^\s'"]*@""")  # once for each word: a long one takes minutes
 _QUERY = re.compile(r"""([?#])[^\s'"]+""")
 
 Count = Annotated[int, Field(gt=0, le=2**62)]

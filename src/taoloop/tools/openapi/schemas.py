@@ -41,6 +41,7 @@ INNER = frozenset(
     }
 )
 _CONDITIONS = frozenset({"not", "if", "then", "else"})
+_MAX_PARTS = 200  # of one schema in which a property of the server is looked for
 _NUMBERS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 _SIZES = (
     *("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"),
@@ -337,9 +338,12 @@ class Components:
         return any(part.get("additionalProperties") is False for part, _ in parts)
 
     def _parts(self, node: Any, base: str, keys: Collection[str]) -> Iterator[tuple[Mapping[str, Any], str]]:
-        """A schema, the target of its reference, and the parts in its lists `keys`, each once and with its file."""
+        """A schema, the target of its reference, and the parts in its lists `keys`, each once and with its file.
+
+        At most `_MAX_PARTS` of them: this is asked of each link of a chain, and a chain of thousands is no real schema.
+        """
         waiting, visited = [(node, base)], set[int]()
-        while waiting:
+        while waiting and len(visited) < _MAX_PARTS:
             part, uri = waiting.pop()
             if not isinstance(part, Mapping) or id(part) in visited:
                 continue
