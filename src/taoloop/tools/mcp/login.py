@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from hmac import compare_digest
 from typing import TYPE_CHECKING
@@ -12,6 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 from taoloop.errors import ConfigError, McpFailed
 from taoloop.tools.mcp.settings import McpServer
 from taoloop.tools.mcp.texts import TEXTS
+from taoloop.tools.oauth.redirect_server import RedirectServer
 
 if TYPE_CHECKING:
     from mcp.shared.auth import AuthorizationCodeResult
@@ -19,34 +20,15 @@ if TYPE_CHECKING:
 LOGIN_TIMEOUT_S = 600.0
 """How long a person has for a login, in seconds."""
 
-_MAX_LINE = 16_384
-_PAGE = "<!doctype html><meta charset=utf-8><title>taoloop</title><p>{text}</p>"
+_CALLBACK_PATH = "/callback"
 
 
-class RedirectServer:
-    """Takes the redirect of a login from a browser on 127.0.0.1; anything else is answered with 404.
+class _Redirect:
+    """The one redirect that a login waits for. Only its own `state` counts: others neither end nor feed the login."""
 
-    Any page or program of this machine can send a request here, so only the `state` of the login counts (RFC 6749,
-    10.12): others neither end the login nor put a code of theirs into it.
-    """
-
-    def __init__(self, port: int = 0) -> None:
-        self._port = port
+    def __init__(self) -> None:
         self._state = ""
-        self._answer: asyncio.Future[AuthorizationCodeResult] | None = None
-
-    async def __aenter__(self) -> RedirectServer:
-        self._answer = asyncio.get_running_loop().create_future()
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self._port, limit=_MAX_LINE)
-        return self
-
-    async def __aexit__(self, *_error: object) -> None:
-        self._server.close()
-
-    @property
-    def uri(self) -> str:
-        """The address that the browser is sent to."""
-        return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/callback"
+        self._answer: asyncio.Future[AuthorizationCodeResult] = asyncio.get_running_loop().create_future()
 
     def expect(self, url: str) -> None:
         """Take the redirect of the login at this address, which names its `state`."""
@@ -58,39 +40,15 @@ class RedirectServer:
         Raises:
             McpFailed: the authorization server says that there is no access.
         """
-        assert self._answer is not None  # noqa: S101  # it was entered
         return await self._answer
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            async with asyncio.timeout(10.0):
-                line = await reader.readline()
-                while (await reader.readline()).strip():
-                    pass
-            status, text = self._take(line.decode("ascii", "replace"))
-            body = _PAGE.format(text=text).encode()
-            writer.write(
-                f"HTTP/1.1 {status}\r\ncontent-type: text/html; charset=utf-8\r\ncontent-length: {len(body)}\r\n"
-                "referrer-policy: no-referrer\r\ncache-control: no-store\r\nconnection: close\r\n\r\n".encode()
-            )
-            writer.write(body)
-            await writer.drain()
-        except (OSError, ValueError, TimeoutError):
-            pass  # a browser that left, or something that is no request: nothing was taken
-        finally:
-            writer.close()
-
-    def _take(self, line: str) -> tuple[str, str]:
-        """The status and the text of the page for a request line; keeps the first redirect."""
+    async def take(self, fields: Mapping[str, str]) -> str | None:
+        """The text of the page for a redirect; None if it is not the one of this login."""
         from mcp.shared.auth import AuthorizationCodeResult  # noqa: PLC0415  # needs the SDK, which is optional
 
-        parts = line.split()
-        url = urlsplit(parts[1] if len(parts) > 1 and parts[0] == "GET" else "")
-        fields = {name: values[0] for name, values in parse_qs(url.query).items()}
-        is_redirect = url.path == "/callback" and fields.keys() & {"code", "error"}
         is_ours = self._state and compare_digest(fields.get("state", "").encode(), self._state.encode())
-        if not is_redirect or not is_ours or self._answer is None:
-            return "404 Not Found", TEXTS.run_text("login_page_unknown")
+        if not is_ours or not fields.keys() & {"code", "error"}:
+            return None
         if not self._answer.done():
             if "error" in fields:
                 reason = fields.get("error_description") or fields["error"]
@@ -99,7 +57,7 @@ class RedirectServer:
                 self._answer.set_result(
                     AuthorizationCodeResult(code=fields["code"], state=fields.get("state"), iss=fields.get("iss"))
                 )
-        return "200 OK", TEXTS.run_text("login_page_done")
+        return TEXTS.run_text("login_page_done")
 
 
 async def log_in(server: McpServer, show_url: Callable[[str], Awaitable[None]]) -> bool:
@@ -123,13 +81,18 @@ async def log_in(server: McpServer, show_url: Callable[[str], Awaitable[None]]) 
 
     login = StoredLogin(token_store(server))
     await login.forget()
-    async with RedirectServer(server.oauth.redirect_port) as redirect, asyncio.timeout(LOGIN_TIMEOUT_S):
+    redirect = _Redirect()
+    port = server.oauth.redirect_port
+    async with (
+        RedirectServer(_CALLBACK_PATH, redirect.take, port=port) as redirects,
+        asyncio.timeout(LOGIN_TIMEOUT_S),
+    ):
 
         async def send_to(url: str) -> None:
             redirect.expect(url)
             await show_url(url)
 
-        auth = PersonProvider(server, login, redirect_uri=redirect.uri, redirect=send_to, callback=redirect.result)
+        auth = PersonProvider(server, login, redirect_uri=redirects.uri, redirect=send_to, callback=redirect.result)
         connection = Connection(replace(server, start_timeout_s=LOGIN_TIMEOUT_S), http_auth=auth)
         try:
             await connection.listing()

@@ -79,7 +79,6 @@ TEXTS = ToolTexts(
         "login_needed_hint": "Tell the user to log in: `tao login FILE {server}`.",
         "login_refused": "The authorization server gave no access: {reason}.",
         "login_page_done": "You can close this page and return to taoloop.",
-        "login_page_unknown": "There is nothing here.",
         "task_ended": "the task is {status}. {reason}",
         "no_text": "The tool gave no further word.",
         "no_structure": "it has no structured content",
