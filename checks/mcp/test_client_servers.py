@@ -17,6 +17,7 @@ import pytest
 
 from taoloop import Agent, ScriptedModel
 from taoloop.core.events import Observed
+from taoloop.core.images import Image
 from taoloop.errors import InvalidArguments, McpFailed
 from taoloop.tools.mcp import McpServer, close_all, mcp_tools, pending_changes
 from taoloop.tools.tool import Tool
@@ -50,6 +51,11 @@ def use(tool: Tool, **args: Any) -> Any:
     return json.loads(output.text) if output.form == "json" else output.text
 
 
+def images_of(tool: Tool) -> tuple[Image, ...]:
+    """Call a tool and take the images that it gives."""
+    return tool.render(asyncio.run(tool.invoke(tool.prepare({}).values, None))).images
+
+
 @pytest.mark.parametrize("protocol", ["auto", "2025-11-25"])
 def test_everything(tmp_path: Path, protocol: Any) -> None:
     settings = server(tmp_path, "mcp-server-everything", "stdio", protocol=protocol)
@@ -58,7 +64,7 @@ def test_everything(tmp_path: Path, protocol: Any) -> None:
     assert use(tools["echo"], message="你好") == "Echo: 你好"
     assert "3" in use(tools["get-sum"], a=1, b=2)
     assert set(use(tools["get-structured-content"], location="Chicago")) == {"temperature", "conditions", "humidity"}
-    assert any(part["type"] == "image" for part in use(tools["get-tiny-image"])["content"])
+    assert [image.info.media_type for image in images_of(tools["get-tiny-image"])] == ["image/png"]
     assert use(tools["trigger-long-running-operation"], duration=0.2, steps=2).startswith("Long running operation")
     found = use(tools["list_resources"])
     assert found["templates"]
