@@ -15,18 +15,24 @@ from itertools import count
 from pathlib import Path
 
 import click
+import jinja2
 import pytest
+from jinja2 import nodes
 
 import taoloop
 from taoloop import errors
 from taoloop.cli.app import COMMENT, Commands, cli, has_examples
 from taoloop.core.text import TextCatalog, chinese_texts
 from taoloop.errors import ToolSourceError, UnknownName
+from taoloop.serve.panel.access import ROLES
 from taoloop.translation import Translator, error_texts, translate_error
 
 FOLDER = Path(taoloop.__file__).parent
-PACKAGES = ("cli", "config", "journals", "models")
-MARKERS = {"cli": {"translate", "mark", "text", "row", "report", "say", "_read_text"}}
+PACKAGES = ("cli", "config", "journals", "models", "serve/panel")
+MARKERS = {
+    "cli": {"translate", "mark", "text", "row", "report", "say", "_read_text"},
+    "serve/panel": {"translate", "mark", "say"},
+}
 """Calls whose first argument is a text in English, by package; in the others `translate` and `mark`."""
 
 NOT_FILLED_IN = {
@@ -111,6 +117,15 @@ def examples() -> Iterator[str]:
         yield from (line.strip() for line in (command.help or "").splitlines())
 
 
+def texts_of_templates(folder: Path) -> Iterator[str]:
+    """What the templates of the panel say: the texts in calls of `_`."""
+    environment = jinja2.Environment(autoescape=True)
+    for path in folder.glob("*.html"):
+        for call in environment.parse(path.read_text("utf-8")).find_all(nodes.Call):
+            if isinstance(call.node, nodes.Name) and call.node.name == "_" and isinstance(call.args[0], nodes.Const):
+                yield call.args[0].value
+
+
 @cache
 def texts_of(package: str) -> frozenset[str]:
     """Every text of a package that must have a translation."""
@@ -119,6 +134,8 @@ def texts_of(package: str) -> frozenset[str]:
         texts |= set(arguments_of(FOLDER / package, {"problem"}, position))
     if package == "cli":
         texts |= set(texts_of_help())
+    if package == "serve/panel":
+        texts |= set(texts_of_templates(FOLDER / package / "templates")) | set(ROLES)
     if package == "config":  # what a file should be is said by whoever reads it
         files = (arguments_of(FOLDER / reader, {"read_document"}, 1) for reader in ("config", "cli", "serve/gateway"))
         texts |= {text for names in files for text in names}
@@ -257,9 +274,9 @@ def test_every_error_has_a_chinese_text() -> None:
 
 
 def test_every_chinese_text_of_an_error_is_used() -> None:
-    nodes = [node for path in FOLDER.rglob("*.py") for node in ast.walk(ast.parse(path.read_text("utf-8")))]
-    texts = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
-    used = {pattern_of(node) for node in nodes} | {numbered(text, r"{[^{}]*}|%[.\d]*[dfrs]") for text in texts}
+    syntax = [node for path in FOLDER.rglob("*.py") for node in ast.walk(ast.parse(path.read_text("utf-8")))]
+    texts = {node.value for node in syntax if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    used = {pattern_of(node) for node in syntax} | {numbered(text, r"{[^{}]*}|%[.\d]*[dfrs]") for text in texts}
     system = {os.strerror(code) for code in errno.errorcode}
     assert sorted(chinese_texts("").keys() - used - system) == []
 

@@ -144,6 +144,7 @@ _COMMANDS = {
     "call": ("tools", "Call one tool by hand."),
     "login": ("login", "Log in to MCP servers and APIs that want OAuth, in a browser."),
     "serve": ("serve", "Serve agents to OpenAI clients."),
+    "panel": ("panel", "Watch runs in the browser, and answer what waits for a person."),
     "mcp": ("mcp", "Serve tools and agents to MCP hosts."),
     "models": ("doctor", "List the models that can be used, and what is missing for the others."),
     "doctor": ("doctor", "Check that everything taoloop needs is in order."),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import unicodedata
 from bisect import bisect_right
 from contextvars import ContextVar
 from functools import cache
@@ -196,6 +197,22 @@ def is_number(value: object, *, infinite: bool = False) -> TypeGuard[float]:
     known = isinstance(value, int | float) and not isinstance(value, bool)
     return known and (infinite or math.isfinite(cast("float", value)))
 
+
+def escape_invisible(text: str) -> str:
+    r"""`text` with every character that would not show as itself written out (`\x1b`), but for newlines."""
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char == "\n" or unicodedata.category(char) not in _HIDDEN else _written(char) for char in text
+    )
+
+
+def _written(char: str) -> str:
+    code = ord(char)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+_HIDDEN = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
 
 _FIELD_TEXTS = TextCatalog(
     "core",

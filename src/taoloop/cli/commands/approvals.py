@@ -34,10 +34,10 @@ from taoloop.cli.ui.event_view import (
     write_events,
     write_unknown_calls,
 )
-from taoloop.cli.ui.stdio import capture_stdout, escape_invisible, one_line, print_stderr
+from taoloop.cli.ui.stdio import capture_stdout, one_line, print_stderr
 from taoloop.core.cards.decimals import decimal_literals
 from taoloop.core.events import ApprovalGiven, ApprovalRefused, ApprovalScope, Noted
-from taoloop.core.text import language_of
+from taoloop.core.text import escape_invisible, language_of
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import PROBE
 from taoloop.errors import ConfigError, NotWaiting, TaoError

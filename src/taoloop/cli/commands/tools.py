@@ -28,7 +28,6 @@ from taoloop.cli.ui.approval_prompt import confirm
 from taoloop.cli.ui.event_view import console_for
 from taoloop.cli.ui.stdio import (
     capture_stdout,
-    escape_invisible,
     one_line,
     print_stderr,
     strip_control_codes,
@@ -42,7 +41,7 @@ from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.events import Observed
 from taoloop.core.policy import Policy
 from taoloop.core.search import suggest_names
-from taoloop.core.text import join_sentences
+from taoloop.core.text import escape_invisible, join_sentences
 from taoloop.core.trace import Trace
 from taoloop.core.views.transcript import Result
 from taoloop.errors import ConfigError, RunNotFound, TaoError, UnknownName

@@ -18,9 +18,10 @@ from taoloop.cli.signals import SignalStopper
 from taoloop.cli.translation import translate, view_language
 from taoloop.cli.ui.approval_prompt import confirm, fold_line
 from taoloop.cli.ui.event_view import RESUME, RowWriter, console_for, write_events
-from taoloop.cli.ui.stdio import capture_stdout, escape_invisible, one_line, print_stderr, write_json_lines
+from taoloop.cli.ui.stdio import capture_stdout, one_line, print_stderr, write_json_lines
 from taoloop.config.document import is_config_file
 from taoloop.core.events import Event, Observed, Undo
+from taoloop.core.text import escape_invisible
 from taoloop.core.views.transcript import input_text, observation_text
 from taoloop.errors import ConfigError
 from taoloop.journals.sqlite.journal import SqliteJournal

@@ -22,9 +22,9 @@ from taoloop.cli.translation import translate
 from taoloop.cli.ui.event_view import RowWriter, format_local_time
 from taoloop.cli.ui.input_prompt import ask_input
 from taoloop.cli.ui.live_view import LiveView
-from taoloop.cli.ui.stdio import escape_invisible
 from taoloop.core.cards.decimals import decimal_literals
 from taoloop.core.events import Source
+from taoloop.core.text import escape_invisible
 from taoloop.core.views.transcript import input_text
 from taoloop.dialects.parsing.strict_json import NotJsonError, loads
 from taoloop.errors import InvalidArguments

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from taoloop.cli.ui.event_view import RowWriter, format_local_time
-from taoloop.cli.ui.stdio import escape_invisible
 from taoloop.core.redaction.patterns import secret_name_strength
+from taoloop.core.text import escape_invisible
 from taoloop.dialects.parsing.strict_json import NotJsonError, loads
 from taoloop.runtime.approvals.input_requests import misfit_of
 from taoloop.runtime.approvals.request import NO_WORDS, YES_WORDS, ApprovalRequest

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from taoloop.cli.translation import join_on_one_line, translate
-from taoloop.cli.ui.stdio import escape_invisible, one_line
+from taoloop.cli.ui.stdio import one_line
 from taoloop.core.decision import Act, Answer
 from taoloop.core.events import (
     ActionRequested,
@@ -28,6 +28,7 @@ from taoloop.core.events import (
     RunStarted,
 )
 from taoloop.core.stored_events import ChainReport
+from taoloop.core.text import escape_invisible
 from taoloop.core.texts import task_with_images
 from taoloop.core.trace import Trace
 from taoloop.translation import mark

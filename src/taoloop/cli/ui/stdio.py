@@ -10,7 +10,6 @@ import re
 import shutil
 import sys
 import textwrap
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from typing import Any, TextIO
@@ -158,7 +157,6 @@ _CONTROLS = re.compile(
     "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufff9-\ufffb"  # what changes the direction or the lines
     "\U000e0000-\U000e007f\ud800-\udfff]"
 )
-_HIDDEN = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
 
 
 def strip_control_codes(text: str) -> str:
@@ -174,21 +172,7 @@ def one_line(text: str) -> str:
     return " ".join(strip_control_codes(text).split())
 
 
-def escape_invisible(text: str) -> str:
-    r"""`text` with every character that would not show as itself written out (`\x1b`), but for newlines."""
-    if text.isprintable():
-        return text
-    return "".join(
-        char if char == "\n" or unicodedata.category(char) not in _HIDDEN else _written(char) for char in text
-    )
-
-
 def truncate(text: str, max_chars: int, max_lines: int) -> tuple[str, int]:
     """The beginning of `text` within both bounds, and how many characters were left out."""
     shortened = "\n".join(text.split("\n", max_lines)[:max_lines])[:max_chars]
     return shortened, len(text) - len(shortened)
-
-
-def _written(char: str) -> str:
-    code = ord(char)
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

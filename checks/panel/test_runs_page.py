@@ -1,0 +1,52 @@
+"""The list of runs in a browser."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from checks.panel.conftest import LOOKS, Open, assert_fits, serious_findings
+
+from taoloop import Agent, ScriptedModel
+from taoloop.journals.sqlite.journal import SqliteJournal
+
+HOSTILE = "<img src=x onerror=alert(1)> [link](javascript:alert(1)) \u202e reversed \x1b[31m" + "x" * 300
+
+
+async def run(journal: SqliteJournal, task: str) -> Any:
+    return await Agent(model=ScriptedModel(["All done."]), dialect="native", journal=journal).run(task)
+
+
+@pytest.mark.parametrize(("language", "theme"), LOOKS)
+@pytest.mark.parametrize("width", [360, 1280])
+def test_the_list_is_accessible_and_fits(fill: Any, open_page: Open, language: str, theme: str, width: int) -> None:
+    for task in ("What is 17 times 23?", "把发票 4711 退款", HOSTILE):
+        fill(lambda journal, task=task: run(journal, task))
+    page = open_page("ada", "/runs", language=language, theme=theme, width=width)
+    assert page.locator("table.runs tbody tr").count() == 3
+    assert page.locator("table.runs img").count() == 0
+    assert serious_findings(page) == []
+    assert_fits(page)
+
+
+def test_a_run_appears_while_the_page_is_open(fill: Any, open_page: Open) -> None:
+    fill(lambda journal: run(journal, "first"))
+    page = open_page("bob", "/runs")
+    rows = page.locator("table.runs tbody tr")
+    assert rows.count() == 1
+    fill(lambda journal: run(journal, "second"))
+    rows.nth(1).wait_for()
+    assert "second" in rows.nth(0).inner_text()
+
+
+def test_the_search_works_by_keyboard_and_without_script(fill: Any, browser: Any, panel: Any) -> None:
+    for task in ("refund the invoice", "something else"):
+        fill(lambda journal, task=task: run(journal, task))
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(panel.login_url("bob"))
+    page.locator("#q").fill("invoice")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/runs?q=invoice*")
+    assert page.locator("table.runs tbody tr").count() == 1
+    context.close()

@@ -1,0 +1,71 @@
+"""Server-sent events: what an open page is told.
+
+Events carry no markup: they say that a run has grown, with its seq as the id, and the page fetches what it shows. A
+browser that reconnects sends the last id (`Last-Event-ID`), so nothing is missed. Source: HTML Standard, section
+"Server-sent events".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Final
+
+from aiohttp import web
+
+from taoloop.serve.panel.context import PanelContext
+from taoloop.serve.panel.rendering import security_headers
+
+HEARTBEAT_S: Final = 15.0
+"""How often an idle stream sends a comment, so that proxies keep it and a browser that left is noticed."""
+
+GROWN: Final = "grown"
+"""The event that says which runs have grown, as `{run: seq}`."""
+AWAY: Final = "journal-away"
+"""The event that says that the database cannot be read at the moment."""
+BACK: Final = "journal-back"
+"""The event that says that it can be read again."""
+
+
+async def send_events(context: PanelContext, run_id: str | None = None) -> web.StreamResponse:
+    """Answer with a stream that says what grows: `grown`, with the seq as id and `{run: seq}` as data.
+
+    With `run_id` only of this run, and at once if it has more than the request knows (`Last-Event-ID`, or `after` in
+    the address). Without it the first event comes at once, for what happened since the page was made.
+    """
+    broadcaster = context.panel.broadcaster
+    headers = security_headers(context.nonce) | {"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"}
+    response = web.StreamResponse(headers=headers)
+    was_away = False
+    with suppress(ConnectionError):
+        async with broadcaster.listen(run_id) as listener:
+            runs = {} if run_id is None else await _missed(context, run_id)
+            await response.prepare(context.request)
+            await response.write(b": connected\n\n")
+            if runs or run_id is None:
+                await _send(response, runs, run_id)
+            while True:
+                runs = await listener.next(HEARTBEAT_S)
+                if was_away != broadcaster.is_away:
+                    was_away = broadcaster.is_away
+                    await response.write(f"event: {AWAY if was_away else BACK}\ndata: {{}}\n\n".encode())
+                if runs:
+                    await _send(response, runs, run_id)
+                else:
+                    await response.write(b": alive\n\n")
+    return response
+
+
+async def _missed(context: PanelContext, run_id: str) -> dict[str, int]:
+    """The run if it has events that the page does not know."""
+    last = context.request.headers.get("Last-Event-ID") or context.query("after")
+    if not (last.isascii() and last.removeprefix("-").isdecimal()):
+        return {}
+    newer = await context.queries.read(run_id, after=int(last), limit=1, last=True)
+    return {run_id: newer[-1].seq} if newer else {}
+
+
+async def _send(response: web.StreamResponse, runs: Mapping[str, int], run_id: str | None) -> None:
+    identifier = "" if run_id is None else f"id: {runs[run_id]}\n"
+    await response.write(f"{identifier}event: {GROWN}\ndata: {json.dumps(dict(runs))}\n\n".encode())

@@ -1,0 +1,57 @@
+"""What all requests to a panel share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from taoloop.journals.base import Journal
+from taoloop.runtime.engine.clock import Clock, SystemClock, random_hex
+from taoloop.serve.hosts import AllowedHosts
+from taoloop.serve.panel.access import PanelAccess, Sessions
+from taoloop.serve.panel.background_runs import AgentSource, BackgroundRuns
+from taoloop.serve.panel.live import Broadcaster
+
+
+@dataclass(kw_only=True)
+class PanelState:
+    """The journal, the people and the settings of a panel."""
+
+    journal: Journal
+    """Where the runs are; it must answer queries (`taoloop.journals.JournalQueries`)."""
+
+    access: PanelAccess
+    """Who may see the panel."""
+
+    agents: AgentSource | None = None
+    """Makes the agent that continues a run; None: runs are continued elsewhere, and the pages say how."""
+
+    resumes_itself: bool = False
+    """Whether another part of the process resumes runs that were answered, as the gateway does."""
+
+    prefix: str = ""
+    """The path under which the panel is mounted, such as `/panel`."""
+
+    hosts: AllowedHosts = field(default_factory=AllowedHosts)
+    """The names under which it is called."""
+
+    clock: Clock = field(default_factory=SystemClock)
+    """For times, and the age of sessions."""
+
+    is_secure: bool = False
+    """Whether browsers reach it by HTTPS alone, so that cookies need it."""
+
+    navigation: tuple[tuple[str, str], ...] = ()
+    """The pages in the navigation: the path of each, and its name."""
+
+    session_cookie: str = field(default_factory=lambda: f"taoloop_session_{random_hex(4)}")
+    """The name of the cookie, another one for each panel: ports do not separate the cookies of two."""
+
+    background: BackgroundRuns = field(default_factory=BackgroundRuns)
+    """The runs that this process drives."""
+
+    def __post_init__(self) -> None:
+        """Open what depends on the settings."""
+        self.sessions = Sessions(self.access, self.clock)
+        """The open sessions."""
+        self.broadcaster = Broadcaster(self.journal)
+        """Tells open pages what is new."""

@@ -1,0 +1,174 @@
+"""What all pages of the panel have in common: who gets in, forms, headers, errors, languages."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+
+import pytest
+from tests.serve.panel.panels import Browser, browse, browser_of
+
+from taoloop import MemoryJournal
+from taoloop.errors import ConfigError, JournalLocked
+from taoloop.serve.panel.access import ROLES, SESSION_S, Identity, Sessions, TokenAccess, parse_identity
+from taoloop.serve.panel.app import is_cross_site
+from taoloop.serve.panel.rendering import duration, static_file, untrusted, usd
+from taoloop.testing import FakeClock
+
+
+def test_without_a_session_every_page_asks_to_log_in() -> None:
+    async def scenario(browser: Browser) -> None:
+        response = await browser.request("GET", "/runs?q=a", allow_redirects=False)
+        assert (response.status, response.headers["Location"]) == (303, "/login?next=%2Fruns%3Fq%3Da")
+        assert "Token or key" in await browser.get("/login")
+        assert "Nobody has this token" in await browser.get("/login?token=x", 401)
+        part = await browser.request("GET", "/runs", headers={"HX-Request": "true"}, allow_redirects=False)
+        assert (part.status, part.headers["HX-Redirect"]) == (401, "/login")
+        stream = await browser.request("GET", "/live", headers={"Accept": "text/event-stream"}, allow_redirects=False)
+        assert stream.status == 401
+
+    browse(MemoryJournal(), scenario, person="")
+
+
+@pytest.mark.parametrize(
+    "target", ["https://evil.example/", "//evil.example", "/\\evil.example", "javascript:alert(1)"]
+)
+def test_after_the_login_nobody_is_sent_elsewhere(target: str) -> None:
+    async def scenario(browser: Browser) -> None:
+        assert isinstance(browser.panel.state.access, TokenAccess)
+        query = {"token": browser.panel.state.access.tokens["bob"], "next": target}
+        response = await browser.request("GET", "/login", params=query, allow_redirects=False)
+        assert response.headers["Location"] == "/runs"
+
+    browse(MemoryJournal(), scenario, person="")
+
+
+def test_a_form_needs_the_token_of_its_session_and_a_page_of_this_origin() -> None:
+    async def scenario(browser: Browser) -> None:
+        for fields, headers in (
+            ({"csrf": "x"}, {}),
+            ({}, {}),
+            ({"csrf": browser.csrf}, {"Sec-Fetch-Site": "same-site"}),
+            ({"csrf": browser.csrf}, {"Origin": "https://evil.example"}),
+        ):
+            response = await browser.request("POST", "/views", data={"name": "a", **fields}, headers=headers)
+            assert response.status == 403
+            assert "This form is not from your session." in await response.text()
+        assert "a" in await browser.post("/views", name="a", query="status=waiting")
+
+    browse(MemoryJournal(), scenario)
+
+
+def test_a_session_ends_when_the_person_logs_out() -> None:
+    async def scenario(browser: Browser) -> None:
+        await browser.post("/logout")
+        assert (await browser.request("GET", "/runs", allow_redirects=False)).status == 303
+
+    browse(MemoryJournal(), scenario, person="bob")
+
+
+def test_sessions_expire_and_end_with_the_rights_of_their_person() -> None:
+    async def scenario() -> None:
+        clock, access = FakeClock(), TokenAccess([Identity(name="ann", role="viewer")])
+        sessions = Sessions(access, clock)
+        cookie = sessions.open(Identity(name="ann", role="viewer"))
+        assert await sessions.find(cookie) is not None
+        clock.advance(SESSION_S - 1)
+        assert await sessions.find(cookie) is not None
+        clock.advance(SESSION_S + 1)
+        assert await sessions.find(cookie) is None
+        assert await sessions.find(sessions.open(Identity(name="eve", role="admin"))) is None
+        assert await sessions.find("") is None
+
+    asyncio.run(scenario())
+
+
+def test_every_response_forbids_whatever_the_panel_does_not_need() -> None:
+    async def scenario(browser: Browser) -> None:
+        for path in ("/runs", "/login", "/nothing", "/static/panel.css"):
+            response = await browser.request("GET", path)
+            policy = response.headers["Content-Security-Policy"]
+            assert policy.startswith("default-src 'none'; script-src 'nonce-")
+            assert "require-trusted-types-for 'script'" in policy
+            assert "frame-ancestors 'none'" in policy
+            assert response.headers["X-Content-Type-Options"] == "nosniff"
+        text = await browser.get("/runs")
+        nonce = re.findall(r'<script nonce="([^"]+)"', text)
+        assert len(nonce) == 4
+        assert re.search(r"<script(?! nonce)| on\w+=| style=", text) is None
+        assert "unsafe" not in policy
+
+    browse(MemoryJournal(), scenario)
+
+
+def test_another_host_name_is_refused() -> None:
+    async def scenario(browser: Browser) -> None:
+        response = await browser.request("GET", "/runs", headers={"Host": "evil.example"})
+        assert response.status == 421
+
+    browse(MemoryJournal(), scenario)
+
+
+def test_errors_are_pages_in_the_language_of_the_person() -> None:
+    async def scenario(browser: Browser) -> None:
+        assert "There is no such page." in await browser.get("/nothing", 404)
+        assert "is not a day of the calendar" in await browser.get("/runs?since=yesterday", 400)
+        await browser.post("/preferences", language="zh", theme="dark", next="/runs")
+        page = await browser.get("/runs?since=yesterday", 400)
+        assert '<html lang="zh-CN" data-theme="dark">' in page
+        assert "不是有效的日期" in page
+        part = await browser.get("/runs?since=yesterday", 400, is_fragment=True)
+        assert "<html" not in part
+
+    browse(MemoryJournal(), scenario)
+
+
+class AwayJournal(MemoryJournal):
+    """A journal whose file is locked."""
+
+    async def find(self, *_: object, **__: object) -> object:  # type: ignore[override]  # it never answers
+        raise JournalLocked("The database is locked.", hint="Try again.")
+
+
+def test_a_database_that_cannot_be_read_is_said() -> None:
+    async def scenario(browser: Browser) -> None:
+        assert "The database is locked." in await browser.get("/runs", 503)
+
+    async def main() -> None:
+        async with browser_of(AwayJournal(), "") as browser:
+            assert isinstance(browser.panel.state.access, TokenAccess)
+            await browser.request(
+                "GET", f"/login?token={browser.panel.state.access.tokens['ada']}", allow_redirects=False
+            )
+            await scenario(browser)
+
+    asyncio.run(main())
+
+
+def test_roles_include_each_other_and_are_read_from_the_command_line() -> None:
+    assert [Identity(name="a", role="approver").may(role) for role in ROLES] == [True, True, False]
+    assert parse_identity("a=b=admin") == Identity(name="a=b", role="admin")
+    for text in ("ann", "ann=boss", "=admin", "probe=viewer"):
+        with pytest.raises(ConfigError):
+            parse_identity(text)
+    with pytest.raises(ConfigError):
+        TokenAccess([Identity(name="a", role="admin"), Identity(name="a", role="viewer")])
+
+
+def test_pages_of_other_origins_are_recognised() -> None:
+    assert is_cross_site({"Sec-Fetch-Site": "cross-site"})
+    assert is_cross_site({"Origin": "http://localhost:1", "Host": "localhost:2"})
+    assert is_cross_site({"Origin": "null", "Host": "localhost:2"})
+    assert not is_cross_site({"Origin": "http://localhost:2", "Host": "localhost:2"})
+    assert not is_cross_site({"Sec-Fetch-Site": "same-origin", "Origin": "http://other"})
+    assert not is_cross_site({})
+
+
+def test_values_read_well() -> None:
+    assert [duration(seconds) for seconds in (0.0021, 0.25, 5, 65, 3_600, 200_000)] == [
+        *("2.1 ms", "0.25 s", "5.0 s", "1 min 5 s", "1 h", "2 d 7 h"),
+    ]
+    assert duration(200_000, "zh") == "2 天 7 小时"
+    assert [usd(amount) for amount in (None, 0, 0.00012, 3.5)] == ["unknown", "$0.00", "$0.00012", "$3.50"]
+    assert str(untrusted("<b>\u202eevil\x1b")) == "&lt;b&gt;\\u202eevil\\x1b"
+    assert static_file("../app.py") is None
