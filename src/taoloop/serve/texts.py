@@ -99,6 +99,7 @@ TEXTS = TextCatalog(
         "every_agent": "every agent",
         "no_limits": "no limits",
         "may_not_approve": ", may not approve",
+        "panel_role": ", {role} in the panel",
         "blocked": ", blocked",
         "expires": ", expires {time}",
         "expired_key": "The key {name} expired on {time}: every request with it is refused. Give it a later `expires`, "

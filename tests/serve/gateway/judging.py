@@ -59,6 +59,8 @@ class Judge:
     async def _begins(self, request: web.Request, response: web.StreamResponse) -> None:
         route = request.match_info.route.resource
         path = route.canonical if route is not None else ""
+        if path == "/panel" or path.startswith("/panel/"):  # pages for people
+            return
         self.judged += 1
         if request.method == "OPTIONS" and response.status == 200:  # what a browser asks ahead: headers alone
             return

@@ -166,6 +166,7 @@ async def _serve(
             _spare_the_collector()
             text = translate("Serving {agents} on {url}/v1", language, agents=", ".join(config.agents), url=url)
             print_stderr(text)
+            print_stderr(translate("The panel: {link}", language, link=process.panel_link(url)))
 
         try:
             with signal_callbacks(signals), log.capture_loggers():

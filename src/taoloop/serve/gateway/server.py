@@ -21,6 +21,12 @@ from taoloop.errors import ConfigError, TaoError
 from taoloop.journals.base import Journal
 from taoloop.runtime.after.retention import RetentionTask
 from taoloop.serve.gateway.app import Gateway, error_response
+from taoloop.serve.gateway.auth.panel_access import (
+    PANEL_PATH,
+    GatewayAccess,
+    gateway_panel,
+    redirect_to_panel,
+)
 from taoloop.serve.gateway.auto_resume import AutoResumer
 from taoloop.serve.gateway.config.model import GatewayConfig
 from taoloop.serve.gateway.config.tls import TlsFiles, load_certificate, server_context
@@ -113,6 +119,10 @@ class GatewayServer:
         )
         self._tls = None if config.tls is None else server_context(config.tls)
         self.gateway = Gateway(ConfigSnapshot(config, journal, self._accounts), on_request)
+        self._panel_access = GatewayAccess(lambda: self.gateway.snapshot, quotas.clock)
+        panel = gateway_panel(lambda: self.gateway.snapshot, journal, self._panel_access, quotas.clock)
+        self.gateway.app.router.add_get(PANEL_PATH, redirect_to_panel)  # before the pages, which would take the path
+        self.gateway.app.add_subapp(f"{PANEL_PATH}/", panel.app)
         self.stop, self.hurry = asyncio.Event(), asyncio.Event()
         self._reload = asyncio.Event()
         self._stamps = config.files
@@ -183,6 +193,11 @@ class GatewayServer:
             async with asyncio.timeout(_FINAL_TIMEOUT_S):
                 await asyncio.gather(draining, runner.cleanup())
         draining.cancel()
+
+    def panel_link(self, url: str) -> str:
+        """Where the panel is, if the server is at `url`; without keys the link logs in."""
+        token = "" if self._panel_access.needs_key else f"login?token={self._panel_access.token}"
+        return f"{url}{PANEL_PATH}/{token}"
 
     def request_reload(self) -> None:
         """Reload the configuration now, as after SIGHUP."""

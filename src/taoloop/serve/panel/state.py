@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from taoloop.journals.base import Journal
 from taoloop.runtime.engine.clock import Clock, SystemClock, random_hex
@@ -10,6 +11,14 @@ from taoloop.serve.hosts import AllowedHosts
 from taoloop.serve.panel.access import PanelAccess, Sessions
 from taoloop.serve.panel.background_runs import AgentSource, BackgroundRuns
 from taoloop.serve.panel.live import Broadcaster
+
+
+class HostCheck(Protocol):
+    """Knows the names under which the panel is called."""
+
+    def accepts(self, host: str | None) -> bool:
+        """Whether a request with this header `Host` is served; None: it has none."""
+        ...
 
 
 @dataclass(kw_only=True)
@@ -31,7 +40,7 @@ class PanelState:
     prefix: str = ""
     """The path under which the panel is mounted, such as `/panel`."""
 
-    hosts: AllowedHosts = field(default_factory=AllowedHosts)
+    hosts: HostCheck = field(default_factory=AllowedHosts)
     """The names under which it is called."""
 
     clock: Clock = field(default_factory=SystemClock)

@@ -20,6 +20,7 @@ from taoloop.serve.gateway.errors import ApiError, invalid
 from taoloop.serve.gateway.request_context import RequestContext
 from taoloop.serve.gateway.request_schema import ApiModel, parse_body
 from taoloop.serve.gateway.shared.managed_keys import Admin, ManagedKey
+from taoloop.serve.panel.access import Role
 
 _MAX_ACTS = 1_000
 
@@ -38,6 +39,7 @@ class KeyChangeWire(ApiModel):
     usd_per_day: float | None = None
     may_approve: bool = True
     task_authority: TaskAuthority = "values"
+    panel: Role | None = None
     expires: str | None = None
     blocked: bool = False
 

@@ -18,6 +18,7 @@ from taoloop.core.policy import TaskAuthority
 from taoloop.errors import ConfigError
 from taoloop.runtime.approvals.request import RESERVED_NAMES
 from taoloop.serve.gateway.errors import ApiError
+from taoloop.serve.panel.access import Role
 from taoloop.tools.settings_check import Count, check_fields
 
 KeyState = Literal["active", "expired", "blocked"]
@@ -103,6 +104,9 @@ class KeySettings:
 
     task_authority: TaskAuthority = "values"
     """What the words of its client may authorise, where the agent's policy does not give them less."""
+
+    panel: Role | None = None
+    """What its owner may do in the panel, where the runs of all keys are; None: nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

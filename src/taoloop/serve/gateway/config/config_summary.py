@@ -92,6 +92,7 @@ def _keys(keys: tuple[ApiKey, ...], text: Text) -> Iterator[str]:
         limits = _settings(key, "requests_per_minute", "tokens_per_minute", "usd_per_day") or text("no_limits")
         line = text("key", name=key.name, agents=", ".join(key.agents) or text("every_agent"), limits=limits)
         line += "" if key.may_approve else text("may_not_approve")
+        line += "" if key.panel is None else text("panel_role", role=key.panel)
         line += text("blocked") if key.blocked else ""
         line += text("expires", time=key.expires) if key.expires else ""
         yield f"{line}, task_authority {key.task_authority}"
