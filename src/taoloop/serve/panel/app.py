@@ -16,12 +16,13 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
+from taoloop.core.text import RUN_LANGUAGE
 from taoloop.errors import ConfigError, JournalError, RunNotFound, TaoError
 from taoloop.serve.panel.access import Session
 from taoloop.serve.panel.context import PanelContext, Route, language_of
 from taoloop.serve.panel.pages import login, runs
 from taoloop.serve.panel.state import PanelState
-from taoloop.translation import mark, set_interface_language, translate_error
+from taoloop.translation import INTERFACE_LANGUAGE, mark, translate_error
 
 _LOG = logging.getLogger("taoloop.panel")
 
@@ -54,16 +55,18 @@ class Panel:
             task = asyncio.current_task()
             assert task is not None  # noqa: S101  # the server runs handlers in tasks
             self._open.add(task)
+            language = language_of(request)
+            tokens = [(variable, variable.set(language)) for variable in (INTERFACE_LANGUAGE, RUN_LANGUAGE)]
             try:
-                return await self._respond(route, request)
-            finally:
+                return await self._respond(route, request, language)
+            finally:  # the next request of the connection has the same context, and may be another application's
+                for variable, token in tokens:
+                    variable.reset(token)
                 self._open.discard(task)
 
         return handle
 
-    async def _respond(self, route: Route, request: web.Request) -> web.StreamResponse:
-        language = language_of(request)
-        set_interface_language(language)
+    async def _respond(self, route: Route, request: web.Request, language: str) -> web.StreamResponse:
         session = await self.state.sessions.find(request.cookies.get(self.state.session_cookie, ""))
         context = PanelContext(self.state, request, session, language)
         try:
