@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from random import Random
 from re import _parser as sre  # type: ignore[attr-defined]  # patterns as trees, from which texts are built
@@ -24,24 +25,17 @@ _TEXTS = (
     *("x", "", "Main Street 5", "2026-01-31", "a-b_c", "AB12", "42", "US", "https://example.com/", "a@b.example"),
     *("#aabbcc", "+4915112345678", "00:00", "a" * 24, "1" * 18, "0x" + "a" * 40),
 )
-
-
-def closed(rule: Any) -> Any:
-    """A schema that refuses fields that it does not name, where it says that it does not show all of them."""
-    if isinstance(rule, list):
-        return [closed(item) for item in rule]
-    if not isinstance(rule, Mapping):
-        return rule
-    result = {key: closed(value) for key, value in rule.items()}
-    if "more fields" in str(rule.get("description", "")) and "properties" in rule:
-        result.setdefault("additionalProperties", False)
-    return result
+_NOTED = re.compile(r"\(more fields: ([^;…]+)")
 
 
 class ArgumentSampler:
-    """Samples arguments of a schema. Some do not fit, where keywords restrict each other: the caller filters them."""
+    """Samples arguments of a schema. Some do not fit, where keywords restrict each other: the caller filters them.
 
-    def __init__(self, schema: Mapping[str, Any], seed: int) -> None:
+    `with_noted`: also fields that a description names and the schema does not show.
+    """
+
+    def __init__(self, schema: Mapping[str, Any], seed: int, *, with_noted: bool = False) -> None:
+        self._with_noted = with_noted
         self._schema, self._random = schema, Random(seed)  # noqa: S311  # no secret
         self._components: Mapping[str, Any] = schema.get("$defs", {})
 
@@ -97,6 +91,8 @@ class ArgumentSampler:
         names += [name for name in required if name not in properties]
         if len(names) < rule.get("minProperties", 0):
             names = [*names, *(name for name in properties if name not in names)][: rule["minProperties"]]
+        if self._with_noted and (noted := _NOTED.search(str(rule.get("description", "")))):
+            names.append(self._random.choice(noted[1].split(", ")))
         sampled = {name: self._value(properties.get(name, True), share, depth + 1) for name in dict.fromkeys(names)}
         if isinstance(more := rule.get("additionalProperties"), Mapping) and share > self._random.random():
             sampled["other"] = self._value(more, share, depth + 1)

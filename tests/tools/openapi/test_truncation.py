@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 from tests.sizes import examples
-from tests.tools.openapi.argument_samples import closed
 
 from taoloop.tools.json_schema import compile_schema, findings
 from taoloop.tools.openapi.truncation import truncate_schema
@@ -68,7 +67,7 @@ def test_whatever_fits_what_is_shown_fits_the_judge(
     whole = {"type": "object", "properties": properties, "$defs": {"One": one, "Two": two}}
     shown, widened = truncate_schema(whole, room)
     args = {"a": value, "b": value, "c": value}
-    if not findings(compile_schema(closed(shown), "what is shown"), args):
+    if not findings(compile_schema(shown, "what is shown"), args):
         judged = {name: rule for name, rule in properties.items() if name not in widened}
         assert findings(compile_schema({**whole, "properties": judged}, "the whole"), args) == []
 
@@ -142,3 +141,55 @@ def test_an_argument_whose_required_fields_do_not_fit_is_widened_and_told() -> N
     assert widened == {"a"}
     assert shown["properties"]["a"]["type"] == "object"
     assert shown["properties"]["b"] == {"type": "integer"}
+
+
+_CLOSING = {
+    "union": ({"anyOf": [{"properties": {"kind": {"const": 1}, "it": {"type": "integer"}}}, {"type": "null"}]}, False),
+    "map": ({"properties": {"it": {"type": "integer"}}, "additionalProperties": {"type": "string"}}, True),
+    "parts": (
+        {"allOf": [{"properties": {"it": {"type": "integer"}}}, {"properties": {"bb": {}}, "required": ["bb"]}]},
+        True,
+    ),
+    "named": ({"properties": {"it": {"type": "integer"}}, "propertyNames": {"minLength": 2}}, True),
+    "pattern": ({"properties": {"it": {"type": "integer"}}, "patternProperties": {"^i": {}}}, True),
+}
+
+
+@pytest.mark.parametrize("name", _CLOSING)
+def test_a_field_that_is_left_out_does_not_fit_what_is_shown(name: str) -> None:
+    rule, keeps_others = _CLOSING[name]
+    inner = {"type": "object", "properties": {"it": rule}, "required": ["it"]}
+    properties = {
+        "a": {"type": "object", "properties": {"x": inner}, "required": ["x"]},
+        "filler": {"enum": ["x" * 900]},
+    }
+    whole = {"type": "object", "properties": {"top": {"type": "object", "properties": properties, "required": ["a"]}}}
+    shown = truncate_schema(whole, 450).schema
+    assert "more fields: " in json.dumps(shown["properties"]["top"]["properties"]["a"])
+    judge = compile_schema(shown, "what is shown")
+
+    def fits(value: Any) -> bool:
+        return not findings(judge, {"top": {"a": {"x": {"it": value}}}})
+
+    assert fits({"bb": "text"} if name == "parts" else {})
+    assert not fits({"it": "no number", "bb": "text"})
+    assert fits({"other": "text", "bb": "text"}) is keeps_others
+
+
+def test_a_field_of_another_alternative_is_not_taken_for_one_that_is_left_out() -> None:
+    """Discord: the components of a modal are shown, those of a message are left out."""
+    answers = []
+    for kind, item, required in (("message", "string", []), ("modal", "integer", ["components"])):
+        data = {
+            "type": "object",
+            "properties": {"components": {"type": "array", "items": {"type": item}}, "note": {"enum": ["x" * 400]}},
+            "required": required,
+        }
+        properties = {"kind": {"const": kind}, "data": {"anyOf": [{"type": "null"}, data]}}
+        answers.append({"type": "object", "properties": properties, "required": ["kind", "data"]})
+    whole = {"type": "object", "properties": {"body": {"anyOf": answers}}}
+    shown = truncate_schema(whole, 900).schema
+    value = {"body": {"kind": "message", "data": {"components": [1]}}}
+    assert '"items"' in json.dumps(shown)
+    assert findings(compile_schema(whole, "the whole"), value)
+    assert findings(compile_schema(shown, "what is shown"), value)

@@ -1,7 +1,8 @@
 """Truncation of large schemas: the schema in the prompt, from the schema that checks the arguments.
 
-Only what a call can do without is left out: optional fields, further alternatives, options of a long enum. So whatever
-is built from the truncated schema also fits the whole one, and the notes name what is left out.
+Only what a call can do without is left out: optional fields, further alternatives, options of a long enum. The notes
+name it. A field that is left out does not fit the truncated schema: its value would be judged by a rule that nobody was
+shown. So whatever fits the truncated schema also fits the whole one.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ _EXACT_KEYS = frozenset(
 )
 """Keywords that would accept other values if a part of their schemas were left out."""
 
+_COMBINATIONS = frozenset({"allOf", "anyOf", "oneOf"})
 _TOP_KEYS = frozenset({"type", "properties", "required", "additionalProperties"})
 _NESTED = MAPS | LISTS | INNER
 _DESCRIPTION_CHARS = (400, 160, 60, 0)  # the maximum length of descriptions, in attempts that become smaller
@@ -112,10 +114,19 @@ class _Truncator:
     def __init__(self, components: Mapping[str, Any], max_bytes: int, max_text: int) -> None:
         self._components, self._remaining, self._max_text = components, max_bytes, max_text
 
-    def part(self, rule: Any, depth: int, enclosing: frozenset[str], needed: frozenset[str] = frozenset()) -> Any:
+    def part(
+        self,
+        rule: Any,
+        depth: int,
+        enclosing: frozenset[str],
+        needed: frozenset[str] = frozenset(),
+        *,
+        is_sole: bool = True,
+    ) -> Any:
         """One schema with `depth` nested levels; `enclosing` are the components that contain it.
 
-        `needed` are the properties that schemas for the same value require.
+        `needed` are the properties that schemas for the same value require. `is_sole`: no other schema judges that
+        value.
 
         Raises:
             _OmittedError: it contains itself.
@@ -130,19 +141,26 @@ class _Truncator:
         shown = {key: value for key, value in rule.items() if key not in _NESTED and key != "examples"}
         self._shorten(shown)
         self.charge(shown)
+        nested = _NESTED & rule.keys()
+        has_sole_parts = is_sole and len(nested) == 1  # each of them alone judges the value, or a member of it
+        is_sole &= not nested & (_COMBINATIONS | _EXACT_KEYS)
+        omitted: list[str] = []
         for key, value in rule.items():
             if key == "properties":
-                self._add_properties(shown, rule, depth, enclosing, needed)
+                omitted = self._add_properties(shown, rule, depth, enclosing, needed, is_sole=is_sole)
             elif key in ("anyOf", "oneOf"):
-                shown[key] = self._alternatives(value, depth, enclosing, needed)
+                shown[key] = self._alternatives(value, depth, enclosing, needed, is_sole=has_sole_parts)
             elif key == "allOf":
-                shown[key] = [self.part(inner, depth, enclosing, needed) for inner in value]
+                has_sole_part = has_sole_parts and len(value) == 1
+                shown[key] = [self.part(inner, depth, enclosing, needed, is_sole=has_sole_part) for inner in value]
             elif key in _EXACT_KEYS:
                 shown[key] = convert_nested(key, value, partial(self._whole, enclosing=enclosing))
             elif key == "prefixItems":
-                shown[key] = [self.part(inner, depth - 1, enclosing) for inner in value]
+                shown[key] = [self.part(inner, depth - 1, enclosing, is_sole=is_sole) for inner in value]
             elif key in ("items", "additionalProperties"):
-                shown |= self._members(key, value, rule, depth, enclosing)
+                shown |= self._members(key, value, rule, depth, enclosing, is_sole=is_sole)
+        if omitted:
+            self._close(shown, omitted, needed, is_sole=is_sole)
         return shown
 
     def widened(self, rule: Any) -> dict[str, Any]:
@@ -169,7 +187,10 @@ class _Truncator:
         depth: int,
         enclosing: frozenset[str],
         needed: frozenset[str],
-    ) -> None:
+        *,
+        is_sole: bool,
+    ) -> list[str]:
+        """Show the properties of a schema; gives the names of those that are left out."""
         properties, omitted = dict[str, Any](), list[str]()
         least = rule.get("minProperties", 0)
         for name, inner in rule["properties"].items():
@@ -177,7 +198,7 @@ class _Truncator:
                 omitted.append(name)
                 continue
             try:
-                properties[name] = self.part(inner, depth - 1, enclosing)
+                properties[name] = self.part(inner, depth - 1, enclosing, is_sole=is_sole)
             except _OmittedError:
                 if name in needed:
                     raise
@@ -186,9 +207,24 @@ class _Truncator:
         shown["properties"] = properties
         if omitted:
             _note(shown, f"(more fields: {shorten(', '.join(omitted), _MAX_NOTED_CHARS)}; {_MORE_NOTE})")
+        return omitted
+
+    def _close(self, shown: dict[str, Any], omitted: list[str], needed: frozenset[str], *, is_sole: bool) -> None:
+        """Let no value with one of the omitted properties fit; the shortest way depends on what else judges it."""
+        additional = shown.get("additionalProperties")
+        if additional is False and "patternProperties" not in shown:
+            return
+        if additional is None and is_sole and needed <= shown["properties"].keys():
+            shown["additionalProperties"] = False
+            self._remaining -= len('"additionalProperties":false,')
+            return
+        names: dict[str, Any] = {"not": {"enum": omitted}}
+        others = {"allOf": [shown["propertyNames"], names]} if "propertyNames" in shown else names
+        shown["propertyNames"] = others
+        self.charge(names)
 
     def _alternatives(
-        self, rules: list[Any], depth: int, enclosing: frozenset[str], needed: frozenset[str]
+        self, rules: list[Any], depth: int, enclosing: frozenset[str], needed: frozenset[str], *, is_sole: bool
     ) -> list[Any]:
         """The alternatives, from a certain depth on only those without levels of their own, and one other."""
         options, has_nested = list[Any](), False
@@ -198,7 +234,8 @@ class _Truncator:
                 is_nested = bool(inlined.keys() & _NESTED)
                 if is_nested and has_nested and depth <= 0:
                     continue
-                options.append(self.part(rule, depth if len(rules) == 1 else depth - 1, enclosing, needed))
+                inner_depth = depth if len(rules) == 1 else depth - 1
+                options.append(self.part(rule, inner_depth, enclosing, needed, is_sole=is_sole))
                 has_nested |= is_nested
             except _OmittedError:
                 continue
@@ -207,11 +244,18 @@ class _Truncator:
         return options
 
     def _members(
-        self, key: str, value: Any, rule: Mapping[str, Any], depth: int, enclosing: frozenset[str]
+        self,
+        key: str,
+        value: Any,
+        rule: Mapping[str, Any],
+        depth: int,
+        enclosing: frozenset[str],
+        *,
+        is_sole: bool,
     ) -> dict[str, Any]:
         """The schema of the items of a list or of the other properties of an object; empty ones remain if it recurs."""
         try:
-            return {key: self.part(value, depth - 1, enclosing)}
+            return {key: self.part(value, depth - 1, enclosing, is_sole=is_sole)}
         except _OmittedError:
             if key == "additionalProperties":
                 return {key: False}
