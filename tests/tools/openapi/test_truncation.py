@@ -159,7 +159,8 @@ _CLOSING = {
 def test_a_field_that_is_left_out_does_not_fit_what_is_shown(name: str) -> None:
     rule, keeps_others = _CLOSING[name]
     inner = {"type": "object", "properties": {"it": rule}, "required": ["it"]}
-    properties = {
+    inner = {"type": "object", "properties": {"x": inner}, "required": ["x"]}
+    properties = {"a": inner, "filler": {"enum": ["x" * 900]}}
         "a": {"type": "object", "properties": {"x": inner}, "required": ["x"]},
         "filler": {"enum": ["x" * 900]},
     }
