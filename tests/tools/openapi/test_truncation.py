@@ -161,9 +161,6 @@ def test_a_field_that_is_left_out_does_not_fit_what_is_shown(name: str) -> None:
     inner = {"type": "object", "properties": {"it": rule}, "required": ["it"]}
     inner = {"type": "object", "properties": {"x": inner}, "required": ["x"]}
     properties = {"a": inner, "filler": {"enum": ["x" * 900]}}
-        "a": {"type": "object", "properties": {"x": inner}, "required": ["x"]},
-        "filler": {"enum": ["x" * 900]},
-    }
     whole = {"type": "object", "properties": {"top": {"type": "object", "properties": properties, "required": ["a"]}}}
     shown = truncate_schema(whole, 450).schema
     assert "more fields: " in json.dumps(shown["properties"]["top"]["properties"]["a"])
