@@ -31,7 +31,8 @@ class PromptSet:
         """
         names = {f"rules_{strategy}", f"form_{dialect}", f"form_{dialect}_answer", f"thought_{dialect}"}
         names |= {f"reminder_{dialect}", f"thought_{dialect}_example"}
-        families: tuple[str, ...] = ("rules_", "form_", "thought_", "reminder_")
+        names |= {f"answer_{dialect}_output_example" if output else f"answer_{dialect}_example"}
+        families: tuple[str, ...] = ("rules_", "form_", "thought_", "reminder_", "answer_")
         families += (() if output else ("output",)) + (() if pin else ("pin",)) + (() if handles else ("handles",))
         texts = {name: text for name, text in self.texts.items() if name in names or not name.startswith(families)}
         return PromptSet(language=self.language, texts=texts)

@@ -240,6 +240,7 @@ class Conversation:
         agent = self._agent = fact.agent
         dialect = get_dialect(agent.dialect)
         self._dialect = dialect.in_form(agent.prompts) if isinstance(dialect, ObjectDialect) else dialect
+        self._tools &= bool(agent.tools) or not dialect.native  # the API offers nothing that could be called
         self._nonce, self._opaque = fact.nonce, OpaqueObservations.for_agent(agent)
         self._output_rule = output_schema_prompt(agent.prompts, agent.output_schema)
         self.tools = agent.tools if self._tools else ()

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from taoloop.dialects.parsing.cleanup import EDGE_CHARS, strip_end_tokens, strip_thinking
 from taoloop.dialects.parsing.json_repair import INVISIBLE, match_end
 from taoloop.dialects.parsing.patterns import EVENT, LABEL, LABEL_PATTERNS
+from taoloop.dialects.parsing.placeholders import EXAMPLE_ANSWERS
 from taoloop.dialects.texts import ReplyParseError
 
 MAX_TAG_CHARS = 130
@@ -100,6 +101,7 @@ def may_be_placeholder(text: str) -> bool:
     return (
         _PLACE.fullmatch(text) is not None
         or "as one json object" in plain
+        or any(answer.startswith(plain) for answer in EXAMPLE_ANSWERS)
         or _TEMPLATE_CHARS.issuperset(plain.removeprefix("the "))
         or (_begins_one(first, _TEMPLATE_STARTS) and all(_begins_one(word, _TEMPLATE_WORDS) for word in others))
     )

@@ -81,8 +81,12 @@ def output_format_prompt(prompts: PromptSet, dialect_name: str, *, tools: bool, 
     thought = prompts.fill(f"thought_{dialect_name}") + "\n" if reasons else ""
     example = f"thought_{dialect_name}_example"
     thought_example = prompts.fill(example) + "\n" if reasons and example in prompts.texts else ""
+    answers = (f"answer_{dialect_name}_example", f"answer_{dialect_name}_output_example")  # a run has one of them
     return prompts.fill(
-        f"form_{dialect_name}{'' if tools else '_answer'}", thought=thought, thought_example=thought_example
+        f"form_{dialect_name}{'' if tools else '_answer'}",
+        thought=thought,
+        thought_example=thought_example,
+        answer_example=next((prompts.fill(answer) for answer in answers if answer in prompts.texts), ""),
     )
 
 

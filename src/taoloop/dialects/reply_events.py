@@ -85,9 +85,11 @@ def reply_to_events(
 
 
 def _was_seen(trace: Trace, text: str) -> bool:
-    """Whether the task, or what came back for a call, has this very text."""
-    outputs = (event.fact.output for event in trace.events if isinstance(event.fact, Observed))
-    return text in trace.task or any(text in output for output in outputs)
+    """Whether the conversation up to the task, or what came back for a call, has this very text."""
+    history = trace.started.history if trace.started is not None else ()
+    if text in trace.task or any(text in message.content for message in history):
+        return True
+    return any(text in event.fact.output for event in trace.events if isinstance(event.fact, Observed))
 
 
 def _truncated_answer(reply: ModelReply, request: ModelRequest) -> Answer | None:

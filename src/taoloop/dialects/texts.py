@@ -106,6 +106,8 @@ TEXTS = TextCatalog(
         "input_is_call": "The input of {tool!r} is another call: {text!r}.",
         "program": "A program is not a tool call; nothing was run.",
         "placeholder": "The call of {tool!r} has the placeholder {text!r} where a value must be.",
+        "example_call": "The call of {tool!r} repeats the example of the output form: neither the task nor an "
+        "observation has {text!r}. Decide what the task needs.",
         "call_in_text": "The call of {tool!r} is written in the text; use the tool call of the API.",
         "leaked_call_incomplete": "The reply begins a tool call that names no tool, or is not complete.",
         "leaked_call_unusable": "The call in the text cannot be used: {error}.",
@@ -119,6 +121,8 @@ TEXTS = TextCatalog(
         # final answers
         "empty_answer": "The final answer is empty. Give the answer, or say what is missing.",
         "placeholder_answer": "The final answer is only {text!r}. Give the answer, or say what is missing.",
+        "example_answer": "The final answer repeats the example of the output form: neither the task nor an "
+        "observation has {text!r}. Decide what the task needs.",
         "open_code_block": "The code block in the final answer is never closed.",
         "answer_unreadable": "The final answer cannot be read: {error}.",
         # why a text is not JSON

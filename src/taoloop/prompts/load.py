@@ -50,7 +50,10 @@ _PLACEHOLDERS = {
 }
 """What is filled into each text; a `!` marks what must be there."""
 
-_FAMILIES = {"rules_": "", "form_": "thought thought_example", "thought_": "", "reminder_": ""}
+_FAMILIES = {
+    **dict.fromkeys(("rules_", "thought_", "answer_", "reminder_"), ""),
+    "form_": "thought thought_example answer_example",
+}
 """The same for the texts of strategies and dialects, by what their names begin with."""
 
 

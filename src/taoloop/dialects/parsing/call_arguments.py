@@ -18,7 +18,7 @@ from taoloop.core.text import lazy_pattern
 from taoloop.dialects.parsing.cleanup import EDGE_CHARS, strip_end_tokens
 from taoloop.dialects.parsing.json_decision import ROLES, plain_key
 from taoloop.dialects.parsing.json_repair import looks_like_json, parse_value, parse_whole, skip_extra_closers
-from taoloop.dialects.parsing.placeholders import is_placeholder
+from taoloop.dialects.parsing.placeholders import is_example_call, is_placeholder, repeats_example
 from taoloop.dialects.parsing.strict_json import NotJsonError, compact_json, decode_at, dumps, json_equal, strings_in
 from taoloop.dialects.parsing.tool_names import MAX_NAME_CHARS, bare_name, is_placeholder_name, resolve_tool_name
 from taoloop.dialects.texts import LocalizedText, ReplyParseError
@@ -391,7 +391,7 @@ def canonical_decision(
 def canonical_answer(text: str, reason: str) -> Answer | None:
     """An answer of one line that cannot be mistaken for a placeholder."""
     text = text.strip(" ")
-    if len(text) < _MIN_ANSWER_CHARS or not text.isprintable() or is_placeholder(text):
+    if len(text) < _MIN_ANSWER_CHARS or not text.isprintable() or is_placeholder(text) or repeats_example(text):
         return None
     return Answer(text=text, reason=reason)
 
@@ -414,7 +414,7 @@ def _are_plain(args: Any, tool: str, cards: Sequence[ToolCard]) -> bool:
                 return False
         elif type(value) not in (int, float, bool):
             return False
-    return bool(args) or not parameters
+    return (bool(args) or not parameters) and not is_example_call(tool, args)
 
 
 _ANSWER_KEYS = frozenset({"answer", "finalanswer", "text", "content", "output", "response", "答案", "回答"})

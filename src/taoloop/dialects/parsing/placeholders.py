@@ -3,6 +3,8 @@
 Whether such a text is one depends on what the model has seen: in "What does <email> mean?" it is a value. So a value
 that is nothing else is refused once the decision is read, unless the task or an observation has that very text. Inside
 a longer value it is content, and ordinary words (`string`, `答案`) are values anywhere.
+
+The same holds for the facts of the examples in the packaged prompts: a model that copies one would give it for its own.
 """
 
 from __future__ import annotations
@@ -34,7 +36,15 @@ _TEMPLATE = lazy_pattern(
     r"|(?:行动|动作|工具)的输入|对?原始(?:输入)?问题的最终答案|对任务的(?:最终)?(?:答案|回答))[.。]?\s*",
     re.IGNORECASE,
 )
+EXAMPLE_ANSWERS = ("high water in brest is at 14:32 today", "青岛今天 14:32 满潮")
+"""The answers of the worked examples, in lower case."""
+
+_EXAMPLE_FACT = "14:32"  # in each of these answers
+_EXAMPLE_CALL, _EXAMPLE_ARGS = "get_tide", ({"port": "Brest"}, {"port": "青岛"})
 _MAX_CHARS = 80  # a placeholder or a phrase of a template is short
+
+
+_UNFILLED = frozenset({"placeholder", "placeholder_answer", "example_answer", "example_call"})
 
 
 def is_placeholder(text: str) -> bool:
@@ -47,6 +57,16 @@ def is_placeholder(text: str) -> bool:
     return _TEMPLATE.fullmatch(text) is not None
 
 
+def repeats_example(text: str) -> bool:
+    """Whether an answer has that of a worked example in it."""
+    return _EXAMPLE_FACT in text and any(answer in " ".join(text.casefold().split()) for answer in EXAMPLE_ANSWERS)
+
+
+def is_example_call(tool: str, args: object) -> bool:
+    """Whether a call is that of a worked example, for whose tool an agent may have one of the same name."""
+    return tool == _EXAMPLE_CALL and args in _EXAMPLE_ARGS
+
+
 def is_never_seen(text: str) -> bool:  # noqa: ARG001
     """For a reply that is read by itself: nothing is known of what the model was shown."""
     return False
@@ -55,7 +75,7 @@ def is_never_seen(text: str) -> bool:  # noqa: ARG001
 def reject_placeholders(
     decision: Decision, cards: Sequence[ToolCard], was_seen: Callable[[str], bool], *, json_answer: bool
 ) -> None:
-    """Refuse a decision in which a whole value is a placeholder that `was_seen` does not know.
+    """Refuse a decision in which a whole value is a placeholder, or one of an example, that `was_seen` does not know.
 
     A handle does not count as one in an answer, nor in arguments if `ask_about` is among the cards. `json_answer`: the
     answer is a JSON value, which its schema judges.
@@ -66,6 +86,8 @@ def reject_placeholders(
     if isinstance(decision, Act):
         for call in decision.calls:
             _check_call(call, cards, was_seen)
+    elif repeats_example(decision.text) and not was_seen(_EXAMPLE_FACT):
+        raise ReplyParseError("bad_final", "example_answer", decision.text, text=_EXAMPLE_FACT)
     elif not json_answer:
         text = decision.text
         if is_placeholder(text) and not is_handle(text) and not was_seen(text.strip()):
@@ -73,13 +95,19 @@ def reject_placeholders(
 
 
 def unfilled_text(problem: Problem) -> str:
-    """The placeholder that a reply was refused for; empty where it was refused for anything else."""
-    if isinstance(problem, ReplyProblem) and problem.text.name in ("placeholder", "placeholder_answer"):
+    """The placeholder, or the value of an example, that a reply was refused for; empty if for anything else."""
+    if isinstance(problem, ReplyProblem) and problem.text.name in _UNFILLED:
         return str(problem.text.values["text"]).strip()
     return ""
 
 
 def _check_call(call: Call, cards: Sequence[ToolCard], was_seen: Callable[[str], bool]) -> None:
+    if (
+        is_example_call(call.tool, call.args)
+        and any(card.name == call.tool for card in cards)
+        and not was_seen(port := call.args["port"])
+    ):
+        raise ReplyParseError("bad_action", "example_call", port, tool=call.tool, text=port)
     names = call.args if isinstance(call.args, dict) else {}
     values = names.values() if names else (call.args,)
     texts = [value for value in values if isinstance(value, str)]
