@@ -24,15 +24,17 @@ def png(width: int = 3, height: int = 2, *, text: str = "") -> bytes:
 
 
 def gif(width: int, height: int) -> bytes:
-    """The header of a GIF."""
-    return b"GIF89a" + struct.pack("<HH", width, height) + b"\x80\0\0;"
+    """A GIF of one colour."""
+    size = struct.pack("<HH", width, height)
+    block = b"\x02\x16\x8c\x2d\x99\x87\x2a\x1c\xdc\x33\xa0\x02\x75\xec\x95\xfa\xa8\xde\x60\x8c\x04\x91\x4c\x01"
+    return b"GIF89a" + size + b"\x80\0\0\xff\0\0\0\0\0," + bytes(4) + size + b"\0" + block + b"\0;"
 
 
 def jpeg(width: int, height: int) -> bytes:
-    """The headers of a JPEG, with a fill byte and a thumbnail's segment before its size."""
-    thumbnail = b"\xff\xe1\x00\x06\xff\xc0\x00\x00"
+    """The frame of a JPEG, with a fill byte and a thumbnail's segment before its size."""
+    thumbnail = b"\xff\xe1\x00\x08\xff\xc0\x00\x00\xff\xd9"
     size = b"\xff\xff\xc2\x00\x11\x08" + struct.pack(">HH", height, width) + b"\x03" + 9 * b"\0"
-    return b"\xff\xd8" + thumbnail + size + b"\xff\xda"
+    return b"\xff\xd8" + thumbnail + size + b"\xff\xda\0\2picture\xff\xd9"
 
 
 def webp(kind: bytes, width: int, height: int) -> bytes:
@@ -42,7 +44,8 @@ def webp(kind: bytes, width: int, height: int) -> bytes:
         b"VP8L": b"\x2f" + struct.pack("<I", (width - 1) | (height - 1) << 14),
         b"VP8 ": b"\0\0\0\x9d\x01\x2a" + struct.pack("<HH", width, height),
     }
-    body = kind + struct.pack("<I", 10) + bodies[kind]
+    data = bodies[kind].ljust(14, b"\0")
+    body = kind + struct.pack("<I", len(data)) + data
     return b"RIFF" + struct.pack("<I", len(body) + 4) + b"WEBP" + body
 
 

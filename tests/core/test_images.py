@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from base64 import b64encode
 from dataclasses import replace
 
 import pytest
@@ -71,6 +72,25 @@ def test_what_is_no_usable_image_is_refused_with_a_reason(data: bytes, why: str)
         Image(data)
     assert refused.value.hint
     assert isinstance(refused.value, ConfigError)
+
+
+@pytest.mark.parametrize(
+    "data", [png(7, 5), gif(7, 5), jpeg(7, 5), *(webp(kind, 7, 5) for kind in (b"VP8X", b"VP8L", b"VP8 "))]
+)
+def test_an_image_that_was_cut_anywhere_is_refused_and_more_behind_its_end_is_not(data: bytes) -> None:
+    for size in range(len(data)):
+        with pytest.raises(ImageError, match="cut off|broken|no PNG"):
+            Image(data[:size])
+    with pytest.raises(ImageError, match="cut off: the end of its file of the type image/") as refused:
+        Image(data[:-1])
+    assert "whole" in refused.value.hint
+    assert Image(data + b"\0\0").info.size_bytes == len(data) + 2
+
+
+def test_an_image_that_a_journal_has_is_not_checked_again() -> None:
+    cut = b64encode(png(7, 5)[:-12]).decode()
+    stored = Image.stored(cut, PICTURE.info)
+    assert (stored.base64, stored.info) == (cut, PICTURE.info)
 
 
 def test_what_is_no_base64_is_refused() -> None:

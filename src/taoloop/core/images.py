@@ -2,7 +2,8 @@
 
 The media type and the size in pixels are read from the bytes, never from a name or a header that somebody wrote. Only
 the formats that all providers take are images here: PNG (ISO/IEC 15948), JPEG (ITU-T T.81), GIF (GIF89a) and WebP
-(RFC 9649). Nothing is decoded, so a broken picture behind a sound header is left for the provider to refuse.
+(RFC 9649). A file that was cut is refused, because its end is missing. Nothing is decoded, so a picture that is broken
+between a sound header and its end is left for the provider to refuse.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import struct
 from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +26,9 @@ MAX_REQUEST_BYTES, MAX_REQUEST_IMAGES = 20_000_000, 20
 _MAX_IMAGE_TOKENS, _PIXELS_OF_A_TOKEN = 1_600, 750
 _ALT_CHARS = 2_000
 _SIZES_IN_JPEG = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}  # the frame headers (T.81, table B.1)
+_SCAN_IN_JPEG, _JPEG_END = 0xDA, b"\xff\xd9"
+_PNG_END = b"\0\0\0\0IEND\xaeB`\x82"  # the last chunk: its length, type and checksum
+_GIF_END = b"\0;"  # the end of the last block, and the trailer
 _LONE_IN_JPEG = frozenset({0x01, *range(0xD0, 0xD8)})  # markers without a length
 
 
@@ -71,7 +76,7 @@ class Image:
         alt: What it shows, in words. A model that sees no images reads this in its place.
 
     Raises:
-        ImageError: the bytes are none of these, or too many.
+        ImageError: the bytes are none of these, not all of it, or too many.
     """
 
     __slots__ = ("data", "info")  # no dataclass: as JSON it would be an object with bytes
@@ -125,6 +130,13 @@ class Image:
             raise ImageError("The image is not valid base64.", hint="Encode its bytes as RFC 4648 says.") from None
         return cls(data, alt=alt)
 
+    @classmethod
+    def stored(cls, body: str, info: ImageInfo) -> Image:
+        """An image of a run, by its bytes as base64 and what the trace says of it; it was checked when it came."""
+        image = cls.__new__(cls)
+        image.data, image.info = b64decode(body), info
+        return image
+
     @property
     def media_type(self) -> str:
         """`image/png`, `image/jpeg`, `image/gif` or `image/webp`, by its bytes."""
@@ -165,6 +177,11 @@ def _read_header(data: bytes) -> tuple[str, tuple[int, int]]:
         size = (0, 0)
     if not all(size):
         raise ImageError(f"The image is broken: its header of the type {media_type} has no size.", hint="Save it anew.")
+    if not _ENDS[media_type](data):
+        raise ImageError(
+            f"The image is cut off: the end of its file of the type {media_type} is missing.",
+            hint="Transfer or save it again, whole.",
+        )
     return media_type, size
 
 
@@ -189,22 +206,38 @@ def _gif_size(data: bytes) -> tuple[int, int]:
 
 
 def _jpeg_size(data: bytes) -> tuple[int, int]:
-    """The size in the first frame header; the segments before it are skipped by their lengths."""
+    """The size in the first frame header."""
+    for marker, at in _jpeg_segments(data):
+        if marker in _SIZES_IN_JPEG:
+            height, width = struct.unpack_from(">HH", data, at + 5)
+            return width, height
+    return 0, 0
+
+
+def _jpeg_segments(data: bytes) -> Iterator[tuple[int, int]]:
+    """The markers of the segments up to the first scan, each with its place; they are skipped by their lengths."""
     at = 2
-    while at < len(data):
-        if data[at] != 0xFF:
-            break
+    while at + 1 < len(data) and data[at] == 0xFF:
         marker = data[at + 1]
         if marker == 0xFF:  # a fill byte
             at += 1
         elif marker in _LONE_IN_JPEG:
             at += 2
-        elif marker in _SIZES_IN_JPEG:
-            height, width = struct.unpack_from(">HH", data, at + 5)
-            return width, height
         else:
+            yield marker, at
+            if marker == _SCAN_IN_JPEG or at + 4 > len(data):
+                break
             at += 2 + struct.unpack_from(">H", data, at + 2)[0]
-    return 0, 0
+
+
+def _is_whole_jpeg(data: bytes) -> bool:
+    """Whether an end follows the first scan, in which a marker cannot occur; one before is that of a thumbnail."""
+    scan = next((at for marker, at in _jpeg_segments(data) if marker == _SCAN_IN_JPEG), len(data))
+    return data.find(_JPEG_END, scan) >= 0
+
+
+def _is_whole_webp(data: bytes) -> bool:
+    return 8 + int.from_bytes(data[4:8], "little") <= len(data)
 
 
 def _webp_size(data: bytes) -> tuple[int, int]:
@@ -222,3 +255,9 @@ def _webp_size(data: bytes) -> tuple[int, int]:
 
 
 _SIZES = {"image/png": _png_size, "image/jpeg": _jpeg_size, "image/gif": _gif_size, "image/webp": _webp_size}
+_ENDS: Mapping[str, Callable[[bytes], bool]] = {
+    "image/png": lambda data: _PNG_END in data,
+    "image/jpeg": _is_whole_jpeg,
+    "image/gif": lambda data: data.rstrip(b"\0\r\n").endswith(_GIF_END),
+    "image/webp": _is_whole_webp,
+}

@@ -58,6 +58,23 @@ def test_a_data_uri_of_a_chat_reaches_the_model_and_the_trace(seeing: tuple[Runn
     assert (trace.task, trace.started.images) == ("What is in it?", (CAT.info,))
 
 
+@pytest.mark.parametrize("api", ["chat", "responses"])
+def test_an_image_alone_is_a_question(seeing: tuple[Running, Upstream], api: str) -> None:
+    """A person who sends a picture without words asks what the model makes of it."""
+    running, server = seeing
+    if api == "chat":
+        alone: Any = [{"role": "user", "content": [part(data_uri(CAT))]}]
+        answer = client(running).chat.completions.create(model="assistant", messages=alone)
+        assert answer.choices[0].message.content == "A cat."
+    else:
+        sent: Any = [{"role": "user", "content": [{"type": "input_image", "image_url": data_uri(CAT)}]}]
+        assert client(running).responses.create(model="assistant", input=sent).output_text == "A cat."
+    assert sent_urls(server.asked[-1]) == [data_uri(CAT)]
+    trace = running.traces()[-1]
+    assert trace.started is not None
+    assert (trace.task, trace.started.images) == ("", (CAT.info,))
+
+
 def test_images_of_earlier_messages_stay_in_their_places(seeing: tuple[Running, Upstream]) -> None:
     running, server = seeing
     earlier = [*asking(part(data_uri(CAT))), {"role": "assistant", "content": "A cat."}]
@@ -90,7 +107,8 @@ def test_responses_take_images_and_continue_with_them(seeing: tuple[Running, Ups
         (asking({"type": "image_url"}), "messages[0].content[1].image_url", "Missing"),
         (asking({"type": "image_url", "image_url": {"url": 5}}), "messages[0].content[1].image_url.url", ""),
         (asking(*[part(data_uri(CAT))] * 21), "messages[0].content[21].image_url.url", "at most 20 images"),
-        (asking(part(data_uri(CAT)), text=""), "messages[0].content", "no text"),
+        (asking(part("data:image/png;base64," + CAT.base64[:-16])), "messages[0].content[1].image_url.url", "cut off"),
+        (asking(text=" "), "messages[0].content", "no text"),
         (
             [{"role": "system", "content": [part(data_uri(CAT))]}, *asking()],
             "messages[0].content[0]",
@@ -120,6 +138,10 @@ def test_a_model_that_does_not_see_is_a_400_unless_something_describes() -> None
                 "images_not_supported",
                 "messages[0].content[1].image_url.url",
             )
+            alone: Any = {"model": blind.name, "messages": [{"role": "user", "content": [part(data_uri(CAT))]}]}
+            status, body = post(running, alone)
+            assert (status, body["error"]["code"]) == (400, "images_not_supported")
+            assert "sees no images" in body["error"]["message"]
             assert server.asked == []
             client(running).chat.completions.create(model="described", messages=asking(part(data_uri(CAT))))
         assert sent_urls(server.asked[-1]) == []

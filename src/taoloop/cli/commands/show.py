@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from base64 import b64decode
 from collections.abc import Iterator
 from dataclasses import asdict, is_dataclass
 from difflib import unified_diff
@@ -36,7 +37,6 @@ from taoloop.cli.ui.event_view import (
 )
 from taoloop.cli.ui.stdio import OutputError, capture_stdout, one_line, print_stderr, write_json_lines
 from taoloop.core.events import Compensated, Event, ModelReplied, ReplyRejected
-from taoloop.core.images import Image
 from taoloop.core.input_answered import InputAnswered
 from taoloop.core.stored_events import event_line, event_record
 from taoloop.core.texts import task_with_images
@@ -127,7 +127,7 @@ def save_images_of(path: Path, trace: Trace, folder: Path) -> Iterator[Path]:
             raise OutputError(translate("The journal has no image {name}.", name=ref))
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            make_private_file(file, Image.from_base64(artifact.body).data)
+            make_private_file(file, b64decode(artifact.body))
         except OSError as error:
             reason = error.strerror or error
             text = translate("{path}: it cannot be written ({reason}).", path=file, reason=reason)

@@ -218,7 +218,7 @@ class RunArtifacts:
 
     async def _image(self, info: ImageInfo) -> Image | None:
         body = await self._body(info.ref)
-        return None if body is None else Image.from_base64(body, alt=info.alt)
+        return None if body is None else Image.stored(body, info)
 
     async def _body(self, ref: str) -> str | None:
         pending = next((artifact.body for artifact in self.pending if artifact.ref == ref), None)

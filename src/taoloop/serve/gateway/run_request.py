@@ -234,7 +234,7 @@ def parse_messages(messages: Sequence[ChatMessage], list_name: str = "messages")
     )
     if messages[last].role != "user":
         raise invalid_field(f"{list_name}[{last}].role", "The last message must come from the user.")
-    if not texts[last].strip():
+    if not texts[last].strip() and not sent[last]:
         raise invalid_field(f"{list_name}[{last}].content", "Empty question: the last message has no text.")
     history: list[Message] = []
     images: dict[int | None, tuple[SentImage, ...]] = {None: sent[last]} if sent[last] else {}
