@@ -79,7 +79,7 @@ def test_what_is_no_usable_image_is_refused_with_a_reason(data: bytes, why: str)
 )
 def test_an_image_that_was_cut_anywhere_is_refused_and_more_behind_its_end_is_not(data: bytes) -> None:
     for size in range(len(data)):
-        with pytest.raises(ImageError, match="cut off|broken|no PNG"):
+        with pytest.raises(ImageError, match=r"cut off|broken|no PNG"):
             Image(data[:size])
     with pytest.raises(ImageError, match="cut off: the end of its file of the type image/") as refused:
         Image(data[:-1])

@@ -23,7 +23,7 @@ from taoloop.dialects.parsing.call_arguments import (
     parse_bare_input,
 )
 from taoloop.dialects.parsing.cleanup import clean_reply, reject_truncated, strip_end_tokens
-from taoloop.dialects.parsing.json_decision import ROLES, plain_key
+from taoloop.dialects.parsing.json_decision import ROLES, is_record, plain_key
 from taoloop.dialects.parsing.json_repair import match_end, parse_value, skip_extra_closers, unescape_quotes
 from taoloop.dialects.parsing.leaked_calls import parse_leaked_calls
 from taoloop.dialects.parsing.lone_calls import (
@@ -161,7 +161,7 @@ class NativeDialect:
                 return act
         if (turn := _find_next_turn(text)) and not _holds_decision(text[:turn], cards):
             text = text[:turn].rstrip()
-        elif _holds_decision(hide_code(text, cards), cards):
+        elif _holds_decision(hide_code(text, cards), cards, json_answer=json_answer):
             return _parse_text_call(text, cards, json_answer=json_answer)
         return Answer(text=answer_text(_without_next_turn(text), json_answer=json_answer))
 
@@ -406,7 +406,7 @@ def _parse_text_call(text: str, cards: Sequence[ToolCard], *, json_answer: bool)
     return decision
 
 
-def _holds_decision(text: str, cards: Sequence[ToolCard]) -> bool:
+def _holds_decision(text: str, cards: Sequence[ToolCard], *, json_answer: bool = False) -> bool:
     """Whether a text holds more than an answer: a label of a decision, or a call of a known tool."""
     if _STRUCTURE.search(text) is None:
         return False
@@ -421,14 +421,14 @@ def _holds_decision(text: str, cards: Sequence[ToolCard]) -> bool:
         for line in islice(_OBSERVATION_LINE.finditer(text), _MAX_TURNS):
             if not _in_fence(text, line.start()):
                 return True
-    return _names_known_tool(text, cards) or (
+    return _names_known_tool(text, cards, json_answer=json_answer) or (
         "tool_code" in text[:40]
         or text[:7].casefold() == "finish["
         or ("{" in text and _ONE_OBJECT.fullmatch(text) is not None and _is_call_object(text, cards))
     )
 
 
-def _names_known_tool(text: str, cards: Sequence[ToolCard]) -> bool:
+def _names_known_tool(text: str, cards: Sequence[ToolCard], *, json_answer: bool) -> bool:
     """Whether a line calls a known tool, a phrase names it as the action, or a member of an object does."""
     matches = chain(
         _CALL_LINE.finditer(text) if "(" in text else (),
@@ -439,9 +439,35 @@ def _names_known_tool(text: str, cards: Sequence[ToolCard]) -> bool:
             return True
     if '"' in text or "'" in text or "“" in text:
         for match in _STRING_MEMBER.finditer(text):
-            if plain_key(match.group(1)) in ROLES["tool"] and resolve_tool_name(match.group(2), cards) is not None:
+            if plain_key(match.group(1)) not in ROLES["tool"]:
+                continue
+            card = resolve_tool_name(match.group(2), cards)
+            if card is not None and not _is_record(text, match, card, json_answer=json_answer):
                 return True
     return False
+
+
+def _is_record(text: str, member: re.Match[str], card: ToolCard, *, json_answer: bool) -> bool:
+    """Whether a member that names a tool is one of an object of data, and nothing else in the text gives arguments."""
+    if any(f'"{parameter}"' in text for parameter in card.parameters):
+        return False
+    return is_record(_enclosing_object(text, member), member.group(1), card, json_answer=json_answer)
+
+
+def _enclosing_object(text: str, member: re.Match[str]) -> Any:
+    """The object that a member belongs to; None where it cannot be read."""
+    brace = member.start()
+    for _ in range(_MAX_COPIES):
+        brace = text.rfind("{", 0, brace)
+        if brace < 0:
+            break
+        try:
+            parsed = parse_value(text, brace)
+        except NotJsonError:
+            break
+        if parsed.end > member.start():
+            return parsed.value
+    return None
 
 
 def _is_decision_label(label: re.Match[str], cards: Sequence[ToolCard]) -> bool:

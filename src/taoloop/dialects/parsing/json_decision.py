@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from taoloop.core.cards.coercion import coerce_args, schema_types
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import excerpt
 from taoloop.core.text import lazy_pattern
@@ -59,6 +60,15 @@ _WRAPPERS = _words(
     "data object assistant react root content step steps response output result command request tooluse invocation",
     "action tool function toolcallrequest agentaction",
 )
+_DATA_NAMES = frozenset({"name", "名称"})
+_TYPES: Mapping[type, frozenset[str]] = {
+    bool: frozenset({"boolean"}),
+    int: frozenset({"integer", "number"}),
+    float: frozenset({"number"}),
+    str: frozenset({"string"}),
+    list: frozenset({"array"}),
+    dict: frozenset({"object"}),
+}
 _VERBS = _words(
     "toolcall tooluse usetool calltool call function functioncall callfunction invoke act action tool execute runtool",
     "toolcalls customtoolcall",
@@ -149,6 +159,43 @@ def is_message(value: Any) -> bool:
 def plain_key(key: str) -> str:
     """A key without case, blanks, dashes and underscores."""
     return _KEY_SEPARATORS.sub("", key).casefold()
+
+
+def is_record(value: Any, named_by: str, card: ToolCard, *, json_answer: bool) -> bool:
+    """Whether an object that names a known tool under the key `named_by` is data and no call: it gives no arguments.
+
+    `name` is a word of data, too, where the tool needs arguments and the plain values beside it can be none of them,
+    not even under other keys. Anything else may be a call, and is in doubt. Where the answer must be JSON
+    (`json_answer`), `name` and `action` are such words and may stand alone: the schema of the answer judges the object.
+    """
+    if not isinstance(value, dict):
+        return False
+    others = {key: inner for key, inner in value.items() if key != named_by}
+    if any(key in card.parameters or _says_call(plain_key(key)) for key in others):
+        return False
+    if json_answer:
+        return plain_key(named_by) in _DATA_NAMES or plain_key(named_by) == "action"
+    if plain_key(named_by) not in _DATA_NAMES or not card.required or not others:
+        return False
+    if any(isinstance(inner, dict | list) for inner in others.values()):
+        return False
+    return len(others) > len(card.parameters) or not all(_may_be_argument(inner, card) for inner in others.values())
+
+
+def _says_call(plain: str) -> bool:
+    return plain in _ROLE_OF or plain in _REMARKS or plain in ("type", "kind")
+
+
+def _may_be_argument(value: Any, card: ToolCard) -> bool:
+    """Whether a parameter of the tool takes a value of this type."""
+    if value is None:
+        return True
+    for name, rule in card.parameters.items():
+        types = schema_types(rule, card.input_schema)
+        coerced = coerce_args({name: value}, card.input_schema)[name]
+        if not types or types & _TYPES.get(type(coerced), frozenset()):
+            return True
+    return False
 
 
 def given_roles(value: Any) -> dict[str, Any]:
