@@ -181,17 +181,24 @@ class ModelError(TaoError):
     """The model failed. The run ends as `model_failed` with this text as its reason.
 
     `retryable` may be narrower than the class's: what the provider said about this very call counts. `retry_after_s`
-    is how long the provider asked to wait before the next call, in seconds; None if it did not say.
+    is how long the provider asked to wait before the next call, in seconds; None if it did not say. `by_model`: the
+    message is what the model itself says of the task, and so the whole reason.
     """
 
     code = "model_error"
 
     def __init__(
-        self, message: str, *, hint: str = "", retryable: bool | None = None, retry_after_s: float | None = None
+        self,
+        message: str,
+        *,
+        hint: str = "",
+        retryable: bool | None = None,
+        retry_after_s: float | None = None,
+        by_model: bool = False,
     ) -> None:
         if retryable is not None:
             self.retryable = retryable  # type: ignore[misc]  # an instance may narrow the class's answer
-        self.retry_after_s = retry_after_s
+        self.retry_after_s, self.by_model = retry_after_s, by_model
         super().__init__(message, hint=hint)
 
 

@@ -110,14 +110,14 @@ def limit_finish(trace: Trace, reached: LimitReached, failed: str = "") -> Finis
     return Finished(status=reached.status, limit=reached.limit, answer=text, reason=reason, citations=citations)
 
 
-def model_failed(trace: Trace, message: str, code: str = "") -> Finished:
+def model_failed(trace: Trace, message: str, code: str = "", *, by_model: bool = False) -> Finished:
     """The finish of a run whose model failed; a limit that was reached before keeps its status.
 
-    `code` is that of the error.
+    `code` is that of the error. `by_model`: the message is the model's own refusal, which needs no words before it.
     """
     if trace.limit_reached is not None:
         return limit_finish(trace, trace.limit_reached, failed=message)
-    reason = end_message(trace.agent.language, "model_failed", detail=message)
+    reason = message if by_model else end_message(trace.agent.language, "model_failed", detail=message)
     return Finished(status="model_failed", answer=None, reason=reason, error=code)
 
 
@@ -136,4 +136,4 @@ def on_model_error(trace: Trace, effect: CallModel, error: Exception) -> Fact:
     message = join_sentences(*error_texts(error, language)) if isinstance(error, TaoError) else str(error)
     if purpose in SIDE_PURPOSES or isinstance(error, ModelContextOverflow):
         return ModelErred(step=effect.step, purpose=purpose, code=code, message=message)
-    return model_failed(trace, message, code)
+    return model_failed(trace, message, code, by_model=isinstance(error, ModelError) and error.by_model)

@@ -27,6 +27,10 @@ def test_the_command_logs_in_in_a_browser_and_forgets(tao: Shell, monkeypatch: p
         assert "shop.stock" in tao("tools", "tools.yaml").out
     assert "shop: the tokens are forgotten." in tao("login", "tools.yaml", "--forget").err
     assert accounts.issued[0] not in (tao.folder / "tokens.json").read_text()
+    tao.write("tokens.json", "{broken")
+    ended = tao("login", "tools.yaml", "--forget", code=0)
+    assert "shop: the file with the tokens could not be read, and was removed." in ended.err
+    assert not (tao.folder / "tokens.json").exists()
 
 
 def test_the_command_names_what_it_can_log_in_to(tao: Shell) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 import webbrowser
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import httpx2
@@ -69,6 +71,23 @@ def test_a_login_is_used_by_the_calls_of_this_machine_until_it_is_forgotten(tao:
     assert tao("login", str(tools), "--user", "bob", "--forget").err.endswith("there were no tokens.\n")
     assert "the tokens are forgotten" in tao("login", str(tools), "--forget").err
     assert "login_required" in (again := tao("call", "profile_me", "--tools", str(tools))).out + again.err
+
+
+def test_a_broken_file_is_removed_and_another_database_is_not(tao: Shell, tools: Path) -> None:
+    tao.env["PROFILE_SECRET"] = CLIENT_SECRET
+    file = tools.with_name("logins.db")
+    file.write_bytes(b"broken" * 200)
+    file.chmod(0o600)
+    assert "cannot be used" in tao("call", "profile_me", "--tools", str(tools)).err
+    ended = tao("login", str(tools), "--forget", code=0)
+    assert "profile: the file with the tokens could not be read, and was removed." in ended.err
+    assert "there were no tokens." in tao("login", str(tools), "--forget", code=0).err
+    file.unlink()
+    with closing(sqlite3.connect(file)) as database:
+        database.execute("CREATE TABLE notes (text TEXT)")
+    file.chmod(0o600)
+    assert "it is another database" in tao("login", str(tools), "--forget", code=1).err
+    assert file.exists()
 
 
 @pytest.mark.usefixtures("browser")

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -194,6 +195,47 @@ def test_a_file_that_others_can_read_is_refused(server: McpServer) -> None:
     assert "chmod 600" in (caught.value.hint or "")
 
 
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b'{"version": 1, "data": 5}', b"\0" * 40, b"\xff\xfe", b'{"version": 1, "data": {"shop', b"[" * 9_999],
+)
+def test_a_broken_file_is_forgotten_with_all_that_was_in_it(server: McpServer, content: bytes) -> None:
+    assert server.oauth is not None
+    assert server.oauth.tokens is not None
+    server.oauth.tokens.write_bytes(content)
+    server.oauth.tokens.chmod(0o600)
+    if content:
+        with pytest.raises(ConfigError, match="no tokens of taoloop") as caught:
+            asyncio.run(token_store(server).load())
+        assert "--forget" in caught.value.hint
+    assert asyncio.run(log_out(server)) == bool(content)
+    assert server.oauth.tokens.exists() == (not content)
+    assert asyncio.run(token_store(server).load()) == {}
+    assert not asyncio.run(log_out(server))
+
+
+@pytest.mark.parametrize("content", ['{"version": 2, "data": {}}', '{"name": "package"}', "[1]"])
+def test_a_file_of_another_program_is_never_removed(server: McpServer, content: str) -> None:
+    assert server.oauth is not None
+    assert server.oauth.tokens is not None
+    server.oauth.tokens.write_text(content)
+    with pytest.raises(ConfigError, match="no tokens of taoloop"):
+        asyncio.run(log_out(server))
+    assert server.oauth.tokens.read_text() == content
+
+
+def test_forgetting_one_server_keeps_the_others_and_closes_the_file(server: McpServer) -> None:
+    assert server.oauth is not None
+    assert server.oauth.tokens is not None
+    other = replace(server, name="other")
+    for store in (token_store(server), token_store(other)):
+        asyncio.run(store.save({"tokens": {"access_token": "a"}}))
+    server.oauth.tokens.chmod(0o644)
+    assert not asyncio.run(log_out(server))
+    assert asyncio.run(token_store(server).load()) == {}
+    assert asyncio.run(token_store(other).load()) == {"tokens": {"access_token": "a"}}
+
+
 def test_without_a_keyring_the_error_names_the_file(guarded: tuple[str, Accounts]) -> None:
     import keyring  # noqa: PLC0415  # only these two tests
     from keyring.backends.fail import Keyring  # noqa: PLC0415  # the same
@@ -238,6 +280,9 @@ def test_tokens_are_kept_in_the_keyring(guarded: tuple[str, Accounts]) -> None:
         assert entry.startswith("shop-")
         assert asyncio.run(store.load()) == {"tokens": {"access_token": "a"}}
         asyncio.run(store.save({}))
+        assert not memory.entries
+        memory.entries[service, entry] = "broken"
+        assert not asyncio.run(store.forget())
         assert not memory.entries
     finally:
         keyring.set_keyring(before)

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from taoloop.tools.mcp import McpServer
     from taoloop.tools.oauth import UserLogin
 
+_FORGOTTEN = mark("{server}: the tokens are forgotten.")
+_REMOVED = mark("{server}: the file with the tokens could not be read, and was removed.")
+
 
 @click.command("login")
 @click.argument("file")
@@ -120,8 +123,7 @@ async def _use_server(server: McpServer, *, opens: bool, forget: bool) -> str:
     from taoloop.tools.mcp import log_in, log_out  # noqa: PLC0415  # as above
 
     if forget:
-        await log_out(server)
-        return mark("{server}: the tokens are forgotten.")
+        return _REMOVED if await log_out(server) else _FORGOTTEN
     if await log_in(server, partial(_show_url, server.name, opens=opens)):
         return mark("{server}: logged in.")
     return mark("{server}: it asked for no login.")
@@ -130,10 +132,12 @@ async def _use_server(server: McpServer, *, opens: bool, forget: bool) -> str:
 async def _use_api(login: UserLogin, user: str, port: int, *, opens: bool, forget: bool) -> str:
     """Log in to an API, or forget the tokens of a person; gives the text of the outcome."""
     from taoloop.tools.oauth.loopback import log_in  # noqa: PLC0415  # as above
+    from taoloop.tools.oauth.store import SqliteLoginStore  # noqa: PLC0415  # as above
 
     if forget:
-        known = await login.forget(user)
-        return mark("{server}: the tokens are forgotten.") if known else mark("{server}: there were no tokens.")
+        if isinstance(login.store, SqliteLoginStore) and await login.store.remove_unreadable():
+            return _REMOVED
+        return _FORGOTTEN if await login.forget(user) else mark("{server}: there were no tokens.")
     await log_in(login, user, partial(_show_url, login.client.api, opens=opens), port=port)
     return mark("{server}: logged in.")
 

@@ -101,7 +101,7 @@ def decision_for(request: ModelRequest) -> Decision:
     except _Refusal as refusal:
         message = join_sentences(str(refusal), speech.say("demo") if run is None else speech.compose_known(run.facts))
         if not closing:
-            raise ModelRequestRefused(message, hint=speech.say("hint") if run is None else "") from None
+            raise ModelRequestRefused(message, hint=speech.say("hint") if run is None else "", by_model=True) from None
         decision = Answer(text=message)
     is_silent = started is not None and started.agent.strategy.replace("-", "_") in _WITHOUT_REASONING
     return replace(decision, reason="") if is_silent else decision

@@ -101,15 +101,14 @@ async def log_in(server: McpServer, show_url: Callable[[str], Awaitable[None]]) 
     return "tokens" in login.record
 
 
-async def log_out(server: McpServer) -> None:
-    """Forget the tokens of a server.
+async def log_out(server: McpServer) -> bool:
+    """Forget the tokens of a server. True: their file could not be read, and was removed with all that was in it.
 
     Raises:
         ConfigError: its settings name no OAuth, or the tokens cannot be reached.
     """
     if server.oauth is None:
         raise ConfigError(f"oauth: the MCP server {server.name!r} has no login.")
-    from taoloop.tools.mcp.oauth import StoredLogin  # noqa: PLC0415  # needs the SDK, which is optional
-    from taoloop.tools.mcp.token_store import token_store  # noqa: PLC0415  # the same
+    from taoloop.tools.mcp.token_store import token_store  # noqa: PLC0415  # the keyring is optional
 
-    await StoredLogin(token_store(server)).forget()
+    return await token_store(server).forget()

@@ -29,6 +29,10 @@ class TokenStore(Protocol):
         """Put a record in the place of the one before; an empty one: forget it."""
         ...
 
+    async def forget(self) -> bool:
+        """Remove the record, even one that cannot be read. True: a broken file was removed whole, with all records."""
+        ...
+
 
 def token_store(server: McpServer) -> TokenStore:
     """The store that the settings of a server name.
@@ -57,8 +61,13 @@ class _KeyringStore:
     async def save(self, record: dict[str, Any]) -> None:
         if record:
             await self._call("set_password", _SERVICE, self._entry, _dump(record))
-        elif await self.load():
+        else:
+            await self.forget()
+
+    async def forget(self) -> bool:
+        if await self._call("get_password", _SERVICE, self._entry) is not None:
             await self._call("delete_password", _SERVICE, self._entry)
+        return False
 
     async def _call(self, name: str, *args: str) -> Any:
         from keyring.errors import KeyringError  # noqa: PLC0415  # it is there: see `_usable_keyring`
@@ -100,14 +109,32 @@ class _FileStore:
     async def save(self, record: dict[str, Any]) -> None:
         await asyncio.to_thread(self._save, record)
 
+    async def forget(self) -> bool:
+        return await asyncio.to_thread(self._forget)
+
     def _load(self) -> dict[str, Any]:
         record = self._records().get(self._entry, {})
         return record if isinstance(record, dict) else {}
 
     def _save(self, record: dict[str, Any]) -> None:
         records = {name: other for name, other in self._records().items() if name != self._entry}
-        if record:
-            records[self._entry] = record
+        self._write(records | {self._entry: record} if record else records)
+
+    def _forget(self) -> bool:
+        try:
+            text = self._read()  # whoever else can read it: forgetting is the remedy
+            records = _parse(text, str(self._path))
+        except FileNotFoundError:
+            return False
+        except ConfigError:
+            if _is_of_another_program(text):
+                raise
+            self._path.unlink(missing_ok=True)
+            return True
+        self._write({name: other for name, other in records.items() if name != self._entry})
+        return False
+
+    def _write(self, records: dict[str, Any]) -> None:
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             handle, name = tempfile.mkstemp(dir=self._path.parent, prefix=".tokens-")  # with 0600
@@ -126,9 +153,15 @@ class _FileStore:
                     f"oauth: others can read the tokens in {str(self._path)!r}.",
                     hint=f"chmod 600 {self._path}, and log in anew if somebody may have read them.",
                 )
-            return _parse(self._path.read_text("utf-8"), str(self._path))
+            return _parse(self._read(), str(self._path))
         except FileNotFoundError:
             return {}
+
+    def _read(self) -> str:
+        try:
+            return self._path.read_text("utf-8", "replace")  # what is no text is no record either
+        except FileNotFoundError:
+            raise
         except OSError as error:
             raise ConfigError(f"oauth: the tokens in {str(self._path)!r} cannot be read: {error.strerror}.") from error
 
@@ -137,11 +170,23 @@ def _dump(record: dict[str, Any]) -> str:
     return json.dumps({"version": _VERSION, "data": record}, ensure_ascii=False)
 
 
+def _is_of_another_program(text: str) -> bool:
+    """Whether a text that holds no tokens is sound JSON all the same: of a newer taoloop, or not of taoloop at all."""
+    try:
+        parsed = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return not isinstance(parsed, dict) or parsed.get("version") != _VERSION
+
+
 def _parse(text: str, source: str) -> dict[str, Any]:
     if not text.strip():
         return {}
-    with suppress(ValueError, KeyError, TypeError):
+    with suppress(ValueError, KeyError, TypeError, RecursionError):
         parsed = json.loads(text)
         if parsed["version"] == _VERSION:
             return dict(parsed["data"])
-    raise ConfigError(f"oauth: {source} holds no tokens of taoloop.", hint="Delete it, and log in anew.")
+    raise ConfigError(
+        f"oauth: {source} holds no tokens of taoloop.",
+        hint="Delete it, or let `tao login --forget` do so, and log in anew.",
+    )

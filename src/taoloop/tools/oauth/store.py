@@ -23,6 +23,7 @@ Record = Mapping[str, Any]
 
 _BUSY_S = 5.0
 _OTHERS = 0o077
+_BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _KIND = DatabaseKind(
     application_id=0x74616F4C,  # "taoL"
     version=1,
@@ -84,6 +85,30 @@ class SqliteLoginStore:
     async def take(self, key: str) -> Record | None:
         """Remove a record and give it."""
         return await asyncio.to_thread(self._take, key)
+
+    async def remove_unreadable(self) -> bool:
+        """Remove a file that is broken, with the tokens of all people; False: there is none, or it can be read.
+
+        Raises:
+            ConfigError: it is another database, or cannot be removed.
+        """
+        return await asyncio.to_thread(self._remove_unreadable)
+
+    def _remove_unreadable(self) -> bool:
+        if not self.path.is_file():
+            return False
+        try:
+            with self._open() as database:
+                is_sound = database.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
+        except ConfigError as error:
+            cause = error.__cause__
+            if not isinstance(cause, sqlite3.DatabaseError) or cause.sqlite_errorcode & 0xFF not in _BROKEN:
+                raise
+            is_sound = False
+        if not is_sound:
+            for path in (self.path, *(Path(f"{self.path}{suffix}") for suffix in ("-wal", "-shm", "-journal"))):
+                path.unlink(missing_ok=True)
+        return not is_sound
 
     def _load(self, key: str) -> Record | None:
         with self._open() as database:
