@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
+from taoloop import Agent, ScriptedModel, tool
 from taoloop.core.cards.tool_card import Tier, ToolCard
 from taoloop.core.decision import Act, Answer, Call, Decision, Problem
 from taoloop.core.message import ModelReply
@@ -82,3 +84,22 @@ def test_remarks_beside_a_wrapped_call_are_reported_and_refused_before_an_effect
     refused = read({"status": "ok", "data": {"name": "book", "arguments": {"flight": "X1"}}})
     assert isinstance(refused, Problem)
     assert "status" in refused.message
+
+
+def test_an_answer_of_an_output_type_runs_no_tool_of_its_name() -> None:
+    ran: list[int] = []
+
+    @tool(tier="write", name="archive")
+    def archive() -> str:
+        """Archive everything."""
+        ran.append(1)
+        return "done"
+
+    class Choice(BaseModel):
+        action: str
+
+    model = ScriptedModel(['{"action": "archive"}'])
+    agent = Agent(model=model, tools=[archive], dialect="native", output_type=Choice)
+    result = agent.run_sync("Archive everything. Which action is that?", allow=["archive"])
+    assert result.output == Choice(action="archive")
+    assert not ran

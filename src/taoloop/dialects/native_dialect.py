@@ -110,6 +110,8 @@ _EMPTY_FENCE = lazy_pattern(r"```\w{0,20}\s*(?:```)?")
 _FENCE = lazy_pattern(r"\A```[\w+-]{0,20}[ \t]*(?=[\s{])")
 _LITERAL_WORDS = frozenset({"true", "false", "null", "none", "undefined", "nan", "infinity"})
 _MAX_COPIES = 8  # of the same arguments, as a broken accumulator may glue them together
+_MAX_RECORD_CHARS, _LEAST_RECORD_CHARS = 20_000, 200  # of an object that may be data, and what one counts for at least
+_MAX_READ_CHARS = 200_000  # of all of them
 _BEFORE_CALL = lazy_pattern(r"[^`({\[]*+")
 _CALL_LINE = lazy_pattern(r"(?:\A|\n)[ \t]*(?:\[[ \t]*)?(?:print\()?([^\W\d][\w.]{0,120})\(")
 _LABELLED_NAME = lazy_pattern(r"\s{0,8}[`*\"']*([^\s:：({\[`*\"']{1,120})")
@@ -438,36 +440,41 @@ def _names_known_tool(text: str, cards: Sequence[ToolCard], *, json_answer: bool
         if resolve_tool_name(match.group(1), cards) is not None:
             return True
     if '"' in text or "'" in text or "“" in text:
+        records = _Records(text, json_answer=json_answer)
         for match in _STRING_MEMBER.finditer(text):
             if plain_key(match.group(1)) not in ROLES["tool"]:
                 continue
             card = resolve_tool_name(match.group(2), cards)
-            if card is not None and not _is_record(text, match, card, json_answer=json_answer):
+            if card is not None and not records.has(match, card):
                 return True
     return False
 
 
-def _is_record(text: str, member: re.Match[str], card: ToolCard, *, json_answer: bool) -> bool:
-    """Whether a member that names a tool is one of an object of data, and nothing else in the text gives arguments."""
-    if any(f'"{parameter}"' in text for parameter in card.parameters):
-        return False
-    return is_record(_enclosing_object(text, member), member.group(1), card, json_answer=json_answer)
+class _Records:
+    """The objects of data in a text that name a tool and, like all of the text, give no arguments."""
 
+    def __init__(self, text: str, *, json_answer: bool) -> None:
+        self._text, self._json_answer = text, json_answer
+        self._remaining = _MAX_READ_CHARS
 
-def _enclosing_object(text: str, member: re.Match[str]) -> Any:
-    """The object that a member belongs to; None where it cannot be read."""
-    brace = member.start()
-    for _ in range(_MAX_COPIES):
-        brace = text.rfind("{", 0, brace)
-        if brace < 0:
-            break
-        try:
-            parsed = parse_value(text, brace)
-        except NotJsonError:
-            break
-        if parsed.end > member.start():
-            return parsed.value
-    return None
+    def has(self, member: re.Match[str], card: ToolCard) -> bool:
+        """Whether the object with a member that names a tool is one; False as well if that takes too long to tell."""
+        if any(f'"{parameter}"' in self._text for parameter in card.parameters):
+            return False
+        value = self._enclosing_object(member)
+        return is_record(value, member.group(1), card, json_answer=self._json_answer)
+
+    def _enclosing_object(self, member: re.Match[str]) -> Any:
+        brace = member.start()
+        while (brace := self._text.rfind("{", 0, brace)) >= 0 and self._remaining > 0:
+            self._remaining -= max(member.end() - brace, _LEAST_RECORD_CHARS)
+            try:
+                parsed = parse_value(self._text[brace : brace + _MAX_RECORD_CHARS])
+            except NotJsonError:
+                break
+            if brace + parsed.end > member.start():
+                return parsed.value
+        return None
 
 
 def _is_decision_label(label: re.Match[str], cards: Sequence[ToolCard]) -> bool:
