@@ -13,6 +13,7 @@ from taoloop.core.decision import Act, Answer, Problem
 from taoloop.core.effects import ModelRequest
 from taoloop.core.events import ReplyRejected
 from taoloop.core.message import Delta, Message, ModelReply, ToolCallText
+from taoloop.core.prompts import PromptSet
 from taoloop.dialects import get_dialect, output_format_prompt
 from taoloop.dialects.answer_stream import AnswerStream
 from taoloop.dialects.parsing.placeholders import repeats_example
@@ -129,3 +130,12 @@ def test_without_tools_the_native_form_speaks_of_none() -> None:
     (prompt,) = asked
     assert "No tool can be called" in prompt
     assert "14:32" not in prompt
+
+
+def test_prompts_without_a_place_for_the_example_are_filled_as_before() -> None:
+    """Those of a stored run, which has its prompts in its trace, and forms that somebody edited."""
+    texts = {name: text for name, text in PROMPTS["en"].texts.items() if not name.endswith("_example")}
+    stored = PromptSet(language="en", texts=texts | {"form_native": "Call a tool. ${thought}Or answer."})
+    assert output_format_prompt(stored, "native", tools=True, reasons=False) == "Call a tool. Or answer."
+    edited = load_prompts("en", {"form_native": "Call a tool, or answer."})
+    assert output_format_prompt(edited, "native", tools=True, reasons=True) == "Call a tool, or answer."
