@@ -35,6 +35,7 @@ ANSWER = Answer(text="Yes, take an umbrella: rain is forecast in Lyon from two i
 DRIFTED = {
     "text": "**Thought:** rain?\n**Action:** `Get Weather`\n**Action Input:** {'city': 'Lyon', 'days': 2,}<|im_end|>",
     "json": "Here it is:\n```json\n{thought: 'rain?', tool: \"get_weather\", args: {city: 'Lyon', days: 2}}\n```",
+    "json_final": "Here it is:\n```json\n{thought: 'rain?', tool: \"get_weather\", args: {city: 'Lyon', days: 2}}\n```",
     "fenced": "Thought: rain?\nAction:\n```\n{'action': 'get_weather', 'action_input': {'city': 'Lyon', 'days': 2}}\n",
     "native": '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Lyon", "days": "2"}}\n</tool_call>',
 }
