@@ -15,10 +15,10 @@ def entry_of(kind: str, number: int = 0) -> EventEntry:
 
 
 def words(entry: EventEntry) -> str:
-    details = [text for detail in entry.details for text in detail]
-    passages = [text for passage in entry.passages for text in passage]
+    details = [part for detail in entry.details for part in detail]
+    texts = [part for text in entry.texts for part in text]
     links = [f"{link.name} {link.run_id} {link.step}" for link in entry.links]
-    return "\n".join([entry.title, *details, *passages, *links])
+    return "\n".join([entry.title, *details, *texts, *links])
 
 
 def test_each_event_of_every_kind_is_one_entry_in_its_place() -> None:
@@ -60,7 +60,7 @@ def test_a_reply_begins_its_step_and_a_repair_says_so() -> None:
     assert (first.step, first.title) == (1, "Step 1")
     assert (repair.step, repair.title) == (1, "Step 1 · corrected reply")
     assert "Tea is needed." in words(repair)
-    assert [passage.form for passage in repair.passages] == ["text", "folded", "folded"]
+    assert [text.form for text in repair.texts] == ["text", "folded", "folded"]
     assert '→ buy {"item":"tea"}' in words(repair)
     assert "There is no decision in it." in words(entry_of("reply_rejected"))
 

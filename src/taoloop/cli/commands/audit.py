@@ -19,7 +19,7 @@ from taoloop.core.views.trace_export import from_lines
 from taoloop.errors import ConfigError, JournalCorrupt, JournalError, RunNotFound
 from taoloop.journals.base import Journal
 from taoloop.journals.sqlite.journal import SqliteJournal
-from taoloop.runtime.after.report import FORMATS, StoredRun, export, stored_run
+from taoloop.runtime.after.report import FORMATS, ChainedRun, export, stored_run
 from taoloop.translation import mark
 
 _SHOWN = 20
@@ -272,7 +272,7 @@ def export_command(run_id: str, db: str | None, form: str | None, output: str | 
     return _exit_code(path, run.chain)
 
 
-async def _stored(journal: Journal, path: Path, run_prefix: str) -> StoredRun:
+async def _stored(journal: Journal, path: Path, run_prefix: str) -> ChainedRun:
     """The run that is meant, also one that the list has lost because somebody edited it."""
     try:
         run_id = await find_run(journal, path, run_prefix.strip())
@@ -286,7 +286,7 @@ def _form_of(output: str | None) -> str:
     return {".html": "html", ".htm": "html", ".md": "md"}.get(ending, "jsonl")
 
 
-def _rendered(path: Path, form: str, run: StoredRun) -> str:
+def _rendered(path: Path, form: str, run: ChainedRun) -> str:
     try:
         return export(run, form)
     except JournalCorrupt as error:

@@ -60,7 +60,7 @@ class Detail(NamedTuple):
     """The fact."""
 
 
-class Passage(NamedTuple):
+class EntryText(NamedTuple):
     """A text of an entry, whole however long it is."""
 
     name: str
@@ -84,7 +84,7 @@ class RunLink(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventEntry:
-    """How one event reads. Details and passages that are empty are left out."""
+    """How one event reads. Details and texts that are empty are left out."""
 
     seq: int
     """The event, and the name of the entry in links."""
@@ -98,7 +98,7 @@ class EventEntry:
     """The head line."""
     details: tuple[Detail, ...] = ()
     """Short facts beside the head line."""
-    passages: tuple[Passage, ...] = ()
+    texts: tuple[EntryText, ...] = ()
     """Texts below it."""
     links: tuple[RunLink, ...] = ()
     """Other runs that it names."""
@@ -107,7 +107,7 @@ class EventEntry:
     call_id: str | None = None
     """The call that it is about."""
     artifact: str | None = None
-    """The name of the whole output, where a passage shows its beginning."""
+    """The name of the whole output, where a text shows its beginning."""
     citations: tuple[str, ...] = ()
     """The passages of observations that an answer cites, as `doc:ID`."""
 
@@ -132,7 +132,7 @@ class _EntryWriter:
     def entry(self, event: Event) -> EventEntry:
         self.note_request(event.fact)
         fields = _WRITERS[type(event.fact)](self, event.fact)
-        for name in ("details", "passages"):
+        for name in ("details", "texts"):
             fields[name] = tuple(part for part in fields.get(name, ()) if part.text)
         return EventEntry(seq=event.seq, at=event.at, kind=event.kind, **fields)
 
@@ -142,8 +142,8 @@ class _EntryWriter:
     def _detail(self, name: str, text: str | None) -> Detail:
         return Detail(self._say(name), text or "")
 
-    def _passage(self, name: str, text: str, form: Literal["text", "code", "folded"] = "text") -> Passage:
-        return Passage(self._say(name), text, form)
+    def _text(self, name: str, text: str, form: Literal["text", "code", "folded"] = "text") -> EntryText:
+        return EntryText(self._say(name), text, form)
 
     def _call(self, call_id: str) -> str:
         tool = self._tools.get(call_id)
@@ -184,43 +184,43 @@ class _EntryWriter:
             self._detail("earlier_turns", str(len(fact.history)) if fact.history else ""),
             self._detail("labels", ", ".join(f"{name}={value}" for name, value in fact.labels.items())),
         ]
-        passage = Passage("", task_with_images(fact))
-        return {"tone": "quiet", "title": self._say("task"), "details": details, "passages": [passage], "links": links}
+        text = EntryText("", task_with_images(fact))
+        return {"tone": "quiet", "title": self._say("task"), "details": details, "texts": [text], "links": links}
 
     def replied(self, fact: ModelReplied) -> dict[str, Any]:
-        passages: list[Passage] = []
+        texts: list[EntryText] = []
         match fact.decision:
             case Act(reason=reason):
-                passages.append(self._passage("thought", reason))
+                texts.append(self._text("thought", reason))
             case Answer(text=text, reason=reason):
-                passages += [self._passage("thought", reason), self._passage("answer", text)]
+                texts += [self._text("thought", reason), self._text("answer", text)]
         calls = "".join(f"\n→ {call.name} {call.arguments}" for call in fact.tool_calls)
-        passages.append(self._passage("thinking", fact.thinking, "folded"))
-        passages.append(self._passage("reply", f"{fact.text}{calls}".strip(), "folded"))
+        texts.append(self._text("thinking", fact.thinking, "folded"))
+        texts.append(self._text("reply", f"{fact.text}{calls}".strip(), "folded"))
         purpose = "" if fact.purpose == "decide" else self._say(f"purpose_{fact.purpose}")
         return {
             "tone": "thought",
             "title": " · ".join(text for text in (self._say("step", n=fact.step), purpose) if text),
             "details": [self._detail("model", fact.model), *self._spent(fact.usage, fact.cost_usd, fact.latency_s)],
-            "passages": passages,
+            "texts": texts,
             "step": fact.step,
         }
 
     def model_erred(self, fact: ModelErred) -> dict[str, Any]:
-        return {"tone": "bad", "title": self._title("model_erred", fact.code), "passages": [Passage("", fact.message)]}
+        return {"tone": "bad", "title": self._title("model_erred", fact.code), "texts": [EntryText("", fact.message)]}
 
     def read_dropped(self, fact: ReadDropped) -> dict[str, Any]:
         return {
             "tone": "quiet",
             "title": self._title("read_dropped", fact.tool),
             "details": [self._detail("why", self._say(fact.reason))],
-            "passages": [self._passage("arguments", _data(fact.args), "folded")],
+            "texts": [self._text("arguments", _data(fact.args), "folded")],
         }
 
     def rejected(self, fact: ReplyRejected) -> dict[str, Any]:
-        excerpt = self._passage("excerpt", fact.excerpt, "code")
+        excerpt = self._text("excerpt", fact.excerpt, "code")
         title = self._title("reply_rejected", fact.code)
-        return {"tone": "bad", "title": title, "passages": [Passage("", fact.message), excerpt]}
+        return {"tone": "bad", "title": title, "texts": [EntryText("", fact.message), excerpt]}
 
     def pinned(self, fact: Pinned) -> dict[str, Any]:
         calls = "\n".join(f"{call.tool} {_line(call.args)}" for call in fact.calls)
@@ -228,13 +228,13 @@ class _EntryWriter:
             "tone": "quiet",
             "title": self._title("pinned", ", ".join(fact.tools)),
             "details": [self._detail("by", fact.by)],
-            "passages": [self._passage("calls", calls, "code")],
+            "texts": [self._text("calls", calls, "code")],
         }
 
     def requested(self, fact: ActionRequested) -> dict[str, Any]:
         fields = self._judged(fact, self._title("action", fact.tool, fact.call_id))
         if fact.written is not None:
-            fields["passages"].append(self._passage("written", _data(fact.written), "folded"))
+            fields["texts"].append(self._text("written", _data(fact.written), "folded"))
         return fields
 
     def judged_again(self, fact: JudgedAgain) -> dict[str, Any]:
@@ -249,10 +249,10 @@ class _EntryWriter:
             self._detail("overwrites", fact.replaces),
         ]
         sources = "\n".join(self._source(source) for source in fact.sources)
-        passages = [self._passage("arguments", _data(fact.args), "code"), self._passage("sources", sources)]
+        texts = [self._text("arguments", _data(fact.args), "code"), self._text("sources", sources)]
         tones: dict[str, Tone] = {"allow": "action", "ask": "ask", "deny": "bad"}
         fields: dict[str, Any] = {"tone": tones[fact.verdict], "title": title, "call_id": fact.call_id}
-        return {**fields, "details": details, "passages": passages}
+        return {**fields, "details": details, "texts": texts}
 
     def _source(self, source: Source) -> str:
         values = {"arg": source.arg, "role": source.role, "origin": self._say(source.badge)}
@@ -266,14 +266,14 @@ class _EntryWriter:
         notes = {preapproval_note(language, tier) for language in ("en", "zh") for tier in _TIERS}
         name = "preapproved" if fact.by == "operator" and fact.note in notes else "approved"
         scope = "" if fact.scope == "call" else self._say(f"scope_{fact.scope}")
-        passages = [self._passage("note", fact.note)]
+        texts = [self._text("note", fact.note)]
         if fact.args is not None:
-            passages.append(self._passage("edited", _data(fact.args), "code"))
+            texts.append(self._text("edited", _data(fact.args), "code"))
         return {
             "tone": "good",
             "title": self._title(name, self._call(fact.call_id)),
             "details": [self._detail("by", self._who(fact.by, fact.authenticated)), self._detail("scope", scope)],
-            "passages": passages,
+            "texts": texts,
             "call_id": fact.call_id,
         }
 
@@ -284,7 +284,7 @@ class _EntryWriter:
             "tone": "bad",
             "title": self._title(name, self._call(fact.call_id)),
             "details": [self._detail("by", by)],
-            "passages": [self._passage("note", fact.note)],
+            "texts": [self._text("note", fact.note)],
             "call_id": fact.call_id,
         }
 
@@ -302,10 +302,10 @@ class _EntryWriter:
                 self._detail("answered", fact.action),
                 self._detail("by", self._who(fact.by, fact.authenticated)),
             ],
-            "passages": [
-                Passage("", join_sentences(fact.message, fact.url)),
-                self._passage("content", content, "code"),
-                self._passage("note", fact.note),
+            "texts": [
+                EntryText("", join_sentences(fact.message, fact.url)),
+                self._text("content", content, "code"),
+                self._text("note", fact.note),
             ],
             "call_id": fact.call_id,
         }
@@ -321,7 +321,7 @@ class _EntryWriter:
             "tone": "ask" if fact.happened is None else "good",
             "title": self._title(f"settled_{str(fact.happened).lower()}", self._call(fact.call_id)),
             "details": [self._detail("by", by)],
-            "passages": [self._passage("note", fact.note)],
+            "texts": [self._text("note", fact.note)],
             "call_id": fact.call_id,
         }
 
@@ -330,15 +330,15 @@ class _EntryWriter:
         if fact.artifact is not None:
             name = self._say("artifact_of", ref=fact.artifact, size=fact.size_chars, digest=fact.output_digest)
             details.append(self._detail("artifact", name))
-        passages = [Passage("", fact.output, "code"), self._passage("printed", fact.printed, "code")]
+        texts = [EntryText("", fact.output, "code"), self._text("printed", fact.printed, "code")]
         if fact.error is not None:
-            passages.insert(0, Passage(fact.error.code, join_sentences(fact.error.message, fact.error.hint)))
+            texts.insert(0, EntryText(fact.error.code, join_sentences(fact.error.message, fact.error.hint)))
         images = "\n".join(image_label(self._language, image) for image in fact.images)
         return {
             "tone": "good" if fact.ok else "bad",
             "title": self._title("observed" if fact.ok else "failed", self._call(fact.call_id)),
             "details": details,
-            "passages": [*passages, self._passage("images", images)],
+            "texts": [*texts, self._text("images", images)],
             "links": (RunLink(self._say("in_run"), fact.child),) if fact.child else (),
             "call_id": fact.call_id,
             "artifact": fact.artifact,
@@ -354,7 +354,7 @@ class _EntryWriter:
             "tone": "good" if fact.ok else "bad",
             "title": self._title("undone" if fact.ok else "not_undone", self._call(fact.call_id)),
             "details": [self._detail("by_call", fact.by_call_id)],
-            "passages": [self._passage("why", fact.note)],
+            "texts": [self._text("why", fact.note)],
             "call_id": fact.call_id,
         }
 
@@ -364,7 +364,7 @@ class _EntryWriter:
             "tone": "quiet",
             "title": self._say("summarised" if fact.summary else "previewed"),
             "details": [self._detail("covers", str(fact.through_step)), self._detail("size", size)],
-            "passages": [self._passage("summary", fact.summary, "folded")],
+            "texts": [self._text("summary", fact.summary, "folded")],
         }
 
     def paused(self, fact: Paused) -> dict[str, Any]:
@@ -373,7 +373,7 @@ class _EntryWriter:
             "tone": "ask",
             "title": self._say("waiting"),
             "details": details,
-            "passages": [Passage("", fact.reason)],
+            "texts": [EntryText("", fact.reason)],
         }
 
     def resumed(self, fact: Resumed) -> dict[str, Any]:
@@ -399,7 +399,7 @@ class _EntryWriter:
             "tone": "quiet",
             "title": self._say("guard_note" if fact.by == "guard" else "note"),
             "details": [self._detail("by", by), self._detail("about", fact.about)],
-            "passages": [Passage("", fact.text)],
+            "texts": [EntryText("", fact.text)],
         }
 
     def finished(self, fact: Finished) -> dict[str, Any]:
@@ -411,7 +411,7 @@ class _EntryWriter:
                 self._detail("denied_calls", self._names(fact.denied)),
                 self._detail("unasked_calls", self._names(fact.unasked)),
             ],
-            "passages": [self._passage("answer", fact.answer or ""), self._passage("reason", fact.reason)],
+            "texts": [self._text("answer", fact.answer or ""), self._text("reason", fact.reason)],
             "citations": fact.citations,
         }
 

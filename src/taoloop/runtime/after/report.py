@@ -16,7 +16,7 @@ from taoloop.core.stored_events import ChainedEvent, ChainReport, chained_events
 from taoloop.core.text import escape_invisible
 from taoloop.core.texts import task_with_images
 from taoloop.core.trace import Trace
-from taoloop.core.views.event_entries import Detail, EventEntry, Passage, event_entries
+from taoloop.core.views.event_entries import Detail, EntryText, EventEntry, event_entries
 from taoloop.core.views.trace_export import to_line
 from taoloop.errors import IllegalEvent, JournalCorrupt
 from taoloop.journals.base import Journal
@@ -27,7 +27,7 @@ FORMATS: Final = {"jsonl": "application/x-ndjson", "html": "text/html", "md": "t
 """The formats of an export, and the media type of each."""
 
 
-class StoredRun(NamedTuple):
+class ChainedRun(NamedTuple):
     """A run as it is stored."""
 
     chain: ChainReport
@@ -36,7 +36,7 @@ class StoredRun(NamedTuple):
     """Its events with their hashes."""
 
 
-async def stored_run(journal: Journal, run_id: str) -> StoredRun:
+async def stored_run(journal: Journal, run_id: str) -> ChainedRun:
     """A run with the hashes of its events; those of a journal that keeps none are computed.
 
     Raises:
@@ -44,11 +44,11 @@ async def stored_run(journal: Journal, run_id: str) -> StoredRun:
     """
     chain = await journal.verify(run_id)
     if (linked := getattr(journal, "linked", None)) is not None:
-        return StoredRun(chain, await linked(run_id))
-    return StoredRun(chain, list(chained_events(run_id, await journal.load(run_id))))
+        return ChainedRun(chain, await linked(run_id))
+    return ChainedRun(chain, list(chained_events(run_id, await journal.load(run_id))))
 
 
-def export(run: StoredRun, form: str) -> str:
+def export(run: ChainedRun, form: str) -> str:
     """The run as a text of one of `FORMATS`: JSON lines with every hash, or a page or a text for people.
 
     Raises:
@@ -129,8 +129,8 @@ def markdown(report: Report) -> str:
     for entry, link in list(zip(report.entries, report.links, strict=True))[1:]:
         lines += [f"### {entry.seq} {_escaped(entry.title)}", "", _time(entry.at), ""]
         lines += [f"- {_escaped(text)}" for text in report.detail_texts(entry)]
-        for passage in entry.passages:
-            lines += ["", *([_escaped(passage.name), ""] if passage.name else []), *_fenced_text(passage.text)]
+        for part in entry.texts:
+            lines += ["", *([_escaped(part.name), ""] if part.name else []), *_fenced_text(part.text)]
         lines += ["", f"`{link}`", ""]
     return "\n".join(lines)
 
@@ -175,7 +175,7 @@ def page(report: Report) -> str:
 
 def _article(report: Report, entry: EventEntry) -> str:
     details = "".join(f"<span>{_inert(text)}</span>" for text in report.detail_texts(entry))
-    body = "".join(map(_html_passage, entry.passages))
+    body = "".join(map(_html_text, entry.texts))
     return (
         f'<article class="{entry.tone}"><header><span class=seq>{entry.seq}</span><h3>{_inert(entry.title)}</h3>'
         f"<span class=when>{_time(entry.at)}</span></header>"
@@ -183,12 +183,12 @@ def _article(report: Report, entry: EventEntry) -> str:
     )
 
 
-def _html_passage(passage: Passage) -> str:
-    name, text = _inert(passage.name), _inert(passage.text)
-    if passage.form == "folded":
+def _html_text(part: EntryText) -> str:
+    name, text = _inert(part.name), _inert(part.text)
+    if part.form == "folded":
         return f"<details><summary>{name}</summary><pre>{text}</pre></details>"
     head = f"<p class=name>{name}</p>" if name else ""
-    return f"{head}<pre>{text}</pre>" if passage.form == "code" else f"{head}<p class=text>{text}</p>"
+    return f"{head}<pre>{text}</pre>" if part.form == "code" else f"{head}<p class=text>{text}</p>"
 
 
 def _inert(text: str) -> str:
