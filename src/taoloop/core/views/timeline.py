@@ -46,7 +46,7 @@ _MIN_IDLE_S = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
+class TimelineSpan:
     """A time in which something was at work, or a person was waited for. Times are seconds since the epoch."""
 
     kind: SpanKind
@@ -74,7 +74,7 @@ class Bar(NamedTuple):
     """Where it begins, as a fraction of the width."""
     width: float
     """How wide it is, as a fraction of the width."""
-    spans: tuple[Span, ...]
+    spans: tuple[TimelineSpan, ...]
     """What it stands for, at least one."""
     cost_level: int
     """0 for no cost, or from 1 to `COST_LEVELS`, for that of the most expensive bar."""
@@ -152,7 +152,7 @@ class TimelineBuilder:
     """Collects the spans of a run, or of a slice of it, one event at a time."""
 
     def __init__(self) -> None:
-        self.spans: list[Span] = []
+        self.spans: list[TimelineSpan] = []
         self._tools: dict[str, str] = {}
         self._started: dict[str, tuple[float, int]] = {}
         self._waiting: dict[str, tuple[float, int]] = {}
@@ -214,7 +214,7 @@ class TimelineBuilder:
         self, kind: SpanKind, label: str, start: float, event: Event, *, cost_usd: float | None = None, ok: bool = True
     ) -> None:
         start = min(start, event.at)  # a clock may have been set back
-        span = Span(kind=kind, label=label, start=start, end=event.at, seq=event.seq, cost_usd=cost_usd, ok=ok)
+        span = TimelineSpan(kind=kind, label=label, start=start, end=event.at, seq=event.seq, cost_usd=cost_usd, ok=ok)
         self.spans.append(span)
 
     def build(self, now: float | None = None) -> Timeline:
@@ -226,7 +226,7 @@ class TimelineBuilder:
         for kind, calls in opened:
             for call_id, (at, seq) in calls.items():
                 label, end = self._call(call_id), max(at, until)
-                spans.append(Span(kind=kind, label=label, start=at, end=end, seq=seq, is_open=True))
+                spans.append(TimelineSpan(kind=kind, label=label, start=at, end=end, seq=seq, is_open=True))
         return _draw(sorted(spans, key=lambda span: (span.start, span.seq)))
 
 
@@ -241,7 +241,7 @@ def build_timeline(events: Iterable[Event], now: float | None = None) -> Timelin
 class _Axis:
     """From times to positions."""
 
-    def __init__(self, spans: Sequence[Span]) -> None:
+    def __init__(self, spans: Sequence[TimelineSpan]) -> None:
         self.start = min(span.start for span in spans)
         self.end = max(span.end for span in spans)
         gaps = self._gaps(spans)
@@ -258,7 +258,7 @@ class _Axis:
             at, x = end, x + _BREAK_WIDTH
         self._pieces.append((at, x, unit))
 
-    def _gaps(self, spans: Sequence[Span]) -> list[tuple[float, float]]:
+    def _gaps(self, spans: Sequence[TimelineSpan]) -> list[tuple[float, float]]:
         """The idle times that are left out, in order."""
         busy: list[tuple[float, float]] = [(self.start, self.start)]
         for span in spans:  # ordered by their starts
@@ -283,7 +283,7 @@ class _Axis:
         return min(1.0, max(0.0, x + (at - start) * unit))
 
 
-def _draw(spans: Sequence[Span]) -> Timeline:
+def _draw(spans: Sequence[TimelineSpan]) -> Timeline:
     if not spans:
         return Timeline(start=0.0, end=0.0)
     axis = _Axis(spans)
@@ -297,9 +297,9 @@ def _draw(spans: Sequence[Span]) -> Timeline:
     return Timeline(start=axis.start, end=axis.end, rows=tuple(rows), breaks=tuple(axis.breaks), spans=len(spans))
 
 
-def _lanes(spans: Sequence[Span]) -> dict[tuple[SpanKind, int], list[Span]]:
+def _lanes(spans: Sequence[TimelineSpan]) -> dict[tuple[SpanKind, int], list[TimelineSpan]]:
     """The spans of each kind in as few lines as possible in which none overlaps another one."""
-    lanes: dict[tuple[SpanKind, int], list[Span]] = {}
+    lanes: dict[tuple[SpanKind, int], list[TimelineSpan]] = {}
     for kind in ("model", "tool", "person"):
         ends: list[float] = []
         for span in spans:
@@ -315,21 +315,21 @@ def _lanes(spans: Sequence[Span]) -> dict[tuple[SpanKind, int], list[Span]]:
     return lanes
 
 
-def _groups(spans: Sequence[Span], axis: _Axis, parts: int | None) -> list[tuple[Span, ...]]:
+def _groups(spans: Sequence[TimelineSpan], axis: _Axis, parts: int | None) -> list[tuple[TimelineSpan, ...]]:
     """The spans of a lane that are one bar each: all that begin within the same of so many parts of the width."""
     if parts is None:
         return [(span,) for span in spans]
-    groups: dict[int, list[Span]] = {}
+    groups: dict[int, list[TimelineSpan]] = {}
     for span in spans:
         groups.setdefault(int(axis.x(span.start) * parts), []).append(span)
     return [tuple(group) for group in groups.values()]
 
 
-def _cost(group: Sequence[Span]) -> float:
+def _cost(group: Sequence[TimelineSpan]) -> float:
     return math.fsum(span.cost_usd or 0.0 for span in group)
 
 
-def _bar(group: tuple[Span, ...], axis: _Axis, most: float) -> Bar:
+def _bar(group: tuple[TimelineSpan, ...], axis: _Axis, most: float) -> Bar:
     x, end, cost_usd = axis.x(group[0].start), axis.x(max(span.end for span in group)), _cost(group)
     level = math.ceil(COST_LEVELS * cost_usd / most) if cost_usd > 0 else 0
     return Bar(x, end - x, group, level)
