@@ -58,7 +58,7 @@ def test_an_action_has_its_arguments_the_verdict_its_reasons_and_where_each_valu
 def test_a_reply_begins_its_step_and_a_repair_says_so() -> None:
     first, repair = entry_of("model_replied"), entry_of("model_replied", 1)
     assert (first.step, first.title) == (1, "Step 1")
-    assert (repair.step, repair.title) == (1, "Step 1 · corrected reply")
+    assert (repair.step, repair.title) == (None, "Step 1 · corrected reply")
     assert "Tea is needed." in words(repair)
     assert [text.form for text in repair.texts] == ["text", "folded", "folded"]
     assert '→ buy {"item":"tea"}' in words(repair)

@@ -103,7 +103,7 @@ class EventEntry:
     links: tuple[RunLink, ...] = ()
     """Other runs that it names."""
     step: int | None = None
-    """The step that it begins: set for the first reply of the model in a step, and for further ones of it."""
+    """The step that it begins; None for anything else."""
     call_id: str | None = None
     """The call that it is about."""
     artifact: str | None = None
@@ -203,7 +203,7 @@ class _EntryWriter:
             "title": " · ".join(text for text in (self._say("step", n=fact.step), purpose) if text),
             "details": [self._detail("model", fact.model), *self._spent(fact.usage, fact.cost_usd, fact.latency_s)],
             "texts": texts,
-            "step": fact.step,
+            "step": fact.step if fact.purpose == "decide" else None,
         }
 
     def model_erred(self, fact: ModelErred) -> dict[str, Any]:
