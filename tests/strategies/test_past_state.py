@@ -1,4 +1,4 @@
-"""A run as it was: the prompts are those that the model got, and the counts those of that moment."""
+"""A run as it was: the prompts are those that the model got, and the limits those of that moment."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from taoloop import Agent, Limits, ScriptedModel, tool
+from taoloop import Agent, Limits, ScriptedModel, Trace, tool
 from taoloop.core.effects import ModelRequest
 from taoloop.core.events import ModelReplied
 from taoloop.core.message import Message, ModelReply
-from taoloop.errors import IllegalEvent
 from taoloop.models.scripted import Reply
-from taoloop.strategies.past_state import past_state
+from taoloop.strategies.past_state import limit_use, next_request
 
 
 @tool(tier="read")
@@ -55,32 +54,23 @@ def test_each_prompt_is_the_one_that_the_model_got(dialect: str, script: Sequenc
     replies = [event.seq for event in trace if isinstance(event.fact, ModelReplied)]
     assert len(replies) == len(model.prompts) == len(script)
     for seq, prompt in zip(replies, model.prompts, strict=True):
-        request = past_state(trace.run_id, trace.events[:seq]).request
+        request = next_request(Trace(trace.run_id, trace.events[:seq]))
         assert request is not None
         assert request.messages == prompt
 
 
-def test_the_counts_are_those_of_the_moment_and_say_what_was_left() -> None:
+def test_limits_say_what_was_used_and_left_at_the_moment() -> None:
     limits = Limits(max_steps=5, max_tool_calls=3)
     trace = Agent(model=ScriptedModel(SCRIPT), tools=[price], limits=limits).run_sync("What is tea?").trace
-    start, end = past_state(trace.run_id, trace.events[:1]), past_state(trace.run_id, trace.events)
-    assert (start.step, start.model_calls, start.tool_calls, start.status) == (0, 0, 0, "running")
-    assert (end.step, end.tool_calls, end.status) == (trace.step_count, trace.tool_calls, "completed")
-    left = {limit.name: limit.left for limit in start.limits}
+    start, end = (limit_use(Trace("r", events)) for events in (trace.events[:1], trace.events))
+    left = {limit.name: limit.left for limit in start}
     assert (left["max_steps"], left["max_tool_calls"], left["max_tokens"]) == (5, 3, None)
-    assert {limit.name: limit.used for limit in end.limits}["max_tool_calls"] == 2
-    assert end.request is None
+    used = {limit.name: limit.used for limit in end}
+    assert (used["max_steps"], used["max_tool_calls"]) == (trace.step_count, 2)
 
 
-def test_between_a_request_and_its_outcome_the_call_is_pending_and_no_prompt_is_next() -> None:
+def test_no_prompt_is_next_while_a_call_is_open_or_the_run_is_over() -> None:
     trace = Agent(model=ScriptedModel(SCRIPT), tools=[price]).run_sync("What is tea?").trace
     seq = next(event.seq for event in trace if event.kind == "action_requested")
-    state = past_state(trace.run_id, trace.events[: seq + 1])
-    assert [call.requested.tool for call in state.pending] == ["price"]
-    assert state.request is None
-
-
-def test_events_that_are_no_beginning_are_refused() -> None:
-    trace = Agent(model=ScriptedModel(SCRIPT), tools=[price]).run_sync("What is tea?").trace
-    with pytest.raises(IllegalEvent):
-        past_state(trace.run_id, trace.events[1:])
+    assert next_request(Trace("r", trace.events[: seq + 1])) is None
+    assert next_request(trace) is None

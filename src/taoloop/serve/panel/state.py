@@ -11,6 +11,7 @@ from taoloop.serve.hosts import AllowedHosts
 from taoloop.serve.panel.access import PanelAccess, Sessions
 from taoloop.serve.panel.background_runs import AgentSource, BackgroundRuns
 from taoloop.serve.panel.live import Broadcaster
+from taoloop.serve.panel.run_reading import KnownTotals
 
 
 class HostCheck(Protocol):
@@ -64,3 +65,5 @@ class PanelState:
         """The open sessions."""
         self.broadcaster = Broadcaster(self.journal)
         """Tells open pages what is new."""
+        self.totals = KnownTotals(self.journal)
+        """What the runs have used that people look at."""

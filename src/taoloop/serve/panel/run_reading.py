@@ -1,0 +1,174 @@
+"""Reads of one run for its page: each costs what it shows, however long the run is, and none fails for a bad event."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import AsyncIterator
+from typing import Final, NamedTuple, Protocol
+
+from taoloop.core.events import Event, Observed
+from taoloop.core.views.run_totals import RunTotals
+from taoloop.errors import JournalCorrupt
+from taoloop.journals.base import Journal, RunRow
+from taoloop.journals.queries import JournalQueries, RunQuery, queries_of
+
+SECTION: Final = 100
+"""How many events the page loads at a time."""
+
+_CHUNK = 500
+_PROBE = 20
+_MOST_RUNS = 64
+_MOST_INNER = 200
+
+
+class UnreadableEvent(NamedTuple):
+    """An event that this version cannot read, in its place."""
+
+    seq: int
+    """Its place in the run."""
+    reason: str
+    """Why it cannot be read."""
+
+
+class Foldable(Protocol):
+    """What is built from events."""
+
+    def fold(self, event: Event) -> None:
+        """Process the next event."""
+        ...
+
+
+async def read_events(queries: JournalQueries, run_id: str, first: int, limit: int) -> list[Event | UnreadableEvent]:
+    """At most `limit` events from `first` on; one that cannot be read is said in its place.
+
+    Raises:
+        RunNotFound: there is no such run.
+    """
+    try:
+        return list(await queries.read(run_id, after=first - 1, limit=limit))
+    except JournalCorrupt:
+        pass
+    events: list[Event | UnreadableEvent] = []
+    for seq in range(first, first + limit):
+        try:
+            rows = await queries.read(run_id, after=seq - 1, before=seq + 1, limit=1)
+        except JournalCorrupt as error:
+            events.append(UnreadableEvent(seq, error.message))
+            continue
+        if not rows:
+            break
+        events += rows
+    return events
+
+
+async def read_all(queries: JournalQueries, run_id: str, *, after: int = -1) -> AsyncIterator[Event]:
+    """The events after one, in order, a part of them in memory at a time; those that cannot be read are left out."""
+    while True:
+        events = await read_events(queries, run_id, after + 1, _CHUNK)
+        for event in events:
+            if isinstance(event, Event):
+                yield event
+        if len(events) < _CHUNK:
+            return
+        after = events[-1].seq
+
+
+async def last_seq(queries: JournalQueries, run_id: str, row: RunRow | None) -> int:
+    """The seq of the last event; -1 for a run without any.
+
+    Raises:
+        RunNotFound: there is no such run.
+    """
+    try:
+        events = await queries.read(run_id, limit=1, last=True)
+    except JournalCorrupt:
+        return row.events - 1 if row is not None else 0
+    return events[-1].seq if events else -1
+
+
+async def find_row(queries: JournalQueries, run_id: str) -> RunRow | None:
+    """The run as lists have it; None for one without events."""
+    cursor = None
+    while True:
+        page = await queries.find(RunQuery(prefix=run_id), cursor=cursor, limit=_MOST_INNER)
+        for row in page.rows:
+            if row.run_id == run_id:
+                return row
+        if (cursor := page.cursor) is None:
+            return None
+
+
+async def inner_runs(queries: JournalQueries, run_id: str) -> list[RunRow]:
+    """The runs inside a run, the oldest first; of very many the newest."""
+    page = await queries.find(RunQuery(prefix=f"{run_id}."), limit=_MOST_INNER)
+    return list(reversed(page.rows))
+
+
+async def find_step(queries: JournalQueries, run_id: str, step: int, last: int) -> int | None:
+    """The first event of a step, or of the first one after it, among the events up to `last`; None: there is none.
+
+    Steps grow with the run, so the place is found by halving it: some twenty short reads for a million events.
+    """
+    low, high = 0, last + 1  # the first event of the step is at `low` or later, and before `high` if there is one
+    found: int | None = None
+    while low < high:
+        middle = (low + high) // 2
+        seq, number = await _next_step(queries, run_id, middle, high)
+        if number is None:
+            high = middle
+        elif number >= step:
+            found, high = seq, middle
+        else:
+            low = seq + 1
+    return found
+
+
+async def _next_step(queries: JournalQueries, run_id: str, first: int, end: int) -> tuple[int, int | None]:
+    """The first event from `first` on and before `end` that belongs to a step, and the number of that step."""
+    while first < end:
+        events = await read_events(queries, run_id, first, min(_PROBE, end - first))
+        for event in events:
+            number = getattr(event.fact, "step", None) if isinstance(event, Event) else None
+            if isinstance(number, int):
+                return event.seq, number
+        if not events:
+            break
+        first = events[-1].seq + 1
+    return end, None
+
+
+async def find_citation(journal: Journal, run_id: str, passage: str) -> int | None:
+    """The observation that contains the passage `doc:ID`; None: no observation of the run does."""
+    async for event in read_all(queries_of(journal), run_id):
+        if not isinstance(event.fact, Observed):
+            continue
+        if passage in event.fact.output:
+            return event.seq
+        if event.fact.artifact is not None:
+            artifact = await journal.artifact(run_id, event.fact.artifact)
+            if artifact is not None and passage in artifact.body:
+                return event.seq
+    return None
+
+
+class KnownTotals:
+    """The totals of the runs that people look at: kept, and brought up to date by what is new."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._totals: OrderedDict[str, RunTotals] = OrderedDict()
+
+    async def of(self, run_id: str) -> RunTotals:
+        """The totals of a run as it is now.
+
+        Raises:
+            RunNotFound: there is no such run.
+        """
+        totals = self._totals.pop(run_id, None) or RunTotals()
+        async for event in read_all(queries_of(self._journal), run_id, after=totals.last_seq):
+            if event.seq > totals.last_seq:  # another request may have brought it this far meanwhile
+                totals.fold(event)
+        self._totals[run_id] = totals
+        while len(self._totals) > _MOST_RUNS:
+            self._totals.popitem(last=False)
+        return totals
