@@ -31,13 +31,16 @@ from taoloop.serve.panel.run_reading import (
     read_events,
 )
 from taoloop.strategies.past_state import limit_use, next_request
-from taoloop.translation import translate_error
+from taoloop.translation import mark, translate_error
 
 MOST_SECTIONS: Final = 600
 """How many parts of the transcript one page has places for: enough for 20,000 steps; more are on further pages."""
 
 MESSAGES_SHOWN: Final = 12
 """How many of the newest messages of a prompt are shown at once."""
+
+ROLE_NAMES: Final = mark({"system": "system", "user": "user", "assistant": "assistant", "tool": "tool"})
+"""Who speaks in a message of a prompt."""
 
 _EARLIER = 60  # events before a part, in which its calls were requested
 
@@ -145,7 +148,7 @@ async def state_part(context: PanelContext) -> web.StreamResponse:
     last = await last_seq(context.queries, run_id, row)
     seq = await find_step(context.queries, run_id, step, last)
     if seq is None:
-        raise ConfigError(f"Run {run_id} has no step {step}.", hint="Choose an earlier one.")
+        raise ConfigError(context.say("This run has no step {n}.", n=step), hint=context.say("Choose an earlier one."))
     return context.fragment("run_state.html", run_id=run_id, step=step, **await state_values(context, seq))
 
 
@@ -160,6 +163,7 @@ async def state_values(context: PanelContext, seq: int) -> dict[str, Any]:
         "request": None,
         "problem": "",
         "shown": MESSAGES_SHOWN,
+        "role_names": ROLE_NAMES,
     }
     try:
         events = await context.queries.read(run_id, before=seq + 1, limit=seq + 1)
@@ -202,7 +206,8 @@ def _number(context: PanelContext, name: str, default: int) -> int:
     if not text:
         return default
     if not (text.isascii() and text.removeprefix("-").isdecimal() and len(text) < 12):  # far enough
-        raise ConfigError(f"{name}={text[:40]!r} is not a number.", hint="Write a whole number.")
+        message = context.say("{text} is not a number.", text=f"{name}={text[:40]!r}")
+        raise ConfigError(message, hint=context.say("Write a whole number."))
     return int(text)
 
 

@@ -25,7 +25,8 @@ async def whole_text(context: PanelContext) -> web.StreamResponse:
     texts = event_entries([event], context.language)[0].texts
     number = _index(context, "number")
     if number >= len(texts):
-        raise ConfigError(f"Event {event.seq} has no text {number}.", hint="Open it from the page of the run.")
+        message = context.say("Event {seq} has no text {number}.", seq=event.seq, number=number)
+        raise ConfigError(message, hint=context.say("Open it from the page of the run."))
     if context.is_fragment:
         return context.fragment(
             "run_text.html", text=texts[number], seq=event.seq, number=number, run_id=_run_id(context)
@@ -44,9 +45,8 @@ async def prompt(context: PanelContext) -> web.StreamResponse:
     if context.is_fragment:
         return context.fragment("run_prompt.html", run_id=_run_id(context), **values)
     if (request := values["request"]) is None:
-        raise ConfigError(
-            values["problem"] or f"No prompt was sent for event {values['seq']}.", hint="Open that of a model's reply."
-        )
+        message = values["problem"] or context.say("No prompt was sent for event {seq}.", seq=values["seq"])
+        raise ConfigError(message, hint=context.say("Open that of a reply of the model."))
     return context.text("\n\n".join(map(_message_text, request.messages)))
 
 
@@ -75,7 +75,8 @@ async def export_file(context: PanelContext) -> web.StreamResponse:
     """`GET /runs/{run_id}/export.{form}`: the run as JSON lines, a page or a text, as `tao export` writes it."""
     form = context.param("form")
     if form not in FORMATS:
-        raise ConfigError(f"There is no format {form[:20]!r}.", hint=f"Choose one of: {', '.join(FORMATS)}.")
+        message = context.say("There is no format {name!r}.", name=form[:20])
+        raise ConfigError(message, hint=context.say("Choose one of: {names}.", names=", ".join(FORMATS)))
     text = export(await stored_run(context.journal, _run_id(context)), form)
     return context.text(text, FORMATS[form], filename=f"{case_name(_run_id(context))}.{form}")
 
@@ -86,7 +87,7 @@ async def test_case(context: PanelContext) -> web.StreamResponse:
     events = await context.journal.load(run_id)
     started = events[0].fact if events else None
     if not isinstance(started, RunStarted):
-        raise ConfigError(f"Run {run_id} never began.", hint="Choose a run with a task.")
+        raise ConfigError(context.say("This run never began."), hint=context.say("Choose a run with a task."))
     headers = security_headers(context.nonce)
     headers["Content-Disposition"] = f"attachment; filename=test_{case_name(run_id)}.zip"
     body = regression_archive(run_id, events, started.task)
@@ -111,7 +112,7 @@ def _run_id(context: PanelContext) -> str:
 def _index(context: PanelContext, name: str) -> int:
     text = context.param(name)
     if not (text.isascii() and text.isdecimal() and len(text) < 12):  # far enough
-        raise RunNotFound(f"{text[:40]!r} is no number of an event or a text.")
+        raise RunNotFound(context.say("{text!r} is no number of an event or a text.", text=text[:40]))
     return int(text)
 
 
@@ -119,7 +120,7 @@ async def _event(context: PanelContext) -> Event:
     seq = _index(context, "seq")
     events = await context.queries.read(_run_id(context), after=seq - 1, before=seq + 1, limit=1)
     if not events:
-        raise RunNotFound(f"Run {_run_id(context)} has no event {seq}.")
+        raise RunNotFound(context.say("This run has no event {seq}.", seq=seq))
     return events[0]
 
 
