@@ -119,7 +119,7 @@ def test_a_run_that_waits_opens_with_its_end_too_and_leads_to_the_inbox() -> Non
         assert entries_in(page) == [*range(100), 300, 301]
         assert "Waits for a person." in page
         assert "Somebody must decide." in page
-        assert "/inbox?run=r1" in page
+        assert 'href="/inbox"' in page
 
     browse(journal_with("r1", started(), *steps(100), Paused(reason="Somebody must decide.")), scenario)
 

@@ -416,6 +416,8 @@ class _EntryWriter:
         }
 
 
+_SHORT_CHARS = 72
+
 _TIERS = ("read", "draft", "write", "destructive")
 
 _WRITERS: Mapping[type[Fact], Callable[[_EntryWriter, Any], dict[str, Any]]] = {
@@ -445,7 +447,11 @@ _WRITERS: Mapping[type[Fact], Callable[[_EntryWriter, Any], dict[str, Any]]] = {
 
 
 def _data(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2, default=str)
+    """A value as JSON: on one line if it is short, else indented."""
+    line = _line(value)
+    if isinstance(value, str) or len(line) <= _SHORT_CHARS:
+        return line
+    return json.dumps(value, ensure_ascii=False, indent=2, default=str)
 
 
 def _line(value: Any) -> str:

@@ -41,8 +41,8 @@ COST_LEVELS = 4
 
 _MAX_BREAKS = 12
 _BREAK_WIDTH = 0.03
-_IDLE_PART = 0.05
-_MIN_IDLE_S = 0.05
+_IDLE_PART = 0.1
+_MIN_IDLE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

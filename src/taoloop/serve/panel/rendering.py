@@ -136,7 +136,6 @@ def _environment(language: str) -> Environment:
         "usd": lambda amount: usd(amount, language),
         "count": count,
         "cut": cut,
-        "clock_time": clock_time,
         "citations": split_at_citations,
         "as_json": as_json,
         "status": lambda status: translate(STATUS_NAMES.get(status, status), language),
@@ -189,16 +188,11 @@ class Cut(NamedTuple):
     """How many characters of it are not."""
 
 
-def cut(text: str, most_chars: int = 4_000, most_lines: int = 60) -> Cut:
+def cut(text: str, most_chars: int = 3_000, most_lines: int = 40) -> Cut:
     """The beginning of a text: a page stays small whatever a tool returned."""
     lines = text[:most_chars].split("\n", most_lines)
     beginning = "\n".join(lines[:most_lines])
     return Cut(beginning, len(text) - len(beginning))
-
-
-def clock_time(at: float) -> str:
-    """A time in UTC, for drawings: `2026-01-31 09:30:00 UTC`."""
-    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def count(number: int) -> str:

@@ -49,7 +49,7 @@
       if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("textarea, select, input:not([type=range])")) return;
       if (event.key === "j" || event.key === "k") choose(Number(step.value) + (event.key === "j" ? 1 : -1));
     });
-    document.getElementById("state").addEventListener("htmx:after:swap", () => {
+    document.addEventListener("htmx:after:swap", () => {
       const state = document.querySelector("#state .state");
       if (!state || state.dataset.shown) return;
       state.dataset.shown = "true";
