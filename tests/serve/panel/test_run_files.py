@@ -9,6 +9,7 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from typing import Any
 
 from tests.core.views.every_fact import FACTS
 from tests.serve.panel.panels import Browser, browse
@@ -111,7 +112,7 @@ def price(item: str) -> int:
 
 def test_the_test_case_passes_for_the_code_of_today_and_fails_for_other_decisions(tmp_path: Path) -> None:
     journal = MemoryJournal()
-    script = [{"tool_calls": [{"name": "price", "args": {"item": "tea"}}]}, "Tea is 3."]
+    script: list[Any] = [{"tool_calls": [{"name": "price", "args": {"item": "tea"}}]}, "Tea is 3."]
     agent = Agent(model=ScriptedModel(script), tools=[price], journal=journal)
     task = 'What is tea? """ + __import__("os").abort() + """ \\" {x}\n'
     run_id = asyncio.run(agent.run(task)).run_id

@@ -19,6 +19,7 @@ _CHUNK = 500
 _PROBE = 20
 _MOST_RUNS = 64
 _MOST_INNER = 200
+_MOST_KNOWN = 2  # runs whose events are kept; one of 10,000 steps takes some 40 MB
 
 
 class UnreadableEvent(NamedTuple):
@@ -172,3 +173,27 @@ class KnownTotals:
         while len(self._totals) > _MOST_RUNS:
             self._totals.popitem(last=False)
         return totals
+
+
+class KnownEvents:
+    """The events of the runs whose steps people go through: a long run is not read again for each step."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._events: OrderedDict[str, list[Event]] = OrderedDict()
+
+    async def before(self, run_id: str, seq: int) -> list[Event]:
+        """The events of a run before one.
+
+        Raises:
+            RunNotFound: there is no such run.
+            JournalCorrupt: one of them cannot be read.
+        """
+        known = self._events.pop(run_id, [])
+        if len(known) < seq:
+            known = known + await queries_of(self._journal).read(run_id, after=len(known) - 1, before=seq, limit=seq)
+        if len(known) > len(self._events.get(run_id, ())):  # another request may have read more meanwhile
+            self._events[run_id] = known
+        while len(self._events) > _MOST_KNOWN:
+            self._events.popitem(last=False)
+        return known[:seq]

@@ -166,7 +166,7 @@ async def state_values(context: PanelContext, seq: int) -> dict[str, Any]:
         "role_names": ROLE_NAMES,
     }
     try:
-        events = await context.queries.read(run_id, before=seq + 1, limit=seq + 1)
+        events = await context.panel.events.before(run_id, seq + 1)
         if events and isinstance(events[-1].fact, ModelReplied):
             values["reply"] = events.pop().fact
         trace = values["trace"] = Trace(run_id, events)

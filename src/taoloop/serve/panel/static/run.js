@@ -3,28 +3,30 @@
 
 (() => {
   const step = document.getElementById("step");
-  const motion = matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth";
-
-  // Shows an entry; where its part is not loaded yet, once it is.
+  // Shows an entry; where its part is not loaded yet, once it is. Parts that are loaded meanwhile change their height, so
+  // the entry is shown again after each of them, until the reader takes over.
   let wanted = null;
   function show(seq) {
-    wanted = null;
     document.querySelector(".entry.current")?.classList.remove("current");
-    const entry = document.getElementById(`e-${seq}`);
+    wanted = seq;
+    setTimeout(() => { if (wanted === seq) wanted = null; }, 3000);
+    scroll();
+  }
+  function scroll() {
+    const entry = document.getElementById(`e-${wanted}`);
     if (entry) {
       entry.classList.add("current");
-      entry.scrollIntoView({block: "center", behavior: motion});
+      const box = entry.getBoundingClientRect();
+      if (box.top < 0 || box.top > innerHeight * 0.7) entry.scrollIntoView({block: "start", behavior: "instant"});
       return;
     }
-    const parts = [...document.querySelectorAll(".events[data-first]")].filter((part) => Number(part.dataset.first) <= seq);
-    if (parts.length) {
-      wanted = seq;
-      parts.at(-1).scrollIntoView({block: "start"});
-    }
+    const parts = [...document.querySelectorAll(".events[data-first]")].filter((part) => Number(part.dataset.first) <= wanted);
+    parts.at(-1)?.scrollIntoView({block: "start", behavior: "instant"});
   }
-  document.addEventListener("htmx:after:swap", () => {
-    if (wanted !== null && document.getElementById(`e-${wanted}`)) show(wanted);
-  });
+  document.addEventListener("htmx:after:swap", () => { if (wanted !== null) scroll(); });
+  for (const name of ["wheel", "touchmove", "pointerdown"]) {
+    document.addEventListener(name, () => { wanted = null; }, {passive: true});
+  }
 
   // The chosen step is in the address, and the transcript follows it.
   function choose(number) {
