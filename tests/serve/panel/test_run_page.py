@@ -162,15 +162,20 @@ def test_every_kind_of_event_is_on_the_page_with_its_relations() -> None:
     browse(journal_with("outer.1", *facts), scenario)
 
 
-def test_the_runs_inside_a_run_are_listed() -> None:
+def test_the_runs_inside_a_run_and_its_forks_are_listed() -> None:
     journal = MemoryJournal()
 
     async def scenario(browser: Browser) -> None:
         await put(journal, "r1", [started(), *steps(1)])
         await put(journal, "r1.1", [started("Inner task", parent="r1"), *steps(1)])
-        page = await browser.get("/runs/r1")
-        assert "1 run inside it" in page
-        assert '<a href="/runs/r1.1">Inner task</a>' in page
+        await put(journal, "other", [started(), *steps(1)])
+        await put(journal, "fork", [started(forked_from="r1", forked_at=1), *steps(1)])
+        assert 'hx-get="/runs/r1/relations"' in await browser.get("/runs/r1")
+        part = await browser.get("/runs/r1/relations", is_fragment=True)
+        assert "1 run inside it" in part
+        assert '<a href="/runs/r1.1">Inner task</a>' in part
+        assert re.search(r'1 fork of it</summary>\s*<ul><li><a href="/runs/fork">', part)
+        assert "/runs/other" not in part
 
     browse(journal, scenario)
 
@@ -183,12 +188,12 @@ def test_a_run_that_does_not_exist_is_said() -> None:
 
 
 def test_a_run_of_very_many_parts_has_places_around_the_event_only() -> None:
-    place = run_module.Place(last=1_000_000, steps=1, step=None, seq=500_050)
-    assert len(place.sections) == run_module.MOST_SECTIONS
-    assert 500_000 in place.sections
-    assert list(run_module.Place(last=250, steps=1, step=None, seq=None).sections) == [0, 100, 200]
-    assert len(run_module.Place(last=-1, steps=0, step=None, seq=None).sections) == 0
-    last = run_module.Place(last=1_000_000, steps=1, step=None, seq=1_000_000)
+    position = run_module.Position(last=1_000_000, steps=1, step=None, seq=500_050)
+    assert len(position.sections) == run_module.MOST_SECTIONS
+    assert 500_000 in position.sections
+    assert list(run_module.Position(last=250, steps=1, step=None, seq=None).sections) == [0, 100, 200]
+    assert len(run_module.Position(last=-1, steps=0, step=None, seq=None).sections) == 0
+    last = run_module.Position(last=1_000_000, steps=1, step=None, seq=1_000_000)
     assert last.sections[-1] == 1_000_000
 
 

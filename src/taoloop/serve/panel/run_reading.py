@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator
 from typing import Final, NamedTuple, Protocol
 
-from taoloop.core.events import Event, Observed
+from taoloop.core.events import Event, Observed, RunStarted
 from taoloop.core.views.run_totals import RunTotals
 from taoloop.errors import JournalCorrupt
 from taoloop.journals.base import Journal, RunRow
@@ -19,6 +19,7 @@ _CHUNK = 500
 _PROBE = 20
 _MOST_RUNS = 64
 _MOST_INNER = 200
+_MOST_FORK_PAGES, _MOST_FORKS = 5, 50
 _MOST_KNOWN = 2  # runs whose events are kept; one of 10,000 steps takes some 40 MB
 
 
@@ -105,23 +106,45 @@ async def inner_runs(queries: JournalQueries, run_id: str) -> list[RunRow]:
     return list(reversed(page.rows))
 
 
+async def forks_of(queries: JournalQueries, row: RunRow) -> list[RunRow]:
+    """The runs that were forked from a run, the oldest first; of very many the newest.
+
+    No journal has a list of them. A fork has the task and the agent of its original and began later, so these few are
+    looked at.
+    """
+    forks: list[RunRow] = []
+    cursor = None
+    for _ in range(_MOST_FORK_PAGES):
+        query = RunQuery(agent=row.agent, since=row.started_at, only_outermost=True)
+        page = await queries.find(query, cursor=cursor, limit=_MOST_INNER)
+        for other in page.rows:
+            if other.task == row.task and other.run_id != row.run_id and len(forks) < _MOST_FORKS:
+                starts = await read_events(queries, other.run_id, 0, 1)
+                fact = starts[0].fact if starts and isinstance(starts[0], Event) else None
+                if isinstance(fact, RunStarted) and fact.forked_from == row.run_id:
+                    forks.append(other)
+        if (cursor := page.cursor) is None:
+            break
+    return list(reversed(forks))
+
+
 async def find_step(queries: JournalQueries, run_id: str, step: int, last: int) -> int | None:
     """The first event of a step, or of the first one after it, among the events up to `last`; None: there is none.
 
     Steps grow with the run, so the place is found by halving it: some twenty short reads for a million events.
     """
     low, high = 0, last + 1  # the first event of the step is at `low` or later, and before `high` if there is one
-    found: int | None = None
+    first_seq: int | None = None
     while low < high:
         middle = (low + high) // 2
         seq, number = await _next_step(queries, run_id, middle, high)
         if number is None:
             high = middle
         elif number >= step:
-            found, high = seq, middle
+            first_seq, high = seq, middle
         else:
             low = seq + 1
-    return found
+    return first_seq
 
 
 async def _next_step(queries: JournalQueries, run_id: str, first: int, end: int) -> tuple[int, int | None]:

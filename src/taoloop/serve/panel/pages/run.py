@@ -25,6 +25,7 @@ from taoloop.serve.panel.run_reading import (
     UnreadableEvent,
     find_row,
     find_step,
+    forks_of,
     inner_runs,
     last_seq,
     read_all,
@@ -46,7 +47,7 @@ _EARLIER = 60  # events before a part, in which its calls were requested
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Position:
     """Where in a run a page is."""
 
     last: int
@@ -70,22 +71,17 @@ async def run_page(context: PanelContext) -> web.StreamResponse:
     """`GET /runs/{run_id}`: the page, with the part of the transcript that was asked for."""
     run_id, queries = context.param("run_id"), context.queries
     row = await find_row(queries, run_id)
-    place = await _place(context, row)
+    position = await _position(context, row)
     started = await _started(context)
-    shown = (
-        {}
-        if place.last < 0
-        else {first: await _entries(context, first, place.last) for first in _first_sections(place, row)}
-    )
+    parts = {first: await _entries(context, first, position.last) for first in _first_sections(position, row)}
     return context.page(
         "run.html",
         run_id=run_id,
         row=row,
-        place=place,
+        position=position,
         started=started,
-        shown=shown,
+        parts=parts,
         section=SECTION,
-        inner=await inner_runs(queries, run_id),
         colour=_colour(context),
         window={name: context.query(name) or None for name in ("from", "to")},
         case_file=f"test_{case_name(run_id)}.zip",
@@ -123,8 +119,16 @@ async def totals_part(context: PanelContext) -> web.StreamResponse:
     return context.fragment("run_totals.html", run_id=context.param("run_id"), totals=totals)
 
 
+async def relations_part(context: PanelContext) -> web.StreamResponse:
+    """`GET /runs/{run_id}/relations`: the runs inside it and those forked from it."""
+    row = await find_row(context.queries, context.param("run_id"))
+    forks = [] if row is None else await forks_of(context.queries, row)
+    inner = await inner_runs(context.queries, context.param("run_id"))
+    return context.fragment("run_relations.html", run_id=context.param("run_id"), inner=inner, forks=forks)
+
+
 async def timeline_part(context: PanelContext) -> web.StreamResponse:
-    """`GET /runs/{run_id}/timeline?from=SEQ&to=SEQ&colour=cost`: the run, or the part between two events, as drawn."""
+    """`GET /runs/{run_id}/timeline?from=SEQ&to=SEQ&colour=cost`: the run, or the part between two events, as a drawing."""
     run_id, first = context.param("run_id"), _number(context, "from", 0)
     to = _number(context, "to", -1)
     builder = TimelineBuilder()
@@ -134,10 +138,16 @@ async def timeline_part(context: PanelContext) -> web.StreamResponse:
         builder.fold(event)
     row = await find_row(context.queries, run_id)
     is_open = row is not None and row.status in ("running", "waiting") and to < 0
-    drawn = builder.build(context.panel.clock.now() if is_open else None)
+    timeline = builder.build(context.panel.clock.now() if is_open else None)
     is_whole = first == 0 and to < 0
     return context.fragment(
-        "run_timeline.html", run_id=run_id, drawn=drawn, colour=_colour(context), is_whole=is_whole, first=first, to=to
+        "run_timeline.html",
+        run_id=run_id,
+        timeline=timeline,
+        colour=_colour(context),
+        is_whole=is_whole,
+        first=first,
+        to=to,
     )
 
 
@@ -162,7 +172,7 @@ async def state_values(context: PanelContext, seq: int) -> dict[str, Any]:
         "reply": None,
         "request": None,
         "problem": "",
-        "shown": MESSAGES_SHOWN,
+        "most_messages": MESSAGES_SHOWN,
         "role_names": ROLE_NAMES,
     }
     try:
@@ -190,6 +200,7 @@ ROUTES: Final = (
     Route("GET", "/runs/{run_id}/tail", tail_part),
     Route("GET", "/runs/{run_id}/head", head_part),
     Route("GET", "/runs/{run_id}/totals", totals_part),
+    Route("GET", "/runs/{run_id}/relations", relations_part),
     Route("GET", "/runs/{run_id}/timeline", timeline_part),
     Route("GET", "/runs/{run_id}/state", state_part),
     Route("GET", "/runs/{run_id}/live", live),
@@ -215,7 +226,7 @@ def _colour(context: PanelContext) -> str:
     return "cost" if context.query("colour") == "cost" else "kind"
 
 
-async def _place(context: PanelContext, row: RunRow | None) -> Place:
+async def _position(context: PanelContext, row: RunRow | None) -> Position:
     run_id, queries = context.param("run_id"), context.queries
     last = await last_seq(queries, run_id, row)
     step = _number(context, "step", 0) or None
@@ -224,7 +235,7 @@ async def _place(context: PanelContext, row: RunRow | None) -> Place:
         seq = await find_step(queries, run_id, step, last)
     elif context.query("seq"):
         seq = min(max(0, _number(context, "seq", 0)), max(last, 0))
-    return Place(last=last, steps=await _step_count(context, last), step=step, seq=seq)
+    return Position(last=last, steps=await _step_count(context, last), step=step, seq=seq)
 
 
 async def _step_count(context: PanelContext, last: int) -> int:
@@ -245,13 +256,13 @@ async def _started(context: PanelContext) -> RunStarted | None:
     return fact if isinstance(fact, RunStarted) else None
 
 
-def _first_sections(place: Place, row: RunRow | None) -> list[int]:
+def _first_sections(position: Position, row: RunRow | None) -> list[int]:
     """The parts that the page has at once: the one that was asked for, and the end of a run that goes on."""
-    if place.last < 0:
+    if position.last < 0:
         return []
-    firsts = {(place.seq or 0) // SECTION * SECTION}
-    if row is not None and row.status in ("running", "waiting") and place.seq is None:
-        firsts.add(place.last // SECTION * SECTION)
+    firsts = {(position.seq or 0) // SECTION * SECTION}
+    if row is not None and row.status in ("running", "waiting") and position.seq is None:
+        firsts.add(position.last // SECTION * SECTION)
     return sorted(firsts)
 
 
