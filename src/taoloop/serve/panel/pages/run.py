@@ -128,7 +128,7 @@ async def relations_part(context: PanelContext) -> web.StreamResponse:
 
 
 async def timeline_part(context: PanelContext) -> web.StreamResponse:
-    """`GET /runs/{run_id}/timeline?from=SEQ&to=SEQ&colour=cost`: the run, or the part between two events, as a drawing."""
+    """`GET /runs/{run_id}/timeline?from=SEQ&to=SEQ&colour=cost`: a drawing of the run, or of a part of it."""
     run_id, first = context.param("run_id"), _number(context, "from", 0)
     to = _number(context, "to", -1)
     builder = TimelineBuilder()
