@@ -7,7 +7,7 @@ import asyncio
 from tests.serve.panel.panels import Browser, browse
 from tests.serve.panel.run_samples import answered, put, started, steps
 
-from taoloop import MemoryJournal
+from taoloop import Agent, MemoryJournal, Trace
 from taoloop.core.events import Noted, Paused
 
 WAITING = (started(), *steps(1), Paused(reason="Somebody must decide."))
@@ -52,24 +52,24 @@ def test_a_viewer_only_reads() -> None:
     browse(journal, scenario, "bob")
 
 
-def test_a_run_that_the_panel_drives_is_stopped() -> None:
+def test_a_run_of_this_process_is_stopped_and_says_so() -> None:
     journal = MemoryJournal()
+    asked = asyncio.Event()
+
+    async def wait(_task: str, _trace: Trace) -> str:
+        asked.set()
+        await asyncio.Event().wait()
+        return "never"
 
     async def scenario(browser: Browser) -> None:
-        await put(journal, "r1", [started(), *steps(1)])
-        stopped = asyncio.Event()
-
-        async def drive() -> None:
-            try:
-                await asyncio.Event().wait()
-            finally:
-                stopped.set()
-
-        browser.panel.state.background.start("r1", drive())
-        assert 'action="/runs/r1/stop"' in await browser.get("/runs/r1")
-        await browser.post("/runs/r1/stop")
-        assert stopped.is_set()
-        assert not browser.panel.state.background.drives("r1")
+        running = asyncio.create_task(Agent(model=wait, journal=journal).run("Wait."))
+        await asked.wait()
+        (row,) = await journal.runs()
+        assert f'action="/runs/{row.run_id}/stop"' in await browser.get(f"/runs/{row.run_id}")
+        page = await browser.post(f"/runs/{row.run_id}/stop")
+        assert running.cancelled()
+        assert "Stopped before it was done" in page
+        assert (await journal.runs())[0].status == "stopped"
 
     browse(journal, scenario, "ann")
 

@@ -18,6 +18,7 @@ from taoloop.core.views.timeline import TimelineBuilder
 from taoloop.errors import ConfigError, JournalLocked, RunNotFound, TaoError
 from taoloop.journals.base import LockHolder, RunRow, locks_of
 from taoloop.runtime.after.regression_file import case_name
+from taoloop.runtime.journal_access import is_driven_here
 from taoloop.serve.panel.context import PanelContext, Route
 from taoloop.serve.panel.event_stream import send_events
 from taoloop.serve.panel.run_reading import (
@@ -303,6 +304,6 @@ async def _head(context: PanelContext, row: RunRow | None) -> dict[str, Any]:
     return {
         "holder": holder,
         "is_lost": is_running and locks is not None and holder is None,
-        "drives": context.panel.background.drives(run_id),
+        "is_driven_here": is_driven_here(context.journal, run_id),
         "end": end,
     }

@@ -9,7 +9,7 @@ from aiohttp import web
 from taoloop.errors import NotWaiting
 from taoloop.journals.base import locks_of
 from taoloop.runtime.approvals.inbox import add_note
-from taoloop.runtime.journal_access import end_holder
+from taoloop.runtime.journal_access import end_holder, stop_run
 from taoloop.serve.panel.context import PanelContext, Route
 
 
@@ -24,18 +24,18 @@ async def note(context: PanelContext) -> web.StreamResponse:
 
 
 async def stop(context: PanelContext) -> web.StreamResponse:
-    """`POST /runs/{run_id}/stop`: stops a run that this process drives; it can be resumed.
+    """`POST /runs/{run_id}/stop`: stops a run that this process drives, for the panel or a client of the gateway.
 
     A run of another process is stopped there: its process may drive other runs, too. `POST …/end-process` ends it.
     """
     run_id = context.param("run_id")
-    if not await context.panel.background.stop(run_id):
+    if not await stop_run(context.journal, run_id):
         locks = locks_of(context.journal)
         holder = None if locks is None else await locks.holder(run_id)
         if holder is None:
             message = context.say("No process is at work on this run.")
             raise NotWaiting(message, hint=context.say("There is nothing to stop; it can be resumed."))
-        message = context.say("{holder} is at work on this run, not the panel.", holder=str(holder))
+        message = context.say("At work on this run: {holder}.", holder=str(holder))
         raise NotWaiting(message, hint=context.say("Stop it there, or let an admin end that process."))
     return context.redirect(context.run_path(run_id))
 
