@@ -58,6 +58,29 @@ def test_a_live_run_grows_in_order_and_its_head_follows(fill: Any, open_page: Op
     page.locator("#run-totals dd", has_text="5,600 + 280").wait_for()
 
 
+def test_the_timeline_of_a_live_run_grows(fill: Any, open_page: Open) -> None:
+    lease = fill(lambda journal: put(journal, "r1", [started(), *steps(1)]))
+    page = open_page("bob", "/runs/r1?colour=cost")
+    page.locator("svg.timeline .cost-4").first.wait_for()
+    assert page.locator("svg.timeline a").count() == 2
+    fill(lambda journal: extend(journal, lease, 4, steps(1, first=2)))
+    page.locator("svg.timeline a").nth(3).wait_for()
+    assert page.locator("svg.timeline .cost-4").count() == 2
+
+
+def test_who_looks_at_the_end_of_a_run_stays_there(fill: Any, open_page: Open) -> None:
+    lease = fill(lambda journal: put(journal, "r1", [started(), *steps(20)]))
+    page = open_page("bob", "/runs/r1")
+    page.evaluate("scrollTo(0, document.body.scrollHeight)")
+    fill(lambda journal: extend(journal, lease, 61, steps(4, first=21)))
+    page.locator("#e-72").wait_for()
+    scrolled_to(page, 72)
+    page.evaluate("scrollTo(0, 0)")
+    fill(lambda journal: extend(journal, lease, 73, steps(1, first=25)))
+    page.locator("#e-75").wait_for()
+    assert page.evaluate("scrollY") < 100
+
+
 def test_the_answer_leads_to_its_evidence(fill: Any, open_page: Open) -> None:
     fill(lambda journal: put(journal, "r1", [started(), *steps(60), *answered(61)]))
     page = open_page("bob", "/runs/r1")

@@ -12,10 +12,11 @@ from tests.serve.panel.run_samples import answered, put, started, steps
 
 from taoloop import MemoryJournal
 from taoloop.core.events import Event, Observed
+from taoloop.core.views.run_totals import RunTotals
 from taoloop.journals.base import Artifact
 from taoloop.journals.sqlite.journal import SqliteJournal
 from taoloop.serve.panel.run_reading import (
-    KnownTotals,
+    KnownViews,
     UnreadableEvent,
     find_citation,
     find_row,
@@ -78,7 +79,7 @@ def test_an_event_that_cannot_be_read_is_said_in_its_place(tmp_path: Path) -> No
             (bad,) = [event for event in events if isinstance(event, UnreadableEvent)]
             assert bad.seq == 5
             assert "dreamt" in bad.reason
-            assert (await KnownTotals(journal).of("r1")).steps == 3
+            assert (await KnownViews(journal).of("r1", RunTotals)).steps == 3
             assert await last_seq(journal, "r1", await find_row(journal, "r1")) == 9
 
     asyncio.run(main())

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import AsyncIterator
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from taoloop.core.events import Event, Observed, RunStarted
-from taoloop.core.views.run_totals import RunTotals
 from taoloop.errors import JournalCorrupt
 from taoloop.journals.base import Journal, RunRow
 from taoloop.journals.queries import JournalQueries, RunQuery, queries_of
@@ -17,7 +16,7 @@ SECTION: Final = 100
 
 _CHUNK = 500
 _PROBE = 20
-_MOST_RUNS = 64
+_MOST_VIEWS = 64
 _MOST_INNER = 200
 _MOST_FORK_PAGES, _MOST_FORKS = 5, 50
 _MOST_KNOWN = 2  # runs whose events are kept; one of 10,000 steps takes some 40 MB
@@ -35,9 +34,14 @@ class UnreadableEvent(NamedTuple):
 class Foldable(Protocol):
     """What is built from events."""
 
+    def __init__(self) -> None: ...
+
     def fold(self, event: Event) -> None:
         """Process the next event."""
         ...
+
+
+V = TypeVar("V", bound=Foldable)
 
 
 async def read_events(queries: JournalQueries, run_id: str, first: int, limit: int) -> list[Event | UnreadableEvent]:
@@ -175,27 +179,29 @@ async def find_citation(journal: Journal, run_id: str, passage: str) -> int | No
     return None
 
 
-class KnownTotals:
-    """The totals of the runs that people look at: kept, and brought up to date by what is new."""
+class KnownViews:
+    """Views of the runs that people look at: kept, and brought up to date by what is new, so live pages stay cheap."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._totals: OrderedDict[str, RunTotals] = OrderedDict()
+        self._views: OrderedDict[tuple[str, type[Foldable]], tuple[Foldable, int]] = OrderedDict()
 
-    async def of(self, run_id: str) -> RunTotals:
-        """The totals of a run as it is now.
+    async def of(self, run_id: str, kind: type[V]) -> V:
+        """The view of this kind of a run as it is now.
 
         Raises:
             RunNotFound: there is no such run.
         """
-        totals = self._totals.pop(run_id, None) or RunTotals()
-        async for event in read_all(queries_of(self._journal), run_id, after=totals.last_seq):
-            if event.seq > totals.last_seq:  # another request may have brought it this far meanwhile
-                totals.fold(event)
-        self._totals[run_id] = totals
-        while len(self._totals) > _MOST_RUNS:
-            self._totals.popitem(last=False)
-        return totals
+        key = run_id, kind
+        view, last = self._views.setdefault(key, (kind(), -1))
+        self._views.move_to_end(key)
+        async for event in read_all(queries_of(self._journal), run_id, after=last):
+            if event.seq > self._views.get(key, (view, last))[1]:  # else another request brought it this far meanwhile
+                view.fold(event)
+                self._views[key] = view, event.seq
+        while len(self._views) > _MOST_VIEWS:
+            self._views.popitem(last=False)
+        return view  # type: ignore[return-value]  # the key determines the type
 
 
 class KnownEvents:

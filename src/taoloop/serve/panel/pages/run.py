@@ -14,6 +14,7 @@ from aiohttp import web
 from taoloop.core.events import Event, Finished, ModelReplied, Paused, RunStarted
 from taoloop.core.trace import Trace
 from taoloop.core.views.event_entries import EntryText, EventEntry, event_entries
+from taoloop.core.views.run_totals import RunTotals
 from taoloop.core.views.timeline import TimelineBuilder
 from taoloop.errors import ConfigError, JournalLocked, RunNotFound, TaoError
 from taoloop.journals.base import LockHolder, RunRow, locks_of
@@ -116,7 +117,7 @@ async def head_part(context: PanelContext) -> web.StreamResponse:
 
 async def totals_part(context: PanelContext) -> web.StreamResponse:
     """`GET /runs/{run_id}/totals`: steps, calls, tokens and cost of the whole run."""
-    totals = await context.panel.totals.of(context.param("run_id"))
+    totals = await context.panel.views.of(context.param("run_id"), RunTotals)
     return context.fragment("run_totals.html", run_id=context.param("run_id"), totals=totals)
 
 
@@ -132,15 +133,18 @@ async def timeline_part(context: PanelContext) -> web.StreamResponse:
     """`GET /runs/{run_id}/timeline?from=SEQ&to=SEQ&colour=cost`: a drawing of the run, or of a part of it."""
     run_id, first = context.param("run_id"), _number(context, "from", 0)
     to = _number(context, "to", -1)
-    builder = TimelineBuilder()
-    async for event in read_all(context.queries, run_id, after=first - 1):
-        if 0 <= to < event.seq:
-            break
-        builder.fold(event)
+    is_whole = first <= 0 and to < 0
+    if is_whole:
+        builder = await context.panel.views.of(run_id, TimelineBuilder)
+    else:
+        builder = TimelineBuilder()
+        async for event in read_all(context.queries, run_id, after=first - 1):
+            if 0 <= to < event.seq:
+                break
+            builder.fold(event)
     row = await find_row(context.queries, run_id)
     is_open = row is not None and row.status in ("running", "waiting") and to < 0
     timeline = builder.build(context.panel.clock.now() if is_open else None)
-    is_whole = first == 0 and to < 0
     return context.fragment(
         "run_timeline.html",
         run_id=run_id,
@@ -149,6 +153,7 @@ async def timeline_part(context: PanelContext) -> web.StreamResponse:
         is_whole=is_whole,
         first=first,
         to=to,
+        is_open=is_open,
     )
 
 

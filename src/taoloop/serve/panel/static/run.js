@@ -69,14 +69,14 @@
     show(Number(bar.dataset.seq));
   });
 
-  // Who looks at the end of a run stays there while it grows.
+  // Who has scrolled to the end of a run stays there while it grows.
   let isAtEnd = false;
-  document.addEventListener("htmx:before:swap", () => {
+  document.addEventListener("scroll", () => {
     const tail = document.getElementById("tail");
-    isAtEnd = Boolean(tail) && tail.getBoundingClientRect().top < innerHeight + 80 && scrollY > 0;
-  });
-  document.addEventListener("htmx:after:swap", (event) => {
-    if (isAtEnd && document.querySelector(".events.new")) document.getElementById("tail")?.scrollIntoView({block: "end"});
+    isAtEnd = scrollY > 0 && Boolean(tail) && tail.getBoundingClientRect().top < innerHeight + 120;
+  }, {passive: true});
+  document.addEventListener("htmx:after:swap", () => {
+    if (isAtEnd && wanted === null) document.getElementById("tail")?.scrollIntoView({block: "end", behavior: "instant"});
   });
 
   // Prints the whole transcript: parts that were not looked at are loaded first.
