@@ -203,6 +203,17 @@ def test_a_missing_artifact_is_said(fill: Any, open_page: Open) -> None:
     assert "is not in the journal any more" in page.locator("main").inner_text()
 
 
+def test_the_whole_transcript_is_printed(fill: Any, open_page: Open) -> None:
+    fill(lambda journal: put(journal, "r1", [started(), *steps(100), *answered(101)]))
+    page = open_page("bob", "/runs/r1")
+    page.evaluate("window.print = () => { window.printed = document.querySelectorAll('article.entry').length; }")
+    page.locator("button", has_text="Print").click()
+    page.wait_for_function("() => window.printed === 303")
+    page.emulate_media(media="print")
+    assert not page.locator("#run .run-actions").is_visible()
+    assert page.locator("#e-302").is_visible()
+
+
 def test_a_note_is_added_by_form(fill: Any, open_page: Open) -> None:
     fill(lambda journal: put(journal, "r1", [started(), *steps(1), Paused(reason="Somebody must decide.")]))
     page = open_page("ann", "/runs/r1")
