@@ -188,12 +188,12 @@ def test_a_run_that_does_not_exist_is_said() -> None:
 
 
 def test_a_run_of_very_many_parts_has_places_around_the_event_only() -> None:
-    position = run_module.Position(last=1_000_000, steps=1, step=None, seq=500_050)
+    position = run_module.RunPosition(last=1_000_000, steps=1, step=None, seq=500_050)
     assert len(position.sections) == run_module.MOST_SECTIONS
     assert 500_000 in position.sections
-    assert list(run_module.Position(last=250, steps=1, step=None, seq=None).sections) == [0, 100, 200]
-    assert len(run_module.Position(last=-1, steps=0, step=None, seq=None).sections) == 0
-    last = run_module.Position(last=1_000_000, steps=1, step=None, seq=1_000_000)
+    assert list(run_module.RunPosition(last=250, steps=1, step=None, seq=None).sections) == [0, 100, 200]
+    assert len(run_module.RunPosition(last=-1, steps=0, step=None, seq=None).sections) == 0
+    last = run_module.RunPosition(last=1_000_000, steps=1, step=None, seq=1_000_000)
     assert last.sections[-1] == 1_000_000
 
 

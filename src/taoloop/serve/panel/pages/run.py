@@ -49,8 +49,8 @@ _EARLIER = 60  # events before a part, in which its calls were requested
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Position:
-    """Where in a run a page is."""
+class RunPosition:
+    """Where in a run its page is."""
 
     last: int
     """The last event that the page knows; -1: there is none."""
@@ -232,7 +232,7 @@ def _colour(context: PanelContext) -> str:
     return "cost" if context.query("colour") == "cost" else "kind"
 
 
-async def _position(context: PanelContext, row: RunRow | None) -> Position:
+async def _position(context: PanelContext, row: RunRow | None) -> RunPosition:
     run_id, queries = context.param("run_id"), context.queries
     last = await last_seq(queries, run_id, row)
     step = _number(context, "step", 0) or None
@@ -241,7 +241,7 @@ async def _position(context: PanelContext, row: RunRow | None) -> Position:
         seq = await find_step(queries, run_id, step, last)
     elif context.query("seq"):
         seq = min(max(0, _number(context, "seq", 0)), max(last, 0))
-    return Position(last=last, steps=await _step_count(context, last), step=step, seq=seq)
+    return RunPosition(last=last, steps=await _step_count(context, last), step=step, seq=seq)
 
 
 async def _step_count(context: PanelContext, last: int) -> int:
@@ -262,7 +262,7 @@ async def _started(context: PanelContext) -> RunStarted | None:
     return fact if isinstance(fact, RunStarted) else None
 
 
-def _first_sections(position: Position, row: RunRow | None) -> list[int]:
+def _first_sections(position: RunPosition, row: RunRow | None) -> list[int]:
     """The parts that the page has at once: the one that was asked for, and the end of a run that goes on."""
     if position.last < 0:
         return []
