@@ -5,13 +5,18 @@ from __future__ import annotations
 import asyncio
 import re
 
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
 from tests.core.views.every_fact import FACTS
-from tests.serve.panel.panels import Browser, browse
+from tests.serve.panel.panels import PEOPLE, Browser, browse
 from tests.serve.panel.run_samples import answered, extend, put, started, steps
 
 from taoloop import MemoryJournal
 from taoloop.core.events import Compensated, Fact, Observed, Paused
+from taoloop.serve.panel.access import TokenAccess
+from taoloop.serve.panel.app import Panel
 from taoloop.serve.panel.pages import run as run_module
+from taoloop.serve.panel.state import PanelState
 
 
 def journal_with(run_id: str, *facts: Fact) -> MemoryJournal:
@@ -195,6 +200,25 @@ def test_a_run_of_very_many_parts_has_places_around_the_event_only() -> None:
     assert len(run_module.RunPosition(last=-1, steps=0, step=None, seq=None).sections) == 0
     last = run_module.RunPosition(last=1_000_000, steps=1, step=None, seq=1_000_000)
     assert last.sections[-1] == 1_000_000
+
+
+def test_every_address_is_below_the_mount() -> None:
+    async def main() -> None:
+        journal = MemoryJournal()
+        await put(journal, "r1", [started(), *steps(60), *answered(61)])
+        panel = Panel(PanelState(journal=journal, access=TokenAccess(PEOPLE), prefix="/panel"))
+        app = web.Application()
+        app.add_subapp("/panel/", panel.app)
+        async with TestClient(TestServer(app)) as client:
+            browser = Browser(client, panel)
+            await browser.log_in("ada")
+            for path in ("/runs/r1?step=2", "/runs/r1/timeline", "/runs/r1/state?step=2", "/runs/r1/tail?after=5"):
+                page = await browser.get(path, is_fragment="?" not in path)
+                addresses = re.findall(r'(?:href|action|hx-get|hx-sse:connect|src)="(/[^"]*)"', page)
+                assert addresses
+                assert [address for address in addresses if not address.startswith("/panel/")] == []
+
+    asyncio.run(main())
 
 
 def test_pages_are_in_the_language_of_the_person() -> None:
