@@ -52,6 +52,7 @@ ENTRY_TEXTS = TextCatalog(
         "usd": "{usd} USD",
         "took": "Time",
         "seconds": "{s:.2f} s",
+        "milliseconds": "{ms:.1f} ms",
         "why": "Why",
         "verdict": "Verdict",
         "allow": "allowed",

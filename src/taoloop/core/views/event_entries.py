@@ -161,8 +161,8 @@ class _EntryWriter:
     def _spent(self, usage: Usage | None, cost_usd: float | None, seconds: float) -> list[Detail]:
         used = "" if usage is None else f"{usage.input_tokens} + {usage.output_tokens}"
         usd = "" if cost_usd is None else self._say("usd", usd=f"{cost_usd:.6g}")
-        took = Detail("", self._say("seconds", s=seconds)) if seconds else Detail("", "")
-        return [self._detail("tokens", used), took, self._detail("cost", usd)]
+        took = self._say("milliseconds", ms=1_000 * seconds) if seconds < _FEW_S else self._say("seconds", s=seconds)
+        return [self._detail("tokens", used), Detail("", took if seconds else ""), self._detail("cost", usd)]
 
     # One method for each kind of event
 
@@ -417,6 +417,7 @@ class _EntryWriter:
 
 
 _SHORT_CHARS = 72
+_FEW_S = 0.1
 
 _TIERS = ("read", "draft", "write", "destructive")
 
