@@ -8,17 +8,18 @@ import subprocess
 import sys
 import threading
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from taoloop import Agent, MemoryJournal, tool
+from taoloop import Agent, MemoryJournal, Trace, tool
 from taoloop.core.message import ModelReply, ToolCallText
 from taoloop.errors import JournalError
 from taoloop.journals.sqlite.journal import SqliteJournal
 from taoloop.models.scripted import ScriptedModel
 from taoloop.runtime.bound_agent import bind
-from taoloop.runtime.journal_access import JOURNALS, SharedJournals
+from taoloop.runtime.journal_access import JOURNALS, SharedJournals, is_driven_here, stop_run
 from taoloop.testing.journal_contract import STARTED, events, refused
 
 
@@ -249,3 +250,36 @@ def test_an_agent_remembers_the_runs_of_all_threads() -> None:
     for thread in threads:
         thread.join()
     assert len(asyncio.run(bind(one).memory_journal.runs())) == 8
+
+
+def test_a_run_of_this_process_can_be_stopped_from_any_thread_and_resumed(path: Path) -> None:
+    asked = threading.Event()
+
+    async def reply(_task: str, _trace: Trace) -> str:
+        if not asked.is_set():
+            asked.set()
+            await asyncio.Event().wait()
+        return "All done."
+
+    waiting = Agent(model=reply, dialect="native", journal=path)
+
+    def drive() -> None:
+        with suppress(asyncio.CancelledError):
+            asyncio.run(waiting.run("Wait."))
+
+    async def stop() -> None:
+        async with SqliteJournal(path) as journal:
+            (row,) = await journal.runs()
+            assert is_driven_here(journal, row.run_id)
+            assert not is_driven_here(MemoryJournal(), row.run_id)
+            assert await stop_run(journal, row.run_id)
+            assert (await journal.runs())[0].status == "stopped"
+            assert not is_driven_here(journal, row.run_id)
+            assert not await stop_run(journal, row.run_id)
+            assert (await waiting.resume(row.run_id)).answer == "All done."
+
+    thread = threading.Thread(target=drive)
+    thread.start()
+    assert asked.wait(10)
+    asyncio.run(stop())
+    thread.join()

@@ -19,6 +19,16 @@ def cited_ids(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(f"doc:{match[1]}" for match in _CITATION.finditer(text)))
 
 
+def split_at_citations(text: str) -> list[tuple[str, str | None]]:
+    """The text in pieces, each with the passage that it cites as `doc:ID`; None for what is between citations."""
+    pieces: list[tuple[str, str | None]] = []
+    end = 0
+    for match in _CITATION.finditer(text):
+        pieces += [(text[end : match.start()], None), (match[0], match[0])]
+        end = match.end()
+    return [piece for piece in (*pieces, (text[end:], None)) if piece[0]]
+
+
 EXCERPT_CHARS = 200
 
 _canonical = json_writer(json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str))

@@ -20,7 +20,7 @@ import json
 import math
 import re
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any, NamedTuple, cast
@@ -352,11 +352,20 @@ def event_hash(before: bytes, content: bytes) -> bytes:
     return hashlib.sha256(before + content).digest()
 
 
-def head_of(run_id: str, events: Iterable[Event]) -> str:
-    """The head of a trace, in hex: the same wherever and whenever it is computed."""
+def chained_events(run_id: str, events: Iterable[Event]) -> Iterator[ChainedEvent]:
+    """The events of a trace as they are stored, with their links: the same wherever and whenever they are computed."""
     last = genesis_hash(run_id)
     for seq, at, fact in events:
-        last = event_hash(last, hashed_bytes(seq, at, fact.kind, encode_stored(fact).body))
+        body, description, _ = encode_stored(fact)
+        last = event_hash(last, hashed_bytes(seq, at, fact.kind, body))
+        yield ChainedEvent(seq, at, fact.kind, body, last, description)
+
+
+def head_of(run_id: str, events: Iterable[Event]) -> str:
+    """The head of a trace, in hex."""
+    last = genesis_hash(run_id)
+    for row in chained_events(run_id, events):
+        last = row.link
     return last.hex()
 
 

@@ -11,9 +11,9 @@ import asyncio
 import os
 import threading
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from taoloop.core.trace import Trace
 from taoloop.errors import RunHeld, RunNotResumable
@@ -108,18 +108,68 @@ def require_open(trace: Trace) -> None:
         raise RunNotResumable(f"Run {trace.run_id} is completed.", hint="Start a new run.")
 
 
+class _Driver(NamedTuple):
+    """A task of this process that drives a run."""
+
+    journal: Journal
+    task: asyncio.Task[Any] | None
+
+
+_DRIVERS: dict[str, _Driver] = {}
+"""The drivers of this process, by run."""
+
+_STOP_LOOK_S = 0.02
+
+
 @contextmanager
 def run_lock(journal: Journal, lease: Lease) -> Iterator[None]:
-    """Lock a lease that was just acquired, as long as the block runs and the process lives."""
+    """Lock a lease that was just acquired, as long as the block runs and the process lives.
+
+    Meanwhile `stop_run` finds the task that runs the block.
+    """
     run_locks = locks_of(journal)
-    if run_locks is None:
-        yield
-        return
-    run_locks.lock(lease)
+    driver = _DRIVERS[lease.run_id] = _Driver(journal, asyncio.current_task())
+    if run_locks is not None:
+        run_locks.lock(lease)
     try:
         yield
     finally:
-        run_locks.release(lease)
+        if _DRIVERS.get(lease.run_id) is driver:  # else it was taken over
+            del _DRIVERS[lease.run_id]
+        if run_locks is not None:
+            run_locks.release(lease)
+
+
+def is_driven_here(journal: Journal, run_id: str) -> bool:
+    """Whether this process is at work on a run of this journal, so that `stop_run` can stop it."""
+    return _driver_of(journal, run_id) is not None
+
+
+async def stop_run(journal: Journal, run_id: str, *, wait_s: float = 10.0) -> bool:
+    """Stop a run that this process drives, in any thread: the task that awaits it is cancelled.
+
+    The run records that it was stopped, and can be resumed. Returns whether it is driven here; waits at most `wait_s`
+    seconds for its end, which may come later where a tool does not let go.
+    """
+    driver = _driver_of(journal, run_id)
+    if driver is None or driver.task is None:
+        return False
+    driver.task.get_loop().call_soon_threadsafe(driver.task.cancel)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(wait_s):
+            while _DRIVERS.get(run_id) is driver:  # noqa: ASYNC110  # the run may be in another thread and loop
+                await asyncio.sleep(_STOP_LOOK_S)
+    return True
+
+
+def _driver_of(journal: Journal, run_id: str) -> _Driver | None:
+    """The driver of a run in this journal, or in another one on the same file."""
+    driver = _DRIVERS.get(run_id)
+    if driver is None:
+        return None
+    path = getattr(journal, "path", None)
+    is_same = driver.journal is journal or (path is not None and path == getattr(driver.journal, "path", None))
+    return driver if is_same else None
 
 
 class SharedJournals:
@@ -170,6 +220,7 @@ JOURNALS = SharedJournals()
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
     os.register_at_fork(after_in_child=JOURNALS.forget)
+    os.register_at_fork(after_in_child=_DRIVERS.clear)
 
 
 @asynccontextmanager

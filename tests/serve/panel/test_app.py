@@ -172,3 +172,20 @@ def test_values_read_well() -> None:
     assert [usd(amount) for amount in (None, 0, 0.00012, 3.5)] == ["unknown", "$0.00", "$0.00012", "$3.50"]
     assert str(untrusted("<b>\u202eevil\x1b")) == "&lt;b&gt;\\u202eevil\\x1b"
     assert static_file("../app.py") is None
+
+
+def test_the_scripts_of_a_page_are_there_before_htmx_begins() -> None:
+    """It begins once the page is parsed: a deferred script would come too late for its extensions (nonces, events)."""
+
+    async def scenario(browser: Browser) -> None:
+        page = await browser.get("/runs")
+        scripts = re.findall(r"<script ([^>]*)>", page)
+        assert [re.findall(r"/static/([\w.-]+)\?", script)[0] for script in scripts] == [
+            "htmx.min.js",
+            "hx-csp.min.js",
+            "hx-sse.min.js",
+            "panel.js",
+        ]
+        assert not any("defer" in script or "async" in script for script in scripts)
+
+    browse(MemoryJournal(), scenario)

@@ -13,16 +13,14 @@ from rich.cells import cell_len
 from taoloop.cli import exit_codes as exits, options
 from taoloop.cli.database import database, find_run, load_environment, query_database
 from taoloop.cli.translation import stable_texts, translate
-from taoloop.cli.ui.report import Report, markdown, page
 from taoloop.cli.ui.stdio import OutputError, capture_stdout, one_line, print_stderr, write_json_lines
-from taoloop.core.events import Event
-from taoloop.core.stored_events import ChainedEvent, ChainError, ChainReport, LogReport, check
-from taoloop.core.trace import Trace
-from taoloop.core.views.trace_export import from_lines, to_line
-from taoloop.errors import ConfigError, IllegalEvent, JournalCorrupt, JournalError, RunNotFound
+from taoloop.core.stored_events import ChainError, ChainReport, LogReport, check
+from taoloop.core.views.trace_export import from_lines
+from taoloop.errors import ConfigError, JournalCorrupt, JournalError, RunNotFound
 from taoloop.journals.base import Journal
 from taoloop.journals.sqlite.journal import SqliteJournal
-from taoloop.translation import mark, translate_error
+from taoloop.runtime.after.report import FORMATS, ChainedRun, export, stored_run
+from taoloop.translation import mark
 
 _SHOWN = 20
 
@@ -243,7 +241,7 @@ def _table(rows: list[tuple[str, str]]) -> str:
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["jsonl", "html", "md"]),
+    type=click.Choice(list(FORMATS)),
     help="The format; default: by the file extension, else jsonl.",
 )
 @click.option(
@@ -264,23 +262,23 @@ def export_command(run_id: str, db: str | None, form: str | None, output: str | 
       tao export RUN_ID --format html -o run.html
     """
     path = database(db, load_environment())
-    report, rows = query_database(path, lambda journal: _stored(journal, path, run_id))
-    text = _rendered(path, form or _form_of(output), report, rows)
+    run = query_database(path, lambda journal: _stored(journal, path, run_id))
+    text = _rendered(path, form or _form_of(output), run)
     if output is not None:
         _write_file(Path(output), text)
     else:
         with capture_stdout() as stream:
             stream.write(text)
-    return _exit_code(path, report)
+    return _exit_code(path, run.chain)
 
 
-async def _stored(journal: Journal, path: Path, run_prefix: str) -> tuple[ChainReport, list[ChainedEvent]]:
+async def _stored(journal: Journal, path: Path, run_prefix: str) -> ChainedRun:
     """The run that is meant, also one that the list has lost because somebody edited it."""
     try:
         run_id = await find_run(journal, path, run_prefix.strip())
     except RunNotFound:
         run_id = run_prefix
-    return await journal.verify(run_id), await cast("SqliteJournal", journal).linked(run_id)
+    return await stored_run(journal, run_id)
 
 
 def _form_of(output: str | None) -> str:
@@ -288,20 +286,11 @@ def _form_of(output: str | None) -> str:
     return {".html": "html", ".htm": "html", ".md": "md"}.get(ending, "jsonl")
 
 
-def _rendered(path: Path, form: str, report: ChainReport, rows: list[ChainedEvent]) -> str:
-    if form == "jsonl":
-        return "".join(f"{to_line(report.run_id, row)}\n" for row in rows)
+def _rendered(path: Path, form: str, run: ChainedRun) -> str:
     try:
-        trace = Trace(report.run_id, (Event(row.seq, row.at, row.decode()) for row in rows))
-        run_report = Report(trace, report, [row.link.hex() for row in rows])
-    except (JournalCorrupt, IllegalEvent, IndexError) as error:
-        why = report.first.text if report.first is not None else translate_error(" ".join(str(error).split()))
-        text = mark("{path}: run {run_id} cannot be read as a run: {reason}.")
-        raise JournalCorrupt(
-            translate(text, path=path, run_id=report.run_id, reason=why),
-            hint=translate("`--format jsonl` writes what is there."),
-        ) from error
-    return page(run_report) if form == "html" else markdown(run_report)
+        return export(run, form)
+    except JournalCorrupt as error:
+        raise JournalCorrupt(f"{path}: {error.message}", hint=error.hint) from error
 
 
 def _write_file(path: Path, text: str) -> None:

@@ -20,13 +20,19 @@ from taoloop.core.text import RUN_LANGUAGE
 from taoloop.errors import ConfigError, JournalError, RunNotFound, TaoError
 from taoloop.serve.panel.access import Session
 from taoloop.serve.panel.context import PanelContext, Route, language_of
-from taoloop.serve.panel.pages import login, runs
+from taoloop.serve.panel.pages import login, run, run_actions, run_files, runs
 from taoloop.serve.panel.state import PanelState
 from taoloop.translation import INTERFACE_LANGUAGE, mark, translate_error
 
 _LOG = logging.getLogger("taoloop.panel")
 
-_ROUTES: Final[tuple[Route, ...]] = (*login.ROUTES, *runs.ROUTES)
+_ROUTES: Final[tuple[Route, ...]] = (
+    *login.ROUTES,
+    *runs.ROUTES,
+    *run.ROUTES,
+    *run_files.ROUTES,
+    *run_actions.ROUTES,
+)
 
 NAVIGATION: Final = (("/runs", mark("Runs")),)
 """The pages in the navigation: the path of each and its name."""

@@ -15,11 +15,12 @@ from datetime import UTC, datetime
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from taoloop.core.decision import split_at_citations
 from taoloop.core.text import escape_invisible
 from taoloop.translation import Translator, mark
 
@@ -134,6 +135,8 @@ def _environment(language: str) -> Environment:
         "duration": lambda seconds: duration(seconds, language),
         "usd": lambda amount: usd(amount, language),
         "count": count,
+        "cut": cut,
+        "citations": split_at_citations,
         "as_json": as_json,
         "status": lambda status: translate(STATUS_NAMES.get(status, status), language),
         "kind": lambda kind: translate(kind, language),
@@ -174,6 +177,22 @@ def usd(amount: float | None, language: str = "en") -> str:
     if amount is None:
         return translate("unknown", language)
     return f"${amount:,.2f}" if amount >= 1 or amount == 0 else f"${amount:.4g}"
+
+
+class Cut(NamedTuple):
+    """The beginning of a text."""
+
+    text: str
+    """What is shown."""
+    omitted: int
+    """How many characters of it are not."""
+
+
+def cut(text: str, most_chars: int = 3_000, most_lines: int = 40) -> Cut:
+    """The beginning of a text: a page stays small whatever a tool returned."""
+    lines = text[:most_chars].split("\n", most_lines)
+    beginning = "\n".join(lines[:most_lines])
+    return Cut(beginning, len(text) - len(beginning))
 
 
 def count(number: int) -> str:

@@ -11,6 +11,7 @@ from taoloop.serve.hosts import AllowedHosts
 from taoloop.serve.panel.access import PanelAccess, Sessions
 from taoloop.serve.panel.background_runs import AgentSource, BackgroundRuns
 from taoloop.serve.panel.live import Broadcaster
+from taoloop.serve.panel.run_reading import KnownEvents, KnownViews
 
 
 class HostCheck(Protocol):
@@ -64,3 +65,7 @@ class PanelState:
         """The open sessions."""
         self.broadcaster = Broadcaster(self.journal)
         """Tells open pages what is new."""
+        self.views = KnownViews(self.journal)
+        """Views of the runs that people look at."""
+        self.events = KnownEvents(self.journal)
+        """The events of the runs whose steps people go through."""

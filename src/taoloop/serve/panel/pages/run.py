@@ -1,0 +1,314 @@
+"""One run: the transcript in parts that load when they are looked at, its timeline, and its state at each step.
+
+Nothing here loads a whole run to show a part of it, but the timeline and the totals, which are asked for apart and read
+the run piece by piece.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from aiohttp import web
+
+from taoloop.core.events import Event, Finished, ModelReplied, Paused, RunStarted
+from taoloop.core.trace import Trace
+from taoloop.core.views.event_entries import EntryText, EventEntry, event_entries
+from taoloop.core.views.run_totals import RunTotals
+from taoloop.core.views.timeline import TimelineBuilder
+from taoloop.errors import ConfigError, JournalLocked, RunNotFound, TaoError
+from taoloop.journals.base import LockHolder, RunRow, locks_of
+from taoloop.runtime.after.regression_file import case_name
+from taoloop.runtime.journal_access import is_driven_here
+from taoloop.serve.panel.context import PanelContext, Route
+from taoloop.serve.panel.event_stream import send_events
+from taoloop.serve.panel.run_reading import (
+    SECTION,
+    UnreadableEvent,
+    find_row,
+    find_step,
+    forks_of,
+    inner_runs,
+    last_seq,
+    read_all,
+    read_events,
+)
+from taoloop.strategies.past_state import limit_use, next_request
+from taoloop.translation import mark, translate_error
+
+MOST_SECTIONS: Final = 600
+"""How many parts of the transcript one page has places for: enough for 20,000 steps; more are on further pages."""
+
+MESSAGES_SHOWN: Final = 12
+"""How many of the newest messages of a prompt are shown at once."""
+
+ROLE_NAMES: Final = mark({"system": "system", "user": "user", "assistant": "assistant", "tool": "tool"})
+"""Who speaks in a message of a prompt."""
+
+_EARLIER = 60  # events before a part, in which its calls were requested
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPosition:
+    """Where in a run its page is."""
+
+    last: int
+    """The last event that the page knows; -1: there is none."""
+    steps: int
+    """How many steps the run has so far."""
+    step: int | None
+    """The step that was asked for."""
+    seq: int | None
+    """The event that was asked for, or with which the step begins."""
+
+    @property
+    def sections(self) -> range:
+        """The first events of the parts that have a place in the page: all, or those around the event."""
+        middle = (self.seq or 0) // SECTION
+        first = max(0, min(middle - MOST_SECTIONS // 2, self.last // SECTION + 1 - MOST_SECTIONS))
+        return range(first * SECTION, min(self.last + 1, (first + MOST_SECTIONS) * SECTION), SECTION)
+
+
+async def run_page(context: PanelContext) -> web.StreamResponse:
+    """`GET /runs/{run_id}`: the page, with the part of the transcript that was asked for."""
+    run_id, queries = context.param("run_id"), context.queries
+    row = await find_row(queries, run_id)
+    position = await _position(context, row)
+    started = await _started(context)
+    parts = {first: await _entries(context, first, position.last) for first in _first_sections(position, row)}
+    return context.page(
+        "run.html",
+        run_id=run_id,
+        row=row,
+        position=position,
+        started=started,
+        parts=parts,
+        section=SECTION,
+        colour=_colour(context),
+        window={name: context.query(name) or None for name in ("from", "to")},
+        case_file=f"test_{case_name(run_id)}.zip",
+        **await _head(context, row),
+    )
+
+
+async def section_part(context: PanelContext) -> web.StreamResponse:
+    """`GET /runs/{run_id}/events?from=SEQ&to=SEQ`: a part of the transcript."""
+    first = max(0, _number(context, "from", 0))
+    to = min(_number(context, "to", first + SECTION - 1), first + SECTION - 1)
+    entries = await _entries(context, first, to)
+    return context.fragment("run_entries.html", run_id=context.param("run_id"), entries=entries)
+
+
+async def tail_part(context: PanelContext) -> web.StreamResponse:
+    """`GET /runs/{run_id}/tail?after=SEQ`: what is new at the end; 204 if nothing is."""
+    after = _number(context, "after", -1)
+    entries = await _entries(context, after + 1)
+    if not entries:
+        return web.Response(status=204)
+    last = entries[-1].seq
+    return context.fragment("run_tail.html", run_id=context.param("run_id"), entries=entries, last=last)
+
+
+async def head_part(context: PanelContext) -> web.StreamResponse:
+    """`GET /runs/{run_id}/head`: status, what was used, the answer or what is waited for."""
+    row = await find_row(context.queries, context.param("run_id"))
+    return context.fragment("run_head.html", row=row, run_id=context.param("run_id"), **await _head(context, row))
+
+
+async def totals_part(context: PanelContext) -> web.StreamResponse:
+    """`GET /runs/{run_id}/totals`: steps, calls, tokens and cost of the whole run."""
+    totals = await context.panel.views.of(context.param("run_id"), RunTotals)
+    return context.fragment("run_totals.html", run_id=context.param("run_id"), totals=totals)
+
+
+async def relations_part(context: PanelContext) -> web.StreamResponse:
+    """`GET /runs/{run_id}/relations`: the runs inside it and those forked from it."""
+    row = await find_row(context.queries, context.param("run_id"))
+    forks = [] if row is None else await forks_of(context.queries, row)
+    inner = await inner_runs(context.queries, context.param("run_id"))
+    return context.fragment("run_relations.html", run_id=context.param("run_id"), inner=inner, forks=forks)
+
+
+async def timeline_part(context: PanelContext) -> web.StreamResponse:
+    """`GET /runs/{run_id}/timeline?from=SEQ&to=SEQ&colour=cost`: a drawing of the run, or of a part of it."""
+    run_id, first = context.param("run_id"), _number(context, "from", 0)
+    to = _number(context, "to", -1)
+    is_whole = first <= 0 and to < 0
+    if is_whole:
+        builder = await context.panel.views.of(run_id, TimelineBuilder)
+    else:
+        builder = TimelineBuilder()
+        async for event in read_all(context.queries, run_id, after=first - 1):
+            if 0 <= to < event.seq:
+                break
+            builder.fold(event)
+    row = await find_row(context.queries, run_id)
+    is_open = row is not None and row.status in ("running", "waiting") and to < 0
+    timeline = builder.build(context.panel.clock.now() if is_open else None)
+    return context.fragment(
+        "run_timeline.html",
+        run_id=run_id,
+        timeline=timeline,
+        colour=_colour(context),
+        is_whole=is_whole,
+        first=first,
+        to=to,
+        is_open=is_open,
+    )
+
+
+async def state_part(context: PanelContext) -> web.StreamResponse:
+    """`GET /runs/{run_id}/state?step=N`: the run as it was when the model was asked in this step."""
+    run_id, step = context.param("run_id"), _number(context, "step", 1)
+    row = await find_row(context.queries, run_id)
+    last = await last_seq(context.queries, run_id, row)
+    seq = await find_step(context.queries, run_id, step, last)
+    if seq is None:
+        raise ConfigError(context.say("This run has no step {n}.", n=step), hint=context.say("Choose an earlier one."))
+    return context.fragment("run_state.html", run_id=run_id, step=step, **await state_values(context, seq))
+
+
+async def state_values(context: PanelContext, seq: int) -> dict[str, Any]:
+    """The run before an event, for `run_state.html` and `run_prompt.html`; a problem where it cannot be built again."""
+    run_id = context.param("run_id")
+    values: dict[str, Any] = {
+        "seq": seq,
+        "trace": None,
+        "limits": (),
+        "reply": None,
+        "request": None,
+        "problem": "",
+        "most_messages": MESSAGES_SHOWN,
+        "role_names": ROLE_NAMES,
+    }
+    try:
+        events = await context.panel.events.before(run_id, seq + 1)
+        if events and isinstance(events[-1].fact, ModelReplied):
+            values["reply"] = events.pop().fact
+        trace = values["trace"] = Trace(run_id, events)
+        values["limits"] = limit_use(trace)
+        values["request"] = next_request(trace)
+    except (RunNotFound, JournalLocked):
+        raise
+    except TaoError as error:  # of another version, or with a strategy that is not known here
+        values["problem"] = translate_error(error.message)
+    return values
+
+
+async def live(context: PanelContext) -> web.StreamResponse:
+    """`GET /runs/{run_id}/live`: server-sent events about this run."""
+    return await send_events(context, context.param("run_id"))
+
+
+ROUTES: Final = (
+    Route("GET", "/runs/{run_id}", run_page),
+    Route("GET", "/runs/{run_id}/events", section_part),
+    Route("GET", "/runs/{run_id}/tail", tail_part),
+    Route("GET", "/runs/{run_id}/head", head_part),
+    Route("GET", "/runs/{run_id}/totals", totals_part),
+    Route("GET", "/runs/{run_id}/relations", relations_part),
+    Route("GET", "/runs/{run_id}/timeline", timeline_part),
+    Route("GET", "/runs/{run_id}/state", state_part),
+    Route("GET", "/runs/{run_id}/live", live),
+)
+
+
+def _number(context: PanelContext, name: str, default: int) -> int:
+    """A number of the address.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    text = context.query(name)
+    if not text:
+        return default
+    if not (text.isascii() and text.removeprefix("-").isdecimal() and len(text) < 12):  # far enough
+        message = context.say("{text} is not a number.", text=f"{name}={text[:40]!r}")
+        raise ConfigError(message, hint=context.say("Write a whole number."))
+    return int(text)
+
+
+def _colour(context: PanelContext) -> str:
+    return "cost" if context.query("colour") == "cost" else "kind"
+
+
+async def _position(context: PanelContext, row: RunRow | None) -> RunPosition:
+    run_id, queries = context.param("run_id"), context.queries
+    last = await last_seq(queries, run_id, row)
+    step = _number(context, "step", 0) or None
+    seq: int | None = None
+    if step is not None:
+        seq = await find_step(queries, run_id, step, last)
+    elif context.query("seq"):
+        seq = min(max(0, _number(context, "seq", 0)), max(last, 0))
+    return RunPosition(last=last, steps=await _step_count(context, last), step=step, seq=seq)
+
+
+async def _step_count(context: PanelContext, last: int) -> int:
+    """The number of the last step; found from the end."""
+    first = last
+    while first > 0:
+        first = max(0, first - _EARLIER)
+        for event in reversed(await read_events(context.queries, context.param("run_id"), first, _EARLIER)):
+            number = getattr(event.fact, "step", None) if isinstance(event, Event) else None
+            if isinstance(number, int):
+                return number
+    return 0
+
+
+async def _started(context: PanelContext) -> RunStarted | None:
+    events = await read_events(context.queries, context.param("run_id"), 0, 1)
+    fact = events[0].fact if events and isinstance(events[0], Event) else None
+    return fact if isinstance(fact, RunStarted) else None
+
+
+def _first_sections(position: RunPosition, row: RunRow | None) -> list[int]:
+    """The parts that the page has at once: the one that was asked for, and the end of a run that goes on."""
+    if position.last < 0:
+        return []
+    firsts = {(position.seq or 0) // SECTION * SECTION}
+    if row is not None and row.status in ("running", "waiting") and position.seq is None:
+        firsts.add(position.last // SECTION * SECTION)
+    return sorted(firsts)
+
+
+async def _entries(context: PanelContext, first: int, to: int | None = None) -> list[EventEntry]:
+    """The entries of the part from an event on, at most up to `to`, in the language of the person."""
+    end = first + SECTION if to is None else min(first + SECTION, to + 1)
+    start = max(0, first - _EARLIER)
+    events = await read_events(context.queries, context.param("run_id"), start, end - start)
+    readable = [event for event in events if isinstance(event, Event)]
+    earlier = [event for event in readable if event.seq < first]
+    entries = {entry.seq: entry for entry in event_entries(readable[len(earlier) :], context.language, earlier=earlier)}
+    for event in events:
+        if isinstance(event, UnreadableEvent) and event.seq >= first:
+            entries[event.seq] = _unreadable_entry(context, event)
+    return [entries[seq] for seq in sorted(entries)]
+
+
+def _unreadable_entry(context: PanelContext, event: UnreadableEvent) -> EventEntry:
+    title = context.say("This event cannot be read")
+    text = EntryText("", translate_error(event.reason))
+    return EventEntry(seq=event.seq, at=0.0, kind="unreadable", tone="bad", title=title, texts=(text,))
+
+
+async def _head(context: PanelContext, row: RunRow | None) -> dict[str, Any]:
+    """What `run_head.html` needs: the end of the run or what it waits for, and who is at work on it."""
+    run_id = context.param("run_id")
+    holder: LockHolder | None = None
+    locks = locks_of(context.journal)
+    is_running = row is not None and row.status == "running"
+    if locks is not None and is_running:
+        holder = await locks.holder(run_id)
+    end = None
+    if row is not None and not is_running:
+        for event in reversed(await read_events(context.queries, run_id, max(0, row.events - _EARLIER), _EARLIER)):
+            if isinstance(event, Event) and isinstance(event.fact, Finished | Paused):
+                end = event
+                break
+    return {
+        "holder": holder,
+        "is_lost": is_running and locks is not None and holder is None,
+        "is_driven_here": is_driven_here(context.journal, run_id),
+        "end": end,
+    }

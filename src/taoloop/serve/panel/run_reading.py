@@ -1,0 +1,228 @@
+"""Reads of one run for its page: each costs what it shows, however long the run is, and none fails for a bad event."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import AsyncIterator
+from typing import Final, NamedTuple, Protocol, TypeVar
+
+from taoloop.core.events import Event, Observed, RunStarted
+from taoloop.errors import JournalCorrupt
+from taoloop.journals.base import Journal, RunRow
+from taoloop.journals.queries import JournalQueries, RunQuery, queries_of
+
+SECTION: Final = 100
+"""How many events the page loads at a time."""
+
+_CHUNK = 500
+_PROBE = 20
+_MOST_VIEWS = 64
+_MOST_INNER = 200
+_MOST_FORK_PAGES, _MOST_FORKS = 5, 50
+_MOST_KNOWN = 2  # runs whose events are kept; one of 10,000 steps takes some 40 MB
+
+
+class UnreadableEvent(NamedTuple):
+    """An event that this version cannot read, in its place."""
+
+    seq: int
+    """Its place in the run."""
+    reason: str
+    """Why it cannot be read."""
+
+
+class Foldable(Protocol):
+    """What is built from events."""
+
+    def __init__(self) -> None: ...
+
+    def fold(self, event: Event) -> None:
+        """Process the next event."""
+        ...
+
+
+V = TypeVar("V", bound=Foldable)
+
+
+async def read_events(queries: JournalQueries, run_id: str, first: int, limit: int) -> list[Event | UnreadableEvent]:
+    """At most `limit` events from `first` on; one that cannot be read is said in its place.
+
+    Raises:
+        RunNotFound: there is no such run.
+    """
+    try:
+        return list(await queries.read(run_id, after=first - 1, limit=limit))
+    except JournalCorrupt:
+        pass
+    events: list[Event | UnreadableEvent] = []
+    for seq in range(first, first + limit):
+        try:
+            rows = await queries.read(run_id, after=seq - 1, before=seq + 1, limit=1)
+        except JournalCorrupt as error:
+            events.append(UnreadableEvent(seq, error.message))
+            continue
+        if not rows:
+            break
+        events += rows
+    return events
+
+
+async def read_all(queries: JournalQueries, run_id: str, *, after: int = -1) -> AsyncIterator[Event]:
+    """The events after one, in order, a part of them in memory at a time; those that cannot be read are left out."""
+    while True:
+        events = await read_events(queries, run_id, after + 1, _CHUNK)
+        for event in events:
+            if isinstance(event, Event):
+                yield event
+        if len(events) < _CHUNK:
+            return
+        after = events[-1].seq
+
+
+async def last_seq(queries: JournalQueries, run_id: str, row: RunRow | None) -> int:
+    """The seq of the last event; -1 for a run without any.
+
+    Raises:
+        RunNotFound: there is no such run.
+    """
+    try:
+        events = await queries.read(run_id, limit=1, last=True)
+    except JournalCorrupt:
+        return row.events - 1 if row is not None else 0
+    return events[-1].seq if events else -1
+
+
+async def find_row(queries: JournalQueries, run_id: str) -> RunRow | None:
+    """The run as lists have it; None for one without events."""
+    cursor = None
+    while True:
+        page = await queries.find(RunQuery(prefix=run_id), cursor=cursor, limit=_MOST_INNER)
+        for row in page.rows:
+            if row.run_id == run_id:
+                return row
+        if (cursor := page.cursor) is None:
+            return None
+
+
+async def inner_runs(queries: JournalQueries, run_id: str) -> list[RunRow]:
+    """The runs inside a run, the oldest first; of very many the newest."""
+    page = await queries.find(RunQuery(prefix=f"{run_id}."), limit=_MOST_INNER)
+    return list(reversed(page.rows))
+
+
+async def forks_of(queries: JournalQueries, row: RunRow) -> list[RunRow]:
+    """The runs that were forked from a run, the oldest first; of very many the newest.
+
+    No journal has a list of them. A fork has the task and the agent of its original and began later, so these few are
+    looked at.
+    """
+    forks: list[RunRow] = []
+    cursor = None
+    for _ in range(_MOST_FORK_PAGES):
+        query = RunQuery(agent=row.agent, since=row.started_at, only_outermost=True)
+        page = await queries.find(query, cursor=cursor, limit=_MOST_INNER)
+        for other in page.rows:
+            if other.task == row.task and other.run_id != row.run_id and len(forks) < _MOST_FORKS:
+                starts = await read_events(queries, other.run_id, 0, 1)
+                fact = starts[0].fact if starts and isinstance(starts[0], Event) else None
+                if isinstance(fact, RunStarted) and fact.forked_from == row.run_id:
+                    forks.append(other)
+        if (cursor := page.cursor) is None:
+            break
+    return list(reversed(forks))
+
+
+async def find_step(queries: JournalQueries, run_id: str, step: int, last: int) -> int | None:
+    """The first event of a step, or of the first one after it, among the events up to `last`; None: there is none.
+
+    Steps grow with the run, so the place is found by halving it: some twenty short reads for a million events.
+    """
+    low, high = 0, last + 1  # the first event of the step is at `low` or later, and before `high` if there is one
+    first_seq: int | None = None
+    while low < high:
+        middle = (low + high) // 2
+        seq, number = await _next_step(queries, run_id, middle, high)
+        if number is None:
+            high = middle
+        elif number >= step:
+            first_seq, high = seq, middle
+        else:
+            low = seq + 1
+    return first_seq
+
+
+async def _next_step(queries: JournalQueries, run_id: str, first: int, end: int) -> tuple[int, int | None]:
+    """The first event from `first` on and before `end` that belongs to a step, and the number of that step."""
+    while first < end:
+        events = await read_events(queries, run_id, first, min(_PROBE, end - first))
+        for event in events:
+            number = getattr(event.fact, "step", None) if isinstance(event, Event) else None
+            if isinstance(number, int):
+                return event.seq, number
+        if not events:
+            break
+        first = events[-1].seq + 1
+    return end, None
+
+
+async def find_citation(journal: Journal, run_id: str, passage: str) -> int | None:
+    """The observation that contains the passage `doc:ID`; None: no observation of the run does."""
+    async for event in read_all(queries_of(journal), run_id):
+        if not isinstance(event.fact, Observed):
+            continue
+        if passage in event.fact.output:
+            return event.seq
+        if event.fact.artifact is not None:
+            artifact = await journal.artifact(run_id, event.fact.artifact)
+            if artifact is not None and passage in artifact.body:
+                return event.seq
+    return None
+
+
+class KnownViews:
+    """Views of the runs that people look at: kept, and brought up to date by what is new, so live pages stay cheap."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._views: OrderedDict[tuple[str, type[Foldable]], tuple[Foldable, int]] = OrderedDict()
+
+    async def of(self, run_id: str, kind: type[V]) -> V:
+        """The view of this kind of a run as it is now.
+
+        Raises:
+            RunNotFound: there is no such run.
+        """
+        key = run_id, kind
+        view, last = self._views.setdefault(key, (kind(), -1))
+        self._views.move_to_end(key)
+        async for event in read_all(queries_of(self._journal), run_id, after=last):
+            if event.seq > self._views.get(key, (view, last))[1]:  # else another request brought it this far meanwhile
+                view.fold(event)
+                self._views[key] = view, event.seq
+        while len(self._views) > _MOST_VIEWS:
+            self._views.popitem(last=False)
+        return view  # type: ignore[return-value]  # the key determines the type
+
+
+class KnownEvents:
+    """The events of the runs whose steps people go through: a long run is not read again for each step."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._events: OrderedDict[str, list[Event]] = OrderedDict()
+
+    async def before(self, run_id: str, seq: int) -> list[Event]:
+        """The events of a run before one.
+
+        Raises:
+            RunNotFound: there is no such run.
+            JournalCorrupt: one of them cannot be read.
+        """
+        known = self._events.pop(run_id, [])
+        if len(known) < seq:
+            known = known + await queries_of(self._journal).read(run_id, after=len(known) - 1, before=seq, limit=seq)
+        if len(known) > len(self._events.get(run_id, ())):  # another request may have read more meanwhile
+            self._events[run_id] = known
+        while len(self._events) > _MOST_KNOWN:
+            self._events.popitem(last=False)
+        return known[:seq]

@@ -1,0 +1,85 @@
+"""What a person does on the page of a run: notes and stops, by role; a run of another process is left alone."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tests.serve.panel.panels import Browser, browse
+from tests.serve.panel.run_samples import answered, put, started, steps
+
+from taoloop import Agent, MemoryJournal, Trace
+from taoloop.core.events import Noted, Paused
+
+WAITING = (started(), *steps(1), Paused(reason="Somebody must decide."))
+
+
+def test_a_note_is_in_the_run_with_the_name_of_the_person() -> None:
+    journal = MemoryJournal()
+
+    async def scenario(browser: Browser) -> None:
+        await put(journal, "r1", WAITING)
+        page = await browser.post("/runs/r1/notes", text=" Hurry up. <b> ")
+        assert "Hurry up. &lt;b&gt;" in page
+        noted = [event.fact for event in await journal.load("r1") if isinstance(event.fact, Noted)]
+        assert [(fact.by, fact.text) for fact in noted] == [("ann", "Hurry up. <b>")]
+        assert "The note is empty." in await browser.post("/runs/r1/notes", 400, text=" ")
+
+    browse(journal, scenario, "ann")
+
+
+def test_a_completed_run_takes_no_note() -> None:
+    journal = MemoryJournal()
+
+    async def scenario(browser: Browser) -> None:
+        await put(journal, "r1", [started(), *steps(1), *answered(2)])
+        assert "Add a note" not in await browser.get("/runs/r1")
+        assert "is completed" in await browser.post("/runs/r1/notes", 409, text="late")
+
+    browse(journal, scenario, "ann")
+
+
+def test_a_viewer_only_reads() -> None:
+    journal = MemoryJournal()
+
+    async def scenario(browser: Browser) -> None:
+        await put(journal, "r1", WAITING)
+        page = await browser.get("/runs/r1")
+        for text in ("Add a note", ">Stop<", "End the process", ">Fork<"):
+            assert text not in page
+        for path in ("notes", "stop", "end-process"):
+            await browser.post(f"/runs/r1/{path}", 403, text="x")
+
+    browse(journal, scenario, "bob")
+
+
+def test_a_run_of_this_process_is_stopped_and_says_so() -> None:
+    journal = MemoryJournal()
+    asked = asyncio.Event()
+
+    async def wait(_task: str, _trace: Trace) -> str:
+        asked.set()
+        await asyncio.Event().wait()
+        return "never"
+
+    async def scenario(browser: Browser) -> None:
+        running = asyncio.create_task(Agent(model=wait, journal=journal).run("Wait."))
+        await asked.wait()
+        (row,) = await journal.runs()
+        assert f'action="/runs/{row.run_id}/stop"' in await browser.get(f"/runs/{row.run_id}")
+        page = await browser.post(f"/runs/{row.run_id}/stop")
+        assert running.cancelled()
+        assert "Stopped before it was done" in page
+        assert (await journal.runs())[0].status == "stopped"
+
+    browse(journal, scenario, "ann")
+
+
+def test_nothing_is_stopped_where_no_process_is_at_work() -> None:
+    journal = MemoryJournal()
+
+    async def scenario(browser: Browser) -> None:
+        await put(journal, "r1", WAITING)
+        assert "No process is at work on this run." in await browser.post("/runs/r1/stop", 409)
+        assert "No process is at work on this run." in await browser.post("/runs/r1/end-process", 409)
+
+    browse(journal, scenario)

@@ -1,0 +1,231 @@
+"""The page of a run: the transcript in parts, steps, state, timeline, citations, relations, live growth."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+from tests.core.views.every_fact import FACTS
+from tests.serve.panel.panels import PEOPLE, Browser, browse
+from tests.serve.panel.run_samples import answered, extend, put, started, steps
+
+from taoloop import MemoryJournal
+from taoloop.core.events import Compensated, Fact, Observed, Paused
+from taoloop.serve.panel.access import TokenAccess
+from taoloop.serve.panel.app import Panel
+from taoloop.serve.panel.pages import run as run_module
+from taoloop.serve.panel.state import PanelState
+
+
+def journal_with(run_id: str, *facts: Fact) -> MemoryJournal:
+    journal = MemoryJournal()
+    asyncio.run(put(journal, run_id, facts))
+    return journal
+
+
+def entries_in(page: str) -> list[int]:
+    return [int(seq) for seq in re.findall(r'<article class="[^"]*" id="e-(\d+)"', page)]
+
+
+def parts_in(page: str) -> list[str]:
+    """The parts that are loaded when they are looked at."""
+    return re.findall(r'hx-get="/runs/r1/events\?([^"]+)"', page)
+
+
+def test_a_short_run_is_told_from_its_task_to_its_answer() -> None:
+    async def scenario(browser: Browser) -> None:
+        page = await browser.get("/runs/r1")
+        assert entries_in(page) == list(range(9))
+        for text in ("Count the mentions of tea.", "Page 2 comes next.", "Action · read_page · call_1", "archivist"):
+            assert text in page
+        assert page.index("Page 1 comes next.") < page.index("Page 2 comes next.")
+        assert 'href="/runs/r1/citations/doc:000000000002">doc:000000000002</a>' in page
+        assert parts_in(page) == []
+
+    browse(journal_with("r1", started(), *steps(2), *answered(3)), scenario)
+
+
+def test_a_long_run_has_its_first_part_and_places_for_the_others() -> None:
+    async def scenario(browser: Browser) -> None:
+        page = await browser.get("/runs/r1")
+        assert entries_in(page) == list(range(100))
+        assert parts_in(page) == ["from=100&amp;to=199", "from=200&amp;to=299", "from=300&amp;to=302"]
+        part = await browser.get("/runs/r1/events?from=200&to=299", is_fragment=True)
+        assert entries_in(part) == list(range(200, 300))
+        assert "<html" not in part
+
+    browse(journal_with("r1", started(), *steps(100), *answered(101)), scenario)
+
+
+def test_a_step_in_the_address_brings_its_part_and_its_state() -> None:
+    async def scenario(browser: Browser) -> None:
+        page = await browser.get("/runs/r1?step=90")
+        assert entries_in(page) == list(range(200, 300))
+        assert 'id="step-90"' in page
+        assert parts_in(page)[0] == "from=0&amp;to=99"
+        assert 'hx-get="/runs/r1/state?step=90"' in page
+        assert entries_in(await browser.get("/runs/r1?seq=150")) == list(range(100, 200))
+
+    browse(journal_with("r1", started(), *steps(100), *answered(101)), scenario)
+
+
+def test_the_state_at_a_step_is_that_of_the_moment_with_the_prompt_as_it_was_sent() -> None:
+    async def scenario(browser: Browser) -> None:
+        state = await browser.get("/runs/r1/state?step=3", is_fragment=True)
+        assert re.search(r"max_steps</code>.*?>2</td><td[^>]*>20000</td><td[^>]*>19998<", state, re.DOTALL)
+        assert "Page 2 mentions tea." in state
+        assert "Page 3 mentions tea." not in state
+        assert "1,680" in state  # the tokens of two replies
+        assert "$0.0008" in state
+        assert "has no step 99" in await browser.get("/runs/r1/state?step=99", 400, is_fragment=True)
+        prompt = await browser.get("/runs/r1/events/7/prompt")
+        assert "[user]\nCount the mentions of tea." in prompt
+        assert "Page 2 mentions tea." in prompt
+
+    browse(journal_with("r1", started(), *steps(5)), scenario)
+
+
+def test_totals_grow_with_the_run() -> None:
+    journal = MemoryJournal()
+
+    async def scenario(browser: Browser) -> None:
+        lease = await put(journal, "r1", [started(), *steps(2)])
+        assert "1,600 + 80" in await browser.get("/runs/r1/totals", is_fragment=True)
+        await extend(journal, lease, 7, steps(1, first=3))
+        assert "2,400 + 120" in await browser.get("/runs/r1/totals", is_fragment=True)
+        assert "2,400 + 120" in await browser.get("/runs/r1/totals", is_fragment=True)
+
+    browse(journal, scenario)
+
+
+def test_what_is_new_comes_once_at_the_end_and_in_order() -> None:
+    journal = MemoryJournal()
+
+    async def scenario(browser: Browser) -> None:
+        lease = await put(journal, "r1", [started(), *steps(1)])
+        page = await browser.get("/runs/r1")
+        assert 'hx-sse:connect="/runs/r1/live?after=3"' in page
+        assert 'hx-get="/runs/r1/tail?after=3" hx-trigger="grown from:body"' in page
+        await browser.get("/runs/r1/tail?after=3", 204, is_fragment=True)
+        await extend(journal, lease, 4, steps(1, first=2))
+        tail = await browser.get("/runs/r1/tail?after=3", is_fragment=True)
+        assert entries_in(tail) == [4, 5, 6]
+        assert 'hx-get="/runs/r1/tail?after=6" hx-trigger="load, grown from:body"' in tail
+        assert "Observed · read_page · call_2" in tail
+
+    browse(journal, scenario)
+
+
+def test_a_run_that_waits_opens_with_its_end_too_and_leads_to_the_inbox() -> None:
+    async def scenario(browser: Browser) -> None:
+        page = await browser.get("/runs/r1")
+        assert entries_in(page) == [*range(100), 300, 301]
+        assert "Waits for a person." in page
+        assert "Somebody must decide." in page
+        assert 'href="/inbox"' in page
+
+    browse(journal_with("r1", started(), *steps(100), Paused(reason="Somebody must decide.")), scenario)
+
+
+def test_a_citation_leads_to_the_observation_that_has_it() -> None:
+    async def scenario(browser: Browser) -> None:
+        response = await browser.request("GET", "/runs/r1/citations/doc:000000000002", allow_redirects=False)
+        assert (response.status, response.headers["Location"]) == (303, "/runs/r1?seq=6#e-6")
+        page = await browser.get("/runs/r1/citations/doc:aaaaaaaaaaaa", 404)
+        assert "No observation of this run contains doc:aaaaaaaaaaaa." in page
+
+    browse(journal_with("r1", started(), *steps(3), *answered(4)), scenario)
+
+
+def test_the_timeline_has_a_bar_for_each_span_with_a_title_and_a_link() -> None:
+    async def scenario(browser: Browser) -> None:
+        drawn = await browser.get("/runs/r1/timeline", is_fragment=True)
+        assert drawn.count('<rect class="bar') == 6
+        assert re.search(r'<a href="/runs/r1\?seq=3#e-3"[^>]*><title>read_page · call_1, 0.40 s</title>', drawn)
+        assert "style=" not in drawn
+        by_cost = await browser.get("/runs/r1/timeline?colour=cost", is_fragment=True)
+        assert 'class="bar cost-4"' in by_cost
+        part = await browser.get("/runs/r1/timeline?from=4&to=6", is_fragment=True)
+        assert part.count('<rect class="bar') == 2
+
+    browse(journal_with("r1", started(), *steps(3)), scenario)
+
+
+def test_every_kind_of_event_is_on_the_page_with_its_relations() -> None:
+    async def scenario(browser: Browser) -> None:
+        page = await browser.get("/runs/outer.1")
+        assert entries_in(page) == list(range(len(facts)))
+        assert 'href="/runs/outer"' in page
+        assert 'href="/runs/earlier?step=2"' in page
+        assert 'href="/runs/r1.1"' in page  # the run that carried out a call
+        assert "Step 1 · corrected reply" in page
+        assert "attempt 2" in page
+
+    facts = [fact for fact in FACTS if not isinstance(fact, Compensated)]
+    browse(journal_with("outer.1", *facts), scenario)
+
+
+def test_the_runs_inside_a_run_and_its_forks_are_listed() -> None:
+    journal = MemoryJournal()
+
+    async def scenario(browser: Browser) -> None:
+        await put(journal, "r1", [started(), *steps(1)])
+        await put(journal, "r1.1", [started("Inner task", parent="r1"), *steps(1)])
+        await put(journal, "other", [started(), *steps(1)])
+        await put(journal, "fork", [started(forked_from="r1", forked_at=1), *steps(1)])
+        assert 'hx-get="/runs/r1/relations"' in await browser.get("/runs/r1")
+        part = await browser.get("/runs/r1/relations", is_fragment=True)
+        assert "1 run inside it" in part
+        assert '<a href="/runs/r1.1">Inner task</a>' in part
+        assert re.search(r'1 fork of it</summary>\s*<ul><li><a href="/runs/fork">', part)
+        assert "/runs/other" not in part
+
+    browse(journal, scenario)
+
+
+def test_a_run_that_does_not_exist_is_said() -> None:
+    async def scenario(browser: Browser) -> None:
+        assert "r9" in await browser.get("/runs/r9", 404)
+
+    browse(MemoryJournal(), scenario)
+
+
+def test_a_run_of_very_many_parts_has_places_around_the_event_only() -> None:
+    position = run_module.RunPosition(last=1_000_000, steps=1, step=None, seq=500_050)
+    assert len(position.sections) == run_module.MOST_SECTIONS
+    assert 500_000 in position.sections
+    assert list(run_module.RunPosition(last=250, steps=1, step=None, seq=None).sections) == [0, 100, 200]
+    assert len(run_module.RunPosition(last=-1, steps=0, step=None, seq=None).sections) == 0
+    last = run_module.RunPosition(last=1_000_000, steps=1, step=None, seq=1_000_000)
+    assert last.sections[-1] == 1_000_000
+
+
+def test_every_address_is_below_the_mount() -> None:
+    async def main() -> None:
+        journal = MemoryJournal()
+        await put(journal, "r1", [started(), *steps(60), *answered(61)])
+        panel = Panel(PanelState(journal=journal, access=TokenAccess(PEOPLE), prefix="/panel"))
+        app = web.Application()
+        app.add_subapp("/panel/", panel.app)
+        async with TestClient(TestServer(app)) as client:
+            browser = Browser(client, panel)
+            await browser.log_in("ada")
+            for path in ("/runs/r1?step=2", "/runs/r1/timeline", "/runs/r1/state?step=2", "/runs/r1/tail?after=5"):
+                page = await browser.get(path, is_fragment="?" not in path)
+                addresses = re.findall(r'(?:href|action|hx-get|hx-sse:connect|src)="(/[^"]*)"', page)
+                assert addresses
+                assert [address for address in addresses if not address.startswith("/panel/")] == []
+
+    asyncio.run(main())
+
+
+def test_pages_are_in_the_language_of_the_person() -> None:
+    async def scenario(browser: Browser) -> None:
+        response = await browser.request("GET", "/runs/r1", headers={"Accept-Language": "zh-CN"})
+        page = await response.text()
+        assert "行动 · read_page · call_1" in page
+        assert "时间线" in page
+
+    browse(journal_with("r1", started(), *steps(1), Observed(call_id="x", ok=True, output="?")), scenario)
