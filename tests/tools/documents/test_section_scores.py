@@ -32,10 +32,8 @@ def test_a_word_as_it_is_written_counts_more_than_another_with_its_stem(tmp_path
 
 
 def test_words_side_by_side_count_more_than_the_same_words_apart(tmp_path: Path) -> None:
-    texts = {"a": f"The zebra stands at the fence. {FILLER}", "b": f"The fence stands at the zebra. {FILLER}"}
-    near = {"a": f"A zebra and, far away, a fence. {FILLER}", "b": f"A zebra fence and, far away, nothing. {FILLER}"}
-    assert first(tmp_path / "far", "zebra fence", **texts) == "a.md"
-    assert first(tmp_path / "near", "zebra fence", **near) == "b.md"
+    texts = {"a": f"A zebra and, far away, a fence. {FILLER}", "b": f"A zebra fence and, far away, nothing. {FILLER}"}
+    assert first(tmp_path / "texts", "zebra fence", **texts) == "b.md"
 
 
 def test_a_name_in_camel_case_is_found_by_its_words(tmp_path: Path) -> None:

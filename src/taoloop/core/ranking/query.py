@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
 from taoloop.core.ranking.lexicon import chinese_words, synonyms
 from taoloop.core.ranking.porter import porter_stem
 from taoloop.core.text import lazy_pattern
-from taoloop.core.words import CJK, cjk_pairs, fold_text, name_words
+from taoloop.core.words import CJK, cjk_pairs, name_words
 
 _MAX_CHARS = 1_000
 _MAX_PHRASE = 4  # words
