@@ -4,11 +4,12 @@
 
 The questions are in `search_questions/`: `operations.yaml` asks for operations of large OpenAPI documents in
 `../shared/openapi` (they lie beside the checkout), with `find_tool`; `passages.yaml` asks the documentation of this
-project, the reference of the language that Python brings along, and the docstrings of its standard library, with
-`search_documents`. Every second question is held out. The sets named `fresh`, `second` and `reworded` were written when
-the ranking was frozen. Plain BM25 (k1 1.2, b 0.75, whole words) ranks operations by name, path and summary, and
-passages by one passage per heading. Targets: operations within 5 at least BM25 + 15 points, Chinese questions at least
-half of the English ones; passages at 1, 5 and 10 at least BM25 over all questions, and for each set and half.
+project, the reference of the language that Python brings along, and the docstrings of its standard library and of
+packages that the tests need, with `search_documents`. Every second question is held out. The sets named `fresh`,
+`second` and `reworded` were written when the ranking was frozen. Plain BM25 (k1 1.2, b 0.75, whole words) ranks
+operations by name, path and summary, and passages by one passage per heading. Targets: operations within 5 at least
+BM25 + 15 points, Chinese questions at least half of the English ones; passages at 1, 5 and 10 at least BM25 over all
+questions, and for each set and half.
 `--misses` lists the tuning questions whose answer is not within 5.
 """
 
@@ -44,6 +45,8 @@ RANKS = (1, 5, 10)
 HELD_OUT = ("fresh_", "second_", "reworded_", "keywords")  # written when the ranking was frozen
 ADVANTAGE = 0.15
 NO_LIBRARY = {"site-packages", "test", "tests", "idlelib", "lib2to3", "turtledemo", "ensurepip"}
+PACKAGES = ("numpy", "sqlalchemy", "_pytest", "hypothesis")
+_UNDERLINED = re.compile(r"(?m)^([ \t]*)(\S.*)\n[ \t]*([-=~^])\3{2,}[ \t]*$")
 _HEADING = re.compile(r"(#{1,6})[ \t]+(.*?)[ \t]*$")
 _UNDERLINE = re.compile(r"(?m)^(\S.*)\n([*=\-^\"~])\2{2,}$")
 _LEVELS = {"*": "#", "=": "##", "-": "###", "^": "####", '"': "#####", "~": "######"}
@@ -133,6 +136,20 @@ def write_library(folder: Path) -> None:
             (folder / f"{module}.md").write_text("\n\n".join(lines), encoding="utf-8")
 
 
+def write_packages(folder: Path) -> None:
+    """The docstrings of packages that the tests need, with the headings in them in bold."""
+    folder.mkdir()
+    root = Path(sysconfig.get_path("purelib"))
+    for file in sorted(file for name in PACKAGES for file in (root / name).rglob("*.py")):
+        parts = file.relative_to(root).with_suffix("").parts
+        if not {"test", "tests", "conftest"} & {*parts}:
+            module = ".".join(parts).removesuffix(".__init__")
+            tree = ast.parse(file.read_text(encoding="utf-8", errors="replace"))
+            lines = [f"# {module}", ast.get_docstring(tree) or "", *docstrings(tree, module)]
+            text = _UNDERLINED.sub(r"\1**\2**", "\n\n".join(lines))
+            (folder / f"{module}.md").write_text(text, encoding="utf-8")
+
+
 def docstrings(node: ast.Module | ast.ClassDef, name: str) -> Iterator[str]:
     for child in node.body:
         if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and not child.name.startswith("_"):
@@ -213,7 +230,11 @@ def main() -> int:
                 times[f"{name}, {language}"] = statistics.median(spent)
         write_topics(Path(place) / "python")
         write_library(Path(place) / "library")
-        folders = {**{name: Path(place) / name for name in ("python", "library")}, "docs": HERE.parent / "docs"}
+        write_packages(Path(place) / "packages")
+        folders = {
+            **{name: Path(place) / name for name in ("python", "library", "packages")},
+            "docs": HERE.parent / "docs",
+        }
         found_by = {name: passage_searches(folder, Path(place) / f"{name}.db") for name, folder in folders.items()}
         for kind, questions in passages.items():
             passage_search = found_by.get(kind.rpartition("_")[2], found_by["docs"])

@@ -18,6 +18,7 @@ ENDINGS = ("ing", "ed", "es", "s")
 """The English endings that are taken off, in the order in which they are tried."""
 
 _NAME_PART = lazy_pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_CAMEL_CASE = lazy_pattern(r"[A-Za-z0-9]*(?:[a-z][A-Z]|[A-Z]{2}[a-z]{2})[A-Za-z0-9]*")
 _MIN_STEM_CHARS = 3
 _IRREGULAR = {
     "sent": "send",
@@ -37,6 +38,11 @@ _IRREGULAR = {
 def name_words(name: str) -> list[str]:
     """The words and numbers of an identifier or an ASCII text, in lower case: `getOrder_v2` is get, order, v, 2."""
     return [word.lower() for word in _NAME_PART.findall(name)]
+
+
+def name_parts(text: str) -> list[str]:
+    """The words of the names in camel case in a text: of `getOrder` get and order."""
+    return [word for name in _CAMEL_CASE.findall(text) for word in name_words(name)]
 
 
 def cjk_pairs(run: str) -> list[str]:
@@ -114,4 +120,9 @@ def query_terms(text: str) -> list[str]:
 
 def fold_text(text: str) -> str:
     """A text as its words are compared: without differences of case and width, and without what nobody sees."""
-    return _UNSEEN.sub("", unicodedata.normalize("NFKC", text)).casefold()
+    return clean_text(text).casefold()
+
+
+def clean_text(text: str) -> str:
+    """A text without differences of width, and without what nobody sees."""
+    return _UNSEEN.sub("", unicodedata.normalize("NFKC", text))

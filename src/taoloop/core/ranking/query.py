@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
 from taoloop.core.ranking.lexicon import chinese_words, synonyms
 from taoloop.core.ranking.porter import porter_stem
 from taoloop.core.text import lazy_pattern
-from taoloop.core.words import CJK, cjk_pairs, fold_text, name_words
+from taoloop.core.words import CJK, cjk_pairs, name_words
 
 _MAX_CHARS = 1_000
 _MAX_PHRASE = 4  # words
@@ -27,8 +26,6 @@ COMMON_WORDS = frozenset(
 )
 """Words of any question, of Chinese pairs of characters: they may be rare in texts, but say little."""
 
-_CJK_RUN = lazy_pattern(f"[{CJK}]")
-_LETTERS = lazy_pattern(rf"[^\W{CJK}_]+")
 _PIECE = lazy_pattern(rf"[{CJK}]+|[A-Za-z0-9]+")
 
 
@@ -88,22 +85,6 @@ def translated_words(text: str) -> list[str]:
     """English stems for the Chinese words of a text, each once."""
     runs = (piece for piece in _PIECE.findall(text[:_MAX_CHARS]) if not piece.isascii())
     return list(dict.fromkeys(stem for run in runs for stems in _translations(run) for stem in stems))
-
-
-def word_counter(words: Iterable[str]) -> Callable[[str], Counter[str]]:
-    """What counts some words of `query_terms` in a text, in every form that has the same stem."""
-    runs = [word for word in words if _CJK_RUN.match(word)]
-    by_stem = {porter_stem(word): word for word in words if word not in runs}
-
-    def count(text: str) -> Counter[str]:
-        folded = fold_text(text)
-        counts = Counter({run: folded.count(run) for run in runs})
-        for form in _LETTERS.findall(folded) if by_stem else ():
-            if word := by_stem.get(porter_stem(form)):
-                counts[word] += 1
-        return counts
-
-    return count
 
 
 def _translations(run: str) -> Iterator[tuple[str, ...]]:

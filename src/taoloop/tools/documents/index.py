@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from taoloop.core.words import TOKENIZER, index_terms
+from taoloop.core.words import TOKENIZER, index_terms, name_parts
 from taoloop.errors import ToolError
 from taoloop.tools.documents.readers import READER_VERSION, ParsedDocument, ParsedPassage
 from taoloop.tools.documents.settings import DocumentFolder, printable_path
@@ -80,6 +80,15 @@ class IndexedPassage(ParsedPassage):
     """Its row in the index."""
     file: str
     """The path of its file in the folder."""
+
+
+class MeanTerms(NamedTuple):
+    """How many terms the texts of an index have on average."""
+
+    passage: float = 1.0
+    """A passage."""
+    section: float = 1.0
+    """All passages of a section."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,6 +265,38 @@ def find_passages(database: sqlite3.Connection, where: str, values: Iterable[obj
     return [IndexedPassage(**{**row, "heading": heading}) for row, heading in zip(rows, headings, strict=True)]
 
 
+def find_with_neighbours(database: sqlite3.Connection, numbers: Collection[int]) -> list[IndexedPassage]:
+    """Some passages, each with the passage before it and the one behind it in its section."""
+    placeholders = ",".join("?" * len(numbers))
+    where = f"""
+WHERE passage.number IN (
+  SELECT near.number FROM passage AS hit JOIN passage AS near
+      ON near.file = hit.file AND near.ordinal BETWEEN hit.ordinal - 1 AND hit.ordinal + 1
+    WHERE hit.number IN ({placeholders})
+      AND (near.number = hit.number OR near.heading = hit.heading AND hit.heading != ''))
+"""  # noqa: S608  # question marks
+    return find_passages(database, where, numbers)
+
+
+def count_mean_terms(database: sqlite3.Connection) -> MeanTerms:
+    """How long passages and sections are, by the totals that FTS5 keeps (its "averages record": passages and terms)."""
+    block = database.execute("SELECT block FROM passage_words_data WHERE id = 1").fetchone()[0]
+    passages, _, terms = [*_read_varints(block), 0, 0, 0][:3]
+    names = "CASE heading WHEN '' THEN number ELSE file || ' ' || heading END"
+    sections = database.execute(f"SELECT count(DISTINCT {names}) FROM passage").fetchone()[0]  # noqa: S608  # a constant
+    return MeanTerms(max(terms, 1) / max(passages, 1), max(terms, 1) / max(sections, 1))
+
+
+def _read_varints(block: bytes) -> Iterator[int]:
+    """The numbers in a block of SQLite: seven bits a byte, the highest first; the last byte of each is below 128."""
+    number = 0
+    for byte in block:
+        number = number << 7 | byte & 127
+        if byte < 128:
+            yield number
+            number = 0
+
+
 def select_embedder(database: sqlite3.Connection, name: str) -> None:
     """Remove the vectors of another embedding model."""
     if _about(database, "embedder") != name:
@@ -291,7 +332,8 @@ def _delete_file(database: sqlite3.Connection, number: int, path: str) -> None:
 def _index_words(path: str, heading: str, text: str) -> tuple[str, str]:
     """The search terms of a passage: those of its headings and file name, and its own."""
     titles = title_text(path, heading.split(_SEPARATOR))
-    return " ".join(index_terms(titles)), " ".join(index_terms(text))
+    title_words, words = ([*index_terms(part), *name_parts(part)] for part in (titles, text))
+    return " ".join(title_words), " ".join(words)
 
 
 def _advance_generation(database: sqlite3.Connection) -> None:

@@ -63,8 +63,8 @@ _MIN_LETTERS = 8  # so many of them are hardly ever in the first half by chance
 _BIG5_COMMON = re.compile(rb"[\xa4-\xc6][\x40-\xfe]|\xa1[\x40-\xbf]")
 _GB_COMMON = re.compile(rb"[\xb0-\xd7][\xa1-\xfe]|[\xa1-\xa5][\xa1-\xfe]")
 
-READER_VERSION = 4
-"""Increases when the same file would give other passages: an index of another version is built again."""
+READER_VERSION = 5
+"""Increases when the same file would give other passages or terms: an index of another version is built again."""
 
 MAX_CHARS = 20_000_000
 """How much of one file is read."""

@@ -1,10 +1,10 @@
 """Searching passages by their words (BM25) and, with an embedding model, also by meaning.
 
 BM25 gives each word its weight: the rarer, the more. The most common words also cost the most, so in a large index the
-rarest find the passages, until they cover enough, and the others add their weight to the best of these: the cost of a
-search depends neither on the length of the query nor on the size of the folder. The passages with all words of a short
-query are among them. Words of any question add little, and find passages only where a query has no others. Each section
-is one result, and so are passages that say nearly the same.
+rarest find the passages, until they cover enough, and all words then score the best of these: the cost of a search
+depends neither on the length of the query nor on the size of the folder. The passages with all words of a short query
+are among them. Words of any question find passages only where a query has no others. Each section is one result, and so
+are passages that say nearly the same.
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from taoloop.core.ranking.bm25 import COMMON_WEIGHT, SATURATION
-from taoloop.core.ranking.query import COMMON_WORDS, translated_words, word_counter
+from taoloop.core.ranking.query import COMMON_WORDS, translated_words
 from taoloop.core.words import query_terms
 from taoloop.errors import ToolError
 from taoloop.tools.documents.index import (
-    TITLE_WEIGHT,
     Index,
     IndexedPassage,
+    MeanTerms,
+    count_mean_terms,
     embedder_name,
     find_passages,
+    find_with_neighbours,
     read_generation,
-    title_text,
 )
+from taoloop.tools.documents.section_scores import score_passages
 from taoloop.tools.embedding import Embedder, cosine, embed_texts, reciprocal_rank_fusion
 
 EXACT_BELOW = 2_000
@@ -103,6 +104,7 @@ class _IndexStatistics:
 
     generation: int = -1
     size: int = 0
+    mean_terms: MeanTerms = field(default_factory=MeanTerms)
     counts: dict[str, int] = field(default_factory=dict)
     sign_bits: Mapping[int, int] | None = None
 
@@ -142,7 +144,8 @@ class PassageSearch:
         with self._lock:
             if self._statistics.generation != generation:
                 size = int(database.execute("SELECT count(*) FROM passage").fetchone()[0])
-                self._statistics = _IndexStatistics(generation=generation, size=size)
+                mean_terms = count_mean_terms(database)
+                self._statistics = _IndexStatistics(generation=generation, size=size, mean_terms=mean_terms)
             return self._statistics
 
     def _search_words(
@@ -157,48 +160,18 @@ class PassageSearch:
         if not selected:
             prefixes = [f'"{word}"*' for word in words if len(word) >= _MIN_PREFIX_CHARS][:_MAX_PREFIXES]
             return _rank_by_words(database, " OR ".join(prefixes), limit) if prefixes else {}
-        scores = _rank_by_words(database, " OR ".join(f'"{word}"' for word in selected), limit)
-        weights = dict.fromkeys(others, 1.0)
-        weights |= {word: COMMON_WEIGHT for word in query_words[:_MAX_QUERY_WORDS] if word not in counts}
+        found = limit // 2  # their neighbours join them
+        numbers = {*_rank_by_words(database, " OR ".join(f'"{word}"' for word in selected), found)}
         frequent = [word for word in others if counts[word] <= _MAX_MATCHES]
-        whole: dict[int, float] = {}  # passages with all words; the weights of the frequent ones are in their scores
         if frequent and len(selected) + len(frequent) <= _SHORT_QUERY_WORDS:
-            whole = _rank_by_words(database, " AND ".join(f'"{word}"' for word in (*selected, *frequent)), limit)
-            further = {word: weight for word, weight in weights.items() if word not in frequent}
-            whole = self._add_weights(database, statistics, further, whole)
-        partial = {number: score for number, score in scores.items() if number not in whole}
-        scores = whole | self._add_weights(database, statistics, weights, partial)
+            every = " AND ".join(f'"{word}"' for word in (*selected, *frequent))
+            numbers.update(_rank_by_words(database, every, found))
+        rarities = {}
+        for word in query_words[:_MAX_QUERY_WORDS]:
+            count = self._count_passages(database, statistics, word)
+            rarities[word] = math.log(1 + (statistics.size - count + 0.5) / (count + 0.5))
+        scores = score_passages(find_with_neighbours(database, numbers), rarities, statistics.mean_terms)
         return dict(sorted(scores.items(), key=lambda item: (-item[1], item[0]))[:limit])
-
-    def _add_weights(
-        self,
-        database: sqlite3.Connection,
-        statistics: _IndexStatistics,
-        weights: Mapping[str, float],
-        scores: Mapping[int, float],
-    ) -> dict[int, float]:
-        """The scores of some passages with what further words of the query add.
-
-        It is BM25 without its part for the length of a text: passages have about the same length.
-        """
-        factors = {}
-        for word, weight in weights.items():
-            if count := self._count_passages(database, statistics, word):
-                rarity = math.log(1 + (statistics.size - count + 0.5) / (count + 0.5))
-                factors[word] = weight * rarity * (SATURATION + 1)
-        if not factors or not scores:
-            return dict(scores)
-        placeholders = ",".join("?" * len(scores))
-        passages = find_passages(database, f"WHERE passage.number IN ({placeholders})", scores)
-        count_words = word_counter(factors)
-        added = dict(scores)
-        for passage in passages:
-            titles = count_words(title_text(passage.file, passage.heading))
-            counts = count_words(passage.text)
-            for word, factor in factors.items():
-                frequency = TITLE_WEIGHT * titles[word] + counts[word]
-                added[passage.number] += factor * frequency / (frequency + SATURATION)
-        return {number: round(score, 4) for number, score in added.items()}
 
     def _count_passages(self, database: sqlite3.Connection, statistics: _IndexStatistics, word: str) -> int:
         """How many passages contain a word."""
@@ -248,32 +221,31 @@ def group_hits(hits: Iterable[SearchHit], limit: int) -> list[SearchHit]:
 
     Where that leaves fewer than `limit`, further passages of the same sections follow, the best first.
     """
-    best: list[tuple[SearchHit, list[IndexedPassage]]] = []
+    best: list[tuple[SearchHit, frozenset[str], list[IndexedPassage]]] = []
     sections: set[tuple[str, tuple[str, ...]]] = set()
     further: list[SearchHit] = []
     for hit in hits:
         if len(best) == limit:
             break
         passage = hit.passage
-        same = next((similar for first, similar in best if _is_near_duplicate(passage.text, first.passage.text)), None)
+        if passage.heading and (passage.file, passage.heading) in sections:
+            further.append(hit)
+            continue
+        words = frozenset(_WORD.findall(passage.text.casefold()))
+        same = next((similar for _, others, similar in best if _is_near_duplicate(words, others)), None)
         if same is not None:
             same.append(passage)
-        elif passage.heading and (passage.file, passage.heading) in sections:
-            further.append(hit)
         else:
-            best.append((hit, []))
+            best.append((hit, words, []))
             sections.add((passage.file, passage.heading))
-    grouped = [SearchHit(hit.passage, hit.score, tuple(similar)) for hit, similar in best]
+    grouped = [SearchHit(hit.passage, hit.score, tuple(similar)) for hit, _, similar in best]
     return [*grouped, *further[: limit - len(grouped)]]
 
 
-def _is_near_duplicate(text: str, other: str) -> bool:
+def _is_near_duplicate(words: frozenset[str], others: frozenset[str]) -> bool:
     """Whether two texts have nearly all words in common; in languages without spaces, all clauses."""
-    if min(len(text), len(other)) < _NEAR_DUPLICATE * max(len(text), len(other)):
-        return False
-    words, other_words = (frozenset(_WORD.findall(each.casefold())) for each in (text, other))
-    common = len(words & other_words)
-    return common >= _MIN_COMMON_WORDS and common >= _NEAR_DUPLICATE * len(words | other_words)
+    common = len(words & others)
+    return common >= _MIN_COMMON_WORDS and common >= _NEAR_DUPLICATE * len(words | others)
 
 
 def _select_words(counts: Mapping[str, int]) -> tuple[list[str], list[str]]:

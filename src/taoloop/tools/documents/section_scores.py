@@ -1,0 +1,178 @@
+"""How well passages fit a query, judged together with the sections that they are in. Pure.
+
+The score is a sum of BM25 over the stems of a passage, over those of its whole section, over the words of the section
+as they are written, and over pairs of neighbours in the query that are neighbours in the section. Where one of them
+errs, the others seldom do: a passage lacks words that its section has, two words share a stem, and words far apart have
+nothing to do with each other.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import pairwise
+from typing import TypeVar
+
+from taoloop.core.ranking.bm25 import COMMON_WEIGHT, SATURATION
+from taoloop.core.ranking.porter import porter_stem
+from taoloop.core.ranking.query import COMMON_WORDS
+from taoloop.core.text import lazy_pattern
+from taoloop.core.words import CJK, clean_text, name_parts
+from taoloop.tools.documents.index import TITLE_WEIGHT, IndexedPassage, MeanTerms, title_text
+
+_STEM_SATURATION = 2.0  # k1 for stems, of which a text has more than of one form
+_LENGTH_SHARE = 0.75  # b
+_WRITTEN_WEIGHT = 0.5
+_PAIR_WEIGHT = 0.5
+
+_CJK_CHARACTER = lazy_pattern(f"[{CJK}]")
+_LETTERS = lazy_pattern(rf"[^\W{CJK}_]+")
+_SPACES = {code: " " for code in range(128) if not chr(code).isalnum()}
+_Term = TypeVar("_Term")
+_NO_FORM = (("", ""),)
+
+
+@dataclass(slots=True)
+class _Counts:
+    """What a text has of a query."""
+
+    terms: int = 0
+    stems: dict[str, int] = field(default_factory=dict)
+    written: dict[str, int] = field(default_factory=dict)
+    pairs: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def add(self, other: _Counts) -> None:
+        self.terms += other.terms
+        _add(self.stems, other.stems)
+        _add(self.written, other.written)
+        _add(self.pairs, other.pairs)
+
+
+@dataclass(slots=True)
+class _Section:
+    titles: _Counts
+    whole: _Counts = field(default_factory=_Counts)
+    passages: dict[int, _Counts] = field(default_factory=dict)
+
+
+class _WordCounter:
+    """Counts the words of a query in texts, in every form that has the same stem."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self._runs = [word for word in words if _CJK_CHARACTER.match(word)]
+        self.stems = {word: word if word in self._runs else porter_stem(_without_accents(word)) for word in words}
+        self._wanted = {*self.stems.values()}
+        self.pairs = {*pairwise(self.stems[word] for word in words if word not in COMMON_WORDS)}
+        self._known: set[str] = set()  # of the words of texts
+        self._forms: dict[str, list[tuple[str, str]]] = {}  # those with a stem of the query: what they are, and stems
+
+    def count(self, text: str) -> _Counts:
+        if is_ascii := text.isascii():
+            words = text.translate(_SPACES).split()
+        else:
+            text = clean_text(text)
+            words = _LETTERS.findall(text)
+        unknown = {*words} - self._known
+        self._known |= unknown
+        for word in unknown:
+            if forms := [form for form in _word_forms(word) if form[1] in self._wanted]:
+                self._forms[word] = forms
+        counts = _Counts(len(words))
+        for word in words:
+            if word in self._forms:
+                for form, stem in self._forms[word]:
+                    counts.written[form] = counts.written.get(form, 0) + 1
+                    counts.stems[stem] = counts.stems.get(stem, 0) + 1
+        if any(first in counts.stems and second in counts.stems for first, second in self.pairs):
+            row = [stem for word in words if word not in COMMON_WORDS for _, stem in self._forms.get(word, _NO_FORM)]
+            _add(counts.pairs, Counter(pair for pair in pairwise(row) if pair in self.pairs))
+        if self._runs and not is_ascii:
+            self._count_runs(text.casefold(), counts)
+        return counts
+
+    def _count_runs(self, text: str, counts: _Counts) -> None:
+        """Count what is written without spaces: pairs of characters, and three where two pairs overlap."""
+        counts.terms += 2 * len(_CJK_CHARACTER.findall(text))
+        found = {run: number for run in self._runs if (number := text.count(run))}
+        counts.stems |= found
+        counts.written |= found
+        for first, second in self.pairs:
+            if first in found and second in found and first[-1] == second[0]:
+                _add(counts.pairs, {(first, second): text.count(first + second[1:])})
+
+
+def score_passages(
+    passages: Iterable[IndexedPassage], rarities: Mapping[str, float], means: MeanTerms
+) -> dict[int, float]:
+    """The scores of passages by their numbers.
+
+    `rarities` are the words of the query in their order, each with its weight. The passages of a section that are not
+    given do not count.
+    """
+    counter = _WordCounter([*rarities])
+    sections: dict[object, _Section] = {}
+    for passage in passages:
+        key = (passage.file, passage.heading) if passage.heading else passage.number
+        if (section := sections.get(key)) is None:
+            section = sections[key] = _Section(counter.count(title_text(passage.file, passage.heading)))
+        section.passages[passage.number] = counts = counter.count(passage.text)
+        section.whole.add(counts)
+    stems: dict[str, float] = {}
+    for word, rarity in rarities.items():
+        weight = rarity * (COMMON_WEIGHT if word in COMMON_WORDS else 1.0)
+        stems[counter.stems[word]] = max(weight, stems.get(counter.stems[word], 0.0))
+    pairs = {pair: _PAIR_WEIGHT * max(stems[stem] for stem in pair) for pair in counter.pairs}
+    written = {word: _WRITTEN_WEIGHT * rarity for word, rarity in rarities.items()}
+    scores: dict[int, float] = {}
+    for section in sections.values():
+        titles, whole = section.titles, section.whole
+        length = whole.terms / means.section
+        score = _bm25(stems, whole.stems, length, _STEM_SATURATION, titles.stems, TITLE_WEIGHT)
+        score += _bm25(written, whole.written, length, SATURATION, titles.written)
+        score += _bm25(pairs, whole.pairs, length, SATURATION)
+        for number, counts in section.passages.items():
+            length = counts.terms / means.passage
+            own = _bm25(stems, counts.stems, length, _STEM_SATURATION, titles.stems, TITLE_WEIGHT)
+            scores[number] = round(score + own, 4)
+    return scores
+
+
+def _add(counts: dict[_Term, int], others: Mapping[_Term, int]) -> None:
+    for term, number in others.items():
+        counts[term] = counts.get(term, 0) + number
+
+
+@lru_cache(maxsize=50_000)
+def _word_forms(word: str) -> tuple[tuple[str, str], ...]:
+    """A word of a text as it is compared and, of a name in camel case, the words in it; each with its stem."""
+    forms = (_without_accents(word.casefold()), *(() if word.islower() else name_parts(word)))
+    return tuple((form, porter_stem(form)) for form in forms)
+
+
+def _without_accents(word: str) -> str:
+    """A word as FTS5 compares it."""
+    if word.isascii():
+        return word
+    return "".join(letter for letter in unicodedata.normalize("NFD", word) if not unicodedata.combining(letter))
+
+
+def _bm25(
+    weights: Mapping[_Term, float],
+    counts: Mapping[_Term, int],
+    length: float,
+    saturation: float,
+    titles: Mapping[_Term, int] | None = None,
+    title_weight: float = 1.0,
+) -> float:
+    """`length`: that of the text, relative to the average."""
+    norm = 1 - _LENGTH_SHARE + _LENGTH_SHARE * length
+    titles = titles or {}
+    score = 0.0
+    for term in counts.keys() | titles.keys():
+        if (weight := weights.get(term)) is not None:
+            frequency = counts.get(term, 0) / norm + title_weight * titles.get(term, 0)
+            score += weight * frequency * (saturation + 1) / (frequency + saturation)
+    return score

@@ -1,0 +1,53 @@
+"""Scores: a passage counts with its section, words as written and their neighbours count more, names by their parts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from pydoc_data.topics import topics
+
+from tests.tools.documents.test_search import indexed
+
+from taoloop.core.ranking.porter import porter_stem
+from taoloop.core.words import index_terms
+from taoloop.tools.documents.section_scores import _WordCounter
+
+FILLER = "The house has a garden, a wall, and a gate that is closed at night by the man next door."
+
+
+def first(root: Path, query: str, **texts: str) -> str:
+    others = {f"other{number}": f"# Other {number}\n\n{FILLER} {number}" for number in range(8)}
+    return indexed(root, **texts, **others).search(query, 1)[0].passage.file
+
+
+def test_a_passage_counts_with_the_rest_of_its_section(tmp_path: Path) -> None:
+    same = f"The zebra eats grass on this farm. {FILLER}"
+    whole = f"# Animals\n\n{same}\n\nThe quagga is a kind of it, as people said. {FILLER}"
+    assert first(tmp_path / "texts", "zebra quagga", a=f"# Birds\n\n{same}", b=whole) == "b.md"
+
+
+def test_a_word_as_it_is_written_counts_more_than_another_with_its_stem(tmp_path: Path) -> None:
+    texts = {"a": f"The generic zebra. {FILLER}", "b": f"The general zebra. {FILLER}"}
+    assert first(tmp_path / "texts", "general zebra", **texts) == "b.md"
+
+
+def test_words_side_by_side_count_more_than_the_same_words_apart(tmp_path: Path) -> None:
+    texts = {"a": f"A zebra and, far away, a fence. {FILLER}", "b": f"A zebra fence and, far away, nothing. {FILLER}"}
+    assert first(tmp_path / "texts", "zebra fence", **texts) == "b.md"
+
+
+def test_a_name_in_camel_case_is_found_by_its_words(tmp_path: Path) -> None:
+    assert first(tmp_path / "texts", "cancel invoice", a=f"Call cancelInvoice. {FILLER}") == "a.md"
+
+
+def test_words_are_counted_in_all_their_forms_as_an_index_has_them() -> None:
+    text = topics["specialnames"].lower() + "删除消息，消息 api文档 Ürümqi"
+    terms = index_terms(text)
+    words = {porter_stem(word): word for word in [*index_terms(topics["strings"]), *terms] if word.isascii()}
+    counts = _WordCounter([*words.values(), "消息", "图片", "urumqi"]).count(text)
+    expected = Counter(porter_stem(term) for term in terms)
+    assert {stem: counts.stems.get(stem, 0) for stem in words} == {stem: expected[stem] for stem in words}
+    assert counts.stems["消息"] == 2
+    assert "图片" not in counts.stems
+    assert counts.stems["urumqi"] == 1
+    assert not _WordCounter([]).count(text).stems
