@@ -73,7 +73,7 @@ class Panel:
         return handle
 
     async def _respond(self, route: Route, request: web.Request, language: str) -> web.StreamResponse:
-        session = await self.state.sessions.find(request.cookies.get(self.state.session_cookie, ""))
+        session = await self.state.sessions.find(request.cookies.get(self.state.session_name, ""))
         context = PanelContext(self.state, request, session, language)
         try:
             if (refusal := await self._refusal(route, context, session)) is not None:
@@ -129,7 +129,7 @@ class Panel:
             return await handler(request)
         except web.HTTPException as error:
             language = language_of(request)
-            session = await self.state.sessions.find(request.cookies.get(self.state.session_cookie, ""))
+            session = await self.state.sessions.find(request.cookies.get(self.state.session_name, ""))
             context = PanelContext(self.state, request, session, language)
             messages = {
                 404: context.say("There is no such page."),

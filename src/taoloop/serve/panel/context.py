@@ -17,8 +17,8 @@ from taoloop.serve.panel.access import Identity, Role, Session
 from taoloop.serve.panel.rendering import LANGUAGES, THEMES, new_nonce, render, security_headers, static_file, translate
 from taoloop.serve.panel.state import PanelState
 
-LANGUAGE_COOKIE: Final = "taoloop_language"
-THEME_COOKIE: Final = "taoloop_theme"
+LANGUAGE_SETTING: Final = "taoloop_language"
+THEME_SETTING: Final = "taoloop_theme"
 
 Page = Callable[["PanelContext"], Awaitable[web.StreamResponse]]
 
@@ -170,7 +170,7 @@ class PanelContext:
 
 def language_of(request: web.Request) -> str:
     """The language that the person chose, or that of the browser."""
-    chosen = request.cookies.get(LANGUAGE_COOKIE, "")
+    chosen = request.cookies.get(LANGUAGE_SETTING, "")
     if chosen in LANGUAGES:
         return chosen
     return "zh" if request.headers.get("Accept-Language", "").lower().startswith("zh") else "en"
@@ -178,5 +178,5 @@ def language_of(request: web.Request) -> str:
 
 def theme_of(request: web.Request) -> str:
     """Light, dark, or as the device is."""
-    theme = request.cookies.get(THEME_COOKIE, "")
+    theme = request.cookies.get(THEME_SETTING, "")
     return theme if theme in THEMES else THEMES[0]

@@ -53,7 +53,7 @@ class PanelState:
     navigation: tuple[tuple[str, str], ...] = ()
     """The pages in the navigation: the path of each, and its name."""
 
-    session_cookie: str = field(default_factory=lambda: f"taoloop_session_{random_hex(4)}")
+    session_name: str = field(default_factory=lambda: f"taoloop_session_{random_hex(4)}")
     """The name of the cookie, another one for each panel: ports do not separate the cookies of two."""
 
     background: BackgroundRuns = field(default_factory=BackgroundRuns)

@@ -35,7 +35,7 @@ async def log_out(context: PanelContext) -> web.StreamResponse:
     """`POST /logout`: ends the session."""
     context.panel.sessions.close(context.session)
     response = context.redirect(context.path("/login"))
-    response.del_cookie(context.panel.session_cookie, path="/")
+    response.del_cookie(context.panel.session_name, path="/")
     return response
 
 
@@ -73,7 +73,7 @@ async def _log_in(context: PanelContext, credential: str, target: str) -> web.St
     if identity is None:
         return context.page("login.html", status=401, next=target, failed=True)
     response = context.redirect(_inside(context, target))
-    _set_cookie(context, response, context.panel.session_cookie, context.panel.sessions.open(identity), None)
+    _set_cookie(context, response, context.panel.session_name, context.panel.sessions.open(identity), None)
     return response
 
 

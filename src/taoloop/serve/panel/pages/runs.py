@@ -22,7 +22,7 @@ PAGE_SIZE: Final = 50
 
 _FIELDS = ("q", "status", "agent", "model", "key", "since", "until", "inner")
 _ORDER = ("running", "waiting", "blocked", "completed")
-_VIEWS_COOKIE: Final = "taoloop_views"
+_VIEWS_SETTING: Final = "taoloop_views"
 _MOST_VIEWS, _LONGEST_VIEW = 12, 300
 _YEAR_S = 365 * 86_400
 
@@ -112,7 +112,7 @@ async def save_view(context: PanelContext) -> web.StreamResponse:
     response = context.redirect(context.path("/runs") + (f"?{query}" if query.isprintable() and query else ""))
     kept = dict(list(views.items())[:_MOST_VIEWS])
     value = json.dumps(kept, separators=(",", ":")).encode().hex()
-    response.set_cookie(_VIEWS_COOKIE, value, max_age=_YEAR_S, path="/", httponly=True, samesite="Lax")
+    response.set_cookie(_VIEWS_SETTING, value, max_age=_YEAR_S, path="/", httponly=True, samesite="Lax")
     return response
 
 
@@ -157,7 +157,7 @@ def _day(text: str, *, end: bool = False) -> float | None:
 def _views(context: PanelContext) -> dict[str, str]:
     """The views that the browser keeps; a cookie that somebody broke has none."""
     try:
-        stored = json.loads(bytes.fromhex(context.request.cookies.get(_VIEWS_COOKIE, "")) or b"{}")
+        stored = json.loads(bytes.fromhex(context.request.cookies.get(_VIEWS_SETTING, "")) or b"{}")
     except ValueError:
         return {}
     if not isinstance(stored, dict):
