@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from taoloop import Agent, Limits, ScriptedModel, Trace, tool
-from taoloop.core.views.run_diff import Comparison, Difference, compare
+from taoloop.core.views.run_diff import Comparison, Difference, StepRow, compare
 from taoloop.models.scripted import Reply
 
-PRICES = {"tea": 3}
+PRICES = {"tea": 3, "milk": 1, "salt": 2}
 
 
 @tool(tier="read")
@@ -32,6 +32,10 @@ def ran(*script: Reply, task: str = "Get tea.", **options: Any) -> Trace:
     return Agent(model=ScriptedModel(script), tools=tools, **options).run_sync(task).trace
 
 
+def numbers(row: StepRow) -> tuple[int | None, ...]:
+    return tuple(None if cell is None else cell.number for cell in row.cells)
+
+
 def parts(found: Comparison) -> list[tuple[int | None, str, str]]:
     return [(one.step, one.part, one.what) for one in found.differences]
 
@@ -41,7 +45,7 @@ def test_two_runs_of_the_same_decisions_are_the_same() -> None:
     found = compare(ran(*script), ran(*script))
     assert found.same
     assert found.first is None
-    assert [(pair.number, pair.same) for pair in found.steps] == [(1, True), (2, True)]
+    assert [(numbers(row), row.same) for row in found.rows] == [((1, 1), True), ((2, 2), True)]
 
 
 def test_the_first_divergence_comes_first_and_the_others_follow() -> None:
@@ -49,14 +53,15 @@ def test_the_first_divergence_comes_first_and_the_others_follow() -> None:
     b = ran(call("price", item="coffee"), "no coffee")
     found = compare(a, b)
     assert found.first == Difference(
-        step=1, part="decision", what="arguments of price", a={"item": "tea"}, b={"item": "coffee"}
+        step=1, other_step=1, part="decision", what="arguments of price", a={"item": "tea"}, b={"item": "coffee"}
     )
     assert parts(found) == [
         (1, "decision", "arguments of price"),
         (1, "observation", "observation of price"),
-        (2, "decision", "decision"),
-        (3, "step", "step"),
+        (2, "step", "step"),
+        (3, "decision", "answer"),
     ]
+    assert [numbers(row) for row in found.rows] == [(1, 1), (2, None), (3, 2)]
 
 
 def test_another_tool_and_another_answer_are_told_whole() -> None:
@@ -64,7 +69,7 @@ def test_another_tool_and_another_answer_are_told_whole() -> None:
     assert found.first is not None
     assert (found.first.what, found.first.a) == ("call", {"tool": "price", "args": {"item": "tea"}})
     answers = compare(ran("3"), ran("4")).first
-    assert answers == Difference(step=1, part="decision", what="answer", a="3", b="4")
+    assert answers == Difference(step=1, other_step=1, part="decision", what="answer", a="3", b="4")
 
 
 def test_parallel_calls_are_compared_one_by_one() -> None:
@@ -96,7 +101,7 @@ def test_observations_are_compared_unless_only_decisions_count() -> None:
     b = ran(*script)
     PRICES["tea"] = 3
     assert compare(a, b).first == Difference(
-        step=1, part="observation", what="observation of price", a="ok: 3", b="ok: 4"
+        step=1, other_step=1, part="observation", what="observation of price", a="ok: 3", b="ok: 4"
     )
     assert compare(a, b, decisions_only=True).same
 
@@ -118,7 +123,9 @@ def test_the_end_of_a_long_output_counts_although_it_is_not_shown() -> None:
 def test_thoughts_count_only_where_they_are_asked_for() -> None:
     a, b = ran(call("price", "Hm.", item="tea"), "3"), ran(call("price", "Well.", item="tea"), "3")
     assert compare(a, b).same
-    assert compare(a, b, thoughts=True).first == Difference(step=1, part="thought", what="thought", a="Hm.", b="Well.")
+    assert compare(a, b, thoughts=True).first == Difference(
+        step=1, other_step=1, part="thought", what="thought", a="Hm.", b="Well."
+    )
 
 
 def test_the_prompt_is_before_the_first_step_and_settings_are_no_difference() -> None:
@@ -137,3 +144,48 @@ def test_unreadable_replies_and_the_end_are_compared() -> None:
     ended = compare(a, b).first
     assert ended is not None
     assert (ended.step, ended.part, ended.a["answer"]) == (None, "end", "so far")
+
+
+def test_an_additional_step_does_not_make_those_after_it_different() -> None:
+    a = ran(call("price", item="tea"), call("price", item="milk"), "x")
+    b = ran(call("price", item="tea"), call("price", item="salt"), call("price", item="milk"), "x")
+    found = compare(a, b)
+    assert [numbers(row) for row in found.rows] == [(1, 1), (None, 2), (2, 3), (3, 4)]
+    assert found.differences == (
+        Difference(
+            step=None,
+            other_step=2,
+            part="step",
+            what="step",
+            a=None,
+            b={"calls": [{"tool": "price", "args": {"item": "salt"}}]},
+        ),
+    )
+
+
+def test_several_runs_are_each_compared_with_the_first_in_common_rows() -> None:
+    tea, milk, salt = (call("price", item=item) for item in ("tea", "milk", "salt"))
+    a, b, c = ran(tea, milk, "x"), ran(tea, salt, milk, "x"), ran(salt, milk, "y")
+    found = compare(a, b, c)
+    assert [numbers(row) for row in found.rows] == [(1, 1, None), (None, 2, 1), (2, 3, 2), (3, 4, 3)]
+    assert [(one.run, one.step, one.other_step, one.what) for one in found.differences] == [
+        (2, 1, None, "step"),
+        (1, None, 2, "step"),
+        (2, None, 1, "step"),
+        (2, 3, 3, "answer"),
+    ]
+    first = found.first_of(1)
+    assert first is not None
+    assert first.other_step == 2
+    assert compare(a, a, c).first_of(1) is None
+    assert [row.same for row in found.rows] == [False, False, True, False]
+    last = found.rows[-1].cells
+    assert [cell and cell.differs_in for cell in last] == [(), (), ("decision",)]
+
+
+def test_the_sums_of_each_run_are_beside_each_other() -> None:
+    a, b = ran(call("price", item="tea"), "3"), ran("", "3")
+    ours, theirs = compare(a, b).runs
+    assert (ours.steps, ours.tool_calls, ours.errors) == (2, 1, 0)
+    assert (theirs.steps, theirs.tool_calls, theirs.errors) == (1, 0, 1)
+    assert ours.input_tokens == a.usage.input_tokens

@@ -1,12 +1,14 @@
-"""Two runs side by side: where they first differ, and in what. Pure; what must differ between runs is left out.
+"""Two or more runs side by side: where they first differ, and in what. Pure; what must differ is left out.
 
-Left out are ids, times, the nonce, latency, usage and cost. Thoughts are left out unless requested: two replies rarely
-use the same words, and the actions are what counts.
+Steps are aligned by what they did, not by their number, so an additional step does not make all that follow different.
+Left out are ids, times, the nonce, latency, usage and cost (`Comparison.runs` has their sums). Thoughts are left out
+unless requested: two replies rarely use the same words, and the actions are what counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import partial
 from itertools import zip_longest
@@ -18,6 +20,8 @@ from taoloop.core.decision import Act, Answer
 from taoloop.core.events import ApprovalGiven, ApprovalRefused
 from taoloop.core.texts import task_with_images
 from taoloop.core.trace import Trace
+from taoloop.core.views.action_alignment import Action, align_actions
+from taoloop.core.views.run_figures import RunFigures, run_figures
 from taoloop.core.views.steps import CallView, Step
 from taoloop.core.views.transcript import input_text, observation_text
 
@@ -31,10 +35,15 @@ _COMPARED_APART = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """One thing that differs, with both sides as plain data; None where a side has nothing."""
+    """One thing in which a run differs from the first one, with both sides as plain data; None: a side has nothing."""
 
+    run: int = 1
+    """Which run differs: its index, where the first run has 0."""
     step: int | None
-    """The number of the step: 0 before the first step, None at the end."""
+    """The number of the step in the first run: 0 before the first step; None where it has no such step, and at the
+    end."""
+    other_step: int | None
+    """The number of the step in the run that differs, likewise."""
     part: Part
     """What kind of thing it is."""
     what: str
@@ -42,33 +51,59 @@ class Difference:
     a: Any
     """The first run's side."""
     b: Any
-    """The second run's side."""
+    """The side of the run that differs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StepPair:
-    """The step of one number in both runs, in a line each."""
+class StepCell:
+    """A step of one run in a row of the comparison."""
 
     number: int
-    """The number of the step, from 1."""
-    a: str | None
-    """The first run's step; None where it has no such step."""
-    b: str | None
-    """The second run's step; None where it has no such step."""
-    same: bool
-    """Whether nothing differs that was compared."""
+    """The number of the step in its run, from 1."""
+    text: str
+    """What was decided, in one line."""
+    differs_in: tuple[Part, ...] = ()
+    """In what it differs from the first run's step of its row; `step`: the first run has none there."""
+    tokens: int
+    """Tokens of its prompts and replies."""
+    cost_usd: float | None
+    """What its replies and the runs inside it cost, in US dollars; None if a price is unknown."""
+    working_s: float
+    """Seconds of its model and its calls, one after another."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepRow:
+    """Steps of the runs that correspond to each other."""
+
+    cells: tuple[StepCell | None, ...]
+    """The step of each run; None where a run has none that corresponds."""
+
+    @property
+    def same(self) -> bool:
+        """Whether every run has the step, and nothing differs that was compared."""
+        return all(cell is not None and not cell.differs_in for cell in self.cells)
+
+    @property
+    def decided_alike(self) -> bool:
+        """Whether every run has the step, and decided the same in it."""
+        return len({None if cell is None else cell.text for cell in self.cells}) == 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Two runs compared."""
+    """Two or more runs compared, each with the first one."""
 
+    runs: tuple[RunFigures, ...]
+    """What each run took, in the order in which they were given."""
     differences: tuple[Difference, ...]
-    """All differences in order."""
-    steps: tuple[StepPair, ...]
-    """Every step of the two runs."""
+    """All differences: before the first step, row by row, and at the end."""
+    rows: tuple[StepRow, ...]
+    """Every step of the runs."""
     settings: tuple[Difference, ...]
     """What else was set differently (model, limits …), without being a divergence: the same decisions may follow."""
+    is_aligned: bool
+    """False where long stretches of the runs have nothing in common: their steps are paired in their order."""
 
     @property
     def first(self) -> Difference | None:
@@ -80,33 +115,110 @@ class Comparison:
         """True if nothing differs that was compared."""
         return not self.differences
 
+    def first_of(self, run: int) -> Difference | None:
+        """The first difference of one run from the first; None if there is none."""
+        return next((difference for difference in self.differences if difference.run == run), None)
 
-def compare(a: Trace, b: Trace, *, decisions_only: bool = False, thoughts: bool = False) -> Comparison:
-    """Compare two runs step by step.
+
+def compare(a: Trace, b: Trace, *more: Trace, decisions_only: bool = False, thoughts: bool = False) -> Comparison:
+    """Compare runs with the first one, step by step.
 
     `decisions_only` leaves out the prompt, unreadable replies, verdicts, people's answers and observations; `thoughts`
     compares the reasons of decisions, too.
     """
-    differences = [] if decisions_only else list(_prompt_differences(a, b))
-    pairs = []
-    for number, (first, second) in enumerate(zip_longest(a.steps, b.steps), 1):
-        differing = list(_step_differences(number, first, second, decisions_only, thoughts))
-        differences += differing
-        pairs.append(StepPair(number=number, a=_line(first), b=_line(second), same=not differing))
-    differences += _differ(None, "end", "end", _end(a), _end(b))
+    others = (b, *more)
+    differences = [] if decisions_only else list(_each_other(a, others, _prompt_differences))
+    aligned, is_aligned = _align([a, *others])
+    rows = []
+    for steps in aligned:
+        cells = [None if steps[0] is None else _cell(steps[0], ())]
+        for run, step in enumerate(steps[1:], 1):
+            differing = list(_step_differences(run, steps[0], step, decisions_only, thoughts))
+            differences += differing
+            cells.append(None if step is None else _cell(step, tuple({found.part: None for found in differing})))
+        rows.append(StepRow(cells=tuple(cells)))
+    differences += _each_other(a, others, _end_differences)
     return Comparison(
-        differences=tuple(differences), steps=tuple(pairs), settings=tuple(_setting_differences(a.agent, b.agent))
+        runs=tuple(map(run_figures, (a, *others))),
+        differences=tuple(differences),
+        rows=tuple(rows),
+        settings=tuple(_each_other(a, others, _setting_differences)),
+        is_aligned=is_aligned,
     )
 
 
-def _differ(step: int | None, part: Part, what: str, first: Any, second: Any) -> Iterator[Difference]:
-    if first != second:
-        yield Difference(step=step, part=part, what=what, a=first, b=second)
+def _each_other(
+    a: Trace, others: Sequence[Trace], differ: Callable[[int, Trace, Trace], Iterator[Difference]]
+) -> Iterator[Difference]:
+    for run, other in enumerate(others, 1):
+        yield from differ(run, a, other)
 
 
-def _prompt_differences(a: Trace, b: Trace) -> Iterator[Difference]:
+def _align(runs: Sequence[Trace]) -> tuple[list[list[Step | None]], bool]:
+    """The steps of the runs in rows, one run after the other added to the rows of those before."""
+    rows: list[list[Step | None]] = [[step] for step in runs[0].steps]
+    actions = [_action(step) for step in runs[0].steps]
+    is_complete = True
+    for count, run in enumerate(runs[1:], 1):
+        own_actions = [_action(step) for step in run.steps]
+        alignment = align_actions(actions, own_actions)
+        rows, actions = (
+            [
+                [*([None] * count if row is None else rows[row]), None if own is None else run.steps[own]]
+                for row, own in alignment.pairs
+            ],
+            [own_actions[own or 0] if row is None else actions[row] for row, own in alignment.pairs],
+        )
+        is_complete &= alignment.is_complete
+    return rows, is_complete
+
+
+def _action(step: Step) -> Action:
+    match step.decision:
+        case Act():
+            calls = _calls(step)
+            texts = [f"{call['tool']} {json.dumps(call['args'], sort_keys=True, default=str)}" for call in calls]
+            return Action("\n".join(texts), "\n".join(call["tool"] for call in calls))
+        case Answer(text=text):
+            return Action(f" answer {text}", " answer")  # no tool has a name that begins with a space
+        case _:
+            return Action(f" unreadable {_rejections(step)}", " unreadable")
+
+
+def _cell(step: Step, differs_in: tuple[Part, ...]) -> StepCell:
+    outcomes = [call.observed for call in step.calls if call.observed is not None]
+    costs = [reply.cost_usd for reply in step.replies]
+    costs += [outcome.cost_usd for outcome in outcomes if outcome.usage is not None]
+    known = [cost for cost in costs if cost is not None]
+    usages = [*(reply.usage for reply in step.replies), *(outcome.usage for outcome in outcomes)]
+    return StepCell(
+        number=step.number,
+        text=_line(step),
+        differs_in=differs_in,
+        tokens=sum(usage.total_tokens for usage in usages if usage is not None),
+        cost_usd=sum(known) if len(known) == len(costs) else None,
+        working_s=sum(reply.latency_s for reply in step.replies) + sum(outcome.latency_s for outcome in outcomes),
+    )
+
+
+def _differ(
+    run: int,
+    steps: tuple[int | None, int | None],
+    part: Part,
+    what: str,
+    first: Any,
+    second: Any,
+    *,
+    is_other: bool = False,
+) -> Iterator[Difference]:
+    """The difference of two values, if there is one; `is_other`: there is, where they do not show it."""
+    if is_other or first != second:
+        yield Difference(run=run, step=steps[0], other_step=steps[1], part=part, what=what, a=first, b=second)
+
+
+def _prompt_differences(run: int, a: Trace, b: Trace) -> Iterator[Difference]:
     """What the models were given before the first step."""
-    differ = partial(_differ, 0, "prompt")
+    differ = partial(_differ, run, (0, 0), "prompt")
     tasks = ("" if run.started is None else task_with_images(run.started) for run in (a, b))
     yield from differ("task", *tasks)
     for name in _PROMPT_FIELDS:
@@ -122,17 +234,22 @@ def _prompt_differences(a: Trace, b: Trace) -> Iterator[Difference]:
         yield from differ(f"prompt {name}", prompts[0].get(name), prompts[1].get(name))
 
 
-def _setting_differences(a: AgentSpec, b: AgentSpec) -> Iterator[Difference]:
+def _setting_differences(run: int, a: Trace, b: Trace) -> Iterator[Difference]:
     for name in (field.name for field in fields(AgentSpec) if field.name not in _COMPARED_APART):
-        yield from _differ(0, "prompt", name, getattr(a, name), getattr(b, name))
+        yield from _differ(run, (0, 0), "prompt", name, getattr(a.agent, name), getattr(b.agent, name))
+
+
+def _end_differences(run: int, a: Trace, b: Trace) -> Iterator[Difference]:
+    yield from _differ(run, (None, None), "end", "end", _end(a), _end(b))
 
 
 def _step_differences(
-    number: int, a: Step | None, b: Step | None, decisions_only: bool, thoughts: bool
+    run: int, a: Step | None, b: Step | None, decisions_only: bool, thoughts: bool
 ) -> Iterator[Difference]:
-    differ = partial(_differ, number)
-    if a is None or b is None:
-        yield Difference(step=number, part="step", what="step", a=_decision_data(a), b=_decision_data(b))
+    steps = None if a is None else a.number, None if b is None else b.number
+    differ = partial(_differ, run, steps)
+    if a is None or b is None:  # where neither has the step, a third run has
+        yield from differ("step", "step", _decision_data(a), _decision_data(b))
         return
     if not decisions_only:
         yield from differ("reply", "unreadable replies", _rejections(a), _rejections(b))
@@ -152,17 +269,18 @@ def _step_differences(
         else:
             yield from differ("decision", f"call{which}", first, second)
     if not decisions_only:
-        yield from _call_differences(number, list(zip(a.calls, b.calls, strict=False)))
+        yield from _call_differences(differ, list(zip(a.calls, b.calls, strict=False)))
 
 
-def _call_differences(number: int, calls: list[tuple[CallView, CallView]]) -> Iterator[Difference]:
+def _call_differences(
+    differ: Callable[..., Iterator[Difference]], calls: list[tuple[CallView, CallView]]
+) -> Iterator[Difference]:
     """What policy, people and tools answered to the calls of a step, in this order."""
     for part, what, view in _VIEWS:
         for index, (first, second) in enumerate(calls, 1):
             name = first.requested.tool + (f" {index}" if len(calls) > 1 else "")
-            values = view(first), view(second)
-            if values[0] != values[1] or (view is _observation and _digest(first) != _digest(second)):
-                yield Difference(step=number, part=part, what=f"{what} {name}", a=values[0], b=values[1])
+            hidden = view is _observation and _digest(first) != _digest(second)
+            yield from differ(part, f"{what} {name}", view(first), view(second), is_other=hidden)
 
 
 def _end(trace: Trace) -> dict[str, Any]:
@@ -225,10 +343,8 @@ _VIEWS: tuple[tuple[Part, str, Callable[[CallView], Any]], ...] = (
 )
 
 
-def _line(step: Step | None) -> str | None:
+def _line(step: Step) -> str:
     """A step in one line: what was decided."""
-    if step is None:
-        return None
     match step.decision:
         case Act():
             return "; ".join(f"{call['tool']} {input_text(call['args'])}" for call in _calls(step))
