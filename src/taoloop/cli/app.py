@@ -133,7 +133,7 @@ _COMMANDS = {
     "show": ("show", "Show what happened in a run."),
     "replay": ("show", "Repeat the decisions of a run, without model, tools or network."),
     "fork": ("run", "Start a new run from a step of another one, with edits."),
-    "diff": ("show", "Compare two runs and show where they first differ."),
+    "diff": ("diff", "Compare runs and show where they first differ."),
     "undo": ("undo", "Undo what a run did."),
     "costs": ("runs", "Add up model costs by API key, agent and day."),
     "verify": ("audit", "Check that a run was not changed after it was written."),

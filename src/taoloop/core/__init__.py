@@ -71,7 +71,14 @@ if TYPE_CHECKING:
         head_of as head_of,
     )
     from taoloop.core.trace import Trace as Trace
-    from taoloop.core.views.run_diff import Comparison as Comparison, Difference as Difference, compare as compare
+    from taoloop.core.views.run_diff import (
+        Comparison as Comparison,
+        Difference as Difference,
+        StepCell as StepCell,
+        StepRow as StepRow,
+        compare as compare,
+    )
+    from taoloop.core.views.run_figures import RunFigures as RunFigures, run_figures as run_figures
     from taoloop.core.views.steps import CallView as CallView, Step as Step
     from taoloop.core.views.transcript import (
         Entry as Entry,
@@ -100,7 +107,8 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "taoloop.core.redaction.redactor": "Redactor",
         "taoloop.core.stored_events": "ChainReport event_line event_record fact_of_record head_of",
         "taoloop.core.trace": "Trace",
-        "taoloop.core.views.run_diff": "Comparison Difference compare",
+        "taoloop.core.views.run_diff": "Comparison Difference StepCell StepRow compare",
+        "taoloop.core.views.run_figures": "RunFigures run_figures",
         "taoloop.core.views.steps": "CallView Step",
         "taoloop.core.views.transcript": "Entry step_summaries transcript transcript_text",
     },

@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
-
-from taoloop.core.views import action_alignment
-from taoloop.core.views.action_alignment import Action, Alignment, Pair, align_actions
 from tests.growth import assert_linear
 from tests.sizes import examples
+
+from taoloop.core.views import action_alignment
+from taoloop.core.views.action_alignment import Alignment, Pair, StepAction, align_actions
 
 WORDS = st.lists(st.sampled_from("abcdXYZ"), max_size=9).map("".join)
 
 
-def actions(text: str) -> list[Action]:
+def actions(text: str) -> list[StepAction]:
     """One action per letter; those of one case use the same tool."""
-    return [Action(letter, "upper" if letter.isupper() else "lower") for letter in text]
+    return [StepAction(letter, "upper" if letter.isupper() else "lower") for letter in text]
 
 
 def align(first: str, second: str) -> Alignment:
@@ -79,9 +79,9 @@ def test_a_gap_that_is_too_long_is_paired_in_order_and_this_is_told(monkeypatch:
     assert align("aXXb", "aYb") == ([(0, 0), (1, 1), (2, None), (3, 2)], True)
 
 
-def _unlike(count: int) -> tuple[list[Action], list[Action]]:
-    first = [Action(str(number), "tool") for number in range(count)]
-    second = [Action(str(number if number % 10 else -number), "tool") for number in range(count) if number % 7]
+def _unlike(count: int) -> tuple[list[StepAction], list[StepAction]]:
+    first = [StepAction(str(number), "tool") for number in range(count)]
+    second = [StepAction(str(number if number % 10 else -number), "tool") for number in range(count) if number % 7]
     return first, second
 
 

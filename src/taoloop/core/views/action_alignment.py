@@ -23,7 +23,7 @@ _EQUAL, _SAME_TOOLS, _PAIR = 8, 3, 1  # what a pair is worth; an action without 
 _BOTH, _ONLY_FIRST, _ONLY_SECOND = 0, 1, 2  # what an optimal alignment begins with
 
 
-class Action(NamedTuple):
+class StepAction(NamedTuple):
     """What a step did, as far as it is compared."""
 
     key: str
@@ -47,7 +47,7 @@ class Alignment(NamedTuple):
     """False where a gap was too long to be searched: its actions are paired in their order."""
 
 
-def align_actions(first: Sequence[Action], second: Sequence[Action]) -> Alignment:
+def align_actions(first: Sequence[StepAction], second: Sequence[StepAction]) -> Alignment:
     """Put two sequences of actions side by side."""
     aligner = _Aligner(first, second)
     start, stops = _trim(first, second, (0, len(first)), (0, len(second)))
@@ -64,7 +64,7 @@ Range = tuple[int, int]
 
 
 def _trim(
-    first: Sequence[Action], second: Sequence[Action], ours: Range, theirs: Range
+    first: Sequence[StepAction], second: Sequence[StepAction], ours: Range, theirs: Range
 ) -> tuple[int, tuple[int, int]]:
     """How long both ranges begin alike, and where their equal ends begin."""
     length = 0
@@ -80,7 +80,7 @@ def _trim(
 
 
 def _anchors(
-    first: Sequence[Action], second: Sequence[Action], start: int, stops: tuple[int, int]
+    first: Sequence[StepAction], second: Sequence[StepAction], start: int, stops: tuple[int, int]
 ) -> list[tuple[int, int]]:
     """The most actions that both sides have once, in the same order: a longest increasing subsequence."""
     ours = Counter(action.key for action in first[start : stops[0]])
@@ -107,7 +107,7 @@ def _anchors(
 class _Aligner:
     """Collects the pairs of one alignment, and counts what it costs."""
 
-    def __init__(self, first: Sequence[Action], second: Sequence[Action]) -> None:
+    def __init__(self, first: Sequence[StepAction], second: Sequence[StepAction]) -> None:
         self.pairs: list[Pair] = []
         self.is_complete = True
         self._first, self._second = first, second

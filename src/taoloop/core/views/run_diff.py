@@ -20,7 +20,7 @@ from taoloop.core.decision import Act, Answer
 from taoloop.core.events import ApprovalGiven, ApprovalRefused
 from taoloop.core.texts import task_with_images
 from taoloop.core.trace import Trace
-from taoloop.core.views.action_alignment import Action, align_actions
+from taoloop.core.views.action_alignment import StepAction, align_actions
 from taoloop.core.views.run_figures import RunFigures, run_figures
 from taoloop.core.views.steps import CallView, Step
 from taoloop.core.views.transcript import input_text, observation_text
@@ -173,16 +173,16 @@ def _align(runs: Sequence[Trace]) -> tuple[list[list[Step | None]], bool]:
     return rows, is_complete
 
 
-def _action(step: Step) -> Action:
+def _action(step: Step) -> StepAction:
     match step.decision:
         case Act():
             calls = _calls(step)
             texts = [f"{call['tool']} {json.dumps(call['args'], sort_keys=True, default=str)}" for call in calls]
-            return Action("\n".join(texts), "\n".join(call["tool"] for call in calls))
+            return StepAction("\n".join(texts), "\n".join(call["tool"] for call in calls))
         case Answer(text=text):
-            return Action(f" answer {text}", " answer")  # no tool has a name that begins with a space
+            return StepAction(f" answer {text}", " answer")  # no tool has a name that begins with a space
         case _:
-            return Action(f" unreadable {_rejections(step)}", " unreadable")
+            return StepAction(f" unreadable {_rejections(step)}", " unreadable")
 
 
 def _cell(step: Step, differs_in: tuple[Part, ...]) -> StepCell:

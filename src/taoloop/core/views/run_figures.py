@@ -46,6 +46,11 @@ class RunFigures:
     elapsed_s: float
     """Seconds from its first event to its last, waiting included; without what undid it later, and before a fork."""
 
+    @property
+    def tokens(self) -> int:
+        """Tokens of all prompts and replies."""
+        return self.input_tokens + self.output_tokens
+
 
 def run_figures(trace: Trace) -> RunFigures:
     """The figures of a run.

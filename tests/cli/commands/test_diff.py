@@ -62,3 +62,29 @@ def test_only_decisions_or_thoughts_too(tao: Shell) -> None:
 def test_a_run_that_is_not_there_is_a_usage_error(tao: Shell) -> None:
     a = run(tao, "x", "y")
     assert "no run 'nothing'" in tao("diff", a, "nothing", code=2).one_line
+
+
+def test_steps_are_compared_by_what_they_did_and_figures_by_run(tao: Shell) -> None:
+    one, two = call("calculator", expression="6*7"), call("calculator", expression="1+1")
+    a, b = run(tao, "x", one, "42"), run(tao, "x", two, one, "42")
+    out = tao("diff", a, b, code=1).out
+    assert "They first differ in step 1: only b has it" in out
+    assert "    ≠ a: –\n  1 · b: calculator" in out
+    assert '  1 = calculator {"expression": "6*7"}\n  2 = answer 42' in out
+    assert "a: 2 steps · 1 call ·" in out
+    assert "b: 3 (+1) steps · 2 (+1) calls" in out
+
+
+def test_more_than_two_runs_are_each_compared_with_the_first(tao: Shell) -> None:
+    one, two = call("calculator", expression="6*7"), call("calculator", expression="1+1")
+    a, b, c = run(tao, "x", one, "42"), run(tao, "x", two, one, "42"), run(tao, "x", one, "43")
+    out = tao("diff", a, b, c, code=1).out
+    assert "a, b: They first differ in step 1: only b has it" in out
+    assert "a, c: They first differ in step 2: answer" in out
+    told = tao("diff", a, b, c, "--json", code=1).events[0]
+    assert [figures["run_id"] for figures in told["runs"]] == [a, b, c]
+    assert [difference["run"] for difference in told["differences"]] == [1, 2]
+
+
+def test_one_run_cannot_be_compared(tao: Shell) -> None:
+    assert "Give 2 to 8 runs." in tao("diff", "last", code=2).one_line
