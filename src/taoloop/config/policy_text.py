@@ -11,7 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
 from typing import Any
 
+from taoloop.config.document import translate
 from taoloop.core.policy import Policy, Rule
+from taoloop.policy.review.unmet_conditions import UnmetRule
+from taoloop.translation import mark
 
 _PLAIN = re.compile(r"[A-Za-z_][\w.@/-]*")
 _NOT_PRINTED = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
@@ -54,6 +57,31 @@ def flow_text(value: Any) -> str:
     if isinstance(value, str) and _PLAIN.fullmatch(value) and value.casefold() not in _NO_TEXT:
         return value
     return _NOT_PRINTED.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(value, ensure_ascii=False))
+
+
+_UNMET = mark("rules[{index}] {title} requires {name}: {expected}; here: {value}")
+_UNMET_WITHOUT_VALUE = mark(
+    {
+        "after": "rules[{index}] {title} requires {name}: {expected}; no such call came before",
+        "calls_over": "rules[{index}] {title} requires {name}: {expected}; so many calls were not made",
+    }
+)
+
+
+def unmet_texts(rule: UnmetRule, language: str) -> list[str]:
+    """Why a rule did not apply to a call: a line for each of its conditions that did not hold."""
+    return [
+        translate(
+            _UNMET if condition.value is not None else _UNMET_WITHOUT_VALUE.get(condition.name, _UNMET),
+            language,
+            index=rule.index,
+            title=rule.rule.title,
+            name=condition.name,
+            expected=flow_text(condition.expected),
+            value=translate("nothing", language) if condition.value is None else flow_text(condition.value),
+        )
+        for condition in rule.conditions
+    ]
 
 
 def _changed_fields(value: Rule | Policy) -> dict[str, Any]:

@@ -57,6 +57,12 @@ TEXTS = TextCatalog(
         "grant_links": " Anything else is still asked about; links are not.",
         "separator": ", ",
         "broken_rule": "the rule {title!r} could not be evaluated ({error}), so the call is denied",
+        # what another policy changes for a recorded call
+        "change_same": "the same",
+        "change_newly_runs": "would newly run",
+        "change_newly_denied": "would newly be denied",
+        "change_newly_asked": "would newly be asked about",
+        "change_question_vanishes": "would no longer be asked about",
         # rules that no call could meet
         "no_trusted_tool": "The policy's {field} name {pattern!r}, but the agent has no such tool.",
         "no_trusted_tool_hint": "Its tools are: {tools}.",

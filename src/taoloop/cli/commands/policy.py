@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import asdict
 from pathlib import Path
@@ -17,33 +16,22 @@ from taoloop.cli.ui.approval_prompt import show_call
 from taoloop.cli.ui.event_view import RowWriter, console_for, write_approval
 from taoloop.cli.ui.stdio import OutputError, capture_stdout, one_line, print_stderr, write_json_lines
 from taoloop.config.agent_file import load_policy
-from taoloop.config.policy_text import flow_text, policy_text, rule_text
+from taoloop.config.policy_text import policy_text, rule_text, unmet_texts
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.events import ActionRequested, Source, Verdict
 from taoloop.core.policy import Policy, Rule, with_pin
 from taoloop.core.trace import Trace
-from taoloop.errors import ConfigError, PolicyError
+from taoloop.errors import ConfigError
 from taoloop.journals.base import Journal
-from taoloop.policy import reject_unmatchable_rules
 from taoloop.policy.review.rule_suggestion import RuleSuggestion, suggest_rules
 from taoloop.policy.review.unmet_conditions import UnmetRule, unmet_rules
-from taoloop.policy.review.verdict_changes import Change, ReviewedCall, judged_calls, review_calls
+from taoloop.policy.review.verdict_changes import CHANGES, PolicyTrial, ReviewedCall, change_text, judged_calls
 from taoloop.policy.texts import RULE_PREFIX, translate_reasons
 from taoloop.policy.untrusted_index import argument_sources
 from taoloop.runtime.approvals.request import ApprovalRequest
 from taoloop.translation import mark, translate_error
 
 _SHOWN = 10
-
-_CHANGES = mark(
-    {
-        "newly_runs": "would newly run",
-        "newly_denied": "would newly be denied",
-        "newly_asked": "would newly be asked about",
-        "question_vanishes": "would no longer be asked about",
-    }
-)
-"""What a changed policy changes, the most important first."""
 
 _JUDGED = mark(
     "{n} call was judged; {same} with the same verdict.|{n} calls were judged; {same} with the same verdict."
@@ -114,29 +102,21 @@ def test_command(file: str, runs: tuple[str, ...], db: str | None, as_json: bool
     """
     policy, path = load_policy(Path(file)), database(db, load_environment())
     run_ids = options.split_repeated(runs)
-    counts: Counter[Change] = Counter()
-    changed: list[ReviewedCall] = []
-    cards: dict[str, ToolCard] = {}
+    trial = PolicyTrial(policy)
 
     async def review(journal: Journal) -> None:
         async for trace in _traces(journal, path, run_ids):
-            cards.update((card.name, card) for card in trace.agent.tools)
-            for call in review_calls(trace, policy):
-                counts[call.change] += 1
-                if call.change != "same":
-                    changed.append(call)
+            trial.add(trace)
 
     query_database(path, review)
-    try:
-        reject_unmatchable_rules(policy, cards)
-    except PolicyError as error:  # the policy may be for agents that these runs are not of
-        print_stderr(translate("Warning: {warning}", warning=translate_error(str(error))))
+    if (problem := trial.problem) is not None:
+        print_stderr(translate("Warning: {warning}", warning=translate_error(str(problem))))
     with capture_stdout() as stream:
         if as_json:
-            write_json_lines(stream, map(_record, changed))
+            write_json_lines(stream, map(_record, trial.changed))
         else:
-            _write_changes(RowWriter(console_for(stream), view_language("en", stream)), changed, counts)
-    return exits.FOUND if counts["newly_runs"] else exits.OK
+            _write_changes(RowWriter(console_for(stream), view_language("en", stream)), trial)
+    return exits.FOUND if trial.counts["newly_runs"] else exits.OK
 
 
 async def _traces(journal: Journal, path: Path, run_prefixes: tuple[str, ...] | None) -> AsyncIterator[Trace]:
@@ -165,18 +145,17 @@ def _record(call: ReviewedCall) -> dict[str, Any]:
     }
 
 
-def _write_changes(pen: RowWriter, changed: list[ReviewedCall], counts: Counter[Change]) -> None:
-    for change, meaning in _CHANGES.items():
-        calls = [call for call in changed if call.change == change]
+def _write_changes(pen: RowWriter, trial: PolicyTrial) -> None:
+    for change in CHANGES:
+        calls = [call for call in trial.changed if call.change == change]
         if calls:
-            text = pen.text("{what} ({n})", what=pen.text(meaning), n=len(calls))
+            text = pen.text("{what} ({n})", what=change_text(change, pen.language), n=len(calls))
             pen.line(text, "bold red" if change == "newly_runs" else "bold")
         for call in calls:
             arguments = one_line(str(call.requested.args))
             pen.line(f"  {call.run_id} {call.requested.call_id} {call.requested.tool} {arguments}")
             pen.line("    " + pen.text("; ").join(_reasons(pen, call.requested, call.verdict)), "dim")
-    total = counts.total()
-    pen.line(pen.text(_JUDGED, n=total, same=counts["same"]))
+    pen.line(pen.text(_JUDGED, n=trial.counts.total(), same=trial.counts["same"]))
 
 
 def _reasons(pen: RowWriter, requested: ActionRequested, verdict: Verdict | ActionRequested) -> tuple[str, ...]:
@@ -227,27 +206,8 @@ def explain_command(run_id: str, call_id: str, db: str | None, as_json: bool) ->
 def _write_unmet(pen: RowWriter, unmet: list[UnmetRule]) -> None:
     """The rules that were asked first and did not apply, each with what failed."""
     for rule in unmet:
-        for condition in rule.conditions:
-            what = mark("rules[{index}] {title} requires {name}: {expected}; here: {value}")
-            if condition.value is None:
-                what = _UNMET_WITHOUT_VALUE.get(condition.name, what)
-            text = pen.text(
-                what,
-                index=rule.index,
-                title=rule.rule.title,
-                name=condition.name,
-                expected=flow_text(condition.expected),
-                value=pen.text("nothing") if condition.value is None else flow_text(condition.value),
-            )
+        for text in unmet_texts(rule, pen.language):
             pen.row("Not applied", one_line(text))
-
-
-_UNMET_WITHOUT_VALUE = mark(
-    {
-        "after": "rules[{index}] {title} requires {name}: {expected}; no such call came before",
-        "calls_over": "rules[{index}] {title} requires {name}: {expected}; so many calls were not made",
-    }
-)
 
 
 def _find_call(trace: Trace, call_id: str) -> tuple[Trace, ActionRequested, ToolCard]:

@@ -7,6 +7,7 @@ the model would have done after another verdict is not known.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -16,12 +17,23 @@ from taoloop.core.decision import Call
 from taoloop.core.events import ActionRequested, ApprovalGiven, ApprovalRefused, Verdict
 from taoloop.core.policy import Policy
 from taoloop.core.trace import Trace
+from taoloop.errors import PolicyError
 from taoloop.policy.judge import CodeRule, judge
-from taoloop.policy.texts import RULE_PREFIX
+from taoloop.policy.review.unmet_conditions import UnmetRule, unmet_rules
+from taoloop.policy.rules import reject_unmatchable_rules
+from taoloop.policy.texts import RULE_PREFIX, TEXTS
 
 Change = Literal["same", "question_vanishes", "newly_runs", "newly_asked", "newly_denied"]
 """What a policy changes for a call. `question_vanishes`: a person approved it, now nobody would be asked.
 `newly_runs`: the recorded policy or a person refused it, or nobody has answered; now it would run."""
+
+CHANGES: tuple[Change, ...] = ("newly_runs", "newly_denied", "newly_asked", "question_vanishes")
+"""The changes, the most important one first."""
+
+
+def change_text(change: Change, language: str) -> str:
+    """A change in words, such as `would newly run`."""
+    return TEXTS.text(language, f"change_{change}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +48,9 @@ class ReviewedCall:
     """The verdict of the policy that is tried."""
     approval: ApprovalGiven | ApprovalRefused | None
     """What a person answered to the recorded question."""
+    unmet: tuple[UnmetRule, ...] = ()
+    """The rules of the policy that is tried which are about the tool, were asked first and did not apply. Only where
+    they were requested, and only of a call whose verdict changes."""
 
     @property
     def change(self) -> Change:
@@ -63,19 +78,62 @@ def judged_calls(trace: Trace) -> Iterator[tuple[Trace, ActionRequested, ToolCar
         before.append(event)
 
 
-def review_calls(trace: Trace, policy: Policy, *, rules: tuple[CodeRule, ...] = ()) -> Iterator[ReviewedCall]:
+def review_calls(
+    trace: Trace, policy: Policy, *, rules: tuple[CodeRule, ...] = (), explain: bool = False
+) -> Iterator[ReviewedCall]:
     """The judged calls of a run in their order, each with its verdict under `policy`.
 
     `rules` are rules in Python, as in `judge`. Where they are not known, the calls that one of them decided are left
-    out: their verdict cannot be found out again.
+    out: their verdict cannot be found out again. `explain` finds the unmet rules of each changed verdict.
     """
     titles = {f"{RULE_PREFIX}{rule.title}" for rule in trace.agent.policy.rules} if trace.started else set()
     for before, requested, card in judged_calls(trace):
         if not rules and requested.rule.startswith(RULE_PREFIX) and requested.rule not in titles:
             continue
         call = Call(tool=requested.tool, args=requested.args)
-        verdict = judge(
-            before, call, card, policy, rules=rules, filled=requested.written is not None, replaces=requested.replaces
+        filled = requested.written is not None
+        verdict = judge(before, call, card, policy, rules=rules, filled=filled, replaces=requested.replaces)
+        unmet: list[UnmetRule] = []
+        if explain and verdict.kind != requested.verdict:
+            unmet = unmet_rules(before, policy, card, requested.args, filled=filled)
+        yield ReviewedCall(
+            run_id=trace.run_id,
+            requested=requested,
+            verdict=verdict,
+            approval=trace.calls[requested.call_id].approval,
+            unmet=tuple(unmet),
         )
-        approval = trace.calls[requested.call_id].approval
-        yield ReviewedCall(run_id=trace.run_id, requested=requested, verdict=verdict, approval=approval)
+
+
+class PolicyTrial:
+    """A policy that is tried on stored runs, one after another: which verdicts it changes.
+
+    Args:
+        policy: What is tried.
+        explain: Whether the changed calls tell the rules that did not apply to them.
+    """
+
+    def __init__(self, policy: Policy, *, explain: bool = False) -> None:
+        self.policy = policy
+        self.changed: list[ReviewedCall] = []
+        self.counts: Counter[Change] = Counter()
+        self._explain = explain
+        self._cards: dict[str, ToolCard] = {}
+
+    def add(self, trace: Trace) -> None:
+        """Judge the calls of a run."""
+        if trace.started is not None:
+            self._cards.update((card.name, card) for card in trace.agent.tools)
+        for call in review_calls(trace, self.policy, explain=self._explain):
+            self.counts[call.change] += 1
+            if call.change != "same":
+                self.changed.append(call)
+
+    @property
+    def problem(self) -> PolicyError | None:
+        """A rule that no tool of these runs can meet; the policy may be for agents that they are not of."""
+        try:
+            reject_unmatchable_rules(self.policy, self._cards)
+        except PolicyError as error:
+            return error
+        return None
