@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from taoloop.config.agent_file import load_policy
+from taoloop.config.agent_file import load_policy, parse_policy
 from taoloop.core.policy import PROFILES, Policy, Rule
 from taoloop.errors import AgentFileError
 
@@ -102,3 +102,13 @@ def test_a_mistake_is_told_with_its_place(text: str, line: int, field: str, says
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(AgentFileError, match="no such file"):
         load_policy(tmp_path / "none.yaml")
+
+
+def test_a_text_is_read_like_a_file() -> None:
+    assert parse_policy("profile: strict").profile == "strict"
+    assert parse_policy('{"profile": "strict"}').profile == "strict"
+    with pytest.raises(AgentFileError, match="policy.yaml:2: profle: there is no such field") as caught:
+        parse_policy("profile: strict\nprofle: x")
+    assert "profile" in caught.value.hint
+    with pytest.raises(AgentFileError, match="larger than 1 MB"):
+        parse_policy("#" * 1_048_577)

@@ -13,6 +13,7 @@ from taoloop.config.document import (
     ConfigDocument,
     error_location,
     is_config_file,
+    parse_document,
     read_document,
     refuse_recursion,
     translate,
@@ -52,6 +53,16 @@ def load_policy(path: Path) -> Policy:
         AgentFileError: it cannot be used; names the file, the line and the field.
     """
     document = read_document(path, "a policy", "profile: supervised")
+    return SettingsReader(document, {}).read(Policy, (), document.data, mode="written")
+
+
+def parse_policy(text: str, name: str = "policy.yaml") -> Policy:
+    """The policy in a text, in YAML or (as part of that) JSON; errors call it `name`.
+
+    Raises:
+        AgentFileError: it cannot be used; names the line and the field.
+    """
+    document = parse_document(text, Path(name), "a policy", "profile: supervised")
     return SettingsReader(document, {}).read(Policy, (), document.data, mode="written")
 
 

@@ -190,7 +190,19 @@ def read_document(path: Path, what: str = _AGENT_FILE, begins: str = "tools: [ca
     """
     if (noted := _tracked.get()) is not None:
         noted.setdefault(path, file_stamp(path))
-    text = _text(path, what)
+    return parse_document(_text(path, what), path, what, begins)
+
+
+def parse_document(
+    text: str, path: Path, what: str = _AGENT_FILE, begins: str = "tools: [calculator]"
+) -> ConfigDocument:
+    """The mapping in a text that is not read from a file; errors call it `path`. Otherwise as `read_document`.
+
+    Raises:
+        AgentFileError: it is not YAML or JSON, has a key twice, is no mapping, or too large.
+    """
+    if len(text) > _MAX_BYTES:
+        raise _file_error(path, mark("it is larger than 1 MB: too large for {what}."), what=translate(what))
     is_json = path.suffix.lower() == ".json"
     if is_json:
         data = _json(path, text)

@@ -17,7 +17,7 @@ from taoloop.core.cards.tool_card import Tier
 from taoloop.core.policy import Policy, Profile
 from taoloop.errors import ConfigError
 from taoloop.lazy_exports import lazy_types
-from taoloop.runtime.agent_settings import AgentSettings, as_tuple
+from taoloop.runtime.agent_settings import AgentSettings
 from taoloop.runtime.engine.clock import new_run_id
 from taoloop.runtime.threads import require_asyncio, run_sync
 
@@ -189,23 +189,18 @@ class Agent(AgentSettings):
             RunNotFound: the journal has no such run.
             ConfigError: there is no such step, or the edit does not fit.
         """
-        from taoloop.core.redaction.redactor import Redactor  # noqa: PLC0415  # loads the runtime
-        from taoloop.runtime.after.fork import store_fork  # noqa: PLC0415  # loads the schema machinery
+        from taoloop.runtime.after.fork import fork_for  # noqa: PLC0415  # loads the schema machinery
 
-        bound = self._bound_agent
-        async with bound.open_journal() as journal:
-            trace = await store_fork(
+        async with self._bound_agent.open_journal() as journal:
+            trace = await fork_for(
+                self,
                 journal,
                 run_id,
                 at=at,
                 edit=edit,
-                now=self.clock.now(),
                 limits=limits,
                 max_steps=max_steps,
-                approved_tiers=as_tuple(self.approved_tiers) if approved_tiers is None else approved_tiers,
-                strategy=bound.strategy,
-                check=bound.require_resumable,
-                redactor=bound.redactor or Redactor(patterns=False),
+                approved_tiers=approved_tiers,
             )
             return await self.resume(trace.run_id, verbose=verbose, on_event=on_event, on_delta=on_delta)
 

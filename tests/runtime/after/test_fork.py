@@ -15,7 +15,7 @@ from taoloop.core.events import ApprovalGiven, Event, Fact, Finished, ModelRepli
 from taoloop.core.message import Usage
 from taoloop.errors import ConfigError, RunNotFound
 from taoloop.models.base import Model
-from taoloop.runtime.after.fork import EDITED, make_fork, store_fork
+from taoloop.runtime.after.fork import EDITED, fork_for, make_fork, store_fork
 from taoloop.runtime.after.fork_edits import Edits
 from taoloop.runtime.after.replay import replay
 from taoloop.strategies import LoopStrategy
@@ -561,3 +561,24 @@ def test_edits_that_contradict_each_other_are_refused() -> None:
         Edits.of({"colour": "red"})
     with pytest.raises(ConfigError, match="Give a text"):
         Edits.of({"task": 1})
+
+
+def test_a_fork_for_an_agent_names_who_made_it_and_is_refused_where_the_agent_could_not_resume_it() -> None:
+    async def fork() -> tuple[Trace, str]:
+        journal = MemoryJournal()
+        agent = Agent(model=ScriptedModel(THREE), tools=[count], journal=journal, approved_tiers=("draft",))
+        ran = await agent.run("Count.")
+        other = replace(agent, tools=())
+        with pytest.raises(ConfigError) as caught:
+            await fork_for(other, journal, ran.run_id, at=2)
+        count_before = len(await journal.runs())
+        assert count_before == 1
+        trace = await fork_for(agent, journal, ran.run_id, at=2, edit={"observation": "9"}, by="Ada")
+        return trace, str(caught.value)
+
+    trace, refusal = asyncio.run(fork())
+    assert "count" in refusal
+    resumed = trace.events[-1].fact
+    assert isinstance(resumed, Resumed)
+    assert resumed.reason.endswith(f"at step 2; {EDITED}: observation of call_2; by Ada")
+    assert resumed.approved_tiers == ("draft",)

@@ -729,3 +729,20 @@ def test_of_two_undos_at_once_one_undoes_and_the_other_gives_way(tmp_path: Path,
     assert LOG == [("order", "a"), ("cancel", "order-a")]
     assert isinstance(other, RunHeld)
     assert "undo" in other.message
+
+
+def test_the_digest_of_a_plan_is_that_of_its_calls() -> None:
+    async def digests() -> list[str]:
+        ran = agent([both(("order", {"item": "tea"}), ("order", {"item": "milk"}))])
+        result, journal = await ran.run("Order."), ran.journal
+        assert isinstance(journal, MemoryJournal)
+        first = await plan_undo(ran, journal, result.run_id, tools=[cancel])
+        again = await plan_undo(ran, journal, result.run_id, tools=[cancel])
+        less = await plan_undo(ran, journal, result.run_id, tools=[cancel], skip=["call_1"])
+        await undo(ran, journal, result.run_id, tools=[cancel], approver=YES)
+        after = await plan_undo(ran, journal, result.run_id, tools=[cancel])
+        return [plan.digest for plan in (first, again, less, after)]
+
+    first, again, less, after = asyncio.run(digests())
+    assert first == again
+    assert len({first, less, after}) == 3

@@ -49,10 +49,9 @@ from taoloop.cli.ui.stdio import OutputError, capture_stdout, one_line, print_st
 from taoloop.core.events import Event
 from taoloop.core.trace import Trace
 from taoloop.errors import ConfigError, RunNotResumable, TaoError
-from taoloop.journals.base import Journal
 from taoloop.journals.sqlite.journal import SqliteJournal
 from taoloop.models.base import DeltaListener
-from taoloop.runtime.after.fork import store_fork
+from taoloop.runtime.after.fork import fork_for
 from taoloop.runtime.after.fork_edits import Edits
 from taoloop.runtime.after.recovery import Recovered, belongs_to, orphans, recover, stuck_runs
 from taoloop.runtime.agent import Agent
@@ -474,7 +473,9 @@ def fork_command(
     with capture_stdout() as stream:
         configured = replace(agent_of_run(original.agent, chosen, env), journal=path)
         agent = with_mock_model(configured, chosen, env)
-        trace = query_database(path, partial(_fork, original, at, parsed, agent, chosen), read_only=False)
+        limits = merge_limits(original.limits, chosen.limits)
+        fork = partial(fork_for, agent, run_id=original.run_id, at=at, edit=parsed, limits=limits)
+        trace = query_database(path, fork, read_only=False)
         session = RunSession(agent, trace, original.agent.language, db, limits=trace.limits)
         text = mark("run {run_id} is a fork of {original} at step {step}")
         session.report(text, run_id=trace.run_id, original=original.run_id, step=at)
@@ -488,22 +489,6 @@ def fork_command(
         if agent is not configured:
             print_stderr(model_notice(configured, agent, env, view_language(session.language, sys.stderr)))
         return session.run(stream, as_json=as_json, verbose=verbose)
-
-
-async def _fork(original: Trace, at: int, edits: Edits, agent: Agent, chosen: AgentOptions, journal: Journal) -> Trace:
-    """The fork, in the database. Tiers are approved in advance as the present agent says."""
-    return await store_fork(
-        journal,
-        original.run_id,
-        at=at,
-        now=agent.clock.now(),
-        edit=edits,
-        limits=merge_limits(original.limits, chosen.limits),
-        approved_tiers=agent.approved_tiers,
-        strategy=bind(agent).strategy,
-        check=bind(agent).require_resumable,
-        redactor=bind(agent).redactor,
-    )
 
 
 @click.command("recover")

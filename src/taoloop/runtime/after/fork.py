@@ -46,7 +46,8 @@ from taoloop.errors import ConfigError, IllegalEvent, JournalTampered, ReplayDiv
 from taoloop.journals.base import Artifact, Journal
 from taoloop.runtime.after.fork_edits import ONLY_CALL, EditedObservation, Edits
 from taoloop.runtime.after.replay import replay
-from taoloop.runtime.bound_agent import changed_limits
+from taoloop.runtime.agent_settings import AgentSettings, as_tuple
+from taoloop.runtime.bound_agent import bind, changed_limits
 from taoloop.runtime.engine.clock import new_run_id
 from taoloop.runtime.engine.redaction import redactor_for
 from taoloop.runtime.output_type import validator_for
@@ -69,6 +70,42 @@ class Fork:
     """The whole of each edited output that is too long for the trace."""
 
 
+async def fork_for(
+    agent: AgentSettings,
+    journal: Journal,
+    run_id: str,
+    *,
+    at: int,
+    edit: Edits | Mapping[str, Any] | None = None,
+    by: str = "",
+    limits: Limits | None = None,
+    max_steps: int | None = None,
+    approved_tiers: tuple[Tier, ...] | None = None,
+) -> Trace:
+    """Store a fork that `agent` is to continue: refused where it could not, and without the secrets that it knows.
+
+    The tiers that are approved in advance are by default the agent's. The other arguments are those of `store_fork`.
+
+    Raises:
+        RunNotFound, ConfigError: as for `store_fork`; or the agent is not that of the run.
+    """
+    bound = bind(agent)
+    return await store_fork(
+        journal,
+        run_id,
+        at=at,
+        edit=edit,
+        by=by,
+        now=agent.clock.now(),
+        limits=limits,
+        max_steps=max_steps,
+        approved_tiers=as_tuple(agent.approved_tiers) if approved_tiers is None else approved_tiers,
+        strategy=bound.strategy,
+        check=bound.require_resumable,
+        redactor=bound.redactor or Redactor(patterns=False),
+    )
+
+
 async def store_fork(
     journal: Journal,
     run_id: str,
@@ -76,6 +113,7 @@ async def store_fork(
     at: int,
     now: float,
     edit: Edits | Mapping[str, Any] | None = None,
+    by: str = "",
     new_id: str | None = None,
     limits: Limits | None = None,
     max_steps: int | None = None,
@@ -88,7 +126,7 @@ async def store_fork(
 
     The original is only read, so it may be running. `check` may refuse the fork before anything is written. `max_steps`
     replaces that of the limits. Secrets in the edits are not stored: `redactor` knows them, by default those of this
-    process's environment. The other arguments are those of `make_fork`.
+    process's environment. The other arguments are those of `make_fork`; `by` names the person who forks.
 
     Raises:
         RunNotFound: the journal has no such run.
@@ -104,6 +142,7 @@ async def store_fork(
         _redact_edits(Edits.of(edit), redactor if redactor is not None else redactor_for(None, ())),
         run_id=new_id or new_run_id(now),
         now=now,
+        by=by,
         limits=changed_limits(original.limits, limits, max_steps),
         approved_tiers=approved_tiers,
         strategy=strategy,
@@ -130,6 +169,7 @@ def make_fork(
     *,
     run_id: str,
     now: float,
+    by: str = "",
     limits: Limits | None = None,
     approved_tiers: tuple[Tier, ...] = (),
     strategy: Strategy | None = None,
@@ -139,8 +179,8 @@ def make_fork(
     With an edited thought or observation the decision of that step stays, and so do the outcomes of its calls; the next
     step is the first new one. `at` may be one above the last step where the run ended without an answer.
     In the trace of the fork, `run_started` names the original, and a `resumed` event says from where on the fork goes
-    its own way and what was edited. Permissions are not inherited: from there on only `approved_tiers` are approved in
-    advance, an edited decision is judged like any other, and an approval holds for its own call alone.
+    its own way, what was edited, and `by` whom. Permissions are not inherited: from there on only `approved_tiers` are
+    approved in advance, an edited decision is judged like any other, and an approval holds for its own call alone.
     `limits` are by default the last ones of the original; what the copied steps used counts. `strategy` is for a run
     whose own is not registered; one with another name is ignored.
 
@@ -154,6 +194,7 @@ def make_fork(
     branch = _Branch(original, at, edits, own, Trace(run_id))
     branch.copy()
     about = f"; {EDITED}: {', '.join(branch.edited)}" if branch.edited else ""
+    about += f"; by {by}" if by else ""
     branch.add(
         now,
         Resumed(

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from taoloop.core.cards.tool_card import ToolCard
-from taoloop.core.decision import Call
+from taoloop.core.decision import Call, call_digest
 from taoloop.core.events import ActionStarted, Compensated, Observed, Undo
 from taoloop.core.redaction.redactor import contains_redaction
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import UNCLEAR, CallView
 from taoloop.core.views.transcript import observation_text
-from taoloop.dialects.parsing.strict_json import NotJsonError, loads
+from taoloop.dialects.parsing.strict_json import NotJsonError, dumps, loads
 from taoloop.errors import ConfigError, InvalidArguments
 from taoloop.journals.base import Journal
 from taoloop.runtime.agent_settings import AgentSettings
@@ -105,6 +105,14 @@ class UndoPlan:
     def of(self, *statuses: UndoStatus) -> tuple[PlannedUndo, ...]:
         """The calls with one of these statuses."""
         return tuple(item for item in self.items if item.status in statuses)
+
+    @property
+    def digest(self) -> str:
+        """A name for exactly these calls and what becomes of each: a person agrees to it, and to nothing else."""
+        items = [
+            [item.name, item.status, item.call and call_digest(item.call.tool, item.call.args)] for item in self.items
+        ]
+        return hashlib.sha256(dumps([self.run_id, self.to_step, items]).encode()).hexdigest()
 
     @property
     def todo(self) -> tuple[PlannedUndo, ...]:
