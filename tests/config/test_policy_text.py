@@ -7,8 +7,9 @@ from pathlib import Path
 from hypothesis import given, strategies as st
 
 from taoloop.config.agent_file import load_policy
-from taoloop.config.policy_text import flow_text, policy_text, rule_text
+from taoloop.config.policy_text import flow_text, policy_text, rule_text, unmet_texts
 from taoloop.core.policy import Policy, Rule
+from taoloop.policy.review.unmet_conditions import UnmetCondition, UnmetRule
 from taoloop.tools.yaml12 import parse_yaml
 
 POLICY = Policy(
@@ -43,3 +44,18 @@ PLAIN_VALUES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=F
 @given(st.recursive(PLAIN_VALUES, lambda part: st.lists(part) | st.dictionaries(st.text(), part), max_leaves=8))
 def test_any_value_is_read_back(value: object) -> None:
     assert parse_yaml(f"value: {flow_text(value)}\n")["value"] == value
+
+
+def test_why_a_rule_did_not_apply_is_said_per_condition() -> None:
+    conditions = (
+        UnmetCondition(name="args.amount.max", expected=20, value=500),
+        UnmetCondition(name="after", expected="look", value=None),
+        UnmetCondition(name="args.to", expected="bob", value=None),
+    )
+    rule = UnmetRule(index=2, rule=Rule(name="small", tool="pay", verdict="allow"), conditions=conditions)
+    assert unmet_texts(rule, "en") == [
+        "rules[2] small requires args.amount.max: 20; here: 500",
+        "rules[2] small requires after: look; no such call came before",
+        "rules[2] small requires args.to: bob; here: nothing",
+    ]
+    assert unmet_texts(rule, "zh")[0] == "rules[2] small 要求 args.amount.max：20；此处为 500"

@@ -9,7 +9,7 @@ from tests.policy.staging import Run
 from taoloop.core.events import ApprovalRefused, Observed, Verdict
 from taoloop.core.policy import Policy, Rule
 from taoloop.policy import judge
-from taoloop.policy.review.verdict_changes import review_calls
+from taoloop.policy.review.verdict_changes import PolicyTrial, change_text, review_calls
 
 SMALL = Rule(name="small", tool="pay", args={"amount": {"max": 20}}, verdict="allow")
 
@@ -83,3 +83,24 @@ def test_nothing_is_added_to_the_trace() -> None:
     changes(run, Policy(profile="autonomous"))
     assert run.trace.events == events
     assert judge(run.trace, run.trace.calls["call_4"].requested, run.cards["pay"]).kind == "ask"
+
+
+def test_a_trial_collects_what_changes_and_why_rules_did_not_apply() -> None:
+    trial = PolicyTrial(Policy(profile="headless", rules=(SMALL,)), explain=1)
+    trial.add(recorded().trace)
+    assert trial.counts == {"question_vanishes": 1, "newly_runs": 1, "newly_denied": 1}
+    assert [call.requested.call_id for call in trial.changed] == ["call_2", "call_3", "call_4"]
+    unmet = PolicyTrial(Policy(profile="headless", rules=(SMALL,)), explain=9)
+    unmet.add(recorded().trace)
+    (rule,) = unmet.changed[2].unmet
+    assert [(condition.name, condition.value) for condition in rule.conditions] == [("args.amount.max", 500)]
+    assert not any(call.unmet for call in trial.changed)  # only of the first one, to which the rule applied
+    assert trial.problem is None
+    assert change_text("newly_runs", "zh") == "新增执行"
+
+
+def test_a_trial_reports_a_rule_that_no_tool_of_the_runs_can_meet() -> None:
+    trial = PolicyTrial(Policy(rules=(Rule(tool="fly", verdict="deny"),)))
+    trial.add(recorded().trace)
+    assert trial.problem is not None
+    assert "fly" in str(trial.problem)

@@ -79,12 +79,12 @@ def judged_calls(trace: Trace) -> Iterator[tuple[Trace, ActionRequested, ToolCar
 
 
 def review_calls(
-    trace: Trace, policy: Policy, *, rules: tuple[CodeRule, ...] = (), explain: bool = False
+    trace: Trace, policy: Policy, *, rules: tuple[CodeRule, ...] = (), explain: int = 0
 ) -> Iterator[ReviewedCall]:
     """The judged calls of a run in their order, each with its verdict under `policy`.
 
     `rules` are rules in Python, as in `judge`. Where they are not known, the calls that one of them decided are left
-    out: their verdict cannot be found out again. `explain` finds the unmet rules of each changed verdict.
+    out: their verdict cannot be found out again. `explain` is for how many changed verdicts the unmet rules are found.
     """
     titles = {f"{RULE_PREFIX}{rule.title}" for rule in trace.agent.policy.rules} if trace.started else set()
     for before, requested, card in judged_calls(trace):
@@ -94,7 +94,8 @@ def review_calls(
         filled = requested.written is not None
         verdict = judge(before, call, card, policy, rules=rules, filled=filled, replaces=requested.replaces)
         unmet: list[UnmetRule] = []
-        if explain and verdict.kind != requested.verdict:
+        if explain > 0 and verdict.kind != requested.verdict:
+            explain -= 1
             unmet = unmet_rules(before, policy, card, requested.args, filled=filled)
         yield ReviewedCall(
             run_id=trace.run_id,
@@ -110,10 +111,10 @@ class PolicyTrial:
 
     Args:
         policy: What is tried.
-        explain: Whether the changed calls tell the rules that did not apply to them.
+        explain: For how many of the changed calls the rules are found that did not apply to them.
     """
 
-    def __init__(self, policy: Policy, *, explain: bool = False) -> None:
+    def __init__(self, policy: Policy, *, explain: int = 0) -> None:
         self.policy = policy
         self.changed: list[ReviewedCall] = []
         self.counts: Counter[Change] = Counter()
@@ -124,7 +125,7 @@ class PolicyTrial:
         """Judge the calls of a run."""
         if trace.started is not None:
             self._cards.update((card.name, card) for card in trace.agent.tools)
-        for call in review_calls(trace, self.policy, explain=self._explain):
+        for call in review_calls(trace, self.policy, explain=self._explain - len(self.changed)):
             self.counts[call.change] += 1
             if call.change != "same":
                 self.changed.append(call)
