@@ -13,6 +13,8 @@ from typing import Any
 
 from taoloop.config.document import translate
 from taoloop.core.policy import Policy, Rule
+from taoloop.core.text import join_sentences
+from taoloop.policy.review.rule_suggestion import RuleSuggestion, WithheldSuggestion
 from taoloop.policy.review.unmet_conditions import UnmetRule
 from taoloop.translation import mark
 
@@ -82,6 +84,33 @@ def unmet_texts(rule: UnmetRule, language: str) -> list[str]:
         )
         for condition in rule.conditions
     ]
+
+
+_APPROVED = mark("{n} approved call in {runs}, by {people}.|{n} approved calls in {runs}, by {people}.")
+_WITHHELD = mark(
+    {
+        "always_asks": "No rule is suggested for {tool}: its card requires a person's approval of every call.",
+        "refused_too": "No rule is suggested for {tool}: it would also allow what was refused or still waits "
+        "({calls}).",
+    }
+)
+_SHOWN = 10
+
+
+def suggestion_comment(suggestion: RuleSuggestion, language: str) -> str:
+    """What a suggested rule rests on and what it leaves open, in one line for the file of the policy."""
+    runs, people = ", ".join(suggestion.runs), ", ".join(suggestion.people)
+    comment = translate(_APPROVED, language, n=suggestion.approvals, runs=runs, people=people)
+    if not suggestion.open_arguments:
+        return comment
+    names = ", ".join(suggestion.open_arguments)
+    return join_sentences(comment, translate("Any value is allowed for: {names}.", language, names=names))
+
+
+def withheld_text(withheld: WithheldSuggestion, language: str) -> str:
+    """Why no rule is suggested for a tool."""
+    calls = ", ".join(withheld.calls[:_SHOWN])
+    return translate(_WITHHELD[withheld.reason], language, tool=withheld.tool, calls=calls)
 
 
 def _changed_fields(value: Rule | Policy) -> dict[str, Any]:

@@ -11,19 +11,19 @@ import click
 
 from taoloop.cli import exit_codes as exits, options
 from taoloop.cli.database import ALL_RUNS, database, find_run, load_environment, load_run, query_database
-from taoloop.cli.translation import join_on_one_line, translate, view_language
+from taoloop.cli.translation import interface_language, translate, view_language
 from taoloop.cli.ui.approval_prompt import show_call
 from taoloop.cli.ui.event_view import RowWriter, console_for, write_approval
 from taoloop.cli.ui.stdio import OutputError, capture_stdout, one_line, print_stderr, write_json_lines
 from taoloop.config.agent_file import load_policy
-from taoloop.config.policy_text import policy_text, rule_text, unmet_texts
+from taoloop.config.policy_text import policy_text, rule_text, suggestion_comment, unmet_texts, withheld_text
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.events import ActionRequested, Source, Verdict
 from taoloop.core.policy import Policy, Rule, with_pin
 from taoloop.core.trace import Trace
 from taoloop.errors import ConfigError
 from taoloop.journals.base import Journal
-from taoloop.policy.review.rule_suggestion import RuleSuggestion, suggest_rules
+from taoloop.policy.review.rule_suggestion import suggest_rules
 from taoloop.policy.review.unmet_conditions import UnmetRule, unmet_rules
 from taoloop.policy.review.verdict_changes import CHANGES, PolicyTrial, ReviewedCall, change_text, judged_calls
 from taoloop.policy.texts import RULE_PREFIX, translate_reasons
@@ -59,14 +59,6 @@ ROWS = mark(
     }
 )
 """What decides where no rule does, by the code that the trace stores."""
-
-_WITHHELD = mark(
-    {
-        "always_asks": "No rule is suggested for {tool}: its card requires a person's approval of every call.",
-        "refused_too": "No rule is suggested for {tool}: it would also allow what was refused or still waits "
-        "({calls}).",
-    }
-)
 
 runs_option = click.option(
     "--runs", metavar="RUN,…", multiple=True, help="The runs to look at; default: every run in the database."
@@ -327,7 +319,10 @@ def suggest_command(run_ids: tuple[str, ...], policy: str | None, output: str | 
     traces = query_database(path, lambda journal: _load_all(journal, path, run_ids))
     base = with_pin(traces[0].agent.policy, "auto") if base is None else base
     extended, suggestions, withheld = suggest_rules(traces, base)
-    comments = {extended.rules.index(suggestion.rule): _comment(suggestion) for suggestion in suggestions}
+    language = interface_language()
+    comments = {
+        extended.rules.index(suggestion.rule): [suggestion_comment(suggestion, language)] for suggestion in suggestions
+    }
     text = policy_text(extended, comments)
     if output is not None:
         _write_new(Path(output), text)
@@ -335,7 +330,7 @@ def suggest_command(run_ids: tuple[str, ...], policy: str | None, output: str | 
         with capture_stdout() as stream:
             stream.write(text)
     for item in withheld:
-        print_stderr(translate(_WITHHELD[item.reason], tool=item.tool, calls=", ".join(item.calls[:_SHOWN])))
+        print_stderr(withheld_text(item, language))
     if not suggestions:
         print_stderr(translate("No rule is suggested: people approved no call of these runs that a rule can cover."))
     return exits.OK
@@ -343,17 +338,6 @@ def suggest_command(run_ids: tuple[str, ...], policy: str | None, output: str | 
 
 async def _load_all(journal: Journal, path: Path, run_prefixes: tuple[str, ...]) -> list[Trace]:
     return [trace async for trace in _traces(journal, path, run_prefixes)]
-
-
-def _comment(suggestion: RuleSuggestion) -> list[str]:
-    """One line per rule: what it rests on, and what it leaves open."""
-    text = mark("{n} approved call in {runs}, by {people}.|{n} approved calls in {runs}, by {people}.")
-    runs, people = ", ".join(suggestion.runs), ", ".join(suggestion.people)
-    comment = translate(text, n=suggestion.approvals, runs=runs, people=people)
-    if suggestion.open_arguments:
-        names = ", ".join(suggestion.open_arguments)
-        comment = join_on_one_line(comment, translate("Any value is allowed for: {names}.", names=names))
-    return [comment]
 
 
 def _write_new(path: Path, text: str) -> None:

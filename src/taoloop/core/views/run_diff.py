@@ -193,7 +193,7 @@ def _cell(step: Step, differs_in: tuple[Part, ...]) -> StepCell:
     usages = [*(reply.usage for reply in step.replies), *(outcome.usage for outcome in outcomes)]
     return StepCell(
         number=step.number,
-        text=_line(step),
+        text=step_text(step),
         differs_in=differs_in,
         tokens=sum(usage.total_tokens for usage in usages if usage is not None),
         cost_usd=sum(known) if len(known) == len(costs) else None,
@@ -343,7 +343,7 @@ _VIEWS: tuple[tuple[Part, str, Callable[[CallView], Any]], ...] = (
 )
 
 
-def _line(step: Step) -> str:
+def step_text(step: Step) -> str:
     """A step in one line: what was decided."""
     match step.decision:
         case Act():

@@ -303,7 +303,7 @@ class _Planner:
 
     async def items(self, node: RunNode, to_step: int = 0) -> AsyncIterator[PlannedUndo]:
         """The calls of a run, the last effect first, with those of an inner run at the call that started it."""
-        for call, step in _effects(node.trace, to_step):
+        for call, step in effects_after(node.trace, to_step):
             inner = inner_run_of(node.trace, call)
             if inner is not None and inner in self.tree.nodes:
                 async for item in self.items(self.tree.nodes[inner]):
@@ -418,7 +418,7 @@ class _Planner:
         return TEXTS.text(self.language, f"undo_{name}", **values)
 
 
-def _effects(trace: Trace, to_step: int) -> list[tuple[CallView, int]]:
+def effects_after(trace: Trace, to_step: int) -> list[tuple[CallView, int]]:
     """The calls after a step that may have changed something, the last one first; and the step of each."""
     ended = {e.fact.call_id: e.seq for e in trace.events if isinstance(e.fact, Observed)}
     effects = [

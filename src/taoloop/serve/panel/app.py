@@ -20,7 +20,7 @@ from taoloop.core.text import RUN_LANGUAGE
 from taoloop.errors import ConfigError, JournalError, RunNotFound, TaoError
 from taoloop.serve.panel.access import Session
 from taoloop.serve.panel.context import PanelContext, Route, language_of
-from taoloop.serve.panel.pages import login, run, run_actions, run_files, runs
+from taoloop.serve.panel.pages import compare, fork, login, policy, run, run_actions, run_files, runs, undo
 from taoloop.serve.panel.state import PanelState
 from taoloop.translation import INTERFACE_LANGUAGE, mark, translate_error
 
@@ -32,9 +32,13 @@ _ROUTES: Final[tuple[Route, ...]] = (
     *run.ROUTES,
     *run_files.ROUTES,
     *run_actions.ROUTES,
+    *compare.ROUTES,
+    *fork.ROUTES,
+    *policy.ROUTES,
+    *undo.ROUTES,
 )
 
-NAVIGATION: Final = (("/runs", mark("Runs")),)
+NAVIGATION: Final = (("/runs", mark("Runs")), ("/compare", mark("Compare")))
 """The pages in the navigation: the path of each and its name."""
 
 _MAX_FORM_BYTES = 8 * 1024**2

@@ -1,0 +1,151 @@
+"""Undo: the plan with every call that will be made, and its execution once a person has agreed to exactly that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from aiohttp import web
+
+from taoloop.core.trace import Trace
+from taoloop.errors import ConfigError, TaoError
+from taoloop.runtime.after.undo import approved_by, plan_undo, require_not_undone, undo
+from taoloop.runtime.after.undo_plan import UndoPlan, UndoStatus, effects_after, is_open, undos_of
+from taoloop.runtime.agent import Agent
+from taoloop.serve.panel.context import PanelContext, Route
+from taoloop.serve.panel.stored_run import command_line, load_trace
+from taoloop.translation import error_texts, mark
+
+_GROUPS: Final[dict[UndoStatus, str]] = {
+    "undo": mark("Will be undone, in this order"),
+    "cannot": mark("Cannot be undone"),
+    "unknown": mark("May or may not have happened: check by hand"),
+    "skipped": mark("Left alone"),
+    "elsewhere": mark("Not done by this run"),
+    "undone": mark("Undone before"),
+}
+"""What the page says of the calls, by what becomes of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UndoSelection:
+    """Which part of a run a person wants to undo."""
+
+    to_step: int = 0
+    """The last step that stays; 0 undoes all."""
+    skip: tuple[str, ...] = ()
+    """Calls to be left alone."""
+    again: tuple[str, ...] = ()
+    """Calls whose compensation is to be tried once more."""
+
+    @classmethod
+    def of(cls, fields: Any) -> UndoSelection:
+        """The selection in an address or a form.
+
+        Raises:
+            ConfigError: the step is no number.
+        """
+        step = fields.get("to", "0") or "0"
+        if not (step.isascii() and step.isdecimal() and len(step) < 10):
+            raise ConfigError(f"{step[:40]!r} is not the number of a step.", hint="Steps are counted from 1.")
+        return cls(to_step=int(step), skip=tuple(fields.getall("skip", ())), again=tuple(fields.getall("again", ())))
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The same for `plan_undo` and `undo`."""
+        return {"to_step": self.to_step, "skip": self.skip, "again": self.again}
+
+    @property
+    def words(self) -> list[str]:
+        """The same for `tao undo`."""
+        words = ["--to", str(self.to_step)] if self.to_step else []
+        for name in ("skip", "again"):
+            for call in getattr(self, name):
+                words += [f"--{name}", call]
+        return words
+
+
+async def undo_page(context: PanelContext) -> web.StreamResponse:
+    """`GET /runs/{run_id}/undo`: the plan; what was done already, while it is carried out."""
+    selection = UndoSelection.of(context.request.query)
+    return await _page(context, await load_trace(context), selection)
+
+
+async def carry_out(context: PanelContext) -> web.StreamResponse:
+    """`POST /runs/{run_id}/undo`: carries out the plan that the person saw, and no other one."""
+    trace, form = await load_trace(context), await context.form()
+    selection = UndoSelection.of(form)
+    agent = _agent(context, trace)
+    if agent is None:
+        return await _page(context, trace, selection, status=409)
+    plan = await plan_undo(agent, context.journal, trace.run_id, **selection.options)
+    problem = ""
+    if context.panel.background.drives(_key(trace.run_id)):
+        problem = context.say("Somebody else is undoing this run at the moment; nothing was done twice.")
+    elif str(form.get("digest", "")) != plan.digest:
+        problem = context.say("The run has changed since you saw this plan; nothing was undone. Look at it again.")
+    elif form.get("agreed") != "1":
+        problem = context.say("Say that you have read the plan; nothing was undone.")
+    elif not plan.todo:
+        problem = context.say("There is nothing to undo.")
+    if problem:
+        return await _page(context, trace, selection, problem=problem, status=409)
+    await require_not_undone(context.journal, trace.run_id)
+    approver = approved_by(context.identity.name)
+    undoing = undo(agent, context.journal, trace.run_id, approver=approver, agreed=plan, **selection.options)
+    if not context.panel.background.start(_key(trace.run_id), undoing):
+        problem = context.say("Somebody else is undoing this run at the moment; nothing was done twice.")
+        return await _page(context, trace, selection, problem=problem, status=409)
+    return context.redirect(_address(context, trace.run_id, selection))
+
+
+ROUTES: Final = (
+    Route("GET", "/runs/{run_id}/undo", undo_page, role="approver"),
+    Route("POST", "/runs/{run_id}/undo", carry_out, role="admin"),
+)
+
+
+def _key(run_id: str) -> str:
+    """The name under which an undo is driven: not that of the run, which may be driven, too."""
+    return f"{run_id}.undo"
+
+
+def _agent(context: PanelContext, trace: Trace) -> Agent | None:
+    return None if context.panel.agents is None else context.panel.agents(trace.agent)
+
+
+def _address(context: PanelContext, run_id: str, selection: UndoSelection) -> str:
+    return context.run_path(run_id, "/undo", to=selection.to_step or None, skip=selection.skip, again=selection.again)
+
+
+async def _page(
+    context: PanelContext, trace: Trace, selection: UndoSelection, *, problem: str = "", status: int = 200
+) -> web.StreamResponse:
+    plan: UndoPlan | None = None
+    cause: tuple[str, str] | None = None
+    try:
+        if (agent := _agent(context, trace)) is not None:
+            plan = await plan_undo(agent, context.journal, trace.run_id, **selection.options)
+    except TaoError as error:  # the agent is not to be had here, or the selection is none
+        cause = error_texts(error, context.language)
+        status = 409 if status == 200 else status
+    undos = await undos_of(context.journal, trace.run_id)
+    is_running = context.panel.background.drives(_key(trace.run_id))
+    values = {
+        "trace": trace,
+        "selection": selection,
+        "plan": plan,
+        "groups": [(name, title, items) for name, title in _GROUPS.items() if plan and (items := plan.of(name))],
+        "effects": [] if plan is not None else effects_after(trace, 0),
+        "problem": problem,
+        "cause": cause,
+        "is_running": is_running,
+        "is_interrupted": not is_running and any(map(is_open, undos)),
+        "undos": [undo.run_id for undo in undos],
+        "failure": "" if is_running else context.panel.background.error_of(_key(trace.run_id)),
+        "command": command_line(context, "tao", "undo", trace.run_id, *selection.words),
+        "address": _address(context, trace.run_id, selection),
+    }
+    if context.is_fragment:
+        return context.fragment("undo_plan.html", status=status, **values)
+    return context.page("undo.html", status=status, **values)
