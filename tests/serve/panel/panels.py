@@ -18,7 +18,7 @@ from taoloop.journals.base import Journal
 from taoloop.journals.sqlite.journal import SqliteJournal
 from taoloop.serve.panel.access import Identity, TokenAccess
 from taoloop.serve.panel.app import Panel
-from taoloop.serve.panel.background_runs import AgentSource
+from taoloop.serve.panel.background_runs import AgentSource, BackgroundRuns
 from taoloop.serve.panel.server import PanelServer
 from taoloop.serve.panel.state import PanelState
 
@@ -90,6 +90,12 @@ def browse(
             await scenario(browser)
 
     asyncio.run(main())
+
+
+async def ended_in_background(background: BackgroundRuns, name: str) -> None:
+    """Wait until a panel no longer drives what is under this name."""
+    while background.drives(name):  # noqa: ASYNC110  # nothing tells, and nothing else happens meanwhile
+        await asyncio.sleep(0)
 
 
 @dataclass(frozen=True, slots=True)
