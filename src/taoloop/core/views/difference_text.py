@@ -69,6 +69,7 @@ _TEXTS = TextCatalog(
 )
 
 _LONG_CHARS, _CONTEXT_LINES = 72, 2
+_ALONE_CHARS = 400  # of a side that is compared with nothing
 
 
 def difference_name(what: str, language: str) -> str:
@@ -113,7 +114,8 @@ def difference_lines(
     left, right = value_text(difference.a, language), value_text(difference.b, language)
     if left == right:
         return [f" {_TEXTS.text(language, 'hidden')}"]
-    if max(len(left), len(right)) <= _LONG_CHARS and "\n" not in left + right:
+    longest = _LONG_CHARS if None not in (difference.a, difference.b) else _ALONE_CHARS
+    if max(len(left), len(right)) <= longest and "\n" not in left + right:
         return [f"- {first}: {left}", f"+ {other}: {right}"]
     ours, theirs = _lines(difference.a, left), _lines(difference.b, right)
     if max_chars is not None:

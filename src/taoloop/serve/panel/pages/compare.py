@@ -37,7 +37,7 @@ ROWS_PER_PAGE: Final = 100
 """How many rows of steps a page shows."""
 
 _CANDIDATES = 30
-_TEXT_CHARS, _ROW_CHARS, _FIRST_CHARS = 400, 2_000, 20_000
+_TEXT_CHARS, _ROW_CHARS, _FIRST_CHARS = 400, 2_000, 8_000
 _FIGURES: Final = {
     "steps": mark("Steps"),
     "tool_calls": mark("Tool calls"),
@@ -149,7 +149,7 @@ async def _comparison_page(context: PanelContext, run_ids: Sequence[str]) -> web
         thoughts=thoughts,
         decisions=decisions,
         decision=lambda text: _cut(decision_text(text, language)),
-        part=lambda what: difference_name(what, language),
+        part=lambda difference: _part(context, difference, names),
         value=lambda value: _cut(value_text(value, language)),
         row_lines=lambda difference: difference_lines(difference, names, language, max_chars=_ROW_CHARS),
         first_lines=lambda difference: difference_lines(difference, names, language, max_chars=_FIRST_CHARS),
@@ -223,6 +223,13 @@ def _shown_rows(comparison: Comparison, run_count: int, *, every: bool) -> Itera
         differences = [found.get((run, numbers[0], numbers[run]), []) if run else [] for run in range(run_count)]
         yield ShownRow(index=index, row=row, differences=differences)
         index += 1
+
+
+def _part(context: PanelContext, difference: Difference, names: Sequence[str]) -> str:
+    """What differs, in a word or two."""
+    if difference.part == "step":
+        return context.say("only {run} has it", run=names[0] if difference.b is None else names[difference.run])
+    return difference_name(difference.what, context.language)
 
 
 def _cut(text: str) -> str:

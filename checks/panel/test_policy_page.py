@@ -1,0 +1,29 @@
+"""A policy tried on a run in a browser."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from checks.panel.conftest import LOOKS, Open, assert_fits, serious_findings
+from checks.panel.refunds import WHOLE, run
+
+
+@pytest.mark.parametrize(("language", "theme"), LOOKS)
+@pytest.mark.parametrize("width", [360, 1280])
+def test_changed_verdicts_are_accessible_and_fit(
+    fill: Any, open_page: Open, language: str, theme: str, width: int
+) -> None:
+    run_id = fill(lambda journal: run(journal, WHOLE))
+    page = open_page("bob", f"/runs/{run_id}/policy?profile=locked", language=language, theme=theme, width=width)
+    assert page.locator("article.c-newly_denied").count() == 3
+    assert page.locator("main img").count() == 0
+    assert serious_findings(page) == []
+    assert_fits(page)
+
+
+def test_what_people_approved_is_tried_with_a_click(fill: Any, open_page: Open) -> None:
+    run_id = fill(lambda journal: run(journal, WHOLE))
+    page = open_page("bob", f"/runs/{run_id}/policy")
+    page.get_by_role("button", name="Try this policy").click()
+    page.locator("article.c-question_vanishes").first.wait_for()

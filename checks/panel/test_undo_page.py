@@ -1,0 +1,41 @@
+"""Undo in a browser: the plan, agreed to once, and two people at it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from checks.panel.conftest import LOOKS, Open, assert_fits, serious_findings
+from checks.panel.refunds import WHOLE, agent_for, run
+from tests.serve.panel.panels import ServedPanel, served_panel
+
+
+@pytest.fixture
+def panel(tmp_path: Path) -> Iterator[ServedPanel]:
+    """A panel with the agent of the runs."""
+    with served_panel(tmp_path / "runs.db", agents=lambda _spec: agent_for(tmp_path / "runs.db", ["x"])) as served:
+        yield served
+
+
+@pytest.mark.parametrize(("language", "theme"), LOOKS)
+@pytest.mark.parametrize("width", [360, 1280])
+def test_the_plan_is_accessible_and_fits(fill: Any, open_page: Open, language: str, theme: str, width: int) -> None:
+    run_id = fill(lambda journal: run(journal, WHOLE))
+    page = open_page("ada", f"/runs/{run_id}/undo", language=language, theme=theme, width=width)
+    assert page.locator("ol.plan > li").count() == 2
+    assert page.locator("main img").count() == 0
+    assert serious_findings(page) == []
+    assert_fits(page)
+
+
+def test_of_two_people_with_the_same_plan_one_undoes_and_the_other_is_told(fill: Any, open_page: Open) -> None:
+    run_id = fill(lambda journal: run(journal, WHOLE))
+    first, second = (open_page("ada", f"/runs/{run_id}/undo") for _ in range(2))
+    for page in (first, second):
+        page.get_by_label("I have read the calls that will be made.").check()
+    first.get_by_role("button", name="Make this call").click()
+    first.get_by_role("heading", name="Undone before").wait_for()  # the page follows by itself
+    second.get_by_role("button", name="Make this call").click()
+    second.get_by_text("The run has changed since you saw this plan").wait_for()
