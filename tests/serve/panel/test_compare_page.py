@@ -132,7 +132,7 @@ def test_a_run_that_is_not_there_and_too_many_are_said_in_the_form() -> None:
 
 
 def test_a_run_that_is_too_long_is_compared_in_part_and_the_page_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compare, "MOST_EVENTS", 8)
+    monkeypatch.setattr(compare, "QUICK_EVENTS", 16)
     journal = MemoryJournal()
     first, second = ran(journal, look("tea"), look("milk"), "x"), ran(journal, "x")
 
@@ -140,6 +140,8 @@ def test_a_run_that_is_too_long_is_compared_in_part_and_the_page_says_so(monkeyp
         page = await browser.get(f"/compare?runs={first},{second}")
         assert "A has more events than are compared here: only its first 8 are." in page
         assert "B has more events" not in page
+        assert f"/compare?runs={first}%2C{second}&amp;whole=1" in page
+        assert "has more events" not in await browser.get(f"/compare?runs={first},{second}&whole=1")
 
     browse(journal, scenario)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from functools import partial
 from itertools import permutations
 from string import ascii_lowercase
@@ -69,9 +68,7 @@ def diff_command(
     with capture_stdout() as stream:
         if as_json:
             ids = {name: trace.run_id for name, trace in zip(_NAMES, traces, strict=False)}
-            first_difference = None if comparison.first is None else asdict(comparison.first)
-            record = {**ids, "same": comparison.same, "first": first_difference, **asdict(comparison)}
-            stream.write(pydantic_core.to_json(record, fallback=str).decode() + "\n")
+            stream.write(pydantic_core.to_json({**ids, **comparison.as_data()}, fallback=str).decode() + "\n")
         else:
             pen = RowWriter(console_for(stream), view_language(first.agent.language, stream))
             _show(pen, traces, comparison, every)

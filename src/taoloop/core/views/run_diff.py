@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.decision import Act, Answer
-from taoloop.core.events import ApprovalGiven, ApprovalRefused
+from taoloop.core.events import ApprovalGiven, ApprovalRefused, Observed
 from taoloop.core.texts import task_with_images
 from taoloop.core.trace import Trace
 from taoloop.core.views.action_alignment import StepAction, align_actions
@@ -54,22 +54,59 @@ class Difference:
     """The side of the run that differs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class StepCell:
-    """A step of one run in a row of the comparison."""
+    """A step of one run in a row of the comparison. What it took is added up when it is asked for."""
 
-    number: int
-    """The number of the step in its run, from 1."""
-    text: str
-    """What was decided, in one line."""
+    step: Step
+    """The step."""
     differs_in: tuple[Part, ...] = ()
     """In what it differs from the first run's step of its row; `step`: the first run has none there."""
-    tokens: int
-    """Tokens of its prompts and replies."""
-    cost_usd: float | None
-    """What its replies and the runs inside it cost, in US dollars; None if a price is unknown."""
-    working_s: float
-    """Seconds of its model and its calls, one after another."""
+
+    @property
+    def number(self) -> int:
+        """The number of the step in its run, from 1."""
+        return self.step.number
+
+    @property
+    def text(self) -> str:
+        """What was decided, in one line."""
+        return step_text(self.step)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of its prompts and replies, and of the runs inside it."""
+        usages = [reply.usage for reply in self.step.replies]
+        usages += [outcome.usage for outcome in self._outcomes if outcome.usage is not None]
+        return sum(usage.total_tokens for usage in usages)
+
+    @property
+    def cost_usd(self) -> float | None:
+        """What its replies and the runs inside it cost, in US dollars; None if a price is unknown."""
+        costs = [reply.cost_usd for reply in self.step.replies]
+        costs += [outcome.cost_usd for outcome in self._outcomes if outcome.usage is not None]
+        known = [cost for cost in costs if cost is not None]
+        return sum(known) if len(known) == len(costs) else None
+
+    @property
+    def working_s(self) -> float:
+        """Seconds of its model and its calls, one after another."""
+        return sum(reply.latency_s for reply in self.step.replies) + sum(seen.latency_s for seen in self._outcomes)
+
+    @property
+    def _outcomes(self) -> list[Observed]:
+        return [call.observed for call in self.step.calls if call.observed is not None]
+
+    def as_data(self) -> dict[str, Any]:
+        """All of it as plain data."""
+        return {
+            "number": self.number,
+            "text": self.text,
+            "differs_in": list(self.differs_in),
+            "tokens": self.tokens,
+            "cost_usd": self.cost_usd,
+            "working_s": self.working_s,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +152,18 @@ class Comparison:
         """True if nothing differs that was compared."""
         return not self.differences
 
+    def as_data(self) -> dict[str, Any]:
+        """All of it as plain data, but for values that are dataclasses."""
+        return {
+            "same": self.same,
+            "first": None if self.first is None else asdict(self.first),
+            "runs": [asdict(run) for run in self.runs],
+            "differences": [asdict(difference) for difference in self.differences],
+            "rows": [[None if cell is None else cell.as_data() for cell in row.cells] for row in self.rows],
+            "settings": [asdict(setting) for setting in self.settings],
+            "is_aligned": self.is_aligned,
+        }
+
     def first_of(self, run: int) -> Difference | None:
         """The first difference of one run from the first; None if there is none."""
         return next((difference for difference in self.differences if difference.run == run), None)
@@ -131,11 +180,11 @@ def compare(a: Trace, b: Trace, *more: Trace, decisions_only: bool = False, thou
     aligned, is_aligned = _align([a, *others])
     rows = []
     for steps in aligned:
-        cells = [None if steps[0] is None else _cell(steps[0], ())]
+        cells = [None if steps[0] is None else StepCell(steps[0])]
         for run, step in enumerate(steps[1:], 1):
             differing = list(_step_differences(run, steps[0], step, decisions_only, thoughts))
             differences += differing
-            cells.append(None if step is None else _cell(step, tuple({found.part: None for found in differing})))
+            cells.append(None if step is None else StepCell(step, tuple(dict.fromkeys(one.part for one in differing))))
         rows.append(StepRow(cells=tuple(cells)))
     differences += _each_other(a, others, _end_differences)
     return Comparison(
@@ -183,22 +232,6 @@ def _action(step: Step) -> StepAction:
             return StepAction(f" answer {text}", " answer")  # no tool has a name that begins with a space
         case _:
             return StepAction(f" unreadable {_rejections(step)}", " unreadable")
-
-
-def _cell(step: Step, differs_in: tuple[Part, ...]) -> StepCell:
-    outcomes = [call.observed for call in step.calls if call.observed is not None]
-    costs = [reply.cost_usd for reply in step.replies]
-    costs += [outcome.cost_usd for outcome in outcomes if outcome.usage is not None]
-    known = [cost for cost in costs if cost is not None]
-    usages = [*(reply.usage for reply in step.replies), *(outcome.usage for outcome in outcomes)]
-    return StepCell(
-        number=step.number,
-        text=step_text(step),
-        differs_in=differs_in,
-        tokens=sum(usage.total_tokens for usage in usages if usage is not None),
-        cost_usd=sum(known) if len(known) == len(costs) else None,
-        working_s=sum(reply.latency_s for reply in step.replies) + sum(outcome.latency_s for outcome in outcomes),
-    )
 
 
 def _differ(

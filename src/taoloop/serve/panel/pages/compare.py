@@ -30,8 +30,11 @@ from taoloop.translation import mark
 MOST_RUNS: Final = 8
 """How many runs are compared at most."""
 
-MOST_EVENTS: Final = 60_000
-"""How many events of a run are read at most, some 15,000 steps; the page says where a run has more."""
+QUICK_EVENTS: Final = 40_000
+"""How many events of all runs together are compared unless the address asks for the whole: about a second."""
+
+MOST_EVENTS: Final = 400_000
+"""How many events of all runs together are compared at most, some 100,000 steps."""
 
 ROWS_PER_PAGE: Final = 100
 """How many rows of steps a page shows."""
@@ -116,12 +119,13 @@ async def _picker(context: PanelContext, run_ids: Sequence[str], problem: str) -
 
 
 async def _comparison_page(context: PanelContext, run_ids: Sequence[str]) -> web.StreamResponse:
-    runs = [await _read(context, name, run_id) for name, run_id in zip(ascii_uppercase, run_ids, strict=False)]
+    is_whole = context.query("whole") == "1"
+    most = (MOST_EVENTS if is_whole else QUICK_EVENTS) // len(run_ids)
+    named = zip(ascii_uppercase, run_ids, strict=False)
+    runs = [await _read(context, name, run_id, most) for name, run_id in named]
     first, second, *more = (run.trace for run in runs)
     thoughts, decisions = context.query("thoughts") == "1", context.query("decisions") == "1"
-    comparison = await asyncio.to_thread(
-        compare, first, second, *more, decisions_only=decisions, thoughts=thoughts
-    )  # so that other pages are answered meanwhile
+    comparison = await asyncio.to_thread(compare, first, second, *more, decisions_only=decisions, thoughts=thoughts)
     names = [run.name for run in runs]
     shown = list(_shown_rows(comparison, len(runs), every=context.query("rows") == "all"))
     start = _start(context, shown)
@@ -142,6 +146,7 @@ async def _comparison_page(context: PanelContext, run_ids: Sequence[str]) -> web
             if run.trace.started is not None and run.trace.started.forked_from == other.trace.run_id
         ],
         shown=shown[start : start + ROWS_PER_PAGE],
+        can_be_whole=not is_whole,
         start=start,
         previous=max(0, start - ROWS_PER_PAGE) if start else None,
         following=start + ROWS_PER_PAGE if start + ROWS_PER_PAGE < len(shown) else None,
@@ -159,16 +164,17 @@ async def _comparison_page(context: PanelContext, run_ids: Sequence[str]) -> web
 ROUTES: Final = (Route("GET", "/compare", compare_page),)
 
 
-async def _read(context: PanelContext, name: str, run_id: str) -> ComparedRun:
-    """A run, as far as it is read.
+async def _read(context: PanelContext, name: str, run_id: str, most: int) -> ComparedRun:
+    """A run, up to so many events.
 
     Raises:
         RunNotFound: there is no such run, or it never began.
     """
-    events = await context.queries.read(run_id, limit=MOST_EVENTS + 1)
+    events = await context.queries.read(run_id, limit=most + 1)
     if not events:
         raise RunNotFound(f"The run {run_id} ended before its first event was written; it is empty.")
-    return ComparedRun(name=name, trace=Trace(run_id, events[:MOST_EVENTS]), is_whole=len(events) <= MOST_EVENTS)
+    trace = await asyncio.to_thread(Trace, run_id, events[:most])  # so that other pages are answered meanwhile
+    return ComparedRun(name=name, trace=trace, is_whole=len(events) <= most)
 
 
 def _start(context: PanelContext, shown: Sequence[ShownRow]) -> int:
