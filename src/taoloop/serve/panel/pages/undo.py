@@ -14,7 +14,7 @@ from taoloop.runtime.after.undo_plan import UndoPlan, UndoStatus, effects_after,
 from taoloop.runtime.agent import Agent
 from taoloop.serve.panel.context import PanelContext, Route
 from taoloop.serve.panel.stored_run import command_line, load_trace
-from taoloop.translation import error_texts, mark
+from taoloop.translation import error_texts, mark, translate_error
 
 _GROUPS: Final[dict[UndoStatus, str]] = {
     "undo": mark("Will be undone, in this order"),
@@ -142,7 +142,7 @@ async def _page(
         "is_running": is_running,
         "is_interrupted": not is_running and any(map(is_open, undos)),
         "undos": [undo.run_id for undo in undos],
-        "failure": "" if is_running else context.panel.background.error_of(_key(trace.run_id)),
+        "failure": "" if is_running else translate_error(context.panel.background.error_of(_key(trace.run_id))),
         "command": command_line(context, "tao", "undo", trace.run_id, *selection.words),
         "address": _address(context, trace.run_id, selection),
     }
