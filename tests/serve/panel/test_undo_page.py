@@ -129,14 +129,18 @@ def test_of_two_people_who_undo_at_once_the_second_is_told() -> None:
     run_id = ran(journal, call("order", item="tea"))
 
     async def scenario(browser: Browser) -> None:
-        gate = asyncio.Event()
-        GATES.append((asyncio.Event(), gate))
+        waiting, gate = asyncio.Event(), asyncio.Event()
+        GATES.append((waiting, gate))
         digest = digest_in(await browser.get(f"/runs/{run_id}/undo"))
         first = await browser.post(f"/runs/{run_id}/undo", 200, digest=digest, agreed="1")
         assert "The run is being undone." in first
         assert 'hx-trigger="every 1s"' in first
         second = await browser.post(f"/runs/{run_id}/undo", 409, digest=digest, agreed="1")
         assert "Somebody else is undoing this run" in second
+        await waiting.wait()
+        progress = await browser.get(f"/runs/{run_id}/undo")
+        assert re.search(r"call_1 <span class=\"tag\">runs</span>", progress)
+        assert "Undone by cancel" in progress
         gate.set()
         await finish(browser, run_id)
         part = await browser.get(f"/runs/{run_id}/undo", is_fragment=True)

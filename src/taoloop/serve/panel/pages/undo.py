@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from aiohttp import web
 
+from taoloop.core.events import Undo
 from taoloop.core.trace import Trace
+from taoloop.core.views.transcript import observation_text
 from taoloop.errors import ConfigError, TaoError
 from taoloop.runtime.after.undo import approved_by, plan_undo, require_not_undone, undo
 from taoloop.runtime.after.undo_plan import UndoPlan, UndoStatus, effects_after, is_open, undos_of
 from taoloop.runtime.agent import Agent
 from taoloop.serve.panel.context import PanelContext, Route
 from taoloop.serve.panel.stored_run import command_line, load_trace
+from taoloop.strategies.planned_calls import call_of, plan_of
 from taoloop.translation import error_texts, mark, translate_error
 
 _GROUPS: Final[dict[UndoStatus, str]] = {
@@ -25,6 +28,9 @@ _GROUPS: Final[dict[UndoStatus, str]] = {
     "undone": mark("Undone before"),
 }
 """What the page says of the calls, by what becomes of them."""
+
+_STATES: Final = {"waits": mark("waits"), "runs": mark("runs"), "done": mark("undone"), "failed": mark("failed")}
+"""What the page says of a call of a run that undoes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,28 +124,59 @@ def _address(context: PanelContext, run_id: str, selection: UndoSelection) -> st
     return context.run_path(run_id, "/undo", to=selection.to_step or None, skip=selection.skip, again=selection.again)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UndoneCall:
+    """A call of a run that undoes, and what came of it so far."""
+
+    entry: Undo
+    """What it undoes, and by which call."""
+    state: Literal["waits", "runs", "done", "failed"]
+    """What came of it so far."""
+    why: str
+    """The error of a call that failed."""
+
+
+def _progress(undoing: Trace) -> list[UndoneCall]:
+    """The calls of a run that undoes, in their order. Their tools are not needed for that."""
+    calls = []
+    for number, entry in enumerate(plan_of(undoing)):
+        call = undoing.calls.get(call_of(number))
+        observed = None if call is None else call.observed
+        if observed is None:
+            state: Literal["waits", "runs", "done", "failed"] = (
+                "runs" if call is not None and call.attempts else "waits"
+            )
+        else:
+            state = "done" if observed.ok else "failed"
+        why = observation_text(observed) if observed is not None and not observed.ok else ""
+        calls.append(UndoneCall(entry=entry, state=state, why=why))
+    return calls
+
+
 async def _page(
     context: PanelContext, trace: Trace, selection: UndoSelection, *, problem: str = "", status: int = 200
 ) -> web.StreamResponse:
     plan: UndoPlan | None = None
     cause: tuple[str, str] | None = None
+    is_running = context.panel.background.drives(_key(trace.run_id))
     try:
-        if (agent := _agent(context, trace)) is not None:
+        if not is_running and (agent := _agent(context, trace)) is not None:
             plan = await plan_undo(agent, context.journal, trace.run_id, **selection.options)
     except TaoError as error:  # the agent is not to be had here, or the selection is none
         cause = error_texts(error, context.language)
         status = 409 if status == 200 else status
     undos = await undos_of(context.journal, trace.run_id)
-    is_running = context.panel.background.drives(_key(trace.run_id))
     values = {
         "trace": trace,
         "selection": selection,
         "plan": plan,
         "groups": [(name, title, items) for name, title in _GROUPS.items() if plan and (items := plan.of(name))],
-        "effects": [] if plan is not None else effects_after(trace, 0),
+        "effects": [] if plan is not None or is_running else effects_after(trace, 0),
+        "progress": _progress(undos[-1]) if is_running and undos and is_open(undos[-1]) else [],
         "problem": problem,
         "cause": cause,
         "is_running": is_running,
+        "states": _STATES,
         "is_interrupted": not is_running and any(map(is_open, undos)),
         "undos": [undo.run_id for undo in undos],
         "failure": "" if is_running else translate_error(context.panel.background.error_of(_key(trace.run_id))),
