@@ -29,7 +29,14 @@ _GROUPS: Final[dict[UndoStatus, str]] = {
 }
 """What the page says of the calls, by what becomes of them."""
 
-_STATES: Final = {"waits": mark("waits"), "runs": mark("runs"), "done": mark("undone"), "failed": mark("failed")}
+UndoState = Literal["waits", "runs", "done", "failed"]
+
+_STATES: Final[dict[UndoState, str]] = {
+    "waits": mark("waits"),
+    "runs": mark("runs"),
+    "done": mark("undone"),
+    "failed": mark("failed"),
+}
 """What the page says of a call of a run that undoes."""
 
 
@@ -81,14 +88,15 @@ async def carry_out(context: PanelContext) -> web.StreamResponse:
     """`POST /runs/{run_id}/undo`: carries out the plan that the person saw, and no other one."""
     trace, form = await load_trace(context), await context.form()
     selection = UndoSelection.of(form)
+    taken = context.say("Somebody else is undoing this run at the moment; nothing was done twice.")
+    if context.panel.background.drives(_key(trace.run_id)):
+        return await _page(context, trace, selection, problem=taken, status=409)
     agent = _agent(context, trace)
     if agent is None:
         return await _page(context, trace, selection, status=409)
     plan = await plan_undo(agent, context.journal, trace.run_id, **selection.options)
     problem = ""
-    if context.panel.background.drives(_key(trace.run_id)):
-        problem = context.say("Somebody else is undoing this run at the moment; nothing was done twice.")
-    elif str(form.get("digest", "")) != plan.digest:
+    if str(form.get("digest", "")) != plan.digest:
         problem = context.say("The run has changed since you saw this plan; nothing was undone. Look at it again.")
     elif form.get("agreed") != "1":
         problem = context.say("Say that you have read the plan; nothing was undone.")
@@ -100,8 +108,7 @@ async def carry_out(context: PanelContext) -> web.StreamResponse:
     approver = approved_by(context.identity.name)
     undoing = undo(agent, context.journal, trace.run_id, approver=approver, agreed=plan, **selection.options)
     if not context.panel.background.start(_key(trace.run_id), undoing):
-        problem = context.say("Somebody else is undoing this run at the moment; nothing was done twice.")
-        return await _page(context, trace, selection, problem=problem, status=409)
+        return await _page(context, trace, selection, problem=taken, status=409)
     return context.redirect(_address(context, trace.run_id, selection))
 
 
@@ -130,7 +137,7 @@ class UndoneCall:
 
     entry: Undo
     """What it undoes, and by which call."""
-    state: Literal["waits", "runs", "done", "failed"]
+    state: UndoState
     """What came of it so far."""
     why: str
     """The error of a call that failed."""
@@ -142,11 +149,8 @@ def _progress(undoing: Trace) -> list[UndoneCall]:
     for number, entry in enumerate(plan_of(undoing)):
         call = undoing.calls.get(call_of(number))
         observed = None if call is None else call.observed
-        if observed is None:
-            state: Literal["waits", "runs", "done", "failed"] = (
-                "runs" if call is not None and call.attempts else "waits"
-            )
-        else:
+        state: UndoState = "runs" if call is not None and call.attempts else "waits"
+        if observed is not None:
             state = "done" if observed.ok else "failed"
         why = observation_text(observed) if observed is not None and not observed.ok else ""
         calls.append(UndoneCall(entry=entry, state=state, why=why))
