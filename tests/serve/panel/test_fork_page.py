@@ -177,3 +177,18 @@ def test_the_whole_of_a_long_output_can_be_edited() -> None:
         assert area(page, "outcome-call_1").endswith("line 2999")
 
     browse(journal, scenario, "ann")
+
+
+def test_a_decision_of_megabytes_is_not_in_the_form_and_stays_as_it_is() -> None:
+    journal = MemoryJournal()
+    run_id = ran(journal, call("tea" * 1_000_000), "done")
+
+    async def scenario(browser: Browser) -> None:
+        page = await browser.get(f"/runs/{run_id}/fork?step=1")
+        assert len(page) < 100_000
+        assert "too long to be edited here: 3,000," in page
+        await browser.post(f"/runs/{run_id}/fork", 200, step="1", thought="Hm.")
+        (fork,) = await forks(journal)
+        assert fork.calls["call_1"].args == {"item": "tea" * 1_000_000}
+
+    browse(journal, scenario, "ann")
