@@ -100,8 +100,8 @@ async def _picker(context: PanelContext, run_ids: Sequence[str], problem: str) -
     """The form that picks runs: those of the search, or of the same task as the one that is there already."""
     text, chosen = context.query("q").strip(), list[RunRow]()
     for run_id in run_ids[:MOST_RUNS]:
-        found = (await context.queries.find(RunQuery(prefix=run_id), limit=MOST_RUNS)).rows
-        chosen += [row for row in found if row.run_id == run_id]
+        matches = (await context.queries.find(RunQuery(prefix=run_id), limit=MOST_RUNS)).rows
+        chosen += [row for row in matches if row.run_id == run_id]
     others = (await context.queries.find(RunQuery(text=text, only_outermost=True), limit=_CANDIDATES)).rows
     if chosen and not text:
         alike = await context.queries.find(RunQuery(text=chosen[0].task[:200]), limit=_CANDIDATES)
@@ -212,9 +212,9 @@ def _figures(context: PanelContext, comparison: Comparison) -> list[tuple[str, l
 
 def _shown_rows(comparison: Comparison, run_count: int, *, every: bool) -> Iterator[ShownRow]:
     """The rows to show; unless `every` is asked for, a stretch of equal ones is one, but for its ends."""
-    found: dict[tuple[int, int | None, int | None], list[Difference]] = {}
+    by_step: dict[tuple[int, int | None, int | None], list[Difference]] = {}
     for difference in comparison.differences:
-        found.setdefault((difference.run, difference.step, difference.other_step), []).append(difference)
+        by_step.setdefault((difference.run, difference.step, difference.other_step), []).append(difference)
     rows = comparison.rows
     index = 0
     while index < len(rows):
@@ -226,7 +226,7 @@ def _shown_rows(comparison: Comparison, run_count: int, *, every: bool) -> Itera
             index = stop
             continue
         numbers = [None if cell is None else cell.number for cell in row.cells]
-        differences = [found.get((run, numbers[0], numbers[run]), []) if run else [] for run in range(run_count)]
+        differences = [by_step.get((run, numbers[0], numbers[run]), []) if run else [] for run in range(run_count)]
         yield ShownRow(index=index, row=row, differences=differences)
         index += 1
 
