@@ -162,6 +162,7 @@ def test_a_hostile_run_is_text(fill: Any, open_page: Open) -> None:
     observed = Observed(call_id="call_1", ok=True, output=HOSTILE + "x" * 5_000_000, child="<b>r</b>", latency_s=0.1)
     fill(lambda journal: put(journal, "r1", [started(HOSTILE), reply, request, observed, *answered(2, HOSTILE)]))
     page = open_page("ada", "/runs/r1", width=360)
+    page.locator("#timeline-title").scroll_into_view_if_needed()  # it is loaded when it is looked at
     page.locator("svg.timeline a").first.wait_for()
     main = page.locator("#run")
     assert main.locator("script, img, [onerror], a[href^=javascript], [hx-get='/logout']").count() == 0
