@@ -38,6 +38,7 @@ CALLS: dict[str, tuple[list[str], int, str]] = {
     "tools": (["hammer"], 2, "no tool called 'hammer'"),
     "call": (["calculator", "--args", '{"expression": "6*7"}'], 0, "42"),
     "serve": (["none.yaml"], 2, "none.yaml"),
+    "panel": (["--user", "ann"], 2, "NAME=ROLE"),
     "mcp": (["none:agent"], 2, "none"),
     "login": (["none.yaml"], 2, "none.yaml"),
     "models": ([], 0, "offline"),
