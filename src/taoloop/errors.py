@@ -49,6 +49,7 @@ TaoError
 ├── RunHeld                     another process is working on the run
 ├── RunNotAnswered              the run has no answer that a conversation could continue from
 ├── NotWaiting                  an answer of a person to a call that waits for none
+│   └── AlreadyAnswered         somebody else was faster; says who, when and how
 ├── ApprovalStale               an answer of a person to another question than the one that is open
 ├── Refused                     the gateway starts no run for this key now; says why, and how long to wait
 └── IllegalEvent                a bug in a driver: the trace cannot take this event
@@ -468,6 +469,23 @@ class NotWaiting(TaoError):
     """The call waits for no answer: there is no such call, it has its answer, or its run is not waiting."""
 
     code = "not_waiting"
+
+
+class AlreadyAnswered(NotWaiting):
+    """Somebody has answered already, and the first answer counts.
+
+    Args:
+        by: Who answered.
+        at: When, in seconds since the epoch.
+        how: `allowed`, `edited` (allowed with other arguments) or `refused`; of a call in doubt `happened`, `repeat` or
+            `leave`; of a run `abandoned`.
+    """
+
+    code = "already_answered"
+
+    def __init__(self, message: str, *, by: str, at: float, how: str, hint: str = "") -> None:
+        self.by, self.at, self.how = by, at, how
+        super().__init__(message, hint=hint)
 
 
 class ApprovalStale(TaoError):

@@ -331,7 +331,8 @@ class ApprovalGiven:
     digits: Mapping[str, str] | None = None
     """Decimals in `args` as the person wrote them (`1.10`), by JSON pointer; None where they were not text."""
     authenticated: str = ""
-    """How it is known that it was `by`: `os_user` (of the operating system), `gateway_key`; empty: only claimed."""
+    """How it is known that it was `by`: `os_user` (of the operating system), `gateway_key`, `panel_token` (a login to
+    the panel); empty: only claimed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -388,6 +389,8 @@ class DoubtSettled:
     """`probe` (the tool's own check), or the person who said so."""
     note: str = ""
     """What the probe or the person remarked."""
+    authenticated: str = ""
+    """How it is known that it was this person, as for an approval."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -524,6 +527,8 @@ class Noted:
     """The remark."""
     about: str = ""
     """What it is about, such as a tool's name."""
+    authenticated: str = ""
+    """How it is known that it was `by`, as for an approval."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -549,6 +554,8 @@ class Finished:
     """For `blocked`, the calls that were denied because nobody could be asked, and that the answer may rest on."""
     unasked: tuple[str, ...] = ()
     """For `completed`, those that nothing in the task seems to ask for; if it does in other words, it is not done."""
+    authenticated: str = ""
+    """How it is known that it was `abandoned_by`, as for an approval."""
 
 
 Fact = (

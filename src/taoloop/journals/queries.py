@@ -6,7 +6,7 @@ says what is missing. Implementations pass `taoloop.testing.journal_query_contra
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, cast
 
@@ -164,6 +164,33 @@ async def runs_inside(journal: Journal, run_id: str) -> list[RunRow]:
     if not has_queries(journal):
         return [row for row in await journal.runs(limit=_ALL) if row.run_id.startswith(prefix)]
     return list((await queries_of(journal).find(RunQuery(prefix=prefix), limit=_ALL)).rows)
+
+
+async def rows_with_status(
+    journal: Journal,
+    statuses: Sequence[str],
+    *,
+    run_id: str | None = None,
+    model: str | None = None,
+    only_outermost: bool = False,
+) -> list[RunRow]:
+    """The runs with one of these statuses, the oldest first; the others are not read where that is possible.
+
+    With `run_id` only that run and those inside it; with `model` only those of an agent with this model.
+    """
+    if has_queries(journal):
+        query = RunQuery(statuses=tuple(statuses), prefix=run_id or "", model=model, only_outermost=only_outermost)
+        rows = list((await queries_of(journal).find(query, limit=_ALL)).rows)
+    else:
+        rows = [row for status in statuses for row in await journal.runs(limit=_ALL, status=status)]
+        rows.sort(key=lambda row: row.started_at, reverse=True)
+    inside = [row for row in rows if is_within(row.run_id, run_id) and not (only_outermost and row.parent)]
+    return [row for row in inside[::-1] if model is None or row.model in ("", model)]
+
+
+def is_within(run_id: str, outer: str | None) -> bool:
+    """Whether a run is this one or inside it; with None any run is."""
+    return outer is None or run_id == outer or run_id.startswith(f"{outer}.")
 
 
 def parse_number(text: str, name: str) -> int:

@@ -30,6 +30,11 @@ if TYPE_CHECKING:
         pending_approvals as pending_approvals,
         settle_doubt as settle_doubt,
     )
+    from taoloop.runtime.approvals.inbox_items import (
+        Inbox as Inbox,
+        InboxItem as InboxItem,
+        InboxListing as InboxListing,
+    )
     from taoloop.runtime.approvals.request import (
         ApprovalAnswer as ApprovalAnswer,
         ApprovalRequest as ApprovalRequest,
@@ -58,6 +63,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "taoloop.runtime.agent_settings": "AgentSettings",
         "taoloop.runtime.approvals.inbox": "AnswerRecorded PendingApproval add_note answer_approval pending_approvals "
         "settle_doubt",
+        "taoloop.runtime.approvals.inbox_items": "Inbox InboxItem InboxListing",
         "taoloop.runtime.approvals.request": "ApprovalAnswer ApprovalRequest Approver Settling",
         "taoloop.runtime.chat": "Chat",
         "taoloop.runtime.engine.clock": "Clock",

@@ -34,7 +34,7 @@ from taoloop.core.events import (
 )
 from taoloop.core.views.transcript import Result
 from taoloop.dialects.conversation import Conversation
-from taoloop.errors import ConfigError, ToolDefinitionError, ToolTimeout
+from taoloop.errors import AlreadyAnswered, ConfigError, ToolDefinitionError, ToolTimeout
 from taoloop.journals.base import Journal, Lease
 from taoloop.journals.memory import MemoryRunLocks
 from taoloop.runtime.after.replay import replay
@@ -270,8 +270,9 @@ def test_without_an_answer_the_run_waits_and_a_person_may_settle_it_later() -> N
         with pytest.raises(ConfigError, match="does not settle"):
             await settle_doubt(journal, "r", "call_1", "yes")  # type: ignore[arg-type]  # what a caller may get wrong
         await settle_doubt(journal, "r", "call_1", "happened", by="ann", note="I saw it.")
-        with pytest.raises(ConfigError, match="not in doubt"):
+        with pytest.raises(AlreadyAnswered, match="has its answer: it happened by ann") as raised:
             await settle_doubt(journal, "r", "call_1", "repeat")
+        assert (raised.value.by, raised.value.how) == ("ann", "happened")
         done = await agent.resume("r")
         [observed] = facts(done, Observed)
         assert (done.status, observed.ok, DONE) == ("completed", True, {})

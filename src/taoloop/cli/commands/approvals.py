@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-import time
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import asdict
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO, get_args
 
@@ -16,52 +15,50 @@ from taoloop.cli import exit_codes as exits, options
 from taoloop.cli.database import database, load_environment, load_run, query_database
 from taoloop.cli.options import authentication_of, current_user
 from taoloop.cli.translation import translate, view_language
-from taoloop.cli.ui.approval_prompt import (
-    HIGH_RISK,
-    SCREEN_ROWS,
-    confirm,
-    reasons_of,
-    show_always,
-    show_call,
-    show_summary,
-)
+from taoloop.cli.ui.approval_prompt import confirm
 from taoloop.cli.ui.event_view import (
     RESUME,
     RowWriter,
     console_for,
-    format_local_time,
     resume_line,
     write_events,
     write_unknown_calls,
 )
+from taoloop.cli.ui.inbox_view import inbox_row, write_inbox
 from taoloop.cli.ui.stdio import capture_stdout, one_line, print_stderr
 from taoloop.core.cards.decimals import decimal_literals
 from taoloop.core.events import ApprovalGiven, ApprovalRefused, ApprovalScope, Noted
-from taoloop.core.text import escape_invisible, language_of
+from taoloop.core.text import escape_invisible
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import PROBE
-from taoloop.errors import ConfigError, NotWaiting, TaoError
+from taoloop.errors import ConfigError, NotWaiting
 from taoloop.journals.base import Journal
 from taoloop.runtime.after.abandonment import abandon_run
 from taoloop.runtime.approvals.in_doubt import describe_doubt, doubt_requests
 from taoloop.runtime.approvals.inbox import (
     AnswerRecorded,
-    PendingApproval,
     add_note,
     answer_approval,
     outermost_run_id,
-    pending_approvals,
+    raise_answered,
     settle_doubt,
 )
+from taoloop.runtime.approvals.inbox_items import BLOCKED_AT_ONCE, INBOX_KINDS, Inbox, InboxKind, InboxListing
 from taoloop.runtime.approvals.request import ApprovalAnswer, Settling, approval_request, unanswered_calls
 from taoloop.translation import mark, translate_error
 
 
 @click.command("approvals")
 @click.argument("run_id", required=False)
+@click.option(
+    "--all",
+    "with_all",
+    is_flag=True,
+    help="Also what is no call: undos that failed, blocked runs, and runs whose process died again and again.",
+)
 @options.db_option
-@options.json_option("One JSON array with an object for each call.")
-def approvals_command(run_id: str | None, db: str | None, as_json: bool) -> int:
+@options.json_option("One JSON array with an object for each call; with --all for each thing that waits.")
+def approvals_command(run_id: str | None, with_all: bool, db: str | None, as_json: bool) -> int:
     """List the calls that are waiting for a person, in all runs of the database or in RUN_ID and the runs inside it.
 
     Each argument is shown with its origin: YOURS (it is in the task), LOOKED UP (a trusted tool returned it),
@@ -71,118 +68,51 @@ def approvals_command(run_id: str | None, db: str | None, as_json: bool) -> int:
     with `tao settle`; --json shows it with "doubt": true.
 
       tao approvals
+      tao approvals --all
       tao approvals --json | jq '.[] | {run_id, call_id, tool, args}'
       tao approve RUN_ID CALL_ID
       tao deny RUN_ID CALL_ID --note "why not"
       tao resume RUN_ID
     """
     path = database(db, load_environment())
-    pending = _load_pending(path, run_id)
+    listing = _load_listing(path, run_id, INBOX_KINDS if with_all else ("approval", "doubt"))
     with capture_stdout() as stream:
         if as_json:
-            rows = [_row(approval) for approval in pending]
+            rows = [inbox_row(item) for item in listing.items]
             stream.write(json.dumps(rows, ensure_ascii=False, indent=2, default=str) + "\n")
-        elif pending:
-            _write(stream, pending, db)
+        elif listing.items:
+            write_inbox(stream, listing.items, options.db_argument(db))
+        elif with_all:
+            print_stderr(translate("{path}: nothing is waiting for a person.", path=path))
         else:
             print_stderr(translate("{path}: no call is waiting for a person.", path=path))
+    if listing.is_cut:
+        text = mark("Only the newest {n} blocked runs are listed: tao runs --status blocked")
+        print_stderr(translate(text, n=BLOCKED_AT_ONCE))
     return exits.OK
 
 
-def _load_pending(path: Path, run_prefix: str | None) -> list[PendingApproval]:
+def _load_listing(path: Path, run_prefix: str | None, kinds: Collection[InboxKind]) -> InboxListing:
+    """What waits, the items of one run together; says of each run that cannot be read, or is not as it was written."""
     run_id = None if run_prefix is None else load_run(path, run_prefix).run_id
 
-    def report_unreadable(broken_id: str, error: TaoError) -> None:
-        text = one_line(translate_error(error.message))
-        print_stderr(translate("The run {run_id} is waiting but cannot be read: {error}", run_id=broken_id, error=text))
-
-    async def load(journal: Journal) -> list[PendingApproval]:
-        pending = await pending_approvals(journal, run_id=run_id, on_error=report_unreadable, in_doubt=True)
-        approval_ids = {approval.request.run_id for approval in pending if not approval.request.doubt}
-        pending.sort(key=lambda approval: approval.request.run_id not in approval_ids)  # doubts alone: last
-        for waiting_id in dict.fromkeys(approval.request.run_id for approval in pending):
+    async def load(journal: Journal) -> InboxListing:
+        listing = await Inbox(journal).load(kinds=kinds, run_id=run_id)
+        for broken_id, error in listing.unreadable:
+            text = mark("The run {run_id} is waiting but cannot be read: {error}")
+            print_stderr(translate(text, run_id=broken_id, error=one_line(translate_error(error.message))))
+        for waiting_id in dict.fromkeys(item.run_id for item in listing.items):
             if (flaw := (await journal.verify(waiting_id)).first) is not None:
                 text = mark(
                     "The run {run_id} is not as it was written: {flaw}."
                     " Do not trust what is shown of it; it accepts no answers."
                 )
                 print_stderr(translate(text, run_id=waiting_id, flaw=flaw.text))
-        return pending
+        run_ids = list(dict.fromkeys(item.run_id for item in listing.items))
+        items = sorted(listing.items, key=lambda item: run_ids.index(item.run_id))
+        return replace(listing, items=tuple(items))
 
     return query_database(path, load)
-
-
-def _row(approval: PendingApproval) -> dict[str, Any]:
-    request = approval.request
-    return {
-        "run_id": request.run_id,
-        "call_id": request.call_id,
-        "tool": request.tool,
-        "args": request.args,
-        "reasons": [request.doubt] if request.doubt else list(request.reasons),
-        "doubt": bool(request.doubt),
-        "tier": request.card.tier if request.card is not None else None,
-        "undo": request.undo_text(language_of(approval.task)),
-        "rule": request.rule,
-        "always": request.always_text(language_of(approval.task)),
-        "sources": [asdict(source) for source in request.sources],
-        "grave": request.grave,
-        "high_risk": request.high_risk,
-        "digest": request.digest,
-        "policy": request.policy,
-        "since": request.since,
-        "expires_at": request.expires_at,
-        "expired": request.expires_at is not None and time.time() >= request.expires_at,
-        "for_operator": request.for_operator or bool(request.doubt),
-        "task": approval.task,
-        "resume": approval.outer,
-    }
-
-
-def _write(stream: TextIO, pending: list[PendingApproval], db: str | None) -> None:
-    language = view_language(language_of(pending[0].task), stream)
-    pen = RowWriter(console_for(stream), language)
-    for number, approval in enumerate(pending):
-        request = approval.request
-        if number == 0 or pending[number - 1].request.run_id != request.run_id:
-            if number:
-                pen.line("")
-            pen.line(pen.text("run {run_id}", run_id=request.run_id), "bold")
-            pen.line("   " + pen.text("Task: {task}", task=one_line(approval.task)), "dim")
-        rows = show_call(pen, request)
-        if request.doubt:
-            pen.row("In doubt", one_line(request.doubt))
-            continue
-        pen.row("Why", pen.text("; ").join(one_line(reason) for reason in reasons_of(pen, request)))
-        times = []
-        if request.since is not None:
-            times.append(pen.text("waiting since {time}", time=format_local_time(request.since)))
-        if request.expires_at is not None:
-            times.append(pen.text("Until {time}, then it is refused.", time=format_local_time(request.expires_at)))
-        pen.line("   " + " · ".join(times), "dim")
-        if request.high_risk:
-            pen.line("   " + pen.text(HIGH_RISK), "bold red")
-        show_always(pen, request)
-        if rows > SCREEN_ROWS:
-            show_summary(pen, [request])
-    _write_commands(pen, pending, options.db_argument(db))
-
-
-def _write_commands(pen: RowWriter, pending: list[PendingApproval], db_argument: str) -> None:
-    """How many wait, how to answer the first call of each kind, and to resume the run."""
-    pen.line("")
-    requests = [approval.request for approval in pending]
-    own = sum(request.for_operator or bool(request.doubt) for request in requests)
-    pen.line(pen.text("{n} call waits for a person.|{n} calls wait for a person.", n=len(requests)), "bold")
-    if own:
-        text = mark("{n} of them only the operator may answer, not the user.")
-        pen.line(pen.text(text, n=own))
-    if first := next((approval.request for approval in pending if not approval.request.doubt), None):
-        pen.line(f"tao approve {first.run_id} {first.call_id}{db_argument}", "dim")
-        pen.line(f"tao deny {first.run_id} {first.call_id}{db_argument} --note …", "dim")
-    if first := next((approval.request for approval in pending if approval.request.doubt), None):
-        pen.line(f"tao settle {first.run_id} {first.call_id}{db_argument} --happened|--repeat|--leave", "dim")
-    pen.line(f"tao resume {pending[0].outer}{db_argument}", "dim")
 
 
 @click.command("approve")
@@ -297,12 +227,12 @@ def abandon_command(run_id: str, by: str | None, note: str, db: str | None, as_j
 
       tao abandon 20261104-09 --note "Paid by hand."
     """
-    path = database(db, load_environment())
+    path, name = database(db, load_environment()), current_user(by)
     with capture_stdout() as stream:
         full_id = load_run(path, run_id).run_id
         recorded = query_database(
             path,
-            lambda journal: abandon_run(journal, full_id, by=current_user(by), note=note),
+            lambda journal: abandon_run(journal, full_id, by=name, authenticated=authentication_of(name), note=note),
             read_only=False,
         )
         if as_json:
@@ -329,7 +259,13 @@ def note_command(run_id: str, text: str, db: str | None, by: str | None, as_json
 
       tao note 20261104-09 "The office is in Hamburg, not in Berlin."
     """
-    return _record(run_id, db, lambda journal, run: add_note(journal, run, text, by=current_user(by)), as_json)
+    name = current_user(by)
+    return _record(
+        run_id,
+        db,
+        lambda journal, run: add_note(journal, run, text, by=name, authenticated=authentication_of(name)),
+        as_json,
+    )
 
 
 def _record(
@@ -424,15 +360,17 @@ def settle_command(run_id: str, call_id: str, by: str | None, note: str, db: str
         hint = translate("Calls in doubt: {calls}.", calls=", ".join(in_doubt) or translate("none"))
         raise ConfigError(translate("Run {run_id}: {call_id} is not in doubt.", **run), hint=hint)
     if (earlier := call.settled) is not None and earlier.by != PROBE:
-        text = translate("Run {run_id}: {call_id} was already answered by {by}.", **run, by=earlier.by)
-        raise ConfigError(text, hint=translate("Resume the run: {command}", command=resume_line(trace, db)))
+        raise_answered(trace, call_id, earlier, translate("Resume the run: {command}", command=resume_line(trace, db)))
     if not outcomes:
         ask = translate("Answer with --happened, --repeat or --leave.")
         print_stderr(f"{call.requested.tool} ({call_id}): {describe_doubt(trace, call)} {ask}")
         return exits.OF_STATUS["waiting"]
+    name = current_user(by)
     settled = query_database(
         path,
-        lambda journal: settle_doubt(journal, trace.run_id, call_id, outcomes[0], by=current_user(by), note=note),
+        lambda journal: settle_doubt(
+            journal, trace.run_id, call_id, outcomes[0], by=name, authenticated=authentication_of(name), note=note
+        ),
         read_only=False,
     )
     print_stderr(translate("Recorded. Resume the run: {command}", command=resume_line(settled, db)))

@@ -167,6 +167,7 @@ class TerminalApprover:
                 return ApprovalAnswer(
                     approved=answer == "happened",
                     by=self._by,
+                    authenticated=self._authenticated,
                     note=note,
                     settle=answer,  # type: ignore[arg-type]  # one of the three
                 )

@@ -22,12 +22,18 @@ _ALL = 10_000_000
 
 
 async def abandon_run(
-    journal: Journal, run_id: str, *, by: str = "user", note: str = "", clock: Clock | None = None
+    journal: Journal,
+    run_id: str,
+    *,
+    by: str = "user",
+    note: str = "",
+    authenticated: str = "",
+    clock: Clock | None = None,
 ) -> AnswerRecorded:
     """End a run that is not completed for good, with the runs inside it; nobody can resume it after that.
 
     Nothing is undone. Calls that were started and have no outcome stay in the trace as what they are: in doubt. `note`
-    says why; `clock` is by default the machine's.
+    says why; `authenticated` as in `ApprovalAnswer`; `clock` is by default the machine's.
 
     Raises:
         RunNotFound: the journal has no such run.
@@ -41,13 +47,15 @@ async def abandon_run(
     def decide(trace: Trace) -> list[Fact]:
         _require_whole(trace)
         require_open(trace)
-        return _ending(trace, person, replace_surrogates(note.strip()))
+        return _ending(trace, person, replace_surrogates(note.strip()), authenticated)
 
     await _require_idle(journal, Trace(run_id, await journal.load(run_id)), clock)
     recorded = await add_facts(journal, run_id, decide, clock, None, attempts=1)
     for row in await runs_inside(journal, run_id):
         if row.status != "completed":
-            await add_facts(journal, row.run_id, lambda trace: _ending(trace, person, ""), clock, None, attempts=1)
+            await add_facts(
+                journal, row.run_id, lambda trace: _ending(trace, person, "", authenticated), clock, None, attempts=1
+            )
     return recorded
 
 
@@ -69,11 +77,11 @@ async def _require_idle(journal: Journal, trace: Trace, clock: Clock | None) -> 
             raise RunHeld(f"A process may be at work on run {trace.run_id}.", hint="Stop it, or wait.")
 
 
-def _ending(trace: Trace, by: str, note: str) -> list[Fact]:
+def _ending(trace: Trace, by: str, note: str, authenticated: str) -> list[Fact]:
     if trace.is_over:
         return []
     reason = end_message(trace.agent.language, "abandoned", by=by, note=note).strip()
-    ended = Finished(status="stopped", answer=None, reason=reason, abandoned_by=by)
+    ended = Finished(status="stopped", answer=None, reason=reason, abandoned_by=by, authenticated=authenticated)
     reopened: Sequence[Fact] = () if trace.finished is None else (Resumed(limits=trace.limits, reason="abandoned"),)
     return [*reopened, *_unknown_calls(trace), ended]
 

@@ -13,6 +13,7 @@ from taoloop.core.trace import Trace
 from taoloop.core.views.transcript import Result
 from taoloop.errors import FenceLost, RunHeld, RunNotResumable, TaoError
 from taoloop.journals.base import Journal, RunRow, locks_of, starts_as_fork
+from taoloop.journals.queries import rows_with_status
 from taoloop.runtime.agent_settings import AgentSettings
 from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.child_run import deaths_in_a_row, inner_run_id, load_trace
@@ -102,20 +103,31 @@ async def stuck_runs(journal: Journal, *, now: float | None = None) -> list[Trac
     They died `MAX_DEATHS` times without progress, or are inside a run that did, or that went on without them.
     """
     now = time.time() if now is None else now
-    locks, stuck = locks_of(journal), []
-    for row in reversed(await journal.runs(limit=_ALL, status="running")):
-        if locks is not None and await locks.holder(row.run_id) is not None:
-            continue
-        trace = Trace(row.run_id, await journal.load(row.run_id))
-        is_silent = locks is not None or now - row.updated_at > max_silence_s(trace)
-        if trace.started is None or trace.status != "running" or starts_as_fork(trace.events) or not is_silent:
-            continue
-        if await _is_stuck(journal, trace):
-            stuck.append(trace)
-    return stuck
+    traces = [await lost_trace(journal, row, now=now) for row in await lost_rows(journal, now=now)]
+    return [trace for trace in traces if trace is not None and await is_stuck(journal, trace)]
 
 
-async def _is_stuck(journal: Journal, trace: Trace) -> bool:
+async def lost_rows(journal: Journal, *, now: float) -> list[RunRow]:
+    """The `running` runs that may have lost their process; the oldest first. Nothing is read of them.
+
+    A journal that cannot tell who is at work on a run gives those that were silent for `MARGIN_S`.
+    """
+    locks = locks_of(journal)
+    rows = await rows_with_status(journal, ("running",))
+    if locks is None:
+        return [row for row in rows if now - row.updated_at > MARGIN_S]
+    return [row for row in rows if await locks.holder(row.run_id) is None]
+
+
+async def lost_trace(journal: Journal, row: RunRow, *, now: float) -> Trace | None:
+    """A run of `lost_rows`; None if it has not lost its process after all, or is a fork that nobody has resumed yet."""
+    trace = Trace(row.run_id, await journal.load(row.run_id))
+    is_silent = locks_of(journal) is not None or now - row.updated_at > max_silence_s(trace)
+    is_lost = trace.started is not None and trace.status == "running" and is_silent
+    return trace if is_lost and not starts_as_fork(trace.events) else None
+
+
+async def is_stuck(journal: Journal, trace: Trace) -> bool:
     """Whether neither the recovery of a run nor that of the run around it continues it."""
     if await deaths_in_a_row(journal, trace) >= MAX_DEATHS:
         return True
@@ -124,7 +136,7 @@ async def _is_stuck(journal: Journal, trace: Trace) -> bool:
     parent = await load_trace(journal, parent_id)
     if parent is None or all(inner_run_id(parent_id, call_id) != trace.run_id for call_id in parent.pending):
         return True
-    return parent.status == "running" and await _is_stuck(journal, parent)
+    return parent.status == "running" and await is_stuck(journal, parent)
 
 
 async def recover(

@@ -97,7 +97,7 @@ async def ask_person(approver: Approver, trace: Trace, call: CallView) -> DoubtS
     if answer is None:
         return None
     how: Settling = answer.settle or ("happened" if answer.approved is True else "leave")
-    return settled_by(call.requested.call_id, how, answer.by, answer.note)
+    return settled_by(call.requested.call_id, how, answer.by, answer.note, answer.authenticated)
 
 
 def doubt_request(trace: Trace, call: CallView) -> ApprovalRequest:
@@ -136,10 +136,10 @@ def stuck_requests(trace: Trace) -> list[ApprovalRequest]:
     return [doubt_request(trace, call) for call in trace.pending.values() if is_asked(call)]
 
 
-def settled_by(call_id: str, how: Settling, by: str, note: str) -> DoubtSettled:
+def settled_by(call_id: str, how: Settling, by: str, note: str, authenticated: str = "") -> DoubtSettled:
     """What a person says about a call in doubt, as a fact."""
     by = "user" if by in ("", PROBE) else by  # nobody may pass for the probe
-    return DoubtSettled(call_id=call_id, happened=_HAPPENED[how], by=by, note=note)
+    return DoubtSettled(call_id=call_id, happened=_HAPPENED[how], by=by, note=note, authenticated=authenticated)
 
 
 def describe_doubt(trace: Trace, call: CallView) -> str:

@@ -10,16 +10,28 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any, NoReturn
 
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import call_digest
-from taoloop.core.events import ApprovalGiven, Event, Fact, Finished, InDoubt, Noted, Resumed
+from taoloop.core.events import (
+    ApprovalGiven,
+    ApprovalRefused,
+    DoubtSettled,
+    Event,
+    Fact,
+    Finished,
+    InDoubt,
+    Noted,
+    Resumed,
+)
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.core.text import RUN_LANGUAGE, replace_surrogates
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import NO_OUTCOME, PROBE, CallView
 from taoloop.errors import (
+    AlreadyAnswered,
     ApprovalStale,
     ConfigError,
     FenceLost,
@@ -30,7 +42,7 @@ from taoloop.errors import (
     TaoError,
 )
 from taoloop.journals.base import Journal
-from taoloop.journals.queries import read_start
+from taoloop.journals.queries import is_within, read_start, rows_with_status
 from taoloop.policy import authority_of
 from taoloop.runtime.after.recovery import stuck_runs
 from taoloop.runtime.approvals.in_doubt import doubt_requests, settled_by, stuck_requests
@@ -54,6 +66,11 @@ from taoloop.runtime.texts import TEXTS
 from taoloop.tools.from_card import tool_from_card
 from taoloop.tools.json_schema import plain
 
+_SETTLED = {
+    True: ("happened", "it happened"),
+    False: ("repeat", "it did not happen, so it runs again"),
+    None: ("leave", "left open"),
+}
 _MAX_ATTEMPTS = 20
 _ALL = 10_000_000
 
@@ -106,6 +123,7 @@ async def answer_approval(
 
     Raises:
         RunNotFound: the journal has no such run.
+        AlreadyAnswered: somebody was faster; the error says who, when and how.
         NotWaiting: the call waits for no answer, or a process is at work on its run.
         ApprovalStale: the call or the policy has changed, or the time for an answer is over.
         InvalidArguments: the edited arguments do not fit the tool's schema, hold a secret, or a rule of the operator
@@ -141,13 +159,14 @@ async def add_note(
     text: str,
     *,
     by: str = "user",
+    authenticated: str = "",
     clock: Clock | None = None,
     redactor: Redactor | None = None,
 ) -> AnswerRecorded:
     """Add a person's note to a waiting or stopped run; the model reads it in its next turn, without secrets.
 
     A note counts as part of the task: values may be quoted from it. A run that had ended without being completed is
-    `stopped` after it, and continues when it is resumed.
+    `stopped` after it, and continues when it is resumed. `authenticated` as in `ApprovalAnswer`.
 
     Raises:
         RunNotFound: the journal has no such run.
@@ -157,7 +176,7 @@ async def add_note(
     """
     if not text.strip():
         raise ConfigError("The note is empty.", hint="Say in a text what the model should know.")
-    note = Noted(by=person_name(by), text=replace_surrogates(text.strip()))
+    note = Noted(by=person_name(by), text=replace_surrogates(text.strip()), authenticated=authenticated)
 
     def decide(trace: Trace) -> list[Fact]:
         _require_started(trace)
@@ -183,32 +202,37 @@ async def settle_doubt(
     *,
     by: str = "user",
     note: str = "",
+    authenticated: str = "",
     clock: Clock | None = None,
     redactor: Redactor | None = None,
 ) -> Trace:
     """Record what a person says about a call in doubt; the run continues from there when it is resumed.
 
-    The run is acquired, so no process may be at work on it. Returns its trace as it is then. `clock` is by default the
-    machine's, `redactor` that of this process's environment.
+    The run is acquired, so no process may be at work on it. Returns its trace as it is then. `authenticated` as in
+    `ApprovalAnswer`; `clock` is by default the machine's, `redactor` that of this process's environment.
 
     Raises:
         RunNotFound: the journal has no such run.
+        AlreadyAnswered: somebody has settled it already.
         ConfigError: no call of this id is in doubt, a call to be repeated may be under way, or `how` is unknown.
         RunHeld: a process is at work on the run.
         FenceLost: a process resumed the run at this moment.
     """
     if how not in SETTLINGS:
         raise ConfigError(f"{how!r} does not settle a call in doubt.", hint=f"Give one of: {', '.join(SETTLINGS)}.")
-    clock = clock or SystemClock()
+    clock, resumes = clock or SystemClock(), list[int]()
 
     def decide(trace: Trace) -> list[Fact]:
+        resumes.append(sum(isinstance(event.fact, Resumed) for event in trace.events))
+        if resumes[-1] != resumes[0]:
+            raise FenceLost(f"Run {run_id} was resumed at this moment.", hint="See what it made of the call.")
         call = _call_in_doubt(trace, call_id)
         _require_ended(trace, call, how, clock.now())
-        settled = settled_by(call_id, how, by, note)
+        settled = settled_by(call_id, how, by, note, authenticated)
         # its process died, and nobody has recorded that yet
         return [settled] if call.doubt is not None else [InDoubt(call_id=call_id, reason=NO_OUTCOME), settled]
 
-    return (await add_facts(journal, run_id, decide, clock, redactor, attempts=1)).trace
+    return (await add_facts(journal, run_id, decide, clock, redactor)).trace
 
 
 async def pending_approvals(
@@ -226,12 +250,10 @@ async def pending_approvals(
     """
     approvals: list[PendingApproval] = []
     for stuck in await stuck_runs(journal) if in_doubt else ():
-        if run_id is None or stuck.run_id == run_id or stuck.run_id.startswith(f"{run_id}."):
+        if is_within(stuck.run_id, run_id):
             requests = stuck_requests(stuck)
             approvals += [PendingApproval(request=one, task=stuck.task, outer=stuck.run_id) for one in requests]
-    for row in reversed(await journal.runs(limit=_ALL, status="waiting")):
-        if run_id is not None and row.run_id != run_id and not row.run_id.startswith(f"{run_id}."):
-            continue
+    for row in await rows_with_status(journal, ("waiting",), run_id=run_id):
         try:
             trace = Trace(row.run_id, await journal.load(row.run_id))
             outer = await outermost_run_id(journal, trace)
@@ -348,6 +370,9 @@ def _call_in_doubt(trace: Trace, call_id: str) -> CallView:
         settled = call.settled
         if settled is None or (settled.by == PROBE and settled.happened is None):
             return call
+    known = trace.calls.get(call_id)
+    if known is not None and known.settled is not None and known.settled.by != PROBE:
+        raise_answered(trace, call_id, known.settled, "The first answer counts.")
     if trace.is_over:
         hint = "The run is over for good; its calls stay as they are."
     elif trace.finished is not None:
@@ -376,8 +401,7 @@ def _waiting_call(trace: Trace, call_id: str) -> CallView:
     if call is None:
         raise NotWaiting(f"Run {run_id} has no call {call_id!r}.", hint=hint)
     if (approval := call.approval) is not None:
-        what = "allowed" if isinstance(approval, ApprovalGiven) else "refused"
-        raise NotWaiting(f"The call {call_id} of run {run_id} has its answer: {what} by {approval.by}.", hint=hint)
+        raise_answered(trace, call_id, approval, hint)
     if call.requested.verdict != "ask":
         raise NotWaiting(f"Nobody was asked about the call {call_id} of run {run_id}.", hint=hint)
     require_open(trace)
@@ -389,6 +413,29 @@ def _waiting_call(trace: Trace, call_id: str) -> CallView:
     if trace.paused is None:
         _raise_at_work(trace)
     return call
+
+
+def raise_answered(
+    trace: Trace, call_id: str, answer: ApprovalGiven | ApprovalRefused | DoubtSettled, hint: str
+) -> NoReturn:
+    """Of two answers the first counts; the second person is told whose it was."""
+    at = next((event.at for event in reversed(trace.events) if event.fact is answer), 0.0)
+    match answer:
+        case ApprovalGiven():
+            how = "allowed" if answer.args is None else "edited"
+            what = "allowed" if answer.args is None else "allowed with other arguments"
+        case ApprovalRefused():
+            how = what = "refused"
+        case _:
+            how, what = _SETTLED[answer.happened]
+    time_text = f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S}"
+    raise AlreadyAnswered(
+        f"The call {call_id} of run {trace.run_id} has its answer: {what} by {answer.by}, {time_text} UTC.",
+        by=answer.by,
+        at=at,
+        how=how,
+        hint=hint,
+    )
 
 
 def _raise_at_work(trace: Trace) -> NoReturn:
@@ -449,18 +496,21 @@ def _check_answer(trace: Trace, call: CallView, answer: ApprovalAnswer) -> Appro
 
 
 def _is_alike(trace: Trace, call: CallView, other: CallView, now: float, *, approved: bool) -> bool:
-    """Whether a call belongs to the same question: the same tool and rule, in time, and neither of them high-risk.
-
-    A refusal may be for calls with targets of any provenance.
-    """
+    """Whether a call belongs to the same question, and still has time."""
     first, second = approval_request(trace, call), approval_request(trace, other)
     left_s = seconds_left(trace, second.call_id, now)
-    return (
-        first.call_id != second.call_id
-        and (first.tool, first.rule) == (second.tool, second.rule)
-        and (first.is_alike(second) if approved else not (first.grave or second.grave))
-        and (left_s is None or left_s > 0)
-    )
+    is_other = first.call_id != second.call_id
+    return is_other and is_one_question(first, second, approved=approved) and (left_s is None or left_s > 0)
+
+
+def is_one_question(first: ApprovalRequest, second: ApprovalRequest, *, approved: bool = True) -> bool:
+    """Whether one answer may be for both calls: the same tool and rule, and neither of them high-risk.
+
+    An approval also needs targets of the same provenance; a refusal may be for calls with any.
+    """
+    if (first.tool, first.rule) != (second.tool, second.rule):
+        return False
+    return first.is_alike(second) if approved else not (first.grave or second.grave)
 
 
 def person_name(by: str) -> str:

@@ -37,7 +37,7 @@ Settling = Literal["happened", "repeat", "leave"]
 
 SETTLINGS: tuple[Settling, ...] = get_args(Settling)
 
-AUTHENTICATIONS = ("", "os_user", "gateway_key")
+AUTHENTICATIONS = ("", "os_user", "gateway_key", "panel_token")
 """How a channel knows who answers; empty: it does not."""
 
 RESERVED_NAMES = frozenset({"guard", "probe", TIMEOUT})
@@ -218,7 +218,8 @@ class ApprovalAnswer:
     digits; tools that pass numbers on use these. None leaves unchanged numbers as the model wrote them."""
 
     authenticated: str = ""
-    """How the channel knows who answers: `os_user` or `gateway_key`. Empty: `by` is what the answer claims."""
+    """How the channel knows who answers: `os_user`, `gateway_key` or `panel_token`. Empty: `by` is what the answer
+    claims."""
 
 
 Approver = Callable[[ApprovalRequest], ApprovalAnswer | bool | Awaitable[ApprovalAnswer | bool | None] | None]
