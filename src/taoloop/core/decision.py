@@ -1,4 +1,4 @@
-"""What a dialect reads in a reply: actions, an answer, or a problem."""
+"""What is decided: actions, an answer or a problem, as a dialect reads them in a reply, and the plan of an undo."""
 
 from __future__ import annotations
 
@@ -47,6 +47,30 @@ class Call:
 
 
 new_call = fast_constructor(Call)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undo:
+    """One entry of the plan of an undo: a call that takes back what an earlier one did."""
+
+    run_id: str
+    """The run that made the earlier call."""
+    call_id: str
+    """The earlier call."""
+    call: Call
+    """What is called to take it back."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undoing:
+    """The plan of a run that undoes another one."""
+
+    run_id: str
+    """The run whose effects are taken back, with the runs inside it."""
+    to_step: int
+    """Everything after this step is taken back."""
+    plan: tuple[Undo, ...]
+    """What is called, in this order."""
 
 
 def call_digest(tool: str, args: Any) -> str:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 from taoloop.core.agent_spec import AgentSpec, Limits
 from taoloop.core.cards.tool_card import Tier, ToolCard
-from taoloop.core.decision import Act, Answer, Call
+from taoloop.core.decision import Act, Answer, Call, Undo as Undo, Undoing as Undoing  # noqa: PLC0414  # parts of facts
 from taoloop.core.fast_stdlib import fast_constructor
 from taoloop.core.images import ImageInfo
 from taoloop.core.input_answered import InputAnswered
@@ -85,30 +85,6 @@ class Fault:
     """Whether the same call, unchanged, may succeed later."""
     hint: str = ""
     """What to do instead; may be empty."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Undo:
-    """One entry of the plan of an undo: a call that takes back what an earlier one did."""
-
-    run_id: str
-    """The run that made the earlier call."""
-    call_id: str
-    """The earlier call."""
-    call: Call
-    """What is called to take it back."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Undoing:
-    """The plan of a run that undoes another one."""
-
-    run_id: str
-    """The run whose effects are taken back, with the runs inside it."""
-    to_step: int
-    """Everything after this step is taken back."""
-    plan: tuple[Undo, ...]
-    """What is called, in this order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,6 +42,9 @@ class Identity:
     role: Role
     """What the person may do."""
 
+    authenticated: str = "panel_token"
+    """How it is known who it is, as the trace records it with an answer; a key of the gateway is `gateway_key`."""
+
     def may(self, role: Role) -> bool:
         """Whether the person has this role, or one that includes it."""
         return ROLES.index(self.role) >= ROLES.index(role)

@@ -20,7 +20,20 @@ from taoloop.core.text import RUN_LANGUAGE
 from taoloop.errors import ConfigError, JournalError, RunNotFound, TaoError
 from taoloop.serve.panel.access import Session
 from taoloop.serve.panel.context import PanelContext, Route, language_of
-from taoloop.serve.panel.pages import compare, fork, login, policy, run, run_actions, run_files, runs, undo
+from taoloop.serve.panel.pages import (
+    compare,
+    fork,
+    inbox,
+    inbox_item,
+    login,
+    policy,
+    resumption,
+    run,
+    run_actions,
+    run_files,
+    runs,
+    undo,
+)
 from taoloop.serve.panel.state import PanelState
 from taoloop.translation import INTERFACE_LANGUAGE, mark, translate_error
 
@@ -32,13 +45,16 @@ _ROUTES: Final[tuple[Route, ...]] = (
     *run.ROUTES,
     *run_files.ROUTES,
     *run_actions.ROUTES,
+    *inbox.ROUTES,
+    *inbox_item.ROUTES,
+    *resumption.ROUTES,
     *compare.ROUTES,
     *fork.ROUTES,
     *policy.ROUTES,
     *undo.ROUTES,
 )
 
-NAVIGATION: Final = (("/runs", mark("Runs")), ("/compare", mark("Compare")))
+NAVIGATION: Final = (("/runs", mark("Runs")), ("/inbox", mark("Inbox")), ("/compare", mark("Compare")))
 """The pages in the navigation: the path of each and its name."""
 
 _MAX_FORM_BYTES = 8 * 1024**2
@@ -82,6 +98,8 @@ class Panel:
         try:
             if (refusal := await self._refusal(route, context, session)) is not None:
                 return refusal
+            if session is not None and request.method == "GET" and not context.is_fragment:
+                await self.state.count_inbox()
             return await route.page(context)
         except (web.HTTPException, ConnectionError, asyncio.CancelledError):
             raise

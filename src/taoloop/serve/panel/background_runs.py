@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
+from contextvars import Context
 from typing import Any
 
 from taoloop.core.agent_spec import AgentSpec
@@ -29,7 +30,8 @@ class BackgroundRuns:
             driving.close()
             return False
         self._errors.pop(run_id, None)
-        task = asyncio.get_running_loop().create_task(driving)
+        # in a context of its own: the language of a request is not that of the run
+        task = asyncio.get_running_loop().create_task(driving, context=Context())
         self._tasks[run_id] = task
         task.add_done_callback(lambda task: self._end(run_id, task))
         return True

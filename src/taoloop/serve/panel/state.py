@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from taoloop.errors import JournalError
 from taoloop.journals.base import Journal
+from taoloop.runtime.approvals.inbox_items import Inbox
 from taoloop.runtime.engine.clock import Clock, SystemClock, random_hex
 from taoloop.serve.hosts import AllowedHosts
 from taoloop.serve.panel.access import PanelAccess, Sessions
@@ -69,3 +72,12 @@ class PanelState:
         """Views of the runs that people look at."""
         self.events = KnownEvents(self.journal)
         """The events of the runs whose steps people go through."""
+        self.inbox = Inbox(self.journal)
+        """What waits for a person."""
+        self.inbox_count = 0
+        """How much waits, as it was last counted."""
+
+    async def count_inbox(self) -> None:
+        """Count what waits for a person, for the navigation of the next page; the last count stays if that fails."""
+        with suppress(JournalError, OSError):
+            self.inbox_count = (await self.inbox.count(now=self.clock.now())).total()

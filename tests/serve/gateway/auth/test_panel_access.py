@@ -8,8 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from aiohttp import ClientSession, CookieJar
-from tests.serve.gateway.conftest import Running, agent, config_of, gateway, upstream
+from tests.serve.gateway.clients import NOTE, ask, send_note
+from tests.serve.gateway.conftest import Running, agent, client, config_of, gateway, upstream
 
+from taoloop.core.events import ApprovalGiven
 from taoloop.serve.gateway.auth.keys import ApiKey, new_key
 from taoloop.serve.gateway.auth.panel_access import GatewayAccess
 from taoloop.serve.panel.access import Identity
@@ -67,6 +69,32 @@ def test_the_pages_keep_to_their_mount() -> None:
         assert (status, "--accent" in text) == (200, True)
 
 
+def test_what_a_run_of_the_gateway_asks_is_answered_in_the_panel_with_a_key() -> None:
+    secret, key = new_key("ann")
+    shop_secret, shop = new_key("shop")
+    keys = (replace(key, panel="approver"), shop)
+
+    async def answer(running: Running, path: str) -> str:
+        async with ClientSession(cookie_jar=CookieJar(unsafe=True)) as session:
+            async with session.post(f"{running.url}/panel/login", data={"credential": secret}) as response:
+                assert response.status == 200
+            async with session.get(f"{running.url}{path}") as response:
+                page = await response.text()
+            fields = {name: re.findall(rf'name="{name}" value="([^"]+)"', page)[0] for name in ("csrf", "digest")}
+            async with session.post(f"{running.url}{path}/approve", data=fields) as response:
+                return await response.text()
+
+    with upstream(NOTE, "Done.") as server, gateway(config_of(agent(server, tools=[send_note]), keys=keys)) as running:
+        chat = client(running, api_key=shop_secret).chat.completions
+        chat.create(model="assistant", messages=ask("Send a note that says hello."))
+        [trace] = running.traces()
+        page = asyncio.run(answer(running, f"/panel/inbox/{trace.run_id}/call_1"))
+        assert re.search("The gateway resumes run|goes on|is over", page)  # it may have done so already
+        facts = [event.fact for trace in running.traces() for event in trace]
+        [given] = [fact for fact in facts if isinstance(fact, ApprovalGiven)]
+        assert (given.by, given.authenticated) == ("ann", "gateway_key")
+
+
 def test_a_session_ends_with_its_key() -> None:
     now: dict[str, Any] = {}
 
@@ -79,11 +107,11 @@ def test_a_session_ends_with_its_key() -> None:
 
     async def scenario() -> None:
         access = GatewayAccess(lambda: now["snapshot"], FakeClock())
-        vera = Identity(name="vera", role="viewer")
+        vera = Identity(name="vera", role="viewer", authenticated="gateway_key")
         now["snapshot"] = Snapshot(replace(VIEWER_KEY, panel="viewer"))
         assert await access.confirm(vera) == vera
         now["snapshot"] = Snapshot(replace(VIEWER_KEY, panel="approver"))
-        assert await access.confirm(vera) == Identity(name="vera", role="approver")
+        assert await access.confirm(vera) == replace(vera, role="approver")
         now["snapshot"] = Snapshot(replace(VIEWER_KEY, panel="viewer", blocked=True))
         assert await access.confirm(vera) is None
         now["snapshot"] = Snapshot()

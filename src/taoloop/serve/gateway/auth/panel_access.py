@@ -27,7 +27,7 @@ from taoloop.serve.panel.state import PanelState
 PANEL_PATH: Final = "/panel"
 """Where the panel is mounted."""
 
-_OPERATOR = "operator"
+_OPERATOR, _BY_KEY = "operator", "gateway_key"
 _TOKEN_BYTES = 32
 
 
@@ -53,7 +53,8 @@ class GatewayAccess:
         snapshot, now = self._snapshot(), self._clock.now()
         admin_key = snapshot.admin_keys.find(credential)
         if admin_key is not None:
-            return Identity(name=admin_key.name, role="admin") if admin_key.state_at(now) == "active" else None
+            is_active = admin_key.state_at(now) == "active"
+            return Identity(name=admin_key.name, role="admin", authenticated=_BY_KEY) if is_active else None
         return _identity_of(snapshot.find_key(credential), now)
 
     async def confirm(self, identity: Identity) -> Identity | None:
@@ -115,4 +116,4 @@ async def redirect_to_panel(_request: web.Request) -> web.Response:
 def _identity_of(key: ApiKey | None, now: float) -> Identity | None:
     if key is None or key.panel is None or key.state_at(now) != "active":
         return None
-    return Identity(name=key.name, role=key.panel)
+    return Identity(name=key.name, role=key.panel, authenticated=_BY_KEY)
