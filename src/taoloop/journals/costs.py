@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
+from operator import add, attrgetter
+from typing import Any, TypeVar, cast
 
 from taoloop.core.events import Event, RunStarted
 from taoloop.journals.base import KEY, Journal
 from taoloop.journals.queries import has_queries, queries_of
-from taoloop.journals.usage import RunOrigin, UsageLedger, UsageRow, day_of, own_start
+from taoloop.journals.usage import COUNTS, GROUP, RunOrigin, UsageLedger, UsageRow, day_of, own_start
+
+Row = TypeVar("Row", "CostRow", UsageRow)
 
 _ALL = 10_000_000
 _DAY_S = 86_400
@@ -56,27 +60,37 @@ class CostRow:
 GROUPS = ("day", "key", "agent")
 """What costs are added up by, unless something else is asked for."""
 
-_COLUMNS = (*GROUPS, "model")
 _COUNTS = ("runs", "model_calls", "input_tokens", "cached_tokens", "output_tokens", "cost_usd", "unpriced_calls")
 
 
 async def cost_rows(journal: Journal, since: float | None = None, by: Collection[str] = GROUPS) -> list[CostRow]:
     """What was used from `since` on (seconds since the epoch; None: ever), by those of day, key, agent, model in `by`.
 
-    A run inside another one counts for the key of the outermost run, under its own agent's name, and once: the outer
-    run's record of it is not counted, and neither is what a fork copied. A journal that can be queried
-    (`taoloop.journals.JournalQueries`) keeps sums by day, which include what retention removed. Where it has none, or
-    `since` is no beginning of a day in UTC, the runs are read; a journal that has a method `spending` is asked for the
+    Runs are counted as by `usage_rows`. A journal that cannot be queried and has a method `spending` is asked for the
     rows by day, key and agent.
 
     Raises:
         JournalError: the journal cannot be read.
     """
-    if has_queries(journal) and (since is None or since % _DAY_S == 0):
-        usage = await queries_of(journal).usage(None if since is None else day_of(since))
-        return totals(map(_cost_row, usage), by)
-    if callable(spending := getattr(journal, "spending", None)) and "model" not in by:
+    is_kept = has_queries(journal) and _begins_a_day(since)
+    if not is_kept and callable(spending := getattr(journal, "spending", None)) and "model" not in by:
         return totals(cast("list[CostRow]", await spending(since)), by)
+    return totals(map(_cost_row, await usage_rows(journal, since)), by)
+
+
+async def usage_rows(journal: Journal, since: float | None = None) -> list[UsageRow]:
+    """What was used, and how it went, from `since` on (seconds since the epoch; None: ever).
+
+    A run inside another one counts for the key of the outermost run, under its own agent's name, and once: the outer
+    run's record of it is not counted, and neither is what a fork copied. A journal that can be queried
+    (`taoloop.journals.JournalQueries`) keeps sums by day, which include what retention removed. Where it has none, or
+    `since` is no beginning of a day in UTC, the runs are read.
+
+    Raises:
+        JournalError: the journal cannot be read.
+    """
+    if has_queries(journal) and _begins_a_day(since):
+        return await queries_of(journal).usage(None if since is None else day_of(since))
     ledger, origins = UsageLedger(), dict[str, _RunStart]()
     runs: dict[str, list[Event]] = {}
     for row in await journal.runs(limit=_ALL):
@@ -93,7 +107,11 @@ async def cost_rows(journal: Journal, since: float | None = None, by: Collection
         own_at = events[0].at if origin.own_at is None else origin.own_at
         new = [event for event in events if since is None or (event.at >= since if event.seq else own_at >= since)]
         ledger.add(origin, new)
-    return totals((_cost_row(row) for row in ledger.rows()), by)
+    return ledger.rows()
+
+
+def _begins_a_day(since: float | None) -> bool:
+    return since is None or since % _DAY_S == 0
 
 
 _RunStart = tuple[RunOrigin, "str | None"]
@@ -119,15 +137,40 @@ def _key(origins: dict[str, _RunStart], run_id: str) -> str:
 
 
 def _cost_row(row: UsageRow) -> CostRow:
-    return CostRow(**{name: getattr(row, name) for name in (*_COLUMNS, *_COUNTS)})
+    return CostRow(**{name: getattr(row, name) for name in (*GROUP, *_COUNTS)})
 
 
-def totals(rows: Iterable[CostRow], by: Collection[str] = GROUPS) -> list[CostRow]:
+def totals(rows: Iterable[Row], by: Collection[str] = GROUPS) -> list[Row]:
     """The rows added up by what `by` names of day, key, agent and model, the rest of which is empty; sorted by them."""
-    sums: dict[tuple[str, ...], CostRow] = {}
+    return add_up(rows, lambda row: tuple([getattr(row, name) if name in by else "" for name in GROUP]))
+
+
+def add_up(rows: Iterable[Row], group_of: Callable[[Row], tuple[str, ...]]) -> list[Row]:
+    """The rows added up by the day, key, agent and model that `group_of` gives for each; sorted by them."""
+    first: dict[tuple[str, ...], Row] = {}
+    sums: dict[tuple[str, ...], Sequence[float]] = {}
     for row in rows:
-        day, key, agent, model = group = tuple(getattr(row, name) if name in by else "" for name in _COLUMNS)
-        total = sums.get(group, CostRow(day=day, key=key, agent=agent, model=model))
-        sums[group] = replace(total, **{name: getattr(total, name) + getattr(row, name) for name in _COUNTS})
-    rows_of = (sums[group] for group in sorted(sums))
-    return [row for row in rows_of if any(getattr(row, name) for name in _COUNTS)]
+        counts, group = _COUNTS_OF[type(row)](row), group_of(row)
+        sums[group] = list(map(add, sums[group], counts)) if group in sums else counts
+        first.setdefault(group, row)
+    return [_with_values(first[group], group, sums[group]) for group in sorted(sums) if any(sums[group])]
+
+
+def _with_values(row: Row, group: tuple[str, ...], counts: Sequence[float]) -> Row:
+    names = (*GROUP, *(_COUNTS if isinstance(row, CostRow) else COUNTS))
+    values: dict[str, Any] = dict(zip(names, (*group, *counts), strict=True))
+    return replace(row, **values)
+
+
+_COUNTS_OF: Mapping[type, Callable[[Any], tuple[float, ...]]] = {
+    CostRow: attrgetter(*_COUNTS),
+    UsageRow: attrgetter(*COUNTS),
+}
+
+
+def unpriced_models(rows: Iterable[UsageRow]) -> dict[str, int]:
+    """The models of which calls are not in the cost, because nobody knows their price, and how many; most first."""
+    calls: Counter[str] = Counter()
+    for row in rows:
+        calls[row.model] += row.unpriced_calls
+    return {model: count for model, count in calls.most_common() if count}

@@ -101,6 +101,30 @@ class UsageRow:
     interventions: int = 0
     """Answers, decisions about doubt, and notes of people."""
 
+    @property
+    def known_cost_usd(self) -> float | None:
+        """The cost of the calls whose price is known; None where there are calls and no price is known: not 0."""
+        return None if self.model_calls and self.unpriced_calls == self.model_calls else self.cost_usd
+
+    @property
+    def success_rate(self) -> float | None:
+        """Which part of the ends was `completed`, from 0 to 1; None where no run ended."""
+        return _ratio(self.completed, self.ended)
+
+    @property
+    def steps_per_run(self) -> float | None:
+        """The steps for each run that began; None where none did."""
+        return _ratio(self.steps, self.runs)
+
+    @property
+    def failure_rate(self) -> float | None:
+        """Which part of the outcomes of tool calls was not ok, from 0 to 1; None where there is none."""
+        return _ratio(self.failed_calls, self.tool_calls)
+
+
+def _ratio(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
 
 GROUP = ("day", "key", "agent", "model")
 """What makes a row."""

@@ -92,6 +92,7 @@ TEXTS = TextCatalog(
         "host_names": "names by which it is reached, besides those of this machine: {names}",
         "pages": "pages that may call it from a browser: {origins}",
         "retention": "finished runs are kept: {limits}",
+        "notify": "told what waits for a person: {hooks}",
         "server_limits": "limits of the server: {limits}",
         "no_keys": "keys: none; the server only starts on an address of this machine",
         "keys": "keys:",

@@ -51,13 +51,14 @@ _POLL_INTERVAL_S = 0.01
 class HttpDouble:
     """Answers POST requests in order and keeps what was sent.
 
-    `requests` holds the path and the JSON body of each, `headers` its headers (names in lower case). A request
-    beyond the answers gets status 500. Use it as a context manager; `url` is its address.
+    `requests` holds the path and the JSON body of each, `bodies` the bytes of the body, `headers` its headers (names in
+    lower case). A request beyond the answers gets status 500. Use it as a context manager; `url` is its address.
     """
 
     def __init__(self, answers: Sequence[Answer]) -> None:
         self.answers = list(answers)
         self.requests: list[dict[str, Any]] = []
+        self.bodies: list[bytes] = []
         self.headers: list[dict[str, str]] = []
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._thread = threading.Thread(
@@ -90,6 +91,7 @@ def _handler(double: HttpDouble) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             sent = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            double.bodies.append(sent)
             double.requests.append({"path": self.path, **json.loads(sent)})
             double.headers.append({name.lower(): value for name, value in self.headers.items()})
             answer = double.answers.pop(0) if double.answers else (500, {"error": {"message": "no answer left"}})

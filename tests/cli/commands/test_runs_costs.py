@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import csv
+import io
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -51,10 +53,12 @@ def fill(path: Path) -> None:
 def test_costs_stand_by_day_key_and_agent(tao: Shell) -> None:  # S3-47
     fill(tao.folder / "runs.db")
     ended = tao("costs", code=0)
-    assert " ".join(ended.err.split()) == "day key agent runs calls input cached output cost_usd unpriced"
+    header, note = ended.err.splitlines()
+    assert " ".join(header.split()) == "day key agent runs calls input cached output cost_usd unpriced"
+    assert note == "tao: Calls without a known price, which are in no cost: offline (1)"
     assert [line.split() for line in ended.out.splitlines()] == [
         ["2027-01-15", "shop", "clerk", "1", "1", "100", "0", "10", "0.250000", "0"],
-        ["2027-01-16", "-", "red", "1", "1", "100", "0", "10", "0.000000", "1"],
+        ["2027-01-16", "-", "red", "1", "1", "100", "0", "10", "-", "1"],
         ["2027-01-16", "shop", "clerk", "1", "1", "100", "0", "10", "0.500000", "0"],
     ]
 
@@ -63,7 +67,7 @@ def test_costs_are_added_up_by_what_is_asked_for(tao: Shell) -> None:
     fill(tao.folder / "runs.db")
     rows = tao("costs", "--by", "key", "--json", code=0).events
     assert [(row["key"], row["runs"], row["cost_usd"], row["unpriced_calls"]) for row in rows] == [
-        ("", 1, 0.0, 1),
+        ("", 1, None, 1),
         ("shop", 2, 0.75, 0),
     ]
     assert "day" not in rows[0]
@@ -74,6 +78,27 @@ def test_costs_are_added_up_by_what_is_asked_for(tao: Shell) -> None:
         ("2027-01-16", ""),
         ("2027-01-16", "shop"),
     ]
+
+
+def test_how_the_runs_went_is_shown_and_what_is_not_known_is_left_open(tao: Shell) -> None:
+    fill(tao.folder / "runs.db")
+    ended = tao("costs", "--health", "--by", "agent", code=0)
+    header = "agent runs ended success steps/run tool calls failed interventions"
+    assert " ".join(ended.err.splitlines()[0].split()) == header
+    assert [line.split() for line in ended.out.splitlines()] == [
+        ["red", "1", "1", "100%", "1.0", "0", "-", "0"],
+        ["clerk", "2", "2", "100%", "1.0", "0", "-", "0"],
+    ]
+    (row,) = tao("costs", "--by", "key", "--since", "2027-01-15", "--json", code=0).events[1:]
+    assert (row["ended"], row["completed"], row["interventions"]) == (2, 2, 0)
+
+
+def test_a_spreadsheet_gets_all_figures(tao: Shell) -> None:
+    fill(tao.folder / "runs.db")
+    first, second = csv.DictReader(io.StringIO(tao("costs", "--by", "key", "--csv", code=0).out))
+    assert (first["key"], first["cost_usd"], first["unpriced_calls"]) == ("", "", "1")
+    assert (second["key"], second["cost_usd"], second["success_rate"]) == ("shop", "0.75", "1")
+    assert "--json" in tao("costs", "--csv", "--json", code=2).one_line
 
 
 def test_costs_may_begin_at_a_day(tao: Shell) -> None:

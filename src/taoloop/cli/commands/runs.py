@@ -24,8 +24,10 @@ from taoloop.cli.ui.event_view import STATUS_STYLES, console_for, format_local_t
 from taoloop.cli.ui.stdio import capture_stdout, one_line, print_stderr, write_json_lines
 from taoloop.core.trace import Trace
 from taoloop.journals.base import Journal, RunRow, locks_of
-from taoloop.journals.costs import GROUPS, CostRow, cost_rows
+from taoloop.journals.costs import GROUPS, totals, unpriced_models, usage_rows
 from taoloop.journals.queries import RunQuery, queries_of, runs_inside
+from taoloop.journals.usage import UsageRow
+from taoloop.journals.usage_report import usage_csv
 from taoloop.runtime.after.recovery import stuck_runs
 from taoloop.runtime.approvals.inbox import WaitingQuestions
 from taoloop.runtime.resume_facts import undone_calls
@@ -198,6 +200,9 @@ def _table(console: Console, rows: list[RunRow], states: Mapping[str, str]) -> N
 
 _COLUMNS = mark(("day", "key", "agent", "model"))
 _NUMBERS = mark(("runs", "calls", "input", "cached", "output", "cost_usd", "unpriced"))
+_HEALTH = mark(("runs", "ended", "success", "steps/run", "tool calls", "failed", "interventions"))
+_UNKNOWN = "-"
+_MOST_NAMED = 5
 
 
 @click.command("costs")
@@ -206,39 +211,68 @@ _NUMBERS = mark(("runs", "calls", "input", "cached", "output", "cost_usd", "unpr
     "--since", type=click.DateTime(["%Y-%m-%d"]), metavar="DATE", help="Start with this day (UTC), such as 2027-01-31."
 )
 @click.option("--by", type=click.Choice(_COLUMNS), multiple=True, help="Add up by this only; repeatable.")
+@click.option("--health", is_flag=True, help="Show how the runs went instead of what they cost.")
+@click.option("--csv", "as_csv", is_flag=True, help="All figures as CSV with a header, for a spreadsheet.")
 @options.json_option("One JSON object per row and line.")
-def costs_command(db: str | None, since: datetime | None, by: tuple[str, ...], as_json: bool) -> int:
+def costs_command(
+    db: str | None, since: datetime | None, by: tuple[str, ...], health: bool, as_csv: bool, as_json: bool
+) -> int:
     """Add up model costs by day, API key and agent, or by model.
 
     Days are UTC. What was removed by retention is included. A run inside another one counts for the key of the
-    outermost run, but for its own agent. Calls of unknown price are not part of the cost; the last column counts them.
-    If standard output is not a terminal, the header goes to standard error.
+    outermost run, but for its own agent. Calls of unknown price are not part of the cost; the last column counts them,
+    and a cost of which nothing is known is `-` (null in JSON, empty in CSV). `success` is the part of the ends that was
+    `completed`, `failed` that of the tool calls whose outcome was an error. If standard output is not a terminal, the
+    header goes to standard error.
 
       tao costs --since 2027-01-01
       tao costs --by model --by day
+      tao costs --health --by agent
       tao costs --json | jq .cost_usd
     """
+    if as_csv and as_json:
+        text = mark("{one} and {other} exclude each other; use one of them.")
+        raise click.UsageError(translate(text, one="--csv", other="--json"))
     path = database(db, load_environment())
     start = None if since is None else since.replace(tzinfo=UTC).timestamp()
     chosen = tuple(name for name in _COLUMNS if name in (by or GROUPS))
-    rows = query_overview(path, lambda journal: cost_rows(journal, start, chosen))
+    usage = query_overview(path, lambda journal: usage_rows(journal, start))
+    rows = totals(usage, chosen)
     with capture_stdout() as stream:
         if as_json:
             write_json_lines(stream, (_cost_record(row, chosen) for row in rows))
+        elif as_csv:
+            stream.write(usage_csv(rows, chosen))
         elif rows:
-            lines = [_cost_cells(row, chosen) for row in rows]
-            _write_columns(stream, (*chosen, *_NUMBERS), lines, right=_NUMBERS)
+            numbers, cells = (_HEALTH, _health_cells) if health else (_NUMBERS, _cost_cells)
+            lines = [(*_names(row, chosen), *cells(row)) for row in rows]
+            _write_columns(stream, (*chosen, *numbers), lines, right=numbers)
     if not rows:
         none_since = translate("{path}: no run since {day:%Y-%m-%d}.", path=path, day=since) if since else ""
         print_stderr(none_since or translate("{path}: no run yet.", path=path))
+    elif unpriced := unpriced_models(usage):
+        named = ", ".join(f"{one_line(model) or _UNKNOWN} ({n})" for model, n in list(unpriced.items())[:_MOST_NAMED])
+        more = ", …" if len(unpriced) > _MOST_NAMED else ""
+        print_stderr(translate("Calls without a known price, which are in no cost: {models}", models=named + more))
     return exits.OK
 
 
-def _cost_record(row: CostRow, chosen: tuple[str, ...]) -> dict[str, object]:
-    return {name: value for name, value in asdict(row).items() if name not in _COLUMNS or name in chosen}
+def _cost_record(row: UsageRow, chosen: tuple[str, ...]) -> dict[str, object]:
+    values = asdict(row) | {"cost_usd": row.known_cost_usd}
+    return {name: value for name, value in values.items() if name not in _COLUMNS or name in chosen}
 
 
-def _cost_cells(row: CostRow, chosen: tuple[str, ...]) -> tuple[str, ...]:
-    names = [one_line(getattr(row, name)) or "-" for name in chosen]
+def _names(row: UsageRow, chosen: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(one_line(getattr(row, name)) or _UNKNOWN for name in chosen)
+
+
+def _cost_cells(row: UsageRow) -> tuple[str, ...]:
     counted = (row.runs, row.model_calls, row.input_tokens, row.cached_tokens, row.output_tokens)
-    return (*names, *map(str, counted), f"{row.cost_usd:.6f}", str(row.unpriced_calls))
+    cost = _UNKNOWN if row.known_cost_usd is None else f"{row.known_cost_usd:.6f}"
+    return (*map(str, counted), cost, str(row.unpriced_calls))
+
+
+def _health_cells(row: UsageRow) -> tuple[str, ...]:
+    success, failed = (_UNKNOWN if rate is None else f"{rate:.0%}" for rate in (row.success_rate, row.failure_rate))
+    steps = _UNKNOWN if row.steps_per_run is None else f"{row.steps_per_run:.1f}"
+    return (str(row.runs), str(row.ended), success, steps, str(row.tool_calls), failed, str(row.interventions))

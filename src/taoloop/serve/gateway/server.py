@@ -20,6 +20,8 @@ from taoloop.config.document import Stamp, file_stamp, track_files
 from taoloop.errors import ConfigError, TaoError
 from taoloop.journals.base import Journal
 from taoloop.runtime.after.retention import RetentionTask
+from taoloop.runtime.notifications.notice import inbox_link
+from taoloop.runtime.notifications.notifier import NotificationTask
 from taoloop.serve.gateway.app import Gateway, error_response
 from taoloop.serve.gateway.auth.panel_access import (
     PANEL_PATH,
@@ -152,7 +154,14 @@ class GatewayServer:
         site = web.TCPSite(runner, config.host, config.port, reuse_address=True, backlog=1024, ssl_context=self._tls)
         resumer = AutoResumer(lambda: self.gateway.snapshot)
         retention = RetentionTask(self._journal, lambda: self.gateway.snapshot.config.keep)
-        watching = asyncio.gather(self._watch_files(), resumer.poll(self._poll_interval_s), retention.repeat())
+        notifications = NotificationTask(
+            self._journal,
+            lambda: self.gateway.snapshot.config.notify,
+            link_to=self._inbox_link,
+        )
+        watching = asyncio.gather(
+            self._watch_files(), resumer.poll(self._poll_interval_s), retention.repeat(), notifications.repeat()
+        )
         try:
             try:
                 await site.start()
@@ -175,6 +184,11 @@ class GatewayServer:
             await self.gateway.snapshot.retire()
             if self._memory is not None:
                 self._memory.close()
+
+    def _inbox_link(self, run_id: str, call_id: str) -> str:
+        """The address in the inbox of this gateway's panel; without `public_url` nobody knows it."""
+        public_url = self.gateway.snapshot.config.public_url
+        return inbox_link(f"{public_url}/panel" if public_url else "")(run_id, call_id)
 
     async def _shut_down(self, runner: web.AppRunner, resumer: AutoResumer) -> None:
         """Let active runs finish in time; the others, or all in a hurry, are stopped.

@@ -22,6 +22,7 @@ from taoloop.serve.panel.access import Session
 from taoloop.serve.panel.context import PanelContext, Route, language_of
 from taoloop.serve.panel.pages import (
     compare,
+    costs,
     fork,
     inbox,
     inbox_item,
@@ -52,9 +53,15 @@ _ROUTES: Final[tuple[Route, ...]] = (
     *fork.ROUTES,
     *policy.ROUTES,
     *undo.ROUTES,
+    *costs.ROUTES,
 )
 
-NAVIGATION: Final = (("/runs", mark("Runs")), ("/inbox", mark("Inbox")), ("/compare", mark("Compare")))
+NAVIGATION: Final = (
+    ("/runs", mark("Runs")),
+    ("/inbox", mark("Inbox")),
+    ("/compare", mark("Compare")),
+    ("/costs", mark("Costs and health")),
+)
 """The pages in the navigation: the path of each and its name."""
 
 _MAX_FORM_BYTES = 8 * 1024**2

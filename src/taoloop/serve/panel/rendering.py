@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
+from math import isclose
 from typing import Any, Final, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -176,7 +177,8 @@ def usd(amount: float | None, language: str = "en") -> str:
     """An amount of money; None: unknown, which is not zero."""
     if amount is None:
         return translate("unknown", language)
-    return f"${amount:,.2f}" if amount >= 1 or amount == 0 else f"${amount:.4g}"
+    is_in_cents = amount >= 1 or isclose(amount, round(amount, 2), abs_tol=1e-9)
+    return f"${amount:,.2f}" if is_in_cents else f"${amount:.4g}"
 
 
 class Cut(NamedTuple):

@@ -14,6 +14,7 @@ from taoloop.errors import ToolDefinitionError
 from taoloop.models.providers import shown_address
 from taoloop.runtime.agent_settings import AUTO
 from taoloop.runtime.bound_agent import FINDERS, bind
+from taoloop.runtime.notifications.hooks import hooks_of
 from taoloop.runtime.tool_source import sources_in
 from taoloop.serve.gateway.auth.keys import ApiKey
 from taoloop.serve.gateway.config.model import ANY_OBJECT, GatewayConfig, ServedAgent
@@ -47,6 +48,9 @@ def config_summary(config: GatewayConfig, language: str = "en") -> str:
     lines.append(text("database", path=text("default_database") if config.db is None else config.db))
     if config.keep is not None:
         lines.append(text("retention", limits=_settings(config.keep, "days", "runs")))
+    if config.notify is not None:
+        hooks = ", ".join(hook.name for hook in hooks_of(config.notify))
+        lines.append(text("notify", hooks=hooks))
     if config.allow_origins:
         lines.append(text("pages", origins=", ".join(config.allow_origins)))
     if config.allow_hosts and not config.needs_key:

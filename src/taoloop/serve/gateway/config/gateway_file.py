@@ -44,6 +44,7 @@ from taoloop.serve.gateway.config.model import (
     ServedAgent,
     ServerLimits,
 )
+from taoloop.serve.gateway.config.notify_entry import NotifyEntry
 from taoloop.serve.gateway.config.tls import TlsFiles, certificate_problem, server_context
 from taoloop.serve.gateway.higress.file import is_ai_agent, is_short, read_higress
 from taoloop.serve.gateway.higress.wasm_plugin import is_wasm_plugin
@@ -108,6 +109,9 @@ class ServerEntry(ServerLimits):
     recover: bool = True
     """Whether runs whose process died are resumed at the start; false: only those of agents with
     `recover_on_start`."""
+
+    notify: NotifyEntry | None = None
+    """Who is told what waits for a person: a signed webhook, a command, or both."""
 
     db: Path | None = None
     """The file in which all runs are kept, beside this one; without it, the user's own."""
@@ -391,6 +395,7 @@ class _ConfigReader:
             port=server.port,
             db=server.db,
             public_url=server.public_url,
+            notify=None if server.notify is None else server.notify.settings(),
             recover=server.recover,
             keep=entries.get("keep"),
             allow_origins=tuple(dict.fromkeys(server.allow_origins)),

@@ -20,6 +20,7 @@ from taoloop.models.providers import PROVIDERS, Endpoint, endpoint, is_priced
 from taoloop.models.registry import is_provider
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.bound_agent import bind
+from taoloop.runtime.notifications.hooks import NotificationSettings
 from taoloop.serve.gateway.auth.keys import ApiKey
 from taoloop.serve.gateway.auth.tokens import JwtSettings
 from taoloop.serve.gateway.config.host_overrides import HostOverrides
@@ -187,6 +188,9 @@ class GatewayConfig:
     public_url: str = ""
     """The address of the server for browsers, to which logins come back; empty: only browsers of this machine know
     one."""
+
+    notify: NotificationSettings | None = None
+    """Who is told what waits for a person; None: nobody."""
 
     any_model: bool = False
     """Whether the first agent answers requests whose `model` is not the name of an agent, as for an `ai-agent` file."""
