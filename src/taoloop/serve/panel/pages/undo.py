@@ -132,7 +132,7 @@ def _address(context: PanelContext, run_id: str, selection: UndoSelection) -> st
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UndoneCall:
+class CallOutcome:
     """A call of a run that undoes, and what came of it so far."""
 
     entry: Undo
@@ -143,7 +143,7 @@ class UndoneCall:
     """The error of a call that failed."""
 
 
-def _progress(undoing: Trace) -> list[UndoneCall]:
+def _progress(undoing: Trace) -> list[CallOutcome]:
     """The calls of a run that undoes, in their order. Their tools are not needed for that."""
     calls = []
     for number, entry in enumerate(plan_of(undoing)):
@@ -153,7 +153,7 @@ def _progress(undoing: Trace) -> list[UndoneCall]:
         if observed is not None:
             state = "done" if observed.ok else "failed"
         why = observation_text(observed) if observed is not None and not observed.ok else ""
-        calls.append(UndoneCall(entry=entry, state=state, why=why))
+        calls.append(CallOutcome(entry=entry, state=state, why=why))
     return calls
 
 
