@@ -87,9 +87,12 @@ class UndoResult:
         return bool(self.runs) and self.runs[-1].status == "waiting"
 
 
-def approved_by(person: str, note: str = "the plan as a whole") -> Approver:
-    """An approver for a person who agreed to the whole plan: each call gets its own approval in that name."""
-    answer = ApprovalAnswer(approved=True, by=person, note=note)
+def approved_by(person: str, note: str = "the plan as a whole", *, authenticated: str = "") -> Approver:
+    """An approver for a person who agreed to the whole plan: each call gets its own approval in that name.
+
+    `authenticated` as in `ApprovalAnswer`.
+    """
+    answer = ApprovalAnswer(approved=True, by=person, note=note, authenticated=authenticated)
     return lambda _request: answer
 
 

@@ -73,7 +73,7 @@ class InboxCall:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UndoneCall:
+class UndoneEffect:
     """The effect that a failed undo was to take back."""
 
     run_id: str
@@ -145,7 +145,7 @@ class InboxItem:
     deaths: int = 0
     """How often in a row the process of a run that was given up was replaced without any progress."""
 
-    undoes: UndoneCall | None = None
+    undoes: UndoneEffect | None = None
     """For `undo`, the effect that was to be taken back."""
 
     @property
@@ -378,7 +378,7 @@ class _Reader:
         if trace.is_over or trace.started is None or trace.started.undoes is None or number >= len(plan):
             return ()
         entry = plan[number]
-        undoes = UndoneCall(
+        undoes = UndoneEffect(
             run_id=entry.run_id,
             call_id=entry.call_id,
             tool=await self._tool_of(entry.run_id, entry.call_id),

@@ -39,6 +39,7 @@ from taoloop.serve.panel.inbox_reading import (
     shown_call,
 )
 from taoloop.serve.panel.pages.resumption import item_path, item_url, next_step
+from taoloop.serve.panel.stored_run import load_trace
 from taoloop.translation import error_texts, mark
 
 _LATE, _UNPROCESSABLE = 409, 422
@@ -89,7 +90,7 @@ async def item_page(context: PanelContext) -> web.StreamResponse:
 
 async def arguments(context: PanelContext) -> web.StreamResponse:
     """`GET …/arguments`: the arguments of the call, whole, as JSON in a file."""
-    trace = await _trace(context)
+    trace = await load_trace(context)
     if (call := trace.calls.get(context.param("call_id"))) is None:
         raise _no_such_call(context)
     filename = f"{trace.run_id}-{context.param('call_id')}.json"
@@ -101,7 +102,7 @@ async def state(context: PanelContext) -> web.StreamResponse:
     item = await find_item(context.journal, *_key(context))
     values: dict[str, Any] = {"answer": None, "is_open": item is not None, "is_changed": False}
     if item is None:
-        values["answer"] = _answer_of(context, await _trace(context))
+        values["answer"] = _answer_of(context, await load_trace(context))
     elif item.call is not None:
         values["is_changed"] = item.call.request.digest != context.query("digest")
     return context.fragment("inbox_state.html", path=item_path(context, *_key(context)), **values)
@@ -208,7 +209,7 @@ async def _page(
     is_late: bool = False,
 ) -> web.StreamResponse:
     """The page of an item; `problem` is what was wrong with the form `at`, which keeps its `fields`."""
-    trace = await _trace(context)
+    trace = await load_trace(context)
     item = await find_item(context.journal, *_key(context))
     answer = _answer_of(context, trace) if item is None else None
     if item is None and answer is None and context.param("call_id") not in (*trace.calls, WHOLE_RUN):
@@ -307,14 +308,6 @@ def _signed(context: PanelContext, note: str) -> dict[str, Any]:
 async def _fields(context: PanelContext, *names: str) -> dict[str, str]:
     form = await context.form()
     return {name: str(form[name]) for name in names if name in form}
-
-
-async def _trace(context: PanelContext) -> Trace:
-    run_id = context.param("run_id")
-    trace = Trace(run_id, await context.journal.load(run_id))
-    if trace.started is None:
-        raise RunNotFound(f"Run {run_id} never began.")
-    return trace
 
 
 def _key(context: PanelContext) -> tuple[str, str]:

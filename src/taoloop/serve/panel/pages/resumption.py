@@ -18,6 +18,7 @@ from taoloop.runtime.approvals.request import ApprovalRequest
 from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.journal_access import require_unlocked
 from taoloop.serve.panel.context import PanelContext, Route
+from taoloop.serve.panel.stored_run import command_line, load_trace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +60,7 @@ async def next_step(context: PanelContext, trace: Trace) -> NextStep:
     listing = await context.panel.inbox.load(kinds=INBOX_KINDS, run_id=outer_id, now=context.panel.clock.now())
     locks = locks_of(context.journal)
     is_held = locks is not None and await locks.holder(outer_id) is not None
-    command = "" if outer.is_over else with_database(context, resume_command(outer))
+    command = "" if outer.is_over else command_line(context, *shlex.split(resume_command(outer)))
     labels = {} if outer.started is None else outer.started.labels
     is_undo = outer.started is not None and outer.started.undoes is not None
     return NextStep(
@@ -75,12 +76,6 @@ async def next_step(context: PanelContext, trace: Trace) -> NextStep:
     )
 
 
-def with_database(context: PanelContext, command: str) -> str:
-    """A command for this panel's database, from whatever folder it is typed in."""
-    path = getattr(context.journal, "path", None)
-    return command if path is None else f"{command} --db {shlex.quote(str(path))}"
-
-
 async def resume(context: PanelContext) -> web.StreamResponse:
     """`POST /runs/{run_id}/resume`: this process continues the run in the background, under a lease of its own.
 
@@ -88,8 +83,8 @@ async def resume(context: PanelContext) -> web.StreamResponse:
     the inbox (`RUN_ID:CALL_ID`) to come back to.
     """
     run_id, form = context.param("run_id"), await context.form()
-    trace = Trace(run_id, await context.journal.load(run_id))
-    hint = context.say("Use: {command}", command=with_database(context, resume_command(trace)))
+    trace = await load_trace(context)
+    hint = context.say("Use: {command}", command=command_line(context, *shlex.split(resume_command(trace))))
     if context.panel.agents is None:
         raise ConfigError(context.say("This panel continues no runs."), hint=hint)
     if trace.started is None or trace.started.parent is not None or trace.started.undoes is not None:

@@ -105,7 +105,7 @@ async def carry_out(context: PanelContext) -> web.StreamResponse:
     if problem:
         return await _page(context, trace, selection, problem=problem, status=409)
     await require_not_undone(context.journal, trace.run_id)
-    approver = approved_by(context.identity.name)
+    approver = approved_by(context.identity.name, authenticated=context.identity.authenticated)
     undoing = undo(agent, context.journal, trace.run_id, approver=approver, agreed=plan, **selection.options)
     if not context.panel.background.start(_key(trace.run_id), undoing):
         return await _page(context, trace, selection, problem=taken, status=409)
