@@ -29,6 +29,8 @@ from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.events import ApprovalGiven, ApprovalRefused, DoubtSettled, Finished, Noted, Observed
 from taoloop.errors import ConfigError
 from taoloop.journals.base import Journal
+from taoloop.runtime.after.undo import approved_by
+from taoloop.runtime.approvals.request import ApprovalRequest, ask
 
 
 def journal_with(*leave: Callable[[Journal], Awaitable[Any]]) -> MemoryJournal:
@@ -452,3 +454,20 @@ def test_a_run_that_was_edited_is_shown_as_such_and_takes_no_answer(tmp_path: Pa
                 assert not (await trace_of(browser, "asks")).calls["call_1"].approval
 
     asyncio.run(main())
+
+
+def test_notes_and_undos_of_the_other_pages_record_how_it_is_known_whose_they_are() -> None:
+    async def scenario(browser: Browser) -> None:
+        await browser.post("/runs/blocked/notes", text="Order A1 is not ours.")
+        assert (await last(browser, "blocked", Noted)).authenticated == "panel_token"
+        page = await browser.get("/inbox/orders.undo-1/call_1")
+        assert 'href="/runs/orders/undo"' in page
+
+    browse(journal_with(leave_blocked, leave_failed_undo), scenario, "ada")
+    answer = asyncio.run(ask(approved_by("ada", authenticated="panel_token"), _any_request()))
+    assert answer is not None
+    assert (answer.by, answer.authenticated) == ("ada", "panel_token")
+
+
+def _any_request() -> ApprovalRequest:
+    return ApprovalRequest(run_id="r", call_id="call_1", tool="pay", args={}, reasons=(), card=None)
