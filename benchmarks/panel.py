@@ -87,10 +87,12 @@ ARGUMENTS = ("no-sandbox", "disable-gpu", "disable-background-networking", "disa
 PACKAGES = Path(__file__).parent.parent / ".venv" / "check-panel" / "packages"
 
 WATCH = """
-window.whenShown = (selector) => new Promise((resolve, reject) => {
+window.whenShown = (selector, scrolls) => new Promise((resolve, reject) => {
   setTimeout(() => reject(new Error(`${selector} is not on screen`)), 30_000);
   const look = () => {
-    const box = document.querySelector(selector)?.getBoundingClientRect();
+    const element = document.querySelector(selector);
+    if (scrolls) element?.scrollIntoView({block: "center"});
+    const box = element?.getBoundingClientRect();
     if (!box || box.top >= innerHeight || box.bottom <= 0 || box.height === 0) return requestAnimationFrame(look);
     requestAnimationFrame(() => setTimeout(() => resolve(performance.timeOrigin + performance.now())));
   };
@@ -234,9 +236,9 @@ def browse() -> Iterator[Any]:
         browser.close()
 
 
-def shown_at(page: Any, selector: str) -> float:
-    """When this is on screen, in milliseconds since the epoch."""
-    at: float = page.evaluate("(selector) => whenShown(selector)", selector)
+def shown_at(page: Any, selector: str, *, scrolls: bool = False) -> float:
+    """When this is on screen, in milliseconds since the epoch; with `scrolls` it is brought into the window."""
+    at: float = page.evaluate("([selector, scrolls]) => whenShown(selector, scrolls)", [selector, scrolls])
     return at
 
 
@@ -301,18 +303,16 @@ def watch_live(context: Any, panel: Panel, path: Path, repeat: int) -> dict[str,
             for _ in range(repeat + 1):
                 page.wait_for_timeout(1_500)  # what comes within a second of a refresh of the list waits for the next
                 committed = commit(what)
-                if what == "step":
-                    page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
-                    page.evaluate(FOLLOW)
-                late.append(shown_at(page, committed["selector"]) - committed["at"])
+                late.append(shown_at(page, committed["selector"], scrolls=True) - committed["at"])
             page.close()
             figures[f"live: {name}"] = statistics.median(late[1:])
             figures[f"worst live: {name}"] = max(late[1:])
     return figures
 
 
-FOLLOW = "void new MutationObserver(() => scrollTo(0, 1e9)).observe(document.body, {childList: true, subtree: true})"
-"""Keeps the end of the page in the window."""
+NEWEST = "document.querySelector('table.runs tbody th a')?.getAttribute('href')"
+"""The address of the first run of the list."""
+NEWER = f"(newest) => {NEWEST} !== newest"
 
 
 def drive(context: Any, panel: Panel, path: Path, repeat: int) -> dict[str, float]:
@@ -329,12 +329,13 @@ def drive(context: Any, panel: Panel, path: Path, repeat: int) -> dict[str, floa
         for is_watched in (False, True):
             pages[0].goto(f"{panel.url}/runs" if is_watched else "about:blank")
             pages[1].goto("about:blank")
+            newest = pages[0].evaluate(NEWEST) if is_watched else ""
             began = time.perf_counter()
             with subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
                 if is_watched:
-                    link = pages[0].locator("tbody tr:has(.s-running) th a").first
-                    link.wait_for()
-                    pages[1].goto(panel.url + link.get_attribute("href"))
+                    pages[0].wait_for_function(NEWER, arg=newest)
+                    newest = pages[0].evaluate(NEWEST)
+                    pages[1].goto(panel.url + newest)
                 assert process.wait() == 0
                 taken.append(time.perf_counter() - began)
         ratios.append(taken[1] / taken[0])
