@@ -20,7 +20,7 @@ from taoloop.journals.queries import POLL_S, Growth, RunPage, RunQuery, parse_nu
 from taoloop.journals.retention import PruneReport, Retention
 from taoloop.journals.sqlite import schema
 from taoloop.journals.sqlite.batch import FIRST_FENCE, Acquire, Begin, Create, Write, encode
-from taoloop.journals.sqlite.errors import explain
+from taoloop.journals.sqlite.errors import explain, removed
 from taoloop.journals.sqlite.file import (
     DatabaseFile,
     OpenedFile,
@@ -210,12 +210,15 @@ class SqliteJournal:
     async def tail(self, after: str | None = None, *, interval_s: float = POLL_S) -> AsyncGenerator[Growth, None]:
         """What is added, by any process: as `JournalQueries.tail`. `PRAGMA data_version` tells whether to look."""
         position = parse_position(await self.position() if after is None else after)
-        seen: object = None
+        seen: tuple[object, int] | None = None
         while True:
             version = await self._run_query(_data_version)
             if version != seen:
+                is_other = seen is not None and version[0] is not seen[0]
                 seen, growth = version, await self._run_query(partial(growth_since, position))
                 position = parse_position(growth.position)
+                if is_other:
+                    yield Growth(position=growth.position)
                 if growth.runs:
                     yield growth
             await asyncio.sleep(interval_s)
@@ -327,6 +330,8 @@ class SqliteJournal:
                 self._reader.close()
                 self._reader = None
             if self._reader is None:
+                if self._read_from is not None and not self.path.exists():
+                    raise removed(self.path)  # a new file here would be in the way of a backup that is put back
                 self._reader, self._read_from = open_database(self._file), OpenedFile.at(self.path)
             try:
                 return query(self._reader)
@@ -350,6 +355,6 @@ def _artifact(run_id: str, ref: str, connection: sqlite3.Connection) -> Artifact
     return Artifact(ref=ref, body=row[0], form=row[1]) if row else None
 
 
-def _data_version(connection: sqlite3.Connection) -> object:
-    """What differs once another connection has committed, or the file was opened anew."""
+def _data_version(connection: sqlite3.Connection) -> tuple[object, int]:
+    """What differs once another connection has committed; the first part, if another file was opened."""
     return connection, connection.execute("PRAGMA data_version").fetchone()[0]

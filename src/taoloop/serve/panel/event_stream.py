@@ -25,7 +25,7 @@ GROWN: Final = "grown"
 AWAY: Final = "journal-away"
 """The event that says that the database cannot be read at the moment."""
 BACK: Final = "journal-back"
-"""The event that says that it can be read again."""
+"""The event that says that it can be read again, or is another one: what the page shows may be old."""
 
 
 async def send_events(context: PanelContext, run_id: str | None = None) -> web.StreamResponse:
@@ -37,7 +37,7 @@ async def send_events(context: PanelContext, run_id: str | None = None) -> web.S
     broadcaster = context.panel.broadcaster
     headers = security_headers(context.nonce) | {"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"}
     response = web.StreamResponse(headers=headers)
-    was_away = False
+    was_away, returns = False, broadcaster.returns
     with suppress(ConnectionError):
         async with broadcaster.listen(run_id) as listener:
             runs = {} if run_id is None else await _missed(context, run_id)
@@ -46,10 +46,10 @@ async def send_events(context: PanelContext, run_id: str | None = None) -> web.S
             if runs or run_id is None:
                 await _send(response, runs, run_id)
             while True:
-                runs = await listener.next(HEARTBEAT_S)
-                if was_away != broadcaster.is_away:
-                    was_away = broadcaster.is_away
+                if (was_away, returns) != (broadcaster.is_away, broadcaster.returns):
+                    was_away, returns = broadcaster.is_away, broadcaster.returns
                     await response.write(f"event: {AWAY if was_away else BACK}\ndata: {{}}\n\n".encode())
+                runs = await listener.next(HEARTBEAT_S)
                 if runs:
                     await _send(response, runs, run_id)
                 else:
