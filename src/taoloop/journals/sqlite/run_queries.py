@@ -38,8 +38,10 @@ _ALL_COUNTS = """
 SELECT status, sum(n) FROM (
   SELECT status, count(*) AS n FROM run GROUP BY status
   UNION ALL SELECT status, -count(*) FROM run WHERE NOT begun GROUP BY status
+  {inner}
 ) GROUP BY status HAVING sum(n) > 0
 """
+_NOT_INNER = "UNION ALL SELECT status, -count(*) FROM run WHERE parent IS NOT NULL GROUP BY status"
 _GREW = "SELECT run_id, max(seq), max(rowid) FROM event WHERE rowid > ? GROUP BY run_id"
 
 Hits = Callable[[int, int], "list[tuple[int, str]]"]
@@ -73,10 +75,12 @@ def page_of(rows: Sequence[RunRow], below: int | None) -> RunPage:
 
 def count_runs(query: RunQuery, hits: Hits | None, connection: sqlite3.Connection) -> dict[str, int]:
     """How many runs there are, by status."""
-    is_current = schema.version(connection) >= schema.INDEXED
+    version = schema.version(connection)
+    is_current = version >= schema.INDEXED
     conditions, values = _conditions(query, with_status=False)
-    if hits is None and is_current and not values and not query.only_outermost:
-        return dict(connection.execute(_ALL_COUNTS).fetchall())
+    if hits is None and is_current and not values and (version >= schema.COUNTED or not query.only_outermost):
+        inner = _NOT_INNER if query.only_outermost else ""
+        return dict(connection.execute(_ALL_COUNTS.format(inner=inner)).fetchall())
     if hits is not None:
         numbers = [number for number, _ in hits(BEYOND, BEYOND)]
         conditions += " AND number IN (SELECT value FROM json_each(:numbers))"
