@@ -97,9 +97,9 @@ window.whenShown = (selector, scrolls) => new Promise((resolve, reject) => {
     if (scrolls) element?.scrollIntoView({block: "center"});
     const box = element?.getBoundingClientRect();
     if (!box || box.top >= innerHeight || box.bottom <= 0 || box.height === 0) return requestAnimationFrame(look);
-    requestAnimationFrame(() => setTimeout(() => resolve(performance.timeOrigin + performance.now())));
+    setTimeout(() => resolve(performance.timeOrigin + performance.now()));  // after the frame that shows it
   };
-  look();
+  requestAnimationFrame(look);
 });
 """
 """Resolves to the time, in milliseconds since the epoch, when what a selector names has been painted in the window."""
@@ -346,7 +346,7 @@ def watched(pages: list[Any], panel: Panel, arguments: list[str], repeat: int) -
             pages[1].goto("about:blank")
             newest = pages[0].evaluate(NEWEST) if is_watched else ""
             began = time.perf_counter()
-            with subprocess.Popen(arguments, stdout=subprocess.DEVNULL) as process:
+            with subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
                 if is_watched:
                     pages[0].wait_for_function(NEWER, arg=newest)
                     pages[1].goto(panel.url + pages[0].evaluate(NEWEST))

@@ -34,7 +34,7 @@ from taoloop.journals.sqlite.positions import end, parse_position
 from taoloop.journals.sqlite.prune import prune
 from taoloop.journals.sqlite.reading import load_events, read_events
 from taoloop.journals.sqlite.run_locks import run_locks_beside
-from taoloop.journals.sqlite.run_queries import BEYOND, Hits, count_runs, find_runs, growth_since, page_of
+from taoloop.journals.sqlite.run_queries import BEYOND, count_runs, find_runs, growth_since, page_of
 from taoloop.journals.sqlite.search import RunSearch
 from taoloop.journals.sqlite.spending import UsageReader
 from taoloop.journals.sqlite.transaction import Transaction, begin
@@ -195,13 +195,13 @@ class SqliteJournal:
         The search first adds to it what is new since the last one; a large database takes a while the first time.
         """
         below = BEYOND if cursor is None else parse_number(cursor, "cursor")
-        hits = await self._hits(query)
+        hits = self._search.hits(query.text) if await self._prepare_search(query) else None
         return page_of(*await self._run_query(partial(find_runs, query, below, limit, hits)))
 
     async def count(self, query: RunQuery) -> dict[str, int]:
         """How many runs there are, by status: as `JournalQueries.count`."""
-        hits = await self._hits(query)
-        return await self._run_query(partial(count_runs, query, hits))
+        numbers = partial(self._search.numbers, query.text) if await self._prepare_search(query) else None
+        return await self._run_query(partial(count_runs, query, numbers))
 
     async def position(self) -> str:
         """The place after the newest event of all runs."""
@@ -296,12 +296,13 @@ class SqliteJournal:
         self._check_writable()
         return await self._writer.submit(run_id, prepare)
 
-    async def _hits(self, query: RunQuery) -> Hits | None:
+    async def _prepare_search(self, query: RunQuery) -> bool:
+        """Whether a text is looked for; its index has everything then."""
         if not query.text.strip():
-            return None
+            return False
         while not await self._run_query(self._search.update):
             pass
-        return self._search.hits(query.text)
+        return True
 
     async def _run_query(self, query: Callable[[sqlite3.Connection], T]) -> T:
         self._check_process()

@@ -103,6 +103,11 @@ class RunSearch:
 
         return find
 
+    def numbers(self, text: str) -> str:
+        """The numbers of all runs with all words of a text, as a JSON array, after `update`."""
+        with self._lock:
+            return "[]" if self._index is None else self._index.numbers(text)
+
     def close(self) -> None:
         """Close the file. Twice is harmless."""
         with self._lock:

@@ -17,6 +17,9 @@ from taoloop.journals.queries import queries_of
 
 _LOG = logging.getLogger("taoloop.panel")
 
+LOOK_S: Final = 0.03
+"""How often to look for new events: an event is on screen within a tenth of a second, of which the browser needs half."""
+
 RETRY_S: Final = 1.0
 """How long to wait before a journal that could not be read is asked again."""
 
@@ -83,7 +86,7 @@ class Broadcaster:
                 if position is None:
                     position = await queries_of(self._journal).position()
                 self._set_away(away=False)
-                async for growth in queries_of(self._journal).tail(position):
+                async for growth in queries_of(self._journal).tail(position, interval_s=LOOK_S):
                     position = growth.position
                     for listener in self._listeners:
                         listener.add(growth.runs)
