@@ -18,7 +18,7 @@ from taoloop.journals.queries import queries_of
 _LOG = logging.getLogger("taoloop.panel")
 
 LOOK_S: Final = 0.03
-"""How often to look for new events: an event is on screen within a tenth of a second, of which the browser needs half."""
+"""How often to look for new events, so that they are on screen within a tenth of a second."""
 
 RETRY_S: Final = 1.0
 """How long to wait before a journal that could not be read is asked again."""
