@@ -56,8 +56,8 @@ async def describe() -> AgentSpec:
     return result.trace.agent
 
 
-def trace(number: int, agents: list[AgentSpec], random: Random) -> list[Event]:
-    """The events of a run of three steps; about each tenth is in Chinese, each twentieth fails."""
+def trace(number: int, agents: list[AgentSpec], random: Random, calls: int = 2) -> list[Event]:
+    """A run with a call in each step but the last; about each tenth is in Chinese, each twentieth fails."""
     at = 1_700_000_000.0 + number * 60
     what, other = random.choices(CHINESE if number % 10 == 0 else WORDS, k=2)
     task = f"查一下{what}和{other}，编号{number}" if number % 10 == 0 else f"Check the {what} of {other} {number}"
@@ -66,7 +66,7 @@ def trace(number: int, agents: list[AgentSpec], random: Random) -> list[Event]:
         RunStarted(task=task, agent=agents[number % len(agents)], nonce=f"{number:016x}", labels=labels)
     ]
     is_failing = number % 20 == 7
-    for step in (1, 2):
+    for step in range(1, calls + 1):
         args = {"expression": f"{number} + {step}"}
         call_id = f"call_{step}"
         thought = f"I compute the {what} first."
@@ -102,7 +102,7 @@ def trace(number: int, agents: list[AgentSpec], random: Random) -> list[Event]:
         ]
     status = "too_many_errors" if is_failing else "completed"
     answer = f"The {what} is {number}, beside the {other}."
-    facts.append(ModelReplied(step=3, purpose="decide", text=answer, decision=None, model="m", cost_usd=0.001))
+    facts.append(ModelReplied(step=calls + 1, purpose="decide", text=answer, decision=None, model="m", cost_usd=0.001))
     facts.append(Finished(status=status, answer=answer, reason="answered"))  # type: ignore[arg-type]  # one of them
     return [Event(seq, at + seq, fact) for seq, fact in enumerate(facts)]
 

@@ -71,7 +71,7 @@ class Growth:
     """Where to go on, also in another process and after a restart."""
 
     runs: Mapping[str, int] = field(default_factory=dict)
-    """The runs that have new events, and the seq of the last one of each."""
+    """The runs that have new events, and the seq of the last one of each; empty: all may be others, see `tail`."""
 
 
 class JournalQueries(Protocol):
@@ -110,7 +110,8 @@ class JournalQueries(Protocol):
     def tail(self, after: str | None = None, *, interval_s: float = POLL_S) -> AsyncGenerator[Growth, None]:
         """What is added from now on, or from `after` on; by any process. Never ends; cancel it, or leave the loop.
 
-        Looks every `interval_s` seconds, and costs next to nothing while nothing happens.
+        Looks every `interval_s` seconds, and costs next to nothing while nothing happens. A growth without runs says
+        that another journal has taken the place of this one, such as a backup that was restored.
 
         Raises:
             ConfigError: `after` is no position.

@@ -35,6 +35,7 @@ _HITS = """
 SELECT run_words.rowid, run_id FROM run_words JOIN document ON number = run_words.rowid
 WHERE run_words MATCH ? AND run_words.rowid < ? ORDER BY run_words.rowid DESC LIMIT ?
 """
+_NUMBERS = "SELECT json_group_array(rowid) FROM run_words WHERE run_words MATCH ?"
 
 
 class Document(NamedTuple):
@@ -97,11 +98,13 @@ class SearchIndex:
 
     def hits(self, text: str, below: int, limit: int) -> list[tuple[int, str]]:
         """The newest runs with all words of a text whose number is below a number: numbers and ids."""
-        terms = query_terms(text)
-        if not terms:
-            return []
-        matching = " ".join(f'"{term}"' for term in terms)
-        return self.connection.execute(_HITS, (matching, below, limit)).fetchall()
+        matching = _matching(text)
+        return self.connection.execute(_HITS, (matching, below, limit)).fetchall() if matching else []
+
+    def numbers(self, text: str) -> str:
+        """The numbers of all runs with all words of a text, as a JSON array: SQLite makes and reads it by itself."""
+        matching = _matching(text)
+        return str(self.connection.execute(_NUMBERS, (matching,)).fetchone()[0]) if matching else "[]"
 
     def _make(self) -> None:
         try:
@@ -117,6 +120,11 @@ class SearchIndex:
             raise JournalError(message, hint=translate("Use a Python whose SQLite has it.")) from error
         if sqlite3.sqlite_version_info >= (3, 42, 0):  # else the words of removed runs stay until FTS5 merges its pages
             self.connection.execute("INSERT INTO run_words (run_words, rank) VALUES ('secure-delete', 1)")
+
+
+def _matching(text: str) -> str:
+    """The words of a text as FTS5 wants them; empty if there is none."""
+    return " ".join(f'"{term}"' for term in query_terms(text))
 
 
 def document_of(facts: Iterable[tuple[str, Mapping[str, Any]]]) -> Document:

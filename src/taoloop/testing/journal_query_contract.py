@@ -187,6 +187,9 @@ class JournalQueryContract(JournalContract):
         await journal.append(lease, events(Resumed(), start=2))
         assert await queries.count(RunQuery()) == {"running": 2, "completed": 1}
         assert await queries.count(RunQuery(until=0)) == {}
+        await keep(journal, "r3.1", task("inner", parent="r3"), OVER)
+        assert await queries.count(RunQuery()) == {"running": 2, "completed": 2}
+        assert await queries.count(RunQuery(only_outermost=True)) == {"running": 2, "completed": 1}
 
     async def test_runs_are_found_by_task_answer_calls_and_errors(self, journal: Journal) -> None:
         asked = ActionRequested(

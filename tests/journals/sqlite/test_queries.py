@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sqlite3
 import stat
 import subprocess
@@ -18,9 +19,10 @@ import pytest
 
 from taoloop import Agent
 from taoloop.core.events import Finished, ModelReplied, Noted
-from taoloop.errors import JournalCorrupt
+from taoloop.errors import JournalCorrupt, JournalError
 from taoloop.journals.queries import RunQuery
 from taoloop.journals.retention import Retention
+from taoloop.journals.search_index import Document, document_of
 from taoloop.journals.sqlite.journal import SqliteJournal
 from taoloop.testing.journal_contract import DAY_S, STARTED, events, note, refused, start_run
 
@@ -220,6 +222,59 @@ def test_the_first_search_of_many_events_is_done_in_parts(tmp_path: Path, monkey
         assert sum(row.cost_usd for row in await journal.usage()) == 10
 
     ask(tmp_path / "runs.db", run)
+
+
+def test_a_run_of_many_events_is_read_once_for_the_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("taoloop.journals.sqlite.search._AT_ONCE", 7)
+    documents: list[Document] = []
+
+    def make(facts: Any) -> Document:
+        documents.append(document_of(facts))
+        return documents[-1]
+
+    monkeypatch.setattr("taoloop.journals.sqlite.search.document_of", make)
+
+    async def run(journal: SqliteJournal) -> None:
+        lease = await journal.begin("r1")
+        await journal.append(lease, events(STARTED, *(note(seq) for seq in range(1, 100)), OVER))
+        assert await found(journal, "posts") == ["r1"]
+        assert len(documents) == 1
+
+    ask(tmp_path / "runs.db", run)
+
+
+def remove(path: Path) -> None:
+    """Remove a database with what belongs to it."""
+    for file in path.parent.glob(f"{path.name}*"):
+        file.unlink()
+
+
+def test_a_file_that_was_removed_is_not_made_anew_by_reading_and_its_successor_is_told(tmp_path: Path) -> None:
+    path, backup = tmp_path / "runs.db", tmp_path / "backup.db"
+    ask(path, lambda journal: keep(journal, "r1", "first"))
+    shutil.copy(path, backup)
+    ask(path, lambda journal: keep(journal, "r2", "second"))
+
+    async def run(journal: SqliteJournal) -> None:
+        async with aclosing(journal.tail(interval_s=0.001)) as growths, asyncio.timeout(20):
+            waiting = asyncio.ensure_future(anext(growths))
+            assert len((await journal.find(RunQuery())).rows) == 2
+            remove(path)
+            error = await refused(JournalError, journal.find(RunQuery()))
+            assert "runs.db: the database was removed while it was in use." in error.message
+            await refused(JournalError, waiting)
+            assert not path.exists()
+            shutil.copy(backup, path)
+            assert [row.run_id for row in (await journal.find(RunQuery())).rows] == ["r1"]
+        async with aclosing(journal.tail(interval_s=0.001)) as growths, asyncio.timeout(20):
+            waiting = asyncio.ensure_future(anext(growths))
+            while not waiting.done():  # once it has looked at the present one
+                await journal.position()
+                shutil.copy(backup, tmp_path / "other.db")
+                (tmp_path / "other.db").rename(path)
+            assert waiting.result().runs == {}
+
+    ask(path, run)
 
 
 def test_a_secret_is_not_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

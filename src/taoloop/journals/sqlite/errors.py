@@ -75,6 +75,14 @@ def gone(path: Path) -> JournalError:
     )
 
 
+def removed(path: Path) -> JournalError:
+    """The file that was read is not there any more; it is not made anew by reading."""
+    return JournalError(
+        translate("{path}: the database was removed while it was in use.", path=path),
+        hint=translate("Put the file back, or restore a backup; it is read again as soon as it is there."),
+    )
+
+
 def not_found(path: Path, run_id: str, connection: sqlite3.Connection) -> RunNotFound:
     """The file has no such run, or no longer."""
     if (record := pruned_run(connection, run_id)) is not None:

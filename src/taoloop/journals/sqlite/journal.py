@@ -20,7 +20,7 @@ from taoloop.journals.queries import POLL_S, Growth, RunPage, RunQuery, parse_nu
 from taoloop.journals.retention import PruneReport, Retention
 from taoloop.journals.sqlite import schema
 from taoloop.journals.sqlite.batch import FIRST_FENCE, Acquire, Begin, Create, Write, encode
-from taoloop.journals.sqlite.errors import explain
+from taoloop.journals.sqlite.errors import explain, removed
 from taoloop.journals.sqlite.file import (
     DatabaseFile,
     OpenedFile,
@@ -34,7 +34,7 @@ from taoloop.journals.sqlite.positions import end, parse_position
 from taoloop.journals.sqlite.prune import prune
 from taoloop.journals.sqlite.reading import load_events, read_events
 from taoloop.journals.sqlite.run_locks import run_locks_beside
-from taoloop.journals.sqlite.run_queries import BEYOND, Hits, count_runs, find_runs, growth_since, page_of
+from taoloop.journals.sqlite.run_queries import BEYOND, count_runs, find_runs, growth_since, page_of
 from taoloop.journals.sqlite.search import RunSearch
 from taoloop.journals.sqlite.spending import UsageReader
 from taoloop.journals.sqlite.transaction import Transaction, begin
@@ -195,13 +195,13 @@ class SqliteJournal:
         The search first adds to it what is new since the last one; a large database takes a while the first time.
         """
         below = BEYOND if cursor is None else parse_number(cursor, "cursor")
-        hits = await self._hits(query)
+        hits = self._search.hits(query.text) if await self._prepare_search(query) else None
         return page_of(*await self._run_query(partial(find_runs, query, below, limit, hits)))
 
     async def count(self, query: RunQuery) -> dict[str, int]:
         """How many runs there are, by status: as `JournalQueries.count`."""
-        hits = await self._hits(query)
-        return await self._run_query(partial(count_runs, query, hits))
+        numbers = partial(self._search.numbers, query.text) if await self._prepare_search(query) else None
+        return await self._run_query(partial(count_runs, query, numbers))
 
     async def position(self) -> str:
         """The place after the newest event of all runs."""
@@ -210,12 +210,15 @@ class SqliteJournal:
     async def tail(self, after: str | None = None, *, interval_s: float = POLL_S) -> AsyncGenerator[Growth, None]:
         """What is added, by any process: as `JournalQueries.tail`. `PRAGMA data_version` tells whether to look."""
         position = parse_position(await self.position() if after is None else after)
-        seen: object = None
+        seen: tuple[object, int] | None = None
         while True:
             version = await self._run_query(_data_version)
             if version != seen:
+                is_other = seen is not None and version[0] is not seen[0]
                 seen, growth = version, await self._run_query(partial(growth_since, position))
                 position = parse_position(growth.position)
+                if is_other:
+                    yield Growth(position=growth.position)
                 if growth.runs:
                     yield growth
             await asyncio.sleep(interval_s)
@@ -293,12 +296,13 @@ class SqliteJournal:
         self._check_writable()
         return await self._writer.submit(run_id, prepare)
 
-    async def _hits(self, query: RunQuery) -> Hits | None:
+    async def _prepare_search(self, query: RunQuery) -> bool:
+        """Whether a text is looked for; its index has everything then."""
         if not query.text.strip():
-            return None
+            return False
         while not await self._run_query(self._search.update):
             pass
-        return self._search.hits(query.text)
+        return True
 
     async def _run_query(self, query: Callable[[sqlite3.Connection], T]) -> T:
         self._check_process()
@@ -327,6 +331,8 @@ class SqliteJournal:
                 self._reader.close()
                 self._reader = None
             if self._reader is None:
+                if self._read_from is not None and not self.path.exists():
+                    raise removed(self.path)  # a new file here would be in the way of a backup that is put back
                 self._reader, self._read_from = open_database(self._file), OpenedFile.at(self.path)
             try:
                 return query(self._reader)
@@ -350,6 +356,6 @@ def _artifact(run_id: str, ref: str, connection: sqlite3.Connection) -> Artifact
     return Artifact(ref=ref, body=row[0], form=row[1]) if row else None
 
 
-def _data_version(connection: sqlite3.Connection) -> object:
-    """What differs once another connection has committed, or the file was opened anew."""
+def _data_version(connection: sqlite3.Connection) -> tuple[object, int]:
+    """What differs once another connection has committed; the first part, if another file was opened."""
     return connection, connection.execute("PRAGMA data_version").fetchone()[0]

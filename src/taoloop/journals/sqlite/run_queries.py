@@ -33,13 +33,16 @@ SELECT number, id, task, agent, status, started_at,
   coalesce((SELECT max(seq) + 1 FROM event WHERE run_id = run.id), 0), parent, key, model
 FROM run WHERE {conditions} ORDER BY number DESC LIMIT :limit
 """
-_COUNTS = "SELECT status, count(*) FROM run WHERE {conditions} GROUP BY status"
+_COUNTS = "SELECT status, count(*) FROM run {hits} WHERE {conditions} GROUP BY status"
+_HITS = "JOIN (SELECT value AS hit FROM json_each(:numbers)) ON number = hit"  # half the time of IN, for many hits
 _ALL_COUNTS = """
 SELECT status, sum(n) FROM (
   SELECT status, count(*) AS n FROM run GROUP BY status
   UNION ALL SELECT status, -count(*) FROM run WHERE NOT begun GROUP BY status
+  {inner}
 ) GROUP BY status HAVING sum(n) > 0
 """
+_NOT_INNER = "UNION ALL SELECT status, -count(*) FROM run WHERE parent IS NOT NULL GROUP BY status"
 _GREW = "SELECT run_id, max(seq), max(rowid) FROM event WHERE rowid > ? GROUP BY run_id"
 
 Hits = Callable[[int, int], "list[tuple[int, str]]"]
@@ -71,17 +74,18 @@ def page_of(rows: Sequence[RunRow], below: int | None) -> RunPage:
     return RunPage(rows=tuple(rows), cursor=None if below is None else str(below))
 
 
-def count_runs(query: RunQuery, hits: Hits | None, connection: sqlite3.Connection) -> dict[str, int]:
-    """How many runs there are, by status."""
-    is_current = schema.version(connection) >= schema.INDEXED
+def count_runs(query: RunQuery, numbers: Callable[[], str] | None, connection: sqlite3.Connection) -> dict[str, int]:
+    """How many runs there are, by status; `numbers` are those that a text is found in, as a JSON array."""
+    version = schema.version(connection)
+    is_current = version >= schema.INDEXED
     conditions, values = _conditions(query, with_status=False)
-    if hits is None and is_current and not values and not query.only_outermost:
-        return dict(connection.execute(_ALL_COUNTS).fetchall())
-    if hits is not None:
-        numbers = [number for number, _ in hits(BEYOND, BEYOND)]
-        conditions += " AND number IN (SELECT value FROM json_each(:numbers))"
-        values["numbers"] = json.dumps(numbers)
-    statement = ("" if is_current else OLDER_RUNS) + _COUNTS.format(conditions=conditions)
+    if numbers is None and is_current and not values and (version >= schema.COUNTED or not query.only_outermost):
+        inner = _NOT_INNER if query.only_outermost else ""
+        return dict(connection.execute(_ALL_COUNTS.format(inner=inner)).fetchall())
+    hits = ""
+    if numbers is not None:
+        hits, values["numbers"] = _HITS, numbers()
+    statement = ("" if is_current else OLDER_RUNS) + _COUNTS.format(hits=hits, conditions=conditions)
     return dict(connection.execute(statement, values).fetchall())
 
 

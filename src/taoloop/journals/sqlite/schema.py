@@ -182,7 +182,12 @@ _V6: Migration = (
     "CREATE TABLE spending_position (only INTEGER PRIMARY KEY CHECK (only = 1), position TEXT NOT NULL)",
 )
 
-MIGRATIONS: tuple[Migration, ...] = (_V1, _V2, _V3, _V4, _V5, _V6)
+_V7: Migration = (
+    # With the other two indexes of statuses, runs that are not inside another are counted without reading their rows.
+    "CREATE INDEX run_inner ON run (status, parent) WHERE parent IS NOT NULL",
+)
+
+MIGRATIONS: tuple[Migration, ...] = (_V1, _V2, _V3, _V4, _V5, _V6, _V7)
 
 READABLE = 1
 """From this version on, a file can be looked at without being brought up to date."""
@@ -201,6 +206,9 @@ PRUNED = 5
 
 INDEXED = 6
 """From this version on, runs can be queried, descriptions are stored once, and there are read models."""
+
+COUNTED = 7
+"""From this version on, there is an index of the runs inside others."""
 
 LOG_END = """
 SELECT max(coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'run_log'), 0),

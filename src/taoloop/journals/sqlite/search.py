@@ -31,6 +31,7 @@ _AT_ONCE = 2_000
 _TIMEOUT_S = 5.0
 
 _GREW = "SELECT run_id, max(rowid) FROM event WHERE rowid > ? AND rowid <= ? GROUP BY run_id ORDER BY 2"
+_NEWEST = "SELECT rowid FROM event WHERE run_id = ? ORDER BY seq DESC LIMIT 1"
 _RUN = "SELECT number, status, task FROM run WHERE id = ?"
 _EVENTS = f"""
 SELECT seq, kind, body FROM event WHERE run_id = ? AND kind IN ({", ".join("?" * len(INDEXED_KINDS))}) ORDER BY seq
@@ -101,6 +102,11 @@ class RunSearch:
                 return [] if self._index is None else self._index.hits(text, below, limit)
 
         return find
+
+    def numbers(self, text: str) -> str:
+        """The numbers of all runs with all words of a text, as a JSON array, after `update`."""
+        with self._lock:
+            return "[]" if self._index is None else self._index.numbers(text)
 
     def close(self) -> None:
         """Close the file. Twice is harmless."""
@@ -178,7 +184,9 @@ def _change(index: SearchIndex, connection: sqlite3.Connection, position: str | 
         (newest,) = connection.execute("SELECT coalesce(max(rowid), 0) FROM event").fetchone()
         reached = min(newest, start + _AT_ONCE)
         documents = []
-        for run_id, _ in connection.execute(_GREW, (start, reached)).fetchall():
+        for run_id, last in connection.execute(_GREW, (start, reached)).fetchall():
+            if _goes_on(connection, run_id, last):
+                continue  # else a long run would be read anew for each part that has events of it
             row = connection.execute(_RUN, (run_id,)).fetchone()
             if row is None:
                 continue
@@ -195,6 +203,12 @@ def _change(index: SearchIndex, connection: sqlite3.Connection, position: str | 
         return _Change(removed, documents, notes, is_anew, reached == newest)
     finally:
         connection.execute("ROLLBACK")
+
+
+def _goes_on(connection: sqlite3.Connection, run_id: str, rowid: int) -> bool:
+    """Whether a run has events after this one, which a later part has."""
+    row = connection.execute(_NEWEST, (run_id,)).fetchone()
+    return row is not None and row[0] > rowid
 
 
 def _document(run_id: str, connection: sqlite3.Connection) -> Document:

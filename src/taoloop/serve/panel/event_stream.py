@@ -7,7 +7,9 @@ browser that reconnects sends the last id (`Last-Event-ID`), so nothing is misse
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
@@ -20,12 +22,16 @@ from taoloop.serve.panel.rendering import security_headers
 HEARTBEAT_S: Final = 15.0
 """How often an idle stream sends a comment, so that proxies keep it and a browser that left is noticed."""
 
+MOST_PER_S: Final = 5
+"""How many times in a second a page is told, so that one that watches a run of a thousand steps a second does not take
+its processor away; what is new after that is told together."""
+
 GROWN: Final = "grown"
 """The event that says which runs have grown, as `{run: seq}`."""
 AWAY: Final = "journal-away"
 """The event that says that the database cannot be read at the moment."""
 BACK: Final = "journal-back"
-"""The event that says that it can be read again."""
+"""The event that says that it can be read again, or is another one: what the page shows may be old."""
 
 
 async def send_events(context: PanelContext, run_id: str | None = None) -> web.StreamResponse:
@@ -37,7 +43,8 @@ async def send_events(context: PanelContext, run_id: str | None = None) -> web.S
     broadcaster = context.panel.broadcaster
     headers = security_headers(context.nonce) | {"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"}
     response = web.StreamResponse(headers=headers)
-    was_away = False
+    was_away, returns = False, broadcaster.returns
+    loop, sent = asyncio.get_running_loop(), deque[float](maxlen=MOST_PER_S)
     with suppress(ConnectionError):
         async with broadcaster.listen(run_id) as listener:
             runs = {} if run_id is None else await _missed(context, run_id)
@@ -46,12 +53,15 @@ async def send_events(context: PanelContext, run_id: str | None = None) -> web.S
             if runs or run_id is None:
                 await _send(response, runs, run_id)
             while True:
-                runs = await listener.next(HEARTBEAT_S)
-                if was_away != broadcaster.is_away:
-                    was_away = broadcaster.is_away
+                if (was_away, returns) != (broadcaster.is_away, broadcaster.returns):
+                    was_away, returns = broadcaster.is_away, broadcaster.returns
                     await response.write(f"event: {AWAY if was_away else BACK}\ndata: {{}}\n\n".encode())
+                if len(sent) == MOST_PER_S:
+                    await asyncio.sleep(sent[0] + 1 - loop.time())
+                runs = await listener.next(HEARTBEAT_S)
                 if runs:
                     await _send(response, runs, run_id)
+                    sent.append(loop.time())
                 else:
                     await response.write(b": alive\n\n")
     return response

@@ -17,6 +17,9 @@ from taoloop.journals.queries import queries_of
 
 _LOG = logging.getLogger("taoloop.panel")
 
+LOOK_S: Final = 0.03
+"""How often to look for new events, so that they are on screen within a tenth of a second."""
+
 RETRY_S: Final = 1.0
 """How long to wait before a journal that could not be read is asked again."""
 
@@ -56,6 +59,8 @@ class Broadcaster:
         self._has_begun = asyncio.Event()
         self.is_away = False
         """Whether the journal could not be read when it was last looked at."""
+        self.returns = 0
+        """How often it could be read again after that, or was replaced by another one."""
 
     @asynccontextmanager
     async def listen(self, run_id: str | None = None) -> AsyncIterator[Listener]:
@@ -81,18 +86,31 @@ class Broadcaster:
                 if position is None:
                     position = await queries_of(self._journal).position()
                 self._set_away(away=False)
-                async for growth in queries_of(self._journal).tail(position):
+                async for growth in queries_of(self._journal).tail(position, interval_s=LOOK_S):
                     position = growth.position
                     for listener in self._listeners:
                         listener.add(growth.runs)
+                    if not growth.runs:
+                        self._return()
             except (TaoError, OSError) as error:
-                _LOG.warning("the runs cannot be read: %s", error)
+                if not self.is_away:
+                    _LOG.warning("the runs cannot be read: %s", error)
                 self._set_away(away=True)
                 await asyncio.sleep(RETRY_S)
 
     def _set_away(self, *, away: bool) -> None:
         self._has_begun.set()
-        if away != self.is_away:
-            self.is_away = away
-            for listener in self._listeners:
-                listener.changed.set()
+        if away and not self.is_away:
+            self.is_away = True
+            self._wake()
+        elif self.is_away and not away:
+            self.is_away = False
+            self._return()
+
+    def _return(self) -> None:
+        self.returns += 1
+        self._wake()
+
+    def _wake(self) -> None:
+        for listener in self._listeners:
+            listener.changed.set()

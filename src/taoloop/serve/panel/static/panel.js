@@ -37,7 +37,10 @@ document.addEventListener("click", (event) => {
 // The database went away under the page, or came back; the same for the connection to the server.
 const setAway = (away) => { document.getElementById("away").hidden = !away; };
 document.addEventListener("journal-away", () => setAway(true));
-document.addEventListener("journal-back", () => setAway(false));
+document.addEventListener("journal-back", () => {
+  setAway(false);
+  document.body.dispatchEvent(new CustomEvent("grown", {bubbles: true})); // what is shown may be old
+});
 document.addEventListener("htmx:sse:error", () => setAway(true));
 document.addEventListener("htmx:sse:after:connection", () => setAway(false));
 
