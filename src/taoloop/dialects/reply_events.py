@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from taoloop.core.decision import Answer, AnswerCheck, Problem
+from taoloop.core.decision import Act, Answer, AnswerCheck, Problem
 from taoloop.core.effects import CallModel, ModelRequest
 from taoloop.core.events import Fact, Observed, ReplyRejected, new_model_replied
 from taoloop.core.message import SIDE_PURPOSES, ModelReply, Usage
@@ -18,7 +18,7 @@ from taoloop.dialects.base import takes_was_seen
 from taoloop.dialects.parsing.cleanup import is_truncated
 from taoloop.dialects.parsing.placeholders import unfilled_text
 from taoloop.dialects.side_questions import parse_intent
-from taoloop.dialects.texts import problem_message
+from taoloop.dialects.texts import ReplyParseError, problem_message
 from taoloop.errors import ModelError
 
 
@@ -54,6 +54,8 @@ def reply_to_events(
             decision = dialect.read(reply, cards, json_answer=structured, was_seen=was_seen)
         if isinstance(decision, Problem) and request.trace.agent.takes_cut_answers and not structured:
             decision = _truncated_answer(reply, request) or decision
+        if request.purpose == "sample" and isinstance(decision, Act):
+            decision = ReplyParseError("bad_action", "sample_acts").problem
         if check is not None and isinstance(decision, Answer):
             decision = check(decision)
     problem = decision if isinstance(decision, Problem) else None

@@ -26,7 +26,7 @@ from taoloop.core.effects import (
 )
 from taoloop.core.events import ActionStarted, ApprovalGiven, Event, Fact, Fault, Finished, InDoubt, Paused, Verdict
 from taoloop.core.handles import READER
-from taoloop.core.message import SIDE_PURPOSES, Delta
+from taoloop.core.message import UNSTREAMED, Delta
 from taoloop.core.redaction.redactor import Redactor, contains_redaction
 from taoloop.core.text import RUN_LANGUAGE
 from taoloop.core.texts import end_message
@@ -240,8 +240,8 @@ class Runner:
             self.note(fact)
 
     def _delta_fanout(self, effect: CallModel) -> DeltaFanout | None:
-        """What receives the reply while it is being written; None for a side question."""
-        if effect.request.purpose in SIDE_PURPOSES:
+        """What receives the reply while it is being written; None for one that is not shown before it is whole."""
+        if effect.request.purpose in UNSTREAMED:
             return None
         listeners = [] if self._on_delta is None else [self._on_delta]
         if listeners and self._redactor is not None:
