@@ -217,8 +217,7 @@ class Runner:
             request = replace(request, image_data=await self._artifacts.data_for(request.messages))
         began = self._clock.tick()
         try:
-            waiting = self._model.complete(request)
-            reply = await within(request.timeout_s, waiting, self._model_timeout)
+            reply = await within(request.timeout_s, self._model.complete(request), self._model_timeout)
             if self._handles is not None:
                 await self._handles.load(reply.text)
             facts: list[Fact] = reply_to_events(effect, reply, self._clock.tick() - began, self._check_answer)
@@ -282,6 +281,7 @@ class Runner:
             progress=partial(self._progress, tool.name),
             ask=partial(self._inputs.ask, call_id, self.note, self.commit),
             user=self.trace.user,
+            calls=self.trace.calls.values,
             parent_run=parent,
         )
 

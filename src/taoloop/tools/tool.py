@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextvars
 import inspect
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -16,6 +16,7 @@ import pydantic_core
 from taoloop.core.cards.coercion import coerce_args, schema_types
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.text import RUN_LANGUAGE
+from taoloop.core.views.steps import CallView
 from taoloop.errors import InvalidArguments, InvalidOutput, TaoError, ToolDefinitionError, ToolError
 from taoloop.lazy_exports import lazy_types
 from taoloop.tools.result_values import json_values, write_json
@@ -79,6 +80,9 @@ class ToolContext:
     answer is recorded. Where nobody can be asked it is `decline` at once. Only in the event loop of the run."""
     user: str = ""
     """The person for whom the run is, by whose name their logins are kept; empty: whoever uses this machine."""
+    calls: Callable[[], Iterable[CallView]] = tuple
+    """`calls()` gives the calls of this run in their order, this one among them, to be read only: what a tool knows of
+    earlier calls survives a crash if it comes from here."""
     parent_run: Any = None
     """The runtime's own, for tools that are agents."""
 
