@@ -42,7 +42,7 @@ def normalise_answer(text: str) -> str:
 
 
 def _counts(char: str) -> bool:
-    return char.isalnum() or char in "%‰" or char in _NUMBER_MARKS or unicodedata.category(char)[0] not in "PZC"
+    return char.isalnum() or char in "%‰#&@" or char in _NUMBER_MARKS or unicodedata.category(char)[0] not in "PZC"
 
 
 def count_votes(answers: list[tuple[int, str]]) -> tuple[Vote, ...]:

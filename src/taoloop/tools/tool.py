@@ -16,7 +16,6 @@ import pydantic_core
 from taoloop.core.cards.coercion import coerce_args, schema_types
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.text import RUN_LANGUAGE
-from taoloop.core.views.steps import CallView
 from taoloop.errors import InvalidArguments, InvalidOutput, TaoError, ToolDefinitionError, ToolError
 from taoloop.lazy_exports import lazy_types
 from taoloop.tools.result_values import json_values, write_json
@@ -24,6 +23,7 @@ from taoloop.tools.texts import TEXTS
 
 if TYPE_CHECKING:
     from taoloop.core.images import Image
+    from taoloop.core.views.steps import CallView
     from taoloop.tools.embedding import Embedder
     from taoloop.tools.input_question import AskPerson, InputAnswer, InputQuestion
 else:
@@ -31,6 +31,7 @@ else:
         lazy_types(
             {
                 "core": "Image",
+                "core.views.steps": "CallView",
                 "tools.embedding": "Embedder",
                 "tools.input_question": "AskPerson InputAnswer InputQuestion",
             }
