@@ -18,7 +18,8 @@ from taoloop.core.message import Delta, ModelReply, Usage
 from taoloop.core.trace import Trace
 from taoloop.core.views.transcript import Result, event_text, step_summaries
 from taoloop.errors import ConfigError, ModelContextOverflow
-from taoloop.runtime.after.fork import Edits, make_fork
+from taoloop.runtime.after.fork import make_fork
+from taoloop.runtime.after.fork_edits import Edits
 from taoloop.runtime.after.replay import replay
 from taoloop.strategies import ReactThenSelfConsistency, SelfConsistency, SelfConsistencyThenReact, get_strategy
 

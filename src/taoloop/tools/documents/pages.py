@@ -29,7 +29,7 @@ from taoloop.core.ranking.query import query_words
 from taoloop.core.search import suggest_names
 from taoloop.core.text import chinese_texts
 from taoloop.core.views.steps import CallView
-from taoloop.errors import ToolSourceError
+from taoloop.errors import ConfigError, ToolSourceError
 from taoloop.tools.function import tool
 from taoloop.tools.settings_check import Count, check_fields, check_path
 from taoloop.tools.texts import TEXTS
@@ -94,9 +94,11 @@ def page_tools(folder: PageFolder) -> LoadResult:
     try:
         shelf: _Shelf = _Dump(root) if root.suffix.lower() in _DUMPS else _Folder(root)
         pages = _Pages(shelf, folder.max_pages, problems)
-    except OSError as error:
+    except (OSError, ConfigError) as error:
+        cause = error if isinstance(error, OSError) else error.__cause__
+        reason = cause.strerror if isinstance(cause, OSError) else str(error).rstrip(".")
         hint = "Name a folder of .txt and .md files, or a dump of JSON lines (.jsonl)."
-        raise ToolSourceError(f"it cannot be read: {error.strerror}.", source=str(root), hint=hint) from error
+        raise ToolSourceError(f"it cannot be read: {reason}.", source=str(root), hint=hint) from error
     if not pages.places:
         hint = "Name a folder of .txt and .md files, or a dump of JSON lines (.jsonl)."
         raise ToolSourceError("there is no page in it.", source=str(root), hint=hint)
