@@ -144,7 +144,8 @@ def test_a_search_that_did_not_run_opens_no_page(folder: Path) -> None:
         tools=paper_tools(folder),
         dialect="text",
         policy=asked,
-    ).run_sync("?", approver=lambda _request: ApprovalAnswer(approved=False, by="ann"))
+        approve=lambda _request: ApprovalAnswer(approved=False, by="ann"),
+    ).run_sync("?")
     assert seen(refused) == ["refused", "no_open_page"]
 
 
