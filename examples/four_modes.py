@@ -15,7 +15,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from taoloop import Agent, Result, ScriptedModel
-from taoloop.strategies.ballot import normalise_answer
+from taoloop.strategies import normalise_answer
 from taoloop.tools.documents import paper_tools
 
 QUESTION = "Aside from the Apple Remote, what other device can control the program Apple Remote was originally"

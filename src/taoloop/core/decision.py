@@ -1,4 +1,4 @@
-"""What is decided: actions, an answer or a problem, as a dialect reads them; the vote on answers; the plan of an undo."""
+"""What is decided: actions, an answer or a problem, as a dialect reads them; a vote on answers; the plan of an undo."""
 
 from __future__ import annotations
 

@@ -236,7 +236,7 @@ class BoundAgent:
                 language,
                 Path(own.prompts) if isinstance(own.prompts, str) else own.prompts,
                 dialect.name,
-                rules_of(self.strategy),
+                *rules_of(self.strategy),
                 output=self.output_validator is not None,
                 pin=policy.pin == "model",
                 handles=policy.observations == "handles",

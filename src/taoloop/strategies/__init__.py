@@ -10,6 +10,7 @@ from functools import partial
 
 from taoloop.core.effects import Strategy
 from taoloop.errors import UnknownName
+from taoloop.strategies.ballot import normalise_answer
 from taoloop.strategies.planned_calls import SINGLE_CALL, UNDO
 from taoloop.strategies.react import LoopStrategy
 from taoloop.strategies.self_consistency import ReactThenSelfConsistency, SelfConsistency, SelfConsistencyThenReact
@@ -48,6 +49,7 @@ __all__ = [
     "SelfConsistencyThenReact",
     "Strategy",
     "get_strategy",
+    "normalise_answer",
     "register_strategy",
     "rules_of",
 ]

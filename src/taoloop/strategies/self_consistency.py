@@ -29,8 +29,8 @@ from taoloop.strategies.settings import write_name
 from taoloop.strategies.termination import exceeded_limit, limit_finish, model_failed
 
 DEFAULT_SAMPLES = 5
-"""The paper takes 21. Most of the gain comes with the first five to ten (Wang et al., figure 2), and each costs a whole
-reply; an odd number has no tie between two answers."""
+"""The paper takes 21. Most of the gain comes with the first five to ten (Wang et al., conclusion), and each costs a
+whole reply; an odd number has no tie between two answers."""
 
 DEFAULT_TEMPERATURE = 0.7
 """That of the paper. At 0 all samples would be the same."""
