@@ -31,7 +31,7 @@ TOOL_PAGES = ("docs/tools.md", "docs/tools.zh.md")
 TESTING = ("docs/testing.md", "docs/testing.zh.md")
 TRUST = [
     (f"docs/{name}.md", f"docs/{name}.zh.md")
-    for name in ("approvals", "unattended", "recovery", "undo", "audit", "handles")
+    for name in ("approvals", "unattended", "recovery", "undo", "audit", "handles", "patterns")
 ]
 WORLD = [
     (f"docs/{name}.md", f"docs/{name}.zh.md")

@@ -87,6 +87,14 @@ def test_a_request_recorded_several_times_gets_its_replies_in_order(path: Path) 
     assert [ask(replayed).text for _ in range(3)] == ["one", "two", "two"]
 
 
+def test_each_sample_of_a_vote_is_recorded_and_replayed(path: Path) -> None:
+    script = [f"Thought: t\nFinal Answer: {answer}" for answer in ("a", "b", "B")]
+    for model in (ScriptedModel(script), None):  # at first it records, then it only replays
+        recorder = Recorder(model, path)
+        agent = Agent(model=recorder, dialect="text", strategy="cot_sc:n=3")
+        assert [agent.run_sync("which?").answer for _ in range(2)] == ["b", "b"]
+
+
 def test_the_order_of_requests_does_not_matter(path: Path) -> None:
     recorder = Recorder(Told("one", "two"), path)
     for text in ("first", "second"):

@@ -60,6 +60,12 @@ memory_option = click.option(
 fallback_option = click.option(
     "--fallback", metavar="SPEC", multiple=True, help="A model to use when --model fails; repeatable."
 )
+strategy_option = click.option(
+    "--strategy",
+    metavar="NAME",
+    help="react, act_only, reason_only, standard, cot_sc, react_then_cot_sc or cot_sc_then_react; "
+    "with settings as cot_sc:n=9.",
+)
 vision_option = click.option(
     "--vision/--no-vision", default=None, help="Whether the model sees images (default: by its name)."
 )

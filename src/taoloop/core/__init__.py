@@ -19,7 +19,14 @@ if TYPE_CHECKING:
         JournalConnection as JournalConnection,
         ToolCard as ToolCard,
     )
-    from taoloop.core.decision import Act as Act, Answer as Answer, Call as Call, Problem as Problem
+    from taoloop.core.decision import (
+        Act as Act,
+        Answer as Answer,
+        Call as Call,
+        Problem as Problem,
+        Vote as Vote,
+        Voted as Voted,
+    )
     from taoloop.core.effects import ModelRequest as ModelRequest
     from taoloop.core.events import (
         ActionRequested as ActionRequested,
@@ -93,7 +100,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "taoloop.core.agent_spec": "AgentSpec Limits",
         "taoloop.core.cards.card_lint": "Finding lint",
         "taoloop.core.cards.tool_card": "ErrorCard ExampleCard JournalConnection ToolCard",
-        "taoloop.core.decision": "Act Answer Call Problem",
+        "taoloop.core.decision": "Act Answer Call Problem Vote Voted",
         "taoloop.core.effects": "ModelRequest",
         "taoloop.core.events": "ActionRequested ActionStarted ApprovalGiven ApprovalRefused Compacted Compensated "
         "DoubtSettled Event Fact Fault Finished InDoubt LimitReached ModelErred ModelReplied Noted "

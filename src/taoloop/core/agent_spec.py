@@ -68,7 +68,7 @@ class AgentSpec:
     dialect: str = "native"
     """How decisions are written in replies: `native`, `text`, `json`, `json_final` or `fenced`."""
     strategy: str = "react"
-    """Which effect comes next: `react`, or one of its baselines."""
+    """Which effect comes next: `react`, or another strategy, with all its settings."""
     language: str = "en"
     """The language of the prompts and of texts for people, `en` or `zh`."""
     instructions: str = ""

@@ -1,4 +1,4 @@
-"""What is decided: actions, an answer or a problem, as a dialect reads them in a reply, and the plan of an undo."""
+"""What is decided: actions, an answer or a problem, as a dialect reads them; a vote on answers; the plan of an undo."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 from taoloop.core.fast_stdlib import fast_constructor, json_writer
 from taoloop.core.text import lazy_pattern
@@ -123,6 +123,40 @@ class Problem:
 
 
 Decision = Act | Answer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vote:
+    """One answer and the samples that gave it."""
+
+    answer: str
+    """The answer as its first sample wrote it; the others differ at most in their notation."""
+    samples: tuple[int, ...]
+    """The steps of the samples, in order."""
+
+    @property
+    def count(self) -> int:
+        """How many samples gave the answer."""
+        return len(self.samples)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Voted:
+    """The samples of a run were counted (self-consistency); a fact of the trace, which follows from the samples."""
+
+    kind: ClassVar[Literal["voted"]] = "voted"
+    votes: tuple[Vote, ...]
+    """The answers, the most frequent first, among equals the one that came first. Empty: no sample was readable."""
+    samples: int
+    """How many samples were counted; those that were unreadable have no vote."""
+    accepted: bool
+    """Whether the first of the votes is the answer of the run; otherwise the run goes on without it, or ends."""
+
+    @property
+    def winner(self) -> Vote | None:
+        """The most frequent answer; None if no sample was readable."""
+        return self.votes[0] if self.votes else None
+
 
 AnswerCheck = Callable[[Answer], Answer | Problem]
 """Judges the answer of a run with an output schema: the answer as canonical JSON, or what is wrong with it."""

@@ -139,7 +139,10 @@ Effect = CallModel | RequestCalls | JudgeAgain | RunTools | ProbeCalls | AskPers
 
 
 class Strategy(Protocol):
-    """A pure function from the trace to the next effect. The same trace always gives the same effect."""
+    """A pure function from the trace to the next effect. The same trace always gives the same effect.
+
+    Its prompts have the rules `rules_NAME` of the prompt set; one that uses others names them in an attribute `rules`.
+    """
 
     @property
     def name(self) -> str:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 from taoloop.core.agent_spec import AgentSpec, Limits
 from taoloop.core.cards.tool_card import Tier, ToolCard
-from taoloop.core.decision import Act, Answer, Call, Undo as Undo, Undoing as Undoing  # noqa: PLC0414  # parts of facts
+from taoloop.core.decision import Act, Answer, Call, Undo as Undo, Undoing as Undoing, Voted  # noqa: PLC0414  # parts
 from taoloop.core.fast_stdlib import fast_constructor
 from taoloop.core.images import ImageInfo
 from taoloop.core.input_answered import InputAnswered
@@ -33,7 +33,6 @@ Status = Literal[
 """How a run ended, or that it waits. The answer of a `blocked` run may rest on denied calls."""
 
 ApprovalScope = Literal["call", "rule", "values"]
-
 Badge = Literal["YOURS", "LOOKED UP", "WRITTEN", "LINKS", "UNKNOWN", "FOREIGN"]
 
 
@@ -556,6 +555,7 @@ Fact = (
     | Paused
     | Resumed
     | Noted
+    | Voted
     | Finished
 )
 """Anything that can happen in a run: a closed union of the events' contents."""

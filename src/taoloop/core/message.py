@@ -10,13 +10,19 @@ from taoloop.core.images import ImageInfo
 
 Role = Literal["system", "user", "assistant", "tool"]
 
-Purpose = Literal["decide", "repair", "close", "compact", "pin", "read"]
-"""Why the model is asked: for a decision, to repair an unreadable reply, for a last answer without tools, for a summary
-of what the prompt can no longer hold, for what the task calls for, before anything untrusted is seen, or to read
-observations on behalf of a model that must not."""
+Purpose = Literal["decide", "repair", "close", "sample", "compact", "pin", "read"]
+"""Why the model is asked: for a decision, to repair an unreadable reply, for a last answer without tools, for one of
+several answers that are voted on, for a summary of what the prompt can no longer hold, for what the task calls for,
+before anything untrusted is seen, or to read observations on behalf of a model that must not."""
 
 SIDE_PURPOSES: tuple[Purpose, ...] = ("compact", "pin", "read")
 """The purposes of side questions: asked outside the conversation, and not for a decision."""
+
+STEP_PURPOSES: tuple[Purpose, ...] = ("decide", "sample")
+"""The purposes that begin a step."""
+
+UNSTREAMED: tuple[Purpose, ...] = (*SIDE_PURPOSES, "sample")
+"""The purposes whose replies are shown only when they are whole: what one sample says is not the answer of the run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,14 +22,15 @@ class PromptSet:
     """The texts by name, with `$name` placeholders as in `string.Template`."""
 
     def narrowed(
-        self, dialect: str, strategy: str, *, output: bool = False, pin: bool = False, handles: bool = False
+        self, dialect: str, *rules: str, output: bool = False, pin: bool = False, handles: bool = False
     ) -> PromptSet:
-        """Only the texts that a run with this dialect and strategy can use, so that its trace contains no others.
+        """Only the texts that a run with this dialect can use, so that its trace contains no others.
 
-        `output`: the run has an output schema, and so a text for it. `pin`: its model is asked what the task asks for.
-        `handles`: its model reads no observations.
+        `rules`: whose rules its prompts have, such as `react`. `output`: the run has an output schema, and so a text
+        for it. `pin`: its model is asked what the task asks for. `handles`: its model reads no observations.
         """
-        names = {f"rules_{strategy}", f"form_{dialect}", f"form_{dialect}_answer", f"thought_{dialect}"}
+        names = {f"form_{dialect}", f"form_{dialect}_answer", f"thought_{dialect}"}
+        names |= {f"rules_{name}" for name in rules}
         names |= {f"reminder_{dialect}", f"thought_{dialect}_example"}
         names |= {f"answer_{dialect}_output_example" if output else f"answer_{dialect}_example"}
         families: tuple[str, ...] = ("rules_", "form_", "thought_", "reminder_", "answer_")

@@ -29,6 +29,9 @@ TEXTS = TextCatalog(
         "repeat_stop": "The same action gave the same result {used} times (limit {allowed}); the task is not done.",
         "unreadable": "The model output could not be parsed: {used} unreadable replies in a row. Last: {detail}",
         "answered": "The model gave its final answer.",
+        "voted": "The most frequent answer: {count} of {samples} samples gave it.",
+        "react_ended": "ReAct gave no answer within its {steps} steps. ",
+        "no_vote": "None of the {samples} samples was readable. Last: {detail}",
         "blocked": "The task is not done. These calls were denied, because nobody could be asked or answered in time: "
         "{detail}. Resume the run under a policy that allows them, or under a profile that asks, such as supervised.",
         "stopped": "Stopped before it was done; resume it to continue.",

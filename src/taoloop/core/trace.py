@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from taoloop.core.agent_spec import AgentSpec, Limits
 from taoloop.core.cards.tool_card import Tier, ToolCard
-from taoloop.core.decision import Answer
+from taoloop.core.decision import Answer, Voted
 from taoloop.core.events import (
     ActionRequested,
     ActionStarted,
@@ -103,6 +103,7 @@ class Trace:
         self.calls: dict[str, CallView] = {}
         self.pending: dict[str, CallView] = {}
         self.step_count = 0
+        self.samples = 0  # steps whose answer is one of several that are voted on; no limit of steps counts them
         self.last_reply: ModelReplied | None = None
         self.last_rejected: ReplyRejected | None = None
         self.rejected_in_step = 0
@@ -254,6 +255,9 @@ class Trace:
         if fact.purpose == "pin":  # no step either
             self.pin_asked = True
             return
+        if fact.purpose == "sample":
+            self._count_sample(fact)
+            return
         if fact.purpose == "close":
             self.closing_reply = fact
         else:
@@ -271,6 +275,22 @@ class Trace:
             self.phase = "replied"
         else:
             self.phase = "closed" if fact.purpose == "close" else "decided"
+
+    def _count_sample(self, fact: ModelReplied) -> None:
+        """Count an answer that is voted on: a step of its own, and nothing is decided yet."""
+        self.step_count += 1
+        self.samples += 1
+        self.overflowed, self.repeats = False, 0
+        self._step_succeeded = self._step_failed = False
+        if fact.decision is None:
+            self.phase = "replied"
+        else:
+            self.consecutive_errors = self.consecutive_unreadable = 0
+
+    def _voted(self, fact: Voted, _at: float) -> None:
+        if fact.accepted and fact.winner is not None:
+            self.answer = Answer(text=fact.winner.answer)
+            self.phase = "answered" if self.limit_reached is None else "closed"
 
     def _spend(self, new: Usage, cost_usd: float | None) -> None:
         """Count tokens and money, of this run's model or of a run inside it."""
@@ -508,6 +528,7 @@ _FOLDS: dict[type[Fact], Callable[[Trace, Any, float], None]] = {
     InDoubt: Trace._in_doubt,
     DoubtSettled: Trace._doubt_settled,
     Observed: Trace._observed,
+    Voted: Trace._voted,
     LimitReached: Trace._limit_reached,
     Noted: Trace._noted,
     Paused: Trace._paused,

@@ -99,6 +99,7 @@ class Conversation:
         self._requested: list[ActionRequested] = []
         self._requests: dict[str, ActionRequested] = {}
         self._closing = False
+        self._in_sample = False  # the last reply is an answer that is voted on: none of this conversation
         self._opaque: OpaqueObservations | None = None  # where the model must not read observations
 
     def fold(self, event: Event) -> None:
@@ -278,6 +279,9 @@ class Conversation:
     def _add_reply(self, fact: ModelReplied) -> None:
         if fact.purpose in SIDE_PURPOSES:
             return
+        self._in_sample = fact.purpose == "sample"
+        if self._in_sample:
+            return
         if fact.usage.input_tokens > 0 and fact.purpose != "close":  # there no tools were on offer
             self._provider_count = len(self.messages), fact.usage.input_tokens
         self._replied = fact
@@ -333,7 +337,7 @@ class Conversation:
         self._add_user_message("closing", reason=reason, form=_append_rule(expected, self._output_rule))
 
     def _add_correction(self, fact: ReplyRejected) -> None:
-        if self._closing:
+        if self._closing or self._in_sample:
             return
         reasons = self._asks_for_thoughts(tools=self._tools)
         message = self._dialect.correction(fact, self._agent.prompts, tools=self._tools, reasons=reasons)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from taoloop.core.decision import Answer, AnswerCheck, Problem
+from taoloop.core.decision import Act, Answer, AnswerCheck, Decision, Problem
 from taoloop.core.effects import CallModel, ModelRequest
 from taoloop.core.events import Fact, Observed, ReplyRejected, new_model_replied
 from taoloop.core.message import SIDE_PURPOSES, ModelReply, Usage
@@ -18,7 +18,7 @@ from taoloop.dialects.base import takes_was_seen
 from taoloop.dialects.parsing.cleanup import is_truncated
 from taoloop.dialects.parsing.placeholders import unfilled_text
 from taoloop.dialects.side_questions import parse_intent
-from taoloop.dialects.texts import problem_message
+from taoloop.dialects.texts import ReplyParseError, problem_message
 from taoloop.errors import ModelError
 
 
@@ -38,24 +38,7 @@ def reply_to_events(
     text = replace_surrogates(reply.text)
     if text is not reply.text:
         reply = replace(reply, text=text)
-    if request.purpose in SIDE_PURPOSES:
-        decision = None
-    else:
-        structured = check is not None and request.trace.agent.output_schema is not None
-        dialect, cards = get_dialect(request.dialect), request.tools
-        decision = dialect.read(reply, cards, json_answer=True) if structured else dialect.read(reply, cards)
-        if (
-            isinstance(decision, Problem)
-            and (unfilled := unfilled_text(decision))
-            and takes_was_seen(dialect)
-            and _was_seen(request.trace, unfilled)
-        ):
-            was_seen = partial(_was_seen, request.trace)
-            decision = dialect.read(reply, cards, json_answer=structured, was_seen=was_seen)
-        if isinstance(decision, Problem) and request.trace.agent.takes_cut_answers and not structured:
-            decision = _truncated_answer(reply, request) or decision
-        if check is not None and isinstance(decision, Answer):
-            decision = check(decision)
+    decision = None if request.purpose in SIDE_PURPOSES else _read_decision(request, reply, check)
     problem = decision if isinstance(decision, Problem) else None
     replied = new_model_replied(
         step=effect.step,
@@ -82,6 +65,28 @@ def reply_to_events(
         excerpt=replace_surrogates(problem.excerpt),
     )
     return [replied, rejected]
+
+
+def _read_decision(request: ModelRequest, reply: ModelReply, check: AnswerCheck | None) -> Decision | Problem:
+    """What the reply decides, as its dialect and then `check` see it. A sample can only answer."""
+    structured = check is not None and request.trace.agent.output_schema is not None
+    dialect, cards = get_dialect(request.dialect), request.tools
+    decision = dialect.read(reply, cards, json_answer=True) if structured else dialect.read(reply, cards)
+    if (
+        isinstance(decision, Problem)
+        and (unfilled := unfilled_text(decision))
+        and takes_was_seen(dialect)
+        and _was_seen(request.trace, unfilled)
+    ):
+        was_seen = partial(_was_seen, request.trace)
+        decision = dialect.read(reply, cards, json_answer=structured, was_seen=was_seen)
+    if isinstance(decision, Problem) and request.trace.agent.takes_cut_answers and not structured:
+        decision = _truncated_answer(reply, request) or decision
+    if request.purpose == "sample" and isinstance(decision, Act):
+        decision = ReplyParseError("bad_action", "sample_acts").problem
+    if check is not None and isinstance(decision, Answer):
+        decision = check(decision)
+    return decision
 
 
 def _was_seen(trace: Trace, text: str) -> bool:

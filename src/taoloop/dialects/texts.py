@@ -18,6 +18,7 @@ TEXTS = TextCatalog(
         "open_thinking": "The thinking block was never closed, so there is no decision.",
         "not_text": "The reply contains characters that are not text.",
         "no_decision": "The reply has neither an action nor a final answer: {text!r}.",
+        "sample_acts": "The reply asks for an action, and no tool is on offer here; give the final answer.",
         "too_many_parts": "The reply has more than {count:,} parts; give one decision.",
         "usable": " Usable before it: {parts}.",
         "thought_and": "{first} and {second}",

@@ -25,6 +25,7 @@ from taoloop.core.events import (
     RunStarted,
 )
 from taoloop.core.input_answered import InputAnswered
+from taoloop.core.message import STEP_PURPOSES
 
 FORKED = "fork of run "
 """How the reason of the event begins after which a fork's events are its own."""
@@ -170,7 +171,7 @@ class UsageLedger:
             elif type(fact) is ModelReplied:
                 usage = fact.usage
                 tokens = (usage.input_tokens, usage.cached_tokens, usage.output_tokens)
-                self.add_reply(origin, at, fact.model, tokens, fact.cost_usd, is_step=fact.purpose == "decide")
+                self.add_reply(origin, at, fact.model, tokens, fact.cost_usd, is_step=fact.purpose in STEP_PURPOSES)
             elif type(fact) is Observed:
                 self.add_outcome(origin, at, ok=fact.ok)
             elif type(fact) is Finished:

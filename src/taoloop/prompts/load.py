@@ -83,23 +83,22 @@ def prompts_for(
     language: str,
     own: Path | Mapping[str, str] | None,
     dialect: str,
-    strategy: str,
-    *,
+    *rules: str,
     output: bool,
     pin: bool = False,
     handles: bool = False,
 ) -> PromptSet:
-    """`load_prompts`, narrowed to what a run can use; the packaged ones are narrowed once."""
+    """`load_prompts`, narrowed to what a run with these `rules` can use; the packaged ones are narrowed once."""
     if own is None:
-        return _narrow_packaged(language, dialect, strategy, output, pin, handles)
-    return load_prompts(language, own).narrowed(dialect, strategy, output=output, pin=pin, handles=handles)
+        return _narrow_packaged(language, dialect, rules, output, pin, handles)
+    return load_prompts(language, own).narrowed(dialect, *rules, output=output, pin=pin, handles=handles)
 
 
 @cache
 def _narrow_packaged(  # keys of the cache
-    language: str, dialect: str, strategy: str, output: bool, pin: bool, handles: bool
+    language: str, dialect: str, rules: tuple[str, ...], output: bool, pin: bool, handles: bool
 ) -> PromptSet:
-    return _load_packaged(language).narrowed(dialect, strategy, output=output, pin=pin, handles=handles)
+    return _load_packaged(language).narrowed(dialect, *rules, output=output, pin=pin, handles=handles)
 
 
 @cache

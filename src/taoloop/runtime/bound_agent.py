@@ -43,7 +43,7 @@ from taoloop.runtime.journal_access import acquire_run, open_journal, require_op
 from taoloop.runtime.resume_facts import AgentChanges, agent_changes, policy_note, replacing_policy, undo_facts
 from taoloop.runtime.runner import Listener, Runner
 from taoloop.runtime.tool_source import resolve_sources, sources_in
-from taoloop.strategies import Strategy, get_strategy
+from taoloop.strategies import Strategy, get_strategy, rules_of
 from taoloop.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
@@ -236,7 +236,7 @@ class BoundAgent:
                 language,
                 Path(own.prompts) if isinstance(own.prompts, str) else own.prompts,
                 dialect.name,
-                self.strategy.name,
+                *rules_of(self.strategy),
                 output=self.output_validator is not None,
                 pin=policy.pin == "model",
                 handles=policy.observations == "handles",

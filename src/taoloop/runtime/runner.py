@@ -26,7 +26,7 @@ from taoloop.core.effects import (
 )
 from taoloop.core.events import ActionStarted, ApprovalGiven, Event, Fact, Fault, Finished, InDoubt, Paused, Verdict
 from taoloop.core.handles import READER
-from taoloop.core.message import SIDE_PURPOSES, Delta
+from taoloop.core.message import UNSTREAMED, Delta
 from taoloop.core.redaction.redactor import Redactor, contains_redaction
 from taoloop.core.text import RUN_LANGUAGE
 from taoloop.core.texts import end_message
@@ -217,8 +217,7 @@ class Runner:
             request = replace(request, image_data=await self._artifacts.data_for(request.messages))
         began = self._clock.tick()
         try:
-            waiting = self._model.complete(request)
-            reply = await within(request.timeout_s, waiting, self._model_timeout)
+            reply = await within(request.timeout_s, self._model.complete(request), self._model_timeout)
             if self._handles is not None:
                 await self._handles.load(reply.text)
             facts: list[Fact] = reply_to_events(effect, reply, self._clock.tick() - began, self._check_answer)
@@ -240,8 +239,8 @@ class Runner:
             self.note(fact)
 
     def _delta_fanout(self, effect: CallModel) -> DeltaFanout | None:
-        """What receives the reply while it is being written; None for a side question."""
-        if effect.request.purpose in SIDE_PURPOSES:
+        """What receives the reply while it is being written; None for one that is not shown before it is whole."""
+        if effect.request.purpose in UNSTREAMED:
             return None
         listeners = [] if self._on_delta is None else [self._on_delta]
         if listeners and self._redactor is not None:
@@ -282,6 +281,7 @@ class Runner:
             progress=partial(self._progress, tool.name),
             ask=partial(self._inputs.ask, call_id, self.note, self.commit),
             user=self.trace.user,
+            calls=self.trace.calls.values,
             parent_run=parent,
         )
 

@@ -1,11 +1,20 @@
-"""Strategies: which effect comes next. `get_strategy` finds them by name."""
+"""Strategies: which effect comes next. `get_strategy` finds them by name.
+
+A strategy with settings is named `NAME` or `NAME:key=value,key=value`, for example `cot_sc:n=9`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from taoloop.core.effects import Strategy
 from taoloop.errors import UnknownName
+from taoloop.strategies.ballot import normalise_answer
 from taoloop.strategies.planned_calls import SINGLE_CALL, UNDO
 from taoloop.strategies.react import LoopStrategy
+from taoloop.strategies.self_consistency import ReactThenSelfConsistency, SelfConsistency, SelfConsistencyThenReact
+from taoloop.strategies.settings import read_settings
 
 REACT = LoopStrategy(name="react", acts=True, reasons=True)
 """Reason, act, observe, until the answer: the default."""
@@ -20,6 +29,11 @@ STANDARD = LoopStrategy(name="standard", acts=False, reasons=False)
 """Answer at once, without tools and without reasoning."""
 
 _STRATEGIES: dict[str, Strategy] = {s.name: s for s in (REACT, ACT_ONLY, REASON_ONLY, STANDARD)}
+_CONFIGURABLE: dict[str, Callable[[str], Strategy]] = {  # each makes a strategy of the text of its settings
+    "cot_sc": partial(read_settings, SelfConsistency, "cot_sc"),
+    "react_then_cot_sc": partial(read_settings, ReactThenSelfConsistency, "react_then_cot_sc"),
+    "cot_sc_then_react": partial(read_settings, SelfConsistencyThenReact, "cot_sc_then_react"),
+}
 _INNER: dict[str, Strategy] = {UNDO.name: UNDO, SINGLE_CALL.name: SINGLE_CALL}  # of runs that no agent is made for
 
 __all__ = [
@@ -30,27 +44,43 @@ __all__ = [
     "STANDARD",
     "UNDO",
     "LoopStrategy",
+    "ReactThenSelfConsistency",
+    "SelfConsistency",
+    "SelfConsistencyThenReact",
     "Strategy",
     "get_strategy",
+    "normalise_answer",
     "register_strategy",
+    "rules_of",
 ]
 
 
 def get_strategy(name: str) -> Strategy:
-    """The strategy called `name` (hyphens count as underscores).
+    """The strategy called `name` (hyphens count as underscores), with its settings if the name has some.
 
     Raises:
         UnknownName: there is none; lists those that exist.
+        ConfigError: a setting is unknown, or has no possible value.
     """
-    strategy = _STRATEGIES.get(name.replace("-", "_").lower()) or _INNER.get(name)
-    if strategy is None:
+    plain = name.replace("-", "_").lower()
+    strategy = _STRATEGIES.get(plain) or _INNER.get(name)
+    if strategy is not None:
+        return strategy
+    family, _, settings = name.partition(":")
+    make = _CONFIGURABLE.get(family.strip().replace("-", "_").lower())
+    if make is None:
         raise UnknownName("strategy", name, strategies())
-    return strategy
+    return make(settings)
+
+
+def rules_of(strategy: Strategy) -> tuple[str, ...]:
+    """The rules that its prompts use, by their names in the prompt set (`rules_NAME`); by default its own."""
+    return getattr(strategy, "rules", (strategy.name,))
 
 
 def strategies() -> tuple[str, ...]:
     """The names of all strategies."""
-    return tuple(_STRATEGIES)
+    return (*_STRATEGIES, *_CONFIGURABLE)
 
 
 def register_strategy(strategy: Strategy) -> None:

@@ -87,7 +87,7 @@ class LoopStrategy:
         if reply is None or not isinstance(reply.decision, Act):
             raise IllegalEvent(f"Run {trace.run_id}: no decision to act on.")
         if agent.policy.pin == "model" and not trace.pin_asked and _needs_intent_question(trace, reply.decision):
-            return self._ask(agent, trace, "pin", reply.step, intent_prompt(trace))
+            return self.ask(agent, trace, "pin", reply.step, intent_prompt(trace))
         return RequestCalls(reply.decision, reply.step, self.acts)
 
     def _act(self, trace: Trace) -> Effect:
@@ -171,10 +171,10 @@ class LoopStrategy:
                 case str() as problem:
                     return Finish(fact=model_failed(trace, problem, ModelContextOverflow.code))
                 case tuple() as prompt:
-                    return self._ask(agent, trace, "compact", trace.step_count, prompt, conversation.tools)
-        return self._ask(agent, trace, purpose, step, tuple(conversation.messages), conversation.tools)
+                    return self.ask(agent, trace, "compact", trace.step_count, prompt, conversation.tools)
+        return self.ask(agent, trace, purpose, step, tuple(conversation.messages), conversation.tools)
 
-    def _ask(
+    def ask(
         self,
         agent: AgentSpec,
         trace: Trace,
@@ -182,8 +182,13 @@ class LoopStrategy:
         step: int,
         messages: tuple[Message, ...],
         tools: tuple[ToolCard, ...] = (),
+        *,
+        temperature: float | None = None,
     ) -> CallModel:
+        """The effect that asks the model. `temperature` None: the agent's, and 0 for a repair."""
         dialect = get_dialect(agent.dialect)
+        if temperature is None:
+            temperature = 0.0 if purpose == "repair" else agent.temperature
         offered = tools if purpose not in _WITHOUT_TOOLS else ()
         schema = None
         if purpose not in SIDE_PURPOSES:
@@ -198,7 +203,7 @@ class LoopStrategy:
             native=dialect.native,
             purpose=purpose,
             turn=trace.model_calls,
-            temperature=0.0 if purpose == "repair" else agent.temperature,
+            temperature=temperature,
             top_p=None if purpose == "repair" else agent.top_p,
             max_output_tokens=agent.max_output_tokens,
             stop=dialect.stop if purpose not in SIDE_PURPOSES else (),

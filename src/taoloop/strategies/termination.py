@@ -17,8 +17,10 @@ from taoloop.translation import error_texts
 _MIN_CALL_S = 0.001  # of a call when no time is left: it starts, and times out at once
 
 
-def exceeded_limit(trace: Trace) -> LimitReached | None:
+def exceeded_limit(trace: Trace, *, repeats: bool = True) -> LimitReached | None:
     """The first limit other than the steps that the run has used up, or None. The order is from worst to mildest.
+
+    `repeats` False: not the one of repeated actions.
 
     A budget in money is used up as soon as one call has no known price: what cannot be counted cannot be enforced.
     """
@@ -28,7 +30,7 @@ def exceeded_limit(trace: Trace) -> LimitReached | None:
         return _reached("max_consecutive_errors", limit, used, "unreadable" if unreadable else "too_many_errors")
     if (limit := limits.max_total_errors) is not None and (used := trace.total_errors) >= limit:
         return _reached("max_total_errors", limit, used, "too_many_errors")
-    if (limit := limits.repeat_stop) is not None and (used := trace.repeats) >= limit:
+    if repeats and (limit := limits.repeat_stop) is not None and (used := trace.repeats) >= limit:
         return _reached("repeat_stop", limit, used, "repeated_action")
     return _exceeded_budget(trace)
 
@@ -75,8 +77,8 @@ def time_limit(trace: Trace, call_limit_s: float | None) -> LimitReached | None:
 
 
 def exceeded_step_limit(trace: Trace) -> LimitReached | None:
-    """The step limit, if no further step may begin."""
-    allowed, used = trace.limits.max_steps, trace.step_count
+    """The step limit, if no further step may begin. Samples that are voted on have a number of their own."""
+    allowed, used = trace.limits.max_steps, trace.step_count - trace.samples
     if allowed is None or used < allowed:
         return None
     return LimitReached(limit="max_steps", status="max_steps_exceeded", allowed=allowed, used=used)

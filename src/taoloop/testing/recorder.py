@@ -100,8 +100,10 @@ class RequestKey:
             "stop": list(request.stop) or None,
             "reply_schema": plain(request.reply_schema),
         }
-        about = {"model": spec, "dialect": request.dialect, "purpose": request.purpose}
+        about: dict[str, Any] = {"model": spec, "dialect": request.dialect, "purpose": request.purpose}
         about |= {name: value for name, value in sampling.items() if value is not None}
+        if request.purpose == "sample":  # samples are asked for in the same words, and each has its own reply
+            about["sample"] = request.trace.samples + 1
         cards = listed_cards(request.tools) if request.native else ()  # else the prompt describes them
         tools = [
             {"name": card.name, "description": describe(card), "parameters": plain(card.input_schema)} for card in cards
@@ -338,11 +340,12 @@ class Recorder:
     rest, unless real calls are forbidden; `replay` never asks; `record` always asks, and replaces what was recorded
     for the same request.
 
-    A request is known by everything that the model sees: messages, tools, sampling, purpose, model. What differs from
-    run to run (the nonce, ids of runs) does not count, nor do time limits, nor texts that fit a regular expression in
-    `ignore`, such as a date. Values of environment variables that are named like a secret (KEY, TOKEN, PASSWORD …) are
-    not written; look at the file before you share it nevertheless. The order of requests does not matter, and runs may
-    overlap; a request that was recorded several times gets its replies in their order, then the last one again.
+    A request is known by everything that the model sees: messages, tools, sampling, purpose, model; of samples that are
+    voted on also the number. What differs from run to run (the nonce, ids of runs) does not count, nor do time limits,
+    nor texts that fit a regular expression in `ignore`, such as a date. Values of environment variables that are named
+    like a secret (KEY, TOKEN, PASSWORD …) are not written; look at the file before you share it nevertheless. The order
+    of requests does not matter, and runs may overlap; a request that was recorded several times gets its replies in
+    their order, then the last one again.
     """
 
     def __init__(

@@ -13,7 +13,7 @@ from typing import Any
 import pydantic_core
 
 from taoloop.core import events as facts
-from taoloop.core.decision import Act, Call
+from taoloop.core.decision import Act, Call, Voted
 from taoloop.core.events import ActionRequested, Event, Fact, Observed, RunStarted
 from taoloop.core.stored_events import event_record
 from taoloop.core.trace import TOOL_CALL_LIMIT, Trace
@@ -39,6 +39,7 @@ _DECIDED: dict[type[Fact], tuple[str, ...]] = {
     Observed: ("call_id", "ok"),
     facts.LimitReached: ("limit", "status"),
     facts.Compacted: ("through_step",),
+    Voted: ("votes", "accepted"),
     facts.Noted: ("by", "about"),
     facts.Finished: ("status", "answer", "limit"),
 }

@@ -369,6 +369,13 @@ TEXTS = ToolTexts(
         "memory_other": "{path} is another kind of database.",
         "memory_other_hint": "Name a new file.",
         # search_documents and read_passage
+        "no_page": "Could not find {entity!r}. Similar: {similar}",
+        "no_open_page": "No page is open.",
+        "no_open_page_hint": "Open one with search first.",
+        "page_unreadable": "The page {title!r} cannot be read: {reason}.",
+        "page_unreadable_hint": "Search another page.",
+        "result_of": "(Result {number} / {count}) {sentence}",
+        "no_more_results": "No more results: {count} sentences of {title!r} have {string!r}.",
         "no_passage": "No passage has the id {citation!r}.",
         "no_passage_hint": "Use an id from a search result; the document may have changed since.",
         "file_gone": "{file}: the file is gone.",

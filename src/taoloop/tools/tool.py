@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextvars
 import inspect
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -23,6 +23,7 @@ from taoloop.tools.texts import TEXTS
 
 if TYPE_CHECKING:
     from taoloop.core.images import Image
+    from taoloop.core.views.steps import CallView
     from taoloop.tools.embedding import Embedder
     from taoloop.tools.input_question import AskPerson, InputAnswer, InputQuestion
 else:
@@ -30,6 +31,7 @@ else:
         lazy_types(
             {
                 "core": "Image",
+                "core.views.steps": "CallView",
                 "tools.embedding": "Embedder",
                 "tools.input_question": "AskPerson InputAnswer InputQuestion",
             }
@@ -79,6 +81,9 @@ class ToolContext:
     answer is recorded. Where nobody can be asked it is `decline` at once. Only in the event loop of the run."""
     user: str = ""
     """The person for whom the run is, by whose name their logins are kept; empty: whoever uses this machine."""
+    calls: Callable[[], Iterable[CallView]] = tuple
+    """`calls()` gives the calls of this run in their order, this one among them, to be read only: what a tool knows of
+    earlier calls survives a crash if it comes from here."""
     parent_run: Any = None
     """The runtime's own, for tools that are agents."""
 

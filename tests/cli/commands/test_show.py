@@ -134,3 +134,33 @@ def test_who_allowed_or_refused_a_call_is_shown_with_why(tao: Shell) -> None:
     assert "by wang: who is that" in steps
     rows = tao("show", run_id, "--steps", "--json", code=0).events
     assert [row.get("approval", {}).get("by") for row in rows] == ["li", "wang", None]
+
+
+def test_show_prints_each_sample_and_the_count(tao: Shell) -> None:
+    model = tao.script(*(f"Thought: I think {answer}.\nFinal Answer: {answer}" for answer in ("a b", "c", "A B.")))
+    ended = tao("run", "which?", "--model", model, "--strategy", "cot_sc:n=3", "--json", code=0)
+    run_id = ended.events[0]["run_id"]
+    assert ended.events[0]["agent"]["strategy"] == "cot_sc:n=3,temperature=0.7"
+    (vote,) = [event for event in ended.events if event["kind"] == "voted"]
+    assert vote["votes"] == [{"answer": "a b", "samples": [1, 3]}, {"answer": "c", "samples": [2]}]
+    shown = tao("show", run_id, code=0).out.splitlines()
+    assert shown[2:10] == [
+        "0 Thought: I think a b.",
+        "1 Sample: a b",
+        "2 Thought: I think c.",
+        "3 Sample: c",
+        "4 Thought: I think A B..",
+        "5 Sample: A B.",
+        "6 Vote: 2/3: a b; 1/3: c",
+        "7 Answer: a b",
+    ]
+    events = tao("show", run_id, "--events", code=0).out
+    assert "  Sample: c\n" in events
+    assert "  Vote: 2/3: a b; 1/3: c\n" in events
+    assert "same as recorded" in tao("replay", run_id, code=0).out
+
+
+def test_a_setting_of_a_strategy_that_cannot_be_is_refused(tao: Shell) -> None:
+    refused = tao("run", "which?", "--strategy", "cot_sc:n=0")
+    assert refused.code == 2
+    assert "cot_sc: n is 0. It must be a whole number from 2 to 100." in refused.err

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from taoloop.core.agent_spec import AgentSpec, Limits
 from taoloop.core.cards.tool_card import ToolCard
-from taoloop.core.decision import Act, Answer, Call
+from taoloop.core.decision import Act, Answer, Call, Vote, Voted
 from taoloop.core.events import (
     ActionRequested,
     ActionStarted,
@@ -118,6 +118,7 @@ FACTS: tuple[Fact, ...] = (
     ModelErred(step=2, purpose="compact", code="model_overflow", message="too long"),
     Compacted(through_step=1, summary="Tea was bought.", tokens_before=900, tokens_after=300),
     Noted(by="ann", text="Hurry up.", about=""),
+    Voted(votes=(Vote(answer="Tea", samples=(3, 4)), Vote(answer="Milk", samples=(5,))), samples=4, accepted=False),
     LimitReached(limit="max_steps", status="max_steps_exceeded", allowed=12, used=12),
     reply(2, purpose="close", decision=Answer(text="Bought tea [doc:0123456789ab].", citations=("doc:0123456789ab",))),
     Finished(

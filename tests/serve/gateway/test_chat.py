@@ -73,6 +73,25 @@ def test_steps_come_as_they_happen_for_a_client_that_asks_for_them() -> None:
         assert chunks[-1].usage.total_tokens == 26
 
 
+def test_a_vote_is_streamed_as_one_answer_and_its_samples_as_steps() -> None:
+    with (
+        upstream("Lyon", "Paris", "paris.") as server,
+        gateway(config_of(agent(server, strategy="cot_sc:n=3"))) as running,
+    ):
+        options: Any = {"include_usage": True, "include_steps": True}
+        stream = client(running).chat.completions.create(
+            model="assistant", messages=ask("Which city?"), stream=True, stream_options=options
+        )
+        chunks = list(stream)
+        contents = [chunk.choices[0].delta.content for chunk in chunks if chunk.choices]
+        assert "".join(content or "" for content in contents) == "Paris"
+        kinds = [(chunk.model_extra or {}).get("agent", {}).get("event", {}).get("kind") for chunk in chunks]
+        assert [kind for kind in kinds if kind] == ["model_replied"] * 3 + ["voted", "finished"]
+        assert chunks[-1].usage is not None
+        assert chunks[-1].usage.total_tokens == 39
+        assert [request["temperature"] for request in server.asked] == [0.7] * 3
+
+
 class Weather(BaseModel):
     city: str
     degrees: int

@@ -47,6 +47,8 @@ from taoloop.translation import mark, translate_error
 _STYLES = {
     "Thought": (mark("Thought"), "blue"),
     "Action": (mark("Action"), "cyan"),
+    "Sample": (mark("Sample"), "magenta"),
+    "Vote": (mark("Vote"), "bold"),
     "Final": (mark("Answer"), "bold green"),
 }
 _REPLAYED = mark("replayed {n} event: the same as recorded|replayed {n} events: all the same as recorded")

@@ -18,13 +18,14 @@ from taoloop.cli.translation import translate
 from taoloop.cli.ui.stdio import one_line, strip_control_codes, truncate
 from taoloop.core import events as facts
 from taoloop.core.cards.card_changes import card_changes
+from taoloop.core.decision import Answer, Voted
 from taoloop.core.events import Event
 from taoloop.core.input_answered import InputAnswered
 from taoloop.core.stored_events import event_line
 from taoloop.core.texts import preapproval_note, task_with_images
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import TIMED_OUT, TIMEOUT
-from taoloop.core.views.transcript import input_text, observation_text
+from taoloop.core.views.transcript import input_text, observation_text, votes_text
 from taoloop.translation import mark, translate_error
 
 _OPEN = "bold yellow"
@@ -189,6 +190,8 @@ class EventWriter:
             case facts.ModelErred(code=code, message=message):
                 text = translate_error(message, pen.language)
                 pen.row("Note", f"{code}: {text}", style="yellow", body="dim")
+            case Voted() as fact:
+                pen.row("Vote", votes_text(fact), style="bold")
             case facts.Compacted() as fact:
                 change = _SUMMARISED if fact.summary else _PREVIEWED
                 sizes = {"before": fact.tokens_before, "after": fact.tokens_after}
@@ -235,6 +238,9 @@ class EventWriter:
             )
         if fact.decision is not None and fact.decision.reason:
             self.pen.row("Thought", fact.decision.reason, style="blue", mark="" if self.raw else str(fact.step))
+        if fact.purpose == "sample" and isinstance(fact.decision, Answer):
+            has_mark = self.raw or bool(fact.decision.reason)
+            self.pen.row("Sample", fact.decision.text, style="magenta", mark="" if has_mark else str(fact.step))
 
     def _requested(self, fact: facts.ActionRequested) -> None:
         step = self.trace.steps[-1] if self.trace.steps else None

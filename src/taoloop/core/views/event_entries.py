@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple
 
 from taoloop.core.agent_spec import Limits
-from taoloop.core.decision import Act, Answer
+from taoloop.core.decision import Act, Answer, Voted
 from taoloop.core.events import (
     ActionRequested,
     ActionStarted,
@@ -40,7 +40,7 @@ from taoloop.core.events import (
     Source,
 )
 from taoloop.core.input_answered import InputAnswered
-from taoloop.core.message import Usage
+from taoloop.core.message import STEP_PURPOSES, Usage
 from taoloop.core.text import join_sentences
 from taoloop.core.texts import image_label, preapproval_note, task_with_images
 from taoloop.core.views.entry_texts import ENTRY_TEXTS
@@ -203,7 +203,16 @@ class _EntryWriter:
             "title": " · ".join(text for text in (self._say("step", n=fact.step), purpose) if text),
             "details": [self._detail("model", fact.model), *self._spent(fact.usage, fact.cost_usd, fact.latency_s)],
             "texts": texts,
-            "step": fact.step if fact.purpose == "decide" else None,
+            "step": fact.step if fact.purpose in STEP_PURPOSES else None,
+        }
+
+    def voted(self, fact: Voted) -> dict[str, Any]:
+        lines = "\n".join(f"{vote.count}/{fact.samples}  {' '.join(vote.answer.split())}" for vote in fact.votes)
+        count = f"{fact.winner.count if fact.winner is not None else 0}/{fact.samples}"
+        return {
+            "tone": "good" if fact.accepted else "quiet",
+            "title": self._title("voted" if fact.accepted else "voted_without", count),
+            "texts": [EntryText("", lines)],
         }
 
     def model_erred(self, fact: ModelErred) -> dict[str, Any]:
@@ -437,6 +446,7 @@ _WRITERS: Mapping[type[Fact], Callable[[_EntryWriter, Any], dict[str, Any]]] = {
     InDoubt: _EntryWriter.in_doubt,
     DoubtSettled: _EntryWriter.settled,
     Observed: _EntryWriter.observed,
+    Voted: _EntryWriter.voted,
     LimitReached: _EntryWriter.limit_reached,
     Compensated: _EntryWriter.compensated,
     Compacted: _EntryWriter.compacted,

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from taoloop.core.decision import Act, excerpt
+from taoloop.core.decision import Act, Answer, Voted, excerpt
 from taoloop.core.events import (
     ActionRequested,
     ApprovalGiven,
@@ -41,10 +41,10 @@ class Entry:
 
     number: int
     """Counts from 0."""
-    kind: Literal["Thought", "Action", "Observation", "Final"]
-    """What the entry is."""
+    kind: Literal["Thought", "Action", "Observation", "Sample", "Vote", "Final"]
+    """What the entry is. A `Sample` is an answer that is voted on."""
     content: str
-    """The thought, the action's input as the model sees it, the output, or the final answer."""
+    """The thought, the action's input as the model sees it, the output, an answer, or the votes by their number."""
     tool: str | None = None
     """The tool of an action or observation."""
     args: Any = None
@@ -160,6 +160,10 @@ def event_text(event: Event) -> str:
             return ""
         case Compacted(through_step=step):
             return f"[the prompt is shorter now, up to step {step}]\n"
+        case ModelReplied(purpose="sample", step=step, decision=Answer(text=text, reason=reason)):
+            return f"[step {step}] Thought: {reason}\n  Sample: {text}\n"
+        case Voted() as fact:
+            return f"[vote] {votes_text(fact)}\n"
         case ModelReplied(step=step, decision=decision):
             return f"[step {step}] Thought: {decision.reason if decision else '(unreadable)'}\n"
         case ActionRequested(tool=tool, args=args):
@@ -181,10 +185,13 @@ def step_summaries(trace: Trace) -> list[dict[str, Any]]:
         decision = step.decision
         if not isinstance(decision, Act):
             problem = step.rejected[-1].message if decision is None and step.rejected else ""
+            is_sample = step.replies[-1].purpose == "sample"
+            if is_sample and decision is not None:
+                problem = decision.text
             rows.append(
                 {
                     "step": step.number,
-                    "action": "final" if decision else None,
+                    "action": None if decision is None else "sample" if is_sample else "final",
                     "args": None,
                     "reason_summary": excerpt(decision.reason if decision else ""),
                     "observation_summary": excerpt(problem),
@@ -232,6 +239,12 @@ def observation_text(observed: Observed) -> str:
     return join_sentences(f"{error.code}: {error.message}", error.hint)
 
 
+def votes_text(voted: Voted) -> str:
+    """The votes in one line, the most frequent answer first: `3/5: Paris; 1/5: Lyon`."""
+    votes = (f"{vote.count}/{voted.samples}: {' '.join(vote.answer.split())}" for vote in voted.votes)
+    return "; ".join(votes) or f"0/{voted.samples}"
+
+
 def outcome_word(observed: Observed) -> str:
     """How a call ended, for a model: a call in doubt is never called a failure."""
     if observed.ok:
@@ -246,8 +259,13 @@ def input_text(args: Any) -> str:
 
 def _entry_fields(trace: Trace, event: Event) -> Iterator[dict[str, Any]]:
     match event.fact:
-        case ModelReplied(decision=decision) if decision is not None and decision.reason:
-            yield {"kind": "Thought", "content": decision.reason}
+        case ModelReplied(decision=decision) as fact if decision is not None:
+            if decision.reason:
+                yield {"kind": "Thought", "content": decision.reason}
+            if fact.purpose == "sample" and isinstance(decision, Answer):
+                yield {"kind": "Sample", "content": decision.text}
+        case Voted() as fact:
+            yield {"kind": "Vote", "content": votes_text(fact)}
         case ReplyRejected() as fact:
             yield {"kind": "Observation", "content": fact.message, "tool": PARSER, "ok": False}
         case ActionRequested() as fact:
@@ -287,7 +305,9 @@ def _is_effect(trace: Trace, call: CallView) -> bool:
 
 
 def _lines(trace: Trace, step: Step) -> list[str]:
-    """A step: its reason, and its calls with what came of them."""
+    """A step: its reason, and its calls with what came of them; nothing for a sample, which no prompt shows."""
+    if step.replies[-1].purpose == "sample":
+        return []
     decision = step.decision
     head = f"[{step.number}] {_shorten(decision.reason if decision else '', _REASON_TOKENS)}".rstrip()
     return [head, *(f"  {_call_line(trace, call)}" for call in step.calls)]

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from taoloop.core.message import STEP_PURPOSES
 from taoloop.errors import JournalCorrupt
 from taoloop.journals.base import translate
 from taoloop.journals.sqlite import schema
@@ -173,7 +174,9 @@ def _add_fields(ledger: UsageLedger, origin: RunOrigin, at: float, kind: str, fi
             usage, cost = fields["usage"], fields["cost_usd"]
             tokens = (int(usage["input_tokens"]), int(usage["cached_tokens"]), int(usage["output_tokens"]))
             cost_usd = None if cost is None else float(cost)
-            ledger.add_reply(origin, at, str(fields["model"]), tokens, cost_usd, is_step=fields["purpose"] == "decide")
+            ledger.add_reply(
+                origin, at, str(fields["model"]), tokens, cost_usd, is_step=fields["purpose"] in STEP_PURPOSES
+            )
         case "observed":
             ledger.add_outcome(origin, at, ok=bool(fields["ok"]))
         case "finished":

@@ -372,7 +372,7 @@ class _Branch:
         """The reply that holds the decision, in the dialect of the run; it must parse back to exactly that."""
         trace = self.trace
         effect = self.strategy.next(trace.agent, trace)
-        if not isinstance(effect, CallModel) or effect.request.purpose not in ("decide", "repair"):
+        if not isinstance(effect, CallModel) or effect.request.purpose not in ("decide", "repair", "sample"):
             reached = trace.limit_reached
             phase = f"the run is {trace.phase}" if reached is None else f"the limit {reached.limit} is reached"
             raise ConfigError(

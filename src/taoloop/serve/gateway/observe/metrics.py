@@ -166,7 +166,7 @@ class RunMetrics:
             model = metrics._bound_label("model", fact.model) if fact.model else self._model
             metrics._calls(self._agent, model, "ok").inc()
             metrics._count_usage(self._agent, model, fact.usage, fact.cost_usd)
-            if fact.purpose in ("decide", "close"):
+            if fact.purpose in ("decide", "sample", "close"):
                 metrics._steps(self._agent).inc()
         elif isinstance(fact, ModelErred):
             metrics._calls(self._agent, self._model, metrics._bound_label("code", fact.code)).inc()

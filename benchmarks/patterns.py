@@ -1,0 +1,99 @@
+"""CPU per step of each pattern above plain ReAct, in memory, with a model and a tool that cost next to nothing.
+
+Run: python benchmarks/patterns.py [--json]
+Target: at most 20 µs per step above ReAct, for every pattern.
+
+A step is a reply of the model with what answers it. Each pattern is measured in turn with ReAct, at the same number of
+steps, and the median of the differences counts; so other load of the machine meets both. A sample has no tool call, so
+it costs less than a step of ReAct, and its figure is negative.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+
+from taoloop import Agent, Limits, ScriptedModel, tool
+from taoloop.core.message import ModelReply, ToolCallText
+
+STEPS = 100
+ROUNDS = 15
+TARGET_US = 20.0
+UNLIMITED = Limits(max_steps=None, repeat_tell=None, repeat_stop=None)
+
+
+@tool(tier="read")
+async def add(a: int, b: int) -> int:
+    """Add two integers."""
+    return a + b
+
+
+def acts(steps: int) -> list[ModelReply]:
+    """Calls with different arguments."""
+    return [
+        ModelReply(tool_calls=(ToolCallText(name="add", arguments=json.dumps({"a": n, "b": 2}), id=f"c{n}"),))
+        for n in range(steps)
+    ]
+
+
+def answers(count: int, *, differ: bool = False) -> list[ModelReply]:
+    """Answers as samples give them."""
+    return [ModelReply(text=f"It is {n if differ else 4}.") for n in range(count)]
+
+
+PATTERNS: dict[str, Callable[[], list[ModelReply]]] = {
+    f"cot_sc:n={STEPS}": lambda: answers(STEPS),
+    "react_then_cot_sc": lambda: [*acts(STEPS - 1), *answers(1)],
+    "cot_sc_then_react:n=3": lambda: [*answers(3, differ=True), *acts(STEPS - 4), *answers(1)],
+}
+"""The patterns by the names of their strategies, each with replies for as many steps as ReAct is measured with."""
+
+
+def plain() -> list[ModelReply]:
+    """The replies of ReAct."""
+    return [*acts(STEPS - 1), *answers(1)]
+
+
+def prepare(strategy: str, replies: Sequence[ModelReply]) -> Agent:
+    """The agent that answers with these replies."""
+    return Agent(model=ScriptedModel(replies), tools=[add], strategy=strategy, limits=UNLIMITED)
+
+
+async def cpu_us(agent: Agent) -> float:
+    """CPU of a run per step, in microseconds."""
+    began = time.process_time()
+    result = await agent.run("Add.")
+    took = time.process_time() - began
+    assert result.status == "completed", result.reason
+    assert result.trace.model_calls == STEPS
+    return took / STEPS * 1e6
+
+
+async def measure() -> dict[str, dict[str, float]]:
+    """For each pattern its CPU per step, and how much that is above ReAct."""
+    figures: dict[str, dict[str, float]] = {}
+    for name, script in PATTERNS.items():
+        react, own = prepare("react", plain()), prepare(name, script())
+        await cpu_us(react), await cpu_us(own)  # the first run of an agent makes its parts
+        pairs = [(await cpu_us(react), await cpu_us(own)) for _ in range(ROUNDS)]
+        figures[name] = {
+            "react_us": statistics.median(plain_us for plain_us, _ in pairs),
+            "us": statistics.median(own_us for _, own_us in pairs),
+            "above_us": statistics.median(own_us - plain_us for plain_us, own_us in pairs),
+        }
+    return figures
+
+
+if __name__ == "__main__":
+    figures = asyncio.run(measure())
+    if "--json" in sys.argv:
+        print(json.dumps(figures))
+    else:
+        print(f"CPU per step, {STEPS} steps, median of {ROUNDS} rounds")
+        for name, row in figures.items():
+            print(f"{name:24} {row['us']:6.1f} µs  ReAct {row['react_us']:6.1f} µs  above {row['above_us']:+6.1f} µs")
+    sys.exit(any(row["above_us"] > TARGET_US for row in figures.values()))
