@@ -100,8 +100,8 @@ def form_of(text: str, own: JsonForm) -> JsonForm:
     """
     call: tuple[Member, ...] | None = None
     answer: tuple[Member, ...] | None = None
-    for shown in _objects(text):
-        members = _members(shown)
+    for display in _objects(text):
+        members = _members(display)
         parts = [member.part for member in members]
         if call is None and parts.count("tool") == parts.count("args") == 1 and "answer" not in parts:
             call = members
@@ -112,13 +112,13 @@ def form_of(text: str, own: JsonForm) -> JsonForm:
     return JsonForm(call=call, answer=answer, needs_thought=own.needs_thought)
 
 
-def _members(shown: Mapping[str, str | None]) -> tuple[Member, ...]:
+def _members(display: Mapping[str, str | None]) -> tuple[Member, ...]:
     """What each key of an object stands for; empty if one is unknown and its value is to be filled in."""
-    roles = {key: next((role for role, words in ROLES.items() if plain_key(key) in words), "") for key in shown}
+    roles = {key: next((role for role, words in ROLES.items() if plain_key(key) in words), "") for key in display}
     tools = [key for key, role in roles.items() if role == "tool"]
-    ends = "final" in roles.values() or any(is_final_name(shown[key] or "") for key in tools)
+    ends = "final" in roles.values() or any(is_final_name(display[key] or "") for key in tools)
     members: list[Member] = []
-    for key, text in shown.items():
+    for key, text in display.items():
         if roles[key] == "thought":
             members.append(Member(key, "thought"))
         elif roles[key] == "tool" and not is_final_name(text or ""):
@@ -137,26 +137,26 @@ def _members(shown: Mapping[str, str | None]) -> tuple[Member, ...]:
 def _objects(text: str) -> Iterator[dict[str, str | None]]:
     """The objects that a text shows: the keys of each, with the text behind a key where it is one in quotes."""
     depth, key, last = 0, "", None
-    shown: dict[str, str | None] = {}
+    display: dict[str, str | None] = {}
     for token in _TOKEN.finditer(text):
         mark = token.group()
         if mark in ("{", "["):
             depth += 1
             if depth == 1:
-                shown, key, last = {}, "", None
+                display, key, last = {}, "", None
         elif mark in ("}", "]"):
             depth = max(0, depth - 1)
-            if not depth and shown:
-                yield shown
-                shown = {}
+            if not depth and display:
+                yield display
+                display = {}
         elif depth != 1:
             continue
         elif mark == ":" and last is not None:
             key, last = last, None
-            shown[key] = None
+            display[key] = None
         elif mark == ",":
             key, last = "", None
         elif token["text"] is not None:
             last = token["text"]
             if key:
-                shown[key] = last
+                display[key] = last

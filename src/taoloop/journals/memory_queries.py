@@ -95,14 +95,14 @@ class MemoryQueries:
 
     async def tail(self, after: str | None = None, *, interval_s: float = POLL_S) -> AsyncGenerator[Growth, None]:
         """What is added from now on, or from `after` on: as `JournalQueries.tail`. A position is of this journal."""
-        seen = parse_number(await self.position() if after is None else after, "position")
+        known = parse_number(await self.position() if after is None else after, "position")
         while True:
             with self._lock:
                 self._check_open()
-                runs = {run_id: len(self._runs[run_id].events) - 1 for run_id in self._grown_since(seen)}
-                seen = self._appended
+                runs = {run_id: len(self._runs[run_id].events) - 1 for run_id in self._grown_since(known)}
+                known = self._appended
             if runs:
-                yield Growth(position=str(seen), runs=runs)
+                yield Growth(position=str(known), runs=runs)
             await asyncio.sleep(interval_s)
 
     async def usage(self, since_day: str | None = None) -> list[UsageRow]:

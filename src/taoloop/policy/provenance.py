@@ -378,8 +378,8 @@ class Provenance:
             role = card.role(name)
             if not is_target_role(role):
                 continue
-            others = {key: other for key, other in args.items() if key != name and card.role(key) not in _FREE_ROLES}
-            if any(self._is_input(card, role, part, others) for part in _plain_values(value)):
+            remaining = {key: other for key, other in args.items() if key != name and card.role(key) not in _FREE_ROLES}
+            if any(self._is_input(card, role, part, remaining) for part in _plain_values(value)):
                 return True
         return False
 
@@ -398,23 +398,28 @@ class Provenance:
             map(comes, sources)
         )
 
-    def _is_input(self, card: ToolCard, role: str, value: Plain, others: Mapping[str, Any]) -> bool:
+    def _is_input(self, card: ToolCard, role: str, value: Plain, remaining: Mapping[str, Any]) -> bool:
         """Whether a target is named only as an input, or for another request, or was looked up by what is an input."""
         searches = self._searches.get((role.partition(":")[2], _plain_form(value)), set())
         if searches and not self.words.has(value, role):
-            return all(any(self._is_source(card, role, term, others, terms) for term in terms) for terms in searches)
-        return self._is_source(card, role, value, others)
+            return all(any(self._is_source(card, role, term, remaining, terms) for term in terms) for terms in searches)
+        return self._is_source(card, role, value, remaining)
 
     def _is_source(
-        self, card: ToolCard, role: str, value: Plain, others: Mapping[str, Any], terms: frozenset[Plain] = frozenset()
+        self,
+        card: ToolCard,
+        role: str,
+        value: Plain,
+        remaining: Mapping[str, Any],
+        terms: frozenset[Plain] = frozenset(),
     ) -> bool:
         """The same of a value that is named, beside `others`. `terms`: what was looked up together with it."""
         if self._exclusions.is_vouched_for(value):
             return False
-        has_output = any(self._clauses.is_output(part) for part in (*terms, *_plain_values(others)))
+        has_output = any(self._clauses.is_output(part) for part in (*terms, *_plain_values(remaining)))
         if not has_output and self._clauses.is_only_input(value, is_ref=role.startswith("ref:")):
             return True
-        targets = {key: other for key, other in others.items() if is_target_role(card.role(key))}
+        targets = {key: other for key, other in remaining.items() if is_target_role(card.role(key))}
         texts = (part for part in _plain_values(targets) if any(map(str.isalpha, str(part))))
         is_beside = any(self._clauses.names_for(card, part) for part in texts)
         return self._clauses.is_for_another(card, value, beside=is_beside)

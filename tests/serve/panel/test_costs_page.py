@@ -56,6 +56,7 @@ def names_in(page: str) -> list[str]:
 
 def test_the_last_30_days_are_shown_and_other_periods_are_a_link_away() -> None:
     """S3-47."""
+
     async def scenario(browser: Browser) -> None:
         page = await browser.get("/costs")
         assert figure(page, "Spend") == "$1.50"

@@ -111,6 +111,7 @@ def test_an_item_shows_the_exact_call_and_where_its_arguments_came_from() -> Non
 
 def test_an_approval_is_recorded_with_the_name_and_leads_to_what_happens_next() -> None:
     """S3-48."""
+
     async def scenario(browser: Browser) -> None:
         page = await browser.get("/inbox/asks/call_1")
         page = await browser.post("/inbox/asks/call_1/approve", digest=digest_in(page), note="it is owed")

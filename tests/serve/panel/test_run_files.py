@@ -80,6 +80,7 @@ def test_a_prompt_that_no_run_implies_is_said() -> None:
 
 def test_exports_are_those_of_the_command_line() -> None:
     """S3-36, S3-44."""
+
     async def scenario(browser: Browser) -> None:
         lines = (await browser.get("/runs/r1/export.jsonl")).splitlines()
         assert [json.loads(line)["seq"] for line in lines] == list(range(6))

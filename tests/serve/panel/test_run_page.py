@@ -36,6 +36,7 @@ def parts_in(page: str) -> list[str]:
 
 def test_a_short_run_is_told_from_its_task_to_its_answer() -> None:
     """S3-1, S3-44, S3-45, S3-52, S2-4, S2-12: a stored run is replayed, step by step, with what each took."""
+
     async def scenario(browser: Browser) -> None:
         page = await browser.get("/runs/r1")
         assert entries_in(page) == list(range(9))
@@ -74,6 +75,7 @@ def test_a_step_in_the_address_brings_its_part_and_its_state() -> None:
 
 def test_the_state_at_a_step_is_that_of_the_moment_with_the_prompt_as_it_was_sent() -> None:
     """S0-25, S3-1: what was sent and what came back, at any step."""
+
     async def scenario(browser: Browser) -> None:
         state = await browser.get("/runs/r1/state?step=3", is_fragment=True)
         assert re.search(r"max_steps</code>.*?>2</td><td[^>]*>20000</td><td[^>]*>19998<", state, re.DOTALL)

@@ -210,12 +210,12 @@ class SqliteJournal:
     async def tail(self, after: str | None = None, *, interval_s: float = POLL_S) -> AsyncGenerator[Growth, None]:
         """What is added, by any process: as `JournalQueries.tail`. `PRAGMA data_version` tells whether to look."""
         position = parse_position(await self.position() if after is None else after)
-        seen: tuple[object, int] | None = None
+        known: tuple[object, int] | None = None
         while True:
             version = await self._run_query(_data_version)
-            if version != seen:
-                is_other = seen is not None and version[0] is not seen[0]
-                seen, growth = version, await self._run_query(partial(growth_since, position))
+            if version != known:
+                is_other = known is not None and version[0] is not known[0]
+                known, growth = version, await self._run_query(partial(growth_since, position))
                 position = parse_position(growth.position)
                 if is_other:
                     yield Growth(position=growth.position)

@@ -85,7 +85,7 @@ def argument_origins(trace: Trace, call_id: str) -> tuple[ArgumentOrigin, ...]:
     if not recorded and card is not None:  # nobody was asked, so nothing was recorded
         recorded = argument_sources(before, requested.args, card)
     sources = {source.arg: source for source in recorded}
-    index, places = UntrustedIndex(), _places_by_call(before)
+    index, positions = UntrustedIndex(), _places_by_call(before)
     for event in before.events:
         index.fold(event)
     origins = []
@@ -94,7 +94,7 @@ def argument_origins(trace: Trace, call_id: str) -> tuple[ArgumentOrigin, ...]:
         if source is None:
             origins.append(ArgumentOrigin(path=path, value=value))
             continue
-        origins.append(_origin_of(before, requested, source, value, index, places))
+        origins.append(_origin_of(before, requested, source, value, index, positions))
     return tuple(sorted(origins, key=lambda origin: not origin.is_target))
 
 
@@ -104,7 +104,7 @@ def _origin_of(
     source: Source,
     value: Any,
     index: UntrustedIndex,
-    places: dict[str, tuple[int, int]],
+    positions: dict[str, tuple[int, int]],
 ) -> ArgumentOrigin:
     whence = _WHENCE[source.badge]
     call_id, snippet, origin = source.call_id or "", source.snippet, ""
@@ -116,7 +116,7 @@ def _origin_of(
             path = _INDEX.sub("[]", source.arg)
             origins = observed_origins(before, card, requested.args, path)
             origin = next((text for text in origins if text.startswith("tool:")), "")
-    call, (step, seq) = before.calls.get(call_id), places.get(call_id, (0, None))
+    call, (step, seq) = before.calls.get(call_id), positions.get(call_id, (0, None))
     return ArgumentOrigin(
         path=source.arg,
         value=value,

@@ -85,11 +85,11 @@ class _Outputs:
     def candidates(self) -> Iterator[_Candidate]:
         """Every field with one of the values, with what ties it to the call or to the task."""
         kind = self._card.role(self._name).partition(":")[2]
-        for rank, place in enumerate(self._places(self._values, kind, _last_name(self._path))):
-            for group, tie in self._ties(place.call, _MAX_LOOK_UPS):
+        for rank, position in enumerate(self._places(self._values, kind, _last_name(self._path))):
+            for group, tie in self._ties(position.call, _MAX_LOOK_UPS):
                 look_ups = tie.count("tool:")
-                yield _Candidate(_ECHO if place.is_echo else group, look_ups, rank, place.origin(tie))
-            yield _Candidate(_ECHO if place.is_echo else _UNTIED, 0, rank, place.origin(""))
+                yield _Candidate(_ECHO if position.is_echo else group, look_ups, rank, position.origin(tie))
+            yield _Candidate(_ECHO if position.is_echo else _UNTIED, 0, rank, position.origin(""))
 
     def _places(self, values: set[str], kind: str, name: str) -> list[_Place]:
         """The fields that have one of these values, the best first: of this kind, by its service, and named so."""
@@ -102,7 +102,7 @@ class _Outputs:
                     is_named = last != "" and (name.startswith(last) or name.endswith(last))
                     rank = (kind == "" or card.ids.get(last) != kind, not is_named, path)
                     ranked.append((rank, _Place(card.name, call, path, is_echo)))
-        return [place for _, place in sorted(ranked, key=lambda entry: entry[0])]
+        return [position for _, position in sorted(ranked, key=lambda entry: entry[0])]
 
     def _ties(self, call: PastCall, look_ups: int) -> Iterator[tuple[int, str]]:
         """What ties a call of the run to this one, or to the task, over at most so many look-ups.

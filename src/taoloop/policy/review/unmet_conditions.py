@@ -112,11 +112,11 @@ def _conditions(
             yield f"args.{path}", test, value, {"args": {path: test}}
             continue
         for name, expected in test.items():
-            shown = value
+            listed = value
             if name in ("max_of", "min_of"):
                 bounds = call.bounds(expected, strict=rule.verdict == "allow")
-                shown = {"value": value, "bounds": None if bounds is None else [_number(bound) for bound in bounds]}
-            yield f"args.{path}.{name}", expected, shown, {"args": {path: {name: expected}}}
+                listed = {"value": value, "bounds": None if bounds is None else [_number(bound) for bound in bounds]}
+            yield f"args.{path}.{name}", expected, listed, {"args": {path: {name: expected}}}
 
 
 def _number(bound: Fraction) -> int | float:

@@ -158,14 +158,14 @@ def describe_doubt(trace: Trace, call: CallView) -> str:
 
 def earlier_holder(trace: Trace, call: CallView) -> str:
     """Whether the process that made the last attempt may still be at work on it, as in `Resumed`; empty if not."""
-    call_id, found = call.requested.call_id, ""
+    call_id, requests_found = call.requested.call_id, ""
     for event in reversed(trace.events):
         match event.fact:
             case ActionStarted() as fact if fact.call_id == call_id:
                 break
             case Resumed(earlier_holder=earlier) if earlier:
-                found = earlier
-    return found
+                requests_found = earlier
+    return requests_found
 
 
 def _is_empty(report: Any) -> bool:

@@ -99,7 +99,7 @@ def page_tools(folder: PageFolder) -> LoadResult:
         reason = cause.strerror if isinstance(cause, OSError) else str(error).rstrip(".")
         hint = "Name a folder of .txt and .md files, or a dump of JSON lines (.jsonl)."
         raise ToolSourceError(f"it cannot be read: {reason}.", source=str(root), hint=hint) from error
-    if not pages.places:
+    if not pages.positions:
         hint = "Name a folder of .txt and .md files, or a dump of JSON lines (.jsonl)."
         raise ToolSourceError("there is no page in it.", source=str(root), hint=hint)
     return LoadResult(tools=_tools(pages), problems=tuple(problems))
@@ -121,7 +121,7 @@ class _Folder:
         self._directory = ConfinedDirectory(root)
         self._directory.open_folder(())
 
-    def places(self, _problems: list[LoadProblem]) -> Iterable[_Place]:
+    def positions(self, _problems: list[LoadProblem]) -> Iterable[_Place]:
         """All pages, in the order of their names."""
         files = [entry for entry in walk(self._directory, (), deep=True) if entry.kind == "file"]
         for parts in sorted(entry.parts for entry in files):
@@ -141,7 +141,7 @@ class _Dump:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def places(self, problems: list[LoadProblem]) -> Iterable[_Place]:
+    def positions(self, problems: list[LoadProblem]) -> Iterable[_Place]:
         """All pages, in their order."""
         position = 0
         with self._path.open("rb") as file:
@@ -190,22 +190,22 @@ class _Pages:
 
     def __init__(self, shelf: _Shelf, max_pages: int, problems: list[LoadProblem]) -> None:
         self._shelf = shelf
-        self.places: dict[str, _Place] = {}
-        for place in shelf.places(problems):
-            if len(self.places) >= max_pages:
+        self.positions: dict[str, _Place] = {}
+        for place in shelf.positions(problems):
+            if len(self.positions) >= max_pages:
                 text = f"it has more than {max_pages} pages; the others are left out."
                 problems.append(LoadProblem(source="pages", place="max_pages", message=text))
                 break
             if len(place.title) <= _MAX_TITLE_CHARS:
-                self.places.setdefault(_key(place.title), place)
+                self.positions.setdefault(_key(place.title), place)
 
     @cached_property
     def _titles(self) -> Bm25Index:
-        return Bm25Index([RankedField(1.0)], ([place.title] for place in self.places.values()))
+        return Bm25Index([RankedField(1.0)], ([place.title] for place in self.positions.values()))
 
     def sentences(self, entity: str) -> tuple[str, tuple[str, ...]] | None:
         """Title and sentences of the page of an entity; None if there is no such page."""
-        place = self.places.get(_key(entity))
+        place = self.positions.get(_key(entity))
         if place is None:
             return None
         try:
@@ -216,9 +216,9 @@ class _Pages:
 
     def similar(self, entity: str) -> tuple[str, ...]:
         """Titles like an entity, the nearest first."""
-        places = list(self.places.values())
-        ranked = [places[number].title for number, _ in self._titles.rank(query_words(entity), _SIMILAR)]
-        near = suggest_names(entity, (place.title for place in places), at_most=_SIMILAR)
+        positions = list(self.positions.values())
+        ranked = [positions[number].title for number, _ in self._titles.rank(query_words(entity), _SIMILAR)]
+        near = suggest_names(entity, (place.title for place in positions), at_most=_SIMILAR)
         return tuple(dict.fromkeys((*ranked, *near)))[:_SIMILAR]
 
 

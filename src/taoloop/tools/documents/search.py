@@ -154,7 +154,7 @@ class PassageSearch:
         query_words = query_terms(query)
         words = ([word for word in query_words if word not in COMMON_WORDS] or query_words)[:_MAX_QUERY_WORDS]
         counts = {word: self._count_passages(database, statistics, word) for word in words}
-        selected, others = _select_words(counts)
+        selected, rest = _select_words(counts)
         if not selected and (english := translated_words(query)):
             return self._search_words(database, statistics, " ".join(english), limit)
         if not selected:
@@ -162,7 +162,7 @@ class PassageSearch:
             return _rank_by_words(database, " OR ".join(prefixes), limit) if prefixes else {}
         found = limit // 2  # their neighbours join them
         numbers = {*_rank_by_words(database, " OR ".join(f'"{word}"' for word in selected), found)}
-        frequent = [word for word in others if counts[word] <= _MAX_MATCHES]
+        frequent = [word for word in rest if counts[word] <= _MAX_MATCHES]
         if frequent and len(selected) + len(frequent) <= _SHORT_QUERY_WORDS:
             every = " AND ".join(f'"{word}"' for word in (*selected, *frequent))
             numbers.update(_rank_by_words(database, every, found))
@@ -232,7 +232,7 @@ def group_hits(hits: Iterable[SearchHit], limit: int) -> list[SearchHit]:
             further.append(hit)
             continue
         words = frozenset(_WORD.findall(passage.text.casefold()))
-        same = next((similar for _, others, similar in best if _is_near_duplicate(words, others)), None)
+        same = next((similar for _, rest, similar in best if _is_near_duplicate(words, rest)), None)
         if same is not None:
             same.append(passage)
         else:
@@ -242,25 +242,25 @@ def group_hits(hits: Iterable[SearchHit], limit: int) -> list[SearchHit]:
     return [*grouped, *further[: limit - len(grouped)]]
 
 
-def _is_near_duplicate(words: frozenset[str], others: frozenset[str]) -> bool:
+def _is_near_duplicate(words: frozenset[str], rest: frozenset[str]) -> bool:
     """Whether two texts have nearly all words in common; in languages without spaces, all clauses."""
-    common = len(words & others)
-    return common >= _MIN_COMMON_WORDS and common >= _NEAR_DUPLICATE * len(words | others)
+    common = len(words & rest)
+    return common >= _MIN_COMMON_WORDS and common >= _NEAR_DUPLICATE * len(words | rest)
 
 
 def _select_words(counts: Mapping[str, int]) -> tuple[list[str], list[str]]:
     """The words to search for, the rarest first, and the others, which only add their weight."""
     present = sorted((word for word in counts if counts[word]), key=lambda word: counts[word])
     selected: list[str] = []
-    others: list[str] = []
+    rest: list[str] = []
     total = 0
     for word in present:
         total += counts[word]
         if not selected or (total <= _MAX_MATCHES and len(selected) < _MAX_SEARCHED_WORDS):
             selected.append(word)
         else:
-            others.append(word)
-    return selected, others
+            rest.append(word)
+    return selected, rest
 
 
 def _rank_by_words(database: sqlite3.Connection, matching: str, limit: int) -> dict[int, float]:

@@ -72,14 +72,14 @@ class InputTypes:
         return schema
 
     def _rule_with_text(self, item: GraphQLArgument | GraphQLInputField, needed: set[str]) -> dict[str, Any]:
-        rule, named = self.rule(item.type, needed), get_named_type(item.type)
+        rule, inner_type = self.rule(item.type, needed), get_named_type(item.type)
         text = shorten(plain_text(item.description or ""), _MAX_TEXT)
         if (default := default_of(item)) is not None:
             rule["default"] = default
-        if not text and not isinstance(named, GraphQLInputObjectType):
-            text = shorten(plain_text(named.description or ""), _MAX_TEXT) if _is_custom(named) else ""
-        if _is_custom(named) and named.name not in text:
-            text = f"{text} ({named.name})".strip()
+        if not text and not isinstance(inner_type, GraphQLInputObjectType):
+            text = shorten(plain_text(inner_type.description or ""), _MAX_TEXT) if _is_custom(inner_type) else ""
+        if _is_custom(inner_type) and inner_type.name not in text:
+            text = f"{text} ({inner_type.name})".strip()
         return {**rule, "description": text} if text else rule
 
     def rule(self, kind: GraphQLInputType, needed: set[str]) -> dict[str, Any]:
@@ -137,20 +137,20 @@ def default_of(item: GraphQLArgument | GraphQLInputField) -> Any:
 
 def takes_upload(kind: GraphQLInputType) -> bool:
     """Whether a value of this type is a file, or must have one in it."""
-    named, seen = get_named_type(kind), set[str]()
-    waiting: list[GraphQLNamedType] = [named]
+    inner_type, seen = get_named_type(kind), set[str]()
+    waiting: list[GraphQLNamedType] = [inner_type]
     while waiting:
-        named = waiting.pop()
-        if named.name == UPLOAD:
+        inner_type = waiting.pop()
+        if inner_type.name == UPLOAD:
             return True
-        if isinstance(named, GraphQLInputObjectType) and named.name not in seen:
-            seen.add(named.name)
-            required = (item for item in named.fields.values() if is_required_input_field(item))
+        if isinstance(inner_type, GraphQLInputObjectType) and inner_type.name not in seen:
+            seen.add(inner_type.name)
+            required = (item for item in inner_type.fields.values() if is_required_input_field(item))
             waiting += [get_named_type(item.type) for item in required]
     return False
 
 
-def _is_custom(named: GraphQLNamedType) -> bool:
+def _is_custom(inner_type: GraphQLNamedType) -> bool:
     """Whether the name of a type says more than its rule: a custom scalar."""
-    is_scalar = not isinstance(named, GraphQLInputObjectType | GraphQLEnumType)
-    return is_scalar and named.name not in ("Int", "Float", "String", "Boolean", "ID")
+    is_scalar = not isinstance(inner_type, GraphQLInputObjectType | GraphQLEnumType)
+    return is_scalar and inner_type.name not in ("Int", "Float", "String", "Boolean", "ID")

@@ -98,11 +98,11 @@ class GraphqlCaller(OperationCaller):
         errors, data = _errors(answer), answer.get("data")
         if errors and (not isinstance(data, Mapping) or all(value is None for value in data.values())):
             raise self._error("graphql_error", operation=self.operation_name, errors=_joined(errors))
-        shown: dict[str, Any] = {"data": data}
+        display: dict[str, Any] = {"data": data}
         if errors:
-            shown = {"errors": [_brief(error) for error in errors[:_MAX_ERRORS]], "note": TEXTS.run_text("partial")}
-            shown["data"] = data
-        return ToolOutput(self.api.clean(to_json(shown)), "json")
+            display = {"errors": [_brief(error) for error in errors[:_MAX_ERRORS]], "note": TEXTS.run_text("partial")}
+            display["data"] = data
+        return ToolOutput(self.api.clean(to_json(display)), "json")
 
     def _error(self, name: str, **values: Any) -> ToolError:
         hint = "" if self.card.reads_only else API_TEXTS.run_text("maybe_done")

@@ -104,8 +104,8 @@ def _widen(schema: Mapping[str, Any], max_bytes: int) -> Truncation:
         except (_OmittedError, _TooLargeError):
             properties[name] = truncator.widened(rule)
             widened.add(name)
-    kept = {key: schema[key] for key in schema if key in _TOP_KEYS}
-    return Truncation(kept | {"properties": properties}, frozenset(widened))
+    selected = {key: schema[key] for key in schema if key in _TOP_KEYS}
+    return Truncation(selected | {"properties": properties}, frozenset(widened))
 
 
 class _Truncator:
@@ -138,30 +138,30 @@ class _Truncator:
             return {}
         rule, enclosing = self._inline(rule, enclosing)
         needed |= frozenset(self._required_names(rule, enclosing))
-        shown = {key: value for key, value in rule.items() if key not in _NESTED and key != "examples"}
-        self._shorten(shown)
-        self.charge(shown)
+        visible = {key: value for key, value in rule.items() if key not in _NESTED and key != "examples"}
+        self._shorten(visible)
+        self.charge(visible)
         nested = _NESTED & rule.keys()
         has_sole_parts = is_sole and len(nested) == 1  # each of them alone judges the value, or a member of it
         is_sole &= not nested & (_COMBINATIONS | _EXACT_KEYS)
         omitted: list[str] = []
         for key, value in rule.items():
             if key == "properties":
-                omitted = self._add_properties(shown, rule, depth, enclosing, needed, is_sole=is_sole)
+                omitted = self._add_properties(visible, rule, depth, enclosing, needed, is_sole=is_sole)
             elif key in ("anyOf", "oneOf"):
-                shown[key] = self._alternatives(value, depth, enclosing, needed, is_sole=has_sole_parts)
+                visible[key] = self._alternatives(value, depth, enclosing, needed, is_sole=has_sole_parts)
             elif key == "allOf":
                 has_sole_part = has_sole_parts and len(value) == 1
-                shown[key] = [self.part(inner, depth, enclosing, needed, is_sole=has_sole_part) for inner in value]
+                visible[key] = [self.part(inner, depth, enclosing, needed, is_sole=has_sole_part) for inner in value]
             elif key in _EXACT_KEYS:
-                shown[key] = convert_nested(key, value, partial(self._whole, enclosing=enclosing))
+                visible[key] = convert_nested(key, value, partial(self._whole, enclosing=enclosing))
             elif key == "prefixItems":
-                shown[key] = [self.part(inner, depth - 1, enclosing, is_sole=is_sole) for inner in value]
+                visible[key] = [self.part(inner, depth - 1, enclosing, is_sole=is_sole) for inner in value]
             elif key in ("items", "additionalProperties"):
-                shown |= self._members(key, value, rule, depth, enclosing, is_sole=is_sole)
+                visible |= self._members(key, value, rule, depth, enclosing, is_sole=is_sole)
         if omitted:
-            self._close(shown, omitted, needed, is_sole=is_sole)
-        return shown
+            self._close(visible, omitted, needed, is_sole=is_sole)
+        return visible
 
     def widened(self, rule: Any) -> dict[str, Any]:
         """A schema of any value of the type of another one."""
@@ -170,8 +170,8 @@ class _Truncator:
                 break
             parts = rule.get("allOf", ()) or [self._components.get(str(rule.get("$ref")).removeprefix("#/$defs/"))]
             rule = parts[0]
-        kept = {key: rule[key] for key in ("type", "deprecated") if isinstance(rule, Mapping) and key in rule}
-        return {**kept, "description": _WIDER_NOTE}
+        selected = {key: rule[key] for key in ("type", "deprecated") if isinstance(rule, Mapping) and key in rule}
+        return {**selected, "description": _WIDER_NOTE}
 
     def charge(self, part: dict[str, Any]) -> dict[str, Any]:
         """The part itself, if there is room for it."""
@@ -182,7 +182,7 @@ class _Truncator:
 
     def _add_properties(
         self,
-        shown: dict[str, Any],
+        visible: dict[str, Any],
         rule: Mapping[str, Any],
         depth: int,
         enclosing: frozenset[str],
@@ -204,23 +204,23 @@ class _Truncator:
                     raise
                 omitted.append(name)
             self._remaining -= len(name.encode("utf-8", "replace")) + 4
-        shown["properties"] = properties
+        visible["properties"] = properties
         if omitted:
-            _note(shown, f"(more fields: {shorten(', '.join(omitted), _MAX_NOTED_CHARS)}; {_MORE_NOTE})")
+            _note(visible, f"(more fields: {shorten(', '.join(omitted), _MAX_NOTED_CHARS)}; {_MORE_NOTE})")
         return omitted
 
-    def _close(self, shown: dict[str, Any], omitted: list[str], needed: frozenset[str], *, is_sole: bool) -> None:
+    def _close(self, visible: dict[str, Any], omitted: list[str], needed: frozenset[str], *, is_sole: bool) -> None:
         """Let no value with one of the omitted properties fit; the shortest way depends on what else judges it."""
-        additional = shown.get("additionalProperties")
-        if additional is False and "patternProperties" not in shown:
+        additional = visible.get("additionalProperties")
+        if additional is False and "patternProperties" not in visible:
             return
-        if additional is None and is_sole and needed <= shown["properties"].keys():
-            shown["additionalProperties"] = False
+        if additional is None and is_sole and needed <= visible["properties"].keys():
+            visible["additionalProperties"] = False
             self._remaining -= len('"additionalProperties":false,')
             return
         names: dict[str, Any] = {"not": {"enum": omitted}}
-        others = {"allOf": [shown["propertyNames"], names]} if "propertyNames" in shown else names
-        shown["propertyNames"] = others
+        others = {"allOf": [visible["propertyNames"], names]} if "propertyNames" in visible else names
+        visible["propertyNames"] = others
         self.charge(names)
 
     def _alternatives(
@@ -317,18 +317,18 @@ class _Truncator:
             inlined = {**inlined, "allOf": [*inlined.get("allOf", ()), target]} if conflicts else {**target, **inlined}
         return inlined, enclosing
 
-    def _shorten(self, shown: dict[str, Any]) -> None:
-        if "description" in shown:
-            shown["description"] = shorten(shown["description"], self._max_text) if self._max_text else ""
-            if not shown["description"]:
-                del shown["description"]
-        options = shown.get("enum")
+    def _shorten(self, visible: dict[str, Any]) -> None:
+        if "description" in visible:
+            visible["description"] = shorten(visible["description"], self._max_text) if self._max_text else ""
+            if not visible["description"]:
+                del visible["description"]
+        options = visible.get("enum")
         if isinstance(options, list) and len(options) > _MAX_OPTIONS and _size(options) > self._remaining // 4:
-            shown["enum"] = options[:_MAX_OPTIONS]
-            _note(shown, f"({len(options) - _MAX_OPTIONS} more options; {_MORE_NOTE})")
+            visible["enum"] = options[:_MAX_OPTIONS]
+            _note(visible, f"({len(options) - _MAX_OPTIONS} more options; {_MORE_NOTE})")
         for name in () if self._max_text else ("default", "deprecated"):
-            shown.pop(name, None)
+            visible.pop(name, None)
 
 
-def _note(shown: dict[str, Any], note: str) -> None:
-    shown["description"] = f"{shown.get('description', '')} {note}".strip()
+def _note(visible: dict[str, Any], note: str) -> None:
+    visible["description"] = f"{visible.get('description', '')} {note}".strip()

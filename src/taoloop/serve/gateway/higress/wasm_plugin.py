@@ -79,21 +79,21 @@ def plugin_configs(reader: SettingsReader) -> dict[str, ConfigDocument]:
     data = {name: value for name, value in document.data["spec"].items() if name not in _DEPLOYMENT}
     spec = reader.read(PluginSpec, ("spec",), data, mode="lenient")
     configs: dict[str, ConfigDocument] = {}
-    place: FieldPath = ("spec", "defaultConfig")
+    position: FieldPath = ("spec", "defaultConfig")
     if spec.default_config and spec.default_config_disable:
         reader.warn(("spec", "defaultConfigDisable"), "it is true, so `defaultConfig` is no agent.")
     elif spec.default_config:
-        configs[document.path.stem] = document.under(place)
+        configs[document.path.stem] = document.under(position)
     for number, rule in enumerate(spec.match_rules):
-        place = ("spec", "matchRules", number)
+        position = ("spec", "matchRules", number)
         if rule.config_disable:
-            reader.warn((*place, "configDisable"), "it is true, so this rule is no agent.")
+            reader.warn((*position, "configDisable"), "it is true, so this rule is no agent.")
         elif not rule.config:
-            reader.warn(place, "it has no `config`, so it is no agent.")
+            reader.warn(position, "it has no `config`, so it is no agent.")
         else:
-            configs[_free_name(rule, number, document, configs)] = document.under((*place, "config"))
+            configs[_free_name(rule, number, document, configs)] = document.under((*position, "config"))
             if len(matched := (*rule.domain, *rule.ingress, *rule.service)) > 1:
-                reader.warn(place, f"its agent is called {matched[0]!r}, and has none of the rule's other names.")
+                reader.warn(position, f"its agent is called {matched[0]!r}, and has none of the rule's other names.")
     if not configs:
         hint = "Fill in `spec.defaultConfig`, or `config` of an entry of `spec.matchRules`."
         raise document.error(("spec",), "it has no configuration that is switched on.", hint=hint)

@@ -50,8 +50,8 @@ class RunFilter:
         Raises:
             ConfigError: a day is none.
         """
-        asked = context.request.query
-        fields = {name: tuple(text for text in asked.getall(name, []) if text.strip()) for name in _FIELDS}
+        parameters = context.request.query
+        fields = {name: tuple(text for text in parameters.getall(name, []) if text.strip()) for name in _FIELDS}
         first = {name: texts[0].strip() if texts else "" for name, texts in fields.items()}
         query = RunQuery(
             text=first["q"],
@@ -110,8 +110,8 @@ async def save_view(context: PanelContext) -> web.StreamResponse:
     else:
         views = {name: query, **{other: text for other, text in views.items() if other != name}}
     response = context.redirect(context.path("/runs") + (f"?{query}" if query.isprintable() and query else ""))
-    kept = dict(list(views.items())[:_MOST_VIEWS])
-    value = json.dumps(kept, separators=(",", ":")).encode().hex()
+    stored_views = dict(list(views.items())[:_MOST_VIEWS])
+    value = json.dumps(stored_views, separators=(",", ":")).encode().hex()
     response.set_cookie(_VIEWS_SETTING, value, max_age=_YEAR_S, path="/", httponly=True, samesite="Lax")
     return response
 
