@@ -234,12 +234,12 @@ def _spend(context: PanelContext, line: Mapping[str, Sequence[UsageRow]], by: By
     """The cost of each group over time, the largest first; what is beyond the number of series is one."""
     sums = totals((row for rows in line.values() for row in rows), (by,))
     names = [getattr(row, by) for row in sorted(sums, key=lambda row: -row.cost_usd)]
-    stored = names if len(names) <= MOST_SERIES else names[: MOST_SERIES - 1]
+    selected = names if len(names) <= MOST_SERIES else names[: MOST_SERIES - 1]
     series = []
-    for name in stored:
+    for name in selected:
         values = [_sum_of(row for row in rows if getattr(row, by) == name) for rows in line.values()]
         series.append(Series(name=name or _nameless(context, by), values=values))
-    if rest := set(names) - set(stored):
+    if rest := set(names) - set(selected):
         values = [_sum_of(row for row in rows if getattr(row, by) in rest) for rows in line.values()]
         series.append(Series(name=context.say("{n} others", n=len(rest)), values=values))
     return series
