@@ -34,6 +34,14 @@ if TYPE_CHECKING:
     from taoloop.runtime.agent import Agent as Agent
     from taoloop.runtime.approvals.request import ApprovalAnswer as ApprovalAnswer, ApprovalRequest as ApprovalRequest
     from taoloop.runtime.chat import Chat as Chat
+    from taoloop.runtime.graph import (
+        END as END,
+        EXIT as EXIT,
+        START as START,
+        Graph as Graph,
+        Node as Node,
+        Person as Person,
+    )
     from taoloop.tools.function import tool as tool
     from taoloop.tools.tool import Tool as Tool, ToolContext as ToolContext
 
@@ -60,6 +68,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "taoloop.runtime.agent": "Agent",
         "taoloop.runtime.approvals.request": "ApprovalAnswer ApprovalRequest",
         "taoloop.runtime.chat": "Chat",
+        "taoloop.runtime.graph": "END EXIT START Graph Node Person",
         "taoloop.tools.function": "tool",
         "taoloop.tools.tool": "Tool ToolContext",
     },

@@ -8,6 +8,7 @@ TaoError
 │   ├── ToolSourceError         a source of tools cannot be read, or is not what it was declared to be
 │   ├── PromptError             a prompt file is missing or has an unknown placeholder
 │   ├── PolicyError             a policy or one of its rules is invalid
+│   ├── GraphError              a graph workflow cannot run; names each node and the way out
 │   ├── ImageError              what was given as an image is none that can be used
 │   ├── EnvFileError            a .env file cannot be read
 │   ├── MissingKey              no API key; names the variable to set
@@ -152,6 +153,12 @@ class PolicyError(ConfigError):
     """A policy, or a rule of it, is invalid: an unknown word, or a rule that can never match."""
 
     code = "policy"
+
+
+class GraphError(ConfigError):
+    """A graph workflow cannot run: a node, an edge, a field or a tool of it is wrong. The message has every problem."""
+
+    code = "graph"
 
 
 class ImageError(ConfigError):

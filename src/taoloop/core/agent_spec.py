@@ -117,6 +117,8 @@ class AgentSpec:
     """The options of its command that set the policy (`--policy`, FILE, `--profile`, NAME), for resuming."""
     output_schema: Mapping[str, Any] | None = None
     """The JSON Schema that the final answer must fit as JSON; None: the answer is a text."""
+    graph: Mapping[str, Any] | None = None
+    """The nodes, edges and state of a graph workflow (`taoloop.strategies.graph`); None for any other strategy."""
 
     def __post_init__(self) -> None:
         """Reject a description that no run could follow, or that a trace could not give back.
@@ -135,6 +137,8 @@ class AgentSpec:
             self._require(name, all_texts, "a tuple of texts")
         schema: object = self.output_schema
         self._require("output_schema", schema is None or isinstance(schema, Mapping), "a JSON Schema or None")
+        graph: object = self.graph
+        self._require("graph", graph is None or isinstance(graph, Mapping), "the description of a graph, or None")
         self._require("limits", isinstance(self.limits, Limits), "Limits(…)")
         self._require("policy", isinstance(self.policy, Policy), "Policy(…)")
         tiers: object = self.approved_tiers

@@ -104,7 +104,7 @@ def _unused_agent_fields(agent: AgentSpec) -> Any:
     policy: dict[str, Any] = {"rules": rules}
     policy |= {name: True for name, default in _POLICY_DEFAULTS.items() if getattr(agent.policy, name) == default}
     unused: dict[str, Any] = {"tools": cards, "policy": policy}
-    return unused if agent.policy_from else unused | {"policy_from": True}
+    return unused | {name: True for name in ("policy_from", "graph") if not getattr(agent, name)}
 
 
 class StoredBody(NamedTuple):

@@ -46,6 +46,20 @@ TEXTS = TextCatalog(
         "handed_over": "Waiting for the result of: {detail}",
         "in_doubt": "Outcome unknown; a person must say whether it happened: {detail}",
         "tool_changed": "The tool {tool!r} has changed. This is what it is now:\n\n{card}",
+        # how the run of a graph ended
+        "graph_done": "The graph reached its end; nodes run: {count}.",
+        "graph_task": "The task does not fit the state of the graph: {reason}",
+        "graph_task_json": "it must be a JSON object of fields, such as {example}.",
+        "graph_task_field": "there is no field {name!r}; known fields: {known}.",
+        "graph_task_lacks": "it lacks {names}.",
+        "graph_node": "The node {node!r} failed: {reason}. Correct the cause and resume the run: it continues at this "
+        "node. A node that follows such a failure is its on_error.",
+        "graph_limit": "The node {node!r} was entered {count} times, which is its max_visits, and the task is not done. "
+        "Resume the run to let it loop as often again, or start one with another max_visits or an at_limit.",
+        "graph_misfit": "its result does not fit the state: {problem}",
+        "graph_condition": "the condition {condition!r} of an edge from it has no value: {problem}",
+        "graph_too_long": "its result is too long for the state ({size} characters)",
+        "graph_no_object": "its result is no object of fields; say by writes=… which field it is",
         # why a call was not run
         "no_such_tool": "there is no such tool in this run",
         "unknown_tool": "There is no tool called {name!r}.",

@@ -258,6 +258,7 @@ class BoundAgent:
             tools_from=tuple(dict.fromkeys(source.given_as for source in sources_in(own.tools) if source.given_as)),
             policy_from=own.policy_from,
             output_schema=self.output_validator.schema if self.output_validator is not None else None,
+            graph=getattr(self.strategy, "description", None),  # which only that of a graph has
         )
 
     def _policy_of_runs(self) -> Policy:

@@ -115,6 +115,7 @@ _ENGLISH = {
     "handle_misfit": "The final answer does not fit the output schema once its handles are filled in.",
     "reader_no_answer": "The model that reads gave no answer in this form.",
     # agents as tools
+    "graph_no_answer": "The question was approved, and its answer does not fit: {problems}. It is asked again.",
     "child_too_deep": "This run is inside {depth} others; no agent may be called from here.",
     "child_run_exists": "The run of this call would be {run_id}, but there is another run of that name.",
     "child_no_agent_hint": "Do it without another agent.",

@@ -11,6 +11,7 @@ from functools import partial
 from taoloop.core.effects import Strategy
 from taoloop.errors import UnknownName
 from taoloop.strategies.ballot import normalise_answer
+from taoloop.strategies.graph import GRAPH
 from taoloop.strategies.planned_calls import SINGLE_CALL, UNDO
 from taoloop.strategies.react import LoopStrategy
 from taoloop.strategies.self_consistency import ReactThenSelfConsistency, SelfConsistency, SelfConsistencyThenReact
@@ -34,7 +35,7 @@ _CONFIGURABLE: dict[str, Callable[[str], Strategy]] = {  # each makes a strategy
     "react_then_cot_sc": partial(read_settings, ReactThenSelfConsistency, "react_then_cot_sc"),
     "cot_sc_then_react": partial(read_settings, SelfConsistencyThenReact, "cot_sc_then_react"),
 }
-_INNER: dict[str, Strategy] = {UNDO.name: UNDO, SINGLE_CALL.name: SINGLE_CALL}  # of runs that no agent is made for
+_INNER: dict[str, Strategy] = {s.name: s for s in (UNDO, SINGLE_CALL, GRAPH)}  # which no agent chooses by name
 
 __all__ = [
     "ACT_ONLY",
