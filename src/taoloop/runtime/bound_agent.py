@@ -438,7 +438,7 @@ class BoundAgent:
             require_open(trace)  # another process may have ended it a moment ago
             changes = self.changes_since(trace, redactor, new_policy=policy)
             if text := str(changes):
-                is_warning = changes.changed or changes.policy or changes.new_policy
+                is_warning = changes.changed or changes.policy or changes.new_policy or changes.graph
                 level = logging.WARNING if is_warning else logging.INFO
                 _LOG.log(level, "run %s continues with %s", trace.run_id, text)
             earlier = earlier if trace.status == "running" else ""  # else the run was left in good order
@@ -456,7 +456,8 @@ class BoundAgent:
             ConfigError: the run cannot take this policy over.
         """
         known, own = self._redactor_of_run(redactor), self.settings.policy
-        return agent_changes(trace, self.toolbox, self.model.spec, own, known, new_policy=new_policy)
+        graph = getattr(self.strategy, "description", None)
+        return agent_changes(trace, self.toolbox, self.model.spec, own, known, new_policy=new_policy, graph=graph)
 
     def result_of(self, trace: Trace) -> Result:
         """The result of a run that is finished or waits, with its answer as a value where it has an output type."""

@@ -316,9 +316,7 @@ def _state_schema(state: Any) -> dict[str, Any]:
     if isinstance(state, Mapping):
         return dict(state)
     if not hasattr(state, "model_json_schema"):
-        raise GraphError(
-            f"{state!r} is no type of a state.", hint="Give a pydantic model, or a JSON Schema as a dict."
-        )
+        raise GraphError(f"{state!r} is no type of a state.", hint="Give a pydantic model, or a JSON Schema as a dict.")
     schema: dict[str, Any] = state.model_json_schema()
     properties = {name: dict(rule) for name, rule in schema.get("properties", {}).items()}
     for name, info in state.model_fields.items():

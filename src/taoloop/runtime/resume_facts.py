@@ -6,7 +6,9 @@ an undo hold names of tools and calls only: nothing that a tool or a model wrote
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from taoloop.core.action_requests import failed_observation
 from taoloop.core.cards.card_changes import FieldChange, card_changes
@@ -46,14 +48,19 @@ class AgentChanges:
     """The version of the agent's policy; empty if it is the run's. The run keeps its own."""
     new_policy: Policy | None = None
     """The policy that takes the place of the run's; None: it keeps its own, or this is the same."""
+    graph: bool = False
+    """Whether the agent has another graph; the run keeps its own."""
     judged_again: tuple[CallView, ...] = ()
     """The open calls of changed tools: judged again, or settled if they were started."""
 
     @property
     def are_none(self) -> bool:
         """Whether everything is as it was."""
-        return not (
-            self.changed or self.texts or self.removed or self.added or self.model or self.policy or self.new_policy
+        return (
+            not (
+                self.changed or self.texts or self.removed or self.added or self.model or self.policy or self.new_policy
+            )
+            and not self.graph
         )
 
     def __str__(self) -> str:
@@ -64,6 +71,7 @@ class AgentChanges:
         parts += [f"the model {self.model}"] if self.model else []
         parts += ["the policy that it began with, which is not the agent's any more"] if self.policy else []
         parts += [f"a new policy ({self.new_policy.profile})"] if self.new_policy else []
+        parts += ["the graph that it began with, which is not the agent's any more"] if self.graph else []
         return "; ".join(parts)
 
     def recorded_in(self, resumed: Resumed) -> Resumed:
@@ -83,10 +91,11 @@ def agent_changes(
     redactor: Redactor | None = None,
     *,
     new_policy: Policy | Profile | None = None,
+    graph: Mapping[str, Any] | None = None,
 ) -> AgentChanges:
     """Compare a stored run with the agent that is to resume it; `redactor` is that of the run. Nothing is run.
 
-    `new_policy` is to take the place of the run's (`replacing_policy`).
+    `new_policy` is to take the place of the run's (`replacing_policy`); `graph` is the agent's own.
 
     Raises:
         ConfigError: it cannot.
@@ -113,6 +122,7 @@ def agent_changes(
         model=_other_model(trace, model),
         policy="" if new_policy is not None else _policy_version(trace, policy),
         new_policy=replacing,
+        graph=graph is not None and trace.agent.graph is not None and graph != trace.agent.graph,
         judged_again=tuple(
             call
             for call in trace.pending.values()

@@ -112,9 +112,7 @@ def _state_problems(workflow: Workflow) -> Iterator[GraphProblem]:
             )
 
 
-def _expression_problems(
-    workflow: Workflow, owner: str, what: str, text: Any, read: Any
-) -> Iterator[GraphProblem]:
+def _expression_problems(workflow: Workflow, owner: str, what: str, text: Any, read: Any) -> Iterator[GraphProblem]:
     """What is wrong with a condition, or a text with fields, at a node."""
     try:
         expression: Expression = read(text)
@@ -191,7 +189,8 @@ def _write_problems(workflow: Workflow, node: GraphNode, card: ToolCard) -> Iter
     for field in written_fields(node):
         if field not in fields:
             yield GraphProblem(
-                f"{node.name!r} writes {field!r}, which is no field of the state.", f"Known fields: {', '.join(fields)}."
+                f"{node.name!r} writes {field!r}, which is no field of the state.",
+                f"Known fields: {', '.join(fields)}.",
             )
             return
     if node.kind == "person" and isinstance(node.writes, str):

@@ -42,7 +42,9 @@ def _behind_fork(
 ) -> Iterator[tuple[str, str, str]]:
     bits, nodes = workflow.bits, workflow.nodes
     reachable = workflow.reachable
-    if source in nodes and reachable[source] & bits[source]:  # in a loop: what comes after its next round is another one
+    if (
+        source in nodes and reachable[source] & bits[source]
+    ):  # in a loop: what comes after its next round is another one
         targets = {name: [] if name == source else [*workflow.targets(name)] for name in nodes}
         reachable = reachable_sets(targets, bits)
     heads = [target for target in branch.to if target in nodes]

@@ -99,9 +99,7 @@ def _failed(agent: AgentSpec, failure: Failure) -> Finished:
     reason = TEXTS.text(agent.language, f"graph_{failure.kind}", **values)
     if failure.kind == "limit":
         return Finished(status="max_steps_exceeded", answer=None, reason=reason, limit="max_visits")
-    return Finished(
-        status="unreadable" if failure.kind == "task" else "too_many_errors", answer=None, reason=reason
-    )
+    return Finished(status="unreadable" if failure.kind == "task" else "too_many_errors", answer=None, reason=reason)
 
 
 GRAPH = GraphStrategy()
