@@ -75,9 +75,9 @@ def _edge_problems(workflow: Workflow) -> Iterator[GraphProblem]:
                 'Add "else" as its last branch, with a node or END.',
             )
     for node in nodes.values():
-        for word, target in (("on_error", node.on_error), ("at_limit", node.at_limit)):
-            if target is not None and target not in nodes and target not in (END, EXIT):
-                yield GraphProblem(f"{word} of {node.name!r} is {target!r}, which is no node.", _known(nodes))
+        for word, next_node in (("on_error", node.on_error), ("at_limit", node.at_limit)):
+            if next_node is not None and next_node not in nodes and next_node not in (END, EXIT):
+                yield GraphProblem(f"{word} of {node.name!r} is {next_node!r}, which is no node.", _known(nodes))
 
 
 def _known(nodes: Mapping[str, GraphNode]) -> str:
@@ -135,7 +135,7 @@ def _expression_problems(workflow: Workflow, owner: str, what: str, text: Any, r
 def _node_problems(workflow: Workflow, node: GraphNode, cards: Mapping[str, ToolCard]) -> Iterator[GraphProblem]:
     name = node.name
     for word, value, least in (("max_visits", node.max_visits, 1), ("retries", node.retries, 0)):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
+        if value is not None and (type(value) is not int or value < least):
             yield GraphProblem(f"{word} of {name!r} is {value!r}.", f"Give a whole number of at least {least}.")
     if node.at_limit is not None and node.max_visits is None:
         yield GraphProblem(f"{name!r} has at_limit and no limit.", "Give it max_visits too.")

@@ -161,7 +161,9 @@ def _joined(parts: Any, evaluate: Callable[[State], Any]) -> Expression:
 
 def _part(value: Any, step: str | int, *, is_field: bool = False) -> Any:
     try:
-        if isinstance(value, Mapping) or (isinstance(value, list) and isinstance(step, int)):
+        if isinstance(value, Mapping):
+            return value[step]
+        if isinstance(value, list) and isinstance(step, int):
             return value[step]
     except LookupError:
         pass

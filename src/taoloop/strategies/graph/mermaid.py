@@ -31,7 +31,8 @@ def draw_mermaid(workflow: Workflow, trace: Trace | None = None) -> str:
         times = f" ×{count}" if count > 1 else ""
         bound = f"<br/>≤ {node.max_visits}" if node.max_visits is not None else ""
         lines.append(f'  {ids[node.name]}{left}"{_text(node.name)}{times}{bound}"{right}')
-    arrows, passed = [], []
+    arrows: list[str] = []
+    passed: list[int] = []
     for source, target, arrow in _edges(workflow):
         if progress is not None and (source, target) in progress.passed:
             passed.append(len(arrows))

@@ -45,8 +45,9 @@ def _behind_fork(
     if (
         source in nodes and reachable[source] & bits[source]
     ):  # in a loop: what comes after its next round is another one
-        targets = {name: [] if name == source else [*workflow.targets(name)] for name in nodes}
-        reachable = reachable_sets(targets, bits)
+        loop = workflow.loops[reachable[source]]
+        targets = {name: [] if name == source else [*workflow.targets(name)] for name in loop}
+        reachable = {**reachable, **reachable_sets(targets, bits, reachable)}
     heads = [target for target in branch.to if target in nodes]
     behind = {head: reachable[head] | bits[head] for head in heads}
     for field in sorted(open_fields):

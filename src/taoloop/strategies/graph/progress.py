@@ -156,13 +156,13 @@ class GraphProgress:
             example = ", ".join(f'"{name}": …' for name in required_inputs(workflow) or list(fields)[:1])
             self._refuse_task(TEXTS.text(self._language, "graph_task_json", example=f"{{{example}}}"))
             return
-        for name, value in values.items():
+        for name, written in values.items():
             rule = fields.get(name)
             if rule is None:
                 known = SEPARATOR.join(fields)
                 self._refuse_task(TEXTS.text(self._language, "graph_task_field", name=name, known=known))
                 return
-            value = coerce_value(value, _rooted(rule, workflow))
+            value = coerce_value(written, _rooted(rule, workflow))
             if problem := misfit(value, rule, workflow.state, name):
                 self._refuse_task(problem)
                 return
@@ -213,9 +213,9 @@ class GraphProgress:
         except ExpressionError as error:
             self._misuse(node, str(error))
             return False
-        for field, value in updates.items():
+        for field, update in updates.items():
             rule = self.workflow.fields[field]
-            value = self._merged(field, coerce_value(value, _rooted(rule, self.workflow)))
+            value = self._merged(field, coerce_value(update, _rooted(rule, self.workflow)))
             if problem := misfit(value, rule, self.workflow.state, field):
                 self._misuse(node, TEXTS.text(self._language, "graph_misfit", problem=problem))
                 return False

@@ -43,9 +43,9 @@ def misfit(value: Any, rule: Any, root: Mapping[str, Any], place: str = "", dept
         if problem := misfit(value, part, root, place, depth - 1):
             return problem
     for word in ("anyOf", "oneOf"):
-        if word in rule and (problems := [misfit(value, part, root, place, depth - 1) for part in rule[word]]):
-            if all(problems):
-                return problems[0] if len(problems) == 1 else "; or ".join(dict.fromkeys(problems))
+        problems = [misfit(value, part, root, place, depth - 1) for part in rule.get(word, ())]
+        if problems and all(problems):
+            return "; or ".join(dict.fromkeys(problems))
     return _misfit_part(value, rule, root, place, depth)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 START, END, EXIT = "start", "end", "exit"
@@ -121,13 +122,27 @@ class Workflow:
         return reachable_sets({name: [*self.targets(name)] for name in (START, *self.nodes)}, self.bits)
 
     @cached_property
+    def loops(self) -> Mapping[int, list[str]]:
+        """The nodes of each loop, by what all of them lead to."""
+        loops: dict[int, list[str]] = {}
+        for name in self.nodes:
+            if self.reachable[name] & self.bits[name]:
+                loops.setdefault(self.reachable[name], []).append(name)
+        return loops
+
+    @cached_property
     def bits(self) -> Mapping[str, int]:
         """The bit of each node, of `end` and of `exit` in `reachable`."""
         return {name: 1 << number for number, name in enumerate((*self.nodes, END, EXIT))}
 
 
-def reachable_sets(targets: Mapping[str, list[str]], bits: Mapping[str, int]) -> dict[str, int]:
-    """For each node the set of those that some path leads to; names without a bit are left out."""
+def reachable_sets(
+    targets: Mapping[str, list[str]], bits: Mapping[str, int], known: Mapping[str, int] = MappingProxyType({})
+) -> dict[str, int]:
+    """For each node of `targets` the set of those that some path leads to; names without a bit are left out.
+
+    `known` has these sets for nodes that `targets` lead out to.
+    """
     names = _deepest_first(targets)
     reachable = dict.fromkeys(names, 0)
     changed = True
@@ -136,7 +151,7 @@ def reachable_sets(targets: Mapping[str, list[str]], bits: Mapping[str, int]) ->
         for name in names:
             bitset = reachable[name]
             for target in targets[name]:
-                bitset |= bits.get(target, 0) | reachable.get(target, 0)
+                bitset |= bits.get(target, 0) | (reachable[target] if target in reachable else known.get(target, 0))
             if bitset != reachable[name]:
                 reachable[name], changed = bitset, True
     return reachable
