@@ -76,7 +76,7 @@ def yes(_request: ApprovalRequest) -> ApprovalAnswer:
 
 
 def refund_graph(ledger: list[str], *, judge: Agent | None = None) -> Graph:
-    @tool(tier="draft", probe=lambda order_id: order_id in ledger)
+    @tool(tier="draft", probe=lambda order_id, amount: f"paid {amount:g}" if order_id in ledger else False)
     def pay(order_id: str, amount: float) -> str:
         """Pay the money back."""
         ledger.append(order_id)

@@ -54,11 +54,12 @@ TEXTS = TextCatalog(
         "graph_task_lacks": "it lacks {names}.",
         "graph_node": "The node {node!r} failed: {reason}. Correct the cause and resume the run: it continues at this "
         "node. A node that follows such a failure is its on_error.",
-        "graph_limit": "The node {node!r} was entered {count} times, which is its max_visits, and the task is not done. "
+        "graph_limit": "The node {node!r} was entered {count} times, its max_visits, and the task is not done. "
         "Resume the run to let it loop as often again, or start one with another max_visits or an at_limit.",
         "graph_misfit": "its result does not fit the state: {problem}",
         "graph_condition": "the condition {condition!r} of an edge from it has no value: {problem}",
         "graph_too_long": "its result is too long for the state ({size} characters)",
+        "graph_output_lost": "its call happened, and its result, which the state needs, is lost",
         "graph_no_object": "its result is no object of fields; say by writes=… which field it is",
         # why a call was not run
         "no_such_tool": "there is no such tool in this run",

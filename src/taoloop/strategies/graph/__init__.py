@@ -1,4 +1,4 @@
-"""Graph workflows as a strategy: what a graph is, how it is checked and drawn, and which of its nodes run next. Pure."""
+"""Graph workflows as a strategy: what a graph is, how it is checked and drawn, and what runs next. Pure."""
 
 from __future__ import annotations
 

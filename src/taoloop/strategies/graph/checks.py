@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from taoloop.core.cards.coercion import resolve_reference, schema_types
@@ -12,7 +12,7 @@ from taoloop.strategies.graph.expressions import Expression, ExpressionError, re
 from taoloop.strategies.graph.parallel_writes import parallel_writes
 from taoloop.strategies.graph.progress import ERROR, written_fields
 from taoloop.strategies.graph.state_types import misfit
-from taoloop.strategies.graph.workflow import END, EXIT, MERGE_RULES, START, GraphNode, Workflow, reachable_sets
+from taoloop.strategies.graph.workflow import END, EXIT, MERGE_RULES, START, Branch, GraphNode, Workflow, reachable_sets
 
 _NAME = re.compile(r"[^\W\d][\w-]*")
 _RESERVED = (START, END, EXIT)
@@ -59,25 +59,30 @@ def _edge_problems(workflow: Workflow) -> Iterator[GraphProblem]:
         if not workflow.edges.get(source):
             yield GraphProblem(f"Nothing follows {source!r}.", f"Add an edge: edges[{source!r}] = a node, or END.")
     for source, branches in workflow.edges.items():
-        if source != START and source not in nodes:
-            yield GraphProblem(f"An edge begins at {source!r}, which is no node.", _known(nodes))
-        for branch in branches:
-            if branch.when:
-                yield from _expression_problems(workflow, source, "the condition", branch.when, read_condition)
-            for target in branch.to:
-                if target not in nodes and target not in (END, EXIT):
-                    yield GraphProblem(f"An edge of {source!r} leads to {target!r}, which is no node.", _known(nodes))
-            if not branch.to:
-                yield GraphProblem(f"An edge of {source!r} leads nowhere.", "Name a node, or END.")
-        if branches and branches[-1].when:
-            yield GraphProblem(
-                f"No edge leads on from {source!r} where none of its conditions holds.",
-                'Add "else" as its last branch, with a node or END.',
-            )
+        yield from _branch_problems(workflow, source, branches)
     for node in nodes.values():
         for word, next_node in (("on_error", node.on_error), ("at_limit", node.at_limit)):
             if next_node is not None and next_node not in nodes and next_node not in (END, EXIT):
                 yield GraphProblem(f"{word} of {node.name!r} is {next_node!r}, which is no node.", _known(nodes))
+
+
+def _branch_problems(workflow: Workflow, source: str, branches: Sequence[Branch]) -> Iterator[GraphProblem]:
+    nodes = workflow.nodes
+    if source != START and source not in nodes:
+        yield GraphProblem(f"An edge begins at {source!r}, which is no node.", _known(nodes))
+    for branch in branches:
+        if branch.when:
+            yield from _expression_problems(workflow, source, "the condition", branch.when, read_condition)
+        for target in branch.to:
+            if target not in nodes and target not in (END, EXIT):
+                yield GraphProblem(f"An edge of {source!r} leads to {target!r}, which is no node.", _known(nodes))
+        if not branch.to:
+            yield GraphProblem(f"An edge of {source!r} leads nowhere.", "Name a node, or END.")
+    if branches and branches[-1].when:
+        yield GraphProblem(
+            f"No edge leads on from {source!r} where none of its conditions holds.",
+            'Add "else" as its last branch, with a node or END.',
+        )
 
 
 def _known(nodes: Mapping[str, GraphNode]) -> str:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from taoloop.core.cards.coercion import coerce_value
 from taoloop.core.decision import Act, Call
-from taoloop.core.events import ActionRequested, Event, ModelReplied, Observed, Resumed, RunStarted
+from taoloop.core.events import ActionRequested, DoubtSettled, Event, ModelReplied, Observed, Resumed, RunStarted
 from taoloop.core.texts import TEXTS
 from taoloop.core.trace import Trace
 from taoloop.errors import IllegalEvent
@@ -61,6 +61,7 @@ class GraphProgress:
         self._retried: dict[str, int] = {}
         self._node_of: dict[str, str] = {}
         self._outcomes: dict[str, Observed] = {}
+        self._happened: set[str] = set()  # calls whose outcome was lost, and that are known to have happened
 
     def fold(self, event: Event) -> None:
         """Process the next event of the trace."""
@@ -84,6 +85,8 @@ class GraphProgress:
             self._begin(fact.task)
         elif isinstance(fact, Resumed):
             self._try_again()
+        elif isinstance(fact, DoubtSettled) and fact.happened:
+            self._happened.add(fact.call_id)
 
     @property
     def failure(self) -> Failure | None:
@@ -239,6 +242,8 @@ class GraphProgress:
         writes = node.writes
         if writes is not None and not writes:
             return {}
+        if observed.call_id in self._happened and not observed.output_digest:
+            raise ExpressionError(TEXTS.text(self._language, "graph_output_lost"))
         if observed.artifact is not None:
             raise ExpressionError(TEXTS.text(self._language, "graph_too_long", size=observed.size_chars))
         value: Any = observed.output
