@@ -37,7 +37,7 @@ class Order(BaseModel):
 @tool(tier="read")
 def look_up(order_id: str) -> Order:
     """Look up an order."""
-    return Order(**ORDERS[order_id])
+    return Order.model_validate(ORDERS[order_id])
 
 
 @tool(tier="read")

@@ -388,3 +388,28 @@ def test_the_drawing_marks_the_path_of_a_run() -> None:
     assert "linkStyle" not in plain
     assert 'n0["count ×5<br/>≤ 9"]' in marked
     assert "class n0,n1 passed" in marked
+
+
+def test_an_effect_whose_result_is_lost_is_never_taken_for_a_value() -> None:
+    ledger: list[str] = []
+
+    @tool(tier="draft", probe=lambda order_id: order_id in ledger)
+    def book(order_id: str) -> str:
+        """Book something."""
+        ledger.append(order_id)
+        return "booked"
+
+    graph = Graph(state=Order, nodes={"book": Node(book, writes="verdict")}, edges={START: "book", "book": END})
+    journal = KillingJournal()
+    agent = graph.agent(journal=journal)
+
+    async def play() -> None:
+        with pytest.raises(Killed):
+            await agent.run('{"order_id": "A"}', run_id="r")
+
+    journal.at = 3
+    asyncio.run(play())
+    journal.at = -1
+    result = agent.resume_sync("r", take_over=True)
+    assert (result.status, ledger, state_of(result)["verdict"]) == ("too_many_errors", ["A"], "")
+    assert "its call happened, and its result" in result.reason

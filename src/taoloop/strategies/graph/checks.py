@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from taoloop.core.cards.coercion import resolve_reference, schema_types
 from taoloop.core.cards.tool_card import ToolCard
+from taoloop.core.text import lazy_pattern
 from taoloop.strategies.graph.expressions import Expression, ExpressionError, read_condition, read_path, read_template
 from taoloop.strategies.graph.parallel_writes import parallel_writes
 from taoloop.strategies.graph.progress import ERROR, written_fields
 from taoloop.strategies.graph.state_types import misfit
 from taoloop.strategies.graph.workflow import END, EXIT, MERGE_RULES, START, Branch, GraphNode, Workflow, reachable_sets
 
-_NAME = re.compile(r"[^\W\d][\w-]*")
+_NAME = lazy_pattern(r"[^\W\d][\w-]*")
 _RESERVED = (START, END, EXIT)
 
 

@@ -20,6 +20,7 @@ from taoloop.errors import IllegalEvent
 from taoloop.strategies.graph.expressions import ExpressionError, UnsetField, read_condition, read_path, read_template
 from taoloop.strategies.graph.state_types import misfit
 from taoloop.strategies.graph.workflow import END, EXIT, START, GraphNode, Workflow
+from taoloop.strategies.in_doubt import output_is_lost
 
 SEPARATOR = ", "
 """Between the names of nodes that run together, in the text of their decision."""
@@ -48,8 +49,8 @@ class Failure:
 class GraphProgress:
     """The state of one run, folded event by event; nothing here raises for what a tool returned."""
 
-    def __init__(self, workflow: Workflow, language: str = "en") -> None:
-        self.workflow, self._language = workflow, language
+    def __init__(self, workflow: Workflow, trace: Trace) -> None:
+        self.workflow, self._trace, self._language = workflow, trace, trace.agent.language
         self.state: dict[str, Any] = {}
         self.due: list[str] = []
         self.running: list[str] = []
@@ -242,7 +243,7 @@ class GraphProgress:
         writes = node.writes
         if writes is not None and not writes:
             return {}
-        if observed.call_id in self._happened and not observed.output_digest:
+        if observed.call_id in self._happened and output_is_lost(self._trace, self._trace.calls[observed.call_id]):
             raise ExpressionError(TEXTS.text(self._language, "graph_output_lost"))
         if observed.artifact is not None:
             raise ExpressionError(TEXTS.text(self._language, "graph_too_long", size=observed.size_chars))
@@ -352,4 +353,4 @@ def graph_progress(trace: Trace) -> GraphProgress:
     description = trace.agent.graph
     if description is None:
         raise IllegalEvent(f"Run {trace.run_id} has the strategy 'graph' and no graph.")
-    return trace.view("graph", lambda: GraphProgress(Workflow.from_plain(description), trace.agent.language))
+    return trace.view("graph", lambda: GraphProgress(Workflow.from_plain(description), trace))
