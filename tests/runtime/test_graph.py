@@ -400,16 +400,19 @@ def test_an_effect_whose_result_is_lost_is_never_taken_for_a_value() -> None:
         return "booked"
 
     graph = Graph(state=Order, nodes={"book": Node(book, writes="verdict")}, edges={START: "book", "book": END})
-    journal = KillingJournal()
-    agent = graph.agent(journal=journal)
-
-    async def play() -> None:
+    reasons = []
+    for at in range(2, 6):
+        ledger.clear()
+        journal = KillingJournal()
+        journal.at = at
+        agent = graph.agent(journal=journal)
         with pytest.raises(Killed):
-            await agent.run('{"order_id": "A"}', run_id="r")
-
-    journal.at = 3
-    asyncio.run(play())
-    journal.at = -1
-    result = agent.resume_sync("r", take_over=True)
-    assert (result.status, ledger, state_of(result)["verdict"]) == ("too_many_errors", ["A"], "")
-    assert "its call happened, and its result" in result.reason
+            agent.run_sync('{"order_id": "A"}', run_id="r")
+        journal.at = -1
+        result = agent.resume_sync("r", take_over=True)
+        assert ledger == ["A"]
+        assert state_of(result)["verdict"] == ("booked" if result.status == "completed" else "")
+        reasons.append(result.reason)
+        if "its call happened, and its result" in result.reason:
+            return
+    pytest.fail(str(reasons))

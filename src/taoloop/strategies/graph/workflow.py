@@ -8,8 +8,14 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
-START, END, EXIT = "start", "end", "exit"
-"""Where a run enters; where one path of it ends; where the whole run ends, whatever other paths still had to do."""
+START = "start"
+"""Where a run enters the graph."""
+
+END = "end"
+"""Where one path of the run ends; the run ends when no path is left."""
+
+EXIT = "exit"
+"""Where the whole run ends, whatever other paths still had to do."""
 
 NodeKind = Literal["function", "tool", "agent", "person"]
 
