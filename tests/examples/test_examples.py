@@ -295,26 +295,39 @@ def test_the_game_is_not_written_without_permission(load: Loader, tmp_path: Path
 
 
 def test_the_four_modes_run_on_one_question_with_the_same_tools(load: Loader) -> None:
-    """S4-4 to S4-8."""
+    """S4-4 to S4-8, S4-53."""
     modes = load("four_modes")
     results = {name: modes.run(name) for name in modes.SCRIPTS}
     assert {result.trace.task for result in results.values()} == {modes.QUESTION}
     assert all(result.trace.agent.tools == results["react"].trace.agent.tools for result in results.values())
     calls = {name: result.trace.tool_calls for name, result in results.items()}
-    assert calls == {"standard": 0, "reason_only": 0, "act_only": 2, "react": 2}
-    thoughts = {name: sum(e.kind == "Thought" for e in result.entries) for name, result in results.items()}
-    assert thoughts == {"standard": 0, "reason_only": 1, "act_only": 0, "react": 3}
+    assert calls == {
+        "standard": 0,
+        "reason_only": 0,
+        "act_only": 3,
+        "react": 3,
+        "cot_sc": 0,
+        "cot_sc_then_react": 3,
+        "react_then_cot_sc": 4,
+    }
+    thoughts = {name: sum(e.kind == "Thought" for e in results[name].entries) for name in list(results)[:4]}
+    assert thoughts == {"standard": 0, "reason_only": 1, "act_only": 0, "react": 4}
+    right = {name for name, result in results.items() if modes.is_right(result)}
+    assert right == {"react", "cot_sc_then_react", "react_then_cot_sc"}
 
 
 def test_a_wrong_premise_is_corrected_by_an_observation_only(load: Loader) -> None:
-    """S4-9."""
+    """S4-9, S4-47, S4-48."""
     modes = load("four_modes")
     assert modes.run("reason_only").answer == "iPhone"
+    assert modes.run("act_only").answer == "yes"
+    assert modes.run("cot_sc").answer == "an iPhone"
     react = modes.run("react")
-    assert "Apple TV" in react.entries[0].content
     assert "Front Row" in react.entries[2].content
-    assert "not for Apple TV" in react.entries[3].content
-    assert react.answer == "the keyboard function keys"
+    assert "not Apple TV" in react.entries[3].content
+    assert react.entries[5].content.startswith("Could not find 'Front Row'. Similar: Front Row")
+    assert "has no page" in react.entries[6].content
+    assert react.answer == modes.RIGHT
 
 
 def test_a_refund_follows_its_graph_and_is_paid_once(load: Loader, capsys: pytest.CaptureFixture[str]) -> None:
