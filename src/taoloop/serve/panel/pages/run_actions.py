@@ -17,7 +17,12 @@ async def note(context: PanelContext) -> web.StreamResponse:
     """`POST /runs/{run_id}/notes`: adds a note to a run that waits or was stopped."""
     run_id, form = context.param("run_id"), await context.form()
     recorded = await add_note(
-        context.journal, run_id, str(form.get("text", "")), by=context.identity.name, clock=context.panel.clock
+        context.journal,
+        run_id,
+        str(form.get("text", "")),
+        by=context.identity.name,
+        authenticated=context.identity.authenticated,
+        clock=context.panel.clock,
     )
     seq = next(event.seq for event in recorded.events if event.kind == "noted")
     return context.redirect(f"{context.run_path(run_id, seq=seq)}#e-{seq}")
