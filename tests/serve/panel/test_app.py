@@ -7,6 +7,7 @@ import re
 
 import pytest
 from tests.serve.panel.panels import Browser, browse, browser_of
+from tests.serve.panel.run_samples import put, started
 
 from taoloop import MemoryJournal
 from taoloop.errors import ConfigError, JournalLocked
@@ -31,7 +32,7 @@ def test_without_a_session_every_page_asks_to_log_in() -> None:
 
 
 @pytest.mark.parametrize(
-    "target", ["https://evil.example/", "//evil.example", "/\\evil.example", "javascript:alert(1)"]
+    "target", ["https://evil.example/", "//evil.example", "/\\evil.example", "javascript:alert(1)", "//["]
 )
 def test_after_the_login_nobody_is_sent_elsewhere(target: str) -> None:
     async def scenario(browser: Browser) -> None:
@@ -65,6 +66,52 @@ def test_a_session_ends_when_the_person_logs_out() -> None:
         assert (await browser.request("GET", "/runs", allow_redirects=False)).status == 303
 
     browse(MemoryJournal(), scenario, person="bob")
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("application/x-www-form-urlencoded", b"csrf=\xff"),
+        ("application/x-www-form-urlencoded; charset=none", b"csrf=x"),
+        ("multipart/form-data", b"csrf"),
+        ("multipart/form-data; boundary=b", b"csrf"),
+    ],
+)
+def test_a_form_that_cannot_be_read_is_said(kind: str, body: bytes) -> None:
+    async def scenario(browser: Browser) -> None:
+        response = await browser.request("POST", "/preferences", data=body, headers={"Content-Type": kind})
+        assert response.status == 400
+        assert "This form cannot be read." in await response.text()
+
+    browse(MemoryJournal(), scenario)
+
+
+def test_an_open_page_is_told_nothing_after_the_logout() -> None:
+    journal = MemoryJournal()
+
+    async def scenario(browser: Browser) -> None:
+        stream = await browser.request("GET", "/live")
+        while b"grown" not in await stream.content.readline():
+            pass
+        await browser.post("/logout")
+        await put(journal, "confidential", [started()])
+        assert b"confidential" not in await stream.content.read()
+
+    browse(journal, scenario, "bob")
+
+
+def test_an_open_page_alone_keeps_no_session() -> None:
+    async def scenario() -> None:
+        clock, access = FakeClock(), TokenAccess([Identity(name="ann", role="viewer")])
+        sessions = Sessions(access, clock)
+        session = await sessions.find(sessions.open(Identity(name="ann", role="viewer")))
+        assert session is not None
+        clock.advance(SESSION_S)
+        assert await sessions.is_open(session)
+        clock.advance(1)
+        assert not await sessions.is_open(session)
+
+    asyncio.run(scenario())
 
 
 def test_sessions_expire_and_end_with_the_rights_of_their_person() -> None:
@@ -159,6 +206,7 @@ def test_pages_of_other_origins_are_recognised() -> None:
     assert is_cross_site({"Sec-Fetch-Site": "cross-site"})
     assert is_cross_site({"Origin": "http://localhost:1", "Host": "localhost:2"})
     assert is_cross_site({"Origin": "null", "Host": "localhost:2"})
+    assert is_cross_site({"Origin": "http://[", "Host": "localhost:2"})
     assert not is_cross_site({"Origin": "http://localhost:2", "Host": "localhost:2"})
     assert not is_cross_site({"Sec-Fetch-Site": "same-origin", "Origin": "http://other"})
     assert not is_cross_site({})

@@ -21,7 +21,7 @@ def test_a_note_is_in_the_run_with_the_name_of_the_person() -> None:
         page = await browser.post("/runs/r1/notes", text=" Hurry up. <b> ")
         assert "Hurry up. &lt;b&gt;" in page
         noted = [event.fact for event in await journal.load("r1") if isinstance(event.fact, Noted)]
-        assert [(fact.by, fact.text) for fact in noted] == [("ann", "Hurry up. <b>")]
+        assert [(fact.by, fact.text, fact.authenticated) for fact in noted] == [("ann", "Hurry up. <b>", "panel_token")]
         assert "The note is empty." in await browser.post("/runs/r1/notes", 400, text=" ")
 
     browse(journal, scenario, "ann")

@@ -138,6 +138,12 @@ class Sessions:
         self._sessions[session.key] = session, self._clock.tick()
         return session
 
+    async def is_open(self, session: Session) -> bool:
+        """Whether a session still holds; does not renew it: an open page alone keeps nobody logged in."""
+        stored = self._sessions.get(session.key)
+        is_current = stored is not None and self._clock.tick() - stored[1] <= SESSION_S
+        return is_current and await self._access.confirm(session.identity) is not None
+
     def close(self, session: Session) -> None:
         """End a session."""
         self._sessions.pop(session.key, None)

@@ -129,7 +129,11 @@ class Panel:
             message = context.say("You are logged in as {role}; this needs {needed}.", **self._roles(context, route))
             return context.error(message, context.say("Ask whoever runs this panel."), 403)
         if request.method == "POST":
-            form = await request.post()
+            try:
+                form = await request.post()
+            except (ValueError, LookupError):  # no such encoding, or not encoded or divided as the header says
+                hint = context.say("Load the page again and repeat what you did; nothing was changed.")
+                return context.error(context.say("This form cannot be read."), hint, 400)
             token = str(form.get("csrf", ""))
             csrf = "" if session is None else session.csrf
             if is_cross_site(request.headers) or (session is not None and not hmac.compare_digest(token, csrf)):
@@ -181,7 +185,12 @@ def is_cross_site(headers: Mapping[str, str]) -> bool:
     if site is not None:
         return site not in ("same-origin", "none")
     origin = headers.get("Origin")
-    return origin is not None and urlsplit(origin).netloc.lower() != headers.get("Host", "").lower()
+    if origin is None:
+        return False
+    try:
+        return urlsplit(origin).netloc.lower() != headers.get("Host", "").lower()
+    except ValueError:  # no address at all, so not that of the panel
+        return True
 
 
 def _status_of(error: TaoError) -> int:

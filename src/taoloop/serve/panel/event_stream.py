@@ -38,7 +38,8 @@ async def send_events(context: PanelContext, run_id: str | None = None) -> web.S
     """Answer with a stream that says what grows: `grown`, with the seq as id and `{run: seq}` as data.
 
     With `run_id` only of this run, and at once if it has more than the request knows (`Last-Event-ID`, or `after` in
-    the address). Without it the first event comes at once, for what happened since the page was made.
+    the address). Without it the first event comes at once, for what happened since the page was made. Ends with the
+    session, before anything more is told.
     """
     broadcaster = context.panel.broadcaster
     headers = security_headers(context.nonce) | {"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"}
@@ -59,6 +60,8 @@ async def send_events(context: PanelContext, run_id: str | None = None) -> web.S
                 if len(sent) == MOST_PER_S:
                     await asyncio.sleep(sent[0] + 1 - loop.time())
                 runs = await listener.next(HEARTBEAT_S)
+                if not await context.panel.sessions.is_open(context.session):
+                    break  # the browser connects again, and is told to log in
                 if runs:
                     await _send(response, runs, run_id)
                     sent.append(loop.time())

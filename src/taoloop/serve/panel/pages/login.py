@@ -84,7 +84,10 @@ def _set_cookie(context: PanelContext, response: web.Response, name: str, value:
 
 def _inside(context: PanelContext, target: str) -> str:
     """An address to go to afterwards: of this panel alone, else the list of runs."""
-    parts = urlsplit(target)
+    try:
+        parts = urlsplit(target)
+    except ValueError:  # brackets of IPv6 without an address
+        return context.path("/runs")
     is_ours = not (parts.scheme or parts.netloc) and parts.path.startswith(f"{context.panel.prefix}/")
     is_plain = target.isprintable() and "\\" not in target and not target.startswith("//")
     return target if is_ours and is_plain else context.path("/runs")

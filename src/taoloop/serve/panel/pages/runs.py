@@ -112,7 +112,15 @@ async def save_view(context: PanelContext) -> web.StreamResponse:
     response = context.redirect(context.path("/runs") + (f"?{query}" if query.isprintable() and query else ""))
     stored_views = dict(list(views.items())[:_MOST_VIEWS])
     value = json.dumps(stored_views, separators=(",", ":")).encode().hex()
-    response.set_cookie(_VIEWS_SETTING, value, max_age=_YEAR_S, path="/", httponly=True, samesite="Lax")
+    response.set_cookie(
+        _VIEWS_SETTING,
+        value,
+        max_age=_YEAR_S,
+        path="/",
+        httponly=True,
+        samesite="Lax",
+        secure=context.panel.is_secure,
+    )
     return response
 
 
