@@ -23,6 +23,7 @@ from taoloop.tools.builtin.catalog import builtin_tools
 from taoloop.tools.builtin.lookup import lookup_tool
 from taoloop.tools.builtin.observations import ask_about
 from taoloop.tools.documents import DocumentFolder, locate
+from taoloop.tools.documents.pages import paper_tools
 from taoloop.tools.egress import EgressClient, EgressRules
 from taoloop.tools.egress.texts import TEXTS as EGRESS_TEXTS
 from taoloop.tools.function import tool
@@ -108,13 +109,15 @@ def test_a_chinese_text_takes_no_value_that_the_english_one_does_not(catalogue: 
     assert {name for name, text in chinese.items() if english_in(text)} == set()
 
 
-def test_every_chinese_text_is_that_of_an_english_one() -> None:
+def test_every_chinese_text_is_that_of_an_english_one(tmp_path: Path) -> None:
     used: set[str] = set()
     waiting: list[Any] = [
         catalogue.english for catalogue in (TOOL_TEXTS, SQL_TEXTS, *CATALOGUES.values(), MCP_TEXTS, SEARCH_TEXTS)
     ]
     search = web_search_tools(env={"BRAVE_API_KEY": "key"}).tools
-    waiting += [asdict(tool.card) for tool in (*builtin_tools().values(), ask_about, lookup_tool({}), *search)]
+    (tmp_path / "Front Row.txt").write_text("A media center.")
+    tools = (*builtin_tools().values(), ask_about, lookup_tool({}), *search, *paper_tools(tmp_path))
+    waiting += [asdict(tool.card) for tool in tools]
     while waiting:
         value = waiting.pop()
         if isinstance(value, str):

@@ -47,7 +47,7 @@ _FIGURES: Final = {
     "errors": mark("Errors"),
     "tokens": mark("Tokens"),
     "cost_usd": mark("Cost"),
-    "active_s": mark("Time at work"),
+    "active_s": mark("Active time"),
     "elapsed_s": mark("Time with waiting"),
 }
 """What is compared in sums, by the field of `RunFigures`."""

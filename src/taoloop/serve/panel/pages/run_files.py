@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Final
 
 from aiohttp import web
@@ -77,7 +78,8 @@ async def export_file(context: PanelContext) -> web.StreamResponse:
     if form not in FORMATS:
         message = context.say("There is no format {name!r}.", name=form[:20])
         raise ConfigError(message, hint=context.say("Choose one of: {names}.", names=", ".join(FORMATS)))
-    text = export(await stored_run(context.journal, _run_id(context)), form)
+    stored = await stored_run(context.journal, _run_id(context))
+    text = await asyncio.to_thread(export, stored, form)  # megabytes take seconds
     return context.text(text, FORMATS[form], filename=f"{case_name(_run_id(context))}.{form}")
 
 
