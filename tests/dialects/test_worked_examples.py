@@ -139,3 +139,11 @@ def test_prompts_without_a_place_for_the_example_are_filled_as_before() -> None:
     assert output_format_prompt(stored, "native", tools=True, reasons=False) == "Call a tool. Or answer."
     edited = load_prompts("en", {"form_native": "Call a tool, or answer."})
     assert output_format_prompt(edited, "native", tools=True, reasons=True) == "Call a tool, or answer."
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_longer_text_that_quotes_the_example_is_an_answer(language: str) -> None:
+    """A model that repeats all it has read claims nothing."""
+    form = output_format_prompt(PROMPTS[language], "native", tools=True, reasons=True)
+    text = f"I have read this: {form} And the page says that there are twelve pieces of tea. " * 2
+    assert get_dialect("native").read(ModelReply(text=text), (card("look"),)) == Answer(text=text.strip())

@@ -42,6 +42,7 @@ EXAMPLE_ANSWERS = ("high water in brest is at 14:32 today", "青岛今天 14:32 
 _EXAMPLE_FACT = "14:32"  # in each of these answers
 _EXAMPLE_CALL, _EXAMPLE_ARGS = "get_tide", ({"port": "Brest"}, {"port": "青岛"})
 _MAX_CHARS = 80  # a placeholder or a phrase of a template is short
+_MAX_EXAMPLE_CHARS = 200  # of an answer that is little more than that of an example
 
 
 _UNFILLED = frozenset({"placeholder", "placeholder_answer", "example_answer", "example_call"})
@@ -58,8 +59,10 @@ def is_placeholder(text: str) -> bool:
 
 
 def repeats_example(text: str) -> bool:
-    """Whether an answer has that of a worked example in it."""
-    return _EXAMPLE_FACT in text and any(answer in " ".join(text.casefold().split()) for answer in EXAMPLE_ANSWERS)
+    """Whether an answer is that of a worked example, perhaps with some words around it; a longer text quotes it."""
+    if len(text) > _MAX_EXAMPLE_CHARS or _EXAMPLE_FACT not in text:
+        return False
+    return any(answer in " ".join(text.casefold().split()) for answer in EXAMPLE_ANSWERS)
 
 
 def is_example_call(tool: str, args: object) -> bool:
