@@ -12,6 +12,7 @@ observation. The count is a fact (`voted`), so that a crash at any point costs a
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.decision import cited_ids
@@ -40,7 +41,33 @@ _CHAIN = LoopStrategy(name="reason_only", acts=False, reasons=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SelfConsistency:
+class _Sampling:
+    """What the strategies that sample have in common: their settings, and their name."""
+
+    n: int = DEFAULT_SAMPLES
+    """How many samples, 2 to 100; 5 by default."""
+
+    temperature: float = DEFAULT_TEMPERATURE
+    """The temperature of the samples, above 0 and at most 2; 0.7 by default. The agent's own is for all else."""
+
+    kind: ClassVar[str]
+    """The name without settings."""
+
+    rules: ClassVar[tuple[str, ...]]
+    """Whose rules are in the prompts."""
+
+    def __post_init__(self) -> None:
+        """Reject settings under which there is nothing to vote on."""
+        _require_settings(self.kind, self.n, self.temperature)
+
+    @property
+    def name(self) -> str:
+        """The name with all settings, as a trace stores it."""
+        return write_name(self.kind, self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelfConsistency(_Sampling):
     """Sample `n` chains of thought without tools, and take the most frequent answer: CoT-SC.
 
     Answers are compared without regard to their notation (`normalise_answer`); among equally frequent ones the first
@@ -51,25 +78,8 @@ class SelfConsistency:
         ConfigError: a setting has no possible value.
     """
 
-    n: int = DEFAULT_SAMPLES
-    """How many samples, 2 to 100; 5 by default."""
-
-    temperature: float = DEFAULT_TEMPERATURE
-    """The temperature of the samples, above 0 and at most 2; 0.7 by default. The agent's own is for all else."""
-
-    def __post_init__(self) -> None:
-        """Reject settings under which there is nothing to vote on."""
-        _require_settings("cot_sc", self.n, self.temperature)
-
-    @property
-    def name(self) -> str:
-        """The name with all settings, as a trace stores it."""
-        return write_name("cot_sc", self)
-
-    @property
-    def rules(self) -> tuple[str, ...]:
-        """Whose rules are in the prompts."""
-        return ("reason_only",)
+    kind: ClassVar[str] = "cot_sc"
+    rules: ClassVar[tuple[str, ...]] = ("reason_only",)
 
     def next(self, agent: AgentSpec, trace: Trace) -> Effect:
         """The next effect."""
@@ -82,7 +92,7 @@ class SelfConsistency:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReactThenSelfConsistency:
+class ReactThenSelfConsistency(_Sampling):
     """ReAct, and CoT-SC if that gives no answer within the step limit.
 
     The samples take the place of the closing turn, and the step limit does not count them. The guard against repeated
@@ -93,25 +103,8 @@ class ReactThenSelfConsistency:
         ConfigError: a setting has no possible value.
     """
 
-    n: int = DEFAULT_SAMPLES
-    """How many samples, 2 to 100; 5 by default."""
-
-    temperature: float = DEFAULT_TEMPERATURE
-    """The temperature of the samples, above 0 and at most 2; 0.7 by default. The agent's own is for all else."""
-
-    def __post_init__(self) -> None:
-        """Reject settings under which there is nothing to vote on."""
-        _require_settings("react_then_cot_sc", self.n, self.temperature)
-
-    @property
-    def name(self) -> str:
-        """The name with all settings, as a trace stores it."""
-        return write_name("react_then_cot_sc", self)
-
-    @property
-    def rules(self) -> tuple[str, ...]:
-        """Whose rules are in the prompts."""
-        return ("react", "reason_only")
+    kind: ClassVar[str] = "react_then_cot_sc"
+    rules: ClassVar[tuple[str, ...]] = ("react", "reason_only")
 
     def next(self, agent: AgentSpec, trace: Trace) -> Effect:
         """The next effect."""
@@ -132,7 +125,7 @@ class ReactThenSelfConsistency:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SelfConsistencyThenReact:
+class SelfConsistencyThenReact(_Sampling):
     """CoT-SC, and ReAct if the most frequent answer has fewer than n/2 of the n votes.
 
     ReAct then begins with the task alone, as it would without the samples, and the step limit counts only its steps.
@@ -141,25 +134,8 @@ class SelfConsistencyThenReact:
         ConfigError: a setting has no possible value.
     """
 
-    n: int = DEFAULT_SAMPLES
-    """How many samples, 2 to 100; 5 by default."""
-
-    temperature: float = DEFAULT_TEMPERATURE
-    """The temperature of the samples, above 0 and at most 2; 0.7 by default. The agent's own is for all else."""
-
-    def __post_init__(self) -> None:
-        """Reject settings under which there is nothing to vote on."""
-        _require_settings("cot_sc_then_react", self.n, self.temperature)
-
-    @property
-    def name(self) -> str:
-        """The name with all settings, as a trace stores it."""
-        return write_name("cot_sc_then_react", self)
-
-    @property
-    def rules(self) -> tuple[str, ...]:
-        """Whose rules are in the prompts."""
-        return ("react", "reason_only")
+    kind: ClassVar[str] = "cot_sc_then_react"
+    rules: ClassVar[tuple[str, ...]] = ("react", "reason_only")
 
     def next(self, agent: AgentSpec, trace: Trace) -> Effect:
         """The next effect."""

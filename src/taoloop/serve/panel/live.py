@@ -17,7 +17,7 @@ from taoloop.journals.queries import queries_of
 
 _LOG = logging.getLogger("taoloop.panel")
 
-LOOK_S: Final = 0.03
+LOOK_S: Final = 0.02
 """How often to look for new events, so that they are on screen within a tenth of a second."""
 
 RETRY_S: Final = 1.0

@@ -83,7 +83,7 @@ async def export_file(context: PanelContext) -> web.StreamResponse:
     return context.text(text, FORMATS[form], filename=f"{case_name(_run_id(context))}.{form}")
 
 
-async def test_case(context: PanelContext) -> web.StreamResponse:
+async def case_archive(context: PanelContext) -> web.StreamResponse:
     """`GET /runs/{run_id}/test-case.zip`: a file of pytest and the run, which today's code must decide as it did."""
     run_id = _run_id(context)
     events = await context.journal.load(run_id)
@@ -103,7 +103,7 @@ ROUTES: Final = (
     Route("GET", "/runs/{run_id}/artifacts/{ref}", artifact),
     Route("GET", "/runs/{run_id}/citations/{passage}", citation),
     Route("GET", "/runs/{run_id}/export.{form}", export_file),
-    Route("GET", "/runs/{run_id}/test-case.zip", test_case),
+    Route("GET", "/runs/{run_id}/test-case.zip", case_archive),
 )
 
 
