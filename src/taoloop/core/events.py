@@ -14,7 +14,7 @@ from taoloop.core.fast_stdlib import fast_constructor
 from taoloop.core.images import ImageInfo
 from taoloop.core.input_answered import InputAnswered
 from taoloop.core.message import Message, Purpose, ToolCallText, Usage
-from taoloop.core.policy import Policy, TaskAuthority, VerdictKind
+from taoloop.core.policy import Badge as Badge, Policy, Source as Source, TaskAuthority, Verdict as Verdict, VerdictKind  # noqa: PLC0414  # parts
 
 EVENT_VERSION = 2
 """Version of the stored form of events; raised when an older reader could misread a newer event."""
@@ -33,43 +33,6 @@ Status = Literal[
 """How a run ended, or that it waits. The answer of a `blocked` run may rest on denied calls."""
 
 ApprovalScope = Literal["call", "rule", "values"]
-Badge = Literal["YOURS", "LOOKED UP", "WRITTEN", "LINKS", "UNKNOWN", "FOREIGN"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    """Where the value of one argument came from, as far as the executor can tell."""
-
-    arg: str
-    """The path of the argument, such as `to` or `customer.mail`."""
-    role: str
-    """What the argument is to the call, by the tool's card."""
-    badge: Badge
-    """`YOURS`: quoted from the task. `LOOKED UP`: in the output of a tool that the operator trusts. `WRITTEN`: content
-    by the model. `LINKS`: content with links that no trusted text contains. `FOREIGN`: only in untrusted output.
-    `UNKNOWN`: in no text of the run, so made up or decoded; or an id that the task has only as a bare number."""
-    call_id: str | None = None
-    """The call whose output has the value, for `FOREIGN` and for a value that a rule requires of an output."""
-    snippet: str = ""
-    """The text around the value in that output; where a rule required an origin, that origin."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """What the policy says about one action, with reasons that a person can read."""
-
-    kind: VerdictKind
-    """Whether the action is allowed, needs a person's answer, or is denied."""
-    reasons: tuple[str, ...] = ()
-    """Why, in the run's language."""
-    rule: str = ""
-    """What decided: a row of the profile's table, `rule:TITLE` for an operator's rule, or the name of an exception."""
-    sources: tuple[Source, ...] = ()
-    """Where the arguments came from, for a question or a denial."""
-    reason_codes: tuple[str, ...] = ()
-    """A stable code for each of the reasons, "" for one in the operator's own words; empty where all of them are."""
-    replaces: str = ""
-    """What exists and would be overwritten, in words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
