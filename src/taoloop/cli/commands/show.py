@@ -23,12 +23,14 @@ from taoloop.cli.ui.event_view import (
     format_local_time,
     next_commands,
     summary,
+    todo_text,
     write_approval,
     write_doubt_settled,
     write_end,
     write_events,
     write_input_answered,
     write_links,
+    write_open_todos,
     write_undone,
     write_unknown_calls,
 )
@@ -107,6 +109,7 @@ def show_command(
             _transcript(trace, pen)
         if not events:
             _undone(trace, pen)
+            write_open_todos(pen, trace)
         _end(trace, pen, db)
     return exits.OK
 
@@ -162,6 +165,8 @@ def _transcript(trace: Trace, pen: RowWriter) -> None:
     for entry in transcript(trace):
         label, style = _look(entry, trace)
         text = f"{entry.tool} {entry.content}" if entry.tool else entry.content
+        if entry.kind == "Action" and entry.tool is not None and (todos := todo_text(entry.tool, entry.args)):
+            text = entry.tool + todos
         if entry.child is not None:
             text += "\n" + pen.text("by run {run_id}: tao show {run_id}", run_id=entry.child)
         pen.row(label, text, style=style, body="red" if label == "Error" else "", mark=str(entry.number))

@@ -29,6 +29,7 @@ from taoloop.core.message import SIDE_PURPOSES, Usage
 from taoloop.core.text import estimate_tokens, join_sentences, truncate_to_tokens
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import CallView, Step
+from taoloop.core.views.todos import Todo, todo_list
 from taoloop.errors import IllegalEvent
 
 PARSER = "parser"
@@ -129,6 +130,16 @@ class Result:
         finished = self.trace.finished
         call_ids = () if finished is None else finished.denied
         return tuple(self.trace.calls[call_id].requested for call_id in call_ids)
+
+    @property
+    def todos(self) -> tuple[Todo, ...]:
+        """The todo list that the model kept (`update_todos`), as it was last; empty if there is none."""
+        return todo_list(self.trace).todos
+
+    @property
+    def open_todos(self) -> tuple[Todo, ...]:
+        """The items of the list that are neither done nor dropped. They do not block an answer."""
+        return todo_list(self.trace).open
 
     @property
     def usage(self) -> Usage:
