@@ -18,6 +18,7 @@ from taoloop.config.document import (
     refuse_recursion,
     translate,
 )
+from taoloop.config.handoffs import HandoffEntry, read_handoffs, require_linked, with_agents_of_file
 from taoloop.config.import_attribute import error_context, load_attribute
 from taoloop.config.settings_reader import SettingsReader, checked, expected
 from taoloop.config.tool_entries import ToolReader, use_environment
@@ -38,6 +39,7 @@ from taoloop.runtime.tool_source import sources_in
 from taoloop.strategies import get_strategy
 from taoloop.tools.settings_check import expand_home
 from taoloop.tools.tool import Tool
+from taoloop.tools.yaml12 import FieldPath
 from taoloop.translation import mark
 
 _FILE_MODELS = ("scripted", "replay")
@@ -156,6 +158,16 @@ class AgentFields(TypedDict, total=False):
     instructions: str
     """What the system prompt says about the agent's job."""
 
+    description: str
+    """What the agent is for, in a sentence or two: agents that may hand over to it go by it."""
+
+    handoffs: tuple[HandoffEntry | str, ...]
+    """The agents of the same file that may take the conversation over: a name, or a mapping with more."""
+
+    agents: dict[Any, Any]
+    """Further agents of this file, by their names, to which it can hand over: the path of an agent file, or its
+    fields."""
+
     tools: tuple[Any, ...]
     """The tools, in their order."""
 
@@ -241,7 +253,9 @@ def load_agent(source: str, **overrides: Any) -> Agent:
             hint=translate("Take it out of the tools of an inner agent."),
         )
         with refuse_recursion(path, error), use_environment(overrides.get("env")):
-            agent = replace(_agent_of(read_document(path)), source=str(path))
+            document = read_document(path)
+            agent = replace(_agent_of(document), source=str(path))
+            require_linked(document, agent)
     elif ":" in source:
         agent = replace(_agent_at(source), source=source)
     else:
@@ -301,9 +315,21 @@ def _agent_of(document: ConfigDocument) -> Agent:
     if "tools" in fields:
         entries = ToolReader(document, load_agent).entries(("tools",), document.data["tools"])
         settings["tools"] = tuple(entry.item for entry in entries)
+    settings["handoffs"] = read_handoffs(document, settings.pop("handoffs", ()))
+    entries = settings.pop("agents", {})
     sources = sources_in(settings.get("tools", ()))
     settings["secrets"] = {name: value for source in sources for name, value in source.secrets.items()}
-    return Agent(**{"name": document.path.stem, **settings})
+    agent = Agent(**{"name": document.path.stem, **settings})
+    if not entries:
+        return agent
+
+    def load(path: FieldPath, entry: Any) -> Agent:
+        if isinstance(entry, str):
+            with error_location(document, path):
+                return load_agent(str(reader.resolve_path(entry)))
+        return _agent_of(document.under(path))
+
+    return with_agents_of_file(document, agent, entries, load)
 
 
 def _require_consistent(document: ConfigDocument, fields: AgentFields) -> None:

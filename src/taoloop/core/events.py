@@ -74,6 +74,8 @@ class RunStarted:
     """In a tainted run, the texts that a person did write and that values may be quoted from (else: the task)."""
     user_instructions: str = ""
     """The end of the agent's instructions, where the user wrote it (a client's system message): trusted as the task."""
+    handed_over_by: tuple[str, ...] = ()
+    """The agents that had the task before and handed it over, in their order; the last one in the run `parent`."""
     authority: TaskAuthority | None = None
     """What the user's words may authorise, where that may be less than the policy says."""
     forked_from: str | None = None

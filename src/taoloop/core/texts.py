@@ -29,6 +29,7 @@ TEXTS = TextCatalog(
         "repeat_stop": "The same action gave the same result {used} times (limit {allowed}); the task is not done.",
         "unreadable": "The model output could not be parsed: {used} unreadable replies in a row. Last: {detail}",
         "answered": "The model gave its final answer.",
+        "taken_over": "The agent {agent!r} took over. {reason}",
         "voted": "The most frequent answer: {count} of {samples} samples gave it.",
         "react_ended": "ReAct gave no answer within its {steps} steps. ",
         "no_vote": "None of the {samples} samples was readable. Last: {detail}",

@@ -109,6 +109,7 @@ class Trace:
         self.rejected_in_step = 0
         self.calls_requested = 0
         self.answer: Answer | None = None
+        self.taken_over: Observed | None = None  # another agent took the conversation over, and has ended
         self.closing_reply: ModelReplied | None = None
         self.overflowed = False  # the last prompt was too long for the model, and was not shortened yet
         self.overflows = 0
@@ -433,6 +434,13 @@ class Trace:
         self._count_repeat(call.requested, fact)
         if not self.pending:
             self.phase = "thinking"
+        if fact.child is not None and fact.ok and (card := self._cards.get(call.requested.tool)) is not None:
+            self._take_over(card, fact)
+
+    def _take_over(self, card: ToolCard, fact: Observed) -> None:
+        """After a hand-off the run ends as the other agent's did."""
+        if card.hands_over_to:
+            self.taken_over, self.phase = fact, "answered"
 
     def _count_failure(self, fact: Observed) -> None:
         """Count every failed call in total, but at most one per decision in a row: the model sees them together."""
@@ -460,7 +468,7 @@ class Trace:
     def _noted(self, fact: Noted, _at: float) -> None:
         if fact.about == UNDONE:
             if self.phase in ("decided", "answered", "closed"):  # what was decided before is decided again
-                self.phase, self.answer = "thinking", None
+                self.phase, self.answer, self.taken_over = "thinking", None, None
         elif fact.by == "guard" and fact.about in self.changed_tools:
             self.changed_tools.remove(fact.about)
         elif fact.by == "guard":
@@ -479,6 +487,7 @@ class Trace:
         if self.finished is None and self.paused is None and self.events:
             self._end_segment(self.events[-1].at)  # the process died: its time ended with its last event
         was_blocked = self.finished is not None and self.finished.status == "blocked"
+        was_over = self.finished is not None and self.taken_over is not None
         self.finished = self.paused = self.limit_reached = self.closing_reply = None
         self.overflowed = False  # the model may be another one
         self.consecutive_errors = self.consecutive_unreadable = self.repeats = 0
@@ -495,8 +504,8 @@ class Trace:
             self._replace_cards(fact.texts, texts_only=True)
         if fact.new_policy is not None:
             self._replace_policy(fact.new_policy)
-        if self.phase == "closed" or was_blocked:
-            self.phase, self.answer = "thinking", None
+        if self.phase == "closed" or was_blocked or was_over:
+            self.phase, self.answer, self.taken_over = "thinking", None, None
         self._segment_at = at
 
     def _finished(self, fact: Finished, at: float) -> None:

@@ -181,7 +181,7 @@ class Provenance:
             self._add_words(self._own_words(text))
         if self.authority == "none":
             return
-        tasks = [self._own_words(text) for text in started.trusted or (started.task,)]
+        tasks = [self._own_words(text) for text in _requests(started)]
         earlier = [self._own_words(message.content) for message in started.history if message.role == "user"]
         for texts, intent in ((tasks, self.intent), (earlier, self._earlier_intent)):
             for text in texts:
@@ -507,10 +507,21 @@ def operator_text(started: RunStarted) -> str:
 
 
 def _is_from_person(started: RunStarted) -> bool:
-    """Whether a person wrote the task: not where a model did that had read untrusted text (an inner run)."""
+    """Whether a person wrote the task: not where a model did that had read untrusted text (an inner run).
+
+    A hand-off passes the task on as it is; then it is the same person's.
+    """
     if not started.tainted:
         return True
-    return started.parent is None and (not started.trusted or started.task in started.trusted)
+    has_own_task = started.parent is None or bool(started.handed_over_by)
+    return has_own_task and (not started.trusted or started.task in started.trusted)
+
+
+def _requests(started: RunStarted) -> tuple[str, ...]:
+    """The texts that say what is to be done now: an agent that takes over has the user's task, and no earlier one."""
+    if started.handed_over_by and started.task in started.trusted:
+        return (started.task,)
+    return started.trusted or (started.task,)
 
 
 def _texts_of_people(started: RunStarted) -> tuple[str, ...]:

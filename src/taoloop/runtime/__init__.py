@@ -21,7 +21,11 @@ if TYPE_CHECKING:
     from taoloop.runtime.after.undo import UndoResult as UndoResult, plan_undo as plan_undo
     from taoloop.runtime.after.undo_plan import PlannedUndo as PlannedUndo, UndoPlan as UndoPlan
     from taoloop.runtime.agent import Agent as Agent
-    from taoloop.runtime.agent_settings import AgentSettings as AgentSettings
+    from taoloop.runtime.agent_settings import (
+        AgentSettings as AgentSettings,
+        Handoff as Handoff,
+        HandoffHistory as HandoffHistory,
+    )
     from taoloop.runtime.approvals.inbox import (
         AnswerRecorded as AnswerRecorded,
         PendingApproval as PendingApproval,
@@ -44,6 +48,7 @@ if TYPE_CHECKING:
     from taoloop.runtime.chat import Chat as Chat
     from taoloop.runtime.engine.clock import Clock as Clock
     from taoloop.runtime.engine.run_artifacts import Describer as Describer, ImageSource as ImageSource
+    from taoloop.runtime.handoff import link_handoffs as link_handoffs
     from taoloop.runtime.runner import Listener as Listener
     from taoloop.runtime.subagent import AgentTool as AgentTool, agent_tool as agent_tool
     from taoloop.runtime.tool_call_run import ToolCallRuns as ToolCallRuns
@@ -60,7 +65,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "taoloop.runtime.after.undo": "UndoResult plan_undo",
         "taoloop.runtime.after.undo_plan": "PlannedUndo UndoPlan",
         "taoloop.runtime.agent": "Agent",
-        "taoloop.runtime.agent_settings": "AgentSettings",
+        "taoloop.runtime.agent_settings": "AgentSettings Handoff HandoffHistory",
         "taoloop.runtime.approvals.inbox": "AnswerRecorded PendingApproval add_note answer_approval pending_approvals "
         "settle_doubt",
         "taoloop.runtime.approvals.inbox_items": "Inbox InboxItem InboxListing",
@@ -68,6 +73,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "taoloop.runtime.chat": "Chat",
         "taoloop.runtime.engine.clock": "Clock",
         "taoloop.runtime.engine.run_artifacts": "Describer ImageSource",
+        "taoloop.runtime.handoff": "link_handoffs",
         "taoloop.runtime.runner": "Listener",
         "taoloop.runtime.subagent": "AgentTool agent_tool",
         "taoloop.runtime.tool_call_run": "ToolCallRuns",

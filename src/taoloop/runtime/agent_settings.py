@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from taoloop.core.agent_spec import Limits
 from taoloop.core.cards.tool_card import Tier
 from taoloop.core.policy import Policy, Profile
+from taoloop.errors import ConfigError, UnknownName
 from taoloop.lazy_exports import lazy_types
 from taoloop.models.settings import ModelEndpoint, Rate, Retry
 from taoloop.runtime.engine.clock import Clock, SystemClock
@@ -33,6 +34,67 @@ AUTO = "auto"
 """The value of `language` that follows the task."""
 
 
+HandoffHistory = Literal["task", "answers", "full"]
+"""What an agent that takes over sees: the user's task alone; with the user's earlier messages and the answers to them;
+or also what the agent before it thought, did and observed, framed as untrusted."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Handoff:
+    """An agent that may take the conversation over, and what it then sees."""
+
+    agent: AgentSettings | str
+    """The agent, or the name of one that is linked with this one (`link_handoffs`, agents of a file)."""
+
+    history: HandoffHistory = "task"
+    """What it sees of the conversation; by default only the user's task."""
+
+    max_times: int | None = None
+    """How often it may take over from this agent for one task. None: no limit of its own, which a hand-off that can
+    come back to this agent needs."""
+
+    use_when: str = ""
+    """When to hand over to it, beside its own `description`."""
+
+    team: Mapping[str, AgentSettings] = field(default_factory=dict, repr=False, compare=False)
+    """The linked agents by their names."""
+
+    def __post_init__(self) -> None:
+        """Refuse what is no hand-off.
+
+        Raises:
+            ConfigError: the history or the limit is none.
+        """
+        if self.history not in get_args(HandoffHistory):
+            known = ", ".join(get_args(HandoffHistory))
+            raise ConfigError(f"The history of a hand-off is {self.history!r}.", hint=f"Choose one of {known}.")
+        if self.max_times is not None and self.max_times < 1:
+            raise ConfigError(f"max_times is {self.max_times!r}.", hint="Write a whole number from 1 on.")
+
+    @property
+    def name(self) -> str:
+        """The name of the agent."""
+        return self.agent if isinstance(self.agent, str) else self.agent.name
+
+    @property
+    def target(self) -> AgentSettings:
+        """The agent.
+
+        Raises:
+            UnknownName: no linked agent has this name.
+        """
+        if not isinstance(self.agent, str):
+            return self.agent
+        if self.agent not in self.team:
+            hint = (
+                ""
+                if self.team
+                else "Name one of the same file; in Python give the agent, or link them (link_handoffs)."
+            )
+            raise UnknownName("agent", self.agent, tuple(self.team), hint=hint)
+        return self.team[self.agent]
+
+
 @dataclass(frozen=True, kw_only=True)
 class AgentSettings:
     """The settings of an agent. They are checked when the agent is first used, not when it is made."""
@@ -50,6 +112,13 @@ class AgentSettings:
 
     instructions: str = ""
     """What the system prompt says about the agent's job, beside the rules of its dialect."""
+
+    description: str = ""
+    """What the agent is for, in a sentence or two: agents that may hand over to it go by it."""
+
+    handoffs: Sequence[Handoff | AgentSettings | str] = ()
+    """The agents that may take the conversation over and then give the final answer: agents, names of linked agents, or
+    a `Handoff` of either. Unlike an agent that is a tool, such an agent has the user's task, and does not come back."""
 
     dialect: str | None = None
     """How the model writes its decisions: `native`, `text`, `json`, `json_final` or `fenced`. None takes the one

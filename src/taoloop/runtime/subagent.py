@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.cards.tool_card import TIERS, ErrorCard, Tier, ToolCard
 from taoloop.core.events import RunStarted
 from taoloop.core.text import replace_surrogates
@@ -15,7 +16,7 @@ from taoloop.dialects.parsing.strict_json import loads
 from taoloop.errors import RunExists, TaoError, ToolError
 from taoloop.policy import stricter, tainted, trusted_texts
 from taoloop.runtime.after.recovery import recover_on_start
-from taoloop.runtime.agent_settings import AgentSettings
+from taoloop.runtime.agent_settings import AgentSettings, Handoff
 from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.child_run import ParentRun, inner_run_id
 from taoloop.runtime.engine.clock import new_nonce, new_run_id
@@ -80,28 +81,8 @@ class AgentTool:
         Its id follows from the call, so a call that is repeated after a crash finds the run that it started.
         """
         bound, parent = bind(self.agent), parent_run.parent
-        depth = parent.started.depth + 1 if parent.started is not None else 1
-        if depth > MAX_DEPTH:
-            raise _no_agent("too_deep", depth=depth - 1)
         trace = Trace(inner_run_id(parent.run_id, call_id))
-        spec = bound.spec_for(task)
-        spec = replace(
-            spec,
-            limits=parent_run.limits(spec.limits),
-            approved_tiers=_union(spec.approved_tiers, parent.approved_tiers),
-            policy=stricter(spec.policy, parent.agent.policy),
-        )
-        started = RunStarted(
-            task=replace_surrogates(task),
-            agent=spec,
-            nonce=new_nonce(),
-            parent=parent.run_id,
-            depth=depth,
-            tainted=tainted(parent) or _has_filled_values(parent, call_id),
-            trusted=trusted_texts(parent),
-            authority=parent.started.authority if parent.started is not None else None,
-            labels=parent.user_labels,
-        )
+        started = self._first_event(parent_run, task, call_id)
         approver = parent_run.approver_for(self.agent.approve)
         parent_run.child = trace
         try:
@@ -125,10 +106,46 @@ class AgentTool:
             parent_run.journal,
             trace,
             limits=parent_run.limits(trace.agent.limits),
-            approved_tiers=_union(trace.approved_tiers, parent.approved_tiers),
+            approved_tiers=self._approved_tiers(trace.approved_tiers, parent),
             approver=approver,
             redactor=parent_run.redactor,
         )
+
+    def _first_event(self, parent_run: ParentRun, task: str, call_id: str) -> RunStarted:
+        """The first event of the run of a call.
+
+        Raises:
+            ToolError: the call may become no run.
+        """
+        parent = parent_run.parent
+        depth = parent.started.depth + 1 if parent.started is not None else 1
+        if depth > MAX_DEPTH:
+            raise _no_agent("too_deep", depth=depth - 1)
+        return RunStarted(
+            task=replace_surrogates(task),
+            agent=self._spec_within(parent_run, task),
+            nonce=new_nonce(),
+            parent=parent.run_id,
+            depth=depth,
+            tainted=tainted(parent) or _has_filled_values(parent, call_id),
+            trusted=trusted_texts(parent),
+            authority=parent.started.authority if parent.started is not None else None,
+            labels=parent.user_labels,
+        )
+
+    def _spec_within(self, parent_run: ParentRun, task: str) -> AgentSpec:
+        """The agent as plain data, under the policy and within the budget of the run that calls it."""
+        spec, parent = bind(self.agent).spec_for(task), parent_run.parent
+        return replace(
+            spec,
+            limits=parent_run.limits(spec.limits),
+            approved_tiers=self._approved_tiers(spec.approved_tiers, parent),
+            policy=stricter(spec.policy, parent.agent.policy),
+        )
+
+    def _approved_tiers(self, own: tuple[Tier, ...], parent: Trace) -> tuple[Tier, ...]:
+        """The tiers that are approved in advance in the run of a call."""
+        return tuple(tier for tier in TIERS if tier in own or tier in parent.approved_tiers)
 
     def _answer(self, result: Result) -> Any:
         answer, status = result.answer, result.status
@@ -181,13 +198,21 @@ def agent_tool(
 
 
 def inner_agents(agent: AgentSettings) -> list[AgentSettings]:
-    """The agents among the tools of an agent, and among theirs."""
-    own = [tool.handler.agent for tool in bind(agent).toolbox if isinstance(tool.handler, AgentTool)]
-    return [agent for inner in own for agent in (inner, *inner_agents(inner))]
+    """The agents among the tools and hand-offs of an agent, and among theirs; each once."""
+    agents: dict[int, AgentSettings] = {}
+    waiting = [agent]
+    while waiting:
+        tools = bind(waiting.pop(0)).toolbox
+        inner = [tool.handler.agent for tool in tools if isinstance(tool.handler, AgentTool)]
+        new = {id(one): one for one in inner if id(one) not in agents and one is not agent}
+        agents |= new
+        waiting += new.values()
+    return list(agents.values())
 
 
 def with_inner_agents(agent: A, change: Callable[[AgentSettings], AgentSettings]) -> A:
-    """The agent with `change` applied to every agent among its tools, and among theirs."""
+    """The agent with `change` applied to every agent among its tools and hand-offs, and among theirs."""
+    agent = replace(agent, handoffs=_changed_handoffs(agent.handoffs, change)) if agent.handoffs else agent
 
     def changed(tool: Any) -> Any:
         if not (isinstance(tool, Tool) and isinstance(tool.handler, AgentTool)):
@@ -197,6 +222,32 @@ def with_inner_agents(agent: A, change: Callable[[AgentSettings], AgentSettings]
     if not isinstance(agent.tools, list | tuple):
         return agent  # what is wrong with them is reported elsewhere
     return replace(agent, tools=tuple(changed(tool) for tool in agent.tools))
+
+
+def _changed_handoffs(
+    handoffs: Sequence[Handoff | AgentSettings | str],
+    change: Callable[[AgentSettings], AgentSettings],
+    teams: dict[int, dict[str, AgentSettings]] | None = None,
+) -> tuple[Handoff | AgentSettings | str, ...]:
+    """The hand-offs with their agents changed; linked agents hand over to the changed ones in their turn."""
+    teams = {} if teams is None else teams
+    changed: list[Handoff | AgentSettings | str] = []
+    for handoff in handoffs:
+        if isinstance(handoff, AgentSettings):
+            changed.append(change(with_inner_agents(handoff, change)))
+        elif isinstance(handoff, Handoff) and isinstance(handoff.agent, AgentSettings):
+            changed.append(replace(handoff, agent=change(with_inner_agents(handoff.agent, change))))
+        elif isinstance(handoff, Handoff) and handoff.team:
+            if (team := teams.get(id(handoff.team))) is None:
+                team = teams[id(handoff.team)] = {}
+                for name, member in handoff.team.items():
+                    own = _changed_handoffs(member.handoffs, change, teams)
+                    team[name] = change(with_inner_agents(replace(member, handoffs=()), change))
+                    team[name] = replace(team[name], handoffs=own)
+            changed.append(replace(handoff, team=team))
+        else:
+            changed.append(handoff)
+    return tuple(changed)
 
 
 def tier_of(agent: AgentSettings) -> Tier:
@@ -226,8 +277,3 @@ def _has_filled_values(parent: Trace, call_id: str) -> bool:
     """Whether handles in the task of a call were replaced by values, which the calling model has not seen."""
     call = parent.pending.get(call_id)
     return call is not None and call.requested.written is not None
-
-
-def _union(own: tuple[Tier, ...], outer: tuple[Tier, ...]) -> tuple[Tier, ...]:
-    """The tiers that either approves, from the mildest."""
-    return tuple(tier for tier in TIERS if tier in own or tier in outer)

@@ -49,7 +49,14 @@ from taoloop.policy import needs_intent, sources_of
 from taoloop.strategies.compaction import make_room
 from taoloop.strategies.denied_calls import answered_finish
 from taoloop.strategies.in_doubt import Unresolved, plan_unresolved_calls
-from taoloop.strategies.termination import exceeded_limit, exceeded_step_limit, limit_finish, model_failed, remaining_s
+from taoloop.strategies.termination import (
+    exceeded_limit,
+    exceeded_step_limit,
+    limit_finish,
+    model_failed,
+    remaining_s,
+    taken_over_finish,
+)
 
 _WITHOUT_TOOLS = ("close", *SIDE_PURPOSES)
 
@@ -153,6 +160,8 @@ class LoopStrategy:
         return Finish(fact=limit_finish(trace, reached, failed=detail))
 
     def _answered(self, trace: Trace) -> Effect:
+        if trace.taken_over is not None:
+            return Finish(fact=taken_over_finish(trace))
         answer = trace.answer or Answer(text="")
         reason = answer.reason or end_message(trace.agent.language, "answered")
         citations = answer.citations or cited_ids(answer.text)

@@ -11,7 +11,8 @@ from taoloop.core.message import SIDE_PURPOSES
 from taoloop.core.text import join_sentences
 from taoloop.core.texts import end_message, limit_text
 from taoloop.core.trace import Trace
-from taoloop.errors import ModelContextOverflow, ModelError, ModelTimeout, TaoError
+from taoloop.core.views.handoff import handoff_outcome
+from taoloop.errors import IllegalEvent, ModelContextOverflow, ModelError, ModelTimeout, TaoError
 from taoloop.translation import error_texts
 
 _MIN_CALL_S = 0.001  # of a call when no time is left: it starts, and times out at once
@@ -110,6 +111,15 @@ def limit_finish(trace: Trace, reached: LimitReached, failed: str = "") -> Finis
     answer = trace.answer
     text, citations = (answer.text, answer.citations or cited_ids(answer.text)) if answer else (None, ())
     return Finished(status=reached.status, limit=reached.limit, answer=text, reason=reason, citations=citations)
+
+
+def taken_over_finish(trace: Trace) -> Finished:
+    """The finish of a run whose conversation another agent took over: it ended as that agent's run did."""
+    outcome = handoff_outcome(trace)
+    if outcome is None:
+        raise IllegalEvent(f"Run {trace.run_id}: nobody took it over.")
+    reason = end_message(trace.agent.language, "taken_over", agent=outcome.agent, reason=outcome.reason).rstrip()
+    return Finished(status=outcome.status, answer=outcome.answer, reason=reason, error=outcome.error)
 
 
 def model_failed(trace: Trace, message: str, code: str = "", *, by_model: bool = False) -> Finished:

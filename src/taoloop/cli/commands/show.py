@@ -21,6 +21,7 @@ from taoloop.cli.ui.event_view import (
     RowWriter,
     console_for,
     format_local_time,
+    handoff_text,
     next_commands,
     summary,
     todo_text,
@@ -169,6 +170,8 @@ def _transcript(trace: Trace, pen: RowWriter) -> None:
             text = entry.tool + todos
         if entry.child is not None:
             text += "\n" + pen.text("by run {run_id}: tao show {run_id}", run_id=entry.child)
+        if entry.kind == "Observation" and (handoff := handoff_text(pen, trace, entry.call_id)):
+            label, text = mark("Handed over"), handoff
         pen.row(label, text, style=style, body="red" if label == "Error" else "", mark=str(entry.number))
         if entry.kind == "Action" and entry.call_id is not None:
             _write_approval(trace, pen, trace.calls[entry.call_id])

@@ -253,6 +253,9 @@ class EventWriter:
             self.pen.row("Denied", self.pen.text("; ").join(fact.reasons), style="yellow")
 
     def _observed(self, fact: facts.Observed) -> None:
+        if text := handoff_text(self.pen, self.trace, fact.call_id):
+            self.pen.row("Handed over", text, style="green")
+            return
         call = self.trace.calls.get(fact.call_id)
         step = self.trace.steps[-1] if self.trace.steps else None
         has_siblings = call is not None and step is not None and len(step.calls) > 1
@@ -286,6 +289,8 @@ def write_links(pen: RowWriter, fact: facts.RunStarted) -> None:
     """The run that this one is part of, the one that it continues, and the one that it was forked from."""
     if fact.parent is not None:
         pen.line(pen.text("part of run {run_id}", run_id=fact.parent), "dim")
+    if fact.handed_over_by:
+        pen.line(pen.text("handed over by {agents}", agents=" → ".join(fact.handed_over_by)), "dim")
     if fact.after is not None:
         pen.line(pen.text("continues run {run_id}", run_id=fact.after), "dim")
     if fact.forked_from is not None:
@@ -378,6 +383,17 @@ def write_end(pen: RowWriter, fact: facts.Finished) -> None:
         pen.row("Denied", pen.text(text, calls=", ".join(fact.unasked)), style="bold yellow")
     for citation in fact.citations:
         pen.line(f"   [{citation}]", "dim")
+
+
+def handoff_text(pen: RowWriter, trace: Trace, call_id: str | None) -> str:
+    """Which agent took the conversation over with a call, and in which run; empty for any other call."""
+    call = trace.calls.get(call_id or "")
+    observed = None if call is None else call.observed
+    card = None if call is None else trace.card(call.requested.tool)
+    if card is None or observed is None or not card.hands_over_to or observed.child is None or not observed.ok:
+        return ""
+    text = mark("{agent} took over in run {run_id}: tao show {run_id}")
+    return pen.text(text, agent=card.hands_over_to, run_id=observed.child)
 
 
 def todo_text(tool: str, args: Any) -> str:

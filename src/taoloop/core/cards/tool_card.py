@@ -134,6 +134,9 @@ class ToolCard:
     """`third_party`: a server, a document or a client wrote the texts, so they decide nothing: the question what a task
     calls for shows of the card no more than its name, its tier and the names of its arguments. No file says so: whoever
     reads the card from there does."""
+    hands_over_to: str = field(default="", metadata={"in_files": False})
+    """The agent that takes the conversation over with a call, so that its answer is the run's. No file says so: it is
+    for the hand-offs of an agent."""
     performed_by: Performer = field(default="agent", metadata={"in_files": False})
     """`caller`: the client that started the run carries out the calls, and the run waits for the results. No file says
     so: it is for the tools that come with a request."""

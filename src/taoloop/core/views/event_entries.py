@@ -44,6 +44,7 @@ from taoloop.core.message import STEP_PURPOSES, Usage
 from taoloop.core.text import join_sentences
 from taoloop.core.texts import image_label, preapproval_note, task_with_images
 from taoloop.core.views.entry_texts import ENTRY_TEXTS
+from taoloop.core.views.handoff import read_outcome
 from taoloop.core.views.steps import PROBE, TIMEOUT
 from taoloop.core.views.todos import TODO_CARD, read_todos, todo_lines
 
@@ -182,6 +183,7 @@ class _EntryWriter:
         details = [
             self._detail("agent", agent.name),
             self._detail("model", agent.model),
+            self._detail("handed_over_by", " → ".join(fact.handed_over_by)),
             self._detail("earlier_turns", str(len(fact.history)) if fact.history else ""),
             self._detail("labels", ", ".join(f"{name}={value}" for name, value in fact.labels.items())),
         ]
@@ -345,6 +347,9 @@ class _EntryWriter:
         texts = [EntryText("", fact.output, "code"), self._text("printed", fact.printed, "code")]
         if fact.error is not None:
             texts.insert(0, EntryText(fact.error.code, join_sentences(fact.error.message, fact.error.hint)))
+        if fact.child is not None and fact.ok and (outcome := read_outcome(fact.output)) is not None:
+            texts[0] = self._text("answer", outcome.answer or outcome.reason)
+            details.append(self._detail("taken_over_by", f"{outcome.agent} · {outcome.status}"))
         images = "\n".join(image_label(self._language, image) for image in fact.images)
         return {
             "tone": "good" if fact.ok else "bad",

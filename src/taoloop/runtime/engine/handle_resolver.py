@@ -158,7 +158,8 @@ class HandleResolver:
 
     async def fill_answer(self, fact: Finished) -> Finished:
         """The end of the run with the values in its answer, for the person and not for the model."""
-        if fact.answer is None or not numbers_in(fact.answer):
+        is_own = self.trace.taken_over is None  # the handles of another run were filled in there
+        if fact.answer is None or not is_own or not numbers_in(fact.answer):
             return fact
         await self.load(fact.answer)
         try:

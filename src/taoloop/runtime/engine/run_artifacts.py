@@ -231,6 +231,8 @@ class RunArtifacts:
 async def first_artifacts(journal: Journal, started: RunStarted, images: Sequence[Image]) -> list[Artifact]:
     """What the first event of a run names: the images of its task, and those of the conversation that it continues.
 
+    In a run that takes another one over, both come from there.
+
     Raises:
         ImageError: the history has an image that neither `images` nor the run before has.
     """
@@ -238,7 +240,8 @@ async def first_artifacts(journal: Journal, started: RunStarted, images: Sequenc
     for info in images_of(started):
         if info.ref in artifacts:
             continue
-        earlier = None if started.after is None else await journal.artifact(started.after, info.ref)
+        source = started.parent if started.handed_over_by else started.after
+        earlier = None if source is None else await journal.artifact(source, info.ref)
         if earlier is None:
             raise ImageError(
                 f"The history has the image {info.ref} without its bytes.",

@@ -10,6 +10,7 @@ from taoloop.core.events import ActionRequested, ModelReplied, Resumed
 from taoloop.core.message import Usage
 from taoloop.core.policy import TaskAuthority
 from taoloop.core.trace import Trace
+from taoloop.core.views.handoff import answered_by
 from taoloop.core.views.steps import CallView
 from taoloop.core.views.transcript import Result
 from taoloop.dialects.answer_stream import truncated_answer
@@ -193,6 +194,8 @@ def _agent_part(result: Result, served: ServedAgent, *, for_user: bool) -> dict[
         part["unasked"] = [
             {"call_id": call_id, "tool": result.trace.calls[call_id].requested.tool} for call_id in finished.unasked
         ]
+    if result.trace.taken_over is not None:
+        part["answered_by"] = {"agent": answered_by(result.trace), "run_id": result.trace.taken_over.child}
     if result.todos:
         part["todos"] = [{"text": todo.text, "state": todo.state} for todo in result.todos]
     if result.cost_usd is not None:

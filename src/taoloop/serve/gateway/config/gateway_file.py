@@ -24,6 +24,7 @@ from taoloop.config.document import (
     read_document,
     track_files,
 )
+from taoloop.config.handoffs import require_linked
 from taoloop.config.settings_reader import LITERAL, SettingsReader, Span, checked, fields_of, has_reference, invalid
 from taoloop.errors import ConfigError, MissingKey
 from taoloop.journals.retention import Retention
@@ -31,6 +32,7 @@ from taoloop.models.model_builder import endpoint_keys
 from taoloop.models.prices import Price
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.bound_agent import bind
+from taoloop.runtime.handoff import link_team
 from taoloop.runtime.tool_source import sources_in
 from taoloop.serve.gateway.auth.keys import ApiKey, KeyRing, digest_of
 from taoloop.serve.gateway.auth.origins import ANY, origin_of
@@ -329,7 +331,7 @@ def form_of(document: ConfigDocument) -> ConfigForm:
         AgentFileError: none; says what would make it which.
     """
     data = document.data
-    if "agents" in data:
+    if "agents" in data and "handoffs" not in data:  # with both it is an agent file with further agents
         return "own"
     if is_wasm_plugin(data):
         return "wasm_plugin"
@@ -375,6 +377,7 @@ class _ConfigReader:
         agents = {str(name): self._agent(name, entry) for name, entry in entries["agents"].items()}
         if not agents:
             raise document.error(("agents",), "it names no agent.", hint="Write `agents: {NAME: FILE.yaml}`.")
+        agents = self._linked(agents)
         default = entries.get("default")
         if default is not None:
             self._require_agent(("default",), default, agents)
@@ -459,6 +462,13 @@ class _ConfigReader:
         self._require_price((*path, "limits", "max_cost_usd") if in_place else path, served)
         return served
 
+    def _linked(self, agents: Mapping[str, ServedAgent]) -> dict[str, ServedAgent]:
+        """The agents with their hand-offs to each other. One in a separate file hands over within that file."""
+        team = link_team({name: served.agent for name, served in agents.items()})
+        for name, agent in team.items():
+            require_linked(self._document, agent, ("agents", name))
+        return {name: replace(served, agent=team[name]) for name, served in agents.items()}
+
     def _read_entry(self, path: FieldPath, entry: Any) -> ServedAgent:
         """One agent: by the path of its file, which may be one of `ai-agent`, or with the fields of an agent file."""
         document, settings = self._document, self._settings
@@ -472,12 +482,14 @@ class _ConfigReader:
             by_file = settings.read(AgentByFile, path, entry)
             with error_location(document, (*path, "file")):
                 served = self._read_file(settings.resolve_path(by_file["file"]))
-            return replace(served, description=by_file.get("description", ""))
+            description = by_file.get("description", served.agent.description)
+            return replace(served, description=description, agent=replace(served.agent, description=description))
+        if "agents" in entry:
+            raise document.error((*path, "agents"), "these agents belong beside this one.", hint="Write them there.")
         if "name" in entry:
             raise document.error((*path, "name"), "an agent has the name that is its key here.")
         description = settings.read(str, (*path, "description"), entry.get("description", ""), mode="written")
         inline = document.under(path)
-        inline.data.pop("description", None)
         return ServedAgent(name=str(path[-1]), agent=agent_in(inline, env=self._env), description=description)
 
     def _read_file(self, path: Path) -> ServedAgent:
@@ -489,7 +501,7 @@ class _ConfigReader:
                 raise document.error((), f"it holds {len(content.agents)} agents, and one is expected.", hint=hint)
             return next(iter(content.agents.values()))
         agent = load_agent(str(path), env=self._env)
-        return ServedAgent(name=agent.name, agent=agent)
+        return ServedAgent(name=agent.name, agent=agent, description=agent.description)
 
     def _keys(self, entries: Sequence[KeyEntry], agents: Mapping[str, ServedAgent]) -> tuple[ApiKey, ...]:
         keys: list[ApiKey] = []

@@ -11,9 +11,10 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from taoloop.core.events import Event, Finished, ModelReplied, Paused, RunStarted
+from taoloop.core.events import Event, Finished, ModelReplied, Observed, Paused, RunStarted
 from taoloop.core.trace import Trace
 from taoloop.core.views.event_entries import EntryText, EventEntry, event_entries
+from taoloop.core.views.handoff import read_outcome
 from taoloop.core.views.run_totals import RunTotals
 from taoloop.core.views.timeline import TimelineBuilder
 from taoloop.core.views.todos import TodoList, todo_list
@@ -309,15 +310,26 @@ async def _head(context: PanelContext, row: RunRow | None) -> dict[str, Any]:
     is_running = row is not None and row.status == "running"
     if locks is not None and is_running:
         holder = await locks.holder(run_id)
-    end = None
+    end, speaker = None, ""
     if row is not None and not is_running:
         for event in reversed(await read_events(context.queries, run_id, max(0, row.events - _EARLIER), _EARLIER)):
-            if isinstance(event, Event) and isinstance(event.fact, Finished | Paused):
+            if end is None and isinstance(event, Event) and isinstance(event.fact, Finished | Paused):
                 end = event
+            elif end is not None:  # the event before it may be that another agent took over
+                speaker = _speaker(event)
                 break
     return {
         "holder": holder,
         "is_lost": is_running and locks is not None and holder is None,
         "is_driven_here": is_driven_here(context.journal, run_id),
         "end": end,
+        "speaker": speaker,
     }
+
+
+def _speaker(event: Event | UnreadableEvent) -> str:
+    """The agent that gave the answer, where it is another than the run's; from the event before the end."""
+    fact = event.fact if isinstance(event, Event) else None
+    is_handoff = isinstance(fact, Observed) and fact.ok and fact.child is not None
+    outcome = read_outcome(fact.output) if is_handoff and isinstance(fact, Observed) else None
+    return "" if outcome is None else outcome.agent
