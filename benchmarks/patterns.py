@@ -16,6 +16,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from taoloop import Agent, Limits, ScriptedModel, tool
 from taoloop.core.message import ModelReply, ToolCallText
@@ -45,6 +46,16 @@ def answers(count: int, *, differ: bool = False) -> list[ModelReply]:
     return [ModelReply(text=f"It is {n if differ else 4}.") for n in range(count)]
 
 
+def lists(steps: int, name: str, every: int = 5) -> list[ModelReply]:
+    """The same with a list of six items, for the tool of this name, in place of every fifth call."""
+    replies = acts(steps)
+    for n in range(0, steps, every):
+        todos = [{"text": f"item {n} {item}", "state": "in_progress" if item == 3 else "open"} for item in range(6)]
+        call = ToolCallText(name=name, arguments=json.dumps({"todos": todos}), id=f"t{n}")
+        replies[n] = ModelReply(tool_calls=(call,))
+    return replies
+
+
 PATTERNS: dict[str, Callable[[], list[ModelReply]]] = {
     f"cot_sc:n={STEPS}": lambda: answers(STEPS),
     "react_then_cot_sc": lambda: [*acts(STEPS - 1), *answers(1)],
@@ -53,14 +64,44 @@ PATTERNS: dict[str, Callable[[], list[ModelReply]]] = {
 """The patterns by the names of their strategies, each with replies for as many steps as ReAct is measured with."""
 
 
+@tool(tier="read", name="note_items")
+async def note_items(todos: list[dict[str, str]]) -> str:
+    """Take a list of items."""
+    return f"Saved: {len(todos)}."
+
+
+def lists_for(name: str) -> Callable[[], list[ModelReply]]:
+    """The replies with lists for a tool of this name."""
+    return lambda: [*lists(STEPS - 1, name), *answers(1)]
+
+
+ADDITIONS: dict[str, tuple[Callable[[], list[ModelReply]], dict[str, Any], Callable[[], list[ModelReply]], Any]] = {
+    "todo list": (
+        lists_for("update_todos"),
+        {"tools": [add, "update_todos"]},
+        lists_for("note_items"),
+        [add, note_items],
+    ),
+    "a hand-off declared": (
+        lambda: plain(),  # noqa: PLW0108  # it is defined below
+        {"handoffs": [Agent(name="other", description="Subtracts.", tools=[add])]},
+        lambda: plain(),  # noqa: PLW0108  # the same
+        [add],
+    ),
+}
+"""What ReAct can have beside its tools, with replies for as many steps; and the replies and tools that it is compared to:
+for the todo list a tool that gets the same arguments and does nothing."""
+
+
 def plain() -> list[ModelReply]:
     """The replies of ReAct."""
     return [*acts(STEPS - 1), *answers(1)]
 
 
-def prepare(strategy: str, replies: Sequence[ModelReply]) -> Agent:
+def prepare(strategy: str, replies: Sequence[ModelReply], **options: Any) -> Agent:
     """The agent that answers with these replies."""
-    return Agent(model=ScriptedModel(replies), tools=[add], strategy=strategy, limits=UNLIMITED)
+    options = {"tools": [add], "strategy": strategy, "limits": UNLIMITED, **options}
+    return Agent(model=ScriptedModel(replies), **options)
 
 
 async def cpu_us(agent: Agent) -> float:
@@ -76,8 +117,10 @@ async def cpu_us(agent: Agent) -> float:
 async def measure() -> dict[str, dict[str, float]]:
     """For each pattern its CPU per step, and how much that is above ReAct."""
     figures: dict[str, dict[str, float]] = {}
-    for name, script in PATTERNS.items():
-        react, own = prepare("react", plain()), prepare(name, script())
+    pairs_of_agents = {name: (prepare(name, script()), prepare("react", plain())) for name, script in PATTERNS.items()}
+    for name, (script, options, plain_script, tools) in ADDITIONS.items():
+        pairs_of_agents[name] = prepare("react", script(), **options), prepare("react", plain_script(), tools=tools)
+    for name, (own, react) in pairs_of_agents.items():
         await cpu_us(react), await cpu_us(own)  # the first run of an agent makes its parts
         pairs = [(await cpu_us(react), await cpu_us(own)) for _ in range(ROUNDS)]
         figures[name] = {

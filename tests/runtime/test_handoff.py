@@ -398,7 +398,7 @@ def test_a_declaration_that_cannot_work_is_refused_with_the_way_out() -> None:
         triage("refund").run_sync("q")
     for wrong in ({"history": "all"}, {"max_times": 0}):
         with pytest.raises(ConfigError):
-            Handoff(agent="refunds", **wrong)  # type: ignore[arg-type]  # wrong on purpose
+            Handoff(agent="refunds", **wrong)
 
 
 def problem_of_text() -> str:

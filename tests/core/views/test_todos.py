@@ -16,7 +16,6 @@ from taoloop.core.views.todos import (
     Todo,
     is_todo_card,
     read_todos,
-    todo_counts,
     todo_lines,
     todo_list,
     todo_list_of,
@@ -127,7 +126,6 @@ def test_a_list_as_text() -> None:
     todos = read_todos({"todos": [*items("done", "in_progress"), {"text": "a\nb", "state": "open"}]})
     assert todos is not None
     assert todo_lines(todos) == "[x] item 1\n[>] item 2\n[ ] a b"
-    assert todo_counts(todos) == {"open": 1, "in_progress": 1, "done": 1}
     current = todo_list_of([]).current
     assert current is None
 

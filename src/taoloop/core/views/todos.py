@@ -7,7 +7,6 @@ nothing.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -15,6 +14,7 @@ from typing import Any, Literal, get_args
 
 from taoloop.core.cards.tool_card import ErrorCard, ExampleCard, ToolCard
 from taoloop.core.events import ActionRequested, ApprovalGiven, Event, JudgedAgain, Observed
+from taoloop.core.fast_stdlib import fast_constructor
 from taoloop.core.text import chinese_texts
 from taoloop.core.trace import Trace
 
@@ -113,6 +113,9 @@ class Todo:
         return f"{_MARKS[self.state]} {' '.join(self.text.split())}"
 
 
+_new_todo = fast_constructor(Todo)
+
+
 def read_todos(args: Any) -> tuple[Todo, ...] | None:
     """The items that the arguments of a call are; None if they do not fit the card."""
     items = args.get("todos") if isinstance(args, Mapping) else None
@@ -120,22 +123,16 @@ def read_todos(args: Any) -> tuple[Todo, ...] | None:
         return None
     todos = []
     for item in items:
-        text, state = (item.get("text"), item.get("state")) if isinstance(item, Mapping) else (None, None)
+        text, state = (item.get("text"), item.get("state")) if isinstance(item, dict) else (None, None)
         if not isinstance(text, str) or state not in TODO_STATES:
             return None
-        todos.append(Todo(text=text, state=state))
+        todos.append(_new_todo(text=text, state=state))
     return tuple(todos)
 
 
 def todo_lines(todos: Iterable[Todo]) -> str:
     """A list as text, one line for each item."""
     return "\n".join(map(str, todos))
-
-
-def todo_counts(todos: Iterable[Todo]) -> dict[TodoState, int]:
-    """How many items each state has, in the order of the states; states without items are missing."""
-    counts = Counter(todo.state for todo in todos)
-    return {state: counts[state] for state in TODO_STATES if counts[state]}
 
 
 def is_todo_card(card: ToolCard | None) -> bool:
