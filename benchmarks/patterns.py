@@ -89,7 +89,7 @@ ADDITIONS: dict[str, tuple[Callable[[], list[ModelReply]], dict[str, Any], Calla
         [add],
     ),
 }
-"""What ReAct can have beside its tools, with replies for as many steps; and the replies and tools that it is compared to:
+"""What ReAct can have beside its tools, with replies for as many steps, and the replies and tools it is compared to:
 for the todo list a tool that gets the same arguments and does nothing."""
 
 

@@ -40,12 +40,18 @@ def schema() -> dict[str, Any]:
     gateway = tools.define(definitions, GatewayFields)
     by_file = tools.define(definitions, AgentByFile)
     fields = {**definitions["AgentFields"]["properties"], **definitions["AgentByFile"]["properties"]}
-    inline = {name: field for name, field in fields.items() if name not in ("name", "file")}  # it has its name here
+    own = ("name", "file", "agents")  # it has its name here, and stands beside the others
+    inline = {name: field for name, field in fields.items() if name not in own}
     definitions["InlineAgent"] = {**definitions["AgentFields"], "properties": inline}
     arms = [{"type": "string"}, by_file, {"$ref": "#/$defs/InlineAgent"}]
     definitions["GatewayFields"]["properties"]["agents"] |= {
         "minProperties": 1,
         "additionalProperties": {"anyOf": arms},
+    }
+    definitions["AgentFields"]["dependentRequired"] = {"agents": ["handoffs"]}
+    definitions["AgentFields"]["properties"]["agents"] |= {
+        "minProperties": 1,
+        "additionalProperties": {"anyOf": [arms[0], arms[2]]},
     }
     ai_agent = tools.define(definitions, AiAgentFields, "lenient")
     entries = [tools.define(definitions, kind, "lenient") for kind in (LongEntry, ShortEntry)]

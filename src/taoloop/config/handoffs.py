@@ -55,6 +55,9 @@ def with_agents_of_file(
         AgentFileError: one of them cannot be used.
     """
     members = {agent.name: agent}
+    if not agent.handoffs:
+        text = mark("nothing hands over to these agents.")
+        raise document.problem(("agents",), text, mark("Name them under `handoffs` of the agent of this file."))
     for name, entry in entries.items():
         path = ("agents", str(name))
         if not isinstance(name, str) or not name.strip() or name in members:
@@ -65,6 +68,9 @@ def with_agents_of_file(
             text = mark("an agent is expected, not {value}.")
             hint = mark("Write the path of an agent file, or the fields of one.")
             raise document.problem(path, text, hint, value=describe_value(entry))
+        if isinstance(entry, dict) and "agents" in entry:
+            text = mark("these agents belong beside this one.")
+            raise document.problem((*path, "agents"), text, mark("Write them there."))
         members[name] = replace(load(path, entry), name=name)
     team = link_team(members)
     for name in entries:

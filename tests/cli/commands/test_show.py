@@ -182,3 +182,21 @@ def test_a_todo_list_is_shown_as_it_is_written_and_its_open_items_at_the_end(tao
     assert shown.count("Open items: [ ] answer") == 1
     assert tao("show", run_id, "--events", code=0).out.count("Open items: [ ] answer") == 1
     assert "未完成项" in tao("show", run_id, code=0, TAOLOOP_LANG="zh").out
+
+
+def test_a_hand_off_is_shown_with_the_agent_and_the_run_that_took_over(tao: Shell) -> None:
+    tao.script(call("hand_over_to_refunds", reason="money"), name="desk.script.yaml")
+    tao.script("Sent back.", name="refunds.script.yaml")
+    further = "agents: {refunds: {description: Sends money back., model: scripted:refunds.script.yaml}}"
+    tao.write("desk.yaml", f"model: scripted:desk.script.yaml\nhandoffs: [refunds]\n{further}\n")
+    live = tao("run", "My money, please.", "--agent", "desk.yaml", code=0).out
+    run_id = tao("runs", "--json", code=0).events[-1]["run_id"].split(".")[0]
+    line = f"Handed over: refunds took over in run {run_id}.1: tao show {run_id}.1"
+    assert line in live
+    shown = tao("show", run_id, code=0).out
+    assert line in shown
+    assert "Answer: Sent back." in shown
+    inner = tao("show", f"{run_id}.1", code=0).out
+    assert f"part of run {run_id}" in inner
+    assert "handed over by desk" in inner
+    assert "refunds 已在运行" in tao("show", run_id, code=0, TAOLOOP_LANG="zh").out

@@ -260,3 +260,22 @@ def test_the_todo_list_is_shown_live_and_as_it_was_at_a_step() -> None:
         assert "[&gt;]" in await browser.get("/runs/r1")
 
     browse(journal, scenario)
+
+
+def test_the_page_says_which_agent_gave_the_answer_and_leads_to_its_run() -> None:
+    journal = MemoryJournal()
+    over = {"tool_calls": [{"name": "hand_over_to_refunds", "args": {"reason": "money"}}]}
+    refunds = Agent(name="refunds", description="Money.", model=ScriptedModel(["Sent back."]))
+    desk = Agent(name="desk", model=ScriptedModel([over]), handoffs=[refunds], journal=journal)
+    result = desk.run_sync("My money, please.")
+
+    async def scenario(browser: Browser) -> None:
+        page = await browser.get(f"/runs/{result.run_id}")
+        assert "by refunds, which took over" in page
+        assert "refunds · completed" in page
+        assert f"/runs/{result.run_id}.1" in page
+        assert "by refunds" not in await browser.get(f"/runs/{result.run_id}.1/head", is_fragment=True)
+        inner = await browser.get(f"/runs/{result.run_id}.1")
+        assert re.search(r"<b>handed over by</b> desk", inner)
+
+    browse(journal, scenario)
