@@ -9,7 +9,7 @@ import pytest
 
 from taoloop import Agent, Limits, MemoryJournal, Result, ScriptedModel, tool
 from taoloop.core.effects import ModelRequest
-from taoloop.core.events import Observed
+from taoloop.core.events import Observed, Verdict
 from taoloop.core.message import Message, ModelReply
 from taoloop.core.policy import Policy, Rule
 from taoloop.core.trace import Trace
@@ -296,6 +296,46 @@ def test_the_stricter_policy_holds(first: Any, second: Any, profile: str) -> Non
 def test_a_denial_of_the_first_agent_holds_for_the_second() -> None:
     policy = Policy(rules=(Rule(tool="refund", verdict="deny"),))
     one = triage(refunding(), policy=policy, tools=[refund])
+    assert verdicts(inner_of(one, one.run_sync(TASK))) == ["deny"]
+
+
+def round_of_refunds(again: dict[str, Any], **options: Any) -> Trace:
+    """triage refunds S-6, hands over, gets the task back, and makes one more call."""
+    first = [call("refund", to="bob@example.com", order="S-6"), over_to("refunds")]
+
+    def choose(_task: str, trace: Trace) -> Any:
+        assert trace.started is not None
+        return ([again, "Done."] if trace.started.handed_over_by else first)[trace.step_count]
+
+    options = {"journal": MemoryJournal(), "approve": lambda question: question.run_id.count(".") == 0, **options}
+    model = FunctionModel(choose, dialect="native")
+    desk = Agent(name="triage", description="t", model=model, tools=[refund], handoffs=["refunds"], **options)
+    back = Handoff(agent="triage", max_times=1)
+    one, _ = link_handoffs(desk, agent("refunds", over_to("triage"), handoffs=[back]))
+    return runs_after(one, one.run_sync(TASK))[-1]
+
+
+def test_the_same_write_again_is_asked_about_after_a_hand_off_too() -> None:
+    trace = round_of_refunds(call("refund", to="bob@example.com", order="S-6"))
+    assert trace.started is not None
+    assert trace.started.handed_over_by == ("triage", "refunds")
+    [again] = trace.calls.values()
+    assert again.requested.verdict == "ask"
+    assert again.observed is not None
+    assert not again.observed.ok
+
+
+def test_the_budget_of_a_rule_does_not_begin_anew() -> None:
+    policy = Policy(rules=(Rule(tool="refund", verdict="deny", calls_over=1),))
+    other = call("refund", to="bob@example.com", order="S-7")
+    assert verdicts(round_of_refunds(other, policy=policy)) == ["deny"]
+
+
+def test_a_rule_in_python_of_the_first_agent_holds_for_the_second() -> None:
+    def never(_trace: Any, _action: Any, card: Any) -> Verdict | None:
+        return Verdict(kind="deny", reasons=("never",)) if card.name == "refund" else None
+
+    one = triage(refunding(), tools=[refund], rules=[never])
     assert verdicts(inner_of(one, one.run_sync(TASK))) == ["deny"]
 
 

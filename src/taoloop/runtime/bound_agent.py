@@ -30,7 +30,7 @@ from taoloop.journals.base import Artifact, Journal, Lease
 from taoloop.journals.memory import MemoryJournal
 from taoloop.models.base import DeltaListener, Model, is_language_model
 from taoloop.models.env_file import load_environment_of_script
-from taoloop.policy import needs_intent, reject_unmatchable_rules
+from taoloop.policy import CodeRule, needs_intent, reject_unmatchable_rules
 from taoloop.prompts import prompts_for
 from taoloop.runtime.agent_settings import AUTO, AgentSettings, as_tuple
 from taoloop.runtime.agent_toolbox import FINDERS, build_toolbox, with_paging_tool
@@ -394,12 +394,13 @@ class BoundAgent:
         on_delta: DeltaListener | None = None,
         approver: Approver | None = None,
         redactor: Redactor | None = None,
+        rules: Sequence[CodeRule] = (),
     ) -> Result:
         """Start the run of `trace` (which is empty) in an open journal, and drive it.
 
         `decision` is the first decision if it was made in advance: secrets in it are only used for its call. `images`
         are those that `started` names, with their bytes; those of the run before (`after`) are in the journal.
-        `redactor` knows further secrets, such as those of a parent run.
+        `redactor` knows further secrets, such as those of a parent run; `rules` are asked before the agent's own.
 
         Raises:
             RunExists: the journal has a run of that id.
@@ -410,7 +411,7 @@ class BoundAgent:
         facts = (started,) if decision is None else (started, decision)
         with run_lock(journal, lease):
             return await self._drive(
-                trace, lease, journal, listener, on_delta, started.agent, approver, redactor, facts, first
+                trace, lease, journal, listener, on_delta, started.agent, approver, redactor, facts, first, rules
             )
 
     async def continue_run(
@@ -424,6 +425,7 @@ class BoundAgent:
         on_delta: DeltaListener | None = None,
         approver: Approver | None = None,
         redactor: Redactor | None = None,
+        rules: Sequence[CodeRule] = (),
         at: int | None = None,
         take_over: bool = True,
         kill_holder: bool = False,
@@ -458,7 +460,9 @@ class BoundAgent:
             resumed = Resumed(limits=limits, approved_tiers=approved_tiers, earlier_holder=earlier)
             notes = undo_facts(trace) if changes.new_policy is None else [*undo_facts(trace), policy_note(trace)]
             facts = (changes.recorded_in(resumed), *notes)
-            return await self._drive(trace, lease, journal, listener, on_delta, trace.agent, approver, redactor, facts)
+            return await self._drive(
+                trace, lease, journal, listener, on_delta, trace.agent, approver, redactor, facts, rules=rules
+            )
 
     def changes_since(
         self, trace: Trace, redactor: Redactor | None = None, *, new_policy: Policy | Profile | None = None
@@ -490,6 +494,7 @@ class BoundAgent:
         redactor: Redactor | None,
         facts: Sequence[Fact],
         first: Sequence[Artifact] = (),
+        rules: Sequence[CodeRule] = (),
     ) -> Result:
         """Drive a run from the first facts of this process to its end, or until it waits."""
         validator, handles = self._validator_of(spec), None
@@ -513,7 +518,7 @@ class BoundAgent:
             on_delta=on_delta,
             early_reads=spec.early_reads,
             check_answer=check,
-            rules=tuple(own.rules),
+            rules=(*rules, *own.rules),
             redactor=known,
             handles=handles,
             artifacts=artifacts,

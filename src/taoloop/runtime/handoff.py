@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Any, TypeVar
 
 from taoloop.core.cards.tool_card import TIERS, Tier, ToolCard
-from taoloop.core.events import RunStarted
+from taoloop.core.events import RunStarted, Verdict
 from taoloop.core.message import Message
 from taoloop.core.policy import Policy
 from taoloop.core.trace import Trace
@@ -23,10 +23,11 @@ from taoloop.core.views.handoff import HandoffOutcome, answered_by
 from taoloop.core.views.transcript import Result, transcript_text
 from taoloop.dialects.prompt import defuse_markers
 from taoloop.errors import ConfigError, ToolError, UnknownName
-from taoloop.policy import sources_of, tainted, trusted_texts
+from taoloop.policy import CodeRule, judge, sources_of, tainted, trusted_texts
+from taoloop.policy.judge import Action
 from taoloop.runtime.agent_settings import AgentSettings, Handoff, HandoffHistory
 from taoloop.runtime.bound_agent import bind
-from taoloop.runtime.child_run import ParentRun
+from taoloop.runtime.child_run import ParentRun, load_trace
 from taoloop.runtime.engine.clock import new_nonce
 from taoloop.runtime.subagent import AgentTool
 from taoloop.runtime.texts import TEXTS
@@ -51,9 +52,9 @@ _OUTPUT_CHARS = 2_000_000  # an answer is never cut to a preview: nobody would r
 class HandoffTool(AgentTool):
     """The handler of a hand-off."""
 
-    def __init__(self, handoff: Handoff) -> None:
+    def __init__(self, handoff: Handoff, rules: Sequence[CodeRule] = ()) -> None:
         super().__init__(handoff.target)
-        self.handoff = handoff
+        self.handoff, self._rules = handoff, tuple(rules)
 
     async def __call__(self, reason: str, *, call: ToolContext) -> Any:  # type: ignore[override]  # noqa: ARG002
         """Let the other agent take over; returns how its run ended. The reason is for people, and for its transcript.
@@ -82,6 +83,21 @@ class HandoffTool(AgentTool):
             error="" if finished is None else finished.error,
         )
         return outcome.as_output()
+
+    async def _outer_rules(self, parent_run: ParentRun) -> tuple[CodeRule, ...]:
+        """What the agents before would have judged of a call counts too: their rules in Python, and what they did.
+
+        So neither a budget of their rules nor the question about the same call begins anew with a hand-off.
+        """
+        earlier = [(parent_run.parent, self._rules)]
+        started = _started(parent_run.parent)
+        while started.handed_over_by and started.parent is not None:
+            trace = await load_trace(parent_run.journal, started.parent)
+            if trace is None:
+                break
+            earlier.append((trace, ()))
+            started = _started(trace)
+        return (_judged_before(earlier, tuple(self.agent.rules)),)
 
     def _first_event(self, parent_run: ParentRun, task: str, call_id: str) -> RunStarted:  # noqa: ARG002
         """The first event of the run that takes over: the user's task, with what may be seen of the conversation."""
@@ -125,6 +141,27 @@ class HandoffTool(AgentTool):
             for tier in TIERS
             if (tier in own and tier in parent.approved_tiers) or (tier in parent.approved_tiers and tier not in before)
         )
+
+
+def _judged_before(earlier: Sequence[tuple[Trace, tuple[CodeRule, ...]]], own: tuple[CodeRule, ...]) -> CodeRule:
+    """A rule that gives the verdict of an earlier run on a call of a tool that it has too, if that is stricter."""
+
+    def rule(trace: Trace, action: Action, card: ToolCard) -> Verdict | None:
+        verdicts = [
+            judge(run, action, known, rules=rules)
+            for run, rules in earlier
+            if (known := run.card(card.name)) is not None and not known.hands_over_to
+        ]
+        strictest = max(verdicts, key=_strictness, default=None)
+        if strictest is None or strictest.kind == "allow":
+            return None
+        return strictest if _strictness(strictest) > _strictness(judge(trace, action, card, rules=own)) else None
+
+    return rule
+
+
+def _strictness(verdict: Verdict) -> int:
+    return ("allow", "ask", "deny").index(verdict.kind)
 
 
 def visible_history(parent: Trace, history: HandoffHistory, nonce: str) -> tuple[Message, ...]:
@@ -227,7 +264,7 @@ def _handoff_tool(agent: AgentSettings, handoff: Handoff) -> Tool:
         reversible=False,  # and undone there
         hands_over_to=target.name,
     )
-    return replace(tool_from_card(card, HandoffTool(handoff), chinese=text.chinese), runs_inside=True)
+    return replace(tool_from_card(card, HandoffTool(handoff, agent.rules), chinese=text.chinese), runs_inside=True)
 
 
 def tool_name(agent: str) -> str:

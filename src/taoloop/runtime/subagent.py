@@ -14,7 +14,7 @@ from taoloop.core.trace import Trace
 from taoloop.core.views.transcript import Result
 from taoloop.dialects.parsing.strict_json import loads
 from taoloop.errors import RunExists, TaoError, ToolError
-from taoloop.policy import stricter, tainted, trusted_texts
+from taoloop.policy import CodeRule, stricter, tainted, trusted_texts
 from taoloop.runtime.after.recovery import recover_on_start
 from taoloop.runtime.agent_settings import AgentSettings, Handoff
 from taoloop.runtime.bound_agent import bind
@@ -83,11 +83,12 @@ class AgentTool:
         bound, parent = bind(self.agent), parent_run.parent
         trace = Trace(inner_run_id(parent.run_id, call_id))
         started = self._first_event(parent_run, task, call_id)
+        rules = await self._outer_rules(parent_run)
         approver = parent_run.approver_for(self.agent.approve)
         parent_run.child = trace
         try:
             return await bound.start(
-                parent_run.journal, trace, started, approver=approver, redactor=parent_run.redactor
+                parent_run.journal, trace, started, approver=approver, redactor=parent_run.redactor, rules=rules
             )
         except RunExists:
             trace = Trace(trace.run_id, await parent_run.journal.load(trace.run_id))
@@ -109,7 +110,12 @@ class AgentTool:
             approved_tiers=self._approved_tiers(trace.approved_tiers, parent),
             approver=approver,
             redactor=parent_run.redactor,
+            rules=rules,
         )
+
+    async def _outer_rules(self, parent_run: ParentRun) -> tuple[CodeRule, ...]:  # noqa: ARG002  # none here
+        """The rules that are asked before the agent's own."""
+        return ()
 
     def _first_event(self, parent_run: ParentRun, task: str, call_id: str) -> RunStarted:
         """The first event of the run of a call.
