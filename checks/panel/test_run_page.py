@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from checks.panel.conftest import LOOKS, Open, assert_fits, serious_findings
 from tests.core.views.every_fact import FACTS
 from tests.serve.panel.run_samples import HOSTILE, answered, extend, put, started, steps
 
+from taoloop import Agent, ScriptedModel
 from taoloop.core.decision import Act, Call
 from taoloop.core.events import ActionRequested, Compensated, ModelReplied, Observed, Paused
 from taoloop.journals.base import Artifact
@@ -238,3 +240,23 @@ def test_all_of_it_is_there_without_script(fill: Any, browser: Any, panel: Any) 
     page.locator("aside a", has_text="State at a step").click()
     assert json.dumps("Page 89 comes next.")[1:-1] in page.content()
     context.close()
+
+
+@pytest.mark.parametrize(("language", "theme"), LOOKS)
+@pytest.mark.parametrize("width", [360, 1280])
+def test_a_todo_list_and_a_hand_off_are_accessible_and_fit(
+    fill: Any, open_page: Open, language: str, theme: str, width: int
+) -> None:
+    states = ("done", "in_progress", "open", "dropped")
+    todos = [{"text": f"{HOSTILE if state == 'open' else 'Look up May'} {state}", "state": state} for state in states]
+    update = {"tool_calls": [{"name": "update_todos", "args": {"todos": todos}}]}
+    over = {"tool_calls": [{"name": "hand_over_to_billing", "args": {"reason": "It is about an invoice."}}]}
+    billing = Agent(name="billing", description="Invoices.", model=ScriptedModel(["It was paid on 2 June."]))
+    desk = Agent(name="desk", model=ScriptedModel([update, over]), tools=["update_todos"], handoffs=[billing])
+    fill(lambda journal: replace(desk, journal=journal).run("Is invoice A-17 paid?", run_id="r1"))
+    page = open_page("ada", "/runs/r1?step=2", language=language, theme=theme, width=width)
+    page.locator("#run-totals .todos li").nth(3).wait_for()
+    page.locator("#state .todos li").nth(3).wait_for()
+    assert "billing" in page.locator("#run-head").inner_text()
+    assert serious_findings(page) == []
+    assert_fits(page)

@@ -276,6 +276,6 @@ def test_the_page_says_which_agent_gave_the_answer_and_leads_to_its_run() -> Non
         assert f"/runs/{result.run_id}.1" in page
         assert "by refunds" not in await browser.get(f"/runs/{result.run_id}.1/head", is_fragment=True)
         inner = await browser.get(f"/runs/{result.run_id}.1")
-        assert re.search(r"<b>handed over by</b> desk", inner)
+        assert re.search(r"<b>Handed over by</b> desk", inner)
 
     browse(journal, scenario)

@@ -9,8 +9,8 @@ ENTRY_TEXTS = TextCatalog(
     {
         # head lines
         "task": "Task",
-        "taken_over_by": "taken over by",
-        "handed_over_by": "handed over by",
+        "taken_over_by": "Taken over by",
+        "handed_over_by": "Handed over by",
         "step": "Step {n}",
         "purpose_repair": "corrected reply",
         "purpose_close": "last turn, without tools",
