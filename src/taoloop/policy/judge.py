@@ -15,6 +15,7 @@ from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import call_digest
 from taoloop.core.events import Source, Verdict
 from taoloop.core.policy import Policy, VerdictKind
+from taoloop.core.questions import is_question
 from taoloop.core.trace import Trace
 from taoloop.policy.call_history import past_calls, repetitions
 from taoloop.policy.destinations import FOLLOWED, follows_links, goes_to_known_hosts, names_known_addresses
@@ -120,6 +121,8 @@ def _judge(
         verdict = _require_person(trace, policy, action, card, verdict, "repeated", filled=filled)
     if card.approval is None or verdict.kind == "deny":
         return verdict
+    if is_question(card):
+        return _require_person(trace, policy, action, card, verdict, "question", filled=filled)
     if verdict.kind == "allow" and _is_lifted(trace, policy, card, action.args, filled):
         return verdict
     return _require_person(trace, policy, action, card, verdict, "approval_required", filled=filled)

@@ -51,6 +51,7 @@ from taoloop.core.events import (
 )
 from taoloop.core.handles import is_trusted_output, reader_answer
 from taoloop.core.policy import Policy, TaskAuthority, lesser_authority
+from taoloop.core.questions import answer_text, is_own_words, is_question
 from taoloop.core.trace import Trace
 from taoloop.core.value_origins import is_field_path, parse_path, read_document, values_at
 from taoloop.policy.grants import FixedCalls, Grant, grant_of
@@ -98,6 +99,8 @@ class Provenance:
         """Where the task only says yes: the last request before it in the conversation."""
         self._exclusions, self._clauses = Exclusions(), ClauseIndex()
         self.authority: TaskAuthority = "full"
+        self.answers: list[str] = []
+        """What the user answered to questions of the model, where that endorses values."""
         self._operator_words = self.words
         self._looked_up, self._unread_lookups = TrustedText(), list[str]()
         self.tainted, self.has_foreign_task, self.pin_asked = False, False, False
@@ -218,6 +221,9 @@ class Provenance:
         requested = self._open_requests.get(fact.call_id)
         if requested is None:
             return
+        if is_question(self._cards.get(requested.tool)):
+            self._fold_answer(requested, fact)
+            return
         if fact.scope == "rule":
             self._grants.setdefault((requested.tool, requested.rule), []).append(_grant_given(requested, fact.args))
         if fact.scope == "values":
@@ -227,6 +233,20 @@ class Provenance:
             self._trust_values(
                 requested, {path: value for path, value in leaves(fact.args) if before.get(path) != value}
             )
+
+    def _fold_answer(self, requested: ActionRequested, fact: ApprovalGiven) -> None:
+        """Take the answer to a question of the model as words of the user: as much as the task may authorise.
+
+        A choice is a text of the model. Once it has read something untrusted, picking one adds nothing.
+        """
+        self._open_requests.pop(requested.call_id, None)  # its observation says no more than the answer
+        if fact.args is None or (self.tainted and not is_own_words(requested.args, fact.args)):
+            return
+        own = self._own_words(answer_text(fact.args))
+        self._add_words(own)
+        if self.authority != "none":
+            self.intent.add(own)
+            self.answers.append(own)
 
     def _trust_values(self, requested: ActionRequested, args: Any) -> None:
         """Take values that a person vouched for; not what is only content, for that may be anybody's words."""
@@ -491,7 +511,7 @@ def trusted_texts(trace: Trace) -> tuple[str, ...]:
         return ()
     by_user = _texts_of_people(started) if authority_of(trace) != "none" else ()
     notes = (event.fact.text for event in trace.events if isinstance(event.fact, Noted) and event.fact.by != GUARD)
-    return tuple(split_marked(text).own for text in (*by_user, *notes))
+    return (*(split_marked(text).own for text in (*by_user, *notes)), *sources_of(trace).answers)
 
 
 def operator_text(started: RunStarted) -> str:

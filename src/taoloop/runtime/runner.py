@@ -39,7 +39,15 @@ from taoloop.models.base import DeltaFanout, DeltaListener, Model
 from taoloop.policy import CodeRule, judge
 from taoloop.runtime.approvals.in_doubt import ask_person, earlier_holder, run_probe
 from taoloop.runtime.approvals.input_requests import InputRequests
-from taoloop.runtime.approvals.request import ApprovalAnswer, Approver, Questions, answer_fact, denying_rule
+from taoloop.runtime.approvals.request import (
+    ApprovalAnswer,
+    Approver,
+    Questions,
+    answer_fact,
+    approval_request,
+    denying_rule,
+)
+from taoloop.runtime.approvals.user_questions import checked_answer
 from taoloop.runtime.child_run import BudgetShare, ParentRun, inner_progress
 from taoloop.runtime.engine.clock import Clock, within
 from taoloop.runtime.engine.early_reads import EarlyReads
@@ -561,6 +569,12 @@ class Runner:
 
     def _validate_edit(self, call: CallView, answer: ApprovalAnswer) -> ApprovalAnswer:
         """The answer; a refusal if its edited arguments do not fit the schema, or an operator's rule denies them."""
+        request = approval_request(self.trace, call)
+        if request.question is not None:
+            try:
+                return checked_answer(request, answer)
+            except InvalidArguments as error:
+                return ApprovalAnswer(approved=False, by=answer.by, note=error.message)
         if not answer.approved or answer.args is None:
             return answer
         try:

@@ -36,6 +36,7 @@ from taoloop.core.events import (
     Observed,
 )
 from taoloop.core.message import SIDE_PURPOSES, Message, Purpose
+from taoloop.core.questions import answer_text, is_question
 from taoloop.core.texts import TEXTS, end_message, preapproval_note
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import TIMEOUT, CallView
@@ -258,15 +259,19 @@ def _change_notice(agent: AgentSpec, tool: str) -> Noted:
 
 
 def _refusal(trace: Trace, call: CallView) -> Observed | None:
-    """The observation of a call that a person refused, or that was denied when it was judged again."""
+    """The observation of a call that a person refused, or answered, or that was denied when it was judged again."""
     approval, language = call.approval, trace.agent.language
     if call.requested.verdict == "deny":
         return denied_observation(language, call.requested.call_id, call.requested.reasons)
+    is_asked = is_question(trace.card(call.requested.tool))
+    if is_asked and isinstance(approval, ApprovalGiven) and approval.args is not None:
+        return Observed(call_id=call.requested.call_id, ok=True, output=answer_text(approval.args))
     if not isinstance(approval, ApprovalRefused):
         return None
     note = approval.note.rstrip(".。") or TEXTS.text(language, "no_reason")
-    name = "timed_out_approval" if approval.by == TIMEOUT else "refused"
-    message, hint = TEXTS.text(language, name, note=note), TEXTS.text(language, "refused_hint")
+    name = "timed_out_approval" if approval.by == TIMEOUT else "declined" if is_asked else "refused"
+    message = TEXTS.text(language, name, note=note)
+    hint = TEXTS.text(language, "declined_hint" if is_asked else "refused_hint")
     return failed_observation(call.requested.call_id, Fault(code="refused", message=message, hint=hint))
 
 

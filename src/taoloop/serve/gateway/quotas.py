@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from taoloop.core.events import Event, ModelReplied, Observed
+from taoloop.core.questions import is_question
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import CallView
 from taoloop.core.views.transcript import Result
@@ -253,6 +254,8 @@ def _report_operator_needed(trace: Trace) -> None:
 
 
 def _waits_for_person(trace: Trace, call: CallView) -> bool:
-    """Whether a call has a question, or a run inside it may have; not one that the client performs."""
+    """Whether a call waits for an approval, or a run inside it may have; not one that the client performs."""
     card = trace.card(call.requested.tool)
-    return call.needs_person or (call.attempts == call.waited > 0 and card is not None and card.performed_by == "agent")
+    return (call.needs_person and not is_question(card)) or (
+        call.attempts == call.waited > 0 and card is not None and card.performed_by == "agent"
+    )
