@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Coroutine
+from functools import wraps
 from typing import Any
 
 import pytest
@@ -13,7 +15,7 @@ from taoloop import Agent, ApprovalAnswer, ApprovalRequest, MemoryJournal, Resul
 from taoloop.core.events import ActionRequested, ActionStarted, ApprovalGiven, Observed
 from taoloop.core.policy import Policy, Rule
 from taoloop.core.trace import Trace
-from taoloop.errors import AlreadyAnswered, InvalidArguments
+from taoloop.errors import AlreadyAnswered, InvalidArguments, ToolError
 from taoloop.policy import sources_of, trusted_texts
 from taoloop.runtime.after.replay import replay
 from taoloop.runtime.approvals.inbox import answer_approval
@@ -23,6 +25,14 @@ from taoloop.runtime.approvals.user_questions import question_answer
 from taoloop.tools.builtin.ask_user import ask_user
 
 CHOICES = ["R-17", "R-71"]
+
+
+def in_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    @wraps(test)
+    def run(**values: Any) -> None:
+        asyncio.run(test(**values))
+
+    return run
 
 
 def asks(**args: Any) -> dict[str, Any]:
@@ -54,11 +64,13 @@ async def answer(journal: MemoryJournal, text: str, by: str = "ann", call_id: st
     return (await answer_approval(journal, "asks", call_id, said)).trace
 
 
+@in_loop
 async def test_it_waits_is_answered_from_elsewhere_and_the_model_reads_the_answer() -> None:
     journal = MemoryJournal()
     await wait(journal, asks(choices=CHOICES))
     item = (await Inbox(journal).load()).find("asks", "call_1")
-    assert item is not None and item.kind == "question" and not item.alike
+    assert item is not None
+    assert (item.kind, item.alike) == ("question", ())
     await answer(journal, "2")
     result = await agent(journal).resume("asks")
     assert result.status == "completed"
@@ -68,6 +80,7 @@ async def test_it_waits_is_answered_from_elsewhere_and_the_model_reads_the_answe
     assert all(step.same for step in replay(result.trace))
 
 
+@in_loop
 async def test_the_first_of_two_answers_counts_and_the_second_person_is_told() -> None:
     journal = MemoryJournal()
     await wait(journal, asks())
@@ -77,6 +90,7 @@ async def test_the_first_of_two_answers_counts_and_the_second_person_is_told() -
 
 
 @pytest.mark.parametrize("cut", range(1, 12))
+@in_loop
 async def test_after_a_crash_at_any_event_nothing_is_asked_twice_or_lost(cut: int) -> None:
     journal = MemoryJournal()
     await wait(journal, asks())
@@ -111,6 +125,7 @@ async def test_after_a_crash_at_any_event_nothing_is_asked_twice_or_lost(cut: in
         ({}, "汉堡，不是柏林", "汉堡，不是柏林"),
     ],
 )
+@in_loop
 async def test_a_text_is_read_as_what_is_asked_for(args: dict[str, Any], text: str, value: Any) -> None:
     request = request_of((await wait(MemoryJournal(), asks(**args))).trace)
     assert question_answer(request, text, by="ann").args == {"answer": value}
@@ -120,6 +135,7 @@ async def test_a_text_is_read_as_what_is_asked_for(args: dict[str, Any], text: s
     ("args", "text"),
     [({"choices": CHOICES}, "3"), ({"format": "integer"}, "many"), ({"format": "date"}, "soon"), ({}, " ")],
 )
+@in_loop
 async def test_what_does_not_fit_is_refused_and_the_question_stays_open(args: dict[str, Any], text: str) -> None:
     journal = MemoryJournal()
     await wait(journal, asks(**args))
@@ -143,6 +159,7 @@ def test_where_nobody_can_be_asked_the_model_is_told_and_no_rule_lifts_that() ->
     assert facts(result.trace, Observed)[0].error.code == "denied"
 
 
+@in_loop
 async def test_the_answer_counts_as_words_of_the_user_and_taints_nothing() -> None:
     journal = MemoryJournal()
     await wait(journal, asks())
@@ -152,6 +169,7 @@ async def test_the_answer_counts_as_words_of_the_user_and_taints_nothing() -> No
     assert not sources_of((await agent(journal).resume("asks")).trace).tainted
 
 
+@in_loop
 async def test_a_user_without_authority_authorises_nothing_by_an_answer() -> None:
     journal = MemoryJournal()
     result = await wait(journal, asks(), policy=Policy(task_authority="none"))
@@ -160,6 +178,7 @@ async def test_a_user_without_authority_authorises_nothing_by_an_answer() -> Non
     assert not sources_of(trace).is_trusted_value("DE02120300000000202051", "target")
 
 
+@in_loop
 async def test_a_choice_that_a_tainted_model_wrote_endorses_nothing() -> None:
     journal, account = MemoryJournal(), "DE89370400440532013000"
     mail = {"tool_calls": [{"name": "read_mail", "args": {}}]}
@@ -169,5 +188,5 @@ async def test_a_choice_that_a_tainted_model_wrote_endorses_nothing() -> None:
 
 
 def test_the_tool_outside_a_run_says_that_nobody_can_be_asked() -> None:
-    with pytest.raises(Exception, match="No person can be asked"):
-        asyncio.run(asyncio.to_thread(ask_user.function, "Which?"))
+    with pytest.raises(ToolError, match="No person can be asked"):
+        ask_user(question="Which?")

@@ -256,6 +256,5 @@ def _report_operator_needed(trace: Trace) -> None:
 def _waits_for_person(trace: Trace, call: CallView) -> bool:
     """Whether a call waits for an approval, or a run inside it may have; not one that the client performs."""
     card = trace.card(call.requested.tool)
-    return (call.needs_person and not is_question(card)) or (
-        call.attempts == call.waited > 0 and card is not None and card.performed_by == "agent"
-    )
+    waits_inside = call.attempts == call.waited > 0 and card is not None and card.performed_by == "agent"
+    return waits_inside or (call.needs_person and not is_question(card))

@@ -36,6 +36,8 @@ class ApprovalWire(ApiModel):
     run_id: str | None = None
     digest: str | None = None
     note: str = ""
+    answer: str | None = None
+    """The answer to a question of the model (`ask_user`), with the decision `approve`."""
 
 
 async def get_run(context: RequestContext) -> web.Response:
@@ -77,7 +79,7 @@ async def answer_run(context: RequestContext) -> web.Response:
         note=answer.note,
     )
     try:
-        if answer.answer is not None:
+        if answer.answer is not None and approval_answer.approved:
             approval_answer = question_answer(
                 matches[0].request, answer.answer, by=approval_answer.by, authenticated=approval_answer.authenticated
             )

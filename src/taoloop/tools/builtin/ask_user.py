@@ -32,11 +32,11 @@ from taoloop.tools.texts import TEXTS
     chinese=chinese_texts("tools"),
 )
 def ask_user(
-    question: Annotated[str, Field(min_length=1, max_length=4_000)],
-    choices: Annotated[
+    question: Annotated[str, Field(min_length=1, max_length=4_000)],  # noqa: ARG001  # the run shows it
+    choices: Annotated[  # noqa: ARG001  # as above
         list[Annotated[str, Field(min_length=1, max_length=200)]] | None, Field(min_length=2, max_length=20)
     ] = None,
-    format: AnswerFormat = "text",  # noqa: A002  # the word that a model expects
+    format: AnswerFormat = "text",  # noqa: A002, ARG001  # the word that a model expects
 ) -> Any:
     """Ask the person one question and wait for the answer, which may take days; nothing is approved by it.
 

@@ -285,15 +285,8 @@ def _answer_of(context: PanelContext, trace: Trace) -> RecordedAnswer | None:
         match event.fact:
             case ApprovalGiven() as fact if fact.call_id == call_id:
                 is_asked = is_question(trace.card(trace.calls[call_id].requested.tool))
-                how = (
-                    "answered"
-                    if is_asked
-                    else "edited"
-                    if fact.args is not None
-                    else "allowed"
-                    if fact.scope == "call"
-                    else fact.scope
-                )
+                how = "edited" if fact.args is not None else "allowed" if fact.scope == "call" else fact.scope
+                how = "answered" if is_asked else how
                 return _recorded(context, event, fact.by, how, fact.note, fact.authenticated, fact.args)
             case ApprovalRefused() as fact if fact.call_id == call_id:
                 return _recorded(context, event, fact.by, "refused", fact.note, fact.authenticated)
