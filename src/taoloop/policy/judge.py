@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Protocol, get_args
 
+from taoloop.core.cards.questions import is_question
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import call_digest
 from taoloop.core.events import Source, Verdict
 from taoloop.core.policy import Policy, VerdictKind
-from taoloop.core.questions import is_question
 from taoloop.core.trace import Trace
 from taoloop.policy.call_history import past_calls, repetitions
 from taoloop.policy.destinations import FOLLOWED, follows_links, goes_to_known_hosts, names_known_addresses

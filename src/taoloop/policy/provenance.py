@@ -31,6 +31,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
+from taoloop.core.cards.questions import answer_text, is_own_words, is_question
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.cards.tool_search import is_discovery_tool
 from taoloop.core.decision import Call
@@ -51,7 +52,6 @@ from taoloop.core.events import (
 )
 from taoloop.core.handles import is_trusted_output, reader_answer
 from taoloop.core.policy import Policy, TaskAuthority, lesser_authority
-from taoloop.core.questions import answer_text, is_own_words, is_question
 from taoloop.core.trace import Trace
 from taoloop.core.value_origins import is_field_path, parse_path, read_document, values_at
 from taoloop.policy.grants import FixedCalls, Grant, grant_of

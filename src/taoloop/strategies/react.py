@@ -11,6 +11,7 @@ from itertools import takewhile
 
 from taoloop.core.action_requests import denied_observation, failed_observation
 from taoloop.core.agent_spec import AgentSpec
+from taoloop.core.cards.questions import answer_text, is_question
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.cards.tool_search import unwrap_call_tool
 from taoloop.core.decision import Act, Answer, cited_ids
@@ -36,7 +37,6 @@ from taoloop.core.events import (
     Observed,
 )
 from taoloop.core.message import SIDE_PURPOSES, Message, Purpose
-from taoloop.core.questions import answer_text, is_question
 from taoloop.core.texts import TEXTS, end_message, preapproval_note
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import TIMEOUT, CallView

@@ -12,7 +12,7 @@ from tests.runtime.approvals.waiting_runs import read_mail
 from tests.runtime.paying import pay
 
 from taoloop import Agent, ApprovalAnswer, ApprovalRequest, MemoryJournal, Result, ScriptedModel
-from taoloop.core.events import ActionRequested, ActionStarted, ApprovalGiven, Observed
+from taoloop.core.events import ActionStarted, ApprovalGiven, Observed
 from taoloop.core.policy import Policy, Rule
 from taoloop.core.trace import Trace
 from taoloop.errors import AlreadyAnswered, InvalidArguments, ToolError
@@ -72,7 +72,7 @@ async def test_it_waits_is_answered_from_elsewhere_and_the_model_reads_the_answe
     assert item is not None
     assert (item.kind, item.alike) == ("question", ())
     await answer(journal, "2")
-    result = await agent(journal).resume("asks")
+    result = await agent(journal, asks()).resume("asks")
     assert result.status == "completed"
     given, observed = facts(result.trace, ApprovalGiven)[0], facts(result.trace, Observed)[0]
     assert (given.by, observed.ok, observed.output) == ("ann", True, "R-71")
@@ -95,7 +95,7 @@ async def test_after_a_crash_at_any_event_nothing_is_asked_twice_or_lost(cut: in
     journal = MemoryJournal()
     await wait(journal, asks())
     await answer(journal, "R-17")
-    whole = (await agent(journal).resume("asks")).trace
+    whole = (await agent(journal, asks()).resume("asks")).trace
     events = whole.events[: min(cut, len(whole) - 1)]
     again, questions = MemoryJournal(), list[str]()
 
@@ -103,12 +103,9 @@ async def test_after_a_crash_at_any_event_nothing_is_asked_twice_or_lost(cut: in
         questions.append(request.call_id)
         return ApprovalAnswer(approved=True, args={"answer": "R-17"}, by="ann")
 
-    lease = await again.acquire("asks", at=0)
+    lease = await again.create("asks")
     await again.append(lease, events)
-    replies = [] if any(isinstance(event.fact, ActionRequested) for event in events) else [asks()]
-    if any(event.kind == "model_replied" for event in events):
-        replies = []
-    result = await agent(again, *replies, approve=approve).resume("asks")
+    result = await agent(again, asks(), approve=approve).resume("asks")
     was_answered = any(isinstance(event.fact, ApprovalGiven) for event in events)
     assert result.status == "completed"
     assert questions == ([] if was_answered else ["call_1"])
@@ -166,7 +163,7 @@ async def test_the_answer_counts_as_words_of_the_user_and_taints_nothing() -> No
     trace = await answer(journal, "account DE02120300000000202051")
     assert sources_of(trace).is_trusted_value("DE02120300000000202051", "target")
     assert trusted_texts(trace)[-1] == "account DE02120300000000202051"
-    assert not sources_of((await agent(journal).resume("asks")).trace).tainted
+    assert not sources_of((await agent(journal, asks()).resume("asks")).trace).tainted
 
 
 @in_loop

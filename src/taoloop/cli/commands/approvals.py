@@ -27,8 +27,8 @@ from taoloop.cli.ui.event_view import (
 from taoloop.cli.ui.inbox_view import QUESTIONS, inbox_row, write_inbox
 from taoloop.cli.ui.stdio import capture_stdout, one_line, print_stderr
 from taoloop.core.cards.decimals import decimal_literals
+from taoloop.core.cards.questions import is_question
 from taoloop.core.events import ApprovalGiven, ApprovalRefused, ApprovalScope, Noted
-from taoloop.core.questions import is_question
 from taoloop.core.text import escape_invisible
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import PROBE

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, NoReturn
 
+from taoloop.core.cards.questions import is_question
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import call_digest
 from taoloop.core.events import (
@@ -26,7 +27,6 @@ from taoloop.core.events import (
     Noted,
     Resumed,
 )
-from taoloop.core.questions import is_question
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.core.text import RUN_LANGUAGE, replace_surrogates
 from taoloop.core.trace import Trace

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from taoloop.core.questions import ANSWER, choices_of
+from taoloop.core.cards.questions import ANSWER, choices_of
 from taoloop.core.text import replace_surrogates
+from taoloop.core.trace import Trace
+from taoloop.core.views.steps import CallView
 from taoloop.dialects.parsing.strict_json import NotJsonError, loads
 from taoloop.errors import InvalidArguments
+from taoloop.policy import CodeRule
 from taoloop.runtime.approvals.input_requests import misfit_of
-from taoloop.runtime.approvals.request import NO_WORDS, YES_WORDS, ApprovalAnswer, ApprovalRequest
+from taoloop.runtime.approvals.request import (
+    NO_WORDS,
+    YES_WORDS,
+    ApprovalAnswer,
+    ApprovalRequest,
+    approval_request,
+    denying_rule,
+)
 from taoloop.runtime.texts import TEXTS
+from taoloop.tools.toolbox import Toolbox
 
 _TYPED = {"number", "integer"}
 
@@ -47,6 +59,32 @@ def checked_answer(request: ApprovalRequest, answer: ApprovalAnswer) -> Approval
     if problems := misfit_of(request.question.fields, dict(answer.args)):
         raise InvalidArguments(TEXTS.text(language, "question_misfit", why=problems), hint=hint)
     return replace(answer, args=dict(answer.args), scope="call", batch=False, digits=None)
+
+
+def valid_answer(
+    trace: Trace, call: CallView, answer: ApprovalAnswer, toolbox: Toolbox, rules: tuple[CodeRule, ...], *, hides: bool
+) -> ApprovalAnswer:
+    """An approver's answer to a call; a refusal if its edited arguments do not fit, or an operator's rule denies them.
+
+    To a question of the model it is a refusal if it does not fit the form. `hides`: the model must not read why.
+    """
+    request = approval_request(trace, call)
+    if request.question is not None:
+        try:
+            return checked_answer(request, answer)
+        except InvalidArguments as error:
+            return ApprovalAnswer(approved=False, by=answer.by, note=error.message)
+    if not answer.approved or answer.args is None:
+        return answer
+    args = dict(answer.args) if isinstance(answer.args, Mapping) else answer.args  # anything else the tool refuses
+    try:
+        answer = replace(answer, args=toolbox.get(call.requested.tool).prepare(args).args)
+    except InvalidArguments as error:
+        note = TEXTS.run_text("edit_misfit" if hides else "edit_misfit_why", why=error)
+        return ApprovalAnswer(approved=False, by=answer.by, note=note)
+    if (denial := denying_rule(trace, call, answer, rules)) is not None:
+        return ApprovalAnswer(approved=False, by=answer.by, note=denial)
+    return answer
 
 
 def _hint_of(request: ApprovalRequest) -> str:

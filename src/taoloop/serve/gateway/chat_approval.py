@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
+from taoloop.core.cards.questions import choices_of
 from taoloop.core.events import Resumed
 from taoloop.core.policy import TaskAuthority
-from taoloop.core.questions import choices_of
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import CallView
 from taoloop.journals.base import Journal

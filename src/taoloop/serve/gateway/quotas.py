@@ -13,8 +13,8 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from taoloop.core.cards.questions import is_question
 from taoloop.core.events import Event, ModelReplied, Observed
-from taoloop.core.questions import is_question
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import CallView
 from taoloop.core.views.transcript import Result

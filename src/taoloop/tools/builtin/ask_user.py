@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from taoloop.core.cards.questions import AnswerFormat
 from taoloop.core.cards.tool_card import ErrorCard, ExampleCard
-from taoloop.core.questions import AnswerFormat
 from taoloop.core.text import chinese_texts
 from taoloop.tools.function import tool
 from taoloop.tools.texts import TEXTS
@@ -45,4 +45,4 @@ def ask_user(
         choices: 2 to 20 answers to choose from, each different; without them the person writes one.
         format: What is expected where there are no choices: text, number, integer, yes_no, date or email.
     """
-    raise TEXTS.error("no_person", "no_person")  # a run answers the call itself (`core/questions.py`)
+    raise TEXTS.error("no_person", "no_person")  # a run answers the call itself (`core/cards/questions.py`)

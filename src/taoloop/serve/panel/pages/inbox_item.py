@@ -10,8 +10,8 @@ from typing import Any, Final, get_args
 from aiohttp import web
 
 from taoloop.core.cards.decimals import decimal_literals
+from taoloop.core.cards.questions import choices_of, is_question
 from taoloop.core.events import ApprovalGiven, ApprovalRefused, ApprovalScope, DoubtSettled, Event, Finished
-from taoloop.core.questions import choices_of, is_question
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import PROBE
 from taoloop.dialects.parsing.strict_json import NotJsonError, loads
@@ -286,8 +286,9 @@ def _answer_of(context: PanelContext, trace: Trace) -> RecordedAnswer | None:
             case ApprovalGiven() as fact if fact.call_id == call_id:
                 is_asked = is_question(trace.card(trace.calls[call_id].requested.tool))
                 how = "edited" if fact.args is not None else "allowed" if fact.scope == "call" else fact.scope
-                how = "answered" if is_asked else how
-                return _recorded(context, event, fact.by, how, fact.note, fact.authenticated, fact.args)
+                return _recorded(
+                    context, event, fact.by, "answered" if is_asked else how, fact.note, fact.authenticated, fact.args
+                )
             case ApprovalRefused() as fact if fact.call_id == call_id:
                 return _recorded(context, event, fact.by, "refused", fact.note, fact.authenticated)
             case DoubtSettled() as fact if fact.call_id == call_id and fact.by != PROBE:
