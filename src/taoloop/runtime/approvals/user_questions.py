@@ -76,7 +76,8 @@ def valid_answer(
             return ApprovalAnswer(approved=False, by=answer.by, note=error.message)
     if not answer.approved or answer.args is None:
         return answer
-    args = dict(answer.args) if isinstance(answer.args, Mapping) else answer.args  # anything else the tool refuses
+    edited: object = answer.args  # whatever an approver gave
+    args = dict(edited) if isinstance(edited, Mapping) else edited  # anything else the tool refuses
     try:
         answer = replace(answer, args=toolbox.get(call.requested.tool).prepare(args).args)
     except InvalidArguments as error:
