@@ -99,8 +99,7 @@ class Provenance:
         """Where the task only says yes: the last request before it in the conversation."""
         self._exclusions, self._clauses = Exclusions(), ClauseIndex()
         self.authority: TaskAuthority = "full"
-        self.answers: list[str] = []
-        """What the user answered to questions of the model, where that endorses values."""
+        self.answers: list[str] = []  # of the user to questions of the model, where they endorse values
         self._operator_words = self.words
         self._looked_up, self._unread_lookups = TrustedText(), list[str]()
         self.tainted, self.has_foreign_task, self.pin_asked = False, False, False
@@ -235,10 +234,7 @@ class Provenance:
             )
 
     def _fold_answer(self, requested: ActionRequested, fact: ApprovalGiven) -> None:
-        """Take the answer to a question of the model as words of the user: as much as the task may authorise.
-
-        A choice is a text of the model. Once it has read something untrusted, picking one adds nothing.
-        """
+        """Take an answer as words of the user; a choice is the model's: once tainted, picking one adds nothing."""
         self._open_requests.pop(requested.call_id, None)  # its observation says no more than the answer
         if fact.args is None or (self.tainted and not is_own_words(requested.args, fact.args)):
             return
