@@ -100,6 +100,8 @@ TEXTS = TextCatalog(
         "timed_out_approval": "Nobody answered in time: {note}.",
         "no_reason": "no reason was given",
         "refused_hint": "Do not ask for it again.",
+        "declined": "The person did not answer: {note}.",
+        "declined_hint": "Go on without the answer, or say what is missing.",
         "preapproved": "tier {tier} was approved in advance",
         # calls without an outcome
         "happened_by_probe": "This call happened: the tool's own check found so afterwards. Its output was lost.",

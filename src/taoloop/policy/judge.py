@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Protocol, get_args
 
+from taoloop.core.cards.questions import is_question
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import call_digest
 from taoloop.core.events import Source, Verdict
@@ -120,6 +121,8 @@ def _judge(
         verdict = _require_person(trace, policy, action, card, verdict, "repeated", filled=filled)
     if card.approval is None or verdict.kind == "deny":
         return verdict
+    if is_question(card):
+        return _require_person(trace, policy, action, card, verdict, "question", filled=filled)
     if verdict.kind == "allow" and _is_lifted(trace, policy, card, action.args, filled):
         return verdict
     return _require_person(trace, policy, action, card, verdict, "approval_required", filled=filled)

@@ -31,6 +31,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
+from taoloop.core.cards.questions import answer_text, is_own_words, is_question
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.cards.tool_search import is_discovery_tool
 from taoloop.core.decision import Call
@@ -98,6 +99,7 @@ class Provenance:
         """Where the task only says yes: the last request before it in the conversation."""
         self._exclusions, self._clauses = Exclusions(), ClauseIndex()
         self.authority: TaskAuthority = "full"
+        self.answers: list[str] = []  # of the user to questions of the model, where they endorse values
         self._operator_words = self.words
         self._looked_up, self._unread_lookups = TrustedText(), list[str]()
         self.tainted, self.has_foreign_task, self.pin_asked = False, False, False
@@ -218,6 +220,9 @@ class Provenance:
         requested = self._open_requests.get(fact.call_id)
         if requested is None:
             return
+        if is_question(self._cards.get(requested.tool)):
+            self._fold_answer(requested, fact)
+            return
         if fact.scope == "rule":
             self._grants.setdefault((requested.tool, requested.rule), []).append(_grant_given(requested, fact.args))
         if fact.scope == "values":
@@ -227,6 +232,17 @@ class Provenance:
             self._trust_values(
                 requested, {path: value for path, value in leaves(fact.args) if before.get(path) != value}
             )
+
+    def _fold_answer(self, requested: ActionRequested, fact: ApprovalGiven) -> None:
+        """Take an answer as words of the user; a choice is the model's: once tainted, picking one adds nothing."""
+        self._open_requests.pop(requested.call_id, None)  # its observation says no more than the answer
+        if fact.args is None or (self.tainted and not is_own_words(requested.args, fact.args)):
+            return
+        own = self._own_words(answer_text(fact.args))
+        self._add_words(own)
+        if self.authority != "none":
+            self.intent.add(own)
+            self.answers.append(own)
 
     def _trust_values(self, requested: ActionRequested, args: Any) -> None:
         """Take values that a person vouched for; not what is only content, for that may be anybody's words."""
@@ -491,7 +507,7 @@ def trusted_texts(trace: Trace) -> tuple[str, ...]:
         return ()
     by_user = _texts_of_people(started) if authority_of(trace) != "none" else ()
     notes = (event.fact.text for event in trace.events if isinstance(event.fact, Noted) and event.fact.by != GUARD)
-    return tuple(split_marked(text).own for text in (*by_user, *notes))
+    return (*(split_marked(text).own for text in (*by_user, *notes)), *sources_of(trace).answers)
 
 
 def operator_text(started: RunStarted) -> str:

@@ -40,6 +40,7 @@ TEXTS = TextCatalog(
         "read-only": "the profile read-only allows only reads",
         "locked": "the profile locked allows only what a rule of the operator allows",
         "autonomous": "the profile autonomous asks nobody",
+        "question": "the agent asks a person something",
         "approval_required": "every call of {tool!r} needs a person's approval",
         "operator_tier": "the operator approved the tier {tier!r} in advance",
         "granted": "a person approved further calls of {tool!r} in this run",

@@ -25,6 +25,13 @@ _ENGLISH = {
     "input_postponed": "the question was closed without an answer",
     "input_late": "nobody answered within {s:g} s",
     "input_misfit": "the answer does not fit the form: {why}",
+    "no_question": "The call {call_id} of run {run_id} is no question of the model.",
+    "no_question_hint": "Approve or refuse it: tao approve, tao deny.",
+    "question_plain_yes": "This is a question of the model, and a plain yes does not answer it.",
+    "question_misfit": "The answer does not fit the question: {why}.",
+    "question_choices": "Choose one, by its number or its words: {choices}. To say something else, decline the"
+    " question with a note.",
+    "question_format": "Expected: {format}. To say something else, decline the question with a note.",
     "can_undo_with": "can be undone with {tool}",
     "can_undo_by_hand": "can be undone, but no tool of this run does it",
     "cannot_undo": "cannot be undone",

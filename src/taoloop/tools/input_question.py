@@ -26,6 +26,9 @@ class InputQuestion:
     url: str = ""
     """A page that the person is to open; what happens there stays between the person and the page."""
 
+    from_model: bool = False
+    """Whether the model asks, and reads the answer; otherwise a third party does, and the model does not."""
+
     timeout_s: float = 300.0
     """How long an answer is waited for, in seconds."""
 

@@ -197,6 +197,9 @@ TEXTS = ToolTexts(
         "product": "The product",
         "power": "The power",
         "value": "A result",
+        # ask_user
+        "no_person": "No person can be asked by this call.",
+        "no_person_hint": "Questions are asked in a run of an agent.",
         # time_now
         "unknown_zone": "There is no IANA time zone {zone}.",
         "unknown_zone_hint": "Use an IANA name such as Asia/Shanghai or Europe/Paris.",

@@ -24,9 +24,10 @@ from taoloop.cli.ui.event_view import (
     write_events,
     write_unknown_calls,
 )
-from taoloop.cli.ui.inbox_view import inbox_row, write_inbox
+from taoloop.cli.ui.inbox_view import QUESTIONS, inbox_row, write_inbox
 from taoloop.cli.ui.stdio import capture_stdout, one_line, print_stderr
 from taoloop.core.cards.decimals import decimal_literals
+from taoloop.core.cards.questions import is_question
 from taoloop.core.events import ApprovalGiven, ApprovalRefused, ApprovalScope, Noted
 from taoloop.core.text import escape_invisible
 from taoloop.core.trace import Trace
@@ -41,10 +42,12 @@ from taoloop.runtime.approvals.inbox import (
     answer_approval,
     outermost_run_id,
     raise_answered,
+    require_waiting,
     settle_doubt,
 )
 from taoloop.runtime.approvals.inbox_items import BLOCKED_AT_ONCE, INBOX_KINDS, Inbox, InboxKind, InboxListing
 from taoloop.runtime.approvals.request import ApprovalAnswer, Settling, approval_request, unanswered_calls
+from taoloop.runtime.approvals.user_questions import question_answer
 from taoloop.translation import mark, translate_error
 
 
@@ -65,7 +68,7 @@ def approvals_command(run_id: str | None, with_all: bool, db: str | None, as_jso
     WRITTEN (by the model), LINKS (with links that no trusted text has), UNKNOWN (it appears nowhere in the run, or only
     as a bare number, or the task excludes it) or FOREIGN (only in the output of an untrusted tool; the text around it
     is shown). `high-risk` marks a call that is hard to undo and whose target nobody named. A call in doubt is answered
-    with `tao settle`; --json shows it with "doubt": true.
+    with `tao settle`, a question of the model with `tao answer`; --json shows it with "doubt": true.
 
       tao approvals
       tao approvals --all
@@ -75,7 +78,7 @@ def approvals_command(run_id: str | None, with_all: bool, db: str | None, as_jso
       tao resume RUN_ID
     """
     path = database(db, load_environment())
-    listing = _load_listing(path, run_id, INBOX_KINDS if with_all else ("approval", "doubt"))
+    listing = _load_listing(path, run_id, INBOX_KINDS if with_all else QUESTIONS)
     with capture_stdout() as stream:
         if as_json:
             rows = [inbox_row(item) for item in listing.items]
@@ -186,6 +189,34 @@ def _confirms_scope(run_prefix: str, call_id: str, edited: Mapping[str, Any] | N
         return True  # the answer is rejected, with the reason
     print_stderr(escape_invisible(scope))
     return not (sys.stdin.isatty() and sys.stderr.isatty()) or confirm(translate("Approve this?", language), language)
+
+
+@click.command("answer")
+@click.argument("run_id")
+@click.argument("call_id")
+@click.argument("text")
+@options.db_option
+@options.by_option
+@options.json_option("The new events as JSON, one per line.")
+def answer_command(run_id: str, call_id: str, text: str, db: str | None, by: str | None, as_json: bool) -> int:
+    """Answer the question CALL_ID that the model of the run RUN_ID asks (`ask_user`).
+
+    The model reads TEXT as your words, which count as those of the task; no call is approved by them. A choice is given
+    by its number or its words. `tao approvals` shows the question, `tao deny` declines it, and `tao resume` continues
+    the run. Of two answers the first counts.
+
+      tao answer 20261104-09 call_2 "Hamburg, not Berlin"
+      tao answer RUN_ID CALL_ID 1
+    """
+    name = current_user(by)
+
+    async def answer(journal: Journal, full_id: str) -> AnswerRecorded:
+        trace = Trace(full_id, await journal.load(full_id))
+        call = require_waiting(trace, call_id)
+        answer = question_answer(approval_request(trace, call), text, by=name, authenticated=authentication_of(name))
+        return await answer_approval(journal, full_id, call_id, answer, digest=call.requested.digest)
+
+    return _record(run_id, db, answer, as_json)
 
 
 @click.command("deny")
@@ -315,6 +346,8 @@ def _print_recorded(stream: TextIO, recorded: AnswerRecorded, *, as_json: bool) 
         match event.fact:
             case ApprovalGiven() | ApprovalRefused() as fact:
                 text = mark("allowed: {tool} ({call_id}) of run {run_id}")
+                if is_question(trace.card(trace.calls[fact.call_id].requested.tool)):
+                    text = mark("answered: {tool} ({call_id}) of run {run_id}")
                 if isinstance(fact, ApprovalRefused):
                     text = mark("refused: {tool} ({call_id}) of run {run_id}")
                 tool = trace.calls[fact.call_id].requested.tool

@@ -20,6 +20,7 @@ ReadLine = Callable[[str], Awaitable[str | None]]
 
 _TITLE = mark("{asker} asks you, during {tool}:")
 _WARNING = mark("The words above are the server's. What you fill in goes to it, and not to the model.")
+_TO_MODEL = mark("The model wrote this. It reads your answer, which counts as your words; it approves no call.")
 _SECRET = mark("This form asks for {name}. Do not give secrets in a form: a server is to open a page for that.")
 _PAGE = mark("It wants you to open this page in a browser; look at the host first:")
 _MENU_FORM = mark("[f] fill in   [n] refuse   [q] close without an answer: ")
@@ -71,7 +72,7 @@ def _show(pen: RowWriter, request: ApprovalRequest, question: InputQuestion) -> 
         pen.line("   " + pen.text(_PAGE))
         pen.line(f"   {_shown(pen, question.url)}", "bold")
     else:
-        pen.line("   " + pen.text(_WARNING), "dim")
+        pen.line("   " + pen.text(_TO_MODEL if question.from_model else _WARNING), "dim")
         for name in question.properties:
             if secret_name_strength(name):
                 pen.line("   " + pen.text(_SECRET, name=_shown(pen, name)), "bold red")

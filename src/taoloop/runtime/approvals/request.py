@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
+from taoloop.core.cards.questions import answer_form, is_question
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Call, call_digest
 from taoloop.core.events import ActionRequested, ApprovalGiven, ApprovalRefused, ApprovalScope, Paused, Source
@@ -125,6 +126,9 @@ class ApprovalRequest:
     """What the running call asks for, such as a form of an MCP server. It makes this another question, which only an
     answer with `args` accepts: the fields filled in, or `{}` where there are none. A plain yes accepts nothing."""
 
+    language: str = "en"
+    """The language of the run."""
+
     @property
     def has_always(self) -> bool:
         """Whether an answer may allow further calls: not if it is high-risk or its tool needs one each time."""
@@ -174,7 +178,8 @@ class ApprovalRequest:
     def is_alike(self, other: ApprovalRequest) -> bool:
         """Whether one answer may be for both: the same rule, targets of the same provenance, neither high-risk."""
         ours, theirs = (target_provenance(list(leaves(each.args)), each.sources) for each in (self, other))
-        return self.rule == other.rule and not self.grave and not other.grave and ours == theirs
+        has_question = self.question is not None or other.question is not None
+        return not has_question and self.rule == other.rule and not self.grave and not other.grave and ours == theirs
 
     def always_text(self, language: str) -> str:
         """What an answer for further calls would allow, in words; empty where there is none (`has_always`)."""
@@ -335,8 +340,18 @@ def approval_request(trace: Trace, call: CallView, edited: Mapping[str, Any] | N
         digest=requested.digest,
         since=since,
         expires_at=None if since is None or timeout_s is None else since + timeout_s,
-        for_operator=authority_of(trace) != "full",
+        for_operator=authority_of(trace) != "full" and not is_question(card),
+        question=_question_of(trace, card, requested),
+        language=trace.agent.language,
     )
+
+
+def _question_of(trace: Trace, card: ToolCard | None, requested: ActionRequested) -> InputQuestion | None:
+    """What the model asks, where the call is a question and not an action."""
+    if not is_question(card):
+        return None
+    message, fields = str(requested.args.get("question", "")), answer_form(requested.args)
+    return InputQuestion(asker=trace.agent.name, message=message, fields=fields, from_model=True)
 
 
 def _targets(card: ToolCard | None, args: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,12 +11,13 @@ from aiohttp import web
 
 from taoloop.core.trace import Trace
 from taoloop.core.views.transcript import Result
-from taoloop.errors import ApprovalStale, NotWaiting
+from taoloop.errors import ApprovalStale, InvalidArguments, NotWaiting
 from taoloop.policy import authority_of
 from taoloop.runtime.approvals.inbox import pending_approvals
 from taoloop.runtime.approvals.request import ApprovalAnswer, ApprovalRequest
+from taoloop.runtime.approvals.user_questions import question_answer
 from taoloop.serve.gateway.chat_approval import answer_all, user_reasons
-from taoloop.serve.gateway.errors import ApiError
+from taoloop.serve.gateway.errors import ApiError, invalid
 from taoloop.serve.gateway.request_context import RequestContext
 from taoloop.serve.gateway.request_schema import ApiModel, parse_body
 from taoloop.serve.gateway.response_ids import run_of
@@ -35,6 +36,8 @@ class ApprovalWire(ApiModel):
     run_id: str | None = None
     digest: str | None = None
     note: str = ""
+    answer: str | None = None
+    """The answer to a question of the model (`ask_user`), with the decision `approve`."""
 
 
 async def get_run(context: RequestContext) -> web.Response:
@@ -76,7 +79,14 @@ async def answer_run(context: RequestContext) -> web.Response:
         note=answer.note,
     )
     try:
+        if answer.answer is not None and approval_answer.approved:
+            approval_answer = question_answer(
+                matches[0].request, answer.answer, by=approval_answer.by, authenticated=approval_answer.authenticated
+            )
         await answer_all(journal, matches, approval_answer)
+    except InvalidArguments as error:
+        hint = f" {error.hint}" if error.hint else ""
+        raise invalid(f"{error.message}{hint}", "answer", error.code) from None
     except (NotWaiting, ApprovalStale) as error:
         raise ApiError(status=409, message=error.message, code=error.code) from None
     return await _run_response(context, await context.service.load_owned_run(owner, run_id))
