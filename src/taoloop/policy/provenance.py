@@ -49,7 +49,7 @@ from taoloop.core.events import (
     RunStarted,
     Source,
 )
-from taoloop.core.handles import is_trusted_output, reader_answer
+from taoloop.core.handles import is_approved_content, is_trusted_output, reader_answer
 from taoloop.core.policy import Policy, TaskAuthority, lesser_authority
 from taoloop.core.trace import Trace
 from taoloop.core.value_origins import is_field_path, parse_path, read_document, values_at
@@ -244,6 +244,9 @@ class Provenance:
             return  # it was not run: the text is our own
         if is_discovery_tool(self._cards.get(requested.tool)):
             return  # it describes the run's own tools, as the prompt does
+        if fact.ok and fact.error is None and is_approved_content(requested, self._cards.get(requested.tool)):
+            self._add_words(fact.output, by_operator=True)  # exactly what was approved, whatever the model has read
+            return
         if is_trusted_output(requested, self._policy):
             if not self.tainted:  # a trusted tool that gets untrusted text may return it
                 self._unread_lookups.append(fact.output)
