@@ -172,6 +172,7 @@ class Provenance:
     def _fold_start(self, started: RunStarted) -> None:
         self.tainted, self.has_foreign_task = started.tainted, not _is_from_person(started)
         self._cards = {card.name: card for card in started.agent.tools}
+        self.tainted |= any(map(_shows_foreign_content, started.agent.tools))
         self.authority = started_authority(started, self._policy)
         if self.authority != "full":
             self._operator_words = TrustedText()
@@ -210,6 +211,7 @@ class Provenance:
     def _fold_changed(self, cards: Sequence[ToolCard]) -> None:
         """What was allowed in advance was allowed for the tools as they were."""
         self._cards |= {card.name: card for card in cards}
+        self.tainted |= any(map(_shows_foreign_content, cards))
         names = {card.name for card in cards}
         self._grants = {key: grants for key, grants in self._grants.items() if key[0] not in names}
         self.fixed_calls.forget(names)
@@ -503,6 +505,11 @@ def operator_text(started: RunStarted) -> str:
     if not instructions.endswith(by_user):  # nobody can tell whose words they are
         return ""
     return instructions[: len(instructions) - len(by_user)]
+
+
+def _shows_foreign_content(card: ToolCard) -> bool:
+    """Whether a card describes content that nobody approved, so that its author may have written to the model."""
+    return any(not content.trusted for content in card.contents)
 
 
 def _is_from_person(started: RunStarted) -> bool:
