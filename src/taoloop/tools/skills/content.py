@@ -48,9 +48,7 @@ class SkillContent:
         return f"sha256:{hashlib.sha256(lines.encode()).hexdigest()}"
 
 
-def read_content(
-    top: ConfinedDirectory, name: str, settings: SkillFolder, keep: Callable[[str], bool]
-) -> SkillContent:
+def read_content(top: ConfinedDirectory, name: str, settings: SkillFolder, keep: Callable[[str], bool]) -> SkillContent:
     """Read the skill in the folder `name`; the bytes of the files whose path `keep` accepts are kept.
 
     Raises:

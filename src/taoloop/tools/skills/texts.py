@@ -26,6 +26,7 @@ TEXTS = ToolTexts(
         "run_not_when": "The skill was not loaded yet ({load}), or its instructions do without the script.",
         "run_script": "The path from the folder of the skill, such as scripts/extract.py.",
         "run_args": "The arguments of the script, one text each.",
+        "no_script_advice": "Use a path that {load} lists.",
         "skill_changed_advice": "Do not use the skill. Tell the user that its files changed.",
         "no_file_advice": "Use a path that {load} lists.",
         "not_text_advice": "Do without it, or let a script of the skill read it.",

@@ -129,7 +129,9 @@ class SkillTools:
                 content = read_content(top, name, self._settings, keep)
         except ContentError as error:
             place = f"{name}/{error.place}"
-            raise TEXTS.error("skill_unreadable", "skill_changed", name=name, place=place, reason=error.message) from error
+            raise TEXTS.error(
+                "skill_unreadable", "skill_changed", name=name, place=place, reason=error.message
+            ) from error
         if content.files != skill.content.files:
             changes = file_changes(skill.content.files, content.files)
             raise TEXTS.error("skill_changed", "skill_changed", name=name, changes=changes)
@@ -165,7 +167,7 @@ class SkillTools:
             script={"type": "string", "minLength": 1, "maxLength": 1_000},
             args={"type": "array", "items": argument, "maxItems": 64, "default": []},
         )
-        errors = ("no_file", "bad_script", "no_sandbox", "sandbox_failed")
+        errors = ("no_script", "bad_script", "no_sandbox", "sandbox_failed")
         card = self._card(
             text,
             "run_skill_script",
@@ -175,6 +177,7 @@ class SkillTools:
             tier=self._settings.tier,
             egress=self._settings.network,
             timeout_s=self._settings.timeout_s + _MORE_S,
+            reversible=False,
             roles={"name": "ref:skill", "script": "target", "args": "target"},
         )
 
@@ -212,7 +215,9 @@ class SkillTools:
             values["seconds"] = settings.timeout_s
             values["network"] = lambda language: TEXTS.text(language, network)
             values["folder"] = lambda language: TEXTS.text(language, folder)
-        advised = [ErrorCard(code=code, advice=text(f"{code}_advice", load=load)) for code in ("skill_changed", *errors)]
+        advised = [
+            ErrorCard(code=code, advice=text(f"{code}_advice", load=load)) for code in ("skill_changed", *errors)
+        ]
         contents = tuple(
             ContentCard(name=skill, digest=self._skills[skill].content.digest, trusted=skill in trusted)
             for skill in self._skills
@@ -249,13 +254,19 @@ def _findings(skills: Any) -> tuple[Finding, ...]:
         if len(header.instructions.splitlines()) > _MAX_LINES:
             message = f"The instructions of the skill {header.name} have more than {_MAX_LINES} lines."
             advice = "Move details into files below references/."
-            findings.append(Finding(code="long_skill", field=f"{header.name}.instructions", message=message, advice=advice))
+            findings.append(
+                Finding(code="long_skill", field=f"{header.name}.instructions", message=message, advice=advice)
+            )
         if "when" not in header.description.lower() and not set(header.description) & set("时当若"):
             message = f"The description of the skill {header.name} does not say when to use it."
             advice = "Add a sentence such as `Use when …`."
-            findings.append(Finding(code="skill_use", field=f"{header.name}.description", message=message, advice=advice))
+            findings.append(
+                Finding(code="skill_use", field=f"{header.name}.description", message=message, advice=advice)
+            )
         if not header.instructions:
             message = f"The skill {header.name} has no instructions."
             advice = "Write them below the header of SKILL.md."
-            findings.append(Finding(code="empty_skill", field=f"{header.name}.instructions", message=message, advice=advice))
+            findings.append(
+                Finding(code="empty_skill", field=f"{header.name}.instructions", message=message, advice=advice)
+            )
     return tuple(findings)
