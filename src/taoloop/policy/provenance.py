@@ -509,7 +509,7 @@ def operator_text(started: RunStarted) -> str:
 
 def _shows_foreign_content(card: ToolCard) -> bool:
     """Whether a card describes content that nobody approved, so that its author may have written to the model."""
-    return any(not content.trusted for content in card.contents)
+    return card.described_by != "operator" and any(not content.trusted for content in card.contents)
 
 
 def _is_from_person(started: RunStarted) -> bool:

@@ -17,7 +17,7 @@ _VERSION = 1
 class PinFile:
     """One file of approved things by name, written as a whole or not at all.
 
-    `source` names the source in errors, `label` in the file, under the field `owner`; `kind` is the field of the things.
+    `source` names the source in errors, `label` in the file, under the field `owner`; `kind` is that of the things.
     """
 
     def __init__(self, path: Path, *, source: str, owner: str, label: str, kind: str) -> None:
@@ -38,7 +38,7 @@ class PinFile:
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            hint = f"Restore it, or delete it to approve what the {self._owner} says now."
+            hint = f"Restore it, or delete it and approve again what the {self._owner} has now."
             raise self._error(f"its file of approved {self._kind} cannot be read: {error}.", hint) from error
 
     def keep(self, approved: Mapping[str, Mapping[str, Any]]) -> None:
@@ -63,7 +63,7 @@ class PinFile:
 
 
 def pins_folder(name: str) -> Path:
-    """The folder `name` for files of pins: beside the database, by the variable that names it, or in the user's data."""
+    """The folder `name` for files of pins: beside the database, or in the user's data."""
     if database := os.environ.get("TAOLOOP_DB", "").strip():
         return Path(os.path.expanduser(database)).parent / name  # noqa: PTH111  # raises nothing
     import platformdirs  # noqa: PLC0415  # only who has no path of their own pays for it

