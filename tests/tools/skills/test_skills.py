@@ -19,7 +19,7 @@ from taoloop.config.tool_file import load_tools
 from taoloop.core.cards.card_changes import card_changes
 from taoloop.core.cards.card_lint import lint
 from taoloop.core.policy import Policy
-from taoloop.errors import ToolError, ToolSourceError
+from taoloop.errors import ConfigError, ToolError, ToolSourceError
 from taoloop.policy.provenance import Provenance
 from taoloop.tools.skills import SkillFolder, approve_skills, pending_skills, skill_tools
 from taoloop.tools.skills.header import HeaderError, read_header
@@ -337,3 +337,16 @@ def test_expected_tools_grant_nothing(root: Path) -> None:
 def test_a_device_is_not_opened(root: Path) -> None:
     os.mkfifo(root / "pdf" / "pipe")
     assert "pdf/pipe: it cannot be read: not a regular file." in told(skill_tools(folder_of(root)))
+
+
+def test_no_file_may_call_content_approved(root: Path) -> None:
+    file = root.parent / "tools.yaml"
+    card = {
+        "name": "add",
+        "purpose": "Add.",
+        "tier": "read",
+        "contents": [{"name": "a", "digest": "d", "trusted": True}],
+    }
+    file.write_text(json.dumps({"tools": [{"function": "operator:add", "card": card}]}))
+    with pytest.raises(ConfigError, match="contents"):
+        load_tools(file)
