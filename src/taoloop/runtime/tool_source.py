@@ -19,7 +19,7 @@ from typing import Any
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.errors import AgentFileError, ConfigError, MissingExtra, TaoError, ToolDefinitionError, ToolSourceError
 from taoloop.tools.tool import Tool
-from taoloop.tools.toolbox import LoadProblem, LoadResult
+from taoloop.tools.toolbox import LoadProblem, LoadResult, ToolFolder
 
 _LOG = logging.getLogger("taoloop")
 _AT_ONCE = 8  # sources that are loaded at the same time: most of them wait for a server
@@ -195,11 +195,16 @@ def resolve_sources(entries: Iterable[Any]) -> list[Any]:
     load_concurrently(sources_in(entries))
     out: list[Any] = []
     for entry in entries:
-        if not isinstance(entry, ToolSource):
+        if isinstance(entry, ToolFolder):
+            loaded = entry.load_tools()
+            tools, problems = loaded.tools, loaded.problems
+        elif isinstance(entry, ToolSource):
+            tools, problems = entry.loaded().tools, entry.take_problems()
+        else:
             out.append(entry)
             continue
-        out += entry.loaded().tools
-        for problem in entry.take_problems():
+        out += tools
+        for problem in problems:
             _LOG.warning("%s", problem)
     if any(isinstance(entry, ToolSource) for entry in entries):
         merge_origins({}, _names_with_origins(entries))

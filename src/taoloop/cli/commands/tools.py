@@ -60,6 +60,7 @@ from taoloop.translation import error_texts, mark, translate_error
 
 if TYPE_CHECKING:
     from taoloop.tools.mcp import McpServer
+    from taoloop.tools.skills import SkillChange, SkillFolder
 
 _NO_SEARCH = 1_000_000
 """Up to this number operations have cards of their own: all of them."""
@@ -82,7 +83,7 @@ _LABEL_CELLS = 12
     "--approve-changes",
     "approving",
     is_flag=True,
-    help="Show what MCP servers changed about their tools, and approve it.",
+    help="Show what MCP servers changed about their tools, and which skills are new or changed, and approve it.",
 )
 @click.option("--yes", is_flag=True, help="With --approve-changes: do not ask.")
 def tools_command(
@@ -109,7 +110,7 @@ def tools_command(
       tao tools tools.yaml shop_list --json
       tao tools --agent agent.yaml --lint
       tao tools --openapi openapi.yaml --json     every operation of an OpenAPI document (file or URL)
-      tao tools tools.yaml --approve-changes      what MCP servers changed about their tools since you approved them
+      tao tools tools.yaml --approve-changes      what MCP servers and skills changed since you approved them
     """
     if (openapi or graphql) and (names or agent is not None or approving or (openapi and graphql)):
         option = "--openapi" if openapi else "--graphql"
@@ -130,7 +131,7 @@ def tools_command(
         if not tools:
             hint = translate("Start with `tools: [calculator]`.")
             raise ConfigError(translate("There is no tool to show: the file names none."), hint=hint)
-        findings = {tool.name: lint(tool.card) for tool in tools} if linting else {}
+        findings = {tool.name: (*lint(tool.card), *tool.findings) for tool in tools} if linting else {}
         if as_json:
             extras = {name: {"findings": list(map(asdict, advice))} for name, advice in findings.items()}
             write_json_lines(stream, (card_record(tool.card) | extras.get(tool.name, {}) for tool in tools))
@@ -316,24 +317,33 @@ def findings_text(card: ToolCard, findings: Sequence[Finding]) -> str:
 
 
 def _approve_changes(stream: TextIO, sources: Iterable[ToolSource], names: Sequence[str], *, yes: bool) -> int:
-    """Show what changed, ask, and approve it as it was shown, for the servers called `names` (none: for all).
+    """Show what changed, ask, and approve it as it was shown, for the servers and skills called `names` (none: all).
 
     Raises:
-        ConfigError: there is no server, or none of a name.
+        ConfigError: there is neither a server nor a skill to approve, or none of a name.
         MissingExtra: the MCP SDK is not installed.
     """
     from taoloop.tools.mcp import McpServer  # noqa: PLC0415  # only where somebody asks for it
+    from taoloop.tools.skills import SkillFolder, pending_skills  # noqa: PLC0415  # as above
 
-    servers = {source.settings.name: source.settings for source in sources if isinstance(source.settings, McpServer)}
-    if unknown := [name for name in names if name not in servers]:
-        hint = translate("There are: {names}.", names=", ".join(servers))
-        raise ConfigError(translate("There is no MCP server called {name!r}.", name=unknown[0]), hint=hint)
-    if not servers:
+    settings = [source.settings for source in sources]
+    servers = {server.name: server for server in settings if isinstance(server, McpServer)}
+    folders = [folder for folder in settings if isinstance(folder, SkillFolder)]
+    pending = [(folder, pending_skills(folder)) for folder in folders]
+    known = [*servers, *(change.name for _, changes in pending for change in changes)]
+    if unknown := [name for name in names if name not in known]:
+        hint = translate("There are: {names}.", names=", ".join(known))
+        text = mark("There is no MCP server and no skill to approve that is called {name!r}.")
+        raise ConfigError(translate(text, name=unknown[0]), hint=hint)
+    if not servers and not folders:
         hint = translate("Name a tool file that has one: tao tools FILE.yaml")
-        raise ConfigError(translate("There is no MCP server here."), hint=hint)
-    return max(
-        _approve_server(stream, server, yes=yes) for name, server in servers.items() if not names or name in names
-    )
+        raise ConfigError(translate("There is no MCP server and no folder of skills here."), hint=hint)
+    codes = [_approve_server(stream, server, yes=yes) for name, server in servers.items() if not names or name in names]
+    for folder, changes in pending:
+        chosen = tuple(change for change in changes if not names or change.name in names)
+        if chosen or not names:
+            codes.append(_approve_folder(stream, folder, chosen, yes=yes))
+    return max(codes)
 
 
 def _approve_server(stream: TextIO, server: McpServer, *, yes: bool) -> int:
@@ -344,22 +354,44 @@ def _approve_server(stream: TextIO, server: McpServer, *, yes: bool) -> int:
     except TaoError as error:
         print_stderr(one_line(join_on_one_line(f"{server.name}:", *error_texts(error))))
         return exits.FOUND
-    stream.writelines(escape_invisible(f"{server.name}: {change}") + "\n" for change in changes)
-    stream.flush()
     if not changes:
         print_stderr(translate("{server}: all its tools are as they were approved.", server=server.name))
         return exits.OK
-    if not yes:
-        if not (sys.stdin.isatty() and sys.stderr.isatty()):
-            text = mark("{server}: nothing was approved. Read the lines above, and add --yes to approve them.")
-            print_stderr(translate(text, server=server.name))
-            return exits.OF_STATUS["waiting"]
-        if not confirm(translate("Approve this?|Approve these?", n=len(changes))):
-            return exits.OF_STATUS["waiting"]
+    if (code := _ask_about(stream, server.name, list(map(str, changes)), yes=yes)) != exits.OK:
+        return code
     approve_changes(server, changes)
     names = ", ".join(one_line(change.tool) for change in changes)
     print_stderr(translate("{server}: approved: {tools}.", server=server.name, tools=names))
     return exits.OK
+
+
+def _approve_folder(stream: TextIO, folder: SkillFolder, changes: Sequence[SkillChange], *, yes: bool) -> int:
+    from taoloop.tools.skills import approve_skills  # noqa: PLC0415  # as above
+
+    name = one_line(str(folder.folder))
+    if not changes:
+        print_stderr(translate("{folder}: all its skills are as they were approved.", folder=name))
+        return exits.OK
+    if (code := _ask_about(stream, name, list(map(str, changes)), yes=yes)) != exits.OK:
+        return code
+    approve_skills(folder, changes)
+    names = ", ".join(change.name for change in changes)
+    print_stderr(translate("{server}: approved: {tools}.", server=name, tools=names))
+    return exits.OK
+
+
+def _ask_about(stream: TextIO, source: str, changes: Sequence[str], *, yes: bool) -> int:
+    """Show the changes of a source and ask whether they are approved; gives the exit code of a no."""
+    stream.writelines(escape_invisible(f"{source}: {change}") + "\n" for change in changes)
+    stream.flush()
+    if yes:
+        return exits.OK
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        text = mark("{server}: nothing was approved. Read the lines above, and add --yes to approve them.")
+        print_stderr(translate(text, server=source))
+        return exits.OF_STATUS["waiting"] or exits.FOUND
+    is_approved = confirm(translate("Approve this?|Approve these?", n=len(changes)))
+    return exits.OK if is_approved else exits.OF_STATUS["waiting"] or exits.FOUND
 
 
 @click.command("call")
