@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from taoloop.core.cards.tool_card import ToolCard
@@ -145,6 +146,11 @@ class LoadResult:
 @runtime_checkable
 class ToolFolder(Protocol):
     """Settings that an agent takes in place of tools, because loading them is quick and needs nothing but the disk."""
+
+    @property
+    def folder(self) -> Path:
+        """The folder that is read."""
+        ...
 
     def load_tools(self) -> LoadResult:
         """The tools, and the problems of what could not be used."""

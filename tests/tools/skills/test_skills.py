@@ -145,7 +145,7 @@ def test_a_changed_skill_is_off_until_it_is_approved(root: Path) -> None:
     (root / "pdf" / "a.md").write_text("another")
     (root / "pdf" / "new.md").write_text("new")
     loaded = skill_tools(folder)
-    assert "pdf: changed: a.md is another, new.md is new; it is off." in told(loaded)
+    assert "pdf: it changed: M a.md, A new.md; it is off." in told(loaded)
     assert "--approve-changes" in told(loaded)
     assert [content.name for content in loaded.tools[0].card.contents] == ["mail"]
     approve_skills(folder, pending_skills(folder))
@@ -172,7 +172,7 @@ def test_a_change_is_noticed_before_the_next_use_in_a_run(root: Path, approved: 
         ("read_skill_file", {"path": "a.md"}),
         ("run_skill_script", {"script": "scripts/hi.py"}),
     ):
-        with pytest.raises(ToolError, match=r"scripts/hi.py is another") as error:
+        with pytest.raises(ToolError, match=r"M scripts/hi.py") as error:
             use(tools[tool], name="pdf", **args)
         assert error.value.code == "skill_changed"
 

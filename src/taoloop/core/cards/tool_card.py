@@ -76,6 +76,9 @@ class ContentCard:
     trusted: bool = False
     """Whether the operator approved exactly this content, so that what a call returns of it is the operator's own text.
     The tool must return nothing else, and nothing at all once the content is another."""
+    tools: tuple[str, ...] | None = None
+    """The only tools that it says it needs. Once it is loaded, a call of any other that does more than read needs a
+    person's approval: it can narrow what the policy allows, and widens nothing. None: it does not say."""
 
 
 @dataclass(frozen=True, kw_only=True)

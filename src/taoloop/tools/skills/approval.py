@@ -43,11 +43,11 @@ class SkillChange:
 
 
 def file_changes(before: Mapping[str, str], now: Mapping[str, str]) -> str:
-    """The files that differ between two contents of a skill, in one line."""
-    changes = [f"{path} is new" for path in now if path not in before]
-    changes += [f"{path} is gone" for path in before if path not in now]
-    changes += [f"{path} is another" for path in now if path in before and before[path] != now[path]]
-    return _listed(sorted(changes))
+    """The files that differ between two contents of a skill, in one line, as git marks them: A, D and M."""
+    changes = {path: "A" for path in now if path not in before}
+    changes |= {path: "D" for path in before if path not in now}
+    changes |= {path: "M" for path in now if path in before and before[path] != now[path]}
+    return _listed([f"{change} {path}" for path, change in sorted(changes.items())])
 
 
 def approvals(settings: SkillFolder) -> PinFile:

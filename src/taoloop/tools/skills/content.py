@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+import re
+import unicodedata
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from taoloop.tools.skills.settings import SkillFolder
@@ -21,7 +22,13 @@ from taoloop.tools.workspace.confined_dir import (
 )
 
 _CHUNK = 256 * 1024
+_FLATTEN = "Put its files into fewer folders."
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
+
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f]")
+_JOINERS = "\u200c\u200d"  # between signs of an emoji or letters of some scripts
+_HIDDEN = frozenset(("Cc", "Cf", "Co", "Cs"))
 
 
 class ContentError(Exception):
@@ -55,7 +62,7 @@ def read_content(top: ConfinedDirectory, name: str, settings: SkillFolder, keep:
         ContentError: it has too many files or bytes, a link, or something that cannot be read.
     """
     reader = _Reader(settings, keep)
-    with _errors(""):
+    with _Errors(""):
         fd = top.open_folder((name,))
     try:
         reader.read_folder(fd, "", 0)
@@ -75,15 +82,15 @@ class _Reader:
 
     def read_folder(self, folder: int, prefix: str, depth: int) -> None:
         if depth > MAX_DEPTH:
-            raise ContentError(f"it is more than {MAX_DEPTH} folders deep", hint="Flatten it.")
-        with _errors(prefix), os.scandir(folder) as entries:
+            raise ContentError(f"it is more than {MAX_DEPTH} folders deep", place=prefix.rstrip("/"), hint=_FLATTEN)
+        with _Errors(prefix), os.scandir(folder) as entries:
             for entry in entries:
                 path = f"{prefix}{readable_path(entry.name)}"
                 self._entries += 1
                 if self._entries > self._settings.max_files:
                     message = f"it has more than {self._settings.max_files:,} files and folders"
                     raise ContentError(message, hint="Remove what is no part of it, or raise `max_files`.")
-                with _errors(path):
+                with _Errors(path):
                     if entry.is_dir(follow_symlinks=False):
                         self._read_inner(folder, entry.name, path, depth)
                     else:
@@ -119,11 +126,36 @@ class _Reader:
             self.kept[path] = bytes(kept)
 
 
-@contextmanager
-def _errors(place: str) -> Iterator[None]:
-    """Turn what the system says into a ContentError."""
-    try:
-        yield
-    except OSError as error:
-        hint = "Put the file or folder itself there, or grant the right to read it."
-        raise ContentError(f"it cannot be read: {error.strerror or error}", place=place, hint=hint) from None
+class _Errors:
+    """Turns what the system says into a ContentError. A class: it is entered for every file."""
+
+    __slots__ = ("_place",)
+
+    def __init__(self, place: str) -> None:
+        self._place = place
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        if isinstance(error, OSError):
+            hint = "Put the file or folder itself there, or grant the right to read it."
+            raise ContentError(f"it cannot be read: {error.strerror or error}", place=self._place, hint=hint) from None
+
+
+def hidden_character(text: str) -> tuple[int, str] | None:
+    """The line (from 1) and the code of the first character that a person who reviews a text does not see; None: none.
+
+    Such characters can carry instructions that only a model reads. A joiner is one unless signs outside of ASCII are on
+    both of its sides, as within an emoji.
+    """
+    if text.isascii() and _CONTROL.search(text) is None:
+        return None
+    for index, char in enumerate(text):
+        if char in "\t\n\r\f" or unicodedata.category(char) not in _HIDDEN:
+            continue
+        around = text[index - 1 : index], text[index + 1 : index + 2]
+        if char in _JOINERS and all(side and not side.isascii() for side in around):
+            continue
+        return text.count("\n", 0, index) + 1, f"U+{ord(char):04X}"
+    return None

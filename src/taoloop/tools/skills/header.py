@@ -4,6 +4,10 @@ The rules are those of https://agentskills.io/specification: `name` has 1 to 64 
 inner hyphens and is that of the folder; `description` has 1 to 1,024 characters, `compatibility` at most 500; `license`
 is a text, `metadata` a mapping of texts, `allowed-tools` a text with blanks between, or a list. Other fields are
 ignored: other programs have some of their own.
+
+The specification calls `allowed-tools` a list of pre-approved tools, experimental, whose support varies. Here a skill
+approves nothing, as it is the party that is to be held: the list only narrows what the policy allows
+(`taoloop.policy.judge`).
 """
 
 from __future__ import annotations
@@ -47,8 +51,9 @@ class SkillHeader:
     """What it needs of its surroundings."""
     metadata: Mapping[str, str] = field(default_factory=dict)
     """Whatever else its author noted."""
-    allowed_tools: tuple[str, ...] = ()
-    """The tools that it expects to use. They grant nothing: the policy decides each call."""
+    allowed_tools: tuple[str, ...] | None = None
+    """The tools that it needs, as it writes them; None: it does not say. They narrow what the policy allows once the
+    skill is loaded, and grant nothing."""
     instructions: str = ""
     """The text behind the header."""
 
@@ -82,9 +87,9 @@ def read_header(text: str, folder: str) -> SkillHeader:
 
 
 def _values(header: str) -> dict[str, Any]:
-    """The fields, by the fast parser where it cannot hide that a field is there twice."""
+    """The fields, by the fast parser where it cannot hide that a field is there twice, or has a tag."""
     keys = _KEY.findall(header)
-    is_plain = len(keys) == len(set(keys)) == len(_UNINDENTED.findall(header))
+    is_plain = "!" not in header and len(keys) == len(set(keys)) == len(_UNINDENTED.findall(header))
     try:
         value = parse_yaml(header, max_depth=8, max_values=2_000) if is_plain else None
         value = parse_yaml_document(header, max_depth=8, max_values=2_000).value if value is None else value
@@ -92,7 +97,7 @@ def _values(header: str) -> dict[str, Any]:
         message = f"the field is there a second time (first in line {error.first_line + 1})"
         raise HeaderError(message, line=error.line + 1, field=str(error.path[-1]), hint="Keep one of them.") from None
     except YamlError as error:
-        hint = "Put a text with `: ` or `#` in it, or with special characters at its start, into quotation marks."
+        hint = "Write plain fields; put a text with `: `, `#` or special characters in it into quotation marks."
         raise HeaderError(f"its header is not valid YAML: {error}", line=_file_line(error), hint=hint) from None
     if not isinstance(value, dict):
         raise HeaderError("its header has no fields", line=2, hint="Give it `name: …` and `description: …`.")
@@ -148,8 +153,8 @@ def _check_optional(values: Mapping[str, Any], refuse: Callable[[str, str, str],
         raise refuse("allowed-tools", "names of tools are expected", hint)
 
 
-def _tools(value: Any) -> tuple[str, ...]:
-    return tuple(_TOOL.findall(value) if isinstance(value, str) else value or ())
+def _tools(value: Any) -> tuple[str, ...] | None:
+    return None if value is None else tuple(_TOOL.findall(value) if isinstance(value, str) else value)
 
 
 def _plain(value: Any) -> str:

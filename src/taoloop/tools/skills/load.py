@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from taoloop.core.text import escape_invisible
-from taoloop.tools.skills.approval import compare
+from taoloop.tools.skills.approval import compare, file_changes
 from taoloop.tools.skills.reading import read_skills
 from taoloop.tools.skills.settings import SkillFolder
 from taoloop.tools.skills.tool import SkillTools
@@ -31,8 +31,8 @@ def skill_tools(settings: SkillFolder) -> LoadResult:
         if change is None or change.kind == "new":
             offered.append(skill)
             continue
-        what = escape_invisible(str(change)).removeprefix(change.name).strip()
-        message = f"{what}; it is off."
+        changed = escape_invisible(file_changes(change.approved or {}, skill.content.files))
+        message = f"it changed: {changed}; it is off."
         problems = (*problems, LoadProblem(source=source, place=change.name, message=message, hint=_APPROVE))
     trusted = frozenset(skill.header.name for skill in offered if skill.header.name not in changes)
     tools = SkillTools(settings, offered, trusted).tools() if offered else ()

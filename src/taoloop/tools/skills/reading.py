@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from taoloop.core.text import escape_invisible
 from taoloop.errors import ConfigError, ToolSourceError
-from taoloop.tools.skills.content import ContentError, SkillContent, read_content
+from taoloop.tools.skills.content import ContentError, SkillContent, hidden_character, read_content
 from taoloop.tools.skills.header import HeaderError, SkillHeader, read_header
 from taoloop.tools.skills.settings import SkillFolder
 from taoloop.tools.toolbox import LoadProblem
@@ -105,6 +105,10 @@ def read_skill(top: ConfinedDirectory, name: str, settings: SkillFolder) -> Skil
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise ContentError("it is not UTF-8", place=f"{SKILL_FILE}:{line}", hint="Save it as UTF-8.") from None
+    if (hidden := hidden_character(text.removeprefix("\ufeff"))) is not None:
+        message = f"it has the invisible character {hidden[1]}, which only a model reads"
+        hint = "Remove it, and save the file as UTF-8."
+        raise ContentError(message, place=f"{SKILL_FILE}:{hidden[0]}", hint=hint)
     return Skill(header=read_header(text, name), content=SkillContent(files=content.files))
 
 

@@ -14,7 +14,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from taoloop.core.cards.card_lint import Finding
 from taoloop.core.cards.tool_card import ContentCard, ErrorCard, ToolCard
 from taoloop.errors import ToolError
 from taoloop.tools.builtin.commands import program_result
@@ -22,7 +21,9 @@ from taoloop.tools.from_card import tool_from_card
 from taoloop.tools.sandbox.confinement import SandboxLimits
 from taoloop.tools.sandbox.sandbox import Sandbox
 from taoloop.tools.skills.approval import file_changes
-from taoloop.tools.skills.content import ContentError, SkillContent, read_content
+from taoloop.tools.skills.content import ContentError, SkillContent, hidden_character, read_content
+from taoloop.tools.skills.findings import skill_findings
+from taoloop.tools.skills.header import SkillHeader
 from taoloop.tools.skills.reading import MAX_TEXT_BYTES, Skill, open_top
 from taoloop.tools.skills.settings import SkillFolder
 from taoloop.tools.skills.texts import TEXTS
@@ -31,10 +32,10 @@ from taoloop.tools.tool import Tool
 from taoloop.tools.workspace.confined_dir import split_path
 
 SKILL_MOUNT = "/skill"
+_OWN_TOOLS = ("load_skill", "read_skill_file", "run_skill_script")
 _MORE_S = 30.0  # beyond the script's own time: the start, and the end of what does not want to end
 _PREVIEW_CHARS = 2 * MAX_TEXT_BYTES  # a text as JSON is longer than itself
 _SHOWN_FILES = 100
-_MAX_LINES = 500  # the format's own advice
 
 
 class SkillTools:
@@ -75,7 +76,7 @@ class SkillTools:
             out["files_more"] = len(files) - _SHOWN_FILES
         if skill.header.compatibility:
             out["compatibility"] = skill.header.compatibility
-        if skill.header.allowed_tools:
+        if skill.header.allowed_tools is not None:
             out["expected_tools"] = list(skill.header.allowed_tools)
         return out
 
@@ -83,7 +84,7 @@ class SkillTools:
         """The text of a file of a skill.
 
         Raises:
-            ToolError: `skill_changed`, `path_refused`, `no_file`, `too_large` or `not_text`.
+            ToolError: `skill_changed`, `path_refused`, `no_file`, `too_large`, `not_text` or `hidden_text`.
         """
         path, skill = "/".join(split_path(path)), self._skills[name]
         data = self._current(skill, lambda other: other == path).kept.get(path)
@@ -97,6 +98,8 @@ class SkillTools:
             text = "\0"
         if "\0" in text:
             raise TEXTS.error("file_not_text", "not_text", path=path)
+        if (hidden := hidden_character(text.removeprefix("\ufeff"))) is not None:
+            raise TEXTS.error("file_hidden", "hidden_text", path=path, line=hidden[0], character=hidden[1])
         return text
 
     async def run(self, name: str, script: str, args: Sequence[str]) -> dict[str, Any]:
@@ -147,7 +150,7 @@ class SkillTools:
         schema = self._schema({"name": text("load_name", skills=f"\n{listing}")})
         card = self._card(text, "load_skill", schema, purpose="load", trusted=self._trusted)
         tool = tool_from_card(card, self.load, chinese=text.chinese)
-        return tool.with_findings(_findings(self._skills.values()))
+        return tool.with_findings(skill_findings(skill.header for skill in self._skills.values()))
 
     def _read_tool(self) -> Tool:
         text = CardTexts(TEXTS)
@@ -155,7 +158,7 @@ class SkillTools:
             {"name": text("skill_name"), "path": text("read_path")},
             path={"type": "string", "minLength": 1, "maxLength": 1_000},
         )
-        errors = ("no_file", "not_text")
+        errors = ("no_file", "not_text", "hidden_text")
         card = self._card(text, "read_skill_file", schema, purpose="read", trusted=self._trusted, errors=errors)
         return tool_from_card(card, self.read, chinese=text.chinese)
 
@@ -219,8 +222,10 @@ class SkillTools:
             ErrorCard(code=code, advice=text(f"{code}_advice", load=load)) for code in ("skill_changed", *errors)
         ]
         contents = tuple(
-            ContentCard(name=skill, digest=self._skills[skill].content.digest, trusted=skill in trusted)
-            for skill in self._skills
+            ContentCard(
+                name=name, digest=skill.content.digest, trusted=name in trusted, tools=self._named_tools(skill.header)
+            )
+            for name, skill in self._skills.items()
         )
         return ToolCard(
             name=f"{self._prefix}{name}",
@@ -234,6 +239,13 @@ class SkillTools:
             **{"tier": "read", "egress": False, "max_preview_chars": _PREVIEW_CHARS, **fields},
         )
 
+    def _named_tools(self, header: SkillHeader) -> tuple[str, ...] | None:
+        """The tools that a skill says it needs, as they are called here; a pattern such as `Bash(git:*)` is none."""
+        if header.allowed_tools is None:
+            return None
+        names = (name for name in header.allowed_tools if "(" not in name)
+        return tuple(f"{self._prefix}{name}" if name in _OWN_TOOLS else name for name in names)
+
 
 def _copied(files: Mapping[str, bytes]) -> Path:
     """A new folder with these files, each of which may be run."""
@@ -244,29 +256,3 @@ def _copied(files: Mapping[str, bytes]) -> Path:
         file.write_bytes(data)
         file.chmod(0o755)
     return folder
-
-
-def _findings(skills: Any) -> tuple[Finding, ...]:
-    """What the linter says of skills."""
-    findings = []
-    for skill in skills:
-        header = skill.header
-        if len(header.instructions.splitlines()) > _MAX_LINES:
-            message = f"The instructions of the skill {header.name} have more than {_MAX_LINES} lines."
-            advice = "Move details into files below references/."
-            findings.append(
-                Finding(code="long_skill", field=f"{header.name}.instructions", message=message, advice=advice)
-            )
-        if "when" not in header.description.lower() and not set(header.description) & set("时当若"):
-            message = f"The description of the skill {header.name} does not say when to use it."
-            advice = "Add a sentence such as `Use when …`."
-            findings.append(
-                Finding(code="skill_use", field=f"{header.name}.description", message=message, advice=advice)
-            )
-        if not header.instructions:
-            message = f"The skill {header.name} has no instructions."
-            advice = "Write them below the header of SKILL.md."
-            findings.append(
-                Finding(code="empty_skill", field=f"{header.name}.instructions", message=message, advice=advice)
-            )
-    return tuple(findings)
