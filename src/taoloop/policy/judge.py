@@ -161,7 +161,7 @@ def _is_beyond_skills(trace: Trace, policy: Policy, card: ToolCard, action: Acti
     if card.tier in _READ_AND_DRAFT and not card.sends_out(action.args):
         return False
     loaded = loaded_contents(trace).contents
-    if all(content.tools is None or card.name in content.tools for content, _, _ in loaded):
+    if all(content.tools is None or card.name in content.tools for content, *_ in loaded):
         return False
     if _is_lifted(trace, policy, card, action.args, filled):
         return False

@@ -69,6 +69,7 @@ from taoloop.policy.targets import (
     leaves,
     may_have_parts,
     names_nothing,
+    texts_within,
     value_role,
 )
 from taoloop.policy.value_match import TrustedText
@@ -247,7 +248,8 @@ class Provenance:
         if is_discovery_tool(self._cards.get(requested.tool)):
             return  # it describes the run's own tools, as the prompt does
         if fact.ok and fact.error is None and is_approved_content(requested, self._cards.get(requested.tool)):
-            self._add_words(fact.output, by_operator=True)  # exactly what was approved, whatever the model has read
+            for text in texts_within(fact.output):  # exactly what was approved, whatever the model has read
+                self._add_words(text, by_operator=True)
             return
         if is_trusted_output(requested, self._policy):
             if not self.tainted:  # a trusted tool that gets untrusted text may return it

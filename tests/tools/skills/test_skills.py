@@ -92,7 +92,7 @@ def test_instructions_and_files_are_loaded_on_demand(root: Path) -> None:
     assert loaded["instructions"] == "Do it."
     assert loaded["files"] == ["SKILL.md", "a.md", "scripts/hi.py"]
     assert loaded["digest"].startswith("sha256:")
-    assert use(tools["read_skill_file"], name="pdf", path="a.md") == "reference"
+    assert use(tools["read_skill_file"], name="pdf", path="a.md")["text"] == "reference"
 
 
 @pytest.mark.parametrize("path", ["../mail/SKILL.md", "/etc/passwd", "a.md/../../mail/SKILL.md", "nothing.md"])

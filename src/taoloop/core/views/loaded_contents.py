@@ -6,7 +6,7 @@ the card, so the card says exactly what the model has read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from taoloop.core.cards.tool_card import ContentCard, ToolCard
@@ -19,8 +19,10 @@ class LoadedContent(NamedTuple):
 
     content: ContentCard
     """What the card said of it when the call ended."""
+    tool: str
+    """The tool of the call."""
     call_id: str
-    """The first call that loaded it as it is."""
+    """The call that loaded it."""
     step: int
     """The step of that call."""
 
@@ -33,12 +35,21 @@ class LoadedContents:
         """What each call has loaded, by its id."""
         self._cards: dict[str, ToolCard] = {}
         self._open: dict[str, tuple[ActionRequested, object]] = {}
-        self._loaded: dict[tuple[str, str], LoadedContent] = {}
+        self._first: dict[tuple[str, str], LoadedContent] = {}
 
     @property
     def contents(self) -> tuple[LoadedContent, ...]:
-        """Each content once, in the order in which they were loaded; again where it had another digest."""
-        return tuple(self._loaded.values())
+        """Each content by the call that first loaded it, in that order; again where it had another digest."""
+        return tuple(self._first.values())
+
+    def only_before(self, step: int) -> Iterator[LoadedContent]:
+        """What calls up to a step have loaded and no later call with the same tool; the newest first."""
+        seen: set[tuple[str, str]] = set()
+        for loaded in reversed(self.by_call.values()):
+            key = loaded.tool, loaded.content.name
+            if key not in seen and loaded.step <= step:
+                yield loaded
+            seen.add(key)
 
     def fold(self, event: Event) -> None:
         """Process the next event."""
@@ -66,8 +77,9 @@ class LoadedContents:
             return
         for content in self._cards[requested.tool].contents:
             if content.name == name:
-                loaded = LoadedContent(content, fact.call_id, requested.step)
-                self.by_call[fact.call_id] = self._loaded.setdefault((content.name, content.digest), loaded)
+                loaded = LoadedContent(content, requested.tool, fact.call_id, requested.step)
+                self.by_call[fact.call_id] = loaded
+                self._first.setdefault((content.name, content.digest), loaded)
 
 
 def loaded_contents(trace: Trace) -> LoadedContents:

@@ -80,14 +80,15 @@ class SkillTools:
             out["expected_tools"] = list(skill.header.allowed_tools)
         return out
 
-    def read(self, name: str, path: str) -> str:
-        """The text of a file of a skill.
+    def read(self, name: str, path: str) -> dict[str, Any]:
+        """A text file of a skill, and the digest of the skill that it belongs to.
 
         Raises:
             ToolError: `skill_changed`, `path_refused`, `no_file`, `too_large`, `not_text` or `hidden_text`.
         """
         path, skill = "/".join(split_path(path)), self._skills[name]
-        data = self._current(skill, lambda other: other == path).kept.get(path)
+        content = self._current(skill, lambda other: other == path)
+        data = content.kept.get(path)
         if data is None:
             raise self._no_file("no_file", skill, path, tuple(skill.content.files))
         if len(data) > MAX_TEXT_BYTES:
@@ -100,7 +101,7 @@ class SkillTools:
             raise TEXTS.error("file_not_text", "not_text", path=path)
         if (hidden := hidden_character(text.removeprefix("\ufeff"))) is not None:
             raise TEXTS.error("file_hidden", "hidden_text", path=path, line=hidden[0], character=hidden[1])
-        return text
+        return {"skill": name, "digest": content.digest, "path": path, "text": text}
 
     async def run(self, name: str, script: str, args: Sequence[str]) -> dict[str, Any]:
         """Run a script of a skill to its end.
@@ -118,7 +119,7 @@ class SkillTools:
             ended = await self._sandbox.run_file(folder, path, args, at=SKILL_MOUNT)
         finally:
             await asyncio.shield(asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True))
-        return {"digest": content.digest, **program_result(ended, self._sandbox.limits)}
+        return {"skill": name, "digest": content.digest, **program_result(ended, self._sandbox.limits)}
 
     def _current(self, skill: Skill, keep: Callable[[str], bool]) -> SkillContent:
         """The content of a skill now, if it is still the one that the cards name.
