@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 from tests.sizes import examples
+from tests.tools.skills.folders import folder_of, write_skill
 
 from taoloop import Agent, ScriptedModel
 from taoloop.config.tool_file import load_tools
@@ -29,26 +30,12 @@ from taoloop.tools.toolbox import LoadResult
 EXAMPLES = Path(__file__).parents[3] / "examples" / "skills"
 
 
-def write_skill(root: Path, name: str, *, body: str = "Do it.", header: str = "", **files: str) -> Path:
-    folder = root / name
-    (folder / "scripts").mkdir(parents=True, exist_ok=True)
-    text = header or f"name: {name}\ndescription: Does {name}. Use when asked."
-    (folder / "SKILL.md").write_text(f"---\n{text}\n---\n{body}\n", encoding="utf-8")
-    for file, content in files.items():
-        (folder / file.replace("__", "/").replace("_py", ".py").replace("_md", ".md")).write_text(content)
-    return folder
-
-
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     folder = tmp_path / "skills"
     write_skill(folder, "pdf", a_md="reference", scripts__hi_py="import sys\nprint('hi', *sys.argv[1:])\n")
     write_skill(folder, "mail")
     return folder
-
-
-def folder_of(root: Path, **more: Any) -> SkillFolder:
-    return SkillFolder(root, pins=root.parent / "pins", **more)
 
 
 def by_name(loaded: LoadResult) -> dict[str, Tool]:
