@@ -337,3 +337,15 @@ def test_no_file_may_call_content_approved(root: Path) -> None:
     file.write_text(json.dumps({"tools": [{"function": "operator:add", "card": card}]}))
     with pytest.raises(ConfigError, match="contents"):
         load_tools(file)
+
+
+def test_problems_are_there_for_the_caller_and_not_only_in_the_log(
+    root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_skill(root, "broken", header="name: broken")
+    agent = Agent(model=ScriptedModel(["Final Answer: done"]), tools=[folder_of(root), "calculator"])
+    assert [problem.place for problem in agent.load_problems] == ["broken/SKILL.md:1: description"]
+    assert agent.load_problems[0].hint == "Add a line `description: …` to the header."
+    assert "broken/SKILL.md:1: description" in caplog.text
+    assert "load_skill" in agent.toolbox
+    assert Agent(model=ScriptedModel(["Final Answer: done"]), tools=["calculator"]).load_problems == ()
