@@ -51,6 +51,12 @@ workspace_option = click.option(
     type=click.Path(file_okay=False),
     help="The folder that the file tools can access; they cannot leave it.",
 )
+skills_option = click.option(
+    "--skills",
+    metavar="[NAME=]DIR",
+    multiple=True,
+    help="A folder of skills (SKILL.md), beside the other tools; NAME is a prefix for its tools; repeatable.",
+)
 memory_option = click.option(
     "--memory",
     metavar="FILE",

@@ -11,6 +11,8 @@ from taoloop.core.text import TextCatalog
 TEXTS = TextCatalog(
     "core",
     {
+        "content_summarised": "{call_id} {tool} {name} ({digest}): its text is not here any more; load it again before "
+        "you use it.",
         # how a run ended, or what it waits for
         "max_steps": "max loops reached without final: the step limit of {allowed} was reached and the task is not "
         "done. Narrow the task or raise the limit (max_steps).",

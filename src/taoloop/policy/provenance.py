@@ -50,7 +50,7 @@ from taoloop.core.events import (
     RunStarted,
     Source,
 )
-from taoloop.core.handles import is_trusted_output, reader_answer
+from taoloop.core.handles import is_approved_content, is_trusted_output, reader_answer
 from taoloop.core.policy import Policy, TaskAuthority, lesser_authority
 from taoloop.core.trace import Trace
 from taoloop.core.value_origins import is_field_path, parse_path, read_document, values_at
@@ -70,6 +70,7 @@ from taoloop.policy.targets import (
     leaves,
     may_have_parts,
     names_nothing,
+    texts_within,
     value_role,
 )
 from taoloop.policy.value_match import TrustedText
@@ -174,6 +175,7 @@ class Provenance:
     def _fold_start(self, started: RunStarted) -> None:
         self.tainted, self.has_foreign_task = started.tainted, not _is_from_person(started)
         self._cards = {card.name: card for card in started.agent.tools}
+        self.tainted |= any(map(_shows_foreign_content, started.agent.tools))
         self.authority = started_authority(started, self._policy)
         if self.authority != "full":
             self._operator_words = TrustedText()
@@ -212,6 +214,7 @@ class Provenance:
     def _fold_changed(self, cards: Sequence[ToolCard]) -> None:
         """What was allowed in advance was allowed for the tools as they were."""
         self._cards |= {card.name: card for card in cards}
+        self.tainted |= any(map(_shows_foreign_content, cards))
         names = {card.name for card in cards}
         self._grants = {key: grants for key, grants in self._grants.items() if key[0] not in names}
         self.fixed_calls.forget(names)
@@ -260,6 +263,10 @@ class Provenance:
             return  # it was not run: the text is our own
         if is_discovery_tool(self._cards.get(requested.tool)):
             return  # it describes the run's own tools, as the prompt does
+        if fact.ok and fact.error is None and is_approved_content(requested, self._cards.get(requested.tool)):
+            for text in texts_within(fact.output):  # exactly what was approved, whatever the model has read
+                self._add_words(text, by_operator=True)
+            return
         if is_trusted_output(requested, self._policy):
             if not self.tainted:  # a trusted tool that gets untrusted text may return it
                 self._unread_lookups.append(fact.output)
@@ -516,6 +523,11 @@ def operator_text(started: RunStarted) -> str:
     if not instructions.endswith(by_user):  # nobody can tell whose words they are
         return ""
     return instructions[: len(instructions) - len(by_user)]
+
+
+def _shows_foreign_content(card: ToolCard) -> bool:
+    """Whether a card describes content that nobody approved, so that its author may have written to the model."""
+    return card.described_by != "operator" and any(not content.trusted for content in card.contents)
 
 
 def _is_from_person(started: RunStarted) -> bool:

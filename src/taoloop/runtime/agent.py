@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from taoloop.runtime.engine.run_artifacts import ImageSource
     from taoloop.runtime.runner import Listener
     from taoloop.tools.tool import Tool
-    from taoloop.tools.toolbox import Toolbox
+    from taoloop.tools.toolbox import LoadProblem, Toolbox
 else:
-    _TYPES = {"core": "Delta Event Message", "models": "DeltaListener", "tools": "Tool Toolbox"}
+    _TYPES = {"core": "Delta Event Message", "models": "DeltaListener", "tools": "LoadProblem Tool Toolbox"}
     _TYPES["runtime"] = "Approver Chat ImageSource Listener Recovered Result UndoResult"
     globals().update(lazy_types(_TYPES))
 
@@ -325,6 +325,17 @@ class Agent(AgentSettings):
     def toolbox(self) -> Toolbox:
         """The tools of this agent by name, with `read_observation` beside them for long outputs, or `ask_about`."""
         return self._bound_agent.toolbox
+
+    @property
+    def load_problems(self) -> tuple[LoadProblem, ...]:
+        """What the sources of its tools could not give, such as a skill that is broken or off; the rest can be used.
+
+        They are also logged as warnings. Loads the sources if they are not loaded yet.
+
+        Raises:
+            ConfigError: the tools are no list, or a source is invalid.
+        """
+        return self._bound_agent.load_problems
 
     def spec_for(self, task: str) -> AgentSpec:
         """The agent as plain data, in the language of `task`.

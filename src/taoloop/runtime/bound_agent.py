@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from copy import copy
 from dataclasses import replace
@@ -42,9 +42,9 @@ from taoloop.runtime.engine.tool_execution import require_transactions
 from taoloop.runtime.journal_access import acquire_run, open_journal, require_open, run_lock
 from taoloop.runtime.resume_facts import AgentChanges, agent_changes, policy_note, replacing_policy, undo_facts
 from taoloop.runtime.runner import Listener, Runner
-from taoloop.runtime.tool_source import resolve_sources, sources_in
+from taoloop.runtime.tool_source import LoadedEntries, resolve_sources, sources_in
 from taoloop.strategies import Strategy, get_strategy, rules_of
-from taoloop.tools.toolbox import Toolbox
+from taoloop.tools.toolbox import LoadProblem, Toolbox
 
 if TYPE_CHECKING:
     from taoloop.models.endpoint_balance import EndpointHealth
@@ -121,7 +121,16 @@ class BoundAgent:
     @cached_property
     def toolbox(self) -> Toolbox:
         """The tools by name, with `read_observation` beside them for long outputs, or `ask_about`."""
-        return _build_toolbox(self.settings, handles=self.hides_observations)
+        return _build_toolbox(self.settings, self._entries.tools, handles=self.hides_observations)
+
+    @cached_property
+    def _entries(self) -> LoadedEntries:
+        return resolve_sources(self.settings.tools)
+
+    @property
+    def load_problems(self) -> tuple[LoadProblem, ...]:
+        """What the sources of its tools could not give; the rest can be used."""
+        return self._entries.problems
 
     @property
     def paging_tools(self) -> tuple[str, ...]:
@@ -540,19 +549,15 @@ FINDERS = (FIND_TOOL.name, DESCRIBE_TOOL.name, CALL_TOOL.name)
 """The tools that find, describe and call the tools that a prompt does not list."""
 
 
-def _build_toolbox(settings: AgentSettings, *, handles: bool) -> Toolbox:
+def _build_toolbox(settings: AgentSettings, tools: list[Any], *, handles: bool) -> Toolbox:
     """The tools by name, built-in ones among them, with those that accompany others.
 
     `handles`: the model reads no observations; then `ask_about` replaces `read_observation`.
 
     Raises:
-        ConfigError: the tools are not a list, this machine cannot serve one, or a source does not fit its file.
+        ConfigError: this machine cannot serve one.
         UnknownName: there is no built-in tool of a name.
     """
-    entries: Any = settings.tools
-    if isinstance(entries, str) or not isinstance(entries, Iterable):
-        raise ConfigError(f"The agent's tools are {entries!r}.", hint="Give a list of tools.")
-    tools = resolve_sources(entries)
     if names := [entry for entry in tools if isinstance(entry, str)]:
         from taoloop.tools.builtin.catalog import builtin_tools, offered_tool  # noqa: PLC0415  # only for named tools
         from taoloop.tools.workspace.workspace import Workspace  # noqa: PLC0415  # the same

@@ -357,6 +357,8 @@ TEXTS = ToolTexts(
         "script_empty": "The program is empty.",
         "script_nul": "The program contains a NUL character.",
         "script_long": "The program is too long.",
+        "script_interpreter": "Nothing says what runs {path}.",
+        "script_interpreter_hint": "It must end in .py or .sh, or begin with a line such as #!/usr/bin/env bash.",
         "script_hint": "Send one whole program.",
         "reserved_failed": "{name!r} cannot be made: {reason}.",
         "reserved_no_folder": "{name!r} in the workspace is no folder.",

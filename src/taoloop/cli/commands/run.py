@@ -83,6 +83,7 @@ _FIXED = (
 @options.strategy_option
 @click.option("--lang", type=click.Choice(["auto", "en", "zh"]), help="Language of the prompts; auto follows the task.")
 @options.tools_option("Only these tools: built-in names, module:attribute, or a tool file FILE.yaml; repeatable.")
+@options.skills_option
 @options.workspace_option
 @options.memory_option
 @click.option(

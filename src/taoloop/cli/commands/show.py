@@ -38,6 +38,7 @@ from taoloop.core.input_answered import InputAnswered
 from taoloop.core.stored_events import event_line, event_record
 from taoloop.core.texts import task_with_images
 from taoloop.core.trace import Trace, images_of
+from taoloop.core.views.loaded_contents import loaded_contents
 from taoloop.core.views.steps import CallView
 from taoloop.core.views.transcript import Entry, step_summaries, transcript
 from taoloop.errors import ReplayDiverged
@@ -233,6 +234,11 @@ def _end(trace: Trace, pen: RowWriter, db: str | None) -> None:
     if trace.paused is not None:
         pen.row("Waiting", trace.paused.reason, style="bold yellow")
     write_unknown_calls(pen, trace)
+    for loaded in loaded_contents(trace).contents:
+        state = (
+            mark("{name} · {digest} · approved") if loaded.content.trusted else mark("{name} · {digest} · not approved")
+        )
+        pen.row("Loaded", pen.text(state, name=loaded.content.name, digest=loaded.content.digest), style="dim")
     pen.gap()
     pen.line(summary(trace, pen), "dim")
     for text, command in next_commands(trace, db):

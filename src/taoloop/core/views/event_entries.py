@@ -1,7 +1,7 @@
 """A run as a conversation that people read: one entry for each event, in the order of the trace.
 
 An entry depends on its event and, for names of tools, on the requests before it. So a page is made from any slice of a
-run without the rest of it, and an entry that was shown never moves or changes while the run goes on.
+run without the rest of it but its start, and an entry that was shown never moves or changes while the run goes on.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ from taoloop.core.message import STEP_PURPOSES, Usage
 from taoloop.core.text import join_sentences
 from taoloop.core.texts import image_label, preapproval_note, task_with_images
 from taoloop.core.views.entry_texts import ENTRY_TEXTS
+from taoloop.core.views.loaded_contents import LoadedContents
 from taoloop.core.views.steps import PROBE, TIMEOUT
 
 Tone = Literal["quiet", "thought", "action", "ask", "good", "bad"]
@@ -113,10 +114,10 @@ class EventEntry:
 
 
 def event_entries(events: Iterable[Event], language: str, *, earlier: Iterable[Event] = ()) -> list[EventEntry]:
-    """The entries of a slice of a run, in order; `earlier` are events before it that may name its calls."""
+    """The entries of a slice of a run, in order; `earlier` are events before it, for its calls and cards."""
     writer = _EntryWriter(language)
     for event in earlier:
-        writer.note_request(event.fact)
+        writer.note(event)
     return [writer.entry(event) for event in events]
 
 
@@ -124,13 +125,15 @@ class _EntryWriter:
     def __init__(self, language: str) -> None:
         self._language = language
         self._tools: dict[str, str] = {}
+        self._loaded = LoadedContents()
 
-    def note_request(self, fact: Fact) -> None:
-        if isinstance(fact, ActionRequested):
-            self._tools[fact.call_id] = fact.tool
+    def note(self, event: Event) -> None:
+        if isinstance(event.fact, ActionRequested):
+            self._tools[event.fact.call_id] = event.fact.tool
+        self._loaded.fold(event)
 
     def entry(self, event: Event) -> EventEntry:
-        self.note_request(event.fact)
+        self.note(event)
         fields = _WRITERS[type(event.fact)](self, event.fact)
         for name in ("details", "texts"):
             fields[name] = tuple(part for part in fields.get(name, ()) if part.text)
@@ -339,6 +342,11 @@ class _EntryWriter:
         if fact.artifact is not None:
             name = self._say("artifact_of", ref=fact.artifact, size=fact.size_chars, digest=fact.output_digest)
             details.append(self._detail("artifact", name))
+        loaded = self._loaded.by_call.get(fact.call_id)
+        if loaded is not None and loaded.content.digest in fact.output:  # its card may have changed before this part
+            name = "content_approved" if loaded.content.trusted else "content_foreign"
+            text = self._say(name, name=loaded.content.name, digest=loaded.content.digest)
+            details.append(self._detail("loaded", text))
         texts = [EntryText("", fact.output, "code"), self._text("printed", fact.printed, "code")]
         if fact.error is not None:
             texts.insert(0, EntryText(fact.error.code, join_sentences(fact.error.message, fact.error.hint)))

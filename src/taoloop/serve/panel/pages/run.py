@@ -277,7 +277,8 @@ async def _entries(context: PanelContext, first: int, to: int | None = None) -> 
     end = first + SECTION if to is None else min(first + SECTION, to + 1)
     start = max(0, first - _EARLIER)
     events = await read_events(context.queries, context.param("run_id"), start, end - start)
-    readable = [event for event in events if isinstance(event, Event)]
+    head = await read_events(context.queries, context.param("run_id"), 0, 1) if start else []  # the cards
+    readable = [event for event in (*head, *events) if isinstance(event, Event)]
     earlier = [event for event in readable if event.seq < first]
     entries = {entry.seq: entry for entry in event_entries(readable[len(earlier) :], context.language, earlier=earlier)}
     for event in events:
