@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 from taoloop.core.agent_spec import AgentSpec, Limits
 from taoloop.core.cards.tool_card import Tier, ToolCard
-from taoloop.core.decision import Act, Answer, Call
+from taoloop.core.decision import Act, Answer, Call, EvidenceGap
 from taoloop.core.fast_stdlib import fast_constructor
 from taoloop.core.images import ImageInfo
 from taoloop.core.input_answered import InputAnswered
@@ -29,8 +29,10 @@ Status = Literal[
     "waiting",
     "stopped",
     "model_failed",
+    "unsupported",
 ]
-"""How a run ended, or that it waits. The answer of a `blocked` run may rest on denied calls."""
+"""How a run ended, or that it waits. The answer of a `blocked` run may rest on denied calls, that of an `unsupported`
+one on nothing that its observations contain."""
 
 ApprovalScope = Literal["call", "rule", "values"]
 
@@ -222,7 +224,7 @@ class ReplyRejected:
     step: int
     """The step of the reply."""
     code: str
-    """Stable, as in `Problem`."""
+    """Stable, as in `Problem`; `unsupported` for an answer that is held back for want of evidence."""
     message: str
     """What is wrong with it, for the model to correct."""
     excerpt: str = ""
@@ -540,7 +542,7 @@ class Finished:
     limit: str | None = None
     """The limit that ended it."""
     citations: tuple[str, ...] = ()
-    """The passages that the answer cites."""
+    """What the answer cites: passages, and observations where the agent asks for evidence."""
     error: str = ""
     """The code of the error if the model failed (`model_timeout` …), for programs."""
     abandoned_by: str = ""
@@ -549,6 +551,8 @@ class Finished:
     """For `blocked`, the calls that were denied because nobody could be asked, and that the answer may rest on."""
     unasked: tuple[str, ...] = ()
     """For `completed`, those that nothing in the task seems to ask for; if it does in other words, it is not done."""
+    evidence: tuple[EvidenceGap, ...] = ()
+    """What the answer says and the observations do not bear out; empty unless the agent asks for evidence."""
 
 
 Fact = (

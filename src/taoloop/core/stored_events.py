@@ -56,7 +56,7 @@ _LATER_FIELDS: dict[type[Fact], frozenset[str]] = {
     ActionStarted: frozenset({"progress"}),
     ActionRequested: frozenset({"replaces"}),
     JudgedAgain: frozenset({"replaces"}),
-    Finished: frozenset({"abandoned_by", "denied", "unasked"}),
+    Finished: frozenset({"abandoned_by", "denied", "unasked", "evidence"}),
     Resumed: frozenset({"cards", "texts", "model", "policy", "new_policy", "earlier_holder"}),
     RunStarted: frozenset({"user_instructions", "authority", "images"}),
 }
@@ -100,6 +100,8 @@ def _unused_agent_fields(agent: AgentSpec) -> Any:
     policy: dict[str, Any] = {"rules": rules}
     policy |= {name: True for name, default in _POLICY_DEFAULTS.items() if getattr(agent.policy, name) == default}
     unused: dict[str, Any] = {"tools": cards, "policy": policy}
+    if agent.evidence == "off":
+        unused["evidence"] = True
     return unused if agent.policy_from else unused | {"policy_from": True}
 
 
