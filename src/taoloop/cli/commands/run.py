@@ -65,7 +65,7 @@ from taoloop.runtime.subagent import inner_agents
 from taoloop.translation import mark, translate_error
 
 _FIXED = (
-    *("dialect", "strategy", "lang", "output_schema", "context_tokens", "prompts"),
+    *("dialect", "strategy", "lang", "output_schema", "context_tokens", "prompts", "evidence"),
     *("no_closing_turn", "image"),
 )
 """Parameters that describe a run; it keeps its description when it is resumed."""
@@ -82,6 +82,11 @@ _FIXED = (
     "--dialect", metavar="NAME", help="How the model writes decisions: native, json, json_final, text or fenced."
 )
 @click.option("--strategy", metavar="NAME", help="react, act_only, reason_only or standard.")
+@click.option(
+    "--evidence",
+    type=click.Choice(["off", "warn", "require"]),
+    help="Whether the answer must cite observations that contain what it says.",
+)
 @click.option("--lang", type=click.Choice(["auto", "en", "zh"]), help="Language of the prompts; auto follows the task.")
 @options.tools_option("Only these tools: built-in names, module:attribute, or a tool file FILE.yaml; repeatable.")
 @options.workspace_option

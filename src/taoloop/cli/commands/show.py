@@ -20,6 +20,7 @@ from taoloop.cli import exit_codes as exits, options
 from taoloop.cli.database import database, load_environment, load_run, query_database
 from taoloop.cli.translation import translate, view_language
 from taoloop.cli.ui.event_view import (
+    answer_for_people,
     EventWriter,
     RowWriter,
     console_for,
@@ -31,11 +32,14 @@ from taoloop.cli.ui.event_view import (
     write_end,
     write_events,
     write_input_answered,
+    write_rejection,
+    write_sources,
     write_links,
     write_undone,
     write_unknown_calls,
 )
 from taoloop.cli.ui.stdio import OutputError, capture_stdout, one_line, print_stderr, write_json_lines
+from taoloop.core.decision import UNSUPPORTED
 from taoloop.core.events import Compensated, Event, ModelReplied, ReplyRejected
 from taoloop.core.input_answered import InputAnswered
 from taoloop.core.stored_events import event_line, event_record
@@ -163,7 +167,8 @@ def _transcript(trace: Trace, pen: RowWriter) -> None:
     _head(trace, pen)
     for entry in transcript(trace):
         label, style = _look(entry, trace)
-        text = f"{entry.tool} {entry.content}" if entry.tool else entry.content
+        content = answer_for_people(entry.content, trace) if entry.kind == "Final" else entry.content
+        text = f"{entry.tool} {content}" if entry.tool else content
         if entry.child is not None:
             text += "\n" + pen.text("by run {run_id}: tao show {run_id}", run_id=entry.child)
         pen.row(label, text, style=style, body="red" if label == "Error" else "", mark=str(entry.number))
@@ -171,6 +176,10 @@ def _transcript(trace: Trace, pen: RowWriter) -> None:
             _write_approval(trace, pen, trace.calls[entry.call_id])
     if trace.finished is not None and trace.finished.status == "blocked":
         pen.row("Blocked", translate_error(trace.finished.reason, pen.language), style="bold yellow")
+    if trace.finished is not None and trace.agent.evidence != "off":
+        if trace.finished.status == UNSUPPORTED:
+            pen.row("Unsupported", translate_error(trace.finished.reason, pen.language), style="bold yellow")
+        write_sources(pen, trace.finished, trace)
 
 
 def _write_approval(trace: Trace, pen: RowWriter, call: CallView) -> None:
@@ -210,7 +219,7 @@ def _raw(trace: Trace, pen: RowWriter) -> None:
                 for call in fact.tool_calls:
                     pen.line(f"→ {call.name} {call.arguments}", "cyan")
             case ReplyRejected() as fact:
-                pen.row("Unreadable", f"{fact.code}: {fact.message}", style="yellow", body="yellow")
+                write_rejection(pen, fact)
 
 
 def _steps(trace: Trace, pen: RowWriter) -> None:
@@ -228,7 +237,7 @@ def _steps(trace: Trace, pen: RowWriter) -> None:
         if row["observation_summary"]:
             pen.row("Observed", row["observation_summary"], style="green")
     if trace.finished is not None:
-        write_end(pen, trace.finished)
+        write_end(pen, trace.finished, trace)
 
 
 def _end(trace: Trace, pen: RowWriter, db: str | None) -> None:
@@ -329,6 +338,7 @@ _PARTS = mark(
         "early_reads": "early reads",
         "keep_thinking": "storing the model's thinking",
         "takes_cut_answers": "acceptance of cut answers",
+        "evidence": "evidence for answers",
     }
 )
 """What may differ, by the first words of `Difference.what`, which `--json` shows."""

@@ -42,6 +42,8 @@ _NAME = lazy_pattern(
     r"(?<!\w)[A-ZÀ-ÖØ-Þ][\w'’&-]*(?:[ \u00a0](?:(?:of|de|van|von|da|del|la|le|the)[ \u00a0])?[A-ZÀ-ÖØ-Þ][\w'’&-]*)*"
 )
 _BEGINS_PART = lazy_pattern(r"(?:^|[:：—–(\[（|>*_#•;]|^\s*-)[\s*_\"“'‘]*$")
+_SPACE_BEFORE_MARK = lazy_pattern(r" +([.,;:!?。，；：！？])")
+_ENDS_LABEL = lazy_pattern(r"[*_]*\s?[:：|]")
 _OTHER_LANGUAGE = lazy_pattern(r"(?<!\w)(?:der|das|und|ist|nicht|eine[nrms]?|mit|für)(?!\w)")  # German: nouns are capitalised
 _UNITS = frozenset(
     "km m cm mm kg g mg t lb lbs oz l ml s ms min mins minute minutes h hr hrs hour hours sec second seconds day days week"
@@ -54,7 +56,7 @@ _NO_NAMES = frozenset(
     "i monday tuesday wednesday thursday friday saturday sunday january february march april may june july august"
     " september october november december jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed thu fri sat sun"
     " eur usd gbp cny rmb jpy chf utc gmt cet am pm ok id url api celsius fahrenheit kelvin yes no the a an it this that"
-    " these those he she we you they there here note answer total result source sources i'm i've i'll".split()
+    " these those he she we you they there here note dr mr mrs ms prof answer total result source sources i'm i've i'll".split()
 )
 
 ValueKind = Literal["quote", "number", "name"]
@@ -107,8 +109,12 @@ def claims_in(answer: str) -> list[Claim]:
             claims[-1] = _with_citations(claims[-1], leading)
             own = own[len(leading) :]
         inside = [(first - start, last - start) for first, last in quotes if start <= first and last <= end]
-        claims.append(_with_citations(Claim(" ".join(sentence.split()), (), tuple(_values(sentence, inside))), own))
+        claims.append(_with_citations(Claim(_plain(sentence), (), tuple(_values(sentence, inside))), own))
     return claims
+
+
+def _plain(sentence: str) -> str:
+    return _SPACE_BEFORE_MARK.sub(r"\1", " ".join(sentence.split()))
 
 
 def _with_citations(claim: Claim, marks: list[CitationMark]) -> Claim:
@@ -188,6 +194,8 @@ def _numbers(text: str) -> Iterator[ClaimedValue]:
 
 def _names(text: str) -> Iterator[ClaimedValue]:
     for match in _NAME.finditer(text):
+        if _ENDS_LABEL.match(text, match.end()):
+            continue
         words = match[0].split()
         if _BEGINS_PART.search(text[: match.start()][-40:]):  # any word may be capitalised there
             words = words[1:]
