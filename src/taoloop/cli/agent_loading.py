@@ -16,10 +16,10 @@ from taoloop.config.agent_file import load_agent, load_policy, read_schema
 from taoloop.config.document import is_config_file
 from taoloop.config.import_attribute import load_attribute
 from taoloop.config.tool_file import named_as, tools_named
-from taoloop.core.decision import EvidenceMode
 from taoloop.core.agent_spec import AgentSpec, Limits
 from taoloop.core.cards.tool_card import TIERS, Tier
 from taoloop.core.cards.tool_search import PAGING_TOOL
+from taoloop.core.decision import EvidenceMode
 from taoloop.core.policy import Policy, Profile
 from taoloop.core.trace import Trace
 from taoloop.errors import ConfigError, MissingExtra, TaoError
@@ -240,9 +240,12 @@ def database_of(chosen: AgentOptions, env: Mapping[str, str], db: str | None) ->
 
 
 def _with_options(agent: Agent, chosen: AgentOptions, env: Mapping[str, str]) -> Agent:
-    same = ("model", "vision", "dialect", "strategy", "language", "evidence", "closing_turn", "context_tokens")
-    same += ("approved_tiers",)
-    changes: dict[str, Any] = {name: value for name in same if (value := getattr(chosen, name)) is not None}
+    same = ("model", "vision", "dialect", "strategy", "language", "evidence", "closing_turn")
+    changes: dict[str, Any] = {
+        name: value
+        for name in (*same, "context_tokens", "approved_tiers")
+        if (value := getattr(chosen, name)) is not None
+    }
     if chosen.model is not None or chosen.fallback:
         changes["fallback"] = chosen.fallback or ()  # --model alone means that model and no other
     if chosen.workspace is not None:

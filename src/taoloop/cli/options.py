@@ -60,6 +60,12 @@ memory_option = click.option(
 fallback_option = click.option(
     "--fallback", metavar="SPEC", multiple=True, help="A model to use when --model fails; repeatable."
 )
+evidence_option = click.option(
+    "--evidence",
+    type=click.Choice(["off", "warn", "require"]),
+    help="Whether the answer must cite observations that contain what it says.",
+)
+
 vision_option = click.option(
     "--vision/--no-vision", default=None, help="Whether the model sees images (default: by its name)."
 )

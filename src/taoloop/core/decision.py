@@ -75,7 +75,7 @@ def cited_ids(text: str, *, observations: bool = False) -> tuple[str, ...]:
 
 
 def citation_marks(text: str) -> list[CitationMark]:
-    """The places at which a text cites observations or passages: `[obs:call_1]`, or several as `[obs:call_1, call_2]`."""
+    """Where a text cites observations or passages: `[obs:call_1]`, or several as `[obs:call_1, call_2]`."""
     marks = []
     for match in _MARK.finditer(text) if "obs" in text or "doc" in text else ():
         kind, ids = "obs", []

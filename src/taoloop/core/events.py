@@ -31,8 +31,7 @@ Status = Literal[
     "model_failed",
     "unsupported",
 ]
-"""How a run ended, or that it waits. The answer of a `blocked` run may rest on denied calls, that of an `unsupported`
-one on nothing that its observations contain."""
+"""How a run ended, or that it waits. The answer of a `blocked` run may rest on denied calls."""
 
 ApprovalScope = Literal["call", "rule", "values"]
 

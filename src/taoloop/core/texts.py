@@ -45,8 +45,8 @@ TEXTS = TextCatalog(
         " sentence: {sentence}",
         "gap_used_tools": "The answer says that it rests on no observation, and these calls had results: {citation}.",
         "gap_advice": "Support each statement of fact by a call of this run that succeeded, cited as [obs:CALL_ID] at"
-        " the end of the sentence, and copy quotations, numbers and names as its observation has them. Leave out what no"
-        " observation says, or call a tool to find it out. An answer that needs no tool ends with [obs:none].",
+        " the end of the sentence, and copy quotations, numbers and names as its observation has them. Leave out what"
+        " no observation says, or call a tool to find it out. An answer that needs no tool ends with [obs:none].",
         "stopped": "Stopped before it was done; resume it to continue.",
         "abandoned": "Abandoned by {by}; it cannot be resumed. {note}",
         "model_failed": "The model failed: {detail}",
@@ -121,6 +121,7 @@ TEXTS = TextCatalog(
         "undo_resumed": "The calls in progress when the process ended are settled; the rest needs a new plan.",
     },
 )
+
 
 def gap_text(language: str, gap: EvidenceGap) -> str:
     """What the evidence for an answer lacks, as a sentence."""

@@ -108,7 +108,9 @@ class Trace:
         self.rejected_in_step = 0
         self.calls_requested = 0
         self.answer: Answer | None = None
-        self.held_back: Answer | None = None  # the answer that was sent back for want of evidence, since the last resume
+        self.held_back: Answer | None = (
+            None  # the answer that was sent back for want of evidence, since the last resume
+        )
         self.closing_reply: ModelReplied | None = None
         self.overflowed = False  # the last prompt was too long for the model, and was not shortened yet
         self.overflows = 0

@@ -82,11 +82,7 @@ _FIXED = (
     "--dialect", metavar="NAME", help="How the model writes decisions: native, json, json_final, text or fenced."
 )
 @click.option("--strategy", metavar="NAME", help="react, act_only, reason_only or standard.")
-@click.option(
-    "--evidence",
-    type=click.Choice(["off", "warn", "require"]),
-    help="Whether the answer must cite observations that contain what it says.",
-)
+@options.evidence_option
 @click.option("--lang", type=click.Choice(["auto", "en", "zh"]), help="Language of the prompts; auto follows the task.")
 @options.tools_option("Only these tools: built-in names, module:attribute, or a tool file FILE.yaml; repeatable.")
 @options.workspace_option

@@ -20,9 +20,9 @@ from taoloop.cli import exit_codes as exits, options
 from taoloop.cli.database import database, load_environment, load_run, query_database
 from taoloop.cli.translation import translate, view_language
 from taoloop.cli.ui.event_view import (
-    answer_for_people,
     EventWriter,
     RowWriter,
+    answer_for_people,
     console_for,
     format_local_time,
     next_commands,
@@ -32,9 +32,9 @@ from taoloop.cli.ui.event_view import (
     write_end,
     write_events,
     write_input_answered,
+    write_links,
     write_rejection,
     write_sources,
-    write_links,
     write_undone,
     write_unknown_calls,
 )

@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple
 from taoloop.core.decision import CitationMark, citation_marks
 from taoloop.core.text import lazy_pattern
 from taoloop.policy.evidence.numbers import numbers_in
+from taoloop.policy.intent.vocabulary import words_of
 
 MAX_ANSWER_CHARS = 200_000
 """The part of an answer that is checked."""
@@ -22,17 +23,22 @@ MAX_ANSWER_CHARS = 200_000
 _QUOTES = lazy_pattern(
     "\u201c([^\u201c\u201d\n]{1,2000})\u201d|\u201e([^\u201e\u201c\u201d\n]{1,2000})[\u201c\u201d]|\u00ab([^\u00ab\u00bb\n]{1,2000})\u00bb"
     "|\u00bb([^\u00ab\u00bb\n]{1,2000})\u00ab|\u2039([^\u2039\u203a\n]{1,2000})\u203a|\u300c([^\u300c\u300d\n]{1,2000})\u300d"
-    "|\u300e([^\u300e\u300f\n]{1,2000})\u300f|\u300a([^\u300a\u300b\n]{1,2000})\u300b|(?<!\\w)\"([^\"\n]{1,2000})\"(?!\\w)"
+    '|\u300e([^\u300e\u300f\n]{1,2000})\u300f|\u300a([^\u300a\u300b\n]{1,2000})\u300b|(?<!\\w)"([^"\n]{1,2000})"(?!\\w)'
     "|(?<!\\w)\u2018([^\u2018\n]{1,2000}?)\u2019(?!\\w)|(?<!\\w)'([^'\n]{2,200})'(?!\\w)|`([^`\n]{1,500})`"
 )
 _FENCE = lazy_pattern(r"^ {0,3}(```|~~~)[^\n]*\n(?:.*\n)*? {0,3}\1[ \t]*$", 8)  # re.MULTILINE
 _SENTENCE_END = lazy_pattern(r"\n+|[。！？；]+[”’」』）\"]*|[.!?]+[”’\"»)\]*_]*(?=\s+\S)")
-_ABBREVIATION = lazy_pattern(r"(?i)(?:\b(?:e\.g|i\.e|no|nr|dr|mr|mrs|ms|st|vs|approx|ca|fig|inc|ltd|co|jr|sr|u\.s|z\.b)|\b[A-Z])$")
+_ABBREVIATION = lazy_pattern(
+    r"(?i)(?:\b(?:e\.g|i\.e|no|nr|dr|mr|mrs|ms|st|vs|approx|ca|fig|inc|ltd|co|jr|sr|u\.s|z\.b)|\b[A-Z])$"
+)
 _LIST_NUMBER = lazy_pattern(r"\s*(?:[-*•#>|]+\s*)*\(?[0-9]{1,3}[.)、](?=\s)")
 _URL = lazy_pattern(r"https?://[^\s<>\"'”’」』）\])，。]{1,2000}")
 _IDENTIFIER = lazy_pattern(r"(?<![\w$])[A-Za-z0-9][A-Za-z0-9_./:@#+-]{0,200}")
 _HANDLE = lazy_pattern(r"\$\{?obs[0-9]+[^\s}]{0,200}\}?")
-_NUMBER_WITH_UNIT = lazy_pattern(r"[0-9][0-9.,]*(?:[A-Za-z]{1,5}(?:/[A-Za-z]{1,4})?)?|[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?")
+_NUMBER_WITH_UNIT = lazy_pattern(
+    r"[0-9][0-9.,]*(?:[A-Za-z]{1,5}(?:/[A-Za-z]{1,4})?)?"
+    r"|[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?"
+)
 _ORDINAL = lazy_pattern(r"(?i)[0-9]+(?:st|nd|rd|th)|[0-9]+-[a-z]+|[0-9]{1,2}(?::[0-9]{2})?[ap]m")
 _DATE = lazy_pattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9:.+Z-]*)?|[0-9.]+[-/][0-9.]+(?:[-/][0-9.]+)?")
 _HALF_DAY = lazy_pattern(r"(?i)(?::[0-9]{2})*\s?[ap]\.?m\b")
@@ -44,19 +50,23 @@ _NAME = lazy_pattern(
 _BEGINS_PART = lazy_pattern(r"(?:^|[:：—–(\[（|>*_#•;]|^\s*-)[\s*_\"“'‘]*$")
 _SPACE_BEFORE_MARK = lazy_pattern(r" +([.,;:!?。，；：！？])")
 _ENDS_LABEL = lazy_pattern(r"[*_]*\s?[:：|]")
-_OTHER_LANGUAGE = lazy_pattern(r"(?<!\w)(?:der|das|und|ist|nicht|eine[nrms]?|mit|für)(?!\w)")  # German: nouns are capitalised
-_UNITS = frozenset(
-    "km m cm mm kg g mg t lb lbs oz l ml s ms min mins minute minutes h hr hrs hour hours sec second seconds day days week"
-    " weeks month months year years eur usd gbp cny rmb jpy chf euro euros dollar dollars pound pounds yen yuan cent cents"
-    " degree degrees celsius fahrenheit kelvin mph kmh knots kb mb gb tb kwh kw w mw v a hz khz mhz ghz mile miles feet ft"
-    " inch inches meter meters metre metres kilometer kilometers kilometre kilometres litre litres liter liters gram grams"
-    " kilogram kilograms percent point points".split()
+_OTHER_LANGUAGE = lazy_pattern(
+    r"(?<!\w)(?:der|das|und|ist|nicht|eine[nrms]?|mit|für)(?!\w)"
+)  # German: nouns are capitalised
+_UNITS = words_of(
+    "km m cm mm kg g mg t lb lbs oz l ml s ms min mins minute minutes h hr hrs hour hours sec second"
+    " seconds day days week weeks month months year years eur usd gbp cny rmb jpy chf euro euros dollar"
+    " dollars pound pounds yen yuan cent cents degree degrees celsius fahrenheit kelvin mph kmh knots kb"
+    " mb gb tb kwh kw w mw v a hz khz mhz ghz mile miles feet ft inch inches meter meters metre metres"
+    " kilometer kilometers kilometre kilometres litre litres liter liters gram grams kilogram kilograms"
+    " percent point points"
 )
-_NO_NAMES = frozenset(
-    "i monday tuesday wednesday thursday friday saturday sunday january february march april may june july august"
-    " september october november december jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed thu fri sat sun"
-    " eur usd gbp cny rmb jpy chf utc gmt cet am pm ok id url api celsius fahrenheit kelvin yes no the a an it this that"
-    " these those he she we you they there here note dr mr mrs ms prof answer total result source sources i'm i've i'll".split()
+_NO_NAMES = words_of(
+    "i monday tuesday wednesday thursday friday saturday sunday january february march april may june july"
+    " august september october november december jan feb mar apr jun jul aug sep sept oct nov dec mon tue"
+    " wed thu fri sat sun eur usd gbp cny rmb jpy chf utc gmt cet am pm ok id url api celsius fahrenheit"
+    " kelvin yes no the a an it this that these those he she we you they there here note dr mr mrs ms prof"
+    " answer total result source sources i'm i've i'll"
 )
 
 ValueKind = Literal["quote", "number", "name"]

@@ -1,7 +1,7 @@
 """The numbers in a text as values, in every way in which they may be read.
 
-`1,234` is 1234 or 1.234, depending on who wrote it; `1 234,50`, `1'234.50` and `1234.5` are the same number. A number is
-compared by value, so it is enough that one reading of it is a reading of the other.
+`1,234` is 1234 or 1.234, depending on who wrote it; `1 234,50`, `1'234.50` and `1234.5` are the same number. Numbers
+are compared by value: it is enough that one reading of one is a reading of the other.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ _NUMBER = lazy_pattern(
     r"(?P<sign>(?<![\w)\]])[-\u2212\u2013+])?"
     r"(?P<digits>[0-9]+(?:(?:[.,'\u2019_]|[ \u00a0\u2009\u202f](?=[0-9]{3}(?![0-9])))[0-9]+)*)"
     r"(?P<exponent>[eE][-+]?[0-9]{1,3}(?![0-9A-Za-z]))?"
-    r"(?P<unit>[ \u00a0\u202f]?(?:%|percent\b|per cent\b|(?:thousand|million|billion|trillion)s?\b|[kKmMbB](?![0-9A-Za-z])|[万亿千百]))?"
+    r"(?P<unit>[ \u00a0\u202f]?(?:%|percent\b|per cent\b|(?:thousand|million|billion|trillion)s?\b"
+    r"|[kKmMbB](?![0-9A-Za-z])|[万亿千百]))?"
 )
 _SPACES = lazy_pattern("[ \u00a0\u2009\u202f]")
 _SURE_MAGNITUDES = {

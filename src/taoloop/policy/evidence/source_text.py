@@ -51,8 +51,12 @@ class SourceText:
         text = unicodedata.normalize("NFKC", self._text)
         values = {value for number in numbers_in(text) for reading in number.readings for value in reading}
         if "[" in text or "," in text:  # [1,234] may be a list
-            values |= {Decimal(digits) for match in _LIST.finditer(text) for digits in match[0].split(",")[:1_000]
-                       if len(digits) <= 40}
+            values |= {
+                Decimal(digits)
+                for match in _LIST.finditer(text)
+                for digits in match[0].split(",")[:1_000]
+                if len(digits) <= 40
+            }
         return frozenset(values | {abs(value) for value in values})
 
     @cached_property

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from taoloop.core.decision import UNSUPPORTED
-from taoloop.core.texts import gap_text
 from taoloop.core.events import ActionRequested, ModelReplied, Resumed
 from taoloop.core.message import Usage
 from taoloop.core.policy import TaskAuthority
+from taoloop.core.texts import gap_text
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import CallView
 from taoloop.core.views.transcript import Result
