@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
+from tests.scripting import call
 
 from taoloop import Agent, tool
-from taoloop.core.decision import EvidenceGap, cited_ids, number_citations, split_at_citations
+from taoloop.core.decision import EvidenceGap, EvidenceMode, cited_ids, number_citations, split_at_citations
+from taoloop.core.views.transcript import Result
 from taoloop.models import ScriptedModel
 from taoloop.policy.evidence.check import evidence_gaps
 from taoloop.policy.evidence.claims import claims_in
 from taoloop.policy.evidence.source_text import SourceText
 from taoloop.runtime.after.replay import replay
-from taoloop.testing import call, final
 
 CONTAINED = [
     ("The price is 1,234.50 EUR [obs:call_1].", '{"price": 1234.5}'),
@@ -76,7 +78,7 @@ def stock(item: str) -> str:
     return f"{item} costs 1,234.5 EUR"
 
 
-def ask(mode: str, *replies: object, task: str = "What does tea cost?"):
+def ask(mode: EvidenceMode, *replies: Any, task: str = "What does tea cost?") -> Result:
     agent = Agent(model=ScriptedModel(list(replies)), tools=[stock], evidence=mode)
     return agent.run_sync(task)
 
@@ -89,7 +91,7 @@ GOOD, BAD = "Tea costs 1234.50 EUR [obs:call_1].", "Tea costs 99 EUR [obs:call_1
 
 
 def test_an_early_answer_without_evidence_is_held_back_once_s2_29() -> None:
-    result = ask("require", final("Tea costs 99 EUR."), call("stock", item="tea"), final(GOOD))
+    result = ask("require", "Tea costs 99 EUR.", call("stock", item="tea"), GOOD)
     assert (result.status, result.answer) == ("completed", GOOD)
     rejected = [event.fact for event in result.trace if event.kind == "reply_rejected"]
     assert [fact.code for fact in rejected] == ["unsupported"]
@@ -108,35 +110,35 @@ def test_an_early_answer_without_evidence_is_held_back_once_s2_29() -> None:
     ],
 )
 def test_an_answer_cites_observations_that_exist_s2_30(answer: str, code: str) -> None:
-    result = ask("require", call("stock", item="tea"), final(answer), final(answer))
+    result = ask("require", call("stock", item="tea"), answer, answer)
     assert (result.status, result.answer) == ("unsupported", answer)
     assert code in codes(result.evidence)
     assert [step.same for step in replay(result.trace)] == [True] * len(result.trace)
 
 
 def test_a_failed_call_is_no_evidence() -> None:
-    assert "failed" in codes(ask("warn", call("stock", item="gone"), final("It is [obs:call_1].")).evidence)
+    assert "failed" in codes(ask("warn", call("stock", item="gone"), "It is [obs:call_1].").evidence)
 
 
 def test_an_answer_that_needs_no_tool_says_so() -> None:
-    assert ask("require", final("Hello! [obs:none]")).status == "completed"
-    made_up = ask("warn", final("It costs 99 EUR [obs:none]."))
+    assert ask("require", "Hello! [obs:none]").status == "completed"
+    made_up = ask("warn", "It costs 99 EUR [obs:none].")
     assert codes(made_up.evidence) == ["unsourced"]
 
 
 def test_a_warning_leaves_the_answer_and_off_checks_nothing() -> None:
-    warned = ask("warn", call("stock", item="tea"), final(BAD))
+    warned = ask("warn", call("stock", item="tea"), BAD)
     assert (warned.status, warned.answer, codes(warned.evidence)) == ("completed", BAD, ["not_contained"])
-    unchecked = ask("off", call("stock", item="tea"), final(BAD))
+    unchecked = ask("off", call("stock", item="tea"), BAD)
     assert (unchecked.status, unchecked.evidence, unchecked.trace.finished.citations) == ("completed", (), ())
 
 
 def test_only_a_run_that_checks_has_the_prompt() -> None:
-    assert "evidence" not in ask("off", final("x")).trace.agent.prompts.texts
-    assert "evidence" in ask("warn", final("x")).trace.agent.prompts.texts
+    assert "evidence" not in ask("off", "x").trace.agent.prompts.texts
+    assert "evidence" in ask("warn", "x").trace.agent.prompts.texts
 
 
-TRACE = ask("warn", call("stock", item="tea"), final(GOOD)).trace
+TRACE = ask("warn", call("stock", item="tea"), GOOD).trace
 PIECES = st.sampled_from(
     ["[obs:call_1]", "[obs:call_2]", "[obs:", "“", "”", '"', "`", "1,2.3'4", "9e99", "。", "\n", "A "]
 )

@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Literal
 
 from taoloop.core.cards.tool_search import PAGING_TOOL
-from taoloop.core.decision import NO_EVIDENCE, EvidenceGap, GapCode
+from taoloop.core.decision import NO_EVIDENCE, EvidenceGap, GapCode, cited_ids
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import CallView
 from taoloop.policy.evidence.claims import Claim, ClaimedValue, claims_in
@@ -46,7 +46,7 @@ class _Evidence:
     def gaps(self, answer: str) -> Iterator[EvidenceGap]:
         texts = _texts_of(answer, is_json=self._trace.agent.output_schema is not None)
         claims = [claim for text in texts for claim in claims_in(text)]
-        cited = dict.fromkeys(name for claim in claims for name in claim.citations)
+        cited = dict.fromkeys(name for text in texts for name in cited_ids(text, observations=True))
         sources = [name for name in cited if name != NO_EVIDENCE]
         if not sources and self._with_tools:
             if NO_EVIDENCE in cited:

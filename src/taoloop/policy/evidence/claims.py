@@ -112,6 +112,8 @@ def claims_in(answer: str) -> list[Claim]:
         if not sentence.strip(" \t\n.。,;*_-"):
             if claims and own and "\n" not in sentence.lstrip():
                 claims[-1] = _with_citations(claims[-1], own)
+            elif own:
+                claims.append(_with_citations(Claim("", (), ()), own))
             continue
         begin = start + len(sentence) - len(sentence.lstrip())
         leading = [mark for mark in own if mark.start < begin]

@@ -18,7 +18,7 @@ _ESCAPE = lazy_pattern(r"\\(?:u([0-9a-fA-F]{4})|([nrtbf])|([\"\\/]))")
 _ELLIPSIS = lazy_pattern(r"\s*[\[(]?(?:…+|\.{3,})[\])]?\s*")
 _LIST = lazy_pattern(r"[0-9]+(?:,[0-9]+)+")
 _SIMILAR = str.maketrans(
-    dict.fromkeys("\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d\u300e\u300f", '"')
+    dict.fromkeys('\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d\u300e\u300f"', "'")
     | dict.fromkeys("\u2018\u2019\u201a\u2039\u203a`", "'")
     | dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212", "-")
 )
