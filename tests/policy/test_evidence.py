@@ -9,7 +9,9 @@ from hypothesis import given, settings, strategies as st
 from tests.scripting import call
 
 from taoloop import Agent, tool
-from taoloop.core.decision import EvidenceGap, EvidenceMode, cited_ids, number_citations, split_at_citations
+from taoloop.core.decision import EvidenceGap, cited_ids, number_citations, split_at_citations
+from taoloop.core.events import ReplyRejected
+from taoloop.core.policy import EvidenceMode
 from taoloop.core.views.transcript import Result
 from taoloop.models import ScriptedModel
 from taoloop.policy.evidence.check import evidence_gaps
@@ -93,10 +95,11 @@ GOOD, BAD = "Tea costs 1234.50 EUR [obs:call_1].", "Tea costs 99 EUR [obs:call_1
 def test_an_early_answer_without_evidence_is_held_back_once_s2_29() -> None:
     result = ask("require", "Tea costs 99 EUR.", call("stock", item="tea"), GOOD)
     assert (result.status, result.answer) == ("completed", GOOD)
-    rejected = [event.fact for event in result.trace if event.kind == "reply_rejected"]
+    rejected = [event.fact for event in result.trace if isinstance(event.fact, ReplyRejected)]
     assert [fact.code for fact in rejected] == ["unsupported"]
     assert "cites no observation" in rejected[0].message
     assert result.trace.total_errors == 0
+    assert result.trace.finished is not None
     assert result.trace.finished.citations == ("obs:call_1",)
 
 
@@ -130,6 +133,7 @@ def test_a_warning_leaves_the_answer_and_off_checks_nothing() -> None:
     warned = ask("warn", call("stock", item="tea"), BAD)
     assert (warned.status, warned.answer, codes(warned.evidence)) == ("completed", BAD, ["not_contained"])
     unchecked = ask("off", call("stock", item="tea"), BAD)
+    assert unchecked.trace.finished is not None
     assert (unchecked.status, unchecked.evidence, unchecked.trace.finished.citations) == ("completed", (), ())
 
 

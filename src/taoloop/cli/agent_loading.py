@@ -19,8 +19,7 @@ from taoloop.config.tool_file import named_as, tools_named
 from taoloop.core.agent_spec import AgentSpec, Limits
 from taoloop.core.cards.tool_card import TIERS, Tier
 from taoloop.core.cards.tool_search import PAGING_TOOL
-from taoloop.core.decision import EvidenceMode
-from taoloop.core.policy import Policy, Profile
+from taoloop.core.policy import EvidenceMode, Policy, Profile
 from taoloop.core.trace import Trace
 from taoloop.errors import ConfigError, MissingExtra, TaoError
 from taoloop.models.model_builder import join_specs, split_specs

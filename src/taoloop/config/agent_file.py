@@ -22,8 +22,7 @@ from taoloop.config.settings_reader import SettingsReader, checked, expected
 from taoloop.config.tool_entries import ToolReader, use_environment
 from taoloop.core.agent_spec import AgentSpec, Limits
 from taoloop.core.cards.tool_card import Tier
-from taoloop.core.decision import EvidenceMode
-from taoloop.core.policy import PROFILES, Policy
+from taoloop.core.policy import PROFILES, EvidenceMode, Policy
 from taoloop.dialects import get_dialect
 from taoloop.errors import AgentFileError, ConfigError, UnknownName
 from taoloop.models.model_builder import join_specs, split_specs

@@ -8,8 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any, get_args
 
 from taoloop.core.cards.tool_card import TIERS, Tier, ToolCard
-from taoloop.core.decision import EvidenceMode
-from taoloop.core.policy import Policy
+from taoloop.core.policy import EvidenceMode, Policy
 from taoloop.core.prompts import PromptSet
 from taoloop.core.text import field_error, is_number
 from taoloop.errors import ConfigError

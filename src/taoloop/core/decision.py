@@ -11,9 +11,6 @@ from typing import Any, Literal, NamedTuple
 from taoloop.core.fast_stdlib import fast_constructor, json_writer
 from taoloop.core.text import lazy_pattern
 
-EvidenceMode = Literal["off", "warn", "require"]
-"""What becomes of an answer whose citations do not hold: they are not checked, they are named, or it is held back."""
-
 UNSUPPORTED: Literal["unsupported"] = "unsupported"
 """The code of the rejection of an answer without evidence, and the status of a run that ends with one."""
 

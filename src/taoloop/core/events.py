@@ -14,7 +14,7 @@ from taoloop.core.fast_stdlib import fast_constructor
 from taoloop.core.images import ImageInfo
 from taoloop.core.input_answered import InputAnswered
 from taoloop.core.message import Message, Purpose, ToolCallText, Usage
-from taoloop.core.policy import Policy, TaskAuthority, VerdictKind
+from taoloop.core.policy import Badge, Policy, TaskAuthority, VerdictKind
 
 EVENT_VERSION = 2
 """Version of the stored form of events; raised when an older reader could misread a newer event."""
@@ -34,8 +34,6 @@ Status = Literal[
 """How a run ended, or that it waits. The answer of a `blocked` run may rest on denied calls."""
 
 ApprovalScope = Literal["call", "rule", "values"]
-
-Badge = Literal["YOURS", "LOOKED UP", "WRITTEN", "LINKS", "UNKNOWN", "FOREIGN"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,7 +195,7 @@ class ModelErred:
     code: str
     """The code of the error."""
     message: str
-    """The text of the error."""
+    """Its text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,7 +221,7 @@ class ReplyRejected:
     step: int
     """The step of the reply."""
     code: str
-    """Stable, as in `Problem`; `unsupported` for an answer that is held back for want of evidence."""
+    """Stable, as in `Problem`; `unsupported`: an answer without evidence."""
     message: str
     """What is wrong with it, for the model to correct."""
     excerpt: str = ""
@@ -551,7 +549,7 @@ class Finished:
     unasked: tuple[str, ...] = ()
     """For `completed`, those that nothing in the task seems to ask for; if it does in other words, it is not done."""
     evidence: tuple[EvidenceGap, ...] = ()
-    """What the answer says and the observations do not bear out; empty unless the agent asks for evidence."""
+    """What the answer says and the observations do not bear out, where the agent asks for evidence."""
 
 
 Fact = (

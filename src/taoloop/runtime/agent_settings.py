@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from taoloop.core.agent_spec import Limits
 from taoloop.core.cards.tool_card import Tier
-from taoloop.core.decision import EvidenceMode
-from taoloop.core.policy import Policy, Profile
+from taoloop.core.policy import EvidenceMode, Policy, Profile
 from taoloop.lazy_exports import lazy_types
 from taoloop.models.settings import ModelEndpoint, Rate, Retry
 from taoloop.runtime.engine.clock import Clock, SystemClock
