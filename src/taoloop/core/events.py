@@ -14,7 +14,7 @@ from taoloop.core.fast_stdlib import fast_constructor
 from taoloop.core.images import ImageInfo
 from taoloop.core.input_answered import InputAnswered
 from taoloop.core.message import Message, Purpose, ToolCallText, Usage
-from taoloop.core.policy import Badge, Policy, TaskAuthority, VerdictKind
+from taoloop.core.policy import ApprovalScope, Badge, Policy, TaskAuthority, VerdictKind
 
 EVENT_VERSION = 2
 """Version of the stored form of events; raised when an older reader could misread a newer event."""
@@ -32,8 +32,6 @@ Status = Literal[
     "unsupported",
 ]
 """How a run ended, or that it waits. The answer of a `blocked` run may rest on denied calls."""
-
-ApprovalScope = Literal["call", "rule", "values"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,6 +26,9 @@ Profile = Literal["supervised", "strict", "headless", "autonomous", "read-only",
 PROFILES: tuple[Profile, ...] = get_args(Profile)
 """The names of all profiles."""
 
+ApprovalScope = Literal["call", "rule", "values"]
+"""What an approval allows beside its call: further ones with the same values, or these values."""
+
 Badge = Literal["YOURS", "LOOKED UP", "WRITTEN", "LINKS", "UNKNOWN", "FOREIGN"]
 """Where the value of an argument came from, as `Source` explains."""
 

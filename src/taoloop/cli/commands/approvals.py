@@ -36,7 +36,8 @@ from taoloop.cli.ui.event_view import (
 )
 from taoloop.cli.ui.stdio import capture_stdout, one_line, print_stderr
 from taoloop.core.cards.decimals import decimal_literals
-from taoloop.core.events import ApprovalGiven, ApprovalRefused, ApprovalScope, Noted
+from taoloop.core.events import ApprovalGiven, ApprovalRefused, Noted
+from taoloop.core.policy import ApprovalScope
 from taoloop.core.text import escape_invisible, language_of
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import PROBE

@@ -18,8 +18,8 @@ from typing import Any, Literal, get_args
 
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Call, call_digest
-from taoloop.core.events import ActionRequested, ApprovalGiven, ApprovalRefused, ApprovalScope, Paused, Source
-from taoloop.core.policy import Policy
+from taoloop.core.events import ActionRequested, ApprovalGiven, ApprovalRefused, Paused, Source
+from taoloop.core.policy import ApprovalScope, Policy
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import TIMEOUT, CallView
 from taoloop.policy import CodeRule, authority_of, is_high_risk, judge
