@@ -36,6 +36,7 @@ from taoloop.core.preview import preview
 from taoloop.core.text import message_tokens
 from taoloop.core.texts import image_label, limit_text
 from taoloop.core.views.steps import NEW_POLICY, UNDONE
+from taoloop.core.views.todos import todo_lines, todo_list_of
 from taoloop.dialects import get_dialect
 from taoloop.dialects.base import Dialect
 from taoloop.dialects.prompt import (
@@ -231,9 +232,19 @@ class Conversation:
             content = defuse_markers(summary.summary, self._nonce)
             name = "summary" if self._opaque is None else "handles_summary"
             self._add_user_message(name, through=summary.through_step, nonce=self._nonce, content=content)
+            self._add_todos(summary, end)
         for event in self._events[self._first_event : end]:
             self.fold(event)
         self._provider_count, self._refused_tokens = None, refused  # the count was of the longer prompt
+
+    def _add_todos(self, summary: Compacted, end: int) -> None:
+        """Show the todo list again if the summary covers the step that wrote it."""
+        newest = todo_list_of(self._events[:end])
+        if newest.todos and newest.step <= summary.through_step:
+            lines = todo_lines(newest.todos if self._opaque is None else newest.written)
+            content = defuse_markers(lines, self._nonce)
+            text = TEXTS.text(self._agent.language, "todos", nonce=self._nonce, content=content)
+            self.messages.append(Message(role="user", content=text))
 
     # Its messages
 

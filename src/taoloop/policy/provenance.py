@@ -54,6 +54,7 @@ from taoloop.core.handles import is_approved_content, is_trusted_output, reader_
 from taoloop.core.policy import Policy, TaskAuthority, lesser_authority
 from taoloop.core.trace import Trace
 from taoloop.core.value_origins import is_field_path, parse_path, read_document, values_at
+from taoloop.core.views.todos import is_todo_card
 from taoloop.policy.grants import FixedCalls, Grant, grant_of
 from taoloop.policy.intent.clauses import ClauseIndex, Plain
 from taoloop.policy.intent.mentions import Exclusions
@@ -261,12 +262,15 @@ class Provenance:
         requested = self._open_requests.pop(fact.call_id, None)
         if requested is None:
             return  # it was not run: the text is our own
-        if is_discovery_tool(self._cards.get(requested.tool)):
+        card = self._cards.get(requested.tool)
+        if is_discovery_tool(card):
             return  # it describes the run's own tools, as the prompt does
-        if fact.ok and fact.error is None and is_approved_content(requested, self._cards.get(requested.tool)):
+        if fact.ok and fact.error is None and is_approved_content(requested, card):
             for text in texts_within(fact.output):  # exactly what was approved, whatever the model has read
                 self._add_words(text, by_operator=True)
             return
+        if is_todo_card(card):
+            return  # it counts what the model wrote itself
         if is_trusted_output(requested, self._policy):
             if not self.tainted:  # a trusted tool that gets untrusted text may return it
                 self._unread_lookups.append(fact.output)

@@ -159,6 +159,17 @@ TEXTS = ToolTexts(
         "no_such_argument": "{argument!r} leads nowhere at {step!r}.",
         "no_such_argument_hint": "There is: {names}.",
         "nothing": "nothing",
+        # update_todos
+        "todos_saved": "Saved: {counts}.",
+        "todos_count": "{count} {state}",
+        "todos_comma": ", ",
+        "todos_gone": "Of the list before, items that were not done are gone: {numbers}. Unless you reworded them,"
+        " write them again, with the state dropped if they are not needed.",
+        "todos_many": "The list has {count} items; at most {most} are taken.",
+        "todos_long": "Items of more than {most} characters: {numbers}.",
+        "todos_blank": "Items without a text: {numbers}.",
+        "todos_two_in_progress": "Items {numbers} are all in_progress; at most one may be.",
+        "todos_double": "Items {numbers} have the same text.",
         # calculator
         "form_hint": "Use numbers, + - * / ** and parentheses only, such as (2 + 3) * 4.",
         "in_parts_hint": "Compute it in parts.",

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import re
+from typing import Any
 
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 from tests.core.views.every_fact import FACTS
 from tests.serve.panel.panels import PEOPLE, Browser, browse
-from tests.serve.panel.run_samples import answered, extend, put, started, steps
+from tests.serve.panel.run_samples import HOSTILE, answered, extend, put, started, steps
 
-from taoloop import MemoryJournal
+from taoloop import Agent, MemoryJournal, ScriptedModel
 from taoloop.core.events import Compensated, Fact, Observed, Paused
 from taoloop.serve.panel.access import TokenAccess
 from taoloop.serve.panel.app import Panel
@@ -233,3 +234,29 @@ def test_pages_are_in_the_language_of_the_person() -> None:
         assert "时间线" in page
 
     browse(journal_with("r1", started(), *steps(1), Observed(call_id="x", ok=True, output="?")), scenario)
+
+
+def test_the_todo_list_is_shown_live_and_as_it_was_at_a_step() -> None:
+    """S4-46, S4-49: the model's list, which says nothing but what the model wrote."""
+    journal, agent_journal = MemoryJournal(), MemoryJournal()
+
+    def wrote(*states: str) -> dict[str, Any]:
+        todos = [{"text": f"{HOSTILE} {number}", "state": state} for number, state in enumerate(states)]
+        return {"tool_calls": [{"name": "update_todos", "args": {"todos": todos}}]}
+
+    model = ScriptedModel([wrote("in_progress", "open"), wrote("done", "in_progress"), "done"])
+    result = Agent(model=model, tools=["update_todos"], journal=agent_journal).run_sync("Do both.")
+    events = result.trace.events
+
+    async def scenario(browser: Browser) -> None:
+        lease = await put(journal, "r1", [event.fact for event in events[:4]])
+        totals = await browser.get("/runs/r1/totals", is_fragment=True)
+        assert "2 of 2 items open" in totals
+        assert "<script>" not in totals
+        await extend(journal, lease, 4, [event.fact for event in events[4:]])
+        assert "1 of 2 items open" in await browser.get("/runs/r1/totals", is_fragment=True)
+        assert "2 of 2 items open" in await browser.get("/runs/r1/state?step=2", is_fragment=True)
+        assert "Todo list" not in await browser.get("/runs/r1/state?step=1", is_fragment=True)
+        assert "[&gt;]" in await browser.get("/runs/r1")
+
+    browse(journal, scenario)

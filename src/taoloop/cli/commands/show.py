@@ -24,12 +24,14 @@ from taoloop.cli.ui.event_view import (
     format_local_time,
     next_commands,
     summary,
+    todo_text,
     write_approval,
     write_doubt_settled,
     write_end,
     write_events,
     write_input_answered,
     write_links,
+    write_open_todos,
     write_rejection,
     write_sources,
     write_undone,
@@ -112,6 +114,7 @@ def show_command(
             _transcript(trace, pen)
         if not events:
             _undone(trace, pen)
+            write_open_todos(pen, trace)
         _end(trace, pen, db)
     return exits.OK
 
@@ -168,6 +171,8 @@ def _transcript(trace: Trace, pen: RowWriter) -> None:
         label, style = _look(entry, trace)
         content = answer_for_people(entry.content, trace) if entry.kind == "Final" else entry.content
         text = f"{entry.tool} {content}" if entry.tool else content
+        if entry.kind == "Action" and entry.tool is not None and (todos := todo_text(entry.tool, entry.args)):
+            text = entry.tool + todos
         if entry.child is not None:
             text += "\n" + pen.text("by run {run_id}: tao show {run_id}", run_id=entry.child)
         pen.row(label, text, style=style, body="red" if label == "Error" else "", mark=str(entry.number))

@@ -46,6 +46,7 @@ from taoloop.core.texts import gap_text, image_label, preapproval_note, task_wit
 from taoloop.core.views.entry_texts import ENTRY_TEXTS
 from taoloop.core.views.loaded_contents import LoadedContents
 from taoloop.core.views.steps import PROBE, TIMEOUT
+from taoloop.core.views.todos import TODO_CARD, read_todos, todo_lines
 
 Tone = Literal["quiet", "thought", "action", "ask", "good", "bad"]
 """What an entry is to its reader: beside the point, the model's thinking, an action, a question to people, or how
@@ -245,6 +246,8 @@ class _EntryWriter:
 
     def requested(self, fact: ActionRequested) -> dict[str, Any]:
         fields = self._judged(fact, self._title("action", fact.tool, fact.call_id))
+        if fact.tool == TODO_CARD.name and (todos := read_todos(fact.args)):
+            fields["texts"][0] = EntryText("", todo_lines(todos), "code")
         if fact.written is not None:
             fields["texts"].append(self._text("written", _data(fact.written), "folded"))
         return fields

@@ -31,6 +31,7 @@ from taoloop.core.texts import TEXTS
 from taoloop.core.trace import Trace
 from taoloop.core.views.loaded_contents import loaded_contents
 from taoloop.core.views.steps import CallView, Step
+from taoloop.core.views.todos import Todo, todo_list
 from taoloop.errors import IllegalEvent
 
 PARSER = "parser"
@@ -137,6 +138,16 @@ class Result:
         """What the answer says and the observations do not bear out; empty unless the agent asks for evidence."""
         finished = self.trace.finished
         return () if finished is None else finished.evidence
+
+    @property
+    def todos(self) -> tuple[Todo, ...]:
+        """The todo list that the model kept (`update_todos`), as it was last; empty if there is none."""
+        return todo_list(self.trace).todos
+
+    @property
+    def open_todos(self) -> tuple[Todo, ...]:
+        """The items of the list that are neither done nor dropped. They do not block an answer."""
+        return todo_list(self.trace).open
 
     @property
     def usage(self) -> Usage:

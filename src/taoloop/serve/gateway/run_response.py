@@ -201,6 +201,8 @@ def _agent_part(result: Result, served: ServedAgent, *, for_user: bool) -> dict[
         part["unasked"] = [
             {"call_id": call_id, "tool": result.trace.calls[call_id].requested.tool} for call_id in finished.unasked
         ]
+    if result.todos:
+        part["todos"] = [{"text": todo.text, "state": todo.state} for todo in result.todos]
     if result.cost_usd is not None:
         part["cost_usd"] = result.cost_usd
     if result.trace.finished is not None and result.trace.finished.citations:

@@ -10,6 +10,7 @@ from typing import Literal
 from aiohttp import web
 
 from taoloop.core.trace import Trace
+from taoloop.core.views.todos import todo_list
 from taoloop.core.views.transcript import Result
 from taoloop.errors import ApprovalStale, InvalidArguments, NotWaiting
 from taoloop.policy import authority_of
@@ -113,6 +114,7 @@ async def _run_response(context: RequestContext, trace: Trace) -> web.Response:
         "answer": answer_text,
         "reason": reason,
         "steps": trace.step_count,
+        "todos": [{"text": todo.text, "state": todo.state} for todo in todo_list(trace).todos],
         "usage": {"total_tokens": trace.usage.total_tokens},
         "waiting_for": [
             {

@@ -16,6 +16,7 @@ from taoloop.tools.builtin.lookup import lookup_tool, workspace_lookup_tool
 from taoloop.tools.builtin.memory import MEMORY_TOOLS, memory_tools
 from taoloop.tools.builtin.observations import read_observation
 from taoloop.tools.builtin.time_now import time_now
+from taoloop.tools.builtin.todos import UPDATE_TODOS
 from taoloop.tools.sandbox.sandbox import Sandbox, require_sandbox
 from taoloop.tools.texts import TEXTS
 from taoloop.tools.tool import Tool
@@ -25,7 +26,7 @@ UNDOING = frozenset({"restore_file", "restore_workspace"})
 """Built-in tools that take back what others did. They are called by `tao undo` and offered to no model."""
 
 BUILTIN_NAMES = (
-    *("calculator", "time_now", "lookup"),
+    *("calculator", "time_now", "update_todos", "lookup"),
     *FILE_TOOLS,
     *MEMORY_TOOLS,
     *COMMAND_TOOLS,
@@ -59,7 +60,7 @@ def builtin_tools(
         root = workspace
     else:
         root = _NoWorkspace() if workspace is None else Workspace(workspace, create=True)
-    tools = {calculator.name: calculator, time_now.name: time_now}
+    tools = {tool.name: tool for tool in (calculator, time_now, UPDATE_TODOS)}
     if needs(("lookup",)):
         tools["lookup"] = workspace_lookup_tool(root) if table is None else lookup_tool(table)
     if needs(FILE_TOOLS):
