@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from checks.panel.conftest import LOOKS, Open, assert_fits, serious_findings
+from checks.panel.conftest import LANGUAGES, Open, assert_every_look
 
 from taoloop import Agent, ScriptedModel
 from taoloop.journals.sqlite.journal import SqliteJournal
@@ -17,16 +17,14 @@ async def run(journal: SqliteJournal, task: str) -> Any:
     return await Agent(model=ScriptedModel(["All done."]), dialect="native", journal=journal).run(task)
 
 
-@pytest.mark.parametrize(("language", "theme"), LOOKS)
-@pytest.mark.parametrize("width", [360, 1280])
-def test_the_list_is_accessible_and_fits(fill: Any, open_page: Open, language: str, theme: str, width: int) -> None:
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_list_is_accessible_and_fits(fill: Any, open_page: Open, language: str) -> None:
     for task in ("What is 17 times 23?", "把发票 4711 退款", HOSTILE):
         fill(lambda journal, task=task: run(journal, task))
-    page = open_page("ada", "/runs", language=language, theme=theme, width=width)
+    page = open_page("ada", "/runs", language=language)
     assert page.locator("table.runs tbody tr").count() == 3
     assert page.locator("table.runs img").count() == 0
-    assert serious_findings(page) == []
-    assert_fits(page)
+    assert_every_look(page)
 
 
 def test_a_run_appears_while_the_page_is_open(fill: Any, open_page: Open) -> None:

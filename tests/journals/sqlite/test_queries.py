@@ -300,7 +300,14 @@ def test_an_overview_reads_as_much_of_1500_runs_as_of_300(tmp_path: Path) -> Non
         async with OPEN(tmp_path / f"{count}.db") as journal:
             leases = [await journal.begin(f"r{number}") for number in range(count)]
             kept = events(STARTED, REPLIED, OVER)
-            await asyncio.gather(*(journal.append(lease, kept) for lease in leases))
+            await asyncio.gather(*(journal.append(lease, kept) for lease in leases[:-1]))
+            position = await journal.position()
+            await journal.append(leases[-1], kept)
+
+            async def growth() -> None:
+                async with aclosing(journal.tail(position)) as growths:
+                    assert (await anext(growths)).runs == {leases[-1].run_id: 2}
+
             done: dict[str, int] = {}
             questions: dict[str, Callable[[], Awaitable[object]]] = {
                 "usage": journal.usage,
@@ -310,6 +317,7 @@ def test_an_overview_reads_as_much_of_1500_runs_as_of_300(tmp_path: Path) -> Non
                 "prefix": lambda: journal.find(RunQuery(prefix="r50.")),
                 "search": lambda: journal.find(RunQuery(text="posts")),
                 "part": lambda: journal.read("r7", limit=2),
+                "growth": growth,
             }
             for name, question in questions.items():
                 await question()
