@@ -55,6 +55,7 @@ from taoloop.core.policy import Policy, TaskAuthority, lesser_authority
 from taoloop.core.trace import Trace
 from taoloop.core.value_origins import is_field_path, parse_path, read_document, values_at
 from taoloop.core.views.todos import is_todo_card
+from taoloop.policy.foreseen_arguments import parts_of_value, unforeseen_names
 from taoloop.policy.grants import FixedCalls, Grant, grant_of
 from taoloop.policy.intent.clauses import ClauseIndex, Plain
 from taoloop.policy.intent.mentions import Exclusions
@@ -311,7 +312,7 @@ class Provenance:
             document = read_document(output)
         except (ValueError, RecursionError):
             document = output  # a text, or one that was cut: nothing is in it
-        found = [(fields[name], value) for name, value in _parts(document) if name in fields]
+        found = [(fields[name], value) for name, value in parts_of_value(document) if name in fields]
         paths = [(parse_path(name), kind) for name, kind in fields.items() if is_field_path(name)]
         found += [(kind, value) for path, kind in paths for value in values_at(document, path)]
         for kind, value in found:
@@ -379,7 +380,7 @@ class Provenance:
 
     def _is_name(self, card: ToolCard, name: str, value: Plain) -> bool:
         """Whether a common word is the name of something: a choice of the tool, or somebody calls something that."""
-        parts = (part for _, part in _parts(card.parameters.get(name)) if isinstance(part, Mapping))
+        parts = (part for _, part in parts_of_value(card.parameters.get(name)) if isinstance(part, Mapping))
         if any(value in part["enum"] for part in parts if isinstance(part.get("enum"), list | tuple)):
             return True
         is_given = self._exclusions.is_vouched_for(value) or self.was_looked_up(value, card.role(name))
@@ -568,47 +569,6 @@ def _plain_values(value: Any) -> Iterator[str | int | float]:
             yield part
 
 
-def declared_arguments(card: ToolCard, args: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a call that the schema of the card names; all of them if it names none and takes any."""
-    schema = card.input_schema
-    if not card.parameters and ("properties" not in schema or schema.get("additionalProperties")):
-        return dict(args)
-    has_parts = not {"allOf", "anyOf", "oneOf", "$ref"}.isdisjoint(schema)
-    names = foreseen_names(card) if has_parts else card.parameters
-    return {name: value for name, value in args.items() if name in names}
-
-
-def unforeseen_names(card: ToolCard, value: Any) -> Iterator[str]:
-    """The keys within a value that the schema of the card names nowhere: such a key may say anything."""
-    if not card.parameters:
-        return
-    known: set[str] | None = None
-    for key in (str(name) for _, part in _parts(value) if isinstance(part, Mapping) for name in part):
-        if key in card.parameters:
-            continue
-        if known is None:
-            known = foreseen_names(card)
-        if key not in known:
-            yield key
-
-
-def foreseen_names(card: ToolCard) -> set[str]:
-    """All names in the schema of a card, however deep."""
-    parts = _parts(card.input_schema)
-    return {name for key, part in parts if key == "properties" and isinstance(part, Mapping) for name in part}
-
-
 def _plain_form(value: str | int | float) -> str:
     """A plain value as a text; a whole number is the same with and without decimals."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
-
-
-def _parts(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
-    """A value and all that is within it, each with the key that it, or the list around it, has."""
-    yield key, value
-    if isinstance(value, Mapping):
-        for name, part in value.items():
-            yield from _parts(part, str(name))
-    elif isinstance(value, list | tuple):
-        for part in value:
-            yield from _parts(part, key)

@@ -10,7 +10,7 @@ from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from taoloop.core.agent_spec import AgentSpec, Limits
 from taoloop.core.cards.tool_card import Tier
@@ -33,6 +33,7 @@ from taoloop.models.env_file import load_environment_of_script
 from taoloop.policy import needs_intent, reject_unmatchable_rules
 from taoloop.prompts import prompts_for
 from taoloop.runtime.agent_settings import AUTO, AgentSettings, as_tuple
+from taoloop.runtime.agent_toolbox import build_toolbox
 from taoloop.runtime.approvals.request import Approver
 from taoloop.runtime.chat import has_untrusted_turns, load_history
 from taoloop.runtime.engine.clock import new_nonce
@@ -121,7 +122,10 @@ class BoundAgent:
     @cached_property
     def toolbox(self) -> Toolbox:
         """The tools by name, with `read_observation` beside them for long outputs, or `ask_about`."""
-        return _build_toolbox(self.settings, self._entries.tools, handles=self.hides_observations)
+        own = self.settings
+        return build_toolbox(
+            self._entries.tools, workspace=own.workspace, memory=own.memory, handles=self.hides_observations
+        )
 
     @cached_property
     def _entries(self) -> LoadedEntries:
@@ -549,39 +553,6 @@ SAMPLING = {"json": (0.2, 0.9), "json_final": (0.2, 0.9)}
 
 FINDERS = (FIND_TOOL.name, DESCRIBE_TOOL.name, CALL_TOOL.name)
 """The tools that find, describe and call the tools that a prompt does not list."""
-
-
-def _build_toolbox(settings: AgentSettings, tools: list[Any], *, handles: bool) -> Toolbox:
-    """The tools by name, built-in ones among them, with those that accompany others.
-
-    `handles`: the model reads no observations; then `ask_about` replaces `read_observation`.
-
-    Raises:
-        ConfigError: this machine cannot serve one.
-        UnknownName: there is no built-in tool of a name.
-    """
-    if names := [entry for entry in tools if isinstance(entry, str)]:
-        from taoloop.tools.builtin.catalog import builtin_tools, offered_tool  # noqa: PLC0415  # only for named tools
-        from taoloop.tools.workspace.workspace import Workspace  # noqa: PLC0415  # the same
-
-        folder = Workspace(settings.workspace, create=True).open() if settings.workspace is not None else None
-        builtin = builtin_tools(folder, memory=settings.memory, names=names)
-        tools = [offered_tool(entry, builtin) if isinstance(entry, str) else entry for entry in tools]
-    toolbox = Toolbox(tools)
-    if any(not tool.card.listed or tool.whole_schema is not None for tool in toolbox):
-        from taoloop.tools.discovery import tool_search_tools  # noqa: PLC0415  # only for many or large tools
-
-        toolbox = Toolbox([*toolbox, *tool_search_tools(tuple(toolbox))])
-    if handles:
-        from taoloop.tools.builtin.observations import ask_about  # noqa: PLC0415  # loads the schema machinery
-
-        others = [tool for tool in toolbox if tool.name != PAGING_TOOL]
-        return Toolbox([*others, ask_about] if others else ())
-    if tools and PAGING_TOOL not in toolbox:
-        from taoloop.tools.builtin.observations import read_observation  # noqa: PLC0415  # loads the schema machinery
-
-        toolbox = Toolbox([*toolbox, read_observation])
-    return toolbox
 
 
 def changed_limits(own: Limits, limits: Limits | None, max_steps: int | None) -> Limits:
