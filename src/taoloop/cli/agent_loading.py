@@ -138,8 +138,8 @@ def agent_of_run(spec: AgentSpec, chosen: AgentOptions, env: Mapping[str, str]) 
     source = chosen.agent or spec.source
     base = Agent(model=spec.model, policy=spec.policy) if source is None else _agent_at(source, env)
     folders = [name for name in spec.tools_from if name.startswith(_SKILLS)]
-    if chosen.tools is None and (named := [name for name in spec.tools_from if name not in folders]):
-        base = replace(base, tools=named_tools(named, env))  # in place of its own, as when the run began
+    if chosen.tools is None and (names := [name for name in spec.tools_from if name not in folders]):
+        base = replace(base, tools=named_tools(names, env))  # in place of its own, as when the run began
     if chosen.skills is None and folders:
         base = replace(base, tools=(*base.tools, *named_tools(folders, env)))
     if base.workspace is None or source is None or chosen.agent is None:

@@ -44,12 +44,12 @@ class LoadedContents:
 
     def only_before(self, step: int) -> Iterator[LoadedContent]:
         """What calls up to a step have loaded and no later call with the same tool; the newest first."""
-        seen: set[tuple[str, str]] = set()
+        keys: set[tuple[str, str]] = set()
         for loaded in reversed(self.by_call.values()):
             key = loaded.tool, loaded.content.name
-            if key not in seen and loaded.step <= step:
+            if key not in keys and loaded.step <= step:
                 yield loaded
-            seen.add(key)
+            keys.add(key)
 
     def fold(self, event: Event) -> None:
         """Process the next event."""

@@ -17,7 +17,7 @@ from taoloop.tools.workspace.confined_dir import (
     MAX_DEPTH,
     ConfinedDirectory,
     check_regular,
-    open_stepwise,
+    open_member,
     readable_path,
 )
 
@@ -61,10 +61,10 @@ def read_content(top: ConfinedDirectory, name: str, settings: SkillFolder, keep:
     Raises:
         ContentError: it has too many files or bytes, a link, or something that cannot be read.
     """
-    reader = _Reader(settings, keep)
     with _Errors(""):
         fd = top.open_folder((name,))
     try:
+        reader = _Reader(settings, keep, os.fstat(fd).st_dev)
         reader.read_folder(fd, "", 0)
     finally:
         os.close(fd)
@@ -74,10 +74,10 @@ def read_content(top: ConfinedDirectory, name: str, settings: SkillFolder, keep:
 class _Reader:
     """Reads one skill within its bounds."""
 
-    def __init__(self, settings: SkillFolder, keep: Callable[[str], bool]) -> None:
+    def __init__(self, settings: SkillFolder, keep: Callable[[str], bool], device: int) -> None:
         self.files: dict[str, str] = {}
         self.kept: dict[str, bytes] = {}
-        self._settings, self._keep = settings, keep
+        self._settings, self._keep, self._device = settings, keep, device
         self._entries = self._bytes = 0
 
     def read_folder(self, folder: int, prefix: str, depth: int) -> None:
@@ -97,7 +97,7 @@ class _Reader:
                         self._read_file(folder, entry, path)
 
     def _read_inner(self, folder: int, name: str, path: str, depth: int) -> None:
-        fd = open_stepwise(folder, (name,), _FOLDER, 0)
+        fd, _ = open_member(folder, name, _FOLDER, device=self._device)
         try:
             self.read_folder(fd, f"{path}/", depth + 1)
         finally:
@@ -106,9 +106,9 @@ class _Reader:
     def _read_file(self, folder: int, entry: os.DirEntry[str], path: str) -> None:
         if not entry.is_file(follow_symlinks=False):  # some devices act when opened
             check_regular(entry.stat(follow_symlinks=False))
-        fd = open_stepwise(folder, (entry.name,), os.O_RDONLY, 0)
+        fd, status = open_member(folder, entry.name, os.O_RDONLY, device=self._device)
         try:
-            check_regular(os.fstat(fd))
+            check_regular(status)
             digest, kept = hashlib.sha256(), bytearray() if self._keep(path) else None
             while chunk := os.read(fd, _CHUNK):
                 self._bytes += len(chunk)
@@ -154,8 +154,8 @@ def hidden_character(text: str) -> tuple[int, str] | None:
     for index, char in enumerate(text):
         if char in "\t\n\r\f" or unicodedata.category(char) not in _HIDDEN:
             continue
-        around = text[index - 1 : index], text[index + 1 : index + 2]
-        if char in _JOINERS and all(side and not side.isascii() for side in around):
+        neighbours = text[index - 1 : index], text[index + 1 : index + 2]
+        if char in _JOINERS and all(side and not side.isascii() for side in neighbours):
             continue
         return text.count("\n", 0, index) + 1, f"U+{ord(char):04X}"
     return None
