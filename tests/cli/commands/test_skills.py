@@ -151,3 +151,9 @@ def test_an_agent_in_python_with_a_folder_is_approved_too(shell: Shell) -> None:
     shell.write("clerk_with_skills.py", f"{code}agent = Agent(model='offline', tools=[SkillFolder('skills')])\n")
     changes = shell("tools", "--agent", "clerk_with_skills:agent", "--approve-changes", code=8)
     assert "pdf is new" in changes.out
+    write_skill(shell.folder / "skills", "broken", header="name: broken")
+    run = shell("run", "What is 1+1?", "--agent", "clerk_with_skills:agent", code=9, TAOLOOP_LANG="zh")
+    lines = [
+        line for line in run.err.splitlines() if "broken/SKILL.md:1: description: 缺少该字段。请在头部添加" in line
+    ]
+    assert len(lines) == 1

@@ -137,9 +137,13 @@ def test_links_out_of_the_folder_are_not_followed(root: Path) -> None:
 
 def test_many_and_huge_files_are_bounded_before_they_are_read(root: Path) -> None:
     folder = write_skill(root, "evil")
-    for number in range(30):
-        (folder / f"{number}.md").touch()
-    assert "evil: it has more than 20 files and folders. Remove what is no part of it" in problem_of(root, max_files=20)
+    for number in range(1_001):  # as with 10,000: none is read beyond the bound
+        os.close(os.open(folder / f"{number}", os.O_CREAT))
+    problem = problem_of(root)
+    assert problem.startswith("evil: it has more than 1,000 files and folders. Remove what is no part of it, or raise")
+    assert "文件和文件夹超过 1,000 个" in translate_error(problem, "zh")
+    shutil.rmtree(folder)
+    folder = write_skill(root, "evil")
     with (folder / "huge.bin").open("wb") as file:
         file.truncate(1 << 40)  # sparse: a terabyte that takes no room
     assert "evil/huge.bin: its files have more than 20,000,000 bytes together. Remove" in problem_of(root)
