@@ -49,7 +49,9 @@ def test_a_call_of_another_tool_needs_a_person() -> None:
 def test_only_a_loaded_skill_that_names_tools_narrows(
     tools: dict[str, tuple[str, ...] | None], loads: tuple[str, ...]
 ) -> None:
-    assert run_with(Policy(profile="autonomous"), loads=loads, **tools).judge("send", to="x", text="y").startswith("allow")
+    assert (
+        run_with(Policy(profile="autonomous"), loads=loads, **tools).judge("send", to="x", text="y").startswith("allow")
+    )
 
 
 def test_reads_that_send_nothing_out_stay_as_they_are() -> None:
@@ -63,7 +65,11 @@ def test_reads_that_send_nothing_out_stay_as_they_are() -> None:
 def test_what_it_names_is_judged_as_without_it(profile: Profile) -> None:
     """In no profile does a name in `allowed-tools` allow what was not allowed."""
     rank = {"allow": 0, "ask": 1, "deny": 2}
-    calls: dict[str, dict[str, Any]] = {"pay": {"to": "eve", "amount": 1}, "delete_file": {"path": "x"}, "send": {"to": "x", "text": "y"}}
+    calls: dict[str, dict[str, Any]] = {
+        "pay": {"to": "eve", "amount": 1},
+        "delete_file": {"path": "x"},
+        "send": {"to": "x", "text": "y"},
+    }
     for tool, args in calls.items():
         without = run_with(Policy(profile=profile), pdf=None).judge(tool, **args)
         assert run_with(Policy(profile=profile), pdf=(tool,)).judge(tool, **args) == without

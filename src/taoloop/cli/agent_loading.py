@@ -36,6 +36,7 @@ from taoloop.tools.builtin.catalog import BUILTIN_NAMES
 from taoloop.tools.builtin.memory import MEMORY_TOOLS
 from taoloop.tools.settings_check import expand_home
 from taoloop.tools.tool import Tool
+from taoloop.tools.toolbox import ToolFolder
 from taoloop.translation import mark, translate_error
 
 DEFAULT_TOOLS = ("calculator", "time_now")
@@ -267,6 +268,8 @@ def _with_options(agent: Agent, chosen: AgentOptions, env: Mapping[str, str]) ->
         changes["policy"], changes["policy_from"] = policy_of(agent.policy, chosen), _policy_options(chosen)
     if chosen.tools is not None:
         changes["tools"] = named_tools(chosen.tools, env)
+    elif isinstance(agent.tools, list | tuple) and any(isinstance(entry, ToolFolder) for entry in agent.tools):
+        changes["tools"] = tuple(_loaded_once(entry) for entry in agent.tools)
     if chosen.skills is not None:
         changes["tools"] = (*changes.get("tools", agent.tools), *map(skills_source, chosen.skills))
     if chosen.limits:
@@ -357,6 +360,14 @@ def skills_source(option: str) -> ToolSource:
         given_as=f"{_SKILLS}{name}={folder}" if name else f"{_SKILLS}{folder}",
         settings=settings,
     )
+
+
+def _loaded_once(entry: Any) -> Any:
+    """A folder of tools of an agent in Python as a source, whose problems a command reports once; else the entry."""
+    if not isinstance(entry, ToolFolder):
+        return entry
+    location = SourceLocation(path=entry.folder, line=0, field="")
+    return ToolSource(location, entry.load_tools, secrets={}, settings=entry)
 
 
 def print_load_problems(agent: AgentSettings) -> None:

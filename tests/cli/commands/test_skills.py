@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 
 import pytest
 from tests.chinese import english_in
@@ -151,3 +153,38 @@ def test_an_agent_in_python_with_a_folder_is_approved_too(shell: Shell) -> None:
     shell.write("clerk_with_skills.py", f"{code}agent = Agent(model='offline', tools=[SkillFolder('skills')])\n")
     changes = shell("tools", "--agent", "clerk_with_skills:agent", "--approve-changes", code=8)
     assert "pdf is new" in changes.out
+    write_skill(shell.folder / "skills", "broken", header="name: broken")
+    run = shell("run", "What is 1+1?", "--agent", "clerk_with_skills:agent", code=9, TAOLOOP_LANG="zh")
+    lines = [
+        line for line in run.err.splitlines() if "broken/SKILL.md:1: description: 缺少该字段。请在头部添加" in line
+    ]
+    assert len(lines) == 1
+
+
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
+def test_a_killed_process_ends_its_script_which_is_in_doubt_and_not_run_again(shell: Shell) -> None:
+    """The script says through a pipe that it runs; the end of the pipe says that it is gone."""
+    code = (
+        "open('ledger', 'a').write('x')\npipe = open('pipe', 'w')\nprint('runs', file=pipe, flush=True)\nwhile 1: pass"
+    )
+    write_skill(shell.folder / "skills", "pdf", scripts__loop_py=code)
+    work = shell.folder / "work"
+    work.mkdir()
+    os.mkfifo(work / "pipe")
+    shell.write("tools.yaml", "tools:\n- skills: {path: skills, workspace: work, tier: write, timeout_s: 30}\n")
+    script = 'Action: run_skill_script\nAction Input: {"name": "pdf", "script": "scripts/loop.py"}'
+    shell.write("replies.json", json.dumps([script, "Final Answer: done"]))
+    shell("tools", "tools.yaml", "--approve-changes", "--yes", code=0)
+    model = ("--model", "scripted:replies.json", "--profile", "autonomous")
+    process = shell.start(
+        "run", "Run loop.py of pdf.", "--tools", "tools.yaml", *model, "--json", TMPDIR=str(shell.folder)
+    )
+    with (work / "pipe").open() as pipe:
+        assert pipe.readline() == "runs\n"
+        process.kill()
+        assert pipe.read() == ""
+    out, _ = process.communicate()
+    run_id = json.loads(out.splitlines()[0])["run_id"]
+    resumed = shell("resume", run_id, "--json", code=0)
+    assert [event["reason"] for event in resumed.events if event["kind"] == "in_doubt"] == ["no_outcome"]
+    assert (work / "ledger").read_text() == "x"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from dataclasses import replace
 from typing import Any
 
 from aiohttp import web
@@ -13,7 +14,9 @@ from tests.serve.panel.panels import PEOPLE, Browser, browse
 from tests.serve.panel.run_samples import HOSTILE, answered, extend, put, started, steps
 
 from taoloop import Agent, MemoryJournal, ScriptedModel
-from taoloop.core.events import Compensated, Fact, Observed, Paused
+from taoloop.core.cards.tool_card import ContentCard, ToolCard
+from taoloop.core.decision import Act, Call, call_digest
+from taoloop.core.events import ActionRequested, Compensated, Fact, ModelReplied, Observed, Paused
 from taoloop.serve.panel.access import TokenAccess
 from taoloop.serve.panel.app import Panel
 from taoloop.serve.panel.pages import run as run_module
@@ -260,3 +263,32 @@ def test_the_todo_list_is_shown_live_and_as_it_was_at_a_step() -> None:
         assert "[&gt;]" in await browser.get("/runs/r1")
 
     browse(journal, scenario)
+
+
+def test_a_loaded_skill_is_named_with_its_digest_in_any_part_of_the_page() -> None:
+    """Its card is in the first event, which a later part of the page does not contain."""
+    contents = (ContentCard(name="pdf", digest="sha256:d1"),)
+    card = ToolCard(name="load_skill", purpose="Load.", tier="read", contents=contents)
+    start = started()
+    start = replace(start, agent=replace(start.agent, tools=(card,)))
+    args = {"name": "pdf"}
+    call = Call(tool="load_skill", args=args)
+    load = (
+        ModelReplied(step=41, purpose="decide", text="Load.", decision=Act(calls=(call,), reason="It fits.")),
+        ActionRequested(
+            step=41,
+            call_id="call_41",
+            tool="load_skill",
+            args=args,
+            tier="read",
+            verdict="allow",
+            digest=call_digest("load_skill", args),
+        ),
+        Observed(call_id="call_41", ok=True, output='{"skill":"pdf","digest":"sha256:d1"}', form="json"),
+    )
+
+    async def scenario(browser: Browser) -> None:
+        part = await browser.get("/runs/r1/events?from=100&to=123", is_fragment=True)
+        assert "pdf · sha256:d1 · not approved" in part
+
+    browse(journal_with("r1", start, *steps(40), *load), scenario)

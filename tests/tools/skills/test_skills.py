@@ -117,6 +117,9 @@ def test_an_approved_skill_is_the_operators_word(root: Path) -> None:
     assert not tainted
     assert view.words.has("boss@example.com", "target")
     assert not pending_skills(folder)
+    load, _, run = skill_tools(folder).tools
+    assert all(content.trusted for content in load.card.contents)
+    assert not any(content.trusted for content in run.card.contents), "what a script prints stays untrusted"
 
 
 def test_the_error_of_an_approved_skill_taints(root: Path) -> None:
