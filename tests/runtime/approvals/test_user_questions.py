@@ -53,15 +53,17 @@ def request_of(trace: Trace, call_id: str = "call_1") -> ApprovalRequest:
 
 
 async def wait(journal: MemoryJournal, *replies: Any, **options: Any) -> Result:
-    result = await agent(journal, *replies, **options).run("pay it", run_id="asks")
+    result = await agent(journal, *replies, **options).run("pay it", run_id="asks", started_by="os_user:ann")
     assert result.status == "waiting"
     return result
 
 
-async def answer(journal: MemoryJournal, text: str, by: str = "ann", call_id: str = "call_1") -> Trace:
+async def answer(
+    journal: MemoryJournal, text: str, by: str = "ann", call_id: str = "call_1", authenticated: str = "os_user"
+) -> Trace:
     trace = Trace("asks", await journal.load("asks"))
-    said = question_answer(request_of(trace, call_id), text, by=by)
-    return (await answer_approval(journal, "asks", call_id, said)).trace
+    given = question_answer(request_of(trace, call_id), text, by=by, authenticated=authenticated)
+    return (await answer_approval(journal, "asks", call_id, given)).trace
 
 
 @in_loop

@@ -12,6 +12,7 @@ from taoloop.core.text import escape_invisible
 from taoloop.dialects.parsing.strict_json import NotJsonError, loads
 from taoloop.runtime.approvals.input_requests import misfit_of
 from taoloop.runtime.approvals.request import NO_WORDS, YES_WORDS, ApprovalRequest
+from taoloop.runtime.approvals.user_questions import question_warnings
 from taoloop.tools.input_question import InputQuestion
 from taoloop.translation import mark
 
@@ -20,7 +21,10 @@ ReadLine = Callable[[str], Awaitable[str | None]]
 
 _TITLE = mark("{asker} asks you, during {tool}:")
 _WARNING = mark("The words above are the server's. What you fill in goes to it, and not to the model.")
-_TO_MODEL = mark("The model wrote this. It reads your answer, which counts as your words; it approves no call.")
+_TO_MODEL = mark(
+    "The model wrote this, and reads your answer. It counts as words of the task if you started the run; it approves no"
+    " call."
+)
 _SECRET = mark("This form asks for {name}. Do not give secrets in a form: a server is to open a page for that.")
 _PAGE = mark("It wants you to open this page in a browser; look at the host first:")
 _MENU_FORM = mark("[f] fill in   [n] refuse   [q] close without an answer: ")
@@ -73,11 +77,18 @@ def _show(pen: RowWriter, request: ApprovalRequest, question: InputQuestion) -> 
         pen.line(f"   {_shown(pen, question.url)}", "bold")
     else:
         pen.line("   " + pen.text(_TO_MODEL if question.from_model else _WARNING), "dim")
+        show_warnings(pen, question)
         for name in question.properties:
             if secret_name_strength(name):
                 pen.line("   " + pen.text(_SECRET, name=_shown(pen, name)), "bold red")
     if request.expires_at is not None:
         pen.line("   " + pen.text(_UNTIL, time=format_local_time(request.expires_at)), "dim")
+
+
+def show_warnings(pen: RowWriter, question: InputQuestion) -> None:
+    """What the person should know about a question of the model, each on a line of its own."""
+    for warning in question_warnings(question, pen.language):
+        pen.line(f"   {_shown(pen, warning)}", "bold red")
 
 
 async def _choose(

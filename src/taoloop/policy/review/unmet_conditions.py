@@ -17,8 +17,8 @@ from taoloop.core.policy import Policy, Rule
 from taoloop.core.trace import Trace
 from taoloop.core.value_origins import EACH_MEMBER
 from taoloop.policy.judged_call import JudgedCall, value_at, values_in
-from taoloop.policy.provenance import declared_arguments
 from taoloop.policy.rules import deciding_rule, hosts_in, paths_in, rule_matches
+from taoloop.policy.targets import declared_arguments
 
 UNDECLARED = "declared arguments"
 """The condition of every rule that allows by arguments: the call has no argument that its tool does not declare."""

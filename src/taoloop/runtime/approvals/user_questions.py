@@ -23,9 +23,11 @@ from taoloop.runtime.approvals.request import (
     denying_rule,
 )
 from taoloop.runtime.texts import TEXTS
+from taoloop.tools.input_question import InputQuestion
 from taoloop.tools.toolbox import Toolbox
 
 _TYPED = {"number", "integer"}
+_MOST_READS = 5  # that a warning names
 
 
 def question_answer(request: ApprovalRequest, text: str, *, by: str, authenticated: str = "") -> ApprovalAnswer:
@@ -86,6 +88,20 @@ def valid_answer(
     if (denial := denying_rule(trace, call, answer, rules)) is not None:
         return ApprovalAnswer(approved=False, by=answer.by, note=denial)
     return answer
+
+
+def question_warnings(question: InputQuestion, language: str) -> tuple[str, ...]:
+    """What a person should know before they answer the model: whose words they may be, and that they ask for a secret.
+
+    Nobody can tell from a question whether a text that the model has read made it ask.
+    """
+    reads, name = (question.quoted, "question_quotes") if question.quoted else (question.read_before, "question_after")
+    own = TEXTS.text(language, "question_task")
+    shown = [read or own for read in reads[:_MOST_READS]] + ["…"] * (len(reads) > _MOST_READS)
+    texts = [TEXTS.text(language, name, calls=", ".join(shown))] if shown else []
+    if question.secret:
+        texts.append(TEXTS.text(language, "question_secret", words=question.secret))
+    return tuple(texts)
 
 
 def _hint_of(request: ApprovalRequest) -> str:

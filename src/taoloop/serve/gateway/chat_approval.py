@@ -26,6 +26,7 @@ from taoloop.runtime.approvals.request import (
     ApprovalAnswer,
     ApprovalRequest,
 )
+from taoloop.runtime.approvals.user_questions import question_warnings
 from taoloop.serve.texts import TEXTS
 
 _SPLIT = re.compile(r"\s*[:：,，;；\n]\s*")
@@ -135,6 +136,8 @@ def _question_lines(request: ApprovalRequest, language: str) -> list[str]:
     lines = [TEXTS.text(language, "question_head"), "", _quoted(str(request.args.get("question", "")))]
     choices = choices_of(request.args)
     lines += [f"{number}. {_quoted(choice)}" for number, choice in enumerate(choices, 1)]
+    if request.question is not None:
+        lines += ["", *question_warnings(request.question, language)]
     kind = "choice" if choices else str(request.args.get("format") or "text")
     return [*lines, "", TEXTS.text(language, f"question_how_{kind}")]
 

@@ -5,7 +5,7 @@ Not part of OpenAI's API. A run that was answered elsewhere (`tao approve`) resu
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from aiohttp import web
 
@@ -15,7 +15,7 @@ from taoloop.errors import ApprovalStale, InvalidArguments, NotWaiting
 from taoloop.policy import authority_of
 from taoloop.runtime.approvals.inbox import pending_approvals
 from taoloop.runtime.approvals.request import ApprovalAnswer, ApprovalRequest
-from taoloop.runtime.approvals.user_questions import question_answer
+from taoloop.runtime.approvals.user_questions import question_answer, question_warnings
 from taoloop.serve.gateway.chat_approval import answer_all, user_reasons
 from taoloop.serve.gateway.errors import ApiError, invalid
 from taoloop.serve.gateway.request_context import RequestContext
@@ -126,8 +126,18 @@ async def _run_response(context: RequestContext, trace: Trace) -> web.Response:
                     else approval.request.reasons
                 ),
                 "digest": approval.request.digest,
+                "question": _question_body(approval.request),
             }
             for approval in waiting
         ],
     }
     return context.json_response(body)
+
+
+def _question_body(request: ApprovalRequest) -> dict[str, Any] | None:
+    """What the model asks, the form of the answer, and what the person should know; None where it is an approval."""
+    question = request.question
+    if question is None:
+        return None
+    warnings = question_warnings(question, request.language)
+    return {"message": question.message, "form": question.fields, "warnings": list(warnings)}
