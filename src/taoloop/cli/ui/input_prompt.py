@@ -7,12 +7,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from taoloop.cli.ui.event_view import RowWriter, format_local_time
+from taoloop.core.cards.questions import choices_of
 from taoloop.core.redaction.patterns import secret_name_strength
 from taoloop.core.text import escape_invisible
 from taoloop.dialects.parsing.strict_json import NotJsonError, loads
 from taoloop.runtime.approvals.input_requests import misfit_of
 from taoloop.runtime.approvals.request import NO_WORDS, YES_WORDS, ApprovalRequest
-from taoloop.runtime.approvals.user_questions import question_warnings
+from taoloop.runtime.approvals.user_questions import answer_value, question_warnings
 from taoloop.tools.input_question import InputQuestion
 from taoloop.translation import mark
 
@@ -51,7 +52,7 @@ async def ask_input(pen: RowWriter, request: ApprovalRequest, read_line: ReadLin
         return action, {} if action == "accept" else None
     action = await _choose(pen, _MENU_FORM, read_line, may_send=False)
     while action == "fill":
-        content = await _fill_in(pen, question, read_line)
+        content = await _fill_in(pen, request, question, read_line)
         if content is None:
             return "cancel", None
         for name, value in content.items():
@@ -72,6 +73,8 @@ def _show(pen: RowWriter, request: ApprovalRequest, question: InputQuestion) -> 
     pen.row("Question", title, style="bold yellow", body="bold")
     for line in question.message.splitlines():
         pen.line(f"   │ {_shown(pen, line)}")
+    for number, choice in enumerate(choices_of(request.args) if question.from_model else (), 1):
+        pen.line(f"   {number}. {_shown(pen, choice)}")
     if question.url:
         pen.line("   " + pen.text(_PAGE))
         pen.line(f"   {_shown(pen, question.url)}", "bold")
@@ -110,7 +113,9 @@ async def _choose(
             return "accept"
 
 
-async def _fill_in(pen: RowWriter, question: InputQuestion, read_line: ReadLine) -> dict[str, Any] | None:
+async def _fill_in(
+    pen: RowWriter, request: ApprovalRequest, question: InputQuestion, read_line: ReadLine
+) -> dict[str, Any] | None:
     """The fields one after the other; None at the end of input."""
     content: dict[str, Any] = {}
     required = (question.fields or {}).get("required") or ()
@@ -127,7 +132,8 @@ async def _fill_in(pen: RowWriter, question: InputQuestion, read_line: ReadLine)
                     content[name] = schema["default"]
                 if "default" in schema or name not in required:
                     break
-            value = _value_of(line.strip(), schema)
+            text = line.strip()
+            value = answer_value(request, text) if question.from_model else _value_of(text, schema)
             problems = misfit_of({"type": "object", "properties": {name: dict(schema)}}, {name: value})
             if not problems:
                 content[name] = value

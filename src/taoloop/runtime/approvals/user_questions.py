@@ -38,7 +38,7 @@ def question_answer(request: ApprovalRequest, text: str, *, by: str, authenticat
     Raises:
         InvalidArguments: the text does not fit what the question asks for, or the call is no question.
     """
-    value = _value_of(request, replace_surrogates(text).strip())
+    value = answer_value(request, replace_surrogates(text).strip())
     answer = ApprovalAnswer(approved=True, args={ANSWER: value}, by=by, authenticated=authenticated)
     return checked_answer(request, answer)
 
@@ -111,7 +111,7 @@ def _hint_of(request: ApprovalRequest) -> str:
     return TEXTS.text(request.language, "question_format", format=str(request.args.get("format") or "text"))
 
 
-def _value_of(request: ApprovalRequest, text: str) -> Any:
+def answer_value(request: ApprovalRequest, text: str) -> Any:
     """A text as a value of the kind that the question asks for; the text itself where it is none."""
     if choices := choices_of(request.args):
         if text not in choices and text.isdecimal() and 1 <= int(text) <= len(choices):
