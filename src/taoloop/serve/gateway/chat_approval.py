@@ -95,6 +95,11 @@ def asked_now(waiting: Sequence[PendingApproval]) -> Sequence[PendingApproval]:
     return calls or waiting[:1]
 
 
+def has_question(waiting: Sequence[PendingApproval]) -> bool:
+    """Whether a message would answer a question of the model, which any client may do for its runs."""
+    return bool(waiting) and waiting[0].request.question is not None
+
+
 def _is_one_kind(waiting: Sequence[PendingApproval]) -> bool:
     """Whether a passing `ok` may approve these calls: none is high-risk, and their targets have one provenance."""
     requests = [approval.request for approval in waiting]
@@ -116,7 +121,7 @@ def waiting_text(
     Values are shown whole, and as code: a chat client must not load a picture that a model put into one.
     """
     lines = []
-    if waiting and waiting[0].request.question is not None:
+    if has_question(waiting):
         lines += _question_lines(waiting[0].request, language)
     elif waiting:
         lines.append(TEXTS.text(language, "operator_head" if by_operator else "approval_head"))

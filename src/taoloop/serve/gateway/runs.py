@@ -58,15 +58,16 @@ async def answer_run(context: RequestContext) -> web.Response:
             the agent.
     """
     answer = parse_body(ApprovalWire, await context.read_body())
-    require_may_approve(context.key)
     run_id, owner = run_of(context.request.match_info["run_id"]), context.owner
     started = (await context.service.load_owned_run(owner, run_id)).started
     context.find_agent(started.labels.get("agent", "") if started is not None else "")
     journal = context.service.journal
     waiting = await pending_approvals(journal, run_id=run_id)
     matches = [approval for approval in waiting if _matches_request(answer, approval.request)]
-    if any(approval.request.for_operator for approval in waiting):
-        raise approval_not_allowed()
+    if not (matches and all(approval.request.question is not None for approval in matches)):
+        require_may_approve(context.key)
+        if any(approval.request.for_operator for approval in waiting):
+            raise approval_not_allowed()
     names_call = answer.call_id is not None or answer.digest is not None or answer.decision == "deny"
     if len(matches) != 1 or not names_call:
         calls = ", ".join(approval.request.call_id for approval in waiting) or "none"
