@@ -283,3 +283,17 @@ def test_a_question_of_the_model_is_declined_with_a_reason_or_left_for_later(
     assert answered(terminal, (MENU, "n"), ("Why not?", "ask ann")) == 0
     assert "did not answer: ask ann" in tao("show", "last", "--json").out
     assert answered(asked(tao, terminals, question), (MENU, "q")) == 8
+
+
+def test_a_question_whose_terminal_was_killed_waits_and_is_answered_once(tao: Shell, terminals: list[Terminal]) -> None:
+    terminal = asked(tao, terminals, call("ask_user", question="Which invoice?"))
+    terminal.until(MENU)
+    terminal.process.kill()
+    terminal.process.wait()
+    tao("resume", "last", code=8)
+    tao("answer", "last", "R-71", code=0)
+    tao("resume", "last", code=0)
+    events = tao("show", "last", "--json").events
+    kinds = [event["kind"] for event in events]
+    assert (kinds.count("action_requested"), kinds.count("approval_given"), kinds.count("observed")) == (1, 1, 1)
+    assert next(event["output"] for event in events if event["kind"] == "observed") == "R-71"

@@ -29,6 +29,7 @@ from taoloop.core.events import ActionRequested, ActionStarted, ApprovalGiven, A
 from taoloop.core.message import Message
 from taoloop.core.policy import Policy, Rule
 from taoloop.core.trace import Trace
+from taoloop.dialects.conversation import Conversation
 from taoloop.errors import AlreadyAnswered, ApprovalStale, InvalidArguments, ToolError
 from taoloop.policy import sources_of, trusted_texts
 from taoloop.runtime.after.replay import replay
@@ -302,6 +303,19 @@ async def test_a_secret_in_an_answer_is_neither_stored_nor_read_by_the_model() -
     assert facts(result.trace, Observed)[0].output == "use [redacted:aws_key]"
     assert key not in str(await journal.load("asks"))
     assert all(step.same for step in replay(result.trace))
+
+
+@pytest.mark.parametrize(("by", "shown"), [("ann", True), ("bob", False)])
+@in_loop
+async def test_a_model_that_sees_only_handles_reads_the_words_of_its_user_and_of_nobody_else(
+    by: str, shown: bool
+) -> None:
+    journal = MemoryJournal()
+    await wait(journal, asks(), policy=Policy(observations="handles"))
+    await answer(journal, "Hamburg, not Berlin", by)
+    trace = (await agent(journal, asks(), policy=Policy(observations="handles")).resume("asks")).trace
+    prompt = trace.view("shown", lambda: Conversation("react", [], tools=True, reasons=True)).messages
+    assert any("Hamburg, not Berlin" in message.content for message in prompt) is shown
 
 
 @in_loop
