@@ -155,6 +155,13 @@ def authentication_of(name: str) -> str:
         return ""
 
 
+def starter() -> str:
+    """Who starts a run, as its label says it (`Agent.run`): the user of the system; empty where nobody knows."""
+    name = current_user(None)
+    channel = authentication_of(name)
+    return f"{channel}:{name}" if channel else ""
+
+
 def json_object(text: str) -> dict[str, Any]:
     """The value of `--args`.
 

@@ -17,6 +17,7 @@ from taoloop.core.cards.tool_search import PAGING_TOOL, listed_cards
 from taoloop.core.decision import Act
 from taoloop.core.events import (
     ActionRequested,
+    ApprovalGiven,
     ApprovalRefused,
     Compacted,
     Event,
@@ -135,6 +136,8 @@ class Conversation:
                     self._add_user_message("resumed")
             case ApprovalRefused() as fact if self._opaque is not None:
                 self._opaque.record_refusal(fact)
+            case ApprovalGiven() as fact if self._opaque is not None:
+                self._opaque.record_answer(fact)
             case Compacted() as fact if event.seq >= self._compacted_before:
                 self._compact(fact, event.seq)
             case ModelErred(purpose="decide" | "repair" | "close") if event.seq >= self._compacted_before:
@@ -253,7 +256,7 @@ class Conversation:
         dialect = get_dialect(agent.dialect)
         self._dialect = dialect.in_form(agent.prompts) if isinstance(dialect, ObjectDialect) else dialect
         self._tools &= bool(agent.tools) or not dialect.native  # the API offers nothing that could be called
-        self._nonce, self._opaque = fact.nonce, OpaqueObservations.for_agent(agent)
+        self._nonce, self._opaque = fact.nonce, OpaqueObservations.for_agent(agent, fact.labels)
         self._output_rule = output_schema_prompt(agent.prompts, agent.output_schema)
         self.tools = agent.tools if self._tools else ()
         cards = listed_cards(self.tools)

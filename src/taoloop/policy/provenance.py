@@ -31,7 +31,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
-from taoloop.core.cards.questions import answer_text, is_own_words, is_question
+from taoloop.core.cards.questions import answer_text, is_by_starter, is_own_words, is_question
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.cards.tool_search import is_discovery_tool
 from taoloop.core.decision import Call
@@ -108,6 +108,11 @@ class Provenance:
         self.tainted, self.has_foreign_task, self.pin_asked = False, False, False
         self.pinned: Pinned | None = None
         self.fixed_calls = FixedCalls()
+        self.reads_before: dict[str, tuple[str, ...]] = {}
+        """For each question of a tainted run, the calls whose untrusted outputs the model had read, the newest first;
+        an empty text is the task or the conversation."""
+        self._untrusted_reads: list[str] = []
+        self._labels: Mapping[str, str] = {}
         self._cards: dict[str, ToolCard] = {}
         self._grants: dict[tuple[str, str], list[Grant]] = {}
         self._open_requests: dict[str, ActionRequested] = {}
@@ -127,8 +132,7 @@ class Provenance:
                 self.pin_asked, self.pinned = True, fact
                 self.fixed_calls = FixedCalls(fact.calls, passes=self._may_pass)
             case ActionRequested() as fact:
-                if fact.verdict != "deny":
-                    self._open_requests[fact.call_id] = fact
+                self._fold_request(fact)
             case JudgedAgain() as fact if (judged := self._open_requests.get(fact.call_id)) is not None:
                 self._open_requests[fact.call_id] = replace(
                     judged, args=fact.args, rule=fact.rule, sources=fact.sources
@@ -175,9 +179,13 @@ class Provenance:
         )
 
     def _fold_start(self, started: RunStarted) -> None:
-        self.tainted, self.has_foreign_task = started.tainted, not _is_from_person(started)
+        if started.tainted:
+            self._taint("")
+        self.has_foreign_task = not _is_from_person(started)
+        self._labels = started.labels
         self._cards = {card.name: card for card in started.agent.tools}
-        self.tainted |= any(map(_shows_foreign_content, started.agent.tools))
+        if any(map(_shows_foreign_content, started.agent.tools)):
+            self._taint("")
         self.authority = started_authority(started, self._policy)
         if self.authority != "full":
             self._operator_words = TrustedText()
@@ -210,16 +218,28 @@ class Provenance:
         """What a text says besides what it marks as somebody else's, which taints the run."""
         split = split_marked(text)
         if split.is_marked:
-            self.tainted = True
+            self._taint("")
         return split.own
+
+    def _taint(self, source: str) -> None:
+        self.tainted = True
+        if source not in self._untrusted_reads:
+            self._untrusted_reads.append(source)
 
     def _fold_changed(self, cards: Sequence[ToolCard]) -> None:
         """What was allowed in advance was allowed for the tools as they were."""
         self._cards |= {card.name: card for card in cards}
-        self.tainted |= any(map(_shows_foreign_content, cards))
+        if any(map(_shows_foreign_content, cards)):
+            self._taint("")
         names = {card.name for card in cards}
         self._grants = {key: grants for key, grants in self._grants.items() if key[0] not in names}
         self.fixed_calls.forget(names)
+
+    def _fold_request(self, fact: ActionRequested) -> None:
+        if fact.verdict != "deny":
+            self._open_requests[fact.call_id] = fact
+        if self.tainted and is_question(self._cards.get(fact.tool)):
+            self.reads_before[fact.call_id] = tuple(reversed(self._untrusted_reads))
 
     def _fold_approval(self, fact: ApprovalGiven) -> None:
         requested = self._open_requests.get(fact.call_id)
@@ -239,9 +259,14 @@ class Provenance:
             )
 
     def _fold_answer(self, requested: ActionRequested, fact: ApprovalGiven) -> None:
-        """Take an answer as words of the user; a choice is the model's: once tainted, picking one adds nothing."""
+        """Take an answer of the user as their words; a choice is the model's: once tainted, picking one adds nothing.
+
+        Anybody else's answer, or one of which nobody knows whose it is, comes in as an untrusted output.
+        """
+        if fact.args is None or not is_by_starter(self._labels, fact.by, fact.authenticated):
+            return
         self._open_requests.pop(requested.call_id, None)  # its observation says no more than the answer
-        if fact.args is None or (self.tainted and not is_own_words(requested.args, fact.args)):
+        if self.tainted and not is_own_words(requested.args, fact.args):
             return
         own = self._own_words(answer_text(fact.args))
         self._add_words(own)
@@ -272,7 +297,7 @@ class Provenance:
             return
         if is_todo_card(card):
             return  # it counts what the model wrote itself
-        if is_trusted_output(requested, self._policy):
+        if is_trusted_output(requested, self._policy) and not is_question(card):
             if not self.tainted:  # a trusted tool that gets untrusted text may return it
                 self._unread_lookups.append(fact.output)
             return
@@ -282,7 +307,7 @@ class Provenance:
             for kinds in fields:
                 self._collect_ids(fact.output, kinds, terms)
         if self._policy.observations == "shown" or reader_answer(requested, fact) is not None:
-            self.tainted = True
+            self._taint(f"{requested.tool} ({fact.call_id})")
 
     def _id_fields(self, requested: ActionRequested) -> Iterator[Mapping[str, str]]:
         """The fields with ids of the service's own making: those that the card names, and those of the policy."""

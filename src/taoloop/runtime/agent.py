@@ -64,6 +64,7 @@ class Agent(AgentSettings):
         parent: str | None = None,
         images: Sequence[ImageSource] = (),
         user: str = "",
+        started_by: str = "",
         verbose: bool = False,
         on_event: Listener | None = None,
         on_delta: DeltaListener | None = None,
@@ -79,6 +80,9 @@ class Agent(AgentSettings):
         at most 20 with 20 MB. What is to be read in them authorises nothing: policies go by the words of the task.
 
         `user` is the person for whom the run is and whose logins tools use; empty: whoever uses this machine.
+        `started_by` is who asks for it and how that is known, such as `os_user:ann`: answers of that person to
+        questions of the model count as words of the task. Empty: those that the program vouches for
+        (`ApprovalAnswer.authenticated`).
 
         `after` is the id of a run of this journal that this one continues: the model sees the tasks and answers of
         that conversation (see `taoloop.runtime.chat` for the bounds). `history` gives such turns as messages instead.
@@ -107,7 +111,15 @@ class Agent(AgentSettings):
                 await recover_on_start(self, journal)
             own = await bound.take_images(images) if images else ()
             started = await bound.first_event(
-                journal, task, spec, history=history, after=after, parent=parent, images=own, user=user
+                journal,
+                task,
+                spec,
+                history=history,
+                after=after,
+                parent=parent,
+                images=own,
+                user=user,
+                started_by=started_by,
             )
             trace = Trace(run_id or new_run_id(self.clock.now()))
             return await bound.start(journal, trace, started, images=own, listener=on_event, on_delta=on_delta)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from taoloop.core.agent_spec import AgentSpec, Limits
+from taoloop.core.cards.questions import STARTED_BY
 from taoloop.core.cards.tool_card import Tier
 from taoloop.core.cards.tool_search import CALL_TOOL, DESCRIBE_TOOL, FIND_TOOL, PAGING_TOOL
 from taoloop.core.events import Event, Fact, ModelReplied, Resumed, RunStarted
@@ -317,6 +318,7 @@ class BoundAgent:
         parent: str | None,
         images: Sequence[Image] = (),
         user: str = "",
+        started_by: str = "",
     ) -> RunStarted:
         """The first event of a run for `user`, with the conversation that it continues.
 
@@ -336,7 +338,7 @@ class BoundAgent:
             after=after,
             tainted=untrusted,
             images=tuple(image.info for image in images),
-            labels={"user": user} if user else {},
+            labels=({"user": user} if user else {}) | ({STARTED_BY: started_by} if started_by else {}),
         )
 
     async def take_images(self, sources: Sequence[ImageSource]) -> tuple[Image, ...]:

@@ -32,6 +32,12 @@ _ENGLISH = {
     "question_choices": "Choose one, by its number or its words: {choices}. To say something else, decline the"
     " question with a note.",
     "question_format": "Expected: {format}. To say something else, decline the question with a note.",
+    "question_secret": "It seems to ask for a secret ({words}). Do not answer with one: the model and its provider read"
+    " the answer, and it stays in the journal.",
+    "question_quotes": "It repeats words of the untrusted output of {calls}: their author may be the one who asks.",
+    "question_after": "Before it asked, the model had read untrusted text ({calls}): its author may be the one"
+    " who asks.",
+    "question_task": "the task or the conversation",
     "can_undo_with": "can be undone with {tool}",
     "can_undo_by_hand": "can be undone, but no tool of this run does it",
     "cannot_undo": "cannot be undone",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO, get_args
@@ -38,15 +38,23 @@ from taoloop.runtime.after.abandonment import abandon_run
 from taoloop.runtime.approvals.in_doubt import describe_doubt, doubt_requests
 from taoloop.runtime.approvals.inbox import (
     AnswerRecorded,
+    PendingApproval,
     add_note,
     answer_approval,
     outermost_run_id,
+    pending_approvals,
     raise_answered,
     require_waiting,
     settle_doubt,
 )
 from taoloop.runtime.approvals.inbox_items import BLOCKED_AT_ONCE, INBOX_KINDS, Inbox, InboxKind, InboxListing
-from taoloop.runtime.approvals.request import ApprovalAnswer, Settling, approval_request, unanswered_calls
+from taoloop.runtime.approvals.request import (
+    ApprovalAnswer,
+    ApprovalRequest,
+    Settling,
+    approval_request,
+    unanswered_calls,
+)
 from taoloop.runtime.approvals.user_questions import question_answer
 from taoloop.translation import mark, translate_error
 
@@ -193,30 +201,59 @@ def _confirms_scope(run_prefix: str, call_id: str, edited: Mapping[str, Any] | N
 
 @click.command("answer")
 @click.argument("run_id")
-@click.argument("call_id")
-@click.argument("text")
+@click.argument("words", nargs=-1, required=True, metavar="[CALL_ID] TEXT")
 @options.db_option
 @options.by_option
 @options.json_option("The new events as JSON, one per line.")
-def answer_command(run_id: str, call_id: str, text: str, db: str | None, by: str | None, as_json: bool) -> int:
-    """Answer the question CALL_ID that the model of the run RUN_ID asks (`ask_user`).
+def answer_command(run_id: str, words: tuple[str, ...], db: str | None, by: str | None, as_json: bool) -> int:
+    """Answer a question that the model of the run RUN_ID asks (`ask_user`).
 
-    The model reads TEXT as your words, which count as those of the task; no call is approved by them. A choice is given
-    by its number or its words. `tao approvals` shows the question, `tao deny` declines it, and `tao resume` continues
-    the run. Of two answers the first counts.
+    CALL_ID may be left out where only one question waits. The model reads TEXT. If you started the run, TEXT counts as
+    words of the task, otherwise as untrusted text; no call is approved by it. A choice is given by its number or its
+    words. `tao approvals` shows the question, `tao deny` declines it, and `tao resume` continues the run. Of two
+    answers the first counts.
 
-      tao answer 20261104-09 call_2 "Hamburg, not Berlin"
+      tao answer 20261104-09 "Hamburg, not Berlin"
       tao answer RUN_ID CALL_ID 1
     """
+    *call_ids, text = words
+    if len(call_ids) > 1:
+        raise click.UsageError(translate("Put TEXT in quotes: {command}.", command='tao answer RUN_ID CALL_ID "TEXT"'))
     name = current_user(by)
 
     async def answer(journal: Journal, full_id: str) -> AnswerRecorded:
-        trace = Trace(full_id, await journal.load(full_id))
-        call = require_waiting(trace, call_id)
-        answer = question_answer(approval_request(trace, call), text, by=name, authenticated=authentication_of(name))
-        return await answer_approval(journal, full_id, call_id, answer, digest=call.requested.digest)
+        if call_ids:
+            trace = Trace(full_id, await journal.load(full_id))
+            request = approval_request(trace, require_waiting(trace, call_ids[0]))
+        else:
+            request = _only_question(full_id, await pending_approvals(journal, run_id=full_id), text)
+        answer = question_answer(request, text, by=name, authenticated=authentication_of(name))
+        return await answer_approval(journal, request.run_id, request.call_id, answer, digest=request.digest)
 
     return _record(run_id, db, answer, as_json)
+
+
+def _only_question(run_id: str, waiting: Sequence[PendingApproval], text: str) -> ApprovalRequest:
+    """The question of a run, or of one inside it, that is meant where none is named.
+
+    Raises:
+        NotWaiting: there is none, or there are several.
+        ConfigError: the text is the name of a question, so that the answer is missing.
+    """
+    questions = [approval.request for approval in waiting if approval.request.question is not None]
+    if any(request.call_id == text for request in questions):
+        raise ConfigError(
+            translate("There is no answer after {call_id}.", call_id=text),
+            hint=translate("Write it in quotes: {command}.", command=f'tao answer RUN_ID {text} "TEXT"'),
+        )
+    if len(questions) == 1:
+        return questions[0]
+    names = ", ".join(f"{request.run_id} {request.call_id}" for request in questions)
+    if not questions:
+        message = translate("The model of run {run_id} asks nothing.", run_id=run_id)
+        raise NotWaiting(message, hint=translate("See what waits: {command}.", command="tao approvals"))
+    message = translate("Run {run_id} asks several questions.", run_id=run_id)
+    raise NotWaiting(message, hint=translate("Name the one that you answer: {names}.", names=names))
 
 
 @click.command("deny")

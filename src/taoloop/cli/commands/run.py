@@ -259,7 +259,10 @@ class RunSession:
     async def _run_agent(self, listener: Listener, hears: DeltaListener | None) -> None:
         run_id, call = self.trace.run_id, {"on_event": listener, "on_delta": hears, **self._call}
         try:
-            await (self.agent.resume(run_id, **call) if self.trace.events else self.agent.run(run_id=run_id, **call))
+            if self.trace.events:
+                await self.agent.resume(run_id, **call)
+            else:
+                await self.agent.run(run_id=run_id, started_by=options.starter(), **call)
         finally:
             with suppress(Exception):
                 await bind(self.agent).model.close()

@@ -10,10 +10,12 @@ from typing import Any, Final, TextIO
 from taoloop.cli.translation import view_language
 from taoloop.cli.ui.approval_prompt import HIGH_RISK, SCREEN_ROWS, reasons_of, show_always, show_call, show_summary
 from taoloop.cli.ui.event_view import RowWriter, console_for, format_local_time
+from taoloop.cli.ui.input_prompt import show_warnings
 from taoloop.cli.ui.stdio import one_line
 from taoloop.core.text import language_of
 from taoloop.runtime.approvals.inbox_items import WHOLE_RUN, InboxCall, InboxItem, InboxKind
 from taoloop.runtime.approvals.request import ApprovalRequest
+from taoloop.runtime.approvals.user_questions import question_warnings
 from taoloop.translation import mark, translate_error
 
 QUESTIONS: Final[tuple[InboxKind, ...]] = ("approval", "question", "doubt")
@@ -54,6 +56,7 @@ def _call_row(call: InboxCall, language: str) -> dict[str, Any]:
         "sources": [asdict(source) for source in request.sources],
         "question": None if request.question is None else request.question.message,
         "form": None if request.question is None else request.question.fields,
+        "warnings": [] if request.question is None else list(question_warnings(request.question, language)),
         "grave": request.grave,
         "high_risk": request.high_risk,
         "digest": request.digest,
@@ -87,6 +90,8 @@ def _write_question(pen: RowWriter, request: ApprovalRequest) -> None:
     if request.doubt:
         pen.row("In doubt", one_line(request.doubt))
         return
+    if request.question is not None:
+        show_warnings(pen, request.question)
     pen.row("Why", pen.text("; ").join(one_line(reason) for reason in reasons_of(pen, request)))
     times = []
     if request.since is not None:

@@ -16,14 +16,14 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
-from taoloop.core.cards.questions import answer_form, is_question
+from taoloop.core.cards.questions import answer_form, is_question, secret_asked_for
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Call, call_digest
 from taoloop.core.events import ActionRequested, ApprovalGiven, ApprovalRefused, ApprovalScope, Paused, Source
 from taoloop.core.policy import Policy
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import TIMEOUT, CallView
-from taoloop.policy import CodeRule, authority_of, is_high_risk, judge
+from taoloop.policy import CodeRule, authority_of, is_high_risk, judge, sources_of
 from taoloop.policy.grants import describe_grant, grant_of, target_provenance
 from taoloop.policy.judged_call import JudgedCall
 from taoloop.policy.provenance import edited_sources
@@ -38,8 +38,8 @@ Settling = Literal["happened", "repeat", "leave"]
 
 SETTLINGS: tuple[Settling, ...] = get_args(Settling)
 
-AUTHENTICATIONS = ("", "os_user", "gateway_key", "panel_token")
-"""How a channel knows who answers; empty: it does not."""
+AUTHENTICATIONS = ("", "os_user", "gateway_key", "panel_token", "program")
+"""How a channel knows who answers; empty: it does not. `program`: the program that runs the agent vouches for it."""
 
 RESERVED_NAMES = frozenset({"guard", "probe", TIMEOUT})
 """The names of those that answer and are not persons: no answer may be in one of them."""
@@ -223,8 +223,8 @@ class ApprovalAnswer:
     digits; tools that pass numbers on use these. None leaves unchanged numbers as the model wrote them."""
 
     authenticated: str = ""
-    """How the channel knows who answers: `os_user`, `gateway_key` or `panel_token`. Empty: `by` is what the answer
-    claims."""
+    """How the channel knows who answers: `os_user`, `gateway_key` or `panel_token`; `program`: your program vouches
+    that `by` is the `user` of the run (or "user", where it names none). Empty: `by` is what the answer claims."""
 
 
 Approver = Callable[[ApprovalRequest], ApprovalAnswer | bool | Awaitable[ApprovalAnswer | bool | None] | None]
@@ -350,8 +350,17 @@ def _question_of(trace: Trace, card: ToolCard | None, requested: ActionRequested
     """What the model asks, where the call is a question and not an action."""
     if not is_question(card):
         return None
-    message, fields = str(requested.args.get("question", "")), answer_form(requested.args)
-    return InputQuestion(asker=trace.agent.name, message=message, fields=fields, from_model=True)
+    message, reads = str(requested.args.get("question", "")), sources_of(trace).reads_before.get(requested.call_id, ())
+    origins = tuple(f"({source.call_id})" for source in requested.sources if source.badge == "FOREIGN")
+    return InputQuestion(
+        asker=trace.agent.name,
+        message=message,
+        fields=answer_form(requested.args),
+        from_model=True,
+        read_before=reads,
+        quoted=tuple(read for read in reads if origins and read.endswith(origins)),
+        secret=secret_asked_for(message),
+    )
 
 
 def _targets(card: ToolCard | None, args: Mapping[str, Any]) -> dict[str, Any]:

@@ -23,9 +23,11 @@ from taoloop.runtime.approvals.request import (
     denying_rule,
 )
 from taoloop.runtime.texts import TEXTS
+from taoloop.tools.input_question import InputQuestion
 from taoloop.tools.toolbox import Toolbox
 
 _TYPED = {"number", "integer"}
+_MOST_READS = 5  # that a warning names
 
 
 def question_answer(request: ApprovalRequest, text: str, *, by: str, authenticated: str = "") -> ApprovalAnswer:
@@ -36,7 +38,7 @@ def question_answer(request: ApprovalRequest, text: str, *, by: str, authenticat
     Raises:
         InvalidArguments: the text does not fit what the question asks for, or the call is no question.
     """
-    value = _value_of(request, replace_surrogates(text).strip())
+    value = answer_value(request, replace_surrogates(text).strip())
     answer = ApprovalAnswer(approved=True, args={ANSWER: value}, by=by, authenticated=authenticated)
     return checked_answer(request, answer)
 
@@ -88,6 +90,20 @@ def valid_answer(
     return answer
 
 
+def question_warnings(question: InputQuestion, language: str) -> tuple[str, ...]:
+    """What a person should know before they answer the model: whose words they may be, and that they ask for a secret.
+
+    Nobody can tell from a question whether a text that the model has read made it ask.
+    """
+    reads, name = (question.quoted, "question_quotes") if question.quoted else (question.read_before, "question_after")
+    own = TEXTS.text(language, "question_task")
+    shown = [read or own for read in reads[:_MOST_READS]] + ["…"] * (len(reads) > _MOST_READS)
+    texts = [TEXTS.text(language, name, calls=", ".join(shown))] if shown else []
+    if question.secret:
+        texts.append(TEXTS.text(language, "question_secret", words=question.secret))
+    return tuple(texts)
+
+
 def _hint_of(request: ApprovalRequest) -> str:
     if choices := choices_of(request.args):
         shown = "; ".join(f"{number}. {choice}" for number, choice in enumerate(choices, 1))
@@ -95,7 +111,7 @@ def _hint_of(request: ApprovalRequest) -> str:
     return TEXTS.text(request.language, "question_format", format=str(request.args.get("format") or "text"))
 
 
-def _value_of(request: ApprovalRequest, text: str) -> Any:
+def answer_value(request: ApprovalRequest, text: str) -> Any:
     """A text as a value of the kind that the question asks for; the text itself where it is none."""
     if choices := choices_of(request.args):
         if text not in choices and text.isdecimal() and 1 <= int(text) <= len(choices):

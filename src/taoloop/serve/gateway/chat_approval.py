@@ -26,6 +26,7 @@ from taoloop.runtime.approvals.request import (
     ApprovalAnswer,
     ApprovalRequest,
 )
+from taoloop.runtime.approvals.user_questions import question_warnings
 from taoloop.serve.texts import TEXTS
 
 _SPLIT = re.compile(r"\s*[:：,，;；\n]\s*")
@@ -94,6 +95,11 @@ def asked_now(waiting: Sequence[PendingApproval]) -> Sequence[PendingApproval]:
     return calls or waiting[:1]
 
 
+def has_question(waiting: Sequence[PendingApproval]) -> bool:
+    """Whether a message would answer a question of the model, which any client may do for its runs."""
+    return bool(waiting) and waiting[0].request.question is not None
+
+
 def _is_one_kind(waiting: Sequence[PendingApproval]) -> bool:
     """Whether a passing `ok` may approve these calls: none is high-risk, and their targets have one provenance."""
     requests = [approval.request for approval in waiting]
@@ -115,7 +121,7 @@ def waiting_text(
     Values are shown whole, and as code: a chat client must not load a picture that a model put into one.
     """
     lines = []
-    if waiting and waiting[0].request.question is not None:
+    if has_question(waiting):
         lines += _question_lines(waiting[0].request, language)
     elif waiting:
         lines.append(TEXTS.text(language, "operator_head" if by_operator else "approval_head"))
@@ -135,6 +141,8 @@ def _question_lines(request: ApprovalRequest, language: str) -> list[str]:
     lines = [TEXTS.text(language, "question_head"), "", _quoted(str(request.args.get("question", "")))]
     choices = choices_of(request.args)
     lines += [f"{number}. {_quoted(choice)}" for number, choice in enumerate(choices, 1)]
+    if request.question is not None:
+        lines += ["", *question_warnings(request.question, language)]
     kind = "choice" if choices else str(request.args.get("format") or "text")
     return [*lines, "", TEXTS.text(language, f"question_how_{kind}")]
 

@@ -19,7 +19,7 @@ from taoloop.errors import AlreadyAnswered, ConfigError, InvalidArguments, RunNo
 from taoloop.policy.review.argument_origins import argument_origins
 from taoloop.runtime.after.abandonment import abandon_run
 from taoloop.runtime.approvals.inbox import add_note, answer_approval, settle_doubt
-from taoloop.runtime.approvals.inbox_items import WHOLE_RUN, InboxCall, find_item
+from taoloop.runtime.approvals.inbox_items import WHOLE_RUN, InboxCall, InboxItem, find_item
 from taoloop.runtime.approvals.request import (
     EXPLICIT_YES_WORDS,
     SETTLINGS,
@@ -27,7 +27,7 @@ from taoloop.runtime.approvals.request import (
     Settling,
     approval_request,
 )
-from taoloop.runtime.approvals.user_questions import question_answer
+from taoloop.runtime.approvals.user_questions import question_answer, question_warnings
 from taoloop.serve.panel.context import PanelContext, Route
 from taoloop.serve.panel.inbox_reading import (
     BADGE_NAMES,
@@ -249,6 +249,7 @@ async def _page(
         "alike": [] if item is None else [_shown_alike(context, trace, call_id) for call_id in item.alike],
         "args_json": "" if item is None or item.call is None else editable_json(item.call.request.args),
         "choices": () if item is None or item.call is None else choices_of(item.call.request.args),
+        "warnings": _warnings_of(context, item),
         "most_edited": MOST_EDITED_CHARS,
         "flaw": "" if flaw is None else flaw.text,
         "problem": problem,
@@ -276,6 +277,11 @@ def _shown(context: PanelContext, trace: Trace, call: InboxCall) -> ShownCall:
 def _shown_alike(context: PanelContext, trace: Trace, call_id: str) -> ShownCall:
     call = InboxCall(request=approval_request(trace, trace.calls[call_id]))
     return shown_call(call, context.language, most_chars=LISTED_CHARS)
+
+
+def _warnings_of(context: PanelContext, item: InboxItem | None) -> tuple[str, ...]:
+    question = None if item is None or item.kind != "question" else item.calls[0].request.question
+    return () if question is None else question_warnings(question, context.language)
 
 
 def _answer_of(context: PanelContext, trace: Trace) -> RecordedAnswer | None:
