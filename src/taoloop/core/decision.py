@@ -117,6 +117,17 @@ def number_citations(text: str) -> tuple[str, tuple[str, ...]]:
     return "".join((*pieces, text[end:])).strip(), tuple(numbers)
 
 
+def without_citations(text: str) -> str:
+    """The text without the observations that it cites, for another run, which has other calls by these names."""
+    pieces, end = [], 0
+    for mark in citation_marks(text):
+        kept = [cited for cited in mark.ids if not cited.startswith("obs:")]
+        pieces += [text[end : mark.start].rstrip(" \t") if not kept else text[end : mark.start]]
+        pieces += [f"[{', '.join(kept)}]"] if kept else []
+        end = mark.end
+    return "".join((*pieces, text[end:])).strip()
+
+
 def _source_numbers(text: str) -> dict[str, int]:
     cited = (name for name in cited_ids(text, observations=True) if name.startswith("obs:") and name != NO_EVIDENCE)
     return {name: number for number, name in enumerate(cited, 1)}

@@ -36,6 +36,7 @@ TEXTS = TextCatalog(
         "blocked": "The task is not done. These calls were denied, because nobody could be asked or answered in time: "
         "{detail}. Resume the run under a policy that allows them, or under a profile that asks, such as supervised.",
         "unsupported": "The answer was sent back once, and its evidence still does not hold. {detail}",
+        "unsupported_vote": "The samples see no observation, and the evidence of their answer does not hold. {detail}",
         # what the evidence for an answer lacks
         "gap_no_citation": "The answer cites no observation of this run.",
         "gap_unknown": "{citation}: this run has no such call.",

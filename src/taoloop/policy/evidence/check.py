@@ -1,7 +1,8 @@
 """Which statements of an answer the observations of its run do not bear out.
 
 Checked is what a sentence attributes to the observations that it cites (`claims.py`): each must exist in this run, have
-succeeded and contain something of the sentence, and each value of the sentence must be in one of them. A value that the
+succeeded and contain something of the sentence, and each value of the sentence must be in one of them, or follow from
+the other numbers of the sentence by one operation (`computed.py`). A value that the
 user or the call's arguments have already needs no source if another one of the sentence has it. For calls above `read`
 the arguments are part of what happened. Sentences that cite nothing are not checked; an answer that cites nothing is
 a gap as a whole where its run had tools. A model can still say something false in words, without a value.
@@ -20,6 +21,7 @@ from taoloop.core.decision import NO_EVIDENCE, EvidenceGap, GapCode, cited_ids
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import CallView
 from taoloop.policy.evidence.claims import Claim, ClaimedValue, claims_in
+from taoloop.policy.evidence.computed import is_computed
 from taoloop.policy.evidence.source_text import SourceText
 
 MAX_GAPS = 20
@@ -94,14 +96,18 @@ class _Evidence:
         sources = [self._source(name) for name in names]
         if not sources or not claim.values:
             return
-        has_value = [any(source.contains(value) for source in sources) for value in claim.values]
+        verdicts = [_best(source.verdict(value) for source in sources) for value in claim.values]
         arguments = self._arguments(names)
         missing = False
-        for value, is_contained in zip(claim.values, has_value, strict=True):
-            is_said = self._said.contains(value)
-            if is_contained or (is_said and value.kind == "name"):
+        for value, verdict in zip(claim.values, verdicts, strict=True):
+            if verdict is not False:  # contained, or it cannot be compared
                 continue
-            if any(has_value) and (is_said or arguments.contains(value)):
+            is_said = self._said.contains(value)
+            if is_said and value.kind == "name":
+                continue
+            if True in verdicts and (is_said or arguments.contains(value)):
+                continue
+            if value.kind == "number" and self._is_computed(value, claim, [*sources, self._said, arguments]):
                 continue
             missing = True
             yield _gap("not_contained", ", ".join(names), claim, value)
@@ -109,8 +115,23 @@ class _Evidence:
             return
         for name, source in zip(names, sources, strict=True):
             own = self._arguments([name])
-            if not any(source.contains(value) or own.contains(value) for value in claim.values):
+            if not any(source.verdict(value) is not False or own.contains(value) for value in claim.values):
                 yield _gap("irrelevant", name, claim)
+
+    def _is_computed(self, value: ClaimedValue, claim: Claim, sources: list[SourceText]) -> bool:
+        """Whether a number follows from the others of its sentence that have a source."""
+        others = [other for other in claim.values if other is not value and other.kind in ("number", "count")]
+        operands = [
+            number
+            for other in others
+            if (number := next((number for source in sources for number in source.numbers_of(other)), None)) is not None
+        ]
+        return any(
+            is_computed(number, operands) or is_computed(-number, operands)
+            for reading in value.readings
+            if len(reading) == 1
+            for number in reading
+        )
 
     @cached_property
     def _said(self) -> SourceText:
@@ -162,6 +183,12 @@ def _arguments_of(call: CallView) -> str:
 
 def _is_page(call: CallView, artifact: str) -> bool:
     return call.requested.tool == PAGING_TOOL and isinstance(call.args, dict) and artifact in call.args.values()
+
+
+def _best(verdicts: Iterable[bool | None]) -> bool | None:
+    """Of what several sources say of a value: contained in one, else not comparable with one, else in none."""
+    values = list(verdicts)
+    return True if True in values else None if None in values else False
 
 
 def _gap(code: GapCode, citation: str, claim: Claim, value: ClaimedValue | None = None) -> EvidenceGap:
