@@ -18,7 +18,15 @@ NO_EVIDENCE = "obs:none"
 """What an answer cites that says of itself that it rests on no observation."""
 
 GapCode = Literal[
-    "no_citation", "unknown", "failed", "no_outcome", "not_contained", "irrelevant", "unsourced", "used_tools"
+    "no_citation",
+    "unknown",
+    "failed",
+    "no_outcome",
+    "not_contained",
+    "not_observed",
+    "irrelevant",
+    "unsourced",
+    "used_tools",
 ]
 
 
@@ -29,9 +37,9 @@ class EvidenceGap:
     code: GapCode
     """`no_citation`: the answer cites nothing. `unknown`: the run has no such call, or no observation has the passage.
     `failed`: the cited call failed. `no_outcome`: it has no observation. `not_contained`: no observation that the
-    sentence cites has the value. `irrelevant`: the cited one has none of the sentence's values. `unsourced`: the answer
-    says that it rests on no observation, and has a value that is not in the task either. `used_tools`: it says so, and
-    a call of the run succeeded."""
+    sentence cites has the value. `not_observed`: no observation has the value, in an answer by a schema. `irrelevant`:
+    the cited one has none of the sentence's values. `unsourced`: the answer says that it rests on no observation, and
+    has a value that is not in the task either. `used_tools`: it says so, and a call of the run succeeded."""
     citation: str = ""
     """What is cited, such as `obs:call_2`; several are separated by a comma and a space."""
     value: str = ""

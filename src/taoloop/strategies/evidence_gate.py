@@ -27,7 +27,8 @@ def held_back(trace: Trace, answer: Answer, *, with_tools: bool) -> ReplyRejecte
         return None
     if not (gaps := evidence_gaps(trace, answer.text, with_tools=with_tools)):
         return None
-    message = f"{_gap_texts(trace, gaps)}\n{end_message(trace.agent.language, 'gap_advice')}"
+    advice = "gap_advice" if trace.agent.output_schema is None else "gap_advice_output"
+    message = f"{_gap_texts(trace, gaps)}\n{end_message(trace.agent.language, advice)}"
     return ReplyRejected(step=reply.step, code=UNSUPPORTED, message=message, excerpt=excerpt(answer.text))
 
 

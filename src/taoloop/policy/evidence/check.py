@@ -2,16 +2,18 @@
 
 Checked is what a sentence attributes to the observations that it cites (`claims.py`): each must exist in this run, have
 succeeded and contain something of the sentence, and each value of the sentence must be in one of them, or follow from
-the other numbers of the sentence by one operation (`computed.py`). A value that the
-user or the call's arguments have already needs no source if another one of the sentence has it. For calls above `read`
-the arguments are part of what happened. Sentences that cite nothing are not checked; an answer that cites nothing is
-a gap as a whole where its run had tools. A model can still say something false in words, without a value.
+the other numbers of the sentence by one operation (`computed.py`). A value that the user or the call's arguments have
+already needs no source if another one of the sentence has it. For calls above `read` the arguments are part of what
+happened. Sentences that cite nothing are not checked; an answer that cites nothing is a gap as a whole where its run
+had tools. One by an output schema need not cite: its values are looked for in all observations. A model can still say
+something false in words, without a value.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from decimal import Decimal
 from functools import cached_property
 from itertools import islice
 from typing import Literal
@@ -20,7 +22,7 @@ from taoloop.core.cards.tool_search import PAGING_TOOL
 from taoloop.core.decision import NO_EVIDENCE, EvidenceGap, GapCode, cited_ids
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import CallView
-from taoloop.policy.evidence.claims import Claim, ClaimedValue, claims_in
+from taoloop.policy.evidence.claims import Claim, ClaimedValue, claims_in, is_precise, number_value
 from taoloop.policy.evidence.computed import is_computed
 from taoloop.policy.evidence.source_text import SourceText
 
@@ -55,6 +57,8 @@ class _Evidence:
                 yield from self._declared(claims)
             elif self._trace.agent.output_schema is None:
                 yield EvidenceGap(code="no_citation")
+            else:
+                yield from self._typed(answer)
             return
         for name in sources:
             if (code := self._fault(name)) is not None:
@@ -70,6 +74,24 @@ class _Evidence:
             return
         for claim in claims:
             yield from self._unsourced(claim)
+
+    def _typed(self, answer: str) -> Iterator[EvidenceGap]:
+        """An answer by a schema, which need not cite: its values must be in any observation of the run, or in the task.
+
+        Its texts may be written freely, so only their numbers, dates, identifiers and addresses are looked for.
+        """
+        claims = list(_fields_of(answer))
+        sources = [self._source(f"obs:{call.requested.call_id}") for call in self._succeeded]
+        everything = Claim("", (), tuple(value for claim in claims for value in claim.values))
+        for claim in claims:
+            for value in claim.values:
+                if _best(source.verdict(value) for source in sources) is not False:
+                    continue
+                if self._said.contains(value) or (
+                    value.kind == "number" and self._is_computed(value, everything, [*sources, self._said])
+                ):
+                    continue
+                yield _gap("not_observed", "", claim, value)
 
     def _unsourced(self, claim: Claim) -> Iterator[EvidenceGap]:
         for value in claim.values:
@@ -202,6 +224,25 @@ def _gap(code: GapCode, citation: str, claim: Claim, value: ClaimedValue | None 
 
 def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _fields_of(answer: str) -> Iterator[Claim]:
+    """The values of an answer that is JSON, each with its path."""
+    try:
+        pending = [("", json.loads(answer, parse_float=Decimal))]
+    except (ValueError, RecursionError):
+        return
+    while pending:
+        path, value = pending.pop()
+        if isinstance(value, dict):
+            pending += [(f"{path}.{name}".lstrip("."), item) for name, item in reversed(list(value.items()))]
+        elif isinstance(value, list):
+            pending += [(f"{path}[{index}]", item) for index, item in reversed(list(enumerate(value)))]
+        elif isinstance(value, str):
+            values = tuple(item for claim in claims_in(value) for item in claim.values if is_precise(item))
+            yield Claim(f"{path}: {value}", (), values)
+        elif isinstance(value, (int, Decimal)) and not isinstance(value, bool):
+            yield Claim(f"{path}: {value}", (), (number_value(value, path.rpartition(".")[2]),))
 
 
 def _texts_of(answer: str, *, is_json: bool) -> list[str]:

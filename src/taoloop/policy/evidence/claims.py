@@ -62,6 +62,8 @@ _UNDER = lazy_pattern(
 )
 _ABOUT_AFTER = lazy_pattern(r"\s?(?:[%\w]{0,3}左右|多(?![于少])|余|or so\b)")
 _HEDGE_CHARS = 24
+_FRACTION = lazy_pattern(r"(?<![\w./])([0-9]{1,3})/([1-9][0-9]{0,2})(?![\w/])")
+_HALF_DAY_BEFORE = lazy_pattern(r"(?:上午|下午|晚上|早上|凌晨|中午|傍晚|夜里)\s?$")
 _MAX_COUNT = 20
 _NAME = lazy_pattern(
     r"(?<!\w)[A-ZÀ-ÖØ-Þ][\w'’&-]*(?:[ \u00a0](?:(?:of|de|van|von|da|del|la|le|the)[ \u00a0])?[A-ZÀ-ÖØ-Þ][\w'’&-]*)*"
@@ -152,6 +154,21 @@ def claims_in(answer: str) -> list[Claim]:
     return claims
 
 
+def number_value(number: int | Decimal, name: str) -> ClaimedValue:
+    """A number of an answer that is data, in a field of this name; up to 20 it may count something."""
+    value = Decimal(number)
+    if value == value.to_integral_value() and 0 <= value <= _MAX_COUNT:
+        return ClaimedValue("count", str(int(value)), ((value,),), counted=name.lower())
+    return ClaimedValue("number", str(number), ((value,),))
+
+
+def is_precise(value: ClaimedValue) -> bool:
+    """Whether a value of a free text can only come from somewhere: no name that is a word, and no other quotation."""
+    if value.kind == "name":
+        return any(char.isdigit() or char in "_@" for char in value.text)
+    return value.kind != "quote" or value.text.startswith(("http://", "https://"))
+
+
 def _plain(sentence: str) -> str:
     return _SPACE_BEFORE_MARK.sub(r"\1", " ".join(sentence.split()))
 
@@ -224,8 +241,13 @@ def _is_identifier(word: str) -> bool:
 def _numbers(text: str) -> Iterator[ClaimedValue]:
     text = digits_for_words(text, least=_MAX_COUNT + 1)
     blanked = _blank(text, (match.span() for match in _IDENTIFIER.finditer(text) if _ORDINAL.fullmatch(match[0])))
+    for match in _FRACTION.finditer(blanked):
+        parts = Decimal(match[1]), Decimal(match[2])
+        quotient = (parts[0] / parts[1]).quantize(Decimal("0.01"))
+        yield ClaimedValue("number", match[0], (parts, (quotient,)), "about")
+    blanked = _blank(blanked, (match.span() for match in _FRACTION.finditer(blanked)))
     for number in numbers_in(blanked):
-        if _HALF_DAY.match(blanked, number.end):
+        if _HALF_DAY.match(blanked, number.end) or _HALF_DAY_BEFORE.search(blanked[: number.start][-4:]):
             continue
         written = text[number.start : number.end]
         counted = _COUNTED.match(blanked, number.end) if number.is_plain else None

@@ -22,15 +22,25 @@ _CHINESE = lazy_pattern(
     "(百分之)?(?<![万亿千百十零〇一二两三四五六七八九第])((?:[一二两三四五六七八九十][零〇一二两三四五六七八九十百千万亿]*)|〇)(?:点([零〇一二三四五六七八九]+))?"
     "(?!分(?!之)|[些样般起旦直定切])"
 )
+_MIXED = lazy_pattern(r"(?<![0-9.,])(?:([0-9]{1,4})亿)?([0-9]{1,4})万([0-9]{4}(?![0-9]))?")
+"""Digits with units between them, such as 1亿2451万6650."""
 
 
 def digits_for_words(text: str, *, least: int = 0) -> str:
     """The text with its numbers in words as digits, those from `least` on: the others are often no numbers at all."""
+    if "万" in text:
+        text = _MIXED.sub(_mixed, text)
     if any(char in text for char in "一二两三四五六七八九十"):
         text = _CHINESE.sub(lambda match: _chinese(match, least), text)
     if not text.isascii() and not any(char.isascii() and char.isalpha() for char in text):
         return text
     return _ENGLISH.sub(lambda match: _english(match, least), text)
+
+
+def _mixed(match: re.Match[str]) -> str:
+    if not match[1] and not match[3]:
+        return match[0]  # 37万, which keeps its precision
+    return str(int(match[1] or 0) * 10**8 + int(match[2]) * 10**4 + int(match[3] or 0))
 
 
 def _english(match: re.Match[str], least: int) -> str:
@@ -71,8 +81,8 @@ def _chinese_value(numeral: str) -> int | None:
         elif char in _UNITS:
             section += (digit or 1) * _UNITS[char]
             digit, last = 0, _UNITS[char]
+        elif char == "万":
+            total, section, digit, last = total + (section + digit) * 10**4, 0, 0, 10**4
         else:
-            scale = 10**4 if char == "万" else 10**8
-            total = (total + section + digit) * scale
-            section, digit, last = 0, 0, scale
+            total, section, digit, last = (total + section + digit) * 10**8, 0, 0, 10**8
     return total + section + digit * (last // 10 if last > 10 else 1)  # 一万二 is 12,000

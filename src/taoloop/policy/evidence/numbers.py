@@ -20,10 +20,14 @@ _NUMBER = lazy_pattern(
     r"(?P<digits>[0-9]+(?:(?:[.,'\u2019_]|[ \u00a0\u2009\u202f](?=[0-9]{3}(?![0-9])))[0-9]+)*)"
     r"(?P<exponent>[eE][-+]?[0-9]{1,3}(?![0-9A-Za-z]))?"
     r"(?P<unit>[ \u00a0\u202f]?(?:%|percent\b|per cent\b|(?:thousand|million|billion|trillion)s?\b"
-    r"|[kKMGT](?:i?B|bit|Hz|Wh?|g|m|bps)\b|[mc](?:s|m|g|l)\b|[kKmMbB](?![0-9A-Za-z])|[万亿千百]))?"
+    r"|[kKMGT](?:i?B|bit|Hz|Wh?|g|m|bps)\b|[mc](?:s|m|g|l)\b|[kKmMbB](?![0-9A-Za-z])|[万百千十]?亿|[百千十]?万|[千百]))?"
 )
 _SPACES = lazy_pattern("[ \u00a0\u2009\u202f]")
-_SURE_MAGNITUDES = {"thousand": 3, "million": 6, "billion": 9, "trillion": 12, "百": 2, "千": 3, "万": 4, "亿": 8}
+_SURE_MAGNITUDES = {"thousand": 3, "million": 6, "billion": 9, "trillion": 12, "百": 2, "千": 3} | {
+    f"{before}{unit}": places + more
+    for unit, places in (("万", 4), ("亿", 8))
+    for before, more in (("", 0), ("十", 1), ("百", 2), ("千", 3), ("万", 4))
+}
 """Words for powers of ten."""
 _POSSIBLE_MAGNITUDES = {"k": 3, "m": 6, "b": 9}  # or a unit, such as metres
 _PREFIXES = {"k": 3, "K": 3, "M": 6, "G": 9, "T": 12, "m": -3, "c": -2}
