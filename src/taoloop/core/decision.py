@@ -94,18 +94,21 @@ def citation_marks(text: str) -> list[CitationMark]:
 def split_at_citations(text: str) -> list[tuple[str, str | None]]:
     """The text in pieces, each with what it cites (`doc:ID`, `obs:CALL_ID`); None for what is between citations.
 
-    Observations are shown by their numbers, as in `number_citations`.
+    Observations are shown by their numbers, as in `number_citations`, and `[obs:none]` is left out.
     """
     pieces: list[tuple[str, str | None]] = []
     end, numbers = 0, _source_numbers(text)
     for mark in citation_marks(text):
         pieces.append((text[end : mark.start], None))
+        end = mark.end
+        ids = [cited for cited in mark.ids if cited != NO_EVIDENCE]
+        if not ids:
+            continue
         is_bracketed = text[mark.start] in "[【"
-        for index, cited in enumerate(mark.ids):
+        for index, cited in enumerate(ids):
             before = ("[" if is_bracketed else "") if index == 0 else ", "
             pieces += [(before, None), (str(numbers[cited]) if cited in numbers else cited, cited)]
         pieces.append(("]" if is_bracketed else "", None))
-        end = mark.end
     return [piece for piece in (*pieces, (text[end:], None)) if piece[0]]
 
 
