@@ -7,13 +7,35 @@ can ask the model once more sends an answer back before that, by `held_back`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from taoloop.core.decision import UNSUPPORTED, Answer, EvidenceGap, cited_ids, excerpt
-from taoloop.core.events import Finished, ReplyRejected
+from taoloop.core.events import Event, Finished, ReplyRejected
 from taoloop.core.texts import end_message, gap_text
 from taoloop.core.trace import Trace
 from taoloop.policy.evidence.check import evidence_gaps
+
+
+@dataclass(slots=True)
+class _LastCheck:
+    """The gaps of the answer at the end of a trace: it is checked to hold it back, and again where it stands."""
+
+    checked: tuple[str, bool] | None = None
+    """The answer, and whether the run had tools; None: nothing was checked since the last event."""
+
+    gaps: tuple[EvidenceGap, ...] = ()
+    """What it lacks."""
+
+    def fold(self, _event: Event) -> None:
+        """Forget the answer: an event may be another observation."""
+        self.checked = None
+
+
+def _gaps(trace: Trace, answer: str, *, with_tools: bool) -> tuple[EvidenceGap, ...]:
+    check = trace.view("evidence", _LastCheck)
+    if check.checked != (answer, with_tools):
+        check.checked, check.gaps = (answer, with_tools), evidence_gaps(trace, answer, with_tools=with_tools)
+    return check.gaps
 
 
 def held_back(trace: Trace, answer: Answer, *, with_tools: bool) -> ReplyRejected | None:
@@ -25,7 +47,7 @@ def held_back(trace: Trace, answer: Answer, *, with_tools: bool) -> ReplyRejecte
     reply = trace.last_reply
     if trace.agent.evidence != "require" or trace.held_back is not None or reply is None:
         return None
-    if not (gaps := evidence_gaps(trace, answer.text, with_tools=with_tools)):
+    if not (gaps := _gaps(trace, answer.text, with_tools=with_tools)):
         return None
     advice = "gap_advice" if trace.agent.output_schema is None else "gap_advice_output"
     message = f"{_gap_texts(trace, gaps)}\n{end_message(trace.agent.language, advice)}"
@@ -41,7 +63,7 @@ def with_evidence(trace: Trace, finished: Finished, *, with_tools: bool) -> Fini
     if trace.agent.evidence == "off" or answer is None:
         return finished
     citations = tuple(dict.fromkeys((*cited_ids(answer, observations=True), *finished.citations)))
-    gaps = evidence_gaps(trace, answer, with_tools=with_tools)
+    gaps = _gaps(trace, answer, with_tools=with_tools)
     if not gaps or finished.status != "completed" or trace.agent.evidence != "require":
         return replace(finished, citations=citations, evidence=gaps)
     name = "unsupported" if trace.held_back is not None else "unsupported_vote"

@@ -230,7 +230,7 @@ def _fields_of(answer: str) -> Iterator[Claim]:
     """The values of an answer that is JSON, each with its path."""
     try:
         pending = [("", json.loads(answer, parse_float=Decimal))]
-    except (ValueError, RecursionError):
+    except (ValueError, ArithmeticError, RecursionError):
         return
     while pending:
         path, value = pending.pop()

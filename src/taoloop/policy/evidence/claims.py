@@ -247,7 +247,9 @@ def _numbers(text: str) -> Iterator[ClaimedValue]:
         yield ClaimedValue("number", match[0], (parts, (quotient,)), "about")
     blanked = _blank(blanked, (match.span() for match in _FRACTION.finditer(blanked)))
     for number in numbers_in(blanked):
-        if _HALF_DAY.match(blanked, number.end) or _HALF_DAY_BEFORE.search(blanked[: number.start][-4:]):
+        if _HALF_DAY.match(blanked, number.end) or _HALF_DAY_BEFORE.search(
+            blanked[max(0, number.start - 4) : number.start]
+        ):
             continue
         written = text[number.start : number.end]
         counted = _COUNTED.match(blanked, number.end) if number.is_plain else None
@@ -275,7 +277,7 @@ def _names(text: str) -> Iterator[ClaimedValue]:
         if _ENDS_LABEL.match(text, match.end()):
             continue
         words = match[0].split()
-        if _BEGINS_PART.search(text[: match.start()][-40:]):  # any word may be capitalised there
+        if _BEGINS_PART.search(text[max(0, match.start() - 40) : match.start()]):  # any word may be capitalised there
             words = words[1:]
         words = [word.removesuffix("'s").removesuffix("’s").strip("'’&-") for word in words]
         while words and (words[0].lower() in _NO_NAMES or not words[0][:1].isupper()):

@@ -87,10 +87,8 @@ def _readings(match: re.Match[str]) -> tuple[Day, ...]:
         year, first, second = int(match["y4"]), int(match["a4"]), int(match["b4"])
         pairs = {(first, second), (second, first)}
         return tuple(Day(year, month, day) for month, day in sorted(pairs) if month <= 12)
-    for number in "1235678":
-        parts = match.groupdict()
-        if (month := parts.get(f"m{number}")) is not None:
-            name = month.rstrip(".").lower()
-            years, days = parts.get(f"y{number}") or 0, parts.get(f"d{number}") or 0
-            return (Day(int(years), _MONTHS.get(name) or int(name), int(days)),)
-    return ()
+    form = (match.lastgroup or "m3")[1]  # the last part that a form has
+    parts = match.groupdict()
+    name = (parts[f"m{form}"] or "").rstrip(".").lower()
+    years, days = parts.get(f"y{form}") or 0, parts.get(f"d{form}") or 0
+    return (Day(int(years), _MONTHS.get(name) or int(name), int(days)),)

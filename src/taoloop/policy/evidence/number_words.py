@@ -22,6 +22,7 @@ _CHINESE = lazy_pattern(
     "(百分之)?(?<![万亿千百十零〇一二两三四五六七八九第])((?:[一二两三四五六七八九十][零〇一二两三四五六七八九十百千万亿]*)|〇)(?:点([零〇一二三四五六七八九]+))?"
     "(?!分(?!之)|[些样般起旦直定切])"
 )
+_MAX_WORDS = 24
 _MIXED = lazy_pattern(r"(?<![0-9.,])(?:([0-9]{1,4})亿)?([0-9]{1,4})万([0-9]{4}(?![0-9]))?")
 """Digits with units between them, such as 1亿2451万6650."""
 
@@ -45,7 +46,10 @@ def _mixed(match: re.Match[str]) -> str:
 
 def _english(match: re.Match[str], least: int) -> str:
     total = current = 0
-    for word in match[0].lower().replace("-", " ").split():
+    words = match[0].lower().replace("-", " ").split()
+    if len(words) > _MAX_WORDS:
+        return match[0]
+    for word in words:
         if word in _SMALL or word in _TENS:
             value = _SMALL.get(word, _TENS.get(word, 0))
             if current % 100 and not (current % 100 >= 20 and current % 10 == 0 and 0 < value < 10):
@@ -68,6 +72,8 @@ def _chinese(match: re.Match[str], least: int) -> str:
 
 
 def _chinese_value(numeral: str) -> int | None:
+    if len(numeral) > _MAX_WORDS:
+        return None
     if len(numeral) > 1 and all(char in _DIGITS for char in numeral):
         return int("".join(str(_DIGITS[char]) for char in numeral))  # digit by digit, such as 二〇二四
     total = section = digit = 0

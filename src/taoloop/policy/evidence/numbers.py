@@ -52,6 +52,11 @@ def numbers_in(text: str) -> Iterator[NumberText]:
     for match in _NUMBER.finditer(text):
         if len(match["digits"]) > _MAX_DIGITS:
             continue
+        if match["digits"] == match[0]:  # nothing but digits and separators: most numbers
+            is_plain = match[0].isdigit()
+            readings = [(Decimal(match[0]),)] if is_plain else _readings(match[0], None)
+            yield NumberText(match.start(), match.end(), tuple(readings), is_plain)
+            continue
         sign = -1 if match["sign"] and match["sign"] != "+" else 1
         exponent = int(match["exponent"][1:]) if match["exponent"] else 0
         unit = (match["unit"] or "").strip()
