@@ -6,7 +6,7 @@ import asyncio
 import re
 
 import pytest
-from tests.serve.panel.panels import Browser, browse, browser_of
+from tests.serve.panel.panels import DIRECT, Browser, browse, browser_of
 from tests.serve.panel.run_samples import put, started
 
 from taoloop import MemoryJournal
@@ -38,7 +38,7 @@ def test_after_the_login_nobody_is_sent_elsewhere(target: str) -> None:
     async def scenario(browser: Browser) -> None:
         assert isinstance(browser.panel.state.access, TokenAccess)
         query = {"token": browser.panel.state.access.tokens["bob"], "next": target}
-        response = await browser.request("GET", "/login", params=query, allow_redirects=False)
+        response = await browser.request("GET", "/login", params=query, headers=DIRECT, allow_redirects=False)
         assert response.headers["Location"] == "/runs"
 
     browse(MemoryJournal(), scenario, person="")
@@ -185,7 +185,10 @@ def test_a_database_that_cannot_be_read_is_said() -> None:
         async with browser_of(AwayJournal(), "") as browser:
             assert isinstance(browser.panel.state.access, TokenAccess)
             await browser.request(
-                "GET", f"/login?token={browser.panel.state.access.tokens['ada']}", allow_redirects=False
+                "GET",
+                f"/login?token={browser.panel.state.access.tokens['ada']}",
+                headers=DIRECT,
+                allow_redirects=False,
             )
             await scenario(browser)
 

@@ -141,20 +141,22 @@ def _is_confirmed(fields: Mapping[str, str]) -> bool:
 
 async def refuse(context: PanelContext) -> web.StreamResponse:
     """`POST …/refuse`: not this call; the model reads why."""
-    fields = await _fields(context, "note", "batch")
+    fields = await _fields(context, "note", "batch", "digest")
     answer = ApprovalAnswer(approved=False, batch="batch" in fields, **_signed(context, fields.get("note", "")))
-    answering = answer_approval(context.journal, *_key(context), answer, clock=context.panel.clock)
+    digest = fields.get("digest", "")
+    answering = answer_approval(context.journal, *_key(context), answer, digest=digest, clock=context.panel.clock)
     return await _answered(context, answering, at="refuse", fields=fields)
 
 
 async def settle(context: PanelContext) -> web.StreamResponse:
     """`POST …/settle`: whether a call in doubt happened."""
-    fields = await _fields(context, "note", "how")
+    fields = await _fields(context, "note", "how", "digest")
     how: Settling | None = next((how for how in SETTLINGS if how == fields.get("how")), None)
     if how is None:
         return await _page(context, problem=context.say("Choose one of the three."), at="settle", fields=fields)
     signed = _signed(context, fields.get("note", ""))
-    settling = settle_doubt(context.journal, *_key(context), how, clock=context.panel.clock, **signed)
+    digest = fields.get("digest", "")
+    settling = settle_doubt(context.journal, *_key(context), how, digest=digest, clock=context.panel.clock, **signed)
     return await _answered(context, settling, at="settle", fields=fields)
 
 
@@ -224,7 +226,7 @@ async def _page(
         "alike": [] if item is None else [_shown_alike(context, trace, call_id) for call_id in item.alike],
         "args_json": "" if item is None or item.call is None else editable_json(item.call.request.args),
         "most_edited": MOST_EDITED_CHARS,
-        "flaw": "" if flaw is None else flaw.text,
+        "flaw": "" if flaw is None else context.without_path(flaw.text),
         "problem": problem,
         "at": at,
         "fields": fields or {},
