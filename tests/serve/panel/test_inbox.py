@@ -478,3 +478,29 @@ def test_notes_and_undos_of_the_other_pages_record_how_it_is_known_whose_they_ar
 
 def _any_request() -> ApprovalRequest:
     return ApprovalRequest(run_id="r", call_id="call_1", tool="pay", args={}, reasons=(), card=None)
+
+
+def test_refusals_and_settlements_are_for_the_call_that_was_looked_at() -> None:
+    async def scenario(browser: Browser) -> None:
+        for digest in ("0" * 64, ""):
+            assert "is not the one that was shown" in await browser.post(
+                "/inbox/asks/call_1/refuse", 422, digest=digest, note="no"
+            )
+            assert "is not the one that was shown" in await browser.post(
+                "/inbox/dead/call_1/settle", 422, digest=digest, how="repeat"
+            )
+        assert not (await trace_of(browser, "asks")).calls["call_1"].approval
+        assert not (await trace_of(browser, "dead")).calls["call_1"].settled
+
+    browse(journal_with(leave_approval, leave_dead), scenario, "ann")
+
+
+def test_tiers_and_badges_are_chinese_for_a_chinese_reader() -> None:
+    async def scenario(browser: Browser) -> None:
+        await browser.post("/preferences", language="zh", next="/inbox")
+        page = await browser.get("/inbox/asks/call_1")
+        assert "写入（write）" in page
+        assert re.search(r"<b>(任务给出|来源不明)</b>", page)
+        assert not re.search(r"<b>[A-Z ]+</b>", page)
+
+    browse(journal_with(leave_approval), scenario, "ann")
