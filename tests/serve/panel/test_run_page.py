@@ -13,7 +13,7 @@ from tests.serve.panel.panels import PEOPLE, Browser, browse, browser_of
 from tests.serve.panel.run_samples import answered, extend, put, started, steps
 
 from taoloop import MemoryJournal
-from taoloop.core.events import Compensated, Fact, Observed, Paused
+from taoloop.core.events import Compensated, Fact, ModelReplied, Observed, Paused
 from taoloop.serve.panel.access import TokenAccess
 from taoloop.serve.panel.app import Panel
 from taoloop.serve.panel.pages import run as run_module
@@ -204,7 +204,7 @@ def test_a_fork_is_listed_however_many_other_runs_of_the_agent_came_later() -> N
 
 
 def test_the_part_of_the_cost_that_is_known_is_said_with_what_is_not() -> None:
-    unpriced = replace(next(steps(1, first=2)), cost_usd=None)
+    unpriced = ModelReplied(step=2, purpose="decide", text="", decision=None, model="new-1")
 
     async def scenario(browser: Browser) -> None:
         part = await browser.get("/runs/r1/totals", is_fragment=True)
@@ -217,7 +217,7 @@ def test_the_part_of_the_cost_that_is_known_is_said_with_what_is_not() -> None:
     async def main() -> None:
         journal = MemoryJournal()
         await put(journal, "r1", [started(), *steps(1), unpriced])
-        await put(journal, "r2", [started(), replace(next(steps(1)), cost_usd=None)])
+        await put(journal, "r2", [started(), replace(unpriced, step=1)])
         async with browser_of(journal) as browser:
             await scenario(browser)
 
