@@ -32,9 +32,15 @@ def test_a_run_appears_while_the_page_is_open(fill: Any, open_page: Open) -> Non
     page = open_page("bob", "/runs")
     rows = page.locator("table.runs tbody tr")
     assert rows.count() == 1
+    rows.first.get_by_role("checkbox").check()
     fill(lambda journal: run(journal, "second"))
     rows.nth(1).wait_for()
     assert "second" in rows.nth(0).inner_text()
+    assert not rows.nth(0).get_by_role("checkbox").is_checked()
+    assert rows.nth(1).get_by_role("checkbox").is_checked(), "ticks stay"
+    rows.nth(0).get_by_role("checkbox").check()
+    page.get_by_role("button", name="Compare the ticked runs").click()
+    page.wait_for_url("**/compare?runs=*%2C*")
 
 
 def test_the_search_works_by_keyboard_and_without_script(fill: Any, browser: Any, panel: Any) -> None:

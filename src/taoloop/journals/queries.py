@@ -30,6 +30,9 @@ class RunQuery:
     statuses: tuple[str, ...] = ()
     """One of these; empty: any."""
 
+    task: str | None = None
+    """Exactly this task."""
+
     agent: str | None = None
     """The name of the agent."""
 

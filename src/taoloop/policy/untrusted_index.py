@@ -6,6 +6,7 @@ still come from one, decoded or reworded.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -23,6 +24,7 @@ SNIPPET_CHARS = 120
 _MAX_OUTPUTS_PER_WORD = 4  # bounds the index; a phrase of words that are more common is searched for by its rarer ones
 _SENTENCE_ENDS = lazy_pattern(r"[.?!:;](?:\s+|$)|[。？！：；\n]+")
 _MIN_QUOTE = 4  # characters of a sentence that can be a quotation
+_LARGEST_AMOUNT = 10**15  # a float holds whole numbers and cents up to here
 _MIN_PORTION, _PORTION_DIVISOR = 2, 64  # a question reads two outputs into the index, or one in 64 of what is left
 
 
@@ -50,13 +52,22 @@ class UntrustedIndex:
     def find(self, value: Any) -> tuple[str, str] | None:
         """The call whose output contains this value, and the text around it; None if no output does."""
         phrase = normalise_text(f"{value:.15g}" if isinstance(value, float) else str(value))
+        if (location := self._find_phrase(phrase, re.compile(re.escape(phrase)))) is not None:
+            return location
+        for number in _spellings(value):
+            pattern = re.compile(rf"(?<![\w.,]){re.escape(number)}(?!\w|[.,]\d)")
+            if (location := self._find_phrase(number, pattern)) is not None:
+                return location
+        return None
+
+    def _find_phrase(self, phrase: str, pattern: re.Pattern[str]) -> tuple[str, str] | None:
         words = sorted(atoms(phrase), key=len, reverse=True)[:4]
         if not words:
             return None
         for index in self._outputs_with_any(words):
             observed, text = self._outputs[index], self._text(index)
-            position = text.find(phrase)
-            if position >= 0:
+            if (match := pattern.search(text)) is not None:
+                position = match.start()
                 raw_text = _output_text(observed)
                 # as it was written, where that is the same place
                 excerpt_text = raw_text if len(raw_text) == len(text) else text
@@ -98,6 +109,16 @@ class UntrustedIndex:
         if index not in self._plain:
             self._plain[index] = normalise_text(_output_text(self._outputs[index]))
         return self._plain[index]
+
+
+def _spellings(value: Any) -> list[str]:
+    """How an amount may be written besides its plain form: with thousands set apart, and with cents."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) >= _LARGEST_AMOUNT:
+        return []
+    spellings = [f"{value:,}" if isinstance(value, int) else f"{value:,.15g}"]
+    if round(value, 2) == value:
+        spellings += [f"{value:.2f}", f"{value:,.2f}"]
+    return spellings
 
 
 def _folded(text: str) -> str:

@@ -386,3 +386,23 @@ def test_a_run_without_a_first_event_of_its_kind_is_listed_all_the_same(tmp_path
         assert sum(row.interventions for row in await journal.usage()) == 1
 
     ask(tmp_path / "runs.db", run)
+
+
+def test_an_overview_does_not_wait_for_a_writer(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    ask(path, lambda journal: keep(journal, "r1", "t"))
+
+    async def read(journal: SqliteJournal) -> None:
+        waits: list[str] = []
+        await journal._run_query(lambda connection: connection.set_trace_callback(waits.append))
+        with closing(sqlite3.connect(path, isolation_level=None)) as writing:
+            writing.execute("BEGIN IMMEDIATE")
+            rows = await journal.usage()
+            writing.execute("ROLLBACK")
+        assert sum(row.runs for row in rows) == 1
+        begin = waits.index("BEGIN IMMEDIATE")
+        assert "PRAGMA busy_timeout = 0" in waits[:begin], "SQLite itself would wait for 5 s"
+        usual = await journal._run_query(lambda connection: connection.execute("PRAGMA busy_timeout").fetchone())
+        assert usual == (5_000,)
+
+    ask(path, read)

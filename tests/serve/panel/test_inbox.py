@@ -61,6 +61,11 @@ def digest_in(page: str) -> str:
     return match[1]
 
 
+async def answer(browser: Browser, path: str, action: str, **fields: Any) -> str:
+    """Send one of the forms of an item as its page has it."""
+    return await browser.post(f"{path}/{action}", digest=digest_in(await browser.get(path)), **fields)
+
+
 def badge_in(page: str) -> int:
     match = re.search(r'<span class="badge">(\d+)<', page)
     return int(match[1]) if match is not None else 0
@@ -130,7 +135,7 @@ def test_an_approval_is_recorded_with_the_name_and_leads_to_what_happens_next() 
 
 def test_a_refusal_has_a_reason_that_the_model_reads() -> None:
     async def scenario(browser: Browser) -> None:
-        page = await browser.post("/inbox/asks/call_1/refuse", note="not before Friday")
+        page = await answer(browser, "/inbox/asks/call_1", "refuse", note="not before Friday")
         refused = await last(browser, "asks", ApprovalRefused)
         assert (refused.by, refused.authenticated, refused.note) == ("ann", "panel_token", "not before Friday")
         assert "not before Friday" in page
@@ -142,7 +147,7 @@ def test_the_second_person_is_told_who_answered_when_and_how() -> None:
     async def scenario(browser: Browser) -> None:
         digest = digest_in(await browser.get("/inbox/asks/call_1"))
         assert "meanwhile" not in await browser.get(f"/inbox/asks/call_1/state?digest={digest}", is_fragment=True)
-        await browser.post("/inbox/asks/call_1/refuse", note="mine")
+        await answer(browser, "/inbox/asks/call_1", "refuse", note="mine")
         assert "Somebody has answered meanwhile" in await browser.get(f"/inbox/asks/call_1/state?digest={digest}")
         await browser.log_in("ada")
         for action in ("approve", "refuse"):
@@ -187,7 +192,7 @@ def test_an_approval_is_for_the_call_that_was_looked_at() -> None:
     async def scenario(browser: Browser) -> None:
         for digest in ("0" * 64, ""):
             page = await browser.post("/inbox/asks/call_1/approve", 422, digest=digest)
-            assert "is not the one that was approved" in page
+            assert "is not the one that was shown" in page
         assert not (await trace_of(browser, "asks")).calls["call_1"].approval
 
     browse(journal_with(leave_approval), scenario, "ann")
@@ -225,7 +230,7 @@ def test_the_other_calls_of_a_question_may_get_the_same_answer() -> None:
     async def scenario(browser: Browser) -> None:
         page = await browser.get("/inbox/asks/call_1")
         assert "2 other calls of this question" in page
-        await browser.post("/inbox/asks/call_1/refuse", note="none", batch="1")
+        await answer(browser, "/inbox/asks/call_1", "refuse", note="none", batch="1")
         refused = [event.fact for event in await trace_of(browser, "asks") if isinstance(event.fact, ApprovalRefused)]
         assert [fact.call_id for fact in refused] == ["call_1", "call_2", "call_3"]
 
@@ -273,7 +278,7 @@ def test_a_doubt_is_settled_and_the_probe_is_quoted() -> None:
         page = await browser.post("/inbox/dead/call_1/settle", 422, note="the bank says so")
         assert "Choose one of the three." in page
         assert "the bank says so" in page
-        page = await browser.post("/inbox/dead/call_1/settle", how="happened", note="the bank says so")
+        page = await answer(browser, "/inbox/dead/call_1", "settle", how="happened", note="the bank says so")
         settled = await last(browser, "dead", DoubtSettled)
         assert (settled.happened, settled.by, settled.authenticated) == (True, "ann", "panel_token")
         assert "it happened" in page
@@ -355,7 +360,7 @@ def test_the_panel_resumes_the_run_in_the_background() -> None:
 
 def test_a_run_that_cannot_be_resumed_says_why() -> None:
     async def scenario(browser: Browser) -> None:
-        await browser.post("/inbox/asks/call_1/refuse")
+        await answer(browser, "/inbox/asks/call_1", "refuse")
         assert "tao resume asks" in await browser.post("/runs/asks/resume", 400)
 
     browse(journal_with(leave_approval), scenario, "ann")
@@ -387,7 +392,7 @@ def test_the_pages_are_chinese_for_a_chinese_reader() -> None:
         page = await browser.get("/inbox/asks/call_1")
         digest = digest_in(page)
         assert "批准" in page
-        await browser.post("/inbox/asks/call_1/refuse")
+        await answer(browser, "/inbox/asks/call_1", "refuse")
         late = await browser.post("/inbox/asks/call_1/approve", 409, digest=digest)
         assert "已有人先答复" in late
 
@@ -431,11 +436,11 @@ def test_a_run_that_the_panel_cannot_continue_says_why() -> None:
         return Agent(name="payer", model=model, tools=[pay, drop, read_mail])
 
     async def refused(browser: Browser) -> None:
-        await browser.post("/inbox/asks/call_1/refuse")
+        await answer(browser, "/inbox/asks/call_1", "refuse")
         assert "no agent called" in await browser.post("/runs/asks/resume", 400)
 
     async def failed(browser: Browser) -> None:
-        await browser.post("/inbox/asks/call_1/refuse")
+        await answer(browser, "/inbox/asks/call_1", "refuse")
         await drive(browser, "/runs/asks/resume", item="asks:call_1")
         assert "does not take a task and a trace" in await browser.get("/inbox/asks/call_1")
 
@@ -553,3 +558,29 @@ def test_a_question_is_declined_and_hostile_questions_are_only_text() -> None:
         await agent.run("go", run_id="hostile-question")
 
     browse(journal_with(leave), scenario, "ann")
+
+
+def test_refusals_and_settlements_are_for_the_call_that_was_looked_at() -> None:
+    async def scenario(browser: Browser) -> None:
+        for digest in ("0" * 64, ""):
+            assert "is not the one that was shown" in await browser.post(
+                "/inbox/asks/call_1/refuse", 422, digest=digest, note="no"
+            )
+            assert "is not the one that was shown" in await browser.post(
+                "/inbox/dead/call_1/settle", 422, digest=digest, how="repeat"
+            )
+        assert not (await trace_of(browser, "asks")).calls["call_1"].approval
+        assert not (await trace_of(browser, "dead")).calls["call_1"].settled
+
+    browse(journal_with(leave_approval, leave_dead), scenario, "ann")
+
+
+def test_tiers_and_badges_are_chinese_for_a_chinese_reader() -> None:
+    async def scenario(browser: Browser) -> None:
+        await browser.post("/preferences", language="zh", next="/inbox")
+        page = await browser.get("/inbox/asks/call_1")
+        assert "写入（write）" in page
+        assert re.search(r"<b>(任务给出|来源不明)</b>", page)
+        assert not re.search(r"<b>[A-Z ]+</b>", page)
+
+    browse(journal_with(leave_approval), scenario, "ann")

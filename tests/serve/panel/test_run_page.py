@@ -10,7 +10,7 @@ from typing import Any
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 from tests.core.views.every_fact import FACTS
-from tests.serve.panel.panels import PEOPLE, Browser, browse
+from tests.serve.panel.panels import PEOPLE, Browser, browse, browser_of
 from tests.serve.panel.run_samples import HOSTILE, answered, extend, put, started, steps
 
 from taoloop import Agent, MemoryJournal, ScriptedModel
@@ -200,6 +200,40 @@ def test_the_runs_inside_a_run_and_its_forks_are_listed() -> None:
         assert "/runs/other" not in part
 
     browse(journal, scenario)
+
+
+def test_a_fork_is_listed_however_many_other_runs_of_the_agent_came_later() -> None:
+    journal = MemoryJournal()
+
+    async def scenario(browser: Browser) -> None:
+        await put(journal, "r1", [started(), *steps(1)])
+        await put(journal, "fork", [started(forked_from="r1", forked_at=1), *steps(1)])
+        for number in range(1_001):
+            await put(journal, f"later{number}", [started(f"Task {number}")])
+        assert '<a href="/runs/fork">' in await browser.get("/runs/r1/relations", is_fragment=True)
+
+    browse(journal, scenario)
+
+
+def test_the_part_of_the_cost_that_is_known_is_said_with_what_is_not() -> None:
+    unpriced = ModelReplied(step=2, purpose="decide", text="", decision=None, model="new-1")
+
+    async def scenario(browser: Browser) -> None:
+        part = await browser.get("/runs/r1/totals", is_fragment=True)
+        assert "$0.0004" in part
+        assert "1 call has no known price and is in no sum." in part
+        assert "unknown" in await browser.get("/runs/r2/totals", is_fragment=True)
+        costs = await browser.get("/costs?days=all")
+        assert "2 calls have no known price and are in no sum." in costs
+
+    async def main() -> None:
+        journal = MemoryJournal()
+        await put(journal, "r1", [started(), *steps(1), unpriced])
+        await put(journal, "r2", [started(), replace(unpriced, step=1)])
+        async with browser_of(journal) as browser:
+            await scenario(browser)
+
+    asyncio.run(main())
 
 
 def test_a_run_that_does_not_exist_is_said() -> None:

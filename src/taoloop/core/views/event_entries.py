@@ -146,6 +146,9 @@ class _EntryWriter:
     def _detail(self, name: str, text: str | None) -> Detail:
         return Detail(self._say(name), text or "")
 
+    def _tier(self, tier: str | None) -> str:
+        return self._say(tier) if tier in _TIERS else tier or ""
+
     def _text(self, name: str, text: str, form: Literal["text", "code", "folded"] = "text") -> EntryText:
         return EntryText(self._say(name), text, form)
 
@@ -259,7 +262,7 @@ class _EntryWriter:
     def _judged(self, fact: ActionRequested | JudgedAgain, title: str) -> dict[str, Any]:
         details = [
             self._detail("verdict", self._say(fact.verdict)),
-            self._detail("tier", fact.tier),
+            self._detail("tier", self._tier(fact.tier)),
             self._detail("reasons", self._say("separator").join(fact.reasons)),
             self._detail("rule", fact.rule),
             self._detail("overwrites", fact.replaces),
@@ -389,7 +392,10 @@ class _EntryWriter:
         }
 
     def paused(self, fact: Paused) -> dict[str, Any]:
-        details = [self._detail("calls", self._names(fact.waiting_for)), self._detail("tier", ", ".join(fact.tiers))]
+        details = [
+            self._detail("calls", self._names(fact.waiting_for)),
+            self._detail("tier", ", ".join(map(self._tier, fact.tiers))),
+        ]
         return {
             "tone": "ask",
             "title": self._say("waiting"),

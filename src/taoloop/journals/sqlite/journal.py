@@ -44,8 +44,8 @@ from taoloop.journals.usage import UsageRow
 
 T = TypeVar("T")
 
-_STORE_S = 1.0
-"""How long `usage` waits for other processes, to store what it added up."""
+_STORE_S = 0.1
+"""How long `usage` waits for other processes, to store what it added up; other questions wait for it meanwhile."""
 
 
 class _UnwrittenLease(Lease):

@@ -151,7 +151,7 @@ def _conditions(query: RunQuery, *, with_status: bool) -> tuple[str, dict[str, A
         names = [f"status{number}" for number in range(len(query.statuses))]
         conditions.append(f"status IN ({', '.join(f':{name}' for name in names)})")
         values |= dict(zip(names, query.statuses, strict=True))
-    for name in ("agent", "model", "key"):
+    for name in ("task", "agent", "model", "key"):
         if (value := getattr(query, name)) is not None:
             conditions.append(f"{name} = :{name}")
             values[name] = replace_surrogates(value)

@@ -119,9 +119,9 @@ async def answer_approval(
 ) -> AnswerRecorded:
     """Answer the question about one call of a waiting run; `Agent.resume` then continues the run.
 
-    `digest` is that of the call which the person looked at (or its first 8 characters or more): an approval of
-    anything else is refused. Of two answers the first counts. Secrets are not stored: `redactor` knows them, by
-    default those of this process's environment.
+    `digest` is that of the call which the person looked at (or its first 8 characters or more): an answer to anything
+    else is refused. Of two answers the first counts. Secrets are not stored: `redactor` knows them, by default those of
+    this process's environment.
 
     Raises:
         RunNotFound: the journal has no such run.
@@ -138,8 +138,9 @@ async def answer_approval(
     def decide(trace: Trace) -> list[Fact]:
         _require_started(trace)
         call = require_waiting(trace, call_id)
+        _require_shown(trace, call, digest)
         if answer.approved is True:
-            _require_same(trace, call, digest)
+            _require_same_policy(trace, call)
             _require_time(trace, call, clock.now())
         checked = _check_answer(trace, call, answer)
         is_edited = checked.args is not None and not is_question(trace.card(call.requested.tool))
@@ -206,17 +207,20 @@ async def settle_doubt(
     by: str = "user",
     note: str = "",
     authenticated: str = "",
+    digest: str | None = None,
     clock: Clock | None = None,
     redactor: Redactor | None = None,
 ) -> Trace:
     """Record what a person says about a call in doubt; the run continues from there when it is resumed.
 
-    The run is acquired, so no process may be at work on it. Returns its trace as it is then. `authenticated` as in
-    `ApprovalAnswer`; `clock` is by default the machine's, `redactor` that of this process's environment.
+    The run is acquired, so no process may be at work on it. Returns its trace as it is then. `digest` as in
+    `answer_approval`, `authenticated` as in `ApprovalAnswer`; `clock` is by default the machine's, `redactor` that of
+    this process's environment.
 
     Raises:
         RunNotFound: the journal has no such run.
         AlreadyAnswered: somebody has settled it already.
+        ApprovalStale: it is another call than the one of `digest`.
         ConfigError: no call of this id is in doubt, a call to be repeated may be under way, or `how` is unknown.
         RunHeld: a process is at work on the run.
         FenceLost: a process resumed the run at this moment.
@@ -230,6 +234,7 @@ async def settle_doubt(
         if resumes[-1] != resumes[0]:
             raise FenceLost(f"Run {run_id} was resumed at this moment.", hint="See what it made of the call.")
         call = _call_in_doubt(trace, call_id)
+        _require_shown(trace, call, digest)
         _require_ended(trace, call, how, clock.now())
         settled = settled_by(call_id, how, by, note, authenticated)
         # its process died, and nobody has recorded that yet
@@ -456,13 +461,17 @@ def _raise_at_work(trace: Trace) -> NoReturn:
     )
 
 
-def _require_same(trace: Trace, call: CallView, digest: str | None) -> None:
+def _require_shown(trace: Trace, call: CallView, digest: str | None) -> None:
     requested = call.requested
     if digest is not None and (len(digest) < 8 or not requested.digest.startswith(digest.lower())):
         raise ApprovalStale(
-            f"The call {requested.call_id} of run {trace.run_id} is not the one that was approved.",
+            f"The call {requested.call_id} of run {trace.run_id} is not the one that was shown.",
             hint=f"It is {requested.tool} with the digest {requested.digest[:16]}; look at it again.",
         )
+
+
+def _require_same_policy(trace: Trace, call: CallView) -> None:
+    requested = call.requested
     if requested.policy and requested.policy != trace.agent.policy.version:
         raise ApprovalStale(
             f"The policy of run {trace.run_id} is not the one that asked about {requested.call_id}.",

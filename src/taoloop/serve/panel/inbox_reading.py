@@ -67,6 +67,18 @@ BADGE_NAMES: Final[dict[Badge, str]] = mark(  # type: ignore[assignment]  # the 
 )
 """Where a value came from, in words."""
 
+BADGE_LABELS: Final[dict[Badge, str]] = mark(  # type: ignore[assignment]  # the texts as they are
+    {
+        "YOURS": "YOURS",
+        "LOOKED UP": "LOOKED UP",
+        "WRITTEN": "WRITTEN",
+        "LINKS": "LINKS",
+        "UNKNOWN": "UNKNOWN",
+        "FOREIGN": "FOREIGN",
+    }
+)
+"""The badges themselves, as people read them."""
+
 PROBE_NAMES: Final[dict[ProbeReport, str]] = mark(  # type: ignore[assignment]  # the texts as they are
     {
         "": "The tool was not asked yet.",

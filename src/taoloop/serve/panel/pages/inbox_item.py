@@ -144,9 +144,10 @@ def _is_confirmed(fields: Mapping[str, str]) -> bool:
 
 async def refuse(context: PanelContext) -> web.StreamResponse:
     """`POST …/refuse`: not this call; the model reads why."""
-    fields = await _fields(context, "note", "batch")
+    fields = await _fields(context, "note", "batch", "digest")
     answer = ApprovalAnswer(approved=False, batch="batch" in fields, **_signed(context, fields.get("note", "")))
-    answering = answer_approval(context.journal, *_key(context), answer, clock=context.panel.clock)
+    digest = fields.get("digest", "")
+    answering = answer_approval(context.journal, *_key(context), answer, digest=digest, clock=context.panel.clock)
     return await _answered(context, answering, at="refuse", fields=fields)
 
 
@@ -174,12 +175,13 @@ async def answer_question(context: PanelContext) -> web.StreamResponse:
 
 async def settle(context: PanelContext) -> web.StreamResponse:
     """`POST …/settle`: whether a call in doubt happened."""
-    fields = await _fields(context, "note", "how")
+    fields = await _fields(context, "note", "how", "digest")
     how: Settling | None = next((how for how in SETTLINGS if how == fields.get("how")), None)
     if how is None:
         return await _page(context, problem=context.say("Choose one of the three."), at="settle", fields=fields)
     signed = _signed(context, fields.get("note", ""))
-    settling = settle_doubt(context.journal, *_key(context), how, clock=context.panel.clock, **signed)
+    digest = fields.get("digest", "")
+    settling = settle_doubt(context.journal, *_key(context), how, digest=digest, clock=context.panel.clock, **signed)
     return await _answered(context, settling, at="settle", fields=fields)
 
 
@@ -251,7 +253,7 @@ async def _page(
         "choices": () if item is None or item.call is None else choices_of(item.call.request.args),
         "warnings": _warnings_of(context, item),
         "most_edited": MOST_EDITED_CHARS,
-        "flaw": "" if flaw is None else flaw.text,
+        "flaw": "" if flaw is None else context.without_path(flaw.text),
         "problem": problem,
         "at": at,
         "fields": fields or {},

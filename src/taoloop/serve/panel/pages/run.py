@@ -200,7 +200,7 @@ async def state_values(context: PanelContext, seq: int) -> dict[str, Any]:
     except (RunNotFound, JournalLocked):
         raise
     except TaoError as error:  # of another version, or with a strategy that is not known here
-        values["problem"] = translate_error(error.message)
+        values["problem"] = context.without_path(translate_error(error.message))
     return values
 
 
@@ -298,7 +298,7 @@ async def _entries(context: PanelContext, first: int, to: int | None = None) -> 
 
 def _unreadable_entry(context: PanelContext, event: UnreadableEvent) -> EventEntry:
     title = context.say("This event cannot be read")
-    text = EntryText("", translate_error(event.reason))
+    text = EntryText("", context.without_path(translate_error(event.reason)))
     return EventEntry(seq=event.seq, at=0.0, kind="unreadable", tone="bad", title=title, texts=(text,))
 
 
