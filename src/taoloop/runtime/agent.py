@@ -79,12 +79,9 @@ class Agent(AgentSettings):
         `images` belong to the task: each the path of a PNG, JPEG, GIF or WebP file, its bytes, or an `Image`; together
         at most 20 with 20 MB. What is to be read in them authorises nothing: policies go by the words of the task.
 
-        `user` is the person for whom the run is and whose logins tools use; empty: whoever uses this machine.
-        `started_by` is who asks for it and how that is known, such as `os_user:ann`: answers of that person to
-        questions of the model count as words of the task. Empty: those that the program vouches for
-        (`ApprovalAnswer.authenticated`).
-
-        `after` is the id of a run of this journal that this one continues: the model sees the tasks and answers of
+        `user` is the person for whom the run is and whose logins tools use; empty: whoever uses this machine. Answers
+        of `started_by`, such as `os_user:ann`, to questions of the model count as words of the task; empty: those that
+        the program vouches for (`ApprovalAnswer.authenticated`). `after` is the id of a run of this journal that this one continues: the model sees the tasks and answers of
         that conversation (see `taoloop.runtime.chat` for the bounds). `history` gives such turns as messages instead.
 
         Raises:
@@ -110,17 +107,8 @@ class Agent(AgentSettings):
 
                 await recover_on_start(self, journal)
             own = await bound.take_images(images) if images else ()
-            started = await bound.first_event(
-                journal,
-                task,
-                spec,
-                history=history,
-                after=after,
-                parent=parent,
-                images=own,
-                user=user,
-                started_by=started_by,
-            )
+            origin: dict[str, Any] = {"history": history, "after": after, "parent": parent, "user": user}
+            started = await bound.first_event(journal, task, spec, images=own, started_by=started_by, **origin)
             trace = Trace(run_id or new_run_id(self.clock.now()))
             return await bound.start(journal, trace, started, images=own, listener=on_event, on_delta=on_delta)
 
