@@ -81,8 +81,9 @@ class Agent(AgentSettings):
 
         `user` is the person for whom the run is and whose logins tools use; empty: whoever uses this machine. Answers
         of `started_by`, such as `os_user:ann`, to questions of the model count as words of the task; empty: those that
-        the program vouches for (`ApprovalAnswer.authenticated`). `after` is the id of a run of this journal that this one continues: the model sees the tasks and answers of
-        that conversation (see `taoloop.runtime.chat` for the bounds). `history` gives such turns as messages instead.
+        the program vouches for (`ApprovalAnswer.authenticated`). `after` is the id of a run of this journal that this
+        one continues: the model sees the tasks and answers of that conversation (see `taoloop.runtime.chat` for the
+        bounds). `history` gives such turns as messages instead.
 
         Raises:
             ConfigError: something about the agent is wrong; no run was started.
