@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from taoloop.core.events import Event
     from taoloop.core.message import Delta, Message
     from taoloop.core.views.transcript import Result
+    from taoloop.journals.base import Journal
     from taoloop.models.base import DeltaListener
     from taoloop.runtime.after.recovery import Recovered
     from taoloop.runtime.after.undo import UndoResult
@@ -79,11 +80,12 @@ class Agent(AgentSettings):
         `images` belong to the task: each the path of a PNG, JPEG, GIF or WebP file, its bytes, or an `Image`; together
         at most 20 with 20 MB. What is to be read in them authorises nothing: policies go by the words of the task.
 
-        `user` is the person for whom the run is and whose logins tools use; empty: whoever uses this machine. Answers
-        of `started_by`, such as `os_user:ann`, to questions of the model count as words of the task; empty: those that
-        the program vouches for (`ApprovalAnswer.authenticated`). `after` is the id of a run of this journal that this
-        one continues: the model sees the tasks and answers of that conversation (see `taoloop.runtime.chat` for the
-        bounds). `history` gives such turns as messages instead.
+        `user` is the person for whom the run is and whose logins tools use; empty: whoever uses this machine.
+        `started_by` is who asks for it and how that is known, such as `os_user:ann`: that person's answers to questions
+        of the model count as words of the task. Empty: those that the program vouches for (`ApprovalAnswer`).
+
+        `after` is the id of a run of this journal that this one continues: the model sees the tasks and answers of
+        that conversation (see `taoloop.runtime.chat` for the bounds). `history` gives such turns as messages instead.
 
         Raises:
             ConfigError: something about the agent is wrong; no run was started.
@@ -103,15 +105,20 @@ class Agent(AgentSettings):
         if after is not None and history:
             raise ConfigError("A run was given `after` and `history`.", hint="Give one: `after` brings its history.")
         async with bound.open_journal() as journal:
-            if self.recover_on_start:
-                from taoloop.runtime.after.recovery import recover_on_start  # noqa: PLC0415  # few programs need it
-
-                await recover_on_start(self, journal)
+            await self._recover_first(journal)
             own = await bound.take_images(images) if images else ()
-            origin: dict[str, Any] = {"history": history, "after": after, "parent": parent, "user": user}
-            started = await bound.first_event(journal, task, spec, images=own, started_by=started_by, **origin)
+            started = await bound.first_event(
+                journal, task, spec, history=history, after=after, parent=parent, images=own, people=(user, started_by)
+            )
             trace = Trace(run_id or new_run_id(self.clock.now()))
             return await bound.start(journal, trace, started, images=own, listener=on_event, on_delta=on_delta)
+
+    async def _recover_first(self, journal: Journal) -> None:
+        """Recover the runs whose processes died, where the settings say so."""
+        if self.recover_on_start:
+            from taoloop.runtime.after.recovery import recover_on_start  # noqa: PLC0415  # few programs need it
+
+            await recover_on_start(self, journal)
 
     async def resume(
         self,

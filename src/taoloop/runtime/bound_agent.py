@@ -317,10 +317,9 @@ class BoundAgent:
         after: str | None,
         parent: str | None,
         images: Sequence[Image] = (),
-        user: str = "",
-        started_by: str = "",
+        people: tuple[str, str] = ("", ""),
     ) -> RunStarted:
-        """The first event of a run for `user`, with the conversation that it continues.
+        """The first event of a run, with the conversation that it continues; `people`: for whom it is, who started it.
 
         Raises:
             RunNotFound, RunNotAnswered: `after` names no run, or one without an answer.
@@ -338,7 +337,7 @@ class BoundAgent:
             after=after,
             tainted=untrusted,
             images=tuple(image.info for image in images),
-            labels=({"user": user} if user else {}) | ({STARTED_BY: started_by} if started_by else {}),
+            labels={name: person for name, person in zip(("user", STARTED_BY), people, strict=True) if person},
         )
 
     async def take_images(self, sources: Sequence[ImageSource]) -> tuple[Image, ...]:
