@@ -34,11 +34,11 @@ def _tolerance(number: Decimal) -> Decimal:
 
 
 def _results(values: Sequence[Decimal], operands: Sequence[Decimal]) -> Iterator[Decimal]:
-    some = operands[:_MAX_OPERANDS]
-    if len(some) > 2:
-        yield sum(some, Decimal(0))
-        yield sum(some, Decimal(0)) / len(some)
-    for a, b in permutations(values, 2) if len(values) > 1 else ((some[0], some[1]),):
+    first = operands[:_MAX_OPERANDS]
+    if len(first) > 2:
+        yield sum(first, Decimal(0))
+        yield sum(first, Decimal(0)) / len(first)
+    for a, b in permutations(values, 2) if len(values) > 1 else ((first[0], first[1]),):
         yield from (a + b, a - b, a * b, (a + b) / 2)
         try:
             quotient = a / b
