@@ -200,6 +200,15 @@ def test_a_missing_artifact_is_said(fill: Any, open_page: Open) -> None:
     assert "is not in the journal any more" in page.locator("main").inner_text()
 
 
+def test_the_answer_is_copied(fill: Any, open_page: Open) -> None:
+    fill(lambda journal: put(journal, "r1", [started(), *steps(1), *answered(2)]))
+    page = open_page("bob", "/runs/r1")
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.locator("[data-copy=answer]").click()
+    page.locator("[data-copy=answer][data-done]").wait_for()
+    assert page.evaluate("navigator.clipboard.readText()") == page.locator("#answer").inner_text()
+
+
 def test_the_whole_transcript_is_printed(fill: Any, open_page: Open) -> None:
     fill(lambda journal: put(journal, "r1", [started(), *steps(100), *answered(101)]))
     page = open_page("bob", "/runs/r1")

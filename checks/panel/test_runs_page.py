@@ -54,3 +54,17 @@ def test_the_search_works_by_keyboard_and_without_script(fill: Any, browser: Any
     page.wait_for_url("**/runs?q=invoice*")
     assert page.locator("table.runs tbody tr").count() == 1
     context.close()
+
+
+def test_a_database_that_goes_away_under_an_open_page_is_said_until_it_is_back(
+    fill: Any, open_page: Open, panel: Any
+) -> None:
+    fill(lambda journal: run(journal, "first"))
+    page = open_page("bob", "/runs")
+    page.locator("#away").wait_for(state="hidden")
+    elsewhere = panel.path.with_name("elsewhere.db")
+    panel.path.rename(elsewhere)
+    page.locator("#away").wait_for()
+    assert page.locator("table.runs tbody tr").count() == 1, "what was known stays"
+    elsewhere.rename(panel.path)
+    page.locator("#away").wait_for(state="hidden")

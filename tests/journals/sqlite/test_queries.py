@@ -20,7 +20,7 @@ import pytest
 from taoloop import Agent
 from taoloop.core.events import Finished, ModelReplied, Noted
 from taoloop.errors import JournalCorrupt, JournalError
-from taoloop.journals.queries import RunQuery
+from taoloop.journals.queries import RunQuery, prepare_search
 from taoloop.journals.retention import Retention
 from taoloop.journals.search_index import Document, document_of
 from taoloop.journals.sqlite.journal import SqliteJournal
@@ -220,6 +220,29 @@ def test_the_first_search_of_many_events_is_done_in_parts(tmp_path: Path, monkey
         assert await found(journal, "thing 13") == ["r13"]
         assert sum(row.runs for row in await journal.usage()) == 20
         assert sum(row.cost_usd for row in await journal.usage()) == 10
+
+    ask(tmp_path / "runs.db", run)
+
+
+def test_the_search_is_prepared_while_other_questions_are_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("taoloop.journals.sqlite.search._AT_ONCE", 7)
+
+    async def run(journal: SqliteJournal) -> None:
+        for number in range(20):
+            await keep(journal, f"r{number}", f"thing {number}")
+        preparing = asyncio.ensure_future(prepare_search(journal))
+        answered = 0
+        while not preparing.done():
+            assert len((await journal.find(RunQuery())).rows) == 20
+            answered += 1
+        await preparing
+        assert answered >= 8, "at least one between two parts"
+        statements: list[str] = []
+        await journal._run_query(lambda connection: connection.set_trace_callback(statements.append))
+        assert await found(journal, "thing 13") == ["r13"]
+        assert not any("AND kind IN" in statement for statement in statements), "nothing is left to be read"
 
     ask(tmp_path / "runs.db", run)
 

@@ -15,7 +15,6 @@ from tests.serve.panel.run_samples import put, started
 
 from taoloop import MemoryJournal
 from taoloop.errors import ConfigError, JournalLocked
-from taoloop.journals.queries import RunPage, RunQuery
 from taoloop.journals.sqlite.journal import SqliteJournal
 from taoloop.serve.panel.access import ROLES, SESSION_S, Identity, Sessions, TokenAccess, parse_identity
 from taoloop.serve.panel.app import is_cross_site
@@ -313,18 +312,19 @@ def test_durations_are_in_the_language_of_the_person() -> None:
 
 def test_the_index_of_the_search_is_made_while_the_list_is_looked_at() -> None:
     class Indexed(MemoryJournal):
-        async def find(self, query: RunQuery, *, cursor: str | None = None, limit: int = 50) -> RunPage:
-            searches.append(query.text)
-            if query.text:
-                await gate.wait()  # it takes long, and nobody waits for it
-            return await super().find(query, cursor=cursor, limit=limit)
+        async def prepare_search(self) -> None:
+            prepared.append("begun")
+            try:
+                await asyncio.Event().wait()  # it takes long, and nobody waits for it
+            finally:
+                prepared.append("ended with the panel")
 
-    searches: list[str] = []
-    gate = asyncio.Event()
+    prepared: list[str] = []
 
     async def scenario(browser: Browser) -> None:
         for _ in range(3):
             await browser.get("/runs")
-        assert [text for text in searches if text] == ["a"], "once"
+        assert prepared == ["begun"]
 
     browse(Indexed(), scenario)
+    assert prepared == ["begun", "ended with the panel"]

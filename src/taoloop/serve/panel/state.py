@@ -10,7 +10,7 @@ from typing import Protocol
 
 from taoloop.errors import JournalError, TaoError
 from taoloop.journals.base import Journal
-from taoloop.journals.queries import RunQuery, queries_of
+from taoloop.journals.queries import prepare_search
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.approvals.inbox_items import Inbox
 from taoloop.runtime.engine.clock import Clock, SystemClock, random_hex
@@ -93,13 +93,13 @@ class PanelState:
             await agent.close()
 
     def prepare_search(self) -> None:
-        """Bring the index of the search up to date in the background, once: the first search then waits for less."""
+        """Bring the index of the search up to date in the background, once, so that the first search need not wait."""
         if self._preparing is None:
             self._preparing = asyncio.get_running_loop().create_task(self._prepare_search())
 
     async def _prepare_search(self) -> None:
         try:
-            await queries_of(self.journal).find(RunQuery(text="a"), limit=1)
+            await prepare_search(self.journal)
         except (TaoError, OSError) as error:  # the search itself says it to whoever searches
             _LOG.info("the index of the search could not be prepared: %s", error)
 
