@@ -548,7 +548,7 @@ def test_a_question_is_declined_and_hostile_questions_are_only_text() -> None:
         assert "<img src=x" not in page
         assert "had read untrusted text (read_mail (call_1))" in page
         assert "ask for a secret (password)" in page
-        page = await browser.post(f"{path}/refuse", note="no passwords here")
+        page = await browser.post(f"{path}/refuse", note="no passwords here", digest=digest_in(page))
         assert "no passwords here" in page
 
     async def leave(journal: Journal) -> None:
