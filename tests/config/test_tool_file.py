@@ -483,7 +483,7 @@ def test_a_card_is_read_with_every_field() -> None:
     }
     assert (card.errors[0].code, card.examples[0].output) == ("no_city", {"degrees": 30})
     assert (card.egress, card.compensation) == (("city",), None)
-    not_in_files = {"performed_by", "described_by", "hands_over_to"}
+    not_in_files = {"performed_by", "described_by", "contents", "hands_over_to"}
     assert set(CARD) == set(ToolCard.__dataclass_fields__) - not_in_files
 
 

@@ -340,6 +340,27 @@ def test_a_rule_in_python_of_the_first_agent_holds_for_the_second() -> None:
     assert verdicts(inner_of(one, one.run_sync(TASK))) == ["deny"]
 
 
+@pytest.mark.parametrize(
+    ("answer", "status", "shown"),
+    [
+        ("Order S-6 is blue [obs:call_1].", "completed", "Order S-6 is blue."),
+        ("Order S-6 is green [obs:call_1].", "unsupported", None),
+    ],
+)
+def test_the_final_answer_needs_the_evidence_that_the_first_agent_needs(
+    answer: str, status: str, shown: str | None
+) -> None:
+    @tool(tier="read")
+    def order(number: str) -> str:
+        """Look up an order."""
+        return f"Order {number} is blue 17"
+
+    answer = answer.replace("green", "42 EUR")
+    target = agent("refunds", call("order", number="S-6"), answer, answer, tools=[order])
+    result = triage(target, evidence="require").run_sync(TASK)
+    assert (result.status, None if shown is None else result.answer) == (status, shown)
+
+
 def test_a_waiting_hand_off_goes_on_when_it_is_answered() -> None:
     target = refunding(call("refund", to="ann@example.com", order="S-6"), "Refunded to Ann.")
     one = triage(target)

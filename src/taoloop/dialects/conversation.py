@@ -17,6 +17,7 @@ from taoloop.core.cards.tool_search import PAGING_TOOL, listed_cards
 from taoloop.core.decision import Act
 from taoloop.core.events import (
     ActionRequested,
+    ApprovalGiven,
     ApprovalRefused,
     Compacted,
     Event,
@@ -126,7 +127,7 @@ class Conversation:
                     self._note_events.append(event)
                 self._pending_notes.append(fact)
                 self._append_pending_notes()
-            case Finished(status="blocked"):
+            case Finished(status="blocked" | "unsupported"):
                 self._closing = True  # the model has answered: if the run is resumed, it is told to go on
             case Resumed():
                 self._refused_tokens = None  # perhaps with another model
@@ -135,6 +136,8 @@ class Conversation:
                     self._add_user_message("resumed")
             case ApprovalRefused() as fact if self._opaque is not None:
                 self._opaque.record_refusal(fact)
+            case ApprovalGiven() as fact if self._opaque is not None:
+                self._opaque.record_answer(fact)
             case Compacted() as fact if event.seq >= self._compacted_before:
                 self._compact(fact, event.seq)
             case ModelErred(purpose="decide" | "repair" | "close") if event.seq >= self._compacted_before:
@@ -253,7 +256,7 @@ class Conversation:
         dialect = get_dialect(agent.dialect)
         self._dialect = dialect.in_form(agent.prompts) if isinstance(dialect, ObjectDialect) else dialect
         self._tools &= bool(agent.tools) or not dialect.native  # the API offers nothing that could be called
-        self._nonce, self._opaque = fact.nonce, OpaqueObservations.for_agent(agent)
+        self._nonce, self._opaque = fact.nonce, OpaqueObservations.for_agent(agent, fact.labels)
         self._output_rule = output_schema_prompt(agent.prompts, agent.output_schema)
         self.tools = agent.tools if self._tools else ()
         cards = listed_cards(self.tools)
@@ -272,12 +275,20 @@ class Conversation:
             tools=self._tools,
             reasons=self._asks_for_thoughts(tools=self._tools),
             output=self._output_rule,
-            more_rules=self._opaque.rules if self._opaque is not None and self._tools else "",
+            more_rules=self._more_rules(),
         )
         self.messages.append(Message(role="system", content=system))
         self.messages.extend(map(self._with_labels, fact.history))
         task = Message(role="user", content=task_prompt(agent.prompts, agent.dialect, fact.task), images=fact.images)
         self.messages.append(self._with_labels(task))
+
+    def _more_rules(self) -> str:
+        """What the prompt says about handles and about evidence, for a run with tools that has them."""
+        if not self._tools:
+            return ""
+        name = "evidence_output" if self._agent.output_schema is not None else "evidence"
+        evidence = self._agent.prompts.texts.get(name, "") if self._agent.evidence != "off" else ""
+        return "\n".join(filter(None, (self._opaque.rules if self._opaque is not None else "", evidence)))
 
     def _with_labels(self, message: Message) -> Message:
         """The message with a line for each of its images, by which a model can speak of them."""

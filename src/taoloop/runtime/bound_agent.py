@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from taoloop.core.agent_spec import AgentSpec, Limits
+from taoloop.core.cards.questions import STARTED_BY
 from taoloop.core.cards.tool_card import Tier
 from taoloop.core.cards.tool_search import PAGING_TOOL
 from taoloop.core.events import Event, Fact, ModelReplied, Resumed, RunStarted
@@ -43,9 +44,9 @@ from taoloop.runtime.engine.tool_execution import require_transactions
 from taoloop.runtime.journal_access import acquire_run, open_journal, require_open, run_lock
 from taoloop.runtime.resume_facts import AgentChanges, agent_changes, policy_note, replacing_policy, undo_facts
 from taoloop.runtime.runner import Listener, Runner
-from taoloop.runtime.tool_source import sources_in
+from taoloop.runtime.tool_source import LoadedEntries, resolve_sources, sources_in
 from taoloop.strategies import Strategy, get_strategy, rules_of
-from taoloop.tools.toolbox import Toolbox
+from taoloop.tools.toolbox import LoadProblem, Toolbox
 
 if TYPE_CHECKING:
     from taoloop.models.endpoint_balance import EndpointHealth
@@ -125,14 +126,24 @@ class BoundAgent:
         own = self.own_toolbox
         if not self.settings.handoffs:
             return own
-        from taoloop.runtime.handoff import handoff_tools  # noqa: PLC0415  # few agents hand over
-
-        return with_paging_tool([*own, *handoff_tools(self.settings)], handles=self.hides_observations)
+        return with_paging_tool([*own, *self.settings.handoff_tools()], handles=self.hides_observations)
 
     @cached_property
     def own_toolbox(self) -> Toolbox:
         """The tools without those by which the agent hands over."""
-        return build_toolbox(self.settings, handles=self.hides_observations)
+        own = self.settings
+        return build_toolbox(
+            self._entries.tools, workspace=own.workspace, memory=own.memory, handles=self.hides_observations
+        )
+
+    @cached_property
+    def _entries(self) -> LoadedEntries:
+        return resolve_sources(self.settings.tools)
+
+    @property
+    def load_problems(self) -> tuple[LoadProblem, ...]:
+        """What the sources of its tools could not give; the rest can be used."""
+        return self._entries.problems
 
     @property
     def paging_tools(self) -> tuple[str, ...]:
@@ -253,6 +264,7 @@ class BoundAgent:
                 output=self.output_validator is not None,
                 pin=policy.pin == "model",
                 handles=policy.observations == "handles",
+                evidence=own.evidence != "off",
             ),
             policy=policy,
             approved_tiers=as_tuple(own.approved_tiers),
@@ -270,6 +282,7 @@ class BoundAgent:
             memory=str(own.memory) if own.memory is not None else None,
             tools_from=tuple(dict.fromkeys(source.given_as for source in sources_in(own.tools) if source.given_as)),
             policy_from=own.policy_from,
+            evidence=own.evidence,
             output_schema=self.output_validator.schema if self.output_validator is not None else None,
             graph=getattr(self.strategy, "description", None),  # which only that of a graph has
         )
@@ -314,9 +327,9 @@ class BoundAgent:
         after: str | None,
         parent: str | None,
         images: Sequence[Image] = (),
-        user: str = "",
+        people: tuple[str, str] = ("", ""),
     ) -> RunStarted:
-        """The first event of a run for `user`, with the conversation that it continues.
+        """The first event of a run, with the conversation that it continues; `people`: for whom it is, who started it.
 
         Raises:
             RunNotFound, RunNotAnswered: `after` names no run, or one without an answer.
@@ -334,7 +347,7 @@ class BoundAgent:
             after=after,
             tainted=untrusted,
             images=tuple(image.info for image in images),
-            labels={"user": user} if user else {},
+            labels={name: person for name, person in zip(("user", STARTED_BY), people, strict=True) if person},
         )
 
     async def take_images(self, sources: Sequence[ImageSource]) -> tuple[Image, ...]:

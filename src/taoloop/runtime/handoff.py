@@ -12,12 +12,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from taoloop.core.cards.tool_card import TIERS, Tier, ToolCard
+from taoloop.core.decision import without_citations
 from taoloop.core.events import RunStarted, Verdict
 from taoloop.core.message import Message
-from taoloop.core.policy import Policy
+from taoloop.core.policy import EvidenceMode, Policy
 from taoloop.core.trace import Trace
 from taoloop.core.views.handoff import HandoffOutcome, answered_by
 from taoloop.core.views.transcript import Result, transcript_text
@@ -52,9 +53,12 @@ _OUTPUT_CHARS = 2_000_000  # an answer is never cut to a preview: nobody would r
 class HandoffTool(AgentTool):
     """The handler of a hand-off."""
 
-    def __init__(self, handoff: Handoff, rules: Sequence[CodeRule] = ()) -> None:
-        super().__init__(handoff.target)
-        self.handoff, self._rules = handoff, tuple(rules)
+    def __init__(self, handoff: Handoff, owner: AgentSettings) -> None:
+        target, modes = handoff.target, get_args(EvidenceMode)
+        if modes.index(owner.evidence) > modes.index(target.evidence):  # what its answers need, the final answer needs
+            target = replace(target, evidence=owner.evidence)
+        super().__init__(target)
+        self.handoff, self._rules = handoff, tuple(owner.rules)
 
     async def __call__(self, reason: str, *, call: ToolContext) -> Any:  # type: ignore[override]  # noqa: ARG002
         """Let the other agent take over; returns how its run ended. The reason is for people, and for its transcript.
@@ -75,10 +79,13 @@ class HandoffTool(AgentTool):
         if result.status == "waiting":
             return None  # the runner pauses with it
         finished = result.trace.finished
+        answer = result.answer
+        if answer is not None and result.trace.agent.evidence != "off":
+            answer = without_citations(answer)  # its calls are not those of the run around it
         outcome = HandoffOutcome(
             agent=answered_by(result.trace),
             status=result.status,
-            answer=result.answer,
+            answer=answer,
             reason=result.reason,
             error="" if finished is None else finished.error,
         )
@@ -264,7 +271,7 @@ def _handoff_tool(agent: AgentSettings, handoff: Handoff) -> Tool:
         reversible=False,  # and undone there
         hands_over_to=target.name,
     )
-    return replace(tool_from_card(card, HandoffTool(handoff, agent.rules), chinese=text.chinese), runs_inside=True)
+    return replace(tool_from_card(card, HandoffTool(handoff, agent), chinese=text.chinese), runs_inside=True)
 
 
 def tool_name(agent: str) -> str:

@@ -208,6 +208,9 @@ TEXTS = ToolTexts(
         "product": "The product",
         "power": "The power",
         "value": "A result",
+        # ask_user
+        "no_person": "No person can be asked by this call.",
+        "no_person_hint": "Questions are asked in a run of an agent.",
         # time_now
         "unknown_zone": "There is no IANA time zone {zone}.",
         "unknown_zone_hint": "Use an IANA name such as Asia/Shanghai or Europe/Paris.",
@@ -365,6 +368,8 @@ TEXTS = ToolTexts(
         "script_empty": "The program is empty.",
         "script_nul": "The program contains a NUL character.",
         "script_long": "The program is too long.",
+        "script_interpreter": "Nothing says what runs {path}.",
+        "script_interpreter_hint": "It must end in .py or .sh, or begin with a line such as #!/usr/bin/env bash.",
         "script_hint": "Send one whole program.",
         "reserved_failed": "{name!r} cannot be made: {reason}.",
         "reserved_no_folder": "{name!r} in the workspace is no folder.",

@@ -8,6 +8,7 @@ from typing import Any
 
 from taoloop.core.search import suggest_names
 from taoloop.errors import ConfigError, UnknownName
+from taoloop.tools.builtin.ask_user import ask_user
 from taoloop.tools.builtin.calculator import calculator
 from taoloop.tools.builtin.commands import COMMAND_TOOLS, command_tools
 from taoloop.tools.builtin.files import FILE_TOOLS, file_tools
@@ -29,7 +30,7 @@ BUILTIN_NAMES = (
     *FILE_TOOLS,
     *MEMORY_TOOLS,
     *COMMAND_TOOLS,
-    *("restore_workspace", "read_observation"),
+    *("restore_workspace", "read_observation", "ask_user"),
 )
 """The names of the built-in tools."""
 
@@ -68,7 +69,7 @@ def builtin_tools(
         tools |= memory_tools(memory)
     if needs((*COMMAND_TOOLS, "restore_workspace")):
         tools |= command_tools(Sandbox(None if workspace is None else root.root))
-    return {**tools, read_observation.name: read_observation}
+    return {**tools, read_observation.name: read_observation, ask_user.name: ask_user}
 
 
 def offered_tool(name: str, tools: Mapping[str, Tool]) -> Tool:

@@ -201,7 +201,7 @@ async def state_values(context: PanelContext, seq: int) -> dict[str, Any]:
     except (RunNotFound, JournalLocked):
         raise
     except TaoError as error:  # of another version, or with a strategy that is not known here
-        values["problem"] = translate_error(error.message)
+        values["problem"] = context.without_path(translate_error(error.message))
     return values
 
 
@@ -287,7 +287,8 @@ async def _entries(context: PanelContext, first: int, to: int | None = None) -> 
     end = first + SECTION if to is None else min(first + SECTION, to + 1)
     start = max(0, first - _EARLIER)
     events = await read_events(context.queries, context.param("run_id"), start, end - start)
-    readable = [event for event in events if isinstance(event, Event)]
+    head = await read_events(context.queries, context.param("run_id"), 0, 1) if start else []  # the cards
+    readable = [event for event in (*head, *events) if isinstance(event, Event)]
     earlier = [event for event in readable if event.seq < first]
     entries = {entry.seq: entry for entry in event_entries(readable[len(earlier) :], context.language, earlier=earlier)}
     for event in events:
@@ -298,7 +299,7 @@ async def _entries(context: PanelContext, first: int, to: int | None = None) -> 
 
 def _unreadable_entry(context: PanelContext, event: UnreadableEvent) -> EventEntry:
     title = context.say("This event cannot be read")
-    text = EntryText("", translate_error(event.reason))
+    text = EntryText("", context.without_path(translate_error(event.reason)))
     return EventEntry(seq=event.seq, at=0.0, kind="unreadable", tone="bad", title=title, texts=(text,))
 
 
