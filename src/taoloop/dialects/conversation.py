@@ -17,6 +17,7 @@ from taoloop.core.cards.tool_search import PAGING_TOOL, listed_cards
 from taoloop.core.decision import Act
 from taoloop.core.events import (
     ActionRequested,
+    ApprovalGiven,
     ApprovalRefused,
     Compacted,
     Event,
@@ -36,6 +37,7 @@ from taoloop.core.preview import preview
 from taoloop.core.text import message_tokens
 from taoloop.core.texts import image_label, limit_text
 from taoloop.core.views.steps import NEW_POLICY, UNDONE
+from taoloop.core.views.todos import todo_lines, todo_list_of
 from taoloop.dialects import get_dialect
 from taoloop.dialects.base import Dialect
 from taoloop.dialects.prompt import (
@@ -125,7 +127,7 @@ class Conversation:
                     self._note_events.append(event)
                 self._pending_notes.append(fact)
                 self._append_pending_notes()
-            case Finished(status="blocked"):
+            case Finished(status="blocked" | "unsupported"):
                 self._closing = True  # the model has answered: if the run is resumed, it is told to go on
             case Resumed():
                 self._refused_tokens = None  # perhaps with another model
@@ -134,6 +136,8 @@ class Conversation:
                     self._add_user_message("resumed")
             case ApprovalRefused() as fact if self._opaque is not None:
                 self._opaque.record_refusal(fact)
+            case ApprovalGiven() as fact if self._opaque is not None:
+                self._opaque.record_answer(fact)
             case Compacted() as fact if event.seq >= self._compacted_before:
                 self._compact(fact, event.seq)
             case ModelErred(purpose="decide" | "repair" | "close") if event.seq >= self._compacted_before:
@@ -231,9 +235,19 @@ class Conversation:
             content = defuse_markers(summary.summary, self._nonce)
             name = "summary" if self._opaque is None else "handles_summary"
             self._add_user_message(name, through=summary.through_step, nonce=self._nonce, content=content)
+            self._add_todos(summary, end)
         for event in self._events[self._first_event : end]:
             self.fold(event)
         self._provider_count, self._refused_tokens = None, refused  # the count was of the longer prompt
+
+    def _add_todos(self, summary: Compacted, end: int) -> None:
+        """Show the todo list again if the summary covers the step that wrote it."""
+        newest = todo_list_of(self._events[:end])
+        if newest.todos and newest.step <= summary.through_step:
+            lines = todo_lines(newest.todos if self._opaque is None else newest.written)
+            content = defuse_markers(lines, self._nonce)
+            text = TEXTS.text(self._agent.language, "todos", nonce=self._nonce, content=content)
+            self.messages.append(Message(role="user", content=text))
 
     # Its messages
 
@@ -242,7 +256,7 @@ class Conversation:
         dialect = get_dialect(agent.dialect)
         self._dialect = dialect.in_form(agent.prompts) if isinstance(dialect, ObjectDialect) else dialect
         self._tools &= bool(agent.tools) or not dialect.native  # the API offers nothing that could be called
-        self._nonce, self._opaque = fact.nonce, OpaqueObservations.for_agent(agent)
+        self._nonce, self._opaque = fact.nonce, OpaqueObservations.for_agent(agent, fact.labels)
         self._output_rule = output_schema_prompt(agent.prompts, agent.output_schema)
         self.tools = agent.tools if self._tools else ()
         cards = listed_cards(self.tools)
@@ -261,12 +275,20 @@ class Conversation:
             tools=self._tools,
             reasons=self._asks_for_thoughts(tools=self._tools),
             output=self._output_rule,
-            more_rules=self._opaque.rules if self._opaque is not None and self._tools else "",
+            more_rules=self._more_rules(),
         )
         self.messages.append(Message(role="system", content=system))
         self.messages.extend(map(self._with_labels, fact.history))
         task = Message(role="user", content=task_prompt(agent.prompts, agent.dialect, fact.task), images=fact.images)
         self.messages.append(self._with_labels(task))
+
+    def _more_rules(self) -> str:
+        """What the prompt says about handles and about evidence, for a run with tools that has them."""
+        if not self._tools:
+            return ""
+        name = "evidence_output" if self._agent.output_schema is not None else "evidence"
+        evidence = self._agent.prompts.texts.get(name, "") if self._agent.evidence != "off" else ""
+        return "\n".join(filter(None, (self._opaque.rules if self._opaque is not None else "", evidence)))
 
     def _with_labels(self, message: Message) -> Message:
         """The message with a line for each of its images, by which a model can speak of them."""

@@ -11,8 +11,10 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from taoloop.core.cards.questions import is_question
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.events import Event, Observed, Source
+from taoloop.core.text import lazy_pattern
 from taoloop.core.trace import Trace
 from taoloop.policy.provenance import Provenance, sources_of
 from taoloop.policy.targets import first_name, leaves, value_role
@@ -20,6 +22,8 @@ from taoloop.policy.value_match import atoms, has_invisible, links_in, normalise
 
 SNIPPET_CHARS = 120
 _MAX_OUTPUTS_PER_WORD = 4  # bounds the index; a phrase of words that are more common is searched for by its rarer ones
+_SENTENCE_ENDS = lazy_pattern(r"[.?!:;](?:\s+|$)|[。？！：；\n]+")
+_MIN_QUOTE = 4  # characters of a sentence that can be a quotation
 _LARGEST_AMOUNT = 10**15  # a float holds whole numbers and cents up to here
 _MIN_PORTION, _PORTION_DIVISOR = 2, 64  # a question reads two outputs into the index, or one in 64 of what is left
 
@@ -152,6 +156,8 @@ def _source_of(labels: Provenance, index: UntrustedIndex | None, card: ToolCard,
         return Source(arg=path, role=role, badge="YOURS")
     if not is_excluded and labels.was_looked_up(value, compared_as):
         return Source(arg=path, role=role, badge="LOOKED UP")
+    if index is not None and is_question(card) and (quoted := _quoted_part(index, value)) is not None:
+        return Source(arg=path, role=role, badge="FOREIGN", call_id=quoted[0], snippet=quoted[1])
     if role == "content" and isinstance(value, str):
         has_unknown_links = not links_in(value) <= labels.words.links
         return Source(arg=path, role=role, badge="LINKS" if has_unknown_links or has_invisible(value) else "WRITTEN")
@@ -161,3 +167,10 @@ def _source_of(labels: Provenance, index: UntrustedIndex | None, card: ToolCard,
     if location is not None:
         return Source(arg=path, role=role, badge="FOREIGN", call_id=location[0], snippet=location[1])
     return Source(arg=path, role=role, badge="UNKNOWN")
+
+
+def _quoted_part(index: UntrustedIndex, value: Any) -> tuple[str, str] | None:
+    """Where a question to a person has a sentence from, if an untrusted output has the same one."""
+    sentences = (part.strip() for part in _SENTENCE_ENDS.split(str(value)))
+    locations = (index.find(part) for part in sentences if len(part) >= _MIN_QUOTE)
+    return next((location for location in locations if location is not None), None)

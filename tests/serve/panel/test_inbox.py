@@ -7,6 +7,7 @@ import re
 import sqlite3
 from collections.abc import Awaitable, Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,13 @@ from tests.runtime.approvals.waiting_runs import (
     leave_blocked,
     leave_dead,
     leave_failed_undo,
+    leave_question,
     read_mail,
     refund_payment,
 )
 from tests.runtime.paying import drop, pay
 from tests.scripting import call
-from tests.serve.panel.inbox_runs import ask_about_a_table, ask_about_an_invoice, ask_with_hostile_texts
+from tests.serve.panel.inbox_runs import HOSTILE, ask_about_a_table, ask_about_an_invoice, ask_with_hostile_texts
 from tests.serve.panel.panels import Browser, browse, browser_of
 
 from taoloop import Agent, MemoryJournal, ScriptedModel, SqliteJournal, Trace
@@ -31,6 +33,7 @@ from taoloop.errors import ConfigError
 from taoloop.journals.base import Journal
 from taoloop.runtime.after.undo import approved_by
 from taoloop.runtime.approvals.request import ApprovalRequest, ask
+from taoloop.tools.builtin.ask_user import ask_user
 
 
 def journal_with(*leave: Callable[[Journal], Awaitable[Any]]) -> MemoryJournal:
@@ -478,6 +481,83 @@ def test_notes_and_undos_of_the_other_pages_record_how_it_is_known_whose_they_ar
 
 def _any_request() -> ApprovalRequest:
     return ApprovalRequest(run_id="r", call_id="call_1", tool="pay", args={}, reasons=(), card=None)
+
+
+def test_a_question_of_the_model_is_answered_by_an_approver() -> None:
+    async def scenario(browser: Browser) -> None:
+        path = "/inbox/asks-user/call_1"
+        assert badge_in(await browser.get("/inbox")) == 1
+        page = await browser.get(path)
+        assert "Which invoice?" in page
+        assert page.count('type="radio"') == 2
+        assert f'action="{path}/approve"' not in page
+        digest = digest_in(page)
+        await browser.log_in("bob")
+        assert "Somebody with the role approver answers" in await browser.get(path)
+        await browser.post(f"{path}/answer", 403, answer="R-17", digest=digest)
+        await browser.log_in("ann")
+        assert "Choose one" in await browser.post(f"{path}/answer", 422, answer="R-99", digest=digest)
+        page = await browser.post(f"{path}/answer", answer="R-71", digest=digest)
+        given = await last(browser, "asks-user", ApprovalGiven)
+        assert (given.by, given.authenticated, given.args) == ("ann", "panel_token", {"answer": "R-71"})
+        assert "answered" in page
+        assert "R-71" in page
+        assert badge_in(await browser.get("/inbox")) == 0
+
+    browse(journal_with(partial(leave_question, choices=["R-17", "R-71"])), scenario, "ann")
+
+
+def test_of_two_people_who_answer_a_question_the_first_counts() -> None:
+    async def scenario(browser: Browser) -> None:
+        path = "/inbox/asks-user/call_1"
+        digest = digest_in(await browser.get(path))
+        await browser.post(f"{path}/answer", answer="R-17", digest=digest)
+        await browser.log_in("ada")
+        for action in ("answer", "refuse"):
+            page = await browser.post(f"{path}/{action}", 409, answer="R-71", digest=digest)
+            assert "somebody was faster" in page
+            assert "<strong>ann</strong>" in page
+        answers = [
+            event.fact for event in await trace_of(browser, "asks-user") if isinstance(event.fact, ApprovalGiven)
+        ]
+        assert [answer.args for answer in answers] == [{"answer": "R-17"}]
+
+    browse(journal_with(leave_question), scenario, "ann")
+
+
+def test_an_answer_that_is_empty_too_long_or_stale_is_refused_and_kept_in_the_form() -> None:
+    async def scenario(browser: Browser) -> None:
+        path = "/inbox/asks-user/call_1"
+        digest = digest_in(await browser.get(path))
+        for text in ("", "   ", "x" * 20_001):
+            page = await browser.post(f"{path}/answer", 422, answer=text, digest=digest)
+            assert 'role="alert"' in page
+            assert text.strip()[:100] in page
+        assert "look at it again" in await browser.post(f"{path}/answer", 422, answer="R-17", digest="0" * 64)
+        await browser.post(f"{path}/answer", answer="x" * 20_000, digest=digest)
+        assert len((await last(browser, "asks-user", ApprovalGiven)).args["answer"]) == 20_000
+
+    browse(journal_with(leave_question), scenario, "ann")
+
+
+def test_a_question_is_declined_and_hostile_questions_are_only_text() -> None:
+    async def scenario(browser: Browser) -> None:
+        path = "/inbox/hostile-question/call_2"
+        page = await browser.get(path)
+        assert "<script>alert(1)" not in page
+        assert "<img src=x" not in page
+        assert "had read untrusted text (read_mail (call_1))" in page
+        assert "ask for a secret (password)" in page
+        page = await browser.post(f"{path}/refuse", note="no passwords here", digest=digest_in(page))
+        assert "no passwords here" in page
+
+    async def leave(journal: Journal) -> None:
+        asks = call("ask_user", question=f"{HOSTILE} password?", choices=[HOSTILE, "none"])
+        script = ScriptedModel([call("read_mail"), asks, "done"], strict=False)
+        agent = Agent(model=script, tools=[ask_user, read_mail], journal=journal)
+        await agent.run("go", run_id="hostile-question")
+
+    browse(journal_with(leave), scenario, "ann")
 
 
 def test_refusals_and_settlements_are_for_the_call_that_was_looked_at() -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, NoReturn
 
+from taoloop.core.cards.questions import is_question
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import call_digest
 from taoloop.core.events import (
@@ -59,6 +60,7 @@ from taoloop.runtime.approvals.request import (
     seconds_left,
     unanswered_calls,
 )
+from taoloop.runtime.approvals.user_questions import checked_answer
 from taoloop.runtime.engine.clock import Clock, SystemClock
 from taoloop.runtime.engine.redaction import redactor_for
 from taoloop.runtime.journal_access import require_open, require_unlocked
@@ -135,13 +137,14 @@ async def answer_approval(
 
     def decide(trace: Trace) -> list[Fact]:
         _require_started(trace)
-        call = _waiting_call(trace, call_id)
+        call = require_waiting(trace, call_id)
         _require_shown(trace, call, digest)
         if answer.approved is True:
             _require_same_policy(trace, call)
             _require_time(trace, call, clock.now())
         checked = _check_answer(trace, call, answer)
-        if checked.args is not None and redactor.value(checked.args) is not checked.args:
+        is_edited = checked.args is not None and not is_question(trace.card(call.requested.tool))
+        if is_edited and redactor.value(checked.args) is not checked.args:
             language = trace.agent.language
             raise InvalidArguments(TEXTS.text(language, "edit_secret"), hint=TEXTS.text(language, "edit_secret_hint"))
         batch = [
@@ -399,7 +402,13 @@ def _require_ended(trace: Trace, call: CallView, how: Settling, now: float) -> N
         )
 
 
-def _waiting_call(trace: Trace, call_id: str) -> CallView:
+def require_waiting(trace: Trace, call_id: str) -> CallView:
+    """The call of this id, if it waits for an answer.
+
+    Raises:
+        AlreadyAnswered: somebody was faster.
+        NotWaiting: it waits for no answer, or a process is at work on its run.
+    """
     run_id, call = trace.run_id, trace.calls.get(call_id)
     waiting = ", ".join(call.requested.call_id for call in unanswered_calls(trace))
     hint = f"These wait: {waiting}." if waiting else "No call of this run waits for an answer."
@@ -429,6 +438,8 @@ def raise_answered(
         case ApprovalGiven():
             how = "allowed" if answer.args is None else "edited"
             what = "allowed" if answer.args is None else "allowed with other arguments"
+            if is_question(trace.card(trace.calls[call_id].requested.tool)):
+                how = what = "answered"
         case ApprovalRefused():
             how = what = "refused"
         case _:
@@ -480,6 +491,8 @@ def _require_time(trace: Trace, call: CallView, now: float) -> None:
 def _check_answer(trace: Trace, call: CallView, answer: ApprovalAnswer) -> ApprovalAnswer:
     """The answer as it can be stored: one that the question offers, and with arguments that can run."""
     request = approval_request(trace, call)
+    if request.question is not None:
+        return checked_answer(request, answer)
     if answer.approved is not True:
         return replace(answer, approved=False, args=None, scope="call")
     if answer.scope == "rule" and not request.has_always:
@@ -517,6 +530,8 @@ def is_one_question(first: ApprovalRequest, second: ApprovalRequest, *, approved
 
     An approval also needs targets of the same provenance; a refusal may be for calls with any.
     """
+    if first.question is not None or second.question is not None:
+        return False
     if (first.tool, first.rule) != (second.tool, second.rule):
         return False
     return first.is_alike(second) if approved else not (first.grave or second.grave)
