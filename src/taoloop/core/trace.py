@@ -39,7 +39,7 @@ from taoloop.core.images import ImageInfo
 from taoloop.core.input_answered import InputAnswered
 from taoloop.core.message import Usage
 from taoloop.core.policy import Policy
-from taoloop.core.views.steps import PROBE, TIMED_OUT, UNDONE, CallView, Step, Steps, View
+from taoloop.core.views.steps import CRITIQUE, LESSON, PROBE, REVISION, TIMED_OUT, UNDONE, CallView, Step, Steps, View
 from taoloop.errors import IllegalEvent
 
 Phase = Literal["new", "thinking", "replied", "decided", "acting", "answered", "closed"]
@@ -250,7 +250,7 @@ class Trace:
         if fact.purpose == "compact":  # no step, and no decision
             self.summarised = fact
             return
-        if fact.purpose == "read":  # within a call; its observation follows
+        if fact.purpose in ("read", "critique", "lesson"):  # within a call, or beside the steps
             return
         if fact.purpose == "pin":  # no step either
             self.pin_asked = True
@@ -307,7 +307,7 @@ class Trace:
             self.summarised = fact
         elif fact.purpose == "pin":
             self.pin_asked = True
-        else:
+        elif fact.purpose not in ("critique", "lesson"):
             self.overflowed = True
             self.overflows += 1
 
@@ -458,7 +458,9 @@ class Trace:
         self.limit_reached = fact
 
     def _noted(self, fact: Noted, _at: float) -> None:
-        if fact.about == UNDONE:
+        if fact.by == "guard" and (fact.about == CRITIQUE or fact.about.startswith(LESSON)):
+            return
+        if fact.about in (UNDONE, REVISION):
             if self.phase in ("decided", "answered", "closed"):  # what was decided before is decided again
                 self.phase, self.answer = "thinking", None
         elif fact.by == "guard" and fact.about in self.changed_tools:

@@ -35,7 +35,7 @@ from taoloop.core.message import SIDE_PURPOSES, Message
 from taoloop.core.preview import preview
 from taoloop.core.text import message_tokens
 from taoloop.core.texts import image_label, limit_text
-from taoloop.core.views.steps import NEW_POLICY, UNDONE
+from taoloop.core.views.steps import CRITIQUE, LESSON, NEW_POLICY, REVISION, UNDONE
 from taoloop.dialects import get_dialect
 from taoloop.dialects.base import Dialect
 from taoloop.dialects.prompt import (
@@ -120,8 +120,10 @@ class Conversation:
         match event.fact:
             case LimitReached() as fact if self._agent.closing_turn:
                 self._add_closing_turn(fact)
+            case Noted(by="guard", about=about) if about == CRITIQUE:
+                pass  # for people; its findings follow in a note of their own
             case Noted() as fact:
-                if (fact.by != "guard" or fact.about in (UNDONE, NEW_POLICY)) and event.seq >= self._compacted_before:
+                if _is_lasting(fact) and event.seq >= self._compacted_before:
                     self._note_events.append(event)
                 self._pending_notes.append(fact)
                 self._append_pending_notes()
@@ -359,6 +361,12 @@ _FOLDERS: dict[type[Fact], Callable[[Conversation, Any], None]] = {
     ReplyRejected: Conversation._add_correction,
 }
 """What most of a conversation is made of."""
+
+
+def _is_lasting(note: Noted) -> bool:
+    """Whether a note is shown after every compaction too."""
+    about = note.about
+    return note.by != "guard" or about in (UNDONE, NEW_POLICY, REVISION) or about.startswith(LESSON)
 
 
 def _append_rule(text: str, rule: str) -> str:

@@ -24,8 +24,8 @@ from taoloop.core.input_answered import InputAnswered
 from taoloop.core.stored_events import event_line
 from taoloop.core.texts import preapproval_note, task_with_images
 from taoloop.core.trace import Trace
-from taoloop.core.views.steps import TIMED_OUT, TIMEOUT
-from taoloop.core.views.transcript import input_text, observation_text, votes_text
+from taoloop.core.views.steps import CRITIQUE, LESSON, REVISION, TIMED_OUT, TIMEOUT
+from taoloop.core.views.transcript import draft_events, input_text, observation_text, votes_text
 from taoloop.translation import mark, translate_error
 
 _OPEN = "bold yellow"
@@ -42,6 +42,8 @@ RESUME = mark("Resume: {command}")
 
 _SUMMARISED = mark("steps 1 to {n} are now a summary (about {before:,} → {after:,} tokens)")
 _PREVIEWED = mark("observations up to step {n} are now previews (about {before:,} → {after:,} tokens)")
+_SENT_BACK = mark("the findings that count are sent back; the draft is revised")
+_LESSON_OF = mark("of run {run_id}\n{text}")
 _NO_RESULT_IN_TIME = mark("{call_id}: no result in time")
 _PROCESS_STOPPED = mark("{call_id}: the process stopped while it ran")
 _SETTLED = mark(
@@ -166,7 +168,7 @@ class EventWriter:
                 write_changes(pen, self.trace, event)
                 pen.row("Task", self.trace.task, style="bold", body="bold")
             case facts.ModelReplied() as fact:
-                self._replied(fact)
+                self._replied(fact, event.seq)
             case facts.ReplyRejected() as fact:
                 pen.row("Unreadable", f"{fact.code}: {fact.message}", style="yellow", body="yellow")
             case facts.ActionRequested() as fact:
@@ -181,6 +183,8 @@ class EventWriter:
             case facts.Finished() as fact:
                 pen.gap()
                 write_end(pen, fact)
+                if fact.status == "completed" and fact.answer is not None and draft_events(self.trace):
+                    pen.line(f"   {fact.reason}", "dim")
             case _:
                 self._write_rare(event)
 
@@ -210,8 +214,8 @@ class EventWriter:
                 write_input_answered(pen, fact)
             case facts.DoubtSettled() as fact:
                 write_doubt_settled(pen, fact)
-            case facts.Noted(text=text):
-                pen.row("Note", text, style="yellow", body="dim")
+            case facts.Noted() as fact:
+                self._noted(fact)
             case facts.Compensated(ok=True) as fact:
                 write_undone(pen, self.trace, fact)
             case facts.LimitReached(limit=limit, allowed=allowed, used=used):
@@ -226,7 +230,31 @@ class EventWriter:
         write_links(self.pen, fact)
         self.pen.row("Task", task_with_images(fact), style="bold", body="bold")
 
-    def _replied(self, fact: facts.ModelReplied) -> None:
+    def _noted(self, fact: facts.Noted) -> None:
+        pen = self.pen
+        if fact.by != "guard":
+            pen.row("Note", fact.text, style="yellow", body="dim")
+        elif fact.about == CRITIQUE:
+            pen.row("Critique", fact.text, style="magenta")
+        elif fact.about == REVISION and not (self.raw or self.whole):
+            pen.row("Note", pen.text(_SENT_BACK), style="yellow", body="dim")
+        elif fact.about.startswith(LESSON):
+            run_id = fact.about.removeprefix(LESSON)
+            pen.row("Lesson", pen.text(_LESSON_OF, run_id=run_id, text=fact.text), style="magenta", body="dim")
+        else:
+            pen.row("Note", fact.text, style="yellow", body="dim")
+
+    def _write_draft(self, seq: int) -> None:
+        """The draft that a critique is about, once."""
+        for event in reversed(self.trace.events[:seq]):
+            if isinstance(event.fact, facts.ModelReplied):
+                if isinstance(event.fact.decision, Answer):
+                    self.pen.row("Draft", event.fact.decision.text, style="magenta")
+                return
+
+    def _replied(self, fact: facts.ModelReplied, seq: int) -> None:
+        if fact.purpose == "critique":
+            self._write_draft(seq)
         if self.raw:
             calls = "".join(f"\n→ {call.name} {call.arguments}" for call in fact.tool_calls)
             self.pen.row(
@@ -241,6 +269,8 @@ class EventWriter:
         if fact.purpose == "sample" and isinstance(fact.decision, Answer):
             has_mark = self.raw or bool(fact.decision.reason)
             self.pen.row("Sample", fact.decision.text, style="magenta", mark="" if has_mark else str(fact.step))
+        if fact.purpose == "lesson" and not self.raw:
+            self.pen.row("Lesson", fact.text, style="magenta")
 
     def _requested(self, fact: facts.ActionRequested) -> None:
         step = self.trace.steps[-1] if self.trace.steps else None

@@ -19,6 +19,7 @@ from taoloop.core.events import (
     Event,
     Finished,
     ModelReplied,
+    Noted,
     Observed,
     ReplyRejected,
     Status,
@@ -28,7 +29,7 @@ from taoloop.core.images import Image
 from taoloop.core.message import SIDE_PURPOSES, Usage
 from taoloop.core.text import estimate_tokens, join_sentences, truncate_to_tokens
 from taoloop.core.trace import Trace
-from taoloop.core.views.steps import CallView, Step
+from taoloop.core.views.steps import CRITIQUE, CallView, Step
 from taoloop.errors import IllegalEvent
 
 PARSER = "parser"
@@ -41,10 +42,11 @@ class Entry:
 
     number: int
     """Counts from 0."""
-    kind: Literal["Thought", "Action", "Observation", "Sample", "Vote", "Final"]
-    """What the entry is. A `Sample` is an answer that is voted on."""
+    kind: Literal["Thought", "Action", "Observation", "Sample", "Vote", "Draft", "Critique", "Final"]
+    """What the entry is. A `Sample` is an answer that is voted on, a `Draft` one that was reviewed."""
     content: str
-    """The thought, the action's input as the model sees it, the output, an answer, or the votes by their number."""
+    """The thought, the action's input as the model sees it, the output, an answer, the votes by their number, or what
+    counts of a critique."""
     tool: str | None = None
     """The tool of an action or observation."""
     args: Any = None
@@ -69,7 +71,8 @@ class Entry:
 
 def transcript(trace: Trace) -> list[Entry]:
     """All entries in order, numbered from 0. A finished run has exactly one Final, at the end."""
-    entries = [fields for event in trace.events for fields in _entry_fields(trace, event)]
+    drafts = draft_events(trace)
+    entries = [fields for event in trace.events for fields in _entry_fields(trace, event, event.seq in drafts)]
     if trace.finished is not None:  # ends before a resume are no ends any more
         entries = [fields for fields in entries[:-1] if fields["kind"] != "Final"] + entries[-1:]
     return [Entry(number=number, **fields) for number, fields in enumerate(entries)]
@@ -156,6 +159,8 @@ def event_text(event: Event) -> str:
     match event.fact:
         case ModelReplied(purpose="close"):
             return "[last turn]\n"
+        case Noted(by="guard", about=about, text=text) if about == CRITIQUE:
+            return f"[critique] {text}\n"
         case ModelReplied(purpose=purpose) if purpose in SIDE_PURPOSES:
             return ""
         case Compacted(through_step=step):
@@ -257,13 +262,29 @@ def input_text(args: Any) -> str:
     return args if isinstance(args, str) else json.dumps(args, ensure_ascii=False, default=str)
 
 
-def _entry_fields(trace: Trace, event: Event) -> Iterator[dict[str, Any]]:
+def draft_events(trace: Trace) -> set[int]:
+    """The events with the replies whose answers were reviewed before the run ended."""
+    drafts, newest = set[int](), -1
+    for event in trace.events:
+        match event.fact:
+            case ModelReplied(purpose="critique"):
+                drafts.add(newest)
+            case ModelReplied(decision=Answer()):
+                newest = event.seq
+    return drafts
+
+
+def _entry_fields(trace: Trace, event: Event, is_draft: bool) -> Iterator[dict[str, Any]]:
     match event.fact:
         case ModelReplied(decision=decision) as fact if decision is not None:
             if decision.reason:
                 yield {"kind": "Thought", "content": decision.reason}
             if fact.purpose == "sample" and isinstance(decision, Answer):
                 yield {"kind": "Sample", "content": decision.text}
+            if is_draft and isinstance(decision, Answer):
+                yield {"kind": "Draft", "content": decision.text}
+        case Noted(by="guard", about=about, text=text) if about == CRITIQUE:
+            yield {"kind": "Critique", "content": text}
         case Voted() as fact:
             yield {"kind": "Vote", "content": votes_text(fact)}
         case ReplyRejected() as fact:
