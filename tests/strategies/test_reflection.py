@@ -82,7 +82,8 @@ def notes(result: Result, about: str) -> list[str]:
 
 
 def asked(used: Agent) -> list[ModelRequest]:
-    return used.model.requests  # type: ignore[union-attr]
+    assert isinstance(used.model, Asked)
+    return used.model.requests
 
 
 # Draft, critique, revision

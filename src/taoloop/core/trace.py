@@ -39,7 +39,19 @@ from taoloop.core.images import ImageInfo
 from taoloop.core.input_answered import InputAnswered
 from taoloop.core.message import Usage
 from taoloop.core.policy import Policy
-from taoloop.core.views.steps import CRITIQUE, LESSON, PROBE, REVISION, TIMED_OUT, UNDONE, CallView, Step, Steps, View
+from taoloop.core.views.steps import (
+    CRITIQUE,
+    DROPPED_LESSON,
+    LESSON,
+    PROBE,
+    REVISION,
+    TIMED_OUT,
+    UNDONE,
+    CallView,
+    Step,
+    Steps,
+    View,
+)
 from taoloop.errors import IllegalEvent
 
 Phase = Literal["new", "thinking", "replied", "decided", "acting", "answered", "closed"]
@@ -164,7 +176,7 @@ class Trace:
         kind = type(fact)
         if self.started is None and kind is not RunStarted:
             raise self._out_of_place(fact)
-        if self.finished is not None and kind not in _FACTS_AFTER_FINISH:
+        if self.finished is not None and kind not in _FACTS_AFTER_FINISH and not _drops_lesson(fact):
             raise IllegalEvent(f"Run {self.run_id} is finished; it cannot take {fact.kind}.")
         if (fold := _FOLDS.get(kind)) is not None:
             fold(self, fact, at)
@@ -513,6 +525,11 @@ class Trace:
 
 
 _FACTS_AFTER_FINISH: tuple[type[Fact], ...] = (Resumed, Compensated)
+
+
+def _drops_lesson(fact: Fact) -> bool:
+    return isinstance(fact, Noted) and fact.about == DROPPED_LESSON
+
 
 _FOLDS: dict[type[Fact], Callable[[Trace, Any, float], None]] = {
     RunStarted: Trace._run_started,

@@ -35,7 +35,7 @@ from taoloop.core.message import SIDE_PURPOSES, Message
 from taoloop.core.preview import preview
 from taoloop.core.text import message_tokens
 from taoloop.core.texts import image_label, limit_text
-from taoloop.core.views.steps import CRITIQUE, LESSON, NEW_POLICY, REVISION, UNDONE
+from taoloop.core.views.steps import CRITIQUE, DROPPED_LESSON, LESSON, NEW_POLICY, REVISION, UNDONE
 from taoloop.dialects import get_dialect
 from taoloop.dialects.base import Dialect
 from taoloop.dialects.prompt import (
@@ -120,8 +120,8 @@ class Conversation:
         match event.fact:
             case LimitReached() as fact if self._agent.closing_turn:
                 self._add_closing_turn(fact)
-            case Noted(by="guard", about=about) if about == CRITIQUE:
-                pass  # for people; its findings follow in a note of their own
+            case Noted(about=about) if about in (CRITIQUE, DROPPED_LESSON):
+                pass  # for people; the findings of a critique follow in a note of their own
             case Noted() as fact:
                 if _is_lasting(fact) and event.seq >= self._compacted_before:
                     self._note_events.append(event)

@@ -53,6 +53,7 @@ from taoloop.core.handles import is_trusted_output, reader_answer
 from taoloop.core.policy import Policy, TaskAuthority, lesser_authority
 from taoloop.core.trace import Trace
 from taoloop.core.value_origins import is_field_path, parse_path, read_document, values_at
+from taoloop.core.views.steps import LESSON
 from taoloop.policy.grants import FixedCalls, Grant, grant_of
 from taoloop.policy.intent.clauses import ClauseIndex, Plain
 from taoloop.policy.intent.mentions import Exclusions
@@ -112,10 +113,8 @@ class Provenance:
         match event.fact:
             case RunStarted() as fact:
                 self._fold_start(fact)
-            case Noted(by=by, text=text) if by != GUARD:
-                own = self._own_words(text)
-                self._add_words(own, by_operator=True)
-                self.intent.add(own)
+            case Noted() as fact:
+                self._fold_note(fact)
             case ModelReplied(purpose="pin") | ModelErred(purpose="pin"):
                 self.pin_asked = True
             case Pinned() as fact:
@@ -138,6 +137,14 @@ class Provenance:
                 self._fold_observation(fact)
             case _:
                 pass
+
+    def _fold_note(self, note: Noted) -> None:
+        if note.by != GUARD:
+            own = self._own_words(note.text)
+            self._add_words(own, by_operator=True)
+            self.intent.add(own)
+        elif note.about.startswith(LESSON):
+            self.tainted = True  # a model wrote it, perhaps from what a stranger had written
 
     def _may_pass(self, call: Call) -> bool:
         """Whether the words of the task bear a call that was fixed ahead: they give every value, and ask for its act.

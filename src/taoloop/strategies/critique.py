@@ -38,7 +38,7 @@ DropCode = Literal["uncited", "unknown", "misquoted"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class CitedFinding:
     """What is wrong with a draft, by something that exists."""
 
     text: str
@@ -64,7 +64,7 @@ class DroppedFinding:
 class Critique:
     """A critique as far as it counts."""
 
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[CitedFinding, ...] = ()
     """What counts, in its order."""
     dropped: tuple[DroppedFinding, ...] = ()
     """What does not count."""
@@ -88,7 +88,7 @@ class CritiqueSources:
     draft: str = ""
     """The draft."""
 
-    def fault_of(self, finding: str) -> DroppedFinding | Finding:
+    def fault_of(self, finding: str) -> DroppedFinding | CitedFinding:
         """The finding with what it cites, or why it does not count."""
         names = [name for match in _CITED.finditer(finding) for name in _call_ids(match[1] or match[2])]
         marks = list(_TASK.finditer(finding))
@@ -105,7 +105,7 @@ class CritiqueSources:
             return DroppedFinding(text=finding, code="uncited")
         if wrong := next((text for text in quotes if not self._has(text, names)), None):
             return DroppedFinding(text=finding, code="misquoted", detail=wrong)
-        return Finding(text=finding, cites=tuple(dict.fromkeys(names)))
+        return CitedFinding(text=finding, cites=tuple(dict.fromkeys(names)))
 
     def _is_said(self, quote: str) -> bool:
         plain = _plain(quote)
@@ -119,14 +119,14 @@ class CritiqueSources:
 
 def read_critique(text: str, sources: CritiqueSources) -> Critique:
     """The findings in the reply of a critic, and those among them that do not count."""
-    findings: list[Finding] = []
+    findings: list[CitedFinding] = []
     dropped: list[DroppedFinding] = []
     items = list(_items(text))
     if not items:
         return Critique(is_empty=not _says_nothing(text))
     for item in items[: 2 * MAX_FINDINGS]:
         match sources.fault_of(item):
-            case Finding() as finding:
+            case CitedFinding() as finding:
                 findings.append(finding)
             case DroppedFinding() as drop:
                 dropped.append(drop)

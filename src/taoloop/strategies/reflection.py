@@ -22,6 +22,7 @@ from taoloop.core.events import (
     ActionRequested,
     ApprovalGiven,
     Event,
+    Fact,
     Finished,
     LimitReached,
     ModelErred,
@@ -40,7 +41,14 @@ from taoloop.core.views.transcript import input_text, observation_text
 from taoloop.dialects.review_prompts import critique_prompt, lesson_prompt, revision_text
 from taoloop.errors import ConfigError
 from taoloop.strategies.ballot import normalise_answer
-from taoloop.strategies.critique import MAX_FINDINGS, Critique, CritiqueSources, Finding, dropped_texts, read_critique
+from taoloop.strategies.critique import (
+    MAX_FINDINGS,
+    Critique,
+    CritiqueSources,
+    CitedFinding,
+    dropped_texts,
+    read_critique,
+)
 from taoloop.strategies.react import LoopStrategy
 from taoloop.strategies.settings import write_name
 from taoloop.strategies.termination import exceeded_limit, exceeded_step_limit
@@ -174,12 +182,13 @@ class Reflection:
     """The model decides again after it, and has no new answer yet."""
     revisions: int = 0
     """How often the model has decided again."""
-    open_findings: tuple[Finding, ...] = ()
+    open_findings: tuple[CitedFinding, ...] = ()
     """The findings of the last critique, of an earlier draft too."""
     evaluation: str | None = None
     """Why the answer is wrong, as somebody said after the run."""
     has_lesson: bool = False
     """Whether the model was asked for the lesson of this attempt."""
+    _has_ended: bool = False
     _drafts: list[tuple[int, str]] = field(default_factory=list)  # steps with their answers, in their plain form
     _sources: CritiqueSources = field(default_factory=lambda: CritiqueSources(observations={}))
     _observations: dict[str, str] = field(default_factory=dict)
@@ -200,28 +209,44 @@ class Reflection:
             case RunStarted() as fact:
                 said = [fact.task, fact.agent.instructions, *(message.content for message in fact.history)]
                 self._sources = CritiqueSources(observations=self._observations, said=said)
-            case ModelReplied(purpose="decide" | "repair", decision=Answer(text=text), step=step):
-                self._begin_draft(step, text)
+            case ModelReplied() as fact:
+                self._take_reply(fact)
             case ReplyRejected(step=step) if self._drafts and self._drafts[-1][0] == step:
                 self._drafts.pop()  # an answer that was sent back is no draft
-            case ModelReplied(purpose="critique", text=text):
-                self._take_critique(text)
             case ModelErred(purpose="critique") as fact:
                 self.erred = fact
-            case ModelReplied(purpose="lesson") | ModelErred(purpose="lesson"):
+            case ModelErred(purpose="lesson"):
                 self.has_lesson = True
             case Noted() as fact:
                 self._take_note(fact)
-            case ActionRequested() as fact:
-                self._requests[fact.call_id] = fact
+            case Finished():
+                self._has_ended = True
+            case Resumed():
+                if self._has_ended:  # else a process died, and the run is where it was
+                    self.evaluation, self.has_lesson, self._has_ended = None, False, False
+                self.erred = None
+            case fact:
+                self._take_call(fact)
+
+    def _take_reply(self, reply: ModelReplied) -> None:
+        if reply.purpose in ("decide", "repair") and isinstance(reply.decision, Answer):
+            self._begin_draft(reply.step, reply.decision.text)
+        elif reply.purpose == "critique":
+            self._take_critique(reply.text)
+        elif reply.purpose == "lesson":
+            self.has_lesson = True
+
+    def _take_call(self, fact: Fact) -> None:
+        """Keep the observations, each with its call, so that a critique may quote both."""
+        match fact:
+            case ActionRequested() as requested:
+                self._requests[requested.call_id] = requested
             case ApprovalGiven(call_id=call_id, args=args) if args is not None and call_id in self._requests:
                 self._requests[call_id] = replace(self._requests[call_id], args=args)
-            case Observed() as fact:
-                requested = self._requests.get(fact.call_id)
-                call = "" if requested is None else f"{requested.tool} {input_text(requested.args)}\n"
-                self._observations[fact.call_id] = call + observation_text(fact) + _unescaped(fact)
-            case Resumed():
-                self.erred, self.evaluation, self.has_lesson = None, None, False
+            case Observed() as observed:
+                known = self._requests.get(observed.call_id)
+                call = "" if known is None else f"{known.tool} {input_text(known.args)}\n"
+                self._observations[observed.call_id] = call + observation_text(observed) + _unescaped(observed)
             case _:
                 pass
 
