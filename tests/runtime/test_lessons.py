@@ -18,10 +18,11 @@ from taoloop.core.views.steps import LESSON
 from taoloop.core.views.transcript import Result
 from taoloop.errors import ConfigError, RunNotFound
 from taoloop.policy.provenance import sources_of
+from taoloop.runtime.after.evaluation import drop_lesson
 from taoloop.runtime.after.fork import make_fork
 from taoloop.runtime.after.fork_edits import Edits
 from taoloop.runtime.after.replay import replay
-from taoloop.runtime.lessons import drop_lesson, find_lessons, lesson_in
+from taoloop.runtime.lessons import find_lessons, lesson_in
 
 TASK = "Which hut has 3 rooms?"
 FAILING = [looks("1"), looks("2"), "I do not know.", "Look at hut 7 first."]

@@ -84,22 +84,19 @@ class Agent(AgentSettings):
 
         `after` is the id of a run of this journal that this one continues: the model sees the tasks and answers of
         that conversation (see `taoloop.runtime.chat` for the bounds). `history` gives such turns as messages instead.
-
-        `lessons_from` are ids of earlier attempts whose lessons this run reads, as untrusted advice, with any strategy;
-        without them the strategy `reflect:lessons=N` finds those of the same task itself (`taoloop.runtime.lessons`).
+        `lessons_from` are attempts whose lessons this run reads, as untrusted advice (`taoloop.runtime.lessons`).
 
         Raises:
             ConfigError: something about the agent is wrong; no run was started.
             ImageError: an image cannot be read or used; no run was started.
-            RunNotFound, RunNotAnswered: `after` or `lessons_from` names no run, or `after` one without an answer.
+            RunNotFound, RunNotAnswered: `after` (or `lessons_from`) names no run, or one without an answer.
             JournalError: the journal cannot keep the trace.
             ScriptUnused: the run completed, but its scripted model has replies left.
         """
         from taoloop.core.trace import Trace  # noqa: PLC0415  # loads the runtime
 
         bound = self._bound_agent
-        if verbose:
-            on_event = _verbose_listener(on_event)
+        on_event = _verbose_listener(on_event) if verbose else on_event
         spec = bound.new_spec(task, limits, max_steps, allow)
         if after is not None and history:
             raise ConfigError("A run was given `after` and `history`.", hint="Give one: `after` brings its history.")
@@ -113,8 +110,8 @@ class Agent(AgentSettings):
                 journal, task, spec, history=history, after=after, parent=parent, images=own, user=user
             )
             trace = Trace(run_id or new_run_id(self.clock.now()))
-            how = {"listener": on_event, "on_delta": on_delta, "lessons_from": lessons_from}
-            return await bound.start(journal, trace, started, images=own, **how)
+            how = (journal, trace, started, lessons_from)
+            return await bound.start(*how, images=own, listener=on_event, on_delta=on_delta)
 
     async def resume(
         self,
@@ -176,7 +173,7 @@ class Agent(AgentSettings):
             ConfigError: the run is not completed, its strategy keeps no lessons, or `why` is empty.
             RunHeld: a process is at work on it.
         """
-        from taoloop.runtime.lessons import learn_from  # noqa: PLC0415  # few programs need it
+        from taoloop.runtime.after.evaluation import learn_from  # noqa: PLC0415  # few programs need it
 
         async with self._bound_agent.open_journal() as journal:
             return await learn_from(self._bound_agent, journal, run_id, why, by=by)

@@ -373,6 +373,7 @@ class BoundAgent:
         journal: Journal,
         trace: Trace,
         started: RunStarted,
+        lessons_from: Sequence[str] = (),
         *,
         decision: ModelReplied | None = None,
         images: Sequence[Image] = (),
@@ -380,7 +381,6 @@ class BoundAgent:
         on_delta: DeltaListener | None = None,
         approver: Approver | None = None,
         redactor: Redactor | None = None,
-        lessons_from: Sequence[str] = (),
     ) -> Result:
         """Start the run of `trace` (which is empty) in an open journal, and drive it.
 

@@ -1,4 +1,4 @@
-"""Lessons of earlier attempts at the same task: which ones a run reads, how one is drawn from an answer, and dropped.
+"""Lessons of earlier attempts at the same task, and which of them a run reads.
 
 Reflexion (Shinn et al., 2023) keeps what a model wrote about a failed attempt and shows it to the next one. Here a
 lesson is a reply in the trace of its attempt, and nothing else is stored. A run reads the lessons once, when it starts,
@@ -12,25 +12,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from taoloop.core.decision import Answer
 from taoloop.core.events import Fact, Finished, ModelReplied, Noted, Resumed, RunStarted
-from taoloop.core.text import replace_surrogates
 from taoloop.core.trace import Trace
-from taoloop.core.views.steps import DROPPED_LESSON, EVALUATION, LESSON
+from taoloop.core.views.steps import DROPPED_LESSON, LESSON
 from taoloop.dialects.review_prompts import lesson_text, shorten_lesson
 from taoloop.errors import ConfigError, RunPruned
 from taoloop.journals.base import Journal, RunRow
 from taoloop.journals.queries import RunQuery, has_queries, queries_of
 from taoloop.prompts import load_prompts
-from taoloop.runtime.approvals.inbox import AnswerRecorded, add_facts, person_name
-from taoloop.runtime.engine.clock import Clock
-from taoloop.strategies import get_strategy
-
-if TYPE_CHECKING:
-    from taoloop.core.views.transcript import Result
-    from taoloop.runtime.bound_agent import BoundAgent
 
 MAX_SEARCHED = 500
 """How many of the newest runs of an agent are searched for attempts at the same task."""
@@ -121,67 +111,6 @@ async def lesson_notes(journal: Journal, started: RunStarted, most: int, run_ids
         Noted(by="guard", about=f"{LESSON}{lesson.run_id}", text=lesson_text(prompts, started.nonce, lesson.text))
         for lesson in lessons
     ]
-
-
-async def learn_from(
-    bound: BoundAgent, journal: Journal, run_id: str, why: str, *, by: str = "user", authenticated: str = ""
-) -> Result:
-    """Have a lesson written of a completed run whose answer is wrong. `why` is what somebody found wrong with it.
-
-    The answer stays as it is; the reason of the run says that it was judged wrong. A crash costs at most the reply.
-
-    Raises:
-        RunNotFound: the journal has no such run.
-        ConfigError: the run is not completed, keeps no lessons, or `why` is empty.
-        RunHeld: a process is at work on it.
-    """
-    note = Noted(
-        by=person_name(by), about=EVALUATION, text=replace_surrogates(why.strip()), authenticated=authenticated
-    )
-
-    def decide(trace: Trace) -> list[Fact]:
-        if not note.text:
-            raise ConfigError("It is not said what is wrong with the answer.", hint="Say it in a text.")
-        _require_lessons(trace)
-        return [Resumed(limits=trace.limits, reason="evaluation"), note]
-
-    recorded = await add_facts(journal, run_id, decide, bound.settings.clock, bound.redactor)
-    trace = recorded.trace
-    return await bound.continue_run(journal, trace, limits=trace.limits, at=len(trace))
-
-
-async def drop_lesson(
-    journal: Journal, run_id: str, *, by: str = "user", authenticated: str = "", clock: Clock | None = None
-) -> AnswerRecorded:
-    """Drop the lesson of a run: no later run reads it. What was recorded stays, also in runs that have read it.
-
-    Raises:
-        RunNotFound: the journal has no such run.
-        ConfigError: it has no lesson.
-        RunHeld: a process is at work on it.
-    """
-    note = Noted(by=person_name(by), about=DROPPED_LESSON, text="", authenticated=authenticated)
-
-    def decide(trace: Trace) -> list[Fact]:
-        if trace.started is None or lesson_in(trace) is None:
-            raise ConfigError(f"Run {run_id} has no lesson.", hint="List them: tao lessons.")
-        return [note]
-
-    return await add_facts(journal, run_id, decide, clock, None)
-
-
-def _require_lessons(trace: Trace) -> None:
-    run_id = trace.run_id
-    if trace.started is None or trace.finished is None or trace.finished.status != "completed":
-        raise ConfigError(
-            f"Run {run_id} is not completed.",
-            hint="Only an answer can be judged; a run that reached a limit has its lesson already.",
-        )
-    if not getattr(get_strategy(trace.agent.strategy), "lessons", 0) or not isinstance(trace.answer, Answer):
-        raise ConfigError(
-            f"Run {run_id} keeps no lessons: its strategy is {trace.agent.strategy}.",
-            hint="Run the task with the strategy reflect:lessons=N.",
-        )
 
 
 async def _attempts(journal: Journal, agent: str | None, task: str | None) -> AsyncIterator[Trace]:

@@ -43,9 +43,9 @@ from taoloop.errors import ConfigError
 from taoloop.strategies.ballot import normalise_answer
 from taoloop.strategies.critique import (
     MAX_FINDINGS,
+    CitedFinding,
     Critique,
     CritiqueSources,
-    CitedFinding,
     dropped_texts,
     read_critique,
 )

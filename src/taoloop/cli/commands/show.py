@@ -26,6 +26,7 @@ from taoloop.cli.ui.event_view import (
     write_approval,
     write_doubt_settled,
     write_end,
+    write_review,
     write_events,
     write_input_answered,
     write_links,
@@ -49,6 +50,9 @@ _STYLES = {
     "Action": (mark("Action"), "cyan"),
     "Sample": (mark("Sample"), "magenta"),
     "Vote": (mark("Vote"), "bold"),
+    "Draft": (mark("Draft"), "magenta"),
+    "Critique": (mark("Critique"), "magenta"),
+    "Lesson": (mark("Lesson"), "magenta"),
     "Final": (mark("Answer"), "bold green"),
 }
 _REPLAYED = mark("replayed {n} event: the same as recorded|replayed {n} events: all the same as recorded")
@@ -169,6 +173,8 @@ def _transcript(trace: Trace, pen: RowWriter) -> None:
             _write_approval(trace, pen, trace.calls[entry.call_id])
     if trace.finished is not None and trace.finished.status == "blocked":
         pen.row("Blocked", translate_error(trace.finished.reason, pen.language), style="bold yellow")
+    elif trace.finished is not None:
+        write_review(pen, trace, trace.finished)
 
 
 def _write_approval(trace: Trace, pen: RowWriter, call: CallView) -> None:

@@ -183,8 +183,7 @@ class EventWriter:
             case facts.Finished() as fact:
                 pen.gap()
                 write_end(pen, fact)
-                if fact.status == "completed" and fact.answer is not None and draft_events(self.trace):
-                    pen.line(f"   {fact.reason}", "dim")
+                write_review(pen, self.trace, fact)
             case _:
                 self._write_rare(event)
 
@@ -406,6 +405,12 @@ def write_end(pen: RowWriter, fact: facts.Finished) -> None:
         pen.row("Denied", pen.text(text, calls=", ".join(fact.unasked)), style="bold yellow")
     for citation in fact.citations:
         pen.line(f"   [{citation}]", "dim")
+
+
+def write_review(pen: RowWriter, trace: Trace, fact: facts.Finished) -> None:
+    """What became of the review of an answer, such as findings that are still open."""
+    if fact.status == "completed" and fact.answer is not None and draft_events(trace):
+        pen.line(f"   {fact.reason}", "dim")
 
 
 def summary(trace: Trace, pen: RowWriter) -> str:

@@ -29,7 +29,7 @@ from taoloop.core.images import Image
 from taoloop.core.message import SIDE_PURPOSES, Usage
 from taoloop.core.text import estimate_tokens, join_sentences, truncate_to_tokens
 from taoloop.core.trace import Trace
-from taoloop.core.views.steps import CRITIQUE, CallView, Step
+from taoloop.core.views.steps import CRITIQUE, LESSON, CallView, Step
 from taoloop.errors import IllegalEvent
 
 PARSER = "parser"
@@ -42,8 +42,9 @@ class Entry:
 
     number: int
     """Counts from 0."""
-    kind: Literal["Thought", "Action", "Observation", "Sample", "Vote", "Draft", "Critique", "Final"]
-    """What the entry is. A `Sample` is an answer that is voted on, a `Draft` one that was reviewed."""
+    kind: Literal["Thought", "Action", "Observation", "Sample", "Vote", "Draft", "Critique", "Lesson", "Final"]
+    """What the entry is. A `Sample` is an answer that is voted on, a `Draft` one that was reviewed; a `Lesson` was read
+    from another run, which it names, or is written for the next one."""
     content: str
     """The thought, the action's input as the model sees it, the output, an answer, the votes by their number, or what
     counts of a critique."""
@@ -186,17 +187,18 @@ def event_text(event: Event) -> str:
 def step_summaries(trace: Trace) -> list[dict[str, Any]]:
     """The auditable record of each step, from 1: what was done and why, in short, without the model's full text."""
     rows: list[dict[str, Any]] = []
+    drafts = {getattr(trace.events[seq].fact, "step", 0) for seq in draft_events(trace)} - {trace.step_count}
     for step in trace.steps:
         decision = step.decision
         if not isinstance(decision, Act):
             problem = step.rejected[-1].message if decision is None and step.rejected else ""
-            is_sample = step.replies[-1].purpose == "sample"
-            if is_sample and decision is not None:
+            name = "sample" if step.replies[-1].purpose == "sample" else "draft" if step.number in drafts else "final"
+            if name != "final" and decision is not None:
                 problem = decision.text
             rows.append(
                 {
                     "step": step.number,
-                    "action": None if decision is None else "sample" if is_sample else "final",
+                    "action": None if decision is None else name,
                     "args": None,
                     "reason_summary": excerpt(decision.reason if decision else ""),
                     "observation_summary": excerpt(problem),
@@ -276,15 +278,19 @@ def draft_events(trace: Trace) -> set[int]:
 
 def _entry_fields(trace: Trace, event: Event, is_draft: bool) -> Iterator[dict[str, Any]]:
     match event.fact:
-        case ModelReplied(decision=decision) as fact if decision is not None:
-            if decision.reason:
+        case ModelReplied(decision=decision) as fact:
+            if decision is not None and decision.reason:
                 yield {"kind": "Thought", "content": decision.reason}
             if fact.purpose == "sample" and isinstance(decision, Answer):
                 yield {"kind": "Sample", "content": decision.text}
             if is_draft and isinstance(decision, Answer):
                 yield {"kind": "Draft", "content": decision.text}
+            if fact.purpose == "lesson":
+                yield {"kind": "Lesson", "content": fact.text}
         case Noted(by="guard", about=about, text=text) if about == CRITIQUE:
             yield {"kind": "Critique", "content": text}
+        case Noted(by="guard", about=about, text=text) if about.startswith(LESSON):
+            yield {"kind": "Lesson", "content": f"{about.removeprefix(LESSON)}: {text}"}
         case Voted() as fact:
             yield {"kind": "Vote", "content": votes_text(fact)}
         case ReplyRejected() as fact:
