@@ -26,10 +26,10 @@ from taoloop.cli.ui.event_view import (
     write_approval,
     write_doubt_settled,
     write_end,
-    write_review,
     write_events,
     write_input_answered,
     write_links,
+    write_review,
     write_undone,
     write_unknown_calls,
 )

@@ -276,17 +276,22 @@ def draft_events(trace: Trace) -> set[int]:
     return drafts
 
 
+def _reply_fields(reply: ModelReplied, is_draft: bool) -> Iterator[dict[str, Any]]:
+    decision = reply.decision
+    if decision is not None and decision.reason:
+        yield {"kind": "Thought", "content": decision.reason}
+    if reply.purpose == "sample" and isinstance(decision, Answer):
+        yield {"kind": "Sample", "content": decision.text}
+    if is_draft and isinstance(decision, Answer):
+        yield {"kind": "Draft", "content": decision.text}
+    if reply.purpose == "lesson":
+        yield {"kind": "Lesson", "content": reply.text}
+
+
 def _entry_fields(trace: Trace, event: Event, is_draft: bool) -> Iterator[dict[str, Any]]:
     match event.fact:
-        case ModelReplied(decision=decision) as fact:
-            if decision is not None and decision.reason:
-                yield {"kind": "Thought", "content": decision.reason}
-            if fact.purpose == "sample" and isinstance(decision, Answer):
-                yield {"kind": "Sample", "content": decision.text}
-            if is_draft and isinstance(decision, Answer):
-                yield {"kind": "Draft", "content": decision.text}
-            if fact.purpose == "lesson":
-                yield {"kind": "Lesson", "content": fact.text}
+        case ModelReplied() as fact:
+            yield from _reply_fields(fact, is_draft)
         case Noted(by="guard", about=about, text=text) if about == CRITIQUE:
             yield {"kind": "Critique", "content": text}
         case Noted(by="guard", about=about, text=text) if about.startswith(LESSON):
