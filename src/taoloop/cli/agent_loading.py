@@ -19,7 +19,7 @@ from taoloop.config.tool_file import named_as, tools_named
 from taoloop.core.agent_spec import AgentSpec, Limits
 from taoloop.core.cards.tool_card import TIERS, Tier
 from taoloop.core.cards.tool_search import PAGING_TOOL
-from taoloop.core.policy import Policy, Profile
+from taoloop.core.policy import EvidenceMode, Policy, Profile
 from taoloop.core.trace import Trace
 from taoloop.errors import ConfigError, MissingExtra, TaoError
 from taoloop.models.model_builder import join_specs, split_specs
@@ -64,6 +64,8 @@ class AgentOptions:
     """`--workspace`: the folder of the file tools."""
     memory: str | None = None
     """`--memory`: the file of notes."""
+    evidence: EvidenceMode | None = None
+    """`--evidence`: what becomes of an answer whose citations do not hold."""
     output_schema: str | None = None
     """`--output-schema`: the file with the JSON Schema of the answer."""
     prompts: str | None = None
@@ -237,8 +239,12 @@ def database_of(chosen: AgentOptions, env: Mapping[str, str], db: str | None) ->
 
 
 def _with_options(agent: Agent, chosen: AgentOptions, env: Mapping[str, str]) -> Agent:
-    same = ("model", "vision", "dialect", "strategy", "language", "closing_turn", "context_tokens", "approved_tiers")
-    changes: dict[str, Any] = {name: value for name in same if (value := getattr(chosen, name)) is not None}
+    same = ("model", "vision", "dialect", "strategy", "language", "evidence", "closing_turn")
+    changes: dict[str, Any] = {
+        name: value
+        for name in (*same, "context_tokens", "approved_tiers")
+        if (value := getattr(chosen, name)) is not None
+    }
     if chosen.model is not None or chosen.fallback:
         changes["fallback"] = chosen.fallback or ()  # --model alone means that model and no other
     if chosen.workspace is not None:

@@ -66,6 +66,12 @@ strategy_option = click.option(
     help="react, reflect, act_only, reason_only, standard, cot_sc, react_then_cot_sc or cot_sc_then_react; "
     "with settings as cot_sc:n=9.",
 )
+evidence_option = click.option(
+    "--evidence",
+    type=click.Choice(["off", "warn", "require"]),
+    help="Whether the answer must cite observations that contain what it says.",
+)
+
 vision_option = click.option(
     "--vision/--no-vision", default=None, help="Whether the model sees images (default: by its name)."
 )

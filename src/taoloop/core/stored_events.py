@@ -60,7 +60,7 @@ _LATER_FIELDS: dict[type[Fact], frozenset[str]] = {
     JudgedAgain: frozenset({"replaces"}),
     DoubtSettled: frozenset({"authenticated"}),
     Noted: frozenset({"authenticated"}),
-    Finished: frozenset({"abandoned_by", "denied", "unasked", "authenticated"}),
+    Finished: frozenset({"abandoned_by", "denied", "unasked", "authenticated", "evidence"}),
     Resumed: frozenset({"cards", "texts", "model", "policy", "new_policy", "earlier_holder"}),
     RunStarted: frozenset({"user_instructions", "authority", "images"}),
 }
@@ -104,7 +104,8 @@ def _unused_agent_fields(agent: AgentSpec) -> Any:
     policy: dict[str, Any] = {"rules": rules}
     policy |= {name: True for name, default in _POLICY_DEFAULTS.items() if getattr(agent.policy, name) == default}
     unused: dict[str, Any] = {"tools": cards, "policy": policy}
-    return unused | {name: True for name in ("policy_from", "graph") if not getattr(agent, name)}
+    unused |= {name: True for name in ("policy_from", "graph") if not getattr(agent, name)}
+    return unused if agent.evidence != "off" else unused | {"evidence": True}
 
 
 class StoredBody(NamedTuple):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from taoloop.core.agent_spec import AgentSpec, Limits
 from taoloop.core.cards.tool_card import Tier, ToolCard
-from taoloop.core.decision import Answer, Voted
+from taoloop.core.decision import UNSUPPORTED, Answer, Voted
 from taoloop.core.events import (
     ActionRequested,
     ActionStarted,
@@ -121,6 +121,9 @@ class Trace:
         self.rejected_in_step = 0
         self.calls_requested = 0
         self.answer: Answer | None = None
+        self.held_back: Answer | None = (
+            None  # the answer that was sent back for want of evidence, since the last resume
+        )
         self.closing_reply: ModelReplied | None = None
         self.overflowed = False  # the last prompt was too long for the model, and was not shortened yet
         self.overflows = 0
@@ -333,6 +336,9 @@ class Trace:
         if self.closing_reply is not None:
             self.phase = "closed"
             return
+        if fact.code == UNSUPPORTED:  # readable, so no error that a limit counts; it happens once
+            self.held_back, self.answer, self.phase = self.answer, None, "thinking"
+            return
         self.last_rejected = fact
         self.rejected_in_step += 1
         self.total_errors += 1
@@ -492,8 +498,8 @@ class Trace:
             raise IllegalEvent(f"Run {self.run_id} was abandoned; it cannot be resumed.")
         if self.finished is None and self.paused is None and self.events:
             self._end_segment(self.events[-1].at)  # the process died: its time ended with its last event
-        was_blocked = self.finished is not None and self.finished.status == "blocked"
-        self.finished = self.paused = self.limit_reached = self.closing_reply = None
+        was_blocked = self.finished is not None and self.finished.status in ("blocked", UNSUPPORTED)
+        self.finished = self.paused = self.limit_reached = self.closing_reply = self.held_back = None
         self.overflowed = False  # the model may be another one
         self.consecutive_errors = self.consecutive_unreadable = self.repeats = 0
         self._results.clear()

@@ -127,7 +127,7 @@ class Conversation:
                     self._note_events.append(event)
                 self._pending_notes.append(fact)
                 self._append_pending_notes()
-            case Finished(status="blocked"):
+            case Finished(status="blocked" | "unsupported"):
                 self._closing = True  # the model has answered: if the run is resumed, it is told to go on
             case Resumed():
                 self._refused_tokens = None  # perhaps with another model
@@ -263,12 +263,19 @@ class Conversation:
             tools=self._tools,
             reasons=self._asks_for_thoughts(tools=self._tools),
             output=self._output_rule,
-            more_rules=self._opaque.rules if self._opaque is not None and self._tools else "",
+            more_rules=self._more_rules(),
         )
         self.messages.append(Message(role="system", content=system))
         self.messages.extend(map(self._with_labels, fact.history))
         task = Message(role="user", content=task_prompt(agent.prompts, agent.dialect, fact.task), images=fact.images)
         self.messages.append(self._with_labels(task))
+
+    def _more_rules(self) -> str:
+        """What the prompt says about handles and about evidence, for a run with tools that has them."""
+        if not self._tools:
+            return ""
+        evidence = self._agent.prompts.texts.get("evidence", "") if self._agent.evidence != "off" else ""
+        return "\n".join(filter(None, (self._opaque.rules if self._opaque is not None else "", evidence)))
 
     def _with_labels(self, message: Message) -> Message:
         """The message with a line for each of its images, by which a model can speak of them."""

@@ -42,6 +42,7 @@ _PLACEHOLDERS = {
     "summary": "through nonce! content!",
     "notice": "by text!",
     "repeated": "tool count",
+    "evidence": "",
     "handles": "",
     "handles_observation": "tool call status nonce content! note",
     "handles_summary": "through nonce content!",
@@ -93,18 +94,21 @@ def prompts_for(
     output: bool,
     pin: bool = False,
     handles: bool = False,
+    evidence: bool = False,
 ) -> PromptSet:
     """`load_prompts`, narrowed to what a run with these `rules` can use; the packaged ones are narrowed once."""
     if own is None:
-        return _narrow_packaged(language, dialect, rules, output, pin, handles)
-    return load_prompts(language, own).narrowed(dialect, *rules, output=output, pin=pin, handles=handles)
+        return _narrow_packaged(language, dialect, rules, output, pin, handles, evidence)
+    prompts = load_prompts(language, own)
+    return prompts.narrowed(dialect, *rules, output=output, pin=pin, handles=handles, evidence=evidence)
 
 
 @cache
 def _narrow_packaged(  # keys of the cache
-    language: str, dialect: str, rules: tuple[str, ...], output: bool, pin: bool, handles: bool
+    language: str, dialect: str, rules: tuple[str, ...], output: bool, pin: bool, handles: bool, evidence: bool
 ) -> PromptSet:
-    return _load_packaged(language).narrowed(dialect, *rules, output=output, pin=pin, handles=handles)
+    prompts = _load_packaged(language)
+    return prompts.narrowed(dialect, *rules, output=output, pin=pin, handles=handles, evidence=evidence)
 
 
 @cache

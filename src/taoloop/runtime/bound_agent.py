@@ -239,6 +239,7 @@ class BoundAgent:
                 output=self.output_validator is not None,
                 pin=policy.pin == "model",
                 handles=policy.observations == "handles",
+                evidence=own.evidence != "off",
             ),
             policy=policy,
             approved_tiers=as_tuple(own.approved_tiers),
@@ -256,6 +257,7 @@ class BoundAgent:
             memory=str(own.memory) if own.memory is not None else None,
             tools_from=tuple(dict.fromkeys(source.given_as for source in sources_in(own.tools) if source.given_as)),
             policy_from=own.policy_from,
+            evidence=own.evidence,
             output_schema=self.output_validator.schema if self.output_validator is not None else None,
             graph=getattr(self.strategy, "description", None),  # which only that of a graph has
         )

@@ -27,6 +27,7 @@ TEXTS = TextCatalog(
         "user_excluded": "your message says that part of it is not wanted",
         "user_repeated": "the same was done before",
         "user_denied": "It needs an approval that nobody could give.",
+        "user_unsupported": "No answer: what I could say is not borne out by what was looked up.",
         "user_blocked": "The task is not done: part of it needs an approval that nobody could give.",
         "approval_run": "(run {run}, code {code})",
         "approval_unused": "Your answer was not used: it was for something else than what waits now, or too short for "

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from taoloop.core.decision import excerpt
+from taoloop.core.decision import NO_EVIDENCE, citation_marks, cited_ids, excerpt
 from taoloop.core.text import lazy_pattern
 from taoloop.core.texts import TEXTS
 from taoloop.dialects.parsing.cleanup import strip_thinking
@@ -28,10 +28,8 @@ _BULLET = lazy_pattern(r"[ \t]*(?:[-*•·–—][ \t]+|\(?[0-9]{1,2}[.)、．�
 _NOTHING = lazy_pattern(
     r"\W*(?:none|(?:no|without) (?:findings?|problems?|issues?)|nothing to correct|无|没有(?:意见|问题|发现)?)\W*"
 )
-_CITED = lazy_pattern(r"[\[【][ \t]?obs[:：]([^\]】\n]{1,200})[\]】]|(?<![\w:])obs:(call_[0-9]{1,9})(?!\w)")
 _TASK = lazy_pattern(r"[\[【][ \t]?(?:task|任务)[ \t]?(?:[:：]([^\]】\n]{1,400}))?[\]】]")
 _QUOTED = lazy_pattern(r'"([^"\n]{4,400})"|“([^”\n]{4,400})”|「([^」\n]{2,400})」')
-_NAMES = lazy_pattern(r"[,，;；、\s]+")
 _EDGES = " \t\"'“”‘’「」.。"
 
 DropCode = Literal["uncited", "unknown", "misquoted"]
@@ -90,12 +88,14 @@ class CritiqueSources:
 
     def fault_of(self, finding: str) -> DroppedFinding | CitedFinding:
         """The finding with what it cites, or why it does not count."""
-        names = [name for match in _CITED.finditer(finding) for name in _call_ids(match[1] or match[2])]
+        cited = [name for name in cited_ids(finding, observations=True) if name != NO_EVIDENCE]
         marks = list(_TASK.finditer(finding))
-        if not names and not marks:
+        if not cited and not marks:
             return DroppedFinding(text=finding, code="uncited")
-        if unknown := next((name for name in names if name not in self.observations), None):
-            return DroppedFinding(text=finding, code="unknown", detail=f"obs:{excerpt(unknown)}")
+        sources = {name: self._calls_with(name) for name in cited}
+        if unknown := next((name for name, calls in sources.items() if not calls), None):
+            return DroppedFinding(text=finding, code="unknown", detail=unknown)
+        names = list(dict.fromkeys(name for calls in sources.values() for name in calls))
         words = [mark[1].strip(_EDGES) for mark in marks if mark[1]]
         if wrong := next((text for text in words if not self._is_said(text)), None):
             return DroppedFinding(text=finding, code="misquoted", detail=wrong)
@@ -105,7 +105,14 @@ class CritiqueSources:
             return DroppedFinding(text=finding, code="uncited")
         if wrong := next((text for text in quotes if not self._has(text, names)), None):
             return DroppedFinding(text=finding, code="misquoted", detail=wrong)
-        return CitedFinding(text=finding, cites=tuple(dict.fromkeys(names)))
+        return CitedFinding(text=finding, cites=tuple(names))
+
+    def _calls_with(self, cited: str) -> list[str]:
+        """The calls whose observations are cited by `obs:CALL_ID`, or have the passage `doc:ID`."""
+        if cited.startswith("doc:"):
+            return [name for name, text in self.observations.items() if cited in text]
+        name = cited.removeprefix("obs:")
+        return [name] if name in self.observations else []
 
     def _is_said(self, quote: str) -> bool:
         plain = _plain(quote)
@@ -159,7 +166,8 @@ def _cut(item: str) -> str:
     """A finding of a bearable length, with the citations at its end."""
     if len(item) <= MAX_FINDING_CHARS:
         return item
-    marks = " ".join(match[0] for match in _CITED.finditer(item[MAX_FINDING_CHARS:]))
+    rest = item[MAX_FINDING_CHARS:]
+    marks = " ".join(rest[mark.start : mark.end] for mark in citation_marks(rest))
     return f"{item[:MAX_FINDING_CHARS]}… {marks[:MAX_FINDING_CHARS]}".rstrip()
 
 
@@ -172,12 +180,6 @@ def _visible(text: str) -> str:
         return strip_thinking(text)
     except ReplyParseError:  # the thinking never ended: there is nothing behind it
         return ""
-
-
-def _call_ids(text: str) -> Iterator[str]:
-    for name in _NAMES.split(text.strip()):
-        if plain := name.removeprefix("obs:").removeprefix("obs：").strip():
-            yield plain
 
 
 def _plain(text: str) -> str:

@@ -32,6 +32,7 @@ from taoloop.core.events import (
     Compacted,
     Fault,
     LimitReached,
+    ModelReplied,
     Noted,
     Observed,
 )
@@ -46,8 +47,10 @@ from taoloop.dialects.side_questions import intent_prompt
 from taoloop.dialects.text_dialect import reply_schema
 from taoloop.errors import IllegalEvent, ModelContextOverflow
 from taoloop.policy import needs_intent, sources_of
+from taoloop.policy.evidence.check import evidence_gaps
 from taoloop.strategies.compaction import make_room
 from taoloop.strategies.denied_calls import answered_finish
+from taoloop.strategies.evidence_gate import held_back, with_evidence
 from taoloop.strategies.in_doubt import Unresolved, plan_unresolved_calls
 from taoloop.strategies.termination import exceeded_limit, exceeded_step_limit, limit_finish, model_failed, remaining_s
 
@@ -133,7 +136,7 @@ class LoopStrategy:
             ]
             return Record(facts=tuple(notices))
         reply = trace.last_reply
-        if reply is not None and reply.decision is None and trace.rejected_in_step <= agent.repair_turns:
+        if reply is not None and _needs_repair(agent, trace, reply):
             return self._call(agent, trace, "repair", reply.step)
         if (reached := exceeded_step_limit(trace)) is not None:
             return Record(facts=(reached,))
@@ -150,13 +153,19 @@ class LoopStrategy:
         if reached is None:
             raise IllegalEvent(f"Run {trace.run_id}: a closing turn without a limit.")
         detail = "" if trace.answer else end_message(agent.language, "no_closing")
-        return Finish(fact=limit_finish(trace, reached, failed=detail))
+        return Finish(fact=limit_finish(trace, reached, failed=detail, with_tools=self.acts))
 
     def _answered(self, trace: Trace) -> Effect:
         answer = trace.answer or Answer(text="")
         reason = answer.reason or end_message(trace.agent.language, "answered")
-        citations = answer.citations or cited_ids(answer.text)
-        return Finish(fact=answered_finish(trace, answer.text, reason, citations))
+        if trace.agent.evidence == "off":
+            citations = answer.citations or cited_ids(answer.text)
+            return Finish(fact=answered_finish(trace, answer.text, reason, citations))
+        gaps = evidence_gaps(trace, answer.text, with_tools=self.acts)
+        if (rejected := held_back(trace, answer, gaps)) is not None:
+            return Record(facts=(rejected,))
+        citations = answer.citations or cited_ids(answer.text, observations=True)
+        return Finish(fact=with_evidence(trace, answered_finish(trace, answer.text, reason, citations), gaps))
 
     def _call(self, agent: AgentSpec, trace: Trace, purpose: Purpose, step: int) -> Effect:
         """Ask the model, once the prompt fits into its window."""
@@ -214,6 +223,13 @@ class LoopStrategy:
 
 
 _NOTHING_UNRESOLVED = Unresolved()
+
+
+def _needs_repair(agent: AgentSpec, trace: Trace, reply: ModelReplied) -> bool:
+    """Whether the last reply is to be corrected in its own step: it is unreadable, or an answer that was held back."""
+    if reply.decision is None:
+        return trace.rejected_in_step <= agent.repair_turns
+    return trace.held_back is reply.decision
 
 
 def _needs_intent_question(trace: Trace, act: Act) -> bool:

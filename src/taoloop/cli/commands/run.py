@@ -64,7 +64,7 @@ from taoloop.runtime.subagent import inner_agents
 from taoloop.translation import mark, translate_error
 
 _FIXED = (
-    *("dialect", "strategy", "lang", "output_schema", "context_tokens", "prompts"),
+    *("dialect", "strategy", "lang", "output_schema", "context_tokens", "prompts", "evidence"),
     *("no_closing_turn", "image", "lessons_from"),
 )
 """Parameters that describe a run; it keeps its description when it is resumed."""
@@ -81,6 +81,7 @@ _FIXED = (
     "--dialect", metavar="NAME", help="How the model writes decisions: native, json, json_final, text or fenced."
 )
 @options.strategy_option
+@options.evidence_option
 @click.option("--lang", type=click.Choice(["auto", "en", "zh"]), help="Language of the prompts; auto follows the task.")
 @options.tools_option("Only these tools: built-in names, module:attribute, or a tool file FILE.yaml; repeatable.")
 @options.workspace_option

@@ -19,6 +19,7 @@ from taoloop.cli.translation import translate, view_language
 from taoloop.cli.ui.event_view import (
     EventWriter,
     RowWriter,
+    answer_for_people,
     console_for,
     format_local_time,
     next_commands,
@@ -29,11 +30,14 @@ from taoloop.cli.ui.event_view import (
     write_events,
     write_input_answered,
     write_links,
+    write_rejection,
     write_review,
+    write_sources,
     write_undone,
     write_unknown_calls,
 )
 from taoloop.cli.ui.stdio import OutputError, capture_stdout, print_stderr, write_json_lines
+from taoloop.core.decision import UNSUPPORTED
 from taoloop.core.events import Compensated, Event, ModelReplied, ReplyRejected
 from taoloop.core.input_answered import InputAnswered
 from taoloop.core.stored_events import event_line, event_record
@@ -165,7 +169,8 @@ def _transcript(trace: Trace, pen: RowWriter) -> None:
     _head(trace, pen)
     for entry in transcript(trace):
         label, style = _look(entry, trace)
-        text = f"{entry.tool} {entry.content}" if entry.tool else entry.content
+        content = answer_for_people(entry.content, trace) if entry.kind == "Final" else entry.content
+        text = f"{entry.tool} {content}" if entry.tool else content
         if entry.child is not None:
             text += "\n" + pen.text("by run {run_id}: tao show {run_id}", run_id=entry.child)
         pen.row(label, text, style=style, body="red" if label == "Error" else "", mark=str(entry.number))
@@ -173,7 +178,11 @@ def _transcript(trace: Trace, pen: RowWriter) -> None:
             _write_approval(trace, pen, trace.calls[entry.call_id])
     if trace.finished is not None and trace.finished.status == "blocked":
         pen.row("Blocked", translate_error(trace.finished.reason, pen.language), style="bold yellow")
-    elif trace.finished is not None:
+    if trace.finished is not None and trace.agent.evidence != "off":
+        if trace.finished.status == UNSUPPORTED:
+            pen.row("Unsupported", translate_error(trace.finished.reason, pen.language), style="bold yellow")
+        write_sources(pen, trace.finished, trace)
+    if trace.finished is not None:
         write_review(pen, trace, trace.finished)
 
 
@@ -214,7 +223,7 @@ def _raw(trace: Trace, pen: RowWriter) -> None:
                 for call in fact.tool_calls:
                     pen.line(f"→ {call.name} {call.arguments}", "cyan")
             case ReplyRejected() as fact:
-                pen.row("Unreadable", f"{fact.code}: {fact.message}", style="yellow", body="yellow")
+                write_rejection(pen, fact)
 
 
 def _steps(trace: Trace, pen: RowWriter) -> None:
@@ -232,7 +241,7 @@ def _steps(trace: Trace, pen: RowWriter) -> None:
         if row["observation_summary"]:
             pen.row("Observed", row["observation_summary"], style="green")
     if trace.finished is not None:
-        write_end(pen, trace.finished)
+        write_end(pen, trace.finished, trace)
 
 
 def _end(trace: Trace, pen: RowWriter, db: str | None) -> None:

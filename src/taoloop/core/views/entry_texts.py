@@ -117,6 +117,7 @@ ENTRY_TEXTS = TextCatalog(
         "new_policy": "New policy",
         "fixed_policy": "The agent's policy is another one now; the run keeps the one that it began with.",
         "citations": "Citations",
+        "evidence": "Not borne out by the observations",
         "denied_calls": "Denied, because nobody could be asked",
         "unasked_calls": "Denied; nothing in the task seems to ask for it",
         "abandoned_by": "Ended for good by",

@@ -42,7 +42,7 @@ from taoloop.core.events import (
 from taoloop.core.input_answered import InputAnswered
 from taoloop.core.message import STEP_PURPOSES, Usage
 from taoloop.core.text import join_sentences
-from taoloop.core.texts import image_label, preapproval_note, task_with_images
+from taoloop.core.texts import gap_text, image_label, preapproval_note, task_with_images
 from taoloop.core.views.entry_texts import ENTRY_TEXTS
 from taoloop.core.views.steps import CRITIQUE, EVALUATION, LESSON, PROBE, REVISION, TIMEOUT
 
@@ -428,7 +428,11 @@ class _EntryWriter:
                 self._detail("denied_calls", self._names(fact.denied)),
                 self._detail("unasked_calls", self._names(fact.unasked)),
             ],
-            "texts": [self._text("answer", fact.answer or ""), self._text("reason", fact.reason)],
+            "texts": [
+                self._text("answer", fact.answer or ""),
+                self._text("reason", fact.reason),
+                self._text("evidence", "\n".join(gap_text(self._language, gap) for gap in fact.evidence)),
+            ],
             "citations": fact.citations,
         }
 

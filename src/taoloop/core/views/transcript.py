@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from taoloop.core.decision import Act, Answer, Voted, excerpt
+from taoloop.core.decision import Act, Answer, EvidenceGap, Voted, excerpt
 from taoloop.core.events import (
     ActionRequested,
     ApprovalGiven,
@@ -133,6 +133,12 @@ class Result:
         finished = self.trace.finished
         call_ids = () if finished is None else finished.denied
         return tuple(self.trace.calls[call_id].requested for call_id in call_ids)
+
+    @property
+    def evidence(self) -> tuple[EvidenceGap, ...]:
+        """What the answer says and the observations do not bear out; empty unless the agent asks for evidence."""
+        finished = self.trace.finished
+        return () if finished is None else finished.evidence
 
     @property
     def usage(self) -> Usage:

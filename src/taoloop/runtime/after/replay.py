@@ -124,7 +124,7 @@ def _without_wording(fact: Fact) -> Fact:
             return replace(fact, note="")
         case Finished(unasked=unasked) if unasked:  # an earlier version did not record them
             return _without_wording(replace(fact, unasked=()))
-        case Finished(answer=None) | Finished(status="blocked"):
+        case Finished(answer=None) | Finished(status="blocked" | "unsupported"):
             return replace(fact, reason="")
         case _:
             return fact
@@ -288,7 +288,17 @@ _EXPECTED: dict[type[Any], tuple[str, ...]] = {
     RunTools: ("action_started", "input_answered", "observed", "paused"),  # paused: with a run inside it, which waits
     ProbeCalls: ("doubt_settled",),
     AskPerson: ("approval_given", "approval_refused", "paused"),
-    Record: ("in_doubt", "limit_reached", "noted", "observed", "approval_given", "compacted", "model_replied", "voted"),
+    Record: (
+        "in_doubt",
+        "limit_reached",
+        "noted",
+        "observed",
+        "approval_given",
+        "compacted",
+        "model_replied",
+        "voted",
+        "reply_rejected",
+    ),
     Finish: ("finished",),
 }
 

@@ -60,7 +60,7 @@ def _for_user(record: Mapping[str, Any]) -> dict[str, Any]:
     error = shown.get("error")
     if isinstance(error, Mapping) and error.get("code") == "denied":
         shown["error"] = {**error, "message": "", "hint": ""}
-    if shown.get("status") in ("blocked", "model_failed"):  # the latter has what the model's server said
+    if shown.get("status") in ("blocked", "model_failed", "unsupported"):  # the latter has what the model's server said
         shown["reason"] = ""
     if shown.get("kind") == "model_erred":
         shown["message"] = ""

@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from taoloop.core.decision import UNSUPPORTED
 from taoloop.core.events import ActionRequested, ModelReplied, Resumed
 from taoloop.core.message import Usage
 from taoloop.core.policy import TaskAuthority
+from taoloop.core.texts import gap_text
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import CallView
 from taoloop.core.views.transcript import Result
@@ -27,6 +29,9 @@ FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]
 
 PARTIAL_STATUSES = ("blocked", "max_steps_exceeded", "budget_exceeded", "too_many_errors", "repeated_action")
 """How runs end with an answer and without having done the task: denied calls, or a bound, stopped them."""
+
+ENDED_STATUSES = ("completed", "unsupported", *PARTIAL_STATUSES)
+"""How runs end that answer a request for good, an answer that was withheld for want of evidence among them."""
 
 _CUT_REPLIES: dict[str, FinishReason] = {
     **dict.fromkeys(("length", "max_tokens", "model_length", "max_output_tokens"), "length"),
@@ -86,6 +91,8 @@ async def build_response(
         if calls := open_client_calls(result.trace):
             return _with_tool_calls(response, calls[:1] if one_call else calls)  # the others wait for the next request
         return await _with_questions(journal, response, authority)
+    if result.status == UNSUPPORTED:  # the answer is in the trace; what a client shows must not look like one
+        return replace(response, content=agent["reason"], finish_reason="content_filter")
     if result.status in PARTIAL_STATUSES:
         return replace(response, finish_reason="length")
     return _finished_response(response)
@@ -158,7 +165,8 @@ def end_reason(trace: Trace, reason: str, served: ServedAgent | None, *, for_use
         return reason
     if finished.status == "model_failed":
         return error_for_failed_run(finished, trace.run_id).message
-    return TEXTS.text(trace.agent.language, "user_blocked") if finished.status == "blocked" else reason
+    name = {"blocked": "user_blocked", UNSUPPORTED: "user_unsupported"}.get(finished.status)
+    return reason if name is None else TEXTS.text(trace.agent.language, name)
 
 
 def _denied_reasons(call: ActionRequested, language: str, *, for_user: bool) -> list[str]:
@@ -197,4 +205,15 @@ def _agent_part(result: Result, served: ServedAgent, *, for_user: bool) -> dict[
         part["cost_usd"] = result.cost_usd
     if result.trace.finished is not None and result.trace.finished.citations:
         part["citations"] = list(result.trace.finished.citations)
+    if finished is not None and finished.evidence and not for_user:
+        part["evidence"] = [
+            {"code": gap.code, "citation": gap.citation, "value": gap.value, "message": gap_text(language, gap)}
+            for gap in finished.evidence
+        ]
+    calls = [result.trace.calls.get(name.removeprefix("obs:")) for name in part.get("citations", ())]
+    if sources := [call for call in calls if call is not None]:
+        part["sources"] = [
+            {"number": number, "call_id": call.requested.call_id, "tool": call.requested.tool}
+            for number, call in enumerate(sources, 1)
+        ]
     return part

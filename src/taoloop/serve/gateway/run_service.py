@@ -56,7 +56,7 @@ from taoloop.serve.gateway.higress.file import rewrite_as_json
 from taoloop.serve.gateway.quotas import RunAccounts
 from taoloop.serve.gateway.request_images import RequestImages, take_images
 from taoloop.serve.gateway.run_request import RunRequest
-from taoloop.serve.gateway.run_response import PARTIAL_STATUSES, RunResponse, build_response
+from taoloop.serve.gateway.run_response import ENDED_STATUSES, RunResponse, build_response
 from taoloop.serve.hosts import AllowedHosts
 from taoloop.serve.texts import TEXTS
 from taoloop.tools.tool import Tool
@@ -230,7 +230,7 @@ class Service:
         if request.approval is not None:  # what waits is loaded before the run, so that it is no newer than that
             waiting = await pending_approvals(self.journal, run_id=run_id)
             trace = await self.load_owned_run(request.owner, run_id, request.served.name)
-        if trace.status == "completed" or trace.status in PARTIAL_STATUSES:
+        if trace.status in ENDED_STATUSES:
             return Result.of(trace)
         began = trace.agent if trace.started is None else trace.started.agent  # the operator may have replaced it since
         if began.policy.version != request.served.agent.spec_for(trace.task).policy.version:

@@ -46,6 +46,7 @@ STATUS_NAMES: Final = mark(
         "repeated_action": "repeated itself",
         "stopped": "stopped",
         "model_failed": "model failed",
+        "unsupported": "without evidence",
     }
 )
 """What people read for the status of a run."""

@@ -27,7 +27,7 @@ _MOST_VIEWS, _LONGEST_VIEW = 12, 300
 _YEAR_S = 365 * 86_400
 
 _GIVEN_VIEWS: Final = {
-    mark("Needs a person"): "status=waiting&status=blocked",
+    mark("Needs a person"): "status=waiting&status=blocked&status=unsupported",
     mark("Failed"): "status=too_many_errors&status=model_failed&status=unreadable",
 }
 """Views that everyone has: the name of each, and its address."""

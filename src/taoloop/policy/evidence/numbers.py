@@ -1,0 +1,123 @@
+"""The numbers in a text as values, in every way in which they may be read.
+
+`1,234` is 1234 or 1.234, depending on who wrote it; `1 234,50`, `1'234.50` and `1234.5` are the same number. Numbers
+are compared by value: it is enough that one reading of one is a reading of the other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import NamedTuple
+
+from taoloop.core.text import lazy_pattern
+
+_MAX_DIGITS = 40
+_NUMBER = lazy_pattern(
+    r"(?P<sign>(?<![\w)\]])[-\u2212\u2013+])?"
+    r"(?P<digits>[0-9]+(?:(?:[.,'\u2019_]|[ \u00a0\u2009\u202f](?=[0-9]{3}(?![0-9])))[0-9]+)*)"
+    r"(?P<exponent>[eE][-+]?[0-9]{1,3}(?![0-9A-Za-z]))?"
+    r"(?P<unit>[ \u00a0\u202f]?(?:%|percent\b|per cent\b|(?:thousand|million|billion|trillion)s?\b"
+    r"|[kKmMbB](?![0-9A-Za-z])|[万亿千百]))?"
+)
+_SPACES = lazy_pattern("[ \u00a0\u2009\u202f]")
+_SURE_MAGNITUDES = {
+    "thousand": 1_000,
+    "million": 10**6,
+    "billion": 10**9,
+    "trillion": 10**12,
+    "百": 100,
+    "千": 1_000,
+    "万": 10**4,
+    "亿": 10**8,
+}
+_POSSIBLE_MAGNITUDES = {"k": 1_000, "m": 10**6, "b": 10**9}  # or a unit, such as metres
+
+
+class NumberText(NamedTuple):
+    """A number as it stands in a text."""
+
+    start: int
+    """Where it begins."""
+    end: int
+    """Where its digits end; a unit may follow."""
+    readings: tuple[tuple[Decimal, ...], ...]
+    """What it may be; a reading of several values is a list, a version or an address."""
+    is_plain: bool
+    """Whether it is only digits: no sign, separator, exponent, percentage or magnitude."""
+
+
+def numbers_in(text: str) -> Iterator[NumberText]:
+    """The numbers of a text, in order; what has more than 40 digits is none."""
+    for match in _NUMBER.finditer(text):
+        if len(match["digits"]) > _MAX_DIGITS:
+            continue
+        sign = -1 if match["sign"] and match["sign"] != "+" else 1
+        exponent = Decimal(f"1{match['exponent']}") if match["exponent"] else Decimal(1)
+        unit = (match["unit"] or "").strip().lower()
+        readings = [
+            tuple(value * exponent * sign for value in values) for values in _readings(match["digits"], match["sign"])
+        ]
+        end = match.end("exponent") if match["exponent"] else match.end("digits")
+        is_plain = match["digits"].isdigit() and not (match["sign"] or match["exponent"] or unit)
+        yield NumberText(match.start(), end, tuple(_with_unit(readings, unit)), is_plain)
+
+
+def _with_unit(readings: list[tuple[Decimal, ...]], unit: str) -> list[tuple[Decimal, ...]]:
+    factor = _SURE_MAGNITUDES.get(unit.removesuffix("s"))
+    if factor is not None:
+        return [tuple(value * factor for value in values) for values in readings]
+    if unit in ("%", "percent", "per cent"):
+        return [*readings, *(tuple(value / 100 for value in values) for values in readings)]
+    factor = _POSSIBLE_MAGNITUDES.get(unit)
+    if factor is not None:
+        return [*readings, *(tuple(value * factor for value in values) for values in readings)]
+    return readings
+
+
+def _readings(digits: str, sign: str | None) -> list[tuple[Decimal, ...]]:
+    parts = _SPACES.split(digits)
+    if len(parts) > 1:
+        if len(parts[0]) <= 3 and all(len(re.split("[.,]", part)[0]) == 3 for part in parts[1:]):
+            return [*_readings("".join(parts), sign), _each(parts)]
+        return [_each(parts)]
+    for separator in "'\u2019_":
+        if separator in digits:
+            groups = digits.split(separator)
+            is_grouped = len(groups[0]) <= 3 and all(len(re.split("[.,]", group)[0]) == 3 for group in groups[1:])
+            return _readings(digits.replace(separator, ""), sign) if is_grouped else [_each(groups)]
+    return [(value,) for value in _point_and_comma(digits)] or [_each(re.split("[.,]", digits))]
+
+
+def _each(parts: list[str]) -> tuple[Decimal, ...]:
+    return tuple(Decimal(digits) for part in parts for digits in re.split("[.,'\u2019_]", part) if digits)
+
+
+def _point_and_comma(digits: str) -> list[Decimal]:
+    """What digits with points and commas may be as one number; empty if they are none."""
+    points, commas = digits.count("."), digits.count(",")
+    if not points and not commas:
+        return [Decimal(digits)]
+    if points and commas:
+        last = max(digits.rfind("."), digits.rfind(","))
+        other = "," if digits[last] == "." else "."
+        groups = digits[:last].split(other)
+        if digits.count(digits[last]) == 1 and _are_thousands(groups):
+            return [Decimal(f"{''.join(groups)}.{digits[last + 1 :]}")]
+        return []
+    groups = re.split("[.,]", digits)
+    values = [Decimal(".".join(groups))] if len(groups) == 2 else []
+    return values + ([Decimal("".join(groups))] if _are_thousands(groups) and groups[0] != "0" else [])
+
+
+def _are_thousands(groups: list[str]) -> bool:
+    """Whether groups of digits are those of one number; lakh and crore have groups of two."""
+    if len(groups) == 1:
+        return True
+    middle = groups[1:-1]
+    return (
+        len(groups[0]) <= 3
+        and len(groups[-1]) == 3
+        and (all(len(group) == 3 for group in middle) or all(len(group) == 2 for group in middle))
+    )
