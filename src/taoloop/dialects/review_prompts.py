@@ -6,7 +6,7 @@ led to it: it would be led the same way. What comes from outside, and what a mod
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import MutableMapping, Sequence
 from dataclasses import replace
 
 from taoloop.core.events import Noted, Observed
@@ -32,9 +32,17 @@ _STEPS_TOKENS = 1_500
 
 
 def critique_prompt(
-    trace: Trace, draft: str, most: int, refused: Sequence[tuple[str, str]] = ()
+    trace: Trace,
+    draft: str,
+    most: int,
+    refused: Sequence[tuple[str, str]],
+    rendered: MutableMapping[tuple[str, int], str],
 ) -> tuple[Message, ...]:
-    """The question what is wrong with a draft. `refused`: critiques of it that did not count, each with the reason."""
+    """The question what is wrong with a draft.
+
+    `refused`: critiques of it that did not count, each with the reason. `rendered`: observations as earlier reviews of
+    this run showed them, by call and length at most; it gets those that are missing.
+    """
     prompts, started = trace.agent.prompts, trace.started
     nonce = started.nonce if started is not None else ""
     instructions = trace.agent.instructions.strip()
@@ -44,7 +52,7 @@ def critique_prompt(
         "reflect_draft",
         task=_task(trace),
         instructions=instructions,
-        observations="\n\n".join(_observations(trace)) or TEXTS.text(prompts.language, "no_observations"),
+        observations="\n\n".join(_observations(trace, rendered)) or TEXTS.text(prompts.language, "no_observations"),
         nonce=nonce,
         draft=defuse_markers(draft, nonce),
     )
@@ -102,7 +110,7 @@ def _task(trace: Trace) -> str:
     return "\n\n".join((trace.task, *notes))
 
 
-def _observations(trace: Trace) -> list[str]:
+def _observations(trace: Trace, rendered: MutableMapping[tuple[str, int], str]) -> list[str]:
     """The observations, each in its frame, the newest of those that fit, in their order."""
     agent = trace.agent
     room = REVIEWED_CHARS if agent.context_tokens is None else min(REVIEWED_CHARS, 2 * agent.context_tokens)
@@ -113,7 +121,13 @@ def _observations(trace: Trace) -> list[str]:
         share = room
     opaque = OpaqueObservations.for_agent(agent)
     nonce = trace.started.nonce if trace.started is not None else ""
-    return [_observation(call, call.observed, opaque, agent.prompts, nonce, share) for call in calls if call.observed]
+    texts = []
+    for call in calls:
+        key = call.requested.call_id, share
+        if (text := rendered.get(key)) is None and call.observed is not None:
+            text = rendered[key] = _observation(call, call.observed, opaque, agent.prompts, nonce, share)
+        texts.append(text or "")
+    return texts
 
 
 def _observation(

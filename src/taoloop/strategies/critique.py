@@ -7,14 +7,17 @@ cites, in the task or in the draft. What a sound citation is made to say is not 
 
 from __future__ import annotations
 
+import json
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
 from taoloop.core.decision import NO_EVIDENCE, citation_marks, cited_ids, excerpt
+from taoloop.core.events import ActionRequested, Observed
 from taoloop.core.text import lazy_pattern
 from taoloop.core.texts import TEXTS
+from taoloop.core.views.transcript import input_text, observation_text
 from taoloop.dialects.parsing.cleanup import strip_thinking
 from taoloop.dialects.texts import ReplyParseError
 
@@ -79,12 +82,13 @@ class Critique:
 class CritiqueSources:
     """What a critique may cite and quote."""
 
-    observations: Mapping[str, str]
-    """The texts of the observations so far, by call, as the critic could read them."""
+    observations: dict[str, tuple[ActionRequested | None, Observed]] = field(default_factory=dict)
+    """The observations so far with their calls, by the ids of the calls."""
     said: list[str] = field(default_factory=list)
     """The task, the instructions, and what people said before and since."""
     draft: str = ""
     """The draft."""
+    _texts: dict[str, str] = field(default_factory=dict)
 
     def fault_of(self, finding: str) -> DroppedFinding | CitedFinding:
         """The finding with what it cites, or why it does not count."""
@@ -110,7 +114,7 @@ class CritiqueSources:
     def _calls_with(self, cited: str) -> list[str]:
         """The calls whose observations are cited by `obs:CALL_ID`, or have the passage `doc:ID`."""
         if cited.startswith("doc:"):
-            return [name for name, text in self.observations.items() if cited in text]
+            return [name for name, (_, observed) in self.observations.items() if cited in observed.output]
         name = cited.removeprefix("obs:")
         return [name] if name in self.observations else []
 
@@ -120,8 +124,16 @@ class CritiqueSources:
 
     def _has(self, quote: str, names: list[str]) -> bool:
         plain = _plain(quote)
-        texts = (*(self.observations[name] for name in names), self.draft, *self.said)
+        texts = (*map(self._text_of, names), self.draft, *self.said)
         return any(plain in _plain(text) for text in texts)
+
+    def _text_of(self, name: str) -> str:
+        """An observation with its call, as a critic may quote them; read only where something is quoted."""
+        if (text := self._texts.get(name)) is None:
+            requested, observed = self.observations[name]
+            call = "" if requested is None else f"{requested.tool} {input_text(requested.args)}\n"
+            text = self._texts[name] = f"{call}{observation_text(observed)}{_unescaped(observed)}"
+        return text
 
 
 def read_critique(text: str, sources: CritiqueSources) -> Critique:
@@ -146,6 +158,17 @@ def dropped_texts(language: str, critique: Critique) -> str:
         f"- {TEXTS.text(language, f'critique_{drop.code}', text=excerpt(drop.text), detail=drop.detail)}"
         for drop in critique.dropped
     )
+
+
+def _unescaped(observed: Observed) -> str:
+    """The text of an output that is a JSON string, which a critic may quote without its escapes."""
+    if observed.form != "json" or "\\" not in observed.output:
+        return ""
+    try:
+        value = json.loads(observed.output)
+    except (ValueError, RecursionError):
+        return ""
+    return f"\n{value}" if isinstance(value, str) else ""
 
 
 def _items(text: str) -> Iterator[str]:

@@ -11,9 +11,9 @@ task read (Reflexion: Shinn et al., 2023; `taoloop.runtime.lessons`).
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.decision import Answer
@@ -37,7 +37,6 @@ from taoloop.core.text import field_error
 from taoloop.core.texts import TEXTS, end_message
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import CRITIQUE, EVALUATION, REVISION, UNDONE
-from taoloop.core.views.transcript import input_text, observation_text
 from taoloop.dialects.review_prompts import critique_prompt, lesson_prompt, revision_text
 from taoloop.errors import ConfigError
 from taoloop.strategies.ballot import normalise_answer
@@ -160,7 +159,8 @@ class Reflect:
     def _ask(agent: AgentSpec, trace: Trace, reflection: Reflection) -> Effect:
         draft = reflection.draft or ""
         reason = _judgement(trace, reflection) if reflection.refused else ""
-        prompt = critique_prompt(trace, draft, MAX_FINDINGS, [(text, reason) for text in reflection.refused])
+        refused = [(text, reason) for text in reflection.refused]
+        prompt = critique_prompt(trace, draft, MAX_FINDINGS, refused, reflection.rendered)
         return _REACT.ask(agent, trace, "critique", trace.step_count, prompt)
 
 
@@ -188,10 +188,11 @@ class Reflection:
     """Why the answer is wrong, as somebody said after the run."""
     has_lesson: bool = False
     """Whether the model was asked for the lesson of this attempt."""
+    rendered: dict[tuple[str, int], str] = field(default_factory=dict)
+    """Observations as a review shows them (`critique_prompt`)."""
     _has_ended: bool = False
     _drafts: list[tuple[int, str]] = field(default_factory=list)  # steps with their answers, in their plain form
-    _sources: CritiqueSources = field(default_factory=lambda: CritiqueSources(observations={}))
-    _observations: dict[str, str] = field(default_factory=dict)
+    _sources: CritiqueSources = field(default_factory=CritiqueSources)
     _requests: dict[str, ActionRequested] = field(default_factory=dict)
 
     @property
@@ -205,50 +206,48 @@ class Reflection:
 
     def fold(self, event: Event) -> None:
         """Take the next event."""
-        match event.fact:
-            case RunStarted() as fact:
-                said = [fact.task, fact.agent.instructions, *(message.content for message in fact.history)]
-                self._sources = CritiqueSources(observations=self._observations, said=said)
-            case ModelReplied() as fact:
-                self._take_reply(fact)
-            case ReplyRejected(step=step) if self._drafts and self._drafts[-1][0] == step:
-                self._drafts.pop()  # an answer that was sent back is no draft
-            case ModelErred(purpose="critique") as fact:
-                self.erred = fact
-            case ModelErred(purpose="lesson"):
-                self.has_lesson = True
-            case Noted() as fact:
-                self._take_note(fact)
-            case Finished():
-                self._has_ended = True
-            case Resumed():
-                if self._has_ended:  # else a process died, and the run is where it was
-                    self.evaluation, self.has_lesson, self._has_ended = None, False, False
-                self.erred = None
-            case fact:
-                self._take_call(fact)
+        fact = event.fact
+        if (take := _TAKERS.get(type(fact))) is not None:
+            take(self, fact)
+
+    def _start(self, fact: RunStarted) -> None:
+        self._sources.said += [fact.task, fact.agent.instructions, *(message.content for message in fact.history)]
 
     def _take_reply(self, reply: ModelReplied) -> None:
-        if reply.purpose in ("decide", "repair") and isinstance(reply.decision, Answer):
+        if isinstance(reply.decision, Answer) and reply.purpose != "close":
             self._begin_draft(reply.step, reply.decision.text)
         elif reply.purpose == "critique":
             self._take_critique(reply.text)
         elif reply.purpose == "lesson":
             self.has_lesson = True
 
-    def _take_call(self, fact: Fact) -> None:
-        """Keep the observations, each with its call, so that a critique may quote both."""
-        match fact:
-            case ActionRequested() as requested:
-                self._requests[requested.call_id] = requested
-            case ApprovalGiven(call_id=call_id, args=args) if args is not None and call_id in self._requests:
-                self._requests[call_id] = replace(self._requests[call_id], args=args)
-            case Observed() as observed:
-                known = self._requests.get(observed.call_id)
-                call = "" if known is None else f"{known.tool} {input_text(known.args)}\n"
-                self._observations[observed.call_id] = call + observation_text(observed) + _unescaped(observed)
-            case _:
-                pass
+    def _reject(self, rejected: ReplyRejected) -> None:
+        if self._drafts and self._drafts[-1][0] == rejected.step:
+            self._drafts.pop()  # an answer that was sent back is no draft
+
+    def _take_error(self, erred: ModelErred) -> None:
+        if erred.purpose == "critique":
+            self.erred = erred
+        elif erred.purpose == "lesson":
+            self.has_lesson = True
+
+    def _request(self, requested: ActionRequested) -> None:
+        self._requests[requested.call_id] = requested
+
+    def _approve(self, approval: ApprovalGiven) -> None:
+        if approval.args is not None and (requested := self._requests.get(approval.call_id)) is not None:
+            self._requests[approval.call_id] = replace(requested, args=approval.args)
+
+    def _observe(self, observed: Observed) -> None:
+        self._sources.observations[observed.call_id] = self._requests.get(observed.call_id), observed
+
+    def _finish(self, _: Finished) -> None:
+        self._has_ended = True
+
+    def _resume(self, _: Resumed) -> None:
+        if self._has_ended:  # else a process died, and the run is where it was
+            self.evaluation, self.has_lesson, self._has_ended = None, False, False
+        self.erred = None
 
     def _begin_draft(self, step: int, text: str) -> None:
         self.draft, self._sources.draft, self.is_revising = text, text, False
@@ -274,15 +273,18 @@ class Reflection:
             self._sources.said.append(note.text)
 
 
-def _unescaped(observed: Observed) -> str:
-    """The text of an output that is a JSON string, which a critic may quote without its escapes."""
-    if observed.form != "json" or "\\" not in observed.output:
-        return ""
-    try:
-        value = json.loads(observed.output)
-    except (ValueError, RecursionError):
-        return ""
-    return f"\n{value}" if isinstance(value, str) else ""
+_TAKERS: dict[type[Fact], Callable[[Reflection, Any], None]] = {
+    RunStarted: Reflection._start,
+    ModelReplied: Reflection._take_reply,
+    ReplyRejected: Reflection._reject,
+    ModelErred: Reflection._take_error,
+    Noted: Reflection._take_note,
+    ActionRequested: Reflection._request,
+    ApprovalGiven: Reflection._approve,
+    Observed: Reflection._observe,
+    Finished: Reflection._finish,
+    Resumed: Reflection._resume,
+}
 
 
 def _end(finish: Finished, reason: str) -> Finish:
