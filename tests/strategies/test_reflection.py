@@ -90,6 +90,7 @@ def asked(used: Agent) -> list[ModelRequest]:
 
 
 def test_a_finding_that_cites_an_observation_leads_to_a_revision() -> None:
+    """S4-37."""
     used = agent(looks("hut"), says("It has 4 rooms."), WRONG, says("It has 3 rooms."), "NONE")
     result = used.run_sync(TASK)
     assert (result.status, result.answer) == ("completed", "It has 3 rooms.")
@@ -104,6 +105,7 @@ def test_a_finding_that_cites_an_observation_leads_to_a_revision() -> None:
 
 
 def test_the_critic_sees_task_demands_observations_and_draft_but_no_reasoning() -> None:
+    """S4-50."""
     used = agent(looks("hut"), says("It has 3 rooms."), "NONE", instructions="Answer in English.")
     used.run_sync(TASK)
     critique = asked(used)[2]
@@ -147,6 +149,7 @@ def test_words_of_the_task_may_be_cited_for_its_demands() -> None:
     ],
 )
 def test_a_critique_that_cites_nothing_is_refused_once_and_then_counts_as_none(finding: str, why: str) -> None:
+    """S2-34: the reflection hallucinates too."""
     used = agent(looks("hut"), says("4"), finding, finding)
     result = used.run_sync(TASK)
     assert (result.status, result.answer) == ("completed", "4")
@@ -190,6 +193,7 @@ def test_an_empty_critique_is_refused_as_one_that_cites_nothing() -> None:
 
 
 def test_when_the_rounds_are_used_the_open_findings_are_in_the_reason() -> None:
+    """S4-52."""
     result = run(looks("hut"), says("4"), WRONG, says("5"), WRONG, says("6"), WRONG)
     assert (result.status, result.answer) == ("completed", "6")
     assert result.reason == f"The limit of revisions (2) was reached; findings that are still open (1): {WRONG[2:]}"
@@ -215,6 +219,7 @@ def test_without_a_step_left_there_is_no_revision_and_the_draft_is_the_answer() 
 
 
 def test_a_spent_budget_ends_it_before_the_critique() -> None:
+    """S4-52."""
     used = ModelReply(text=says("4"), usage=Usage(input_tokens=90, output_tokens=10))
     result = run(used, limits=Limits(max_tokens=100))
     assert (result.status, result.answer) == ("completed", "4")
@@ -246,6 +251,8 @@ def test_a_resumed_run_goes_on_with_its_revision() -> None:
 
 
 def test_a_critique_that_fails_leaves_the_draft() -> None:
+    """S4-51."""
+
     class Small(Asked):
         async def complete(self, request: ModelRequest) -> ModelReply:
             if request.purpose == "critique":
@@ -394,6 +401,16 @@ def test_a_fork_decides_the_draft_otherwise() -> None:
     assert isinstance(effect, CallModel)
     assert effect.request.purpose == "critique"
     assert "3" in effect.request.messages[-1].content
+
+
+def test_with_evidence_required_an_answer_without_it_is_no_draft() -> None:
+    bare, cited = says("It has 3 rooms."), says("It has 3 rooms [obs:call_1].")
+    used = agent(looks("hut"), bare, cited, WRONG, cited, evidence="require")
+    result = used.run_sync(TASK)
+    assert (result.status, result.answer) == ("completed", "It has 3 rooms [obs:call_1].")
+    assert purposes(result) == ["decide", "decide", "repair", "critique", "decide"]
+    assert result.reason.startswith("The revision did not change the draft")
+    assert all(event.same for event in replay(result.trace))
 
 
 # How it is shown
