@@ -29,8 +29,8 @@ FAILING = [looks("1"), looks("2"), "I do not know.", "Look at hut 7 first."]
 
 
 def agent(journal: MemoryJournal, *replies: Any, strategy: Any = "reflect:lessons=2", **settings: Any) -> Agent:
-    settings = {"max_steps": 2, "closing_turn": False, "tools": [read]} | settings
-    return Agent(model=Asked(replies), strategy=strategy, dialect="text", journal=journal, **settings)
+    own: dict[str, Any] = {"max_steps": 2, "closing_turn": False, "tools": [read]} | settings
+    return Agent(model=Asked(replies), strategy=strategy, dialect="text", journal=journal, **own)
 
 
 def attempt(journal: MemoryJournal, *replies: Any, task: str = TASK, **options: Any) -> Result:
