@@ -10,13 +10,14 @@ import pytest
 from tests.strategies.test_reflection import Asked, asked, looks, notes, purposes, read, says
 
 from taoloop import Agent, Limits, MemoryJournal, tool
+from taoloop.core.effects import ModelRequest
 from taoloop.core.events import ActionRequested, ModelReplied, Noted
 from taoloop.core.message import ModelReply, Usage
 from taoloop.core.trace import Trace
 from taoloop.core.views.event_entries import event_entries
 from taoloop.core.views.steps import LESSON
 from taoloop.core.views.transcript import Result
-from taoloop.errors import ConfigError, RunNotFound
+from taoloop.errors import ConfigError, ModelTimeout, RunNotFound
 from taoloop.policy.provenance import sources_of
 from taoloop.runtime.after.evaluation import drop_lesson
 from taoloop.runtime.after.fork import make_fork
@@ -111,6 +112,21 @@ def test_a_spent_budget_buys_no_lesson() -> None:
     used = ModelReply(text=looks("1"), usage=Usage(input_tokens=90, output_tokens=10))
     result = attempt(MemoryJournal(), used, limits=Limits(max_tokens=100))
     assert (result.status, purposes(result)) == ("budget_exceeded", ["decide"])
+
+
+def test_time_that_runs_out_while_a_lesson_is_written_ends_the_run() -> None:
+    class Slow(Asked):
+        async def complete(self, request: ModelRequest) -> ModelReply:
+            if request.purpose == "lesson":
+                raise ModelTimeout("It took too long.")
+            return await super().complete(request)
+
+    journal, limits = MemoryJournal(), Limits(max_wall_s=60.0)
+    done = attempt(journal, says("hut 4"), "NONE", limits=limits)
+    slow = Agent(model=Slow([]), strategy="reflect:lessons=2", dialect="text", journal=journal, model_timeout_s=None)
+    judged = asyncio.run(slow.learn_from(done.run_id, "It has 2."))
+    assert (judged.status, lesson_in(judged.trace)) == ("completed", None)
+    assert all(event.same for event in replay(judged.trace))
 
 
 def test_a_run_that_was_resumed_to_success_has_no_lesson_any_more() -> None:

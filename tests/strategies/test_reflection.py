@@ -178,6 +178,15 @@ def test_uncited_findings_are_dropped_and_reported_and_the_model_does_not_see_th
     assert not any("otherwise" in message.content for message in asked(used)[3].messages)
 
 
+@pytest.mark.parametrize(
+    "quote",
+    ['"hut has 3 rooms."', "“hut … 3 rooms”", "「has 3 rooms」", '"It has 4 rooms,"', '"50 words"', '"HUT has  3"'],
+)
+def test_a_quotation_may_differ_in_signs_and_leave_words_out(quote: str) -> None:
+    result = run(looks("hut"), says("It has 4 rooms."), f"- {quote} is not met [obs:call_1]", says("3"), "NONE")
+    assert result.answer == "3"
+
+
 @pytest.mark.parametrize("reply", ["NONE", "None.", "**NONE**", "- NONE", "<think>hm [obs:call_9]</think>NONE", "无"])
 def test_a_critique_that_finds_nothing_ends_the_run(reply: str) -> None:
     result = run(looks("hut"), says("3"), reply)
@@ -337,6 +346,40 @@ def test_a_critique_is_not_streamed() -> None:
 def test_a_gateway_sends_no_draft() -> None:
     assert is_revised("reflect:rounds=1")
     assert not is_revised("react")
+
+
+def test_a_run_with_effects_that_dies_at_any_boundary_makes_each_of_them_once() -> None:
+    done: list[int] = []
+
+    @tool(tier="draft")
+    def note(rooms: int) -> str:
+        """Note a number."""
+        done.append(rooms)
+        return f"noted {rooms}"
+
+    act = "Thought: I note it.\nAction: note: {rooms}"
+    finding = '- It notes 4 "noted 4" [obs:call_1], and the task says 3 [task: Note 3]'
+    replies = [act.format(rooms=4), says("4"), finding, act.format(rooms=3), says("3"), "NONE"]
+    whole = run(*replies, tools=[note], task="Note 3 rooms.")
+    assert (whole.answer, done) == ("3", [4, 3])
+
+    async def resumed(cut: int) -> Result:
+        journal = MemoryJournal()
+        await journal.append(await journal.create("r"), whole.trace.events[:cut])
+        return await agent(*replies, tools=[note], journal=journal).resume("r")
+
+    for cut in range(1, len(whole.trace)):
+        before = [event.fact.output for event in whole.trace.events[:cut] if isinstance(event.fact, Observed)]
+        in_doubt = any(
+            call.attempts and call.observed is None for call in Trace("r", whole.trace.events[:cut]).pending.values()
+        )
+        done.clear()
+        result = asyncio.run(resumed(cut))
+        if in_doubt:
+            assert (result.status, done) == ("waiting", []), cut  # nobody knows whether it happened
+            continue
+        assert (result.status, result.answer) == ("completed", "3"), cut
+        assert len(before) + len(done) == 2, cut
 
 
 @tool(tier="write")

@@ -33,7 +33,8 @@ _NOTHING = lazy_pattern(
 )
 _TASK = lazy_pattern(r"[\[【][ \t]?(?:task|任务)[ \t]?(?:[:：]([^\]】\n]{1,400}))?[\]】]")
 _QUOTED = lazy_pattern(r'"([^"\n]{4,400})"|“([^”\n]{4,400})”|「([^」\n]{2,400})」')
-_EDGES = " \t\"'“”‘’「」.。"
+_EDGES = " \t\"'“”‘’「」.。,，;；:：!！?？"
+_ELISION = lazy_pattern(r"[\[(（]?(?:…+|\.{3,})[\])）]?")
 
 DropCode = Literal["uncited", "unknown", "misquoted"]
 
@@ -123,9 +124,9 @@ class CritiqueSources:
         return bool(plain) and any(plain in _plain(text) for text in self.said)
 
     def _has(self, quote: str, names: list[str]) -> bool:
-        plain = _plain(quote)
+        parts = [_plain(part).strip(_EDGES) for part in _ELISION.split(quote)]
         texts = (*map(self._text_of, names), self.draft, *self.said)
-        return any(plain in _plain(text) for text in texts)
+        return any(all(part in plain for part in parts) for plain in map(_plain, texts))
 
     def _text_of(self, name: str) -> str:
         """An observation with its call, as a critic may quote them; read only where something is quoted."""

@@ -121,7 +121,7 @@ class Reflect:
         elif effect.fact.answer is None and reflection.is_revising:
             effect = Finish(fact=_with_draft(trace, effect.fact, reflection))
         fails = reflection.evaluation is not None or effect.fact.status in LESSON_STATUSES
-        if self.lessons and fails and not reflection.has_lesson:
+        if self.lessons and fails and not reflection.has_lesson and not _has_spent_budget(trace):
             prompt = lesson_prompt(trace, effect.fact.reason)
             return _REACT.ask(agent, trace, "lesson", trace.step_count, prompt)
         return effect
@@ -241,6 +241,10 @@ class Reflection:
     def _observe(self, observed: Observed) -> None:
         self._sources.observations[observed.call_id] = self._requests.get(observed.call_id), observed
 
+    def _reach(self, reached: LimitReached) -> None:
+        if reached.status == "budget_exceeded":
+            self.has_lesson = True  # the time is up, perhaps while the lesson was being written
+
     def _finish(self, _: Finished) -> None:
         self._has_ended = True
 
@@ -282,6 +286,7 @@ _TAKERS: dict[type[Fact], Callable[[Reflection, Any], None]] = {
     ActionRequested: Reflection._request,
     ApprovalGiven: Reflection._approve,
     Observed: Reflection._observe,
+    LimitReached: Reflection._reach,
     Finished: Reflection._finish,
     Resumed: Reflection._resume,
 }
@@ -289,6 +294,11 @@ _TAKERS: dict[type[Fact], Callable[[Reflection, Any], None]] = {
 
 def _end(finish: Finished, reason: str) -> Finish:
     return Finish(fact=replace(finish, reason=reason))
+
+
+def _has_spent_budget(trace: Trace) -> bool:
+    reached = exceeded_limit(trace, repeats=False)
+    return reached is not None and reached.status == "budget_exceeded"
 
 
 def _judgement(trace: Trace, reflection: Reflection) -> str:

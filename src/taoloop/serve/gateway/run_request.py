@@ -20,7 +20,6 @@ from taoloop.serve.gateway.repeats.ledger import RequestIdentity
 from taoloop.serve.gateway.request_images import SentImage, sent_images
 from taoloop.serve.gateway.request_schema import ChatMessage, ChatRequest, ClientTool, ResponsesRequest
 from taoloop.serve.texts import TEXTS
-from taoloop.strategies import is_revised
 
 _INSTRUCTIONS = ("system", "developer")
 _RESULTS = ("tool", "function")
@@ -98,12 +97,7 @@ class RunRequest:
     @property
     def answer_is_held_back(self) -> bool:
         """Whether nothing can be sent before the run ends, because the answer is checked or rewritten first."""
-        return (
-            self.settings.answer_schema is not None
-            or self.served.reshape is not None
-            or self.must_call
-            or is_revised(self.served.agent.strategy)
-        )
+        return self.settings.answer_schema is not None or self.served.reshape is not None or self.must_call
 
 
 def chat_run_request(request: ChatRequest, served: ServedAgent, key: ApiKey | None) -> RunRequest:
