@@ -9,12 +9,15 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 from tests.sizes import examples
+from tests.strategies.speaking import Speaking, page, save
 
 from taoloop import Agent, Limits, MemoryJournal, ScriptedModel, tool
 from taoloop.core.decision import Act, Answer, Call, Decision
 from taoloop.core.effects import CallModel, ModelRequest
 from taoloop.core.events import ApprovalGiven, ModelReplied, Noted, Observed
 from taoloop.core.message import Delta, ModelReply, Usage
+from taoloop.core.policy import Policy
+from taoloop.core.text import message_tokens
 from taoloop.core.trace import Trace
 from taoloop.core.views.event_entries import event_entries
 from taoloop.core.views.steps import CRITIQUE, REVISION
@@ -416,6 +419,35 @@ def test_a_finding_makes_nothing_trusted() -> None:
     assert mail in notes(result, REVISION)[0]
     assert provenance.tainted
     assert not provenance.is_trusted_value(mail, "target")
+
+
+def test_a_critic_reads_no_observation_where_the_model_must_not() -> None:
+    used = agent(looks("hut"), says("${obs1}"), "NONE", policy=Policy(observations="handles"))
+    result = used.run_sync(TASK)
+    shown = "\n".join(message.content for message in asked(used)[2].messages)
+    assert (result.status, result.answer) == ("completed", "hut has 3 rooms")
+    assert "$obs1: text" in shown
+    assert "has 3 rooms" not in shown
+
+
+def test_findings_outlive_a_compaction() -> None:
+    class Reviewed(Speaking):
+        async def complete(self, request: ModelRequest) -> ModelReply:
+            if request.purpose != "critique":
+                return await super().complete(request)
+            self.asked.append(request)
+            return ModelReply(text='- There is more, such as "page 2" [obs:call_2]', cost_usd=0.0)
+
+    model = Reviewed(40, window=9_000)
+    used = Agent(
+        model=model, tools=[page, save], strategy="reflect", context_tokens=9_000, limits=Limits(max_steps=None)
+    )
+    result = used.run_sync("Read it all.")
+    kinds = [event.kind for event in result.trace]
+    assert result.reason.startswith("The revision did not change the draft")
+    assert "compacted" in kinds
+    assert all(sum(map(message_tokens, request.messages)) < 9_000 for request in model.asked)
+    assert all(event.same for event in replay(result.trace))
 
 
 @pytest.mark.parametrize("dialect", ["native", "text", "json", "fenced"])
