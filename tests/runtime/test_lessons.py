@@ -81,6 +81,11 @@ def test_the_lesson_is_asked_for_with_the_steps_and_the_end_of_the_attempt() -> 
     assert 'call_1 read {"page": "1"} → ok: 1 has 3 rooms' in shown
 
 
+def test_an_answer_without_the_evidence_that_is_required_leaves_a_lesson() -> None:
+    result = attempt(MemoryJournal(), looks("1"), says("3"), says("3"), "Cite it.", evidence="require", max_steps=5)
+    assert (result.status, purposes(result)[-1]) == ("unsupported", "lesson")
+
+
 def test_nothing_is_written_or_read_unless_it_is_enabled() -> None:
     journal = MemoryJournal()
     failed(journal)

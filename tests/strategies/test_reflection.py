@@ -238,6 +238,16 @@ def test_a_spent_budget_ends_it_before_the_critique() -> None:
     assert result.reason == "The limit max_tokens ended the reflection. The draft was not reviewed."
 
 
+def test_a_budget_that_is_spent_by_the_revision_leaves_it_unreviewed() -> None:
+    used = ModelReply(text=says("3"), usage=Usage(input_tokens=90, output_tokens=10))
+    result = run(looks("hut"), says("4"), WRONG, used, limits=Limits(max_tokens=100))
+    assert (result.status, result.answer) == ("completed", "3")
+    assert result.reason == (
+        "The limit max_tokens ended the reflection. The draft was not reviewed. "
+        f"Findings about the draft before (1): {WRONG[2:]}"
+    )
+
+
 def test_a_limit_within_a_revision_gets_its_closing_turn() -> None:
     result = run(looks("hut"), says("4"), WRONG, looks("1"), says("3"), max_steps=3)
     assert (result.status, result.answer) == ("max_steps_exceeded", "3")

@@ -72,9 +72,10 @@ TEXTS = TextCatalog(
         "reflect_same": "The revision did not change the draft; findings that are still open ({count}): {findings}",
         "reflect_again": "The revision went back to an earlier draft; findings that are still open ({count}): "
         "{findings}",
-        "reflect_limit": "The limit {limit} ended the reflection. ",
+        "reflect_limit": "The limit {limit} ended the reflection.",
         "reflect_unreviewed": "The draft was not reviewed.",
         "reflect_open": "Findings that are still open ({count}): {findings}",
+        "reflect_before": "Findings about the draft before ({count}): {findings}",
         "reflect_kept": "The answer is the draft before the revision that was under way; its open findings "
         "({count}): {findings}",
         "reflect_evaluated": "The answer was judged wrong: {reason}",

@@ -33,7 +33,7 @@ from taoloop.core.events import (
     Resumed,
     RunStarted,
 )
-from taoloop.core.text import field_error
+from taoloop.core.text import field_error, join_sentences
 from taoloop.core.texts import TEXTS, end_message
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import CRITIQUE, EVALUATION, REVISION, UNDONE
@@ -211,7 +211,11 @@ class Reflection:
             take(self, fact)
 
     def _start(self, fact: RunStarted) -> None:
-        self._sources.said += [fact.task, fact.agent.instructions, *(message.content for message in fact.history)]
+        self._sources.said += [
+            fact.task,
+            fact.agent.instructions,
+            *(message.content for message in fact.history if message.role == "user"),
+        ]
 
     def _take_reply(self, reply: ModelReplied) -> None:
         if isinstance(reply.decision, Answer) and reply.purpose != "close":
@@ -330,10 +334,13 @@ def _open_text(trace: Trace, name: str, reflection: Reflection) -> str:
 def _limit_text(trace: Trace, reached: LimitReached, reflection: Reflection) -> str:
     """That a limit stopped the reflection before its time."""
     language = trace.agent.language
-    text = end_message(language, "reflect_limit", limit=reached.limit)
-    if not reflection.open_findings or (reflection.critique is not None and reflection.critique.cites_nothing):
-        return text + end_message(language, "reflect_unreviewed")
-    return text + _open_text(trace, "reflect_open", reflection)
+    texts = [end_message(language, "reflect_limit", limit=reached.limit)]
+    if reflection.critique is None or reflection.critique.cites_nothing:
+        texts.append(end_message(language, "reflect_unreviewed"))
+    if reflection.open_findings:
+        name = "reflect_before" if reflection.critique is None else "reflect_open"
+        texts.append(_open_text(trace, name, reflection))
+    return join_sentences(*texts)
 
 
 def _with_draft(trace: Trace, finish: Finished, reflection: Reflection) -> Finished:
