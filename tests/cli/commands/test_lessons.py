@@ -23,7 +23,9 @@ def test_a_lesson_is_drawn_listed_read_and_dropped(tao: Shell) -> None:
     second = tao("run", "How many?", "--agent", "agent.yaml").out
     assert f"Lesson: of run {first}" in second
     assert "Count again." in second
-    tao("lessons", first, "--drop")
+    tao("lessons", first, "--drop", "--by", "ann")
+    for view in ([], ["--events"]):
+        assert "Lesson: dropped by ann: no later run reads it" in tao("show", first, *view).out
     assert "Lesson" not in tao("run", "How many?", "--agent", "agent.yaml").out
     assert "has no lesson" in tao("run", "How many?", "--lessons-from", first, code=2).err
 

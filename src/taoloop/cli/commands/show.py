@@ -26,6 +26,7 @@ from taoloop.cli.ui.event_view import (
     summary,
     write_approval,
     write_doubt_settled,
+    write_dropped_lesson,
     write_end,
     write_events,
     write_input_answered,
@@ -38,12 +39,12 @@ from taoloop.cli.ui.event_view import (
 )
 from taoloop.cli.ui.stdio import OutputError, capture_stdout, print_stderr, write_json_lines
 from taoloop.core.decision import UNSUPPORTED
-from taoloop.core.events import Compensated, Event, ModelReplied, ReplyRejected
+from taoloop.core.events import Compensated, Event, ModelReplied, Noted, ReplyRejected
 from taoloop.core.input_answered import InputAnswered
 from taoloop.core.stored_events import event_line, event_record
 from taoloop.core.texts import task_with_images
 from taoloop.core.trace import Trace, images_of
-from taoloop.core.views.steps import CallView
+from taoloop.core.views.steps import DROPPED_LESSON, CallView
 from taoloop.core.views.transcript import Entry, step_summaries, transcript
 from taoloop.errors import ReplayDiverged
 from taoloop.runtime.after.replay import ReplayedEvent, replay
@@ -150,6 +151,8 @@ def make_private_file(file: Path, data: bytes) -> None:
 
 def _undone(trace: Trace, pen: RowWriter) -> None:
     for event in trace.events:
+        if isinstance(event.fact, Noted) and event.fact.about == DROPPED_LESSON:
+            write_dropped_lesson(pen, event.fact)
         if isinstance(event.fact, Compensated) and event.fact.ok:
             write_undone(pen, trace, event.fact)
 

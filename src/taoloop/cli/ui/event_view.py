@@ -24,7 +24,7 @@ from taoloop.core.input_answered import InputAnswered
 from taoloop.core.stored_events import event_line
 from taoloop.core.texts import gap_text, preapproval_note, task_with_images
 from taoloop.core.trace import Trace
-from taoloop.core.views.steps import CRITIQUE, LESSON, REVISION, TIMED_OUT, TIMEOUT
+from taoloop.core.views.steps import CRITIQUE, DROPPED_LESSON, LESSON, REVISION, TIMED_OUT, TIMEOUT
 from taoloop.core.views.transcript import draft_events, input_text, observation_text, votes_text
 from taoloop.translation import mark, translate_error
 
@@ -232,7 +232,9 @@ class EventWriter:
 
     def _noted(self, fact: facts.Noted) -> None:
         pen = self.pen
-        if fact.by != "guard":
+        if fact.about == DROPPED_LESSON:
+            write_dropped_lesson(pen, fact)
+        elif fact.by != "guard":
             pen.row("Note", fact.text, style="yellow", body="dim")
         elif fact.about == CRITIQUE:
             pen.row("Critique", fact.text, style="magenta")
@@ -434,6 +436,11 @@ def write_sources(pen: RowWriter, fact: facts.Finished, trace: Trace) -> None:
     if fact.status != UNSUPPORTED:  # there the reason names them
         for gap in fact.evidence:
             pen.row(mark("Evidence"), gap_text(pen.language, gap), style="bold yellow", body="yellow")
+
+
+def write_dropped_lesson(pen: RowWriter, note: facts.Noted) -> None:
+    """That the lesson of a run no longer counts."""
+    pen.row("Lesson", pen.text(mark("dropped by {by}: no later run reads it"), by=note.by), style="yellow", body="dim")
 
 
 def write_review(pen: RowWriter, trace: Trace, fact: facts.Finished) -> None:

@@ -52,6 +52,7 @@ ENTRY_TEXTS = TextCatalog(
         "revision": "Findings sent back; the draft is revised",
         "lesson": "Lesson of an earlier attempt",
         "evaluation": "The answer was judged wrong",
+        "dropped_lesson": "The lesson is dropped: no later run reads it",
         "end": "End",
         # names of facts and texts
         "agent": "Agent",

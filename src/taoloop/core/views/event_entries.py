@@ -44,7 +44,7 @@ from taoloop.core.message import STEP_PURPOSES, Usage
 from taoloop.core.text import join_sentences
 from taoloop.core.texts import gap_text, image_label, preapproval_note, task_with_images
 from taoloop.core.views.entry_texts import ENTRY_TEXTS
-from taoloop.core.views.steps import CRITIQUE, EVALUATION, LESSON, PROBE, REVISION, TIMEOUT
+from taoloop.core.views.steps import CRITIQUE, DROPPED_LESSON, EVALUATION, LESSON, PROBE, REVISION, TIMEOUT
 
 Tone = Literal["quiet", "thought", "action", "ask", "good", "bad"]
 """What an entry is to its reader: beside the point, the model's thinking, an action, a question to people, or how
@@ -405,7 +405,7 @@ class _EntryWriter:
 
     def noted(self, fact: Noted) -> dict[str, Any]:
         by = "" if fact.by == "guard" else fact.by
-        names = {CRITIQUE: "critique", REVISION: "revision", EVALUATION: "evaluation"}
+        names = {CRITIQUE: "critique", REVISION: "revision", EVALUATION: "evaluation", DROPPED_LESSON: "dropped_lesson"}
         name = names.get(fact.about, "guard_note" if fact.by == "guard" else "note")
         about, links = "" if fact.about in names else fact.about, list[RunLink]()
         if fact.by == "guard" and about.startswith(LESSON):
