@@ -6,6 +6,10 @@ Target: at most 20 µs per step above ReAct, for every pattern.
 A step is a reply of the model with what answers it. Each pattern is measured in turn with ReAct, at the same number of
 steps, and the median of the differences counts; so other load of the machine meets both. A sample has no tool call, so
 it costs less than a step of ReAct, and its figure is negative.
+
+The evidence gate is ReAct with `evidence="require"`: what it adds to each step, the check at the end included. What
+that check costs by itself is measured on an answer of six sentences with citations, over observations of 4,000
+characters each.
 """
 
 from __future__ import annotations
@@ -19,6 +23,8 @@ from collections.abc import Callable, Sequence
 
 from taoloop import Agent, Limits, ScriptedModel, tool
 from taoloop.core.message import ModelReply, ToolCallText
+from taoloop.core.policy import EvidenceMode
+from taoloop.policy.evidence.check import evidence_gaps
 
 STEPS = 100
 ROUNDS = 15
@@ -30,6 +36,12 @@ UNLIMITED = Limits(max_steps=None, repeat_tell=None, repeat_stop=None)
 async def add(a: int, b: int) -> int:
     """Add two integers."""
     return a + b
+
+
+@tool(name="add", tier="read")
+async def look(a: int, b: int) -> str:
+    """Look everything up."""
+    return OBSERVATION if a != b else ""
 
 
 def acts(steps: int) -> list[ModelReply]:
@@ -61,15 +73,46 @@ PATTERNS: dict[str, Callable[[], list[ModelReply]]] = {
 }
 """The patterns by the names of their strategies, each with replies for as many steps as ReAct is measured with."""
 
+EVIDENCE = "evidence=require"
+"""The evidence gate, beside the patterns."""
+
+OBSERVATION = " ".join(
+    f"INV-{number}: {number * 37} pieces at {number}.25 EUR since 2024-05-12." for number in range(80)
+)
+SENTENCES = " ".join(
+    f"There are {number * 37:,} pieces of INV-{number} at {number}.25 EUR since May 12, 2024 [obs:call_{number}]."
+    for number in range(1, 7)
+)
+"""What the check reads, and an answer that cites six such observations."""
+
 
 def plain() -> list[ModelReply]:
     """The replies of ReAct."""
     return [*acts(STEPS - 1), *answers(1)]
 
 
-def prepare(strategy: str, replies: Sequence[ModelReply]) -> Agent:
+def cited() -> list[ModelReply]:
+    """The replies of ReAct, with an answer that cites its first call."""
+    return [*acts(STEPS - 1), ModelReply(text="0 and 2 make 2 [obs:call_1].")]
+
+
+def prepare(strategy: str, replies: Sequence[ModelReply], evidence: EvidenceMode = "off") -> Agent:
     """The agent that answers with these replies."""
-    return Agent(model=ScriptedModel(replies), tools=[add], strategy=strategy, limits=UNLIMITED)
+    return Agent(model=ScriptedModel(replies), tools=[add], strategy=strategy, limits=UNLIMITED, evidence=evidence)
+
+
+async def measure_check() -> float:
+    """CPU of one check of an answer with six citations, in microseconds, each with its observations read anew."""
+    replies = [*acts(6), ModelReply(text=SENTENCES)]
+    agent = Agent(model=ScriptedModel(replies), tools=[look], limits=UNLIMITED, evidence="warn")
+    trace = (await agent.run("Look.")).trace
+    assert evidence_gaps(trace, SENTENCES) == ()
+    rounds = []
+    for _ in range(ROUNDS):
+        began = time.process_time()
+        evidence_gaps(trace, SENTENCES)
+        rounds.append((time.process_time() - began) * 1e6)
+    return statistics.median(rounds)
 
 
 async def cpu_us(agent: Agent) -> float:
@@ -85,8 +128,9 @@ async def cpu_us(agent: Agent) -> float:
 async def measure() -> dict[str, dict[str, float]]:
     """For each pattern its CPU per step, and how much that is above ReAct."""
     figures: dict[str, dict[str, float]] = {}
-    for name, script in PATTERNS.items():
-        react, own = prepare("react", plain()), prepare(name, script())
+    for name, script in (*PATTERNS.items(), (EVIDENCE, cited)):
+        react = prepare("react", plain())
+        own = prepare("react", script(), "require") if name == EVIDENCE else prepare(name, script())
         await cpu_us(react), await cpu_us(own)  # the first run of an agent makes its parts
         pairs = [(await cpu_us(react), await cpu_us(own)) for _ in range(ROUNDS)]
         figures[name] = {
@@ -99,10 +143,12 @@ async def measure() -> dict[str, dict[str, float]]:
 
 if __name__ == "__main__":
     figures = asyncio.run(measure())
+    check_us = asyncio.run(measure_check())
     if "--json" in sys.argv:
-        print(json.dumps(figures))
+        print(json.dumps({**figures, EVIDENCE: {**figures[EVIDENCE], "check_us": check_us}}))
     else:
         print(f"CPU per step, {STEPS} steps, median of {ROUNDS} rounds")
         for name, row in figures.items():
             print(f"{name:24} {row['us']:6.1f} µs  ReAct {row['react_us']:6.1f} µs  above {row['above_us']:+6.1f} µs")
+        print(f"check of an answer with 6 citations of {len(OBSERVATION):,} characters each: {check_us / 1e3:.1f} ms")
     sys.exit(any(row["above_us"] > TARGET_US for row in figures.values()))

@@ -44,7 +44,7 @@ NOT_CONTAINED = [
 
 def values_in(sentence: str, output: str) -> list[bool]:
     source = SourceText([output])
-    return [source.contains(value) for claim in claims_in(sentence) for value in claim.values]
+    return [source.verdict(value) is not False for claim in claims_in(sentence) for value in claim.values]
 
 
 @pytest.mark.parametrize(("sentence", "output"), CONTAINED)
@@ -159,3 +159,20 @@ def test_any_text_is_checked_without_an_error(pieces: list[str]) -> None:
 def test_a_call_that_does_not_exist_is_never_evidence(text: str, number: int) -> None:
     gaps = evidence_gaps(TRACE, f"{text} [obs:call_{number}]")
     assert any(gap.code == "unknown" and gap.citation == f"obs:call_{number}" for gap in gaps)
+
+
+@pytest.mark.parametrize(
+    "text", ["一" * 6_000, "9" * 6_000, "one hundred " * 3_000, "1e999 " * 50, "亿" * 50, "千" * 5_000]
+)
+def test_numbers_beyond_all_bounds_are_no_error(text: str) -> None:
+    evidence_gaps(TRACE, f"It is {text} [obs:call_1].")
+    assert not SourceText([text]).contains(claims_in("It is 12,345.")[0].values[0])
+
+
+def test_a_typed_answer_may_hold_any_number() -> None:
+    agent = Agent(
+        model=ScriptedModel([call("stock", item="tea"), "[]"]), tools=[stock], output_type=dict, evidence="warn"
+    )
+    trace = agent.run_sync("What does tea cost?").trace
+    for number in ("1e999999", "1e99999999999999999999999", "9" * 5_000, "NaN", "-0.0"):
+        evidence_gaps(trace, f'{{"price": {number}}}')

@@ -18,7 +18,15 @@ NO_EVIDENCE = "obs:none"
 """What an answer cites that says of itself that it rests on no observation."""
 
 GapCode = Literal[
-    "no_citation", "unknown", "failed", "no_outcome", "not_contained", "irrelevant", "unsourced", "used_tools"
+    "no_citation",
+    "unknown",
+    "failed",
+    "no_outcome",
+    "not_contained",
+    "not_observed",
+    "irrelevant",
+    "unsourced",
+    "used_tools",
 ]
 
 
@@ -29,9 +37,9 @@ class EvidenceGap:
     code: GapCode
     """`no_citation`: the answer cites nothing. `unknown`: the run has no such call, or no observation has the passage.
     `failed`: the cited call failed. `no_outcome`: it has no observation. `not_contained`: no observation that the
-    sentence cites has the value. `irrelevant`: the cited one has none of the sentence's values. `unsourced`: the answer
-    says that it rests on no observation, and has a value that is not in the task either. `used_tools`: it says so, and
-    a call of the run succeeded."""
+    sentence cites has the value. `not_observed`: no observation has the value, in an answer by a schema. `irrelevant`:
+    the cited one has none of the sentence's values. `unsourced`: the answer says that it rests on no observation, and
+    has a value that is not in the task either. `used_tools`: it says so, and a call of the run succeeded."""
     citation: str = ""
     """What is cited, such as `obs:call_2`; several are separated by a comma and a space."""
     value: str = ""
@@ -86,18 +94,21 @@ def citation_marks(text: str) -> list[CitationMark]:
 def split_at_citations(text: str) -> list[tuple[str, str | None]]:
     """The text in pieces, each with what it cites (`doc:ID`, `obs:CALL_ID`); None for what is between citations.
 
-    Observations are shown by their numbers, as in `number_citations`.
+    Observations are shown by their numbers, as in `number_citations`, and `[obs:none]` is left out.
     """
     pieces: list[tuple[str, str | None]] = []
     end, numbers = 0, _source_numbers(text)
     for mark in citation_marks(text):
         pieces.append((text[end : mark.start], None))
+        end = mark.end
+        ids = [cited for cited in mark.ids if cited != NO_EVIDENCE]
+        if not ids:
+            continue
         is_bracketed = text[mark.start] in "[【"
-        for index, cited in enumerate(mark.ids):
+        for index, cited in enumerate(ids):
             before = ("[" if is_bracketed else "") if index == 0 else ", "
             pieces += [(before, None), (str(numbers[cited]) if cited in numbers else cited, cited)]
         pieces.append(("]" if is_bracketed else "", None))
-        end = mark.end
     return [piece for piece in (*pieces, (text[end:], None)) if piece[0]]
 
 
@@ -115,6 +126,17 @@ def number_citations(text: str) -> tuple[str, tuple[str, ...]]:
         pieces += [text[end : mark.start], f"[{', '.join(labels)}]" if labels else ""]
         end = mark.end
     return "".join((*pieces, text[end:])).strip(), tuple(numbers)
+
+
+def without_citations(text: str) -> str:
+    """The text without the observations that it cites, for another run, which has other calls by these names."""
+    pieces, end = [], 0
+    for mark in citation_marks(text):
+        kept = [cited for cited in mark.ids if not cited.startswith("obs:")]
+        pieces += [text[end : mark.start].rstrip(" \t") if not kept else text[end : mark.start]]
+        pieces += [f"[{', '.join(kept)}]"] if kept else []
+        end = mark.end
+    return "".join((*pieces, text[end:])).strip()
 
 
 def _source_numbers(text: str) -> dict[str, int]:

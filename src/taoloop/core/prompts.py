@@ -40,10 +40,10 @@ class PromptSet:
         names |= {f"rules_{name}" for name in rules}
         names |= {f"reminder_{dialect}", f"thought_{dialect}_example"}
         names |= {f"answer_{dialect}_output_example" if output else f"answer_{dialect}_example"}
-        families: tuple[str, ...] = ("rules_", "form_", "thought_", "reminder_", "answer_")
+        names |= {"evidence_output" if output else "evidence"} if evidence else set()
+        families: tuple[str, ...] = ("rules_", "form_", "thought_", "reminder_", "answer_", "evidence")
         families += () if "reflect" in rules else ("reflect_",)
         families += (() if output else ("output",)) + (() if pin else ("pin",)) + (() if handles else ("handles",))
-        families += () if evidence else ("evidence",)
         texts = {name: text for name, text in self.texts.items() if name in names or not name.startswith(families)}
         return PromptSet(language=self.language, texts=texts)
 

@@ -36,6 +36,7 @@ TEXTS = TextCatalog(
         "blocked": "The task is not done. These calls were denied, because nobody could be asked or answered in time: "
         "{detail}. Resume the run under a policy that allows them, or under a profile that asks, such as supervised.",
         "unsupported": "The answer was sent back once, and its evidence still does not hold. {detail}",
+        "unsupported_vote": "The samples see no observation, and the evidence of their answer does not hold. {detail}",
         # what the evidence for an answer lacks
         "gap_no_citation": "The answer cites no observation of this run.",
         "gap_unknown": "{citation}: this run has no such call.",
@@ -43,10 +44,13 @@ TEXTS = TextCatalog(
         "gap_failed": "{citation}: this call failed, so it is no evidence.",
         "gap_no_outcome": "{citation}: this call has no result.",
         "gap_not_contained": "{citation} does not contain {value}, in the sentence: {sentence}",
+        "gap_not_observed": "No observation that succeeded contains {value}, in the field {sentence}",
         "gap_irrelevant": "{citation} contains nothing of what the sentence says: {sentence}",
         "gap_unsourced": "The answer says that it rests on no observation, and {value} is not in the task, in the"
         " sentence: {sentence}",
         "gap_used_tools": "The answer says that it rests on no observation, and these calls had results: {citation}.",
+        "gap_advice_output": "Copy numbers and identifiers from an observation that succeeded. Leave out what no"
+        " observation says, or call a tool to find it out.",
         "gap_advice": "Support each statement of fact by a call of this run that succeeded, cited as [obs:CALL_ID] at"
         " the end of the sentence, and copy quotations, numbers and names as its observation has them. Leave out what"
         " no observation says, or call a tool to find it out. An answer that needs no tool ends with [obs:none].",

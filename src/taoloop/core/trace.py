@@ -121,9 +121,7 @@ class Trace:
         self.rejected_in_step = 0
         self.calls_requested = 0
         self.answer: Answer | None = None
-        self.held_back: Answer | None = (
-            None  # the answer that was sent back for want of evidence, since the last resume
-        )
+        self.held_back: Answer | None = None  # sent back for want of evidence; once, until a finished run is resumed
         self.closing_reply: ModelReplied | None = None
         self.overflowed = False  # the last prompt was too long for the model, and was not shortened yet
         self.overflows = 0
@@ -499,7 +497,9 @@ class Trace:
         if self.finished is None and self.paused is None and self.events:
             self._end_segment(self.events[-1].at)  # the process died: its time ended with its last event
         was_blocked = self.finished is not None and self.finished.status in ("blocked", UNSUPPORTED)
-        self.finished = self.paused = self.limit_reached = self.closing_reply = self.held_back = None
+        if self.finished is not None:  # else the process died, or a person was asked: it was sent back once already
+            self.held_back = None
+        self.finished = self.paused = self.limit_reached = self.closing_reply = None
         self.overflowed = False  # the model may be another one
         self.consecutive_errors = self.consecutive_unreadable = self.repeats = 0
         self._results.clear()

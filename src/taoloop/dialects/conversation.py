@@ -274,7 +274,8 @@ class Conversation:
         """What the prompt says about handles and about evidence, for a run with tools that has them."""
         if not self._tools:
             return ""
-        evidence = self._agent.prompts.texts.get("evidence", "") if self._agent.evidence != "off" else ""
+        name = "evidence_output" if self._agent.output_schema is not None else "evidence"
+        evidence = self._agent.prompts.texts.get(name, "") if self._agent.evidence != "off" else ""
         return "\n".join(filter(None, (self._opaque.rules if self._opaque is not None else "", evidence)))
 
     def _with_labels(self, message: Message) -> Message:

@@ -43,6 +43,7 @@ _PLACEHOLDERS = {
     "notice": "by text!",
     "repeated": "tool count",
     "evidence": "",
+    "evidence_output": "",
     "handles": "",
     "handles_observation": "tool call status nonce content! note",
     "handles_summary": "through nonce content!",

@@ -47,10 +47,9 @@ from taoloop.dialects.side_questions import intent_prompt
 from taoloop.dialects.text_dialect import reply_schema
 from taoloop.errors import IllegalEvent, ModelContextOverflow
 from taoloop.policy import needs_intent, sources_of
-from taoloop.policy.evidence.check import evidence_gaps
 from taoloop.strategies.compaction import make_room
 from taoloop.strategies.denied_calls import answered_finish
-from taoloop.strategies.evidence_gate import held_back, with_evidence
+from taoloop.strategies.evidence_gate import held_back
 from taoloop.strategies.in_doubt import Unresolved, plan_unresolved_calls
 from taoloop.strategies.termination import exceeded_limit, exceeded_step_limit, limit_finish, model_failed, remaining_s
 
@@ -158,14 +157,10 @@ class LoopStrategy:
     def _answered(self, trace: Trace) -> Effect:
         answer = trace.answer or Answer(text="")
         reason = answer.reason or end_message(trace.agent.language, "answered")
-        if trace.agent.evidence == "off":
-            citations = answer.citations or cited_ids(answer.text)
-            return Finish(fact=answered_finish(trace, answer.text, reason, citations))
-        gaps = evidence_gaps(trace, answer.text, with_tools=self.acts)
-        if (rejected := held_back(trace, answer, gaps)) is not None:
+        if (rejected := held_back(trace, answer, with_tools=self.acts)) is not None:
             return Record(facts=(rejected,))
-        citations = answer.citations or cited_ids(answer.text, observations=True)
-        return Finish(fact=with_evidence(trace, answered_finish(trace, answer.text, reason, citations), gaps))
+        citations = answer.citations or cited_ids(answer.text)
+        return Finish(fact=answered_finish(trace, answer.text, reason, citations, with_tools=self.acts))
 
     def _call(self, agent: AgentSpec, trace: Trace, purpose: Purpose, step: int) -> Effect:
         """Ask the model, once the prompt fits into its window."""

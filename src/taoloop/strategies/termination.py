@@ -12,7 +12,7 @@ from taoloop.core.text import join_sentences
 from taoloop.core.texts import end_message, limit_text
 from taoloop.core.trace import Trace
 from taoloop.errors import ModelContextOverflow, ModelError, ModelTimeout, TaoError
-from taoloop.policy.evidence.check import evidence_gaps
+from taoloop.strategies.evidence_gate import with_evidence
 from taoloop.translation import error_texts
 
 _MIN_CALL_S = 0.001  # of a call when no time is left: it starts, and times out at once
@@ -112,19 +112,9 @@ def limit_finish(trace: Trace, reached: LimitReached, failed: str = "", *, with_
     if failed:
         reason += end_message(language, "closing_failed", detail=failed)
     answer = trace.answer
-    if answer is None:
-        return Finished(status=reached.status, limit=reached.limit, answer=None, reason=reason)
-    is_checked = trace.agent.evidence != "off"
-    citations = answer.citations or cited_ids(answer.text, observations=is_checked)
-    gaps = evidence_gaps(trace, answer.text, with_tools=with_tools) if is_checked else ()
-    return Finished(
-        status=reached.status,
-        limit=reached.limit,
-        answer=answer.text,
-        reason=reason,
-        citations=citations,
-        evidence=gaps,
-    )
+    text, citations = (answer.text, answer.citations or cited_ids(answer.text)) if answer else (None, ())
+    finished = Finished(status=reached.status, limit=reached.limit, answer=text, reason=reason, citations=citations)
+    return with_evidence(trace, finished, with_tools=with_tools)
 
 
 def model_failed(trace: Trace, message: str, code: str = "", *, by_model: bool = False) -> Finished:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from dataclasses import replace
 
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
@@ -12,7 +13,8 @@ from tests.serve.panel.panels import PEOPLE, Browser, browse
 from tests.serve.panel.run_samples import answered, extend, put, started, steps
 
 from taoloop import MemoryJournal
-from taoloop.core.events import Compensated, Fact, Observed, Paused
+from taoloop.core.decision import EvidenceGap
+from taoloop.core.events import Compensated, Fact, Finished, Observed, Paused, ReplyRejected
 from taoloop.serve.panel.access import TokenAccess
 from taoloop.serve.panel.app import Panel
 from taoloop.serve.panel.pages import run as run_module
@@ -233,3 +235,33 @@ def test_pages_are_in_the_language_of_the_person() -> None:
         assert "时间线" in page
 
     browse(journal_with("r1", started(), *steps(1), Observed(call_id="x", ok=True, output="?")), scenario)
+
+
+def test_citations_of_observations_are_numbered_and_lead_to_them_and_gaps_are_a_warning() -> None:
+    answer = "Page 2 mentions tea [obs:call_2, obs:call_1]. It mentions no milk [obs:none]."
+    gap = EvidenceGap(code="not_contained", citation="obs:call_2", value="milk", sentence="It mentions milk.")
+    held_back = ReplyRejected(step=3, code="unsupported", message="obs:call_2 does not contain milk.")
+    reply, end = answered(3, answer)
+    assert isinstance(end, Finished)
+
+    async def scenario(browser: Browser) -> None:
+        page = await browser.get("/runs/r1")
+        assert 'href="/runs/r1/citations/obs:call_2">1</a>' in page
+        assert 'href="/runs/r1/citations/obs:call_1">2</a>' in page
+        assert "obs:none" not in page.split('id="answer"')[1].split("</p>")[0]
+        assert "Not all of it is borne out by the observations." in page
+        assert "Answer sent back: its evidence does not hold" in page
+        response = await browser.request("GET", "/runs/r1/citations/obs:call_2", allow_redirects=False)
+        assert (response.status, response.headers["Location"]) == (303, "/runs/r1?seq=6#e-6")
+        await browser.get("/runs/r1/citations/obs:call_9", 404)
+
+    facts = (started(), *steps(2), reply, held_back, reply, replace(end, evidence=(gap,)))
+    browse(journal_with("r1", *facts), scenario)
+    withheld = replace(end, status="unsupported", reason="Its evidence does not hold.", evidence=(gap,))
+
+    async def unsupported(browser: Browser) -> None:
+        page = await browser.get("/runs/r1")
+        assert "without evidence" in page
+        assert "Its evidence does not hold." in page
+
+    browse(journal_with("r1", started(), *steps(2), reply, withheld), unsupported)

@@ -45,7 +45,7 @@ from taoloop.core.stored_events import event_line, event_record
 from taoloop.core.texts import task_with_images
 from taoloop.core.trace import Trace, images_of
 from taoloop.core.views.steps import DROPPED_LESSON, CallView
-from taoloop.core.views.transcript import Entry, step_summaries, transcript
+from taoloop.core.views.transcript import GATE, Entry, step_summaries, transcript
 from taoloop.errors import ReplayDiverged
 from taoloop.runtime.after.replay import ReplayedEvent, replay
 from taoloop.translation import mark, translate_error
@@ -173,7 +173,7 @@ def _transcript(trace: Trace, pen: RowWriter) -> None:
     for entry in transcript(trace):
         label, style = _look(entry, trace)
         content = answer_for_people(entry.content, trace) if entry.kind == "Final" else entry.content
-        text = f"{entry.tool} {content}" if entry.tool else content
+        text = f"{entry.tool} {content}" if entry.tool and label != "Sent back" else content
         if entry.child is not None:
             text += "\n" + pen.text("by run {run_id}: tao show {run_id}", run_id=entry.child)
         pen.row(label, text, style=style, body="red" if label == "Error" else "", mark=str(entry.number))
@@ -200,6 +200,8 @@ def _write_approval(trace: Trace, pen: RowWriter, call: CallView) -> None:
 
 
 def _look(entry: Entry, trace: Trace) -> tuple[str, str]:
+    if entry.kind == "Observation" and entry.tool == GATE and entry.call_id is None:
+        return mark("Sent back"), "yellow"
     if entry.kind == "Observation":
         return (mark("Observed"), "green") if entry.ok else (mark("Error"), "red")
     if entry.kind == "Final" and (trace.finished is None or trace.finished.answer is None):

@@ -21,6 +21,7 @@ ENTRY_TEXTS = TextCatalog(
         "model_erred": "No reply from the model",
         "read_dropped": "Early read not used",
         "reply_rejected": "Reply not accepted",
+        "held_back": "Answer sent back: its evidence does not hold",
         "pinned": "The task calls for",
         "action": "Action",
         "judged_again": "Judged again, because the tool has changed",

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple
 
 from taoloop.core.agent_spec import Limits
-from taoloop.core.decision import Act, Answer, Voted
+from taoloop.core.decision import UNSUPPORTED, Act, Answer, Voted
 from taoloop.core.events import (
     ActionRequested,
     ActionStarted,
@@ -229,7 +229,8 @@ class _EntryWriter:
 
     def rejected(self, fact: ReplyRejected) -> dict[str, Any]:
         excerpt = self._text("excerpt", fact.excerpt, "code")
-        title = self._title("reply_rejected", fact.code)
+        is_held_back = fact.code == UNSUPPORTED
+        title = self._title("held_back") if is_held_back else self._title("reply_rejected", fact.code)
         return {"tone": "bad", "title": title, "texts": [EntryText("", fact.message), excerpt]}
 
     def pinned(self, fact: Pinned) -> dict[str, Any]:

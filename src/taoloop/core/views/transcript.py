@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from taoloop.core.decision import Act, Answer, EvidenceGap, Voted, excerpt
+from taoloop.core.decision import UNSUPPORTED, Act, Answer, EvidenceGap, Voted, excerpt
 from taoloop.core.events import (
     ActionRequested,
     ApprovalGiven,
@@ -34,6 +34,9 @@ from taoloop.errors import IllegalEvent
 
 PARSER = "parser"
 """The pseudo-tool that reports unreadable replies."""
+
+GATE = "evidence"
+"""The pseudo-tool that reports answers which were sent back for want of evidence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -305,7 +308,8 @@ def _entry_fields(trace: Trace, event: Event, is_draft: bool) -> Iterator[dict[s
         case Voted() as fact:
             yield {"kind": "Vote", "content": votes_text(fact)}
         case ReplyRejected() as fact:
-            yield {"kind": "Observation", "content": fact.message, "tool": PARSER, "ok": False}
+            tool = GATE if fact.code == UNSUPPORTED else PARSER
+            yield {"kind": "Observation", "content": fact.message, "tool": tool, "ok": False}
         case ActionRequested() as fact:
             args = trace.calls[fact.call_id].args
             fields = {"content": input_text(args), "tool": fact.tool, "args": args, "call_id": fact.call_id}

@@ -1,16 +1,19 @@
 """Which statements of an answer the observations of its run do not bear out.
 
 Checked is what a sentence attributes to the observations that it cites (`claims.py`): each must exist in this run, have
-succeeded and contain something of the sentence, and each value of the sentence must be in one of them. A value that the
-user or the call's arguments have already needs no source if another one of the sentence has it. For calls above `read`
-the arguments are part of what happened. Sentences that cite nothing are not checked; an answer that cites nothing is
-a gap as a whole where its run had tools. A model can still say something false in words, without a value.
+succeeded and contain something of the sentence, and each value of the sentence must be in one of them, or follow from
+the other numbers of the sentence by one operation (`computed.py`). A value that the user or the call's arguments have
+already needs no source if another one of the sentence has it. For calls above `read` the arguments are part of what
+happened. Sentences that cite nothing are not checked; an answer that cites nothing is a gap as a whole where its run
+had tools. One by an output schema need not cite: its values are looked for in all observations. A model can still say
+something false in words, without a value.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from decimal import Decimal
 from functools import cached_property
 from itertools import islice
 from typing import Literal
@@ -19,7 +22,8 @@ from taoloop.core.cards.tool_search import PAGING_TOOL
 from taoloop.core.decision import NO_EVIDENCE, EvidenceGap, GapCode, cited_ids
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import CallView
-from taoloop.policy.evidence.claims import Claim, ClaimedValue, claims_in
+from taoloop.policy.evidence.claims import Claim, ClaimedValue, claims_in, is_precise, number_value
+from taoloop.policy.evidence.computed import is_computed
 from taoloop.policy.evidence.source_text import SourceText
 
 MAX_GAPS = 20
@@ -53,6 +57,8 @@ class _Evidence:
                 yield from self._declared(claims)
             elif self._trace.agent.output_schema is None:
                 yield EvidenceGap(code="no_citation")
+            else:
+                yield from self._typed(answer)
             return
         for name in sources:
             if (code := self._fault(name)) is not None:
@@ -68,6 +74,24 @@ class _Evidence:
             return
         for claim in claims:
             yield from self._unsourced(claim)
+
+    def _typed(self, answer: str) -> Iterator[EvidenceGap]:
+        """An answer by a schema, which need not cite: its values must be in any observation of the run, or in the task.
+
+        Its texts may be written freely, so only their numbers, dates, identifiers and addresses are looked for.
+        """
+        claims = list(_fields_of(answer))
+        sources = [self._source(f"obs:{call.requested.call_id}") for call in self._succeeded]
+        everything = Claim("", (), tuple(value for claim in claims for value in claim.values))
+        for claim in claims:
+            for value in claim.values:
+                if _best(source.verdict(value) for source in sources) is not False:
+                    continue
+                if self._said.contains(value) or (
+                    value.kind == "number" and self._is_computed(value, everything, [*sources, self._said])
+                ):
+                    continue
+                yield _gap("not_observed", "", claim, value)
 
     def _unsourced(self, claim: Claim) -> Iterator[EvidenceGap]:
         for value in claim.values:
@@ -94,14 +118,18 @@ class _Evidence:
         sources = [self._source(name) for name in names]
         if not sources or not claim.values:
             return
-        has_value = [any(source.contains(value) for source in sources) for value in claim.values]
+        verdicts = [_best(source.verdict(value) for source in sources) for value in claim.values]
         arguments = self._arguments(names)
         missing = False
-        for value, is_contained in zip(claim.values, has_value, strict=True):
-            is_said = self._said.contains(value)
-            if is_contained or (is_said and value.kind == "name"):
+        for value, verdict in zip(claim.values, verdicts, strict=True):
+            if verdict is not False:  # contained, or it cannot be compared
                 continue
-            if any(has_value) and (is_said or arguments.contains(value)):
+            is_said = self._said.contains(value)
+            if is_said and value.kind == "name":
+                continue
+            if True in verdicts and (is_said or arguments.contains(value)):
+                continue
+            if value.kind == "number" and self._is_computed(value, claim, [*sources, self._said, arguments]):
                 continue
             missing = True
             yield _gap("not_contained", ", ".join(names), claim, value)
@@ -109,8 +137,23 @@ class _Evidence:
             return
         for name, source in zip(names, sources, strict=True):
             own = self._arguments([name])
-            if not any(source.contains(value) or own.contains(value) for value in claim.values):
+            if not any(source.verdict(value) is not False or own.contains(value) for value in claim.values):
                 yield _gap("irrelevant", name, claim)
+
+    def _is_computed(self, value: ClaimedValue, claim: Claim, sources: list[SourceText]) -> bool:
+        """Whether a number follows from the others of its sentence that have a source."""
+        others = [other for other in claim.values if other is not value and other.kind in ("number", "count")]
+        operands = [
+            number
+            for other in others
+            if (number := next((number for source in sources for number in source.numbers_of(other)), None)) is not None
+        ]
+        return any(
+            is_computed(number, operands) or is_computed(-number, operands)
+            for reading in value.readings
+            if len(reading) == 1
+            for number in reading
+        )
 
     @cached_property
     def _said(self) -> SourceText:
@@ -164,6 +207,12 @@ def _is_page(call: CallView, artifact: str) -> bool:
     return call.requested.tool == PAGING_TOOL and isinstance(call.args, dict) and artifact in call.args.values()
 
 
+def _best(verdicts: Iterable[bool | None]) -> bool | None:
+    """Of what several sources say of a value: contained in one, else not comparable with one, else in none."""
+    values = list(verdicts)
+    return True if True in values else None if None in values else False
+
+
 def _gap(code: GapCode, citation: str, claim: Claim, value: ClaimedValue | None = None) -> EvidenceGap:
     return EvidenceGap(
         code=code,
@@ -175,6 +224,25 @@ def _gap(code: GapCode, citation: str, claim: Claim, value: ClaimedValue | None 
 
 def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _fields_of(answer: str) -> Iterator[Claim]:
+    """The values of an answer that is JSON, each with its path."""
+    try:
+        pending = [("", json.loads(answer, parse_float=Decimal))]
+    except (ValueError, ArithmeticError, RecursionError):
+        return
+    while pending:
+        path, value = pending.pop()
+        if isinstance(value, dict):
+            pending += [(f"{path}.{name}".lstrip("."), item) for name, item in reversed(list(value.items()))]
+        elif isinstance(value, list):
+            pending += [(f"{path}[{index}]", item) for index, item in reversed(list(enumerate(value)))]
+        elif isinstance(value, str):
+            values = tuple(item for claim in claims_in(value) for item in claim.values if is_precise(item))
+            yield Claim(f"{path}: {value}", (), values)
+        elif isinstance(value, (int, Decimal)) and not isinstance(value, bool):
+            yield Claim(f"{path}: {value}", (), (number_value(value, path.rpartition(".")[2]),))
 
 
 def _texts_of(answer: str, *, is_json: bool) -> list[str]:

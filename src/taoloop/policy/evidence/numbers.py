@@ -1,7 +1,8 @@
 """The numbers in a text as values, in every way in which they may be read.
 
 `1,234` is 1234 or 1.234, depending on who wrote it; `1 234,50`, `1'234.50` and `1234.5` are the same number. Numbers
-are compared by value: it is enough that one reading of one is a reading of the other.
+are compared by value: it is enough that one reading of one is a reading of the other. A reading keeps the place of its
+last digit as its exponent (`37 million` is 37E+6), from which `source_text.py` knows how far it may be rounded.
 """
 
 from __future__ import annotations
@@ -19,20 +20,18 @@ _NUMBER = lazy_pattern(
     r"(?P<digits>[0-9]+(?:(?:[.,'\u2019_]|[ \u00a0\u2009\u202f](?=[0-9]{3}(?![0-9])))[0-9]+)*)"
     r"(?P<exponent>[eE][-+]?[0-9]{1,3}(?![0-9A-Za-z]))?"
     r"(?P<unit>[ \u00a0\u202f]?(?:%|percent\b|per cent\b|(?:thousand|million|billion|trillion)s?\b"
-    r"|[kKmMbB](?![0-9A-Za-z])|[万亿千百]))?"
+    r"|[kKMGT](?:i?B|bit|Hz|Wh?|g|m|bps)\b|[mc](?:s|m|g|l)\b|[kKmMbB](?![0-9A-Za-z])|[万百千十]?亿|[百千十]?万|[千百]))?"
 )
 _SPACES = lazy_pattern("[ \u00a0\u2009\u202f]")
-_SURE_MAGNITUDES = {
-    "thousand": 1_000,
-    "million": 10**6,
-    "billion": 10**9,
-    "trillion": 10**12,
-    "百": 100,
-    "千": 1_000,
-    "万": 10**4,
-    "亿": 10**8,
+_SURE_MAGNITUDES = {"thousand": 3, "million": 6, "billion": 9, "trillion": 12, "百": 2, "千": 3} | {
+    f"{before}{unit}": places + more
+    for unit, places in (("万", 4), ("亿", 8))
+    for before, more in (("", 0), ("十", 1), ("百", 2), ("千", 3), ("万", 4))
 }
-_POSSIBLE_MAGNITUDES = {"k": 1_000, "m": 10**6, "b": 10**9}  # or a unit, such as metres
+"""Words for powers of ten."""
+_POSSIBLE_MAGNITUDES = {"k": 3, "m": 6, "b": 9}  # or a unit, such as metres
+_PREFIXES = {"k": 3, "K": 3, "M": 6, "G": 9, "T": 12, "m": -3, "c": -2}
+"""Prefixes of units: 1.5 km may be there as 1500 m."""
 
 
 class NumberText(NamedTuple):
@@ -53,11 +52,17 @@ def numbers_in(text: str) -> Iterator[NumberText]:
     for match in _NUMBER.finditer(text):
         if len(match["digits"]) > _MAX_DIGITS:
             continue
+        if match["digits"] == match[0]:  # nothing but digits and separators: most numbers
+            is_plain = match[0].isdigit()
+            readings = [(Decimal(match[0]),)] if is_plain else _readings(match[0], None)
+            yield NumberText(match.start(), match.end(), tuple(readings), is_plain)
+            continue
         sign = -1 if match["sign"] and match["sign"] != "+" else 1
-        exponent = Decimal(f"1{match['exponent']}") if match["exponent"] else Decimal(1)
-        unit = (match["unit"] or "").strip().lower()
+        exponent = int(match["exponent"][1:]) if match["exponent"] else 0
+        unit = (match["unit"] or "").strip()
         readings = [
-            tuple(value * exponent * sign for value in values) for values in _readings(match["digits"], match["sign"])
+            tuple(value.scaleb(exponent) * sign for value in values)
+            for values in _readings(match["digits"], match["sign"])
         ]
         end = match.end("exponent") if match["exponent"] else match.end("digits")
         is_plain = match["digits"].isdigit() and not (match["sign"] or match["exponent"] or unit)
@@ -65,14 +70,18 @@ def numbers_in(text: str) -> Iterator[NumberText]:
 
 
 def _with_unit(readings: list[tuple[Decimal, ...]], unit: str) -> list[tuple[Decimal, ...]]:
-    factor = _SURE_MAGNITUDES.get(unit.removesuffix("s"))
-    if factor is not None:
-        return [tuple(value * factor for value in values) for values in readings]
-    if unit in ("%", "percent", "per cent"):
-        return [*readings, *(tuple(value / 100 for value in values) for values in readings)]
-    factor = _POSSIBLE_MAGNITUDES.get(unit)
-    if factor is not None:
-        return [*readings, *(tuple(value * factor for value in values) for values in readings)]
+    word = unit.lower()
+    places = _SURE_MAGNITUDES.get(word.removesuffix("s"))
+    if places is not None:
+        return [tuple(value.scaleb(places) for value in values) for values in readings]
+    if word in ("%", "percent", "per cent"):
+        places = -2
+    elif len(unit) > 1:
+        places = _PREFIXES.get(unit[0])
+    else:
+        places = _POSSIBLE_MAGNITUDES.get(word)
+    if places is not None:
+        return [*readings, *(tuple(value.scaleb(places) for value in values) for values in readings)]
     return readings
 
 

@@ -1,19 +1,21 @@
-"""What an observation says, in the forms in which quotations, numbers and names are looked for."""
+"""What an observation says, in the forms in which quotations, numbers, dates and names are looked for."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from functools import cached_property
 
 from taoloop.core.text import lazy_pattern
-from taoloop.policy.evidence.claims import ClaimedValue
+from taoloop.policy.evidence.claims import Bound, ClaimedValue
+from taoloop.policy.evidence.dates import Day, agree, dates_in
+from taoloop.policy.evidence.names import SourceNames
+from taoloop.policy.evidence.number_words import digits_for_words
 from taoloop.policy.evidence.numbers import numbers_in
 
-_SCRIPT = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"  # written without spaces
-_WORD = lazy_pattern(rf"[^\W_{_SCRIPT}]+|[{_SCRIPT}]")
 _ESCAPE = lazy_pattern(r"\\(?:u([0-9a-fA-F]{4})|([nrtbf])|([\"\\/]))")
 _ELLIPSIS = lazy_pattern(r"\s*[\[(]?(?:…+|\.{3,})[\])]?\s*")
 _LIST = lazy_pattern(r"[0-9]+(?:,[0-9]+)+")
@@ -25,7 +27,7 @@ _SIMILAR = str.maketrans(
 _PACKED = lazy_pattern(r"[\s\"'\\*]+")
 _EDGES = " \t\n.,;:!?。，、；：！？…\"'*_"
 _MIN_PACKED_CHARS = 8
-_WINDOW = 8  # words between the parts of a name that stands in another order, or with a part between them
+_MOST_ABOUT = Decimal("0.1")  # how far off "about" may be
 
 
 class SourceText:
@@ -39,17 +41,46 @@ class SourceText:
         self._folded = _folded(text)
 
     def contains(self, value: ClaimedValue) -> bool:
-        """Whether the texts have the value: a quotation literally, a number by value, a name as words."""
-        if value.kind == "number":
-            return self._has_number(value.readings)
-        if value.kind == "name":
-            return self._has_name(value.text)
-        return self._has_quote(value.text) or self._has_quoted_number(value.text)
+        """Whether the texts have the value."""
+        return self.verdict(value) is True
+
+    def verdict(self, value: ClaimedValue) -> bool | None:
+        """Whether the texts have the value; None: it cannot be compared with them.
+
+        That is so for names and quotations in another script or language, and for a count of what the texts do not
+        count themselves.
+        """
+        match value.kind:
+            case "number":
+                return self._has_number(value.readings) or self._has_rounded(value)
+            case "count":
+                return self._counts(value)
+            case "date":
+                return self._has_date(value.days)
+            case "name":
+                return True if self._names.contain(value.text) else None if self._names.are_translated else False
+        if self._has_quote(value.text) or self._has_quoted_number(value.text):
+            return True
+        return None if self._names.lack_script_of(value.text) else False
+
+    def numbers_of(self, value: ClaimedValue) -> Iterator[Decimal]:
+        """The readings of a number that the texts have, for what is computed from it."""
+        for reading in value.readings:
+            if len(reading) == 1 and (self._has_number((reading,)) or self._has_rounded(value)):
+                yield reading[0]
+
+    @cached_property
+    def _plain(self) -> str:
+        """The text in plain characters, with digits for numbers in words."""
+        return digits_for_words(unicodedata.normalize("NFKC", self._text))
 
     @cached_property
     def _numbers(self) -> frozenset[Decimal]:
         text = unicodedata.normalize("NFKC", self._text)
-        values = {value for number in numbers_in(text) for reading in number.readings for value in reading}
+        texts = (text,) if self._plain == text else (text, self._plain)
+        values = {
+            value for each in texts for number in numbers_in(each) for reading in number.readings for value in reading
+        }
         if "[" in text or "," in text:  # [1,234] may be a list
             values |= {
                 Decimal(digits)
@@ -60,12 +91,17 @@ class SourceText:
         return frozenset(values | {abs(value) for value in values})
 
     @cached_property
-    def _words(self) -> list[str]:
-        return _WORD.findall(self._folded)
+    def _sorted_numbers(self) -> list[Decimal]:
+        return sorted(self._numbers)
 
     @cached_property
-    def _phrases(self) -> str:
-        return f" {' '.join(self._words)} "
+    def _days(self) -> frozenset[Day]:
+        text = unicodedata.normalize("NFKC", self._text)
+        return frozenset(day for date in dates_in(text) for day in date.readings)
+
+    @cached_property
+    def _names(self) -> SourceNames:
+        return SourceNames(self._folded)
 
     @cached_property
     def _packed(self) -> str:
@@ -73,6 +109,37 @@ class SourceText:
 
     def _has_number(self, readings: tuple[tuple[Decimal, ...], ...]) -> bool:
         return any(reading and self._numbers.issuperset(reading) for reading in readings)
+
+    def _has_rounded(self, value: ClaimedValue) -> bool:
+        """Whether a number of the texts is this one before it was rounded, to as many digits as a reader would expect.
+
+        A number with decimals, a percentage or a magnitude may be rounded to two digits, a plain one to three; beside a
+        word such as `about`, to one.
+        """
+        for number in (reading[0] for reading in value.readings if len(reading) == 1):
+            low, high = _range(number, value.bound)
+            if low is not None and high is not None:
+                index = bisect_left(self._sorted_numbers, low)
+                if index < len(self._sorted_numbers) and self._sorted_numbers[index] <= high:
+                    return True
+        return False
+
+    def _counts(self, value: ClaimedValue) -> bool | None:
+        if self._has_number(value.readings):
+            return True
+        stem = re.escape(value.counted if not value.counted.isascii() else value.counted.removesuffix("s"))
+        before = re.findall(rf"(?i)(?<![\w.])([0-9]{{1,6}})\s?{stem}", self._plain)
+        after = re.findall(rf"(?i)(?<!\w){re.escape(value.counted)}[\"']?\s*[:=]\s*([0-9]{{1,6}})", self._plain)
+        numbers = [int(digits) for digits in (*before, *after)]
+        if not numbers:
+            return None  # they may have so many entries
+        return int(value.text) in (sum(numbers), len(numbers))
+
+    def _has_date(self, days: tuple[Day, ...]) -> bool:
+        if self._days:
+            return any(agree(day, other) for day in days for other in self._days)
+        # its parts may stand in fields of their own
+        return any(self._numbers.issuperset(Decimal(part) for part in day if part) for day in days)
 
     def _has_quoted_number(self, quoted: str) -> bool:
         numbers = list(numbers_in(unicodedata.normalize("NFKC", quoted)))
@@ -95,19 +162,28 @@ class SourceText:
                 at = start + len(piece)
         return True
 
-    def _has_name(self, name: str) -> bool:
-        words = _WORD.findall(_folded(name))
-        if not words or f" {' '.join(words)} " in self._phrases:
-            return True
-        if len(words) == 1 or any(char.isdigit() for char in name) or "_" in name or "@" in name:
-            return False
-        wanted = set(words)
-        for index, word in enumerate(self._words):
-            if word == words[0]:
-                nearby = self._words[max(0, index - _WINDOW) : index + _WINDOW + 1]
-                if wanted.issubset(nearby):
-                    return True
-        return False
+
+def _range(number: Decimal, bound: Bound) -> tuple[Decimal | None, Decimal | None]:
+    """What a number may stand for once it was rounded; (None, None): only for itself."""
+    if not number.is_finite() or number == 0:
+        return None, None
+    if bound:
+        number = number.normalize()
+    _, digits, exponent = number.as_tuple()
+    if not isinstance(exponent, int) or abs(exponent) > 60:
+        return None, None
+    unit = Decimal(1).scaleb(exponent)
+    if bound == "over":
+        return number, number + unit
+    if bound == "under":
+        return number - unit, number
+    if bound == "about":
+        half = min(unit / 2, abs(number) * _MOST_ABOUT)
+    elif len(digits) >= (2 if exponent else 3):
+        half = unit / 2
+    else:
+        return None, None
+    return number - half, number + half
 
 
 def _folded(text: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from taoloop.core.decision import UNSUPPORTED
+from taoloop.core.decision import UNSUPPORTED, number_citations
 from taoloop.core.events import ActionRequested, ModelReplied, Resumed
 from taoloop.core.message import Usage
 from taoloop.core.policy import TaskAuthority
@@ -210,10 +210,11 @@ def _agent_part(result: Result, served: ServedAgent, *, for_user: bool) -> dict[
             {"code": gap.code, "citation": gap.citation, "value": gap.value, "message": gap_text(language, gap)}
             for gap in finished.evidence
         ]
-    calls = [result.trace.calls.get(name.removeprefix("obs:")) for name in part.get("citations", ())]
-    if sources := [call for call in calls if call is not None]:
+    cited = number_citations(result.answer or "")[1] if result.trace.agent.evidence != "off" else ()
+    calls = [(number, result.trace.calls.get(name.removeprefix("obs:"))) for number, name in enumerate(cited, 1)]
+    if sources := [(number, call) for number, call in calls if call is not None]:
         part["sources"] = [
             {"number": number, "call_id": call.requested.call_id, "tool": call.requested.tool}
-            for number, call in enumerate(sources, 1)
+            for number, call in sources
         ]
     return part
