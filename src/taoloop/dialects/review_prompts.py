@@ -6,10 +6,10 @@ led to it: it would be led the same way. What comes from outside, and what a mod
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
-from taoloop.core.events import Noted, Observed
+from taoloop.core.events import Event, Noted, Observed
 from taoloop.core.message import Message
 from taoloop.core.preview import preview
 from taoloop.core.prompts import PromptSet
@@ -31,18 +31,8 @@ _LEAST_CHARS = 240
 _STEPS_TOKENS = 1_500
 
 
-def critique_prompt(
-    trace: Trace,
-    draft: str,
-    most: int,
-    refused: Sequence[tuple[str, str]],
-    rendered: MutableMapping[tuple[str, int], str],
-) -> tuple[Message, ...]:
-    """The question what is wrong with a draft.
-
-    `refused`: critiques of it that did not count, each with the reason. `rendered`: observations as earlier reviews of
-    this run showed them, by call and length at most; it gets those that are missing.
-    """
+def critique_prompt(trace: Trace, draft: str, most: int, refused: Sequence[tuple[str, str]]) -> tuple[Message, ...]:
+    """The question what is wrong with a draft. `refused`: critiques of it that did not count, with the reason."""
     prompts, started = trace.agent.prompts, trace.started
     nonce = started.nonce if started is not None else ""
     instructions = trace.agent.instructions.strip()
@@ -52,7 +42,7 @@ def critique_prompt(
         "reflect_draft",
         task=_task(trace),
         instructions=instructions,
-        observations="\n\n".join(_observations(trace, rendered)) or TEXTS.text(prompts.language, "no_observations"),
+        observations="\n\n".join(_observations(trace)) or TEXTS.text(prompts.language, "no_observations"),
         nonce=nonce,
         draft=defuse_markers(draft, nonce),
     )
@@ -104,30 +94,49 @@ def shorten_lesson(lesson: str) -> str:
     return short if short == line else f"{short}…"
 
 
+@dataclass(slots=True)
+class _Reviewed:
+    """What reviews of a run show of it, so that each observation is written out once."""
+
+    notes: list[str] = field(default_factory=list)
+    """What people remarked."""
+    calls: list[str] = field(default_factory=list)
+    """The calls that have an observation, in its order."""
+    chars: int = 0
+    """The length of all observations."""
+    texts: list[str] = field(default_factory=list)
+    """The first of the observations in their frames."""
+
+    def fold(self, event: Event) -> None:
+        """Take the next event."""
+        fact = event.fact
+        if type(fact) is Observed:
+            self.calls.append(fact.call_id)
+            self.chars += len(fact.output)
+        elif type(fact) is Noted and fact.by != GUARD:
+            self.notes.append(fact.text)
+
+
 def _task(trace: Trace) -> str:
     """What people ask for: the task, and their remarks since."""
-    notes = [event.fact.text for event in trace.events if isinstance(event.fact, Noted) and event.fact.by != GUARD]
-    return "\n\n".join((trace.task, *notes))
+    return "\n\n".join((trace.task, *trace.view("reviewed", _Reviewed).notes))
 
 
-def _observations(trace: Trace, rendered: MutableMapping[tuple[str, int], str]) -> list[str]:
+def _observations(trace: Trace) -> list[str]:
     """The observations, each in its frame, the newest of those that fit, in their order."""
-    agent = trace.agent
+    agent, reviewed = trace.agent, trace.view("reviewed", _Reviewed)
     room = REVIEWED_CHARS if agent.context_tokens is None else min(REVIEWED_CHARS, 2 * agent.context_tokens)
-    calls = [call for call in trace.calls.values() if call.observed is not None]
-    calls = calls[-max(1, room // _LEAST_CHARS) :]
-    share = max(_LEAST_CHARS, room // max(1, len(calls)))
-    if sum(len(call.observed.output) for call in calls if call.observed is not None) <= room:
-        share = room
+    most, nonce = max(1, room // _LEAST_CHARS), trace.started.nonce if trace.started is not None else ""
     opaque = OpaqueObservations.for_agent(agent)
-    nonce = trace.started.nonce if trace.started is not None else ""
-    texts = []
-    for call in calls:
-        key = call.requested.call_id, share
-        if (text := rendered.get(key)) is None and call.observed is not None:
-            text = rendered[key] = _observation(call, call.observed, opaque, agent.prompts, nonce, share)
-        texts.append(text or "")
-    return texts
+    fits = reviewed.chars <= room and len(reviewed.calls) <= most
+    names = reviewed.calls[len(reviewed.texts) :] if fits else reviewed.calls[-most:]
+    share = room if fits else max(_LEAST_CHARS, room // max(1, len(names)))
+    calls = (trace.calls[name] for name in names)
+    texts = [_observation(call, call.observed, opaque, agent.prompts, nonce, share) for call in calls if call.observed]
+    if not fits:
+        return texts
+    reviewed.texts += texts
+    return reviewed.texts
 
 
 def _observation(

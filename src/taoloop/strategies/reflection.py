@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from taoloop.core.agent_spec import AgentSpec
-from taoloop.core.decision import Answer
+from taoloop.core.decision import Answer, cited_ids
 from taoloop.core.effects import Effect, Finish, Record
 from taoloop.core.events import (
     ActionRequested,
@@ -48,6 +48,7 @@ from taoloop.strategies.critique import (
     dropped_texts,
     read_critique,
 )
+from taoloop.strategies.evidence_gate import with_evidence
 from taoloop.strategies.react import LoopStrategy
 from taoloop.strategies.settings import write_name
 from taoloop.strategies.termination import exceeded_limit, exceeded_step_limit
@@ -159,8 +160,7 @@ class Reflect:
     def _ask(agent: AgentSpec, trace: Trace, reflection: Reflection) -> Effect:
         draft = reflection.draft or ""
         reason = _judgement(trace, reflection) if reflection.refused else ""
-        refused = [(text, reason) for text in reflection.refused]
-        prompt = critique_prompt(trace, draft, MAX_FINDINGS, refused, reflection.rendered)
+        prompt = critique_prompt(trace, draft, MAX_FINDINGS, [(text, reason) for text in reflection.refused])
         return _REACT.ask(agent, trace, "critique", trace.step_count, prompt)
 
 
@@ -188,8 +188,6 @@ class Reflection:
     """Why the answer is wrong, as somebody said after the run."""
     has_lesson: bool = False
     """Whether the model was asked for the lesson of this attempt."""
-    rendered: dict[tuple[str, int], str] = field(default_factory=dict)
-    """Observations as a review shows them (`critique_prompt`)."""
     _has_ended: bool = False
     _drafts: list[tuple[int, str]] = field(default_factory=list)  # steps with their answers, in their plain form
     _sources: CritiqueSources = field(default_factory=CritiqueSources)
@@ -346,4 +344,6 @@ def _limit_text(trace: Trace, reached: LimitReached, reflection: Reflection) -> 
 def _with_draft(trace: Trace, finish: Finished, reflection: Reflection) -> Finished:
     """The end of a run that a limit stopped in the middle of a revision: its last draft is its answer."""
     reason = f"{finish.reason} {_open_text(trace, 'reflect_kept', reflection)}"
-    return replace(finish, answer=reflection.draft, reason=reason)
+    citations = cited_ids(reflection.draft or "")
+    finish = replace(finish, answer=reflection.draft, reason=reason, citations=citations)
+    return with_evidence(trace, finish, with_tools=True)
