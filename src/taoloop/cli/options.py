@@ -51,6 +51,12 @@ workspace_option = click.option(
     type=click.Path(file_okay=False),
     help="The folder that the file tools can access; they cannot leave it.",
 )
+skills_option = click.option(
+    "--skills",
+    metavar="[NAME=]DIR",
+    multiple=True,
+    help="A folder of skills (SKILL.md), beside the other tools; NAME is a prefix for its tools; repeatable.",
+)
 memory_option = click.option(
     "--memory",
     metavar="FILE",
@@ -147,6 +153,13 @@ def authentication_of(name: str) -> str:
         return "os_user" if pwd.getpwuid(os.getuid()).pw_name == name else ""
     except (ImportError, KeyError):
         return ""
+
+
+def starter() -> str:
+    """Who starts a run, as its label says it (`Agent.run`): the user of the system; empty where nobody knows."""
+    name = current_user(None)
+    channel = authentication_of(name)
+    return f"{channel}:{name}" if channel else ""
 
 
 def json_object(text: str) -> dict[str, Any]:

@@ -12,6 +12,8 @@ from taoloop.core.text import TextCatalog
 TEXTS = TextCatalog(
     "core",
     {
+        "content_summarised": "{call_id} {tool} {name} ({digest}): its text is not here any more; load it again before "
+        "you use it.",
         # how a run ended, or what it waits for
         "max_steps": "max loops reached without final: the step limit of {allowed} was reached and the task is not "
         "done. Narrow the task or raise the limit (max_steps).",
@@ -148,6 +150,8 @@ TEXTS = TextCatalog(
         "timed_out_approval": "Nobody answered in time: {note}.",
         "no_reason": "no reason was given",
         "refused_hint": "Do not ask for it again.",
+        "declined": "The person did not answer: {note}.",
+        "declined_hint": "Go on without the answer, or say what is missing.",
         "preapproved": "tier {tier} was approved in advance",
         # calls without an outcome
         "happened_by_probe": "This call happened: the tool's own check found so afterwards. Its output was lost.",

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from taoloop.core.agent_spec import AgentSpec, Limits
+from taoloop.core.cards.questions import STARTED_BY, starter_of
 from taoloop.core.cards.tool_card import Tier, ToolCard
 from taoloop.core.decision import UNSUPPORTED, Answer, Voted
 from taoloop.core.events import (
@@ -216,7 +217,8 @@ class Trace:
     def user_labels(self) -> dict[str, str]:
         """The labels that say for whom the run is; they are the same for runs that follow from it."""
         labels = self.started.labels if self.started is not None else {}
-        return {name: labels[name] for name in ("user", ACCOUNT) if name in labels}
+        kept = {name: labels[name] for name in ("user", ACCOUNT) if name in labels}
+        return kept | ({STARTED_BY: starter_of(labels)} if STARTED_BY in labels or "key" in labels else {})
 
     @property
     def wall_s(self) -> float:

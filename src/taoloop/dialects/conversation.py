@@ -17,6 +17,7 @@ from taoloop.core.cards.tool_search import PAGING_TOOL, listed_cards
 from taoloop.core.decision import Act
 from taoloop.core.events import (
     ActionRequested,
+    ApprovalGiven,
     ApprovalRefused,
     Compacted,
     Event,
@@ -36,6 +37,7 @@ from taoloop.core.preview import preview
 from taoloop.core.text import message_tokens
 from taoloop.core.texts import image_label, limit_text
 from taoloop.core.views.steps import CRITIQUE, DROPPED_LESSON, LESSON, NEW_POLICY, REVISION, UNDONE
+from taoloop.core.views.todos import todo_lines, todo_list_of
 from taoloop.dialects import get_dialect
 from taoloop.dialects.base import Dialect
 from taoloop.dialects.prompt import (
@@ -136,6 +138,8 @@ class Conversation:
                     self._add_user_message("resumed")
             case ApprovalRefused() as fact if self._opaque is not None:
                 self._opaque.record_refusal(fact)
+            case ApprovalGiven() as fact if self._opaque is not None:
+                self._opaque.record_answer(fact)
             case Compacted() as fact if event.seq >= self._compacted_before:
                 self._compact(fact, event.seq)
             case ModelErred(purpose="decide" | "repair" | "close") if event.seq >= self._compacted_before:
@@ -233,9 +237,19 @@ class Conversation:
             content = defuse_markers(summary.summary, self._nonce)
             name = "summary" if self._opaque is None else "handles_summary"
             self._add_user_message(name, through=summary.through_step, nonce=self._nonce, content=content)
+            self._add_todos(summary, end)
         for event in self._events[self._first_event : end]:
             self.fold(event)
         self._provider_count, self._refused_tokens = None, refused  # the count was of the longer prompt
+
+    def _add_todos(self, summary: Compacted, end: int) -> None:
+        """Show the todo list again if the summary covers the step that wrote it."""
+        newest = todo_list_of(self._events[:end])
+        if newest.todos and newest.step <= summary.through_step:
+            lines = todo_lines(newest.todos if self._opaque is None else newest.written)
+            content = defuse_markers(lines, self._nonce)
+            text = TEXTS.text(self._agent.language, "todos", nonce=self._nonce, content=content)
+            self.messages.append(Message(role="user", content=text))
 
     # Its messages
 
@@ -244,7 +258,7 @@ class Conversation:
         dialect = get_dialect(agent.dialect)
         self._dialect = dialect.in_form(agent.prompts) if isinstance(dialect, ObjectDialect) else dialect
         self._tools &= bool(agent.tools) or not dialect.native  # the API offers nothing that could be called
-        self._nonce, self._opaque = fact.nonce, OpaqueObservations.for_agent(agent)
+        self._nonce, self._opaque = fact.nonce, OpaqueObservations.for_agent(agent, fact.labels)
         self._output_rule = output_schema_prompt(agent.prompts, agent.output_schema)
         self.tools = agent.tools if self._tools else ()
         cards = listed_cards(self.tools)

@@ -127,7 +127,7 @@ def _observations(trace: Trace) -> list[str]:
     agent, reviewed = trace.agent, trace.view("reviewed", _Reviewed)
     room = REVIEWED_CHARS if agent.context_tokens is None else min(REVIEWED_CHARS, 2 * agent.context_tokens)
     most, nonce = max(1, room // _LEAST_CHARS), trace.started.nonce if trace.started is not None else ""
-    opaque = OpaqueObservations.for_agent(agent)
+    opaque = OpaqueObservations.for_agent(agent, trace.started.labels if trace.started is not None else {})
     fits = reviewed.chars <= room and len(reviewed.calls) <= most
     names = reviewed.calls[len(reviewed.texts) :] if fits else reviewed.calls[-most:]
     share = room if fits else max(_LEAST_CHARS, room // max(1, len(names)))

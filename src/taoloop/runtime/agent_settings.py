@@ -25,9 +25,20 @@ if TYPE_CHECKING:
     from taoloop.runtime.engine.run_artifacts import Describer
     from taoloop.strategies import Strategy
     from taoloop.tools.tool import Tool
+    from taoloop.tools.toolbox import ToolFolder
 else:
     _TYPES = {"journals": "Journal", "models": "Model ModelFunction Price Reply", "policy": "CodeRule"}
-    globals().update(lazy_types({**_TYPES, "runtime": "Approver Describer", "strategies": "Strategy", "tools": "Tool"}))
+    globals().update(
+        lazy_types(
+            {
+                **_TYPES,
+                "runtime": "Approver Describer",
+                "strategies": "Strategy",
+                "tools": "Tool",
+                "tools.toolbox": "ToolFolder",
+            }
+        )
+    )
 
 AUTO = "auto"
 """The value of `language` that follows the task."""
@@ -42,7 +53,7 @@ class AgentSettings:
     reply, or a list of scripted replies. None lets the environment decide; without a configured provider the built-in
     offline model answers."""
 
-    tools: Sequence[Tool | Callable[..., Any] | str] = ()
+    tools: Sequence[Tool | Callable[..., Any] | ToolFolder | str] = ()
     """`@tool` functions, plain typed functions, or names of built-in tools."""
 
     name: str = "agent"

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from taoloop.core.agent_spec import AgentSpec, Limits
+from taoloop.core.cards.questions import STARTED_BY
 from taoloop.core.cards.tool_card import Tier
 from taoloop.core.cards.tool_search import CALL_TOOL, DESCRIBE_TOOL, FIND_TOOL, PAGING_TOOL
 from taoloop.core.events import Fact, ModelReplied, Resumed, RunStarted
@@ -32,6 +33,7 @@ from taoloop.models.env_file import load_environment_of_script
 from taoloop.policy import needs_intent, reject_unmatchable_rules
 from taoloop.prompts import prompts_for
 from taoloop.runtime.agent_settings import AUTO, AgentSettings, as_tuple
+from taoloop.runtime.agent_toolbox import build_toolbox
 from taoloop.runtime.approvals.request import Approver
 from taoloop.runtime.chat import has_untrusted_turns, load_history
 from taoloop.runtime.engine.clock import new_nonce
@@ -41,9 +43,9 @@ from taoloop.runtime.engine.tool_execution import require_transactions
 from taoloop.runtime.journal_access import acquire_run, open_journal, require_open, run_lock
 from taoloop.runtime.resume_facts import AgentChanges, agent_changes, policy_note, replacing_policy, undo_facts
 from taoloop.runtime.runner import Listener, Runner
-from taoloop.runtime.tool_source import resolve_sources, sources_in
+from taoloop.runtime.tool_source import LoadedEntries, resolve_sources, sources_in
 from taoloop.strategies import Strategy, get_strategy, rules_of
-from taoloop.tools.toolbox import Toolbox
+from taoloop.tools.toolbox import LoadProblem, Toolbox
 
 if TYPE_CHECKING:
     from taoloop.models.endpoint_balance import EndpointHealth
@@ -120,7 +122,19 @@ class BoundAgent:
     @cached_property
     def toolbox(self) -> Toolbox:
         """The tools by name, with `read_observation` beside them for long outputs, or `ask_about`."""
-        return _build_toolbox(self.settings, handles=self.hides_observations)
+        own = self.settings
+        return build_toolbox(
+            self._entries.tools, workspace=own.workspace, memory=own.memory, handles=self.hides_observations
+        )
+
+    @cached_property
+    def _entries(self) -> LoadedEntries:
+        return resolve_sources(self.settings.tools)
+
+    @property
+    def load_problems(self) -> tuple[LoadProblem, ...]:
+        """What the sources of its tools could not give; the rest can be used."""
+        return self._entries.problems
 
     @property
     def paging_tools(self) -> tuple[str, ...]:
@@ -302,9 +316,9 @@ class BoundAgent:
         after: str | None,
         parent: str | None,
         images: Sequence[Image] = (),
-        user: str = "",
+        people: tuple[str, str] = ("", ""),
     ) -> RunStarted:
-        """The first event of a run for `user`, with the conversation that it continues.
+        """The first event of a run, with the conversation that it continues; `people`: for whom it is, who started it.
 
         Raises:
             RunNotFound, RunNotAnswered: `after` names no run, or one without an answer.
@@ -322,7 +336,7 @@ class BoundAgent:
             after=after,
             tainted=untrusted,
             images=tuple(image.info for image in images),
-            labels={"user": user} if user else {},
+            labels={name: person for name, person in zip(("user", STARTED_BY), people, strict=True) if person},
         )
 
     async def take_images(self, sources: Sequence[ImageSource]) -> tuple[Image, ...]:
@@ -545,43 +559,6 @@ SAMPLING = {"json": (0.2, 0.9), "json_final": (0.2, 0.9)}
 
 FINDERS = (FIND_TOOL.name, DESCRIBE_TOOL.name, CALL_TOOL.name)
 """The tools that find, describe and call the tools that a prompt does not list."""
-
-
-def _build_toolbox(settings: AgentSettings, *, handles: bool) -> Toolbox:
-    """The tools by name, built-in ones among them, with those that accompany others.
-
-    `handles`: the model reads no observations; then `ask_about` replaces `read_observation`.
-
-    Raises:
-        ConfigError: the tools are not a list, this machine cannot serve one, or a source does not fit its file.
-        UnknownName: there is no built-in tool of a name.
-    """
-    entries: Any = settings.tools
-    if isinstance(entries, str) or not isinstance(entries, Iterable):
-        raise ConfigError(f"The agent's tools are {entries!r}.", hint="Give a list of tools.")
-    tools = resolve_sources(entries)
-    if names := [entry for entry in tools if isinstance(entry, str)]:
-        from taoloop.tools.builtin.catalog import builtin_tools, offered_tool  # noqa: PLC0415  # only for named tools
-        from taoloop.tools.workspace.workspace import Workspace  # noqa: PLC0415  # the same
-
-        folder = Workspace(settings.workspace, create=True).open() if settings.workspace is not None else None
-        builtin = builtin_tools(folder, memory=settings.memory, names=names)
-        tools = [offered_tool(entry, builtin) if isinstance(entry, str) else entry for entry in tools]
-    toolbox = Toolbox(tools)
-    if any(not tool.card.listed or tool.whole_schema is not None for tool in toolbox):
-        from taoloop.tools.discovery import tool_search_tools  # noqa: PLC0415  # only for many or large tools
-
-        toolbox = Toolbox([*toolbox, *tool_search_tools(tuple(toolbox))])
-    if handles:
-        from taoloop.tools.builtin.observations import ask_about  # noqa: PLC0415  # loads the schema machinery
-
-        others = [tool for tool in toolbox if tool.name != PAGING_TOOL]
-        return Toolbox([*others, ask_about] if others else ())
-    if tools and PAGING_TOOL not in toolbox:
-        from taoloop.tools.builtin.observations import read_observation  # noqa: PLC0415  # loads the schema machinery
-
-        toolbox = Toolbox([*toolbox, read_observation])
-    return toolbox
 
 
 def changed_limits(own: Limits, limits: Limits | None, max_steps: int | None) -> Limits:

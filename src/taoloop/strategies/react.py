@@ -11,6 +11,7 @@ from itertools import takewhile
 
 from taoloop.core.action_requests import denied_observation, failed_observation
 from taoloop.core.agent_spec import AgentSpec
+from taoloop.core.cards.questions import answer_text, is_question
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.cards.tool_search import unwrap_call_tool
 from taoloop.core.decision import Act, Answer, cited_ids
@@ -269,15 +270,19 @@ def _change_notice(agent: AgentSpec, tool: str) -> Noted:
 
 
 def _refusal(trace: Trace, call: CallView) -> Observed | None:
-    """The observation of a call that a person refused, or that was denied when it was judged again."""
+    """The observation of a call that a person refused, or answered, or that was denied when it was judged again."""
     approval, language = call.approval, trace.agent.language
     if call.requested.verdict == "deny":
         return denied_observation(language, call.requested.call_id, call.requested.reasons)
+    is_asked = is_question(trace.card(call.requested.tool))
+    if is_asked and isinstance(approval, ApprovalGiven) and approval.args is not None:
+        return Observed(call_id=call.requested.call_id, ok=True, output=answer_text(approval.args))
     if not isinstance(approval, ApprovalRefused):
         return None
     note = approval.note.rstrip(".。") or TEXTS.text(language, "no_reason")
-    name = "timed_out_approval" if approval.by == TIMEOUT else "refused"
-    message, hint = TEXTS.text(language, name, note=note), TEXTS.text(language, "refused_hint")
+    name = "timed_out_approval" if approval.by == TIMEOUT else "declined" if is_asked else "refused"
+    message = TEXTS.text(language, name, note=note)
+    hint = TEXTS.text(language, "declined_hint" if is_asked else "refused_hint")
     return failed_observation(call.requested.call_id, Fault(code="refused", message=message, hint=hint))
 
 

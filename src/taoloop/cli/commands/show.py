@@ -24,6 +24,7 @@ from taoloop.cli.ui.event_view import (
     format_local_time,
     next_commands,
     summary,
+    todo_text,
     write_approval,
     write_doubt_settled,
     write_dropped_lesson,
@@ -31,6 +32,7 @@ from taoloop.cli.ui.event_view import (
     write_events,
     write_input_answered,
     write_links,
+    write_open_todos,
     write_rejection,
     write_review,
     write_sources,
@@ -44,6 +46,7 @@ from taoloop.core.input_answered import InputAnswered
 from taoloop.core.stored_events import event_line, event_record
 from taoloop.core.texts import task_with_images
 from taoloop.core.trace import Trace, images_of
+from taoloop.core.views.loaded_contents import loaded_contents
 from taoloop.core.views.steps import DROPPED_LESSON, CallView
 from taoloop.core.views.transcript import GATE, Entry, step_summaries, transcript
 from taoloop.errors import ReplayDiverged
@@ -116,6 +119,7 @@ def show_command(
             _transcript(trace, pen)
         if not events:
             _undone(trace, pen)
+            write_open_todos(pen, trace)
         _end(trace, pen, db)
     return exits.OK
 
@@ -174,6 +178,8 @@ def _transcript(trace: Trace, pen: RowWriter) -> None:
         label, style = _look(entry, trace)
         content = answer_for_people(entry.content, trace) if entry.kind == "Final" else entry.content
         text = f"{entry.tool} {content}" if entry.tool and label != "Sent back" else content
+        if entry.kind == "Action" and entry.tool is not None and (todos := todo_text(entry.tool, entry.args)):
+            text = entry.tool + todos
         if entry.child is not None:
             text += "\n" + pen.text("by run {run_id}: tao show {run_id}", run_id=entry.child)
         pen.row(label, text, style=style, body="red" if label == "Error" else "", mark=str(entry.number))
@@ -253,6 +259,11 @@ def _end(trace: Trace, pen: RowWriter, db: str | None) -> None:
     if trace.paused is not None:
         pen.row("Waiting", trace.paused.reason, style="bold yellow")
     write_unknown_calls(pen, trace)
+    for loaded in loaded_contents(trace).contents:
+        state = (
+            mark("{name} · {digest} · approved") if loaded.content.trusted else mark("{name} · {digest} · not approved")
+        )
+        pen.row("Loaded", pen.text(state, name=loaded.content.name, digest=loaded.content.digest), style="dim")
     pen.gap()
     pen.line(summary(trace, pen), "dim")
     for text, command in next_commands(trace, db):

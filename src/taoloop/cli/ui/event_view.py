@@ -25,6 +25,7 @@ from taoloop.core.stored_events import event_line
 from taoloop.core.texts import gap_text, preapproval_note, task_with_images
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import CRITIQUE, DROPPED_LESSON, LESSON, REVISION, TIMED_OUT, TIMEOUT
+from taoloop.core.views.todos import TODO_CARD, read_todos, todo_lines, todo_list
 from taoloop.core.views.transcript import draft_events, input_text, observation_text, votes_text
 from taoloop.translation import mark, translate_error
 
@@ -185,6 +186,7 @@ class EventWriter:
                 pen.gap()
                 write_end(pen, fact, self.trace)
                 write_review(pen, self.trace, fact)
+                write_open_todos(pen, self.trace)
             case _:
                 self._write_rare(event)
 
@@ -277,7 +279,7 @@ class EventWriter:
     def _requested(self, fact: facts.ActionRequested) -> None:
         step = self.trace.steps[-1] if self.trace.steps else None
         has_mark = self.raw or (step is not None and step.decision is not None and bool(step.decision.reason))
-        text = f"{fact.tool} {self._cut(input_text(fact.args))}"
+        text = fact.tool + (todo_text(fact.tool, fact.args) or f" {self._cut(input_text(fact.args))}")
         self.pen.row("Action", text, style="cyan", body="cyan", mark="" if has_mark else str(fact.step))
         if fact.verdict == "deny" and fact.reasons:
             self.pen.row("Denied", self.pen.text("; ").join(fact.reasons), style="yellow")
@@ -447,6 +449,18 @@ def write_review(pen: RowWriter, trace: Trace, fact: facts.Finished) -> None:
     """What became of the review of an answer, such as findings that are still open."""
     if fact.status == "completed" and fact.answer is not None and draft_events(trace):
         pen.line(f"   {fact.reason}", "dim")
+
+
+def todo_text(tool: str, args: Any) -> str:
+    """The todo list that a call writes, a line for each item, below the name of the tool; empty for another call."""
+    todos = read_todos(args) if tool == TODO_CARD.name else None
+    return f"\n{todo_lines(todos)}" if todos else ""
+
+
+def write_open_todos(pen: RowWriter, trace: Trace) -> None:
+    """The items of the todo list for which something is still to be done."""
+    if todos := todo_list(trace).open:
+        pen.row("Open items", todo_lines(todos), style="bold yellow", body="yellow")
 
 
 def summary(trace: Trace, pen: RowWriter) -> str:

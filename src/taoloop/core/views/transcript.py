@@ -28,8 +28,11 @@ from taoloop.core.handles import render_opaque
 from taoloop.core.images import Image
 from taoloop.core.message import SIDE_PURPOSES, Usage
 from taoloop.core.text import estimate_tokens, join_sentences, truncate_to_tokens
+from taoloop.core.texts import TEXTS
 from taoloop.core.trace import Trace
+from taoloop.core.views.loaded_contents import loaded_contents
 from taoloop.core.views.steps import CRITIQUE, LESSON, CallView, Step
+from taoloop.core.views.todos import Todo, todo_list
 from taoloop.errors import IllegalEvent
 
 PARSER = "parser"
@@ -142,6 +145,16 @@ class Result:
         """What the answer says and the observations do not bear out; empty unless the agent asks for evidence."""
         finished = self.trace.finished
         return () if finished is None else finished.evidence
+
+    @property
+    def todos(self) -> tuple[Todo, ...]:
+        """The todo list that the model kept (`update_todos`), as it was last; empty if there is none."""
+        return todo_list(self.trace).todos
+
+    @property
+    def open_todos(self) -> tuple[Todo, ...]:
+        """The items of the list that are neither done nor dropped. They do not block an answer."""
+        return todo_list(self.trace).open
 
     @property
     def usage(self) -> Usage:
@@ -339,6 +352,28 @@ def summarise_effects(trace: Trace, through: int, max_tokens: int) -> str:
     """The calls up to the step `through` that do more than read, one line for each; the newest that fit."""
     calls = (call for step in reversed(trace.steps[:through]) for call in reversed(step.calls))
     return _newest_that_fit((_call_line(trace, call) for call in calls if _is_effect(trace, call)), max_tokens)
+
+
+def summarise_contents(trace: Trace, through: int, max_tokens: int) -> str:
+    """What calls up to the step `through` have loaded, such as skills, with its digest; the newest that fit.
+
+    A summary holds no instructions that a model could follow word by word, so each line says how to have the text back.
+    """
+    language = trace.agent.language
+    return _newest_that_fit(
+        (
+            TEXTS.text(
+                language,
+                "content_summarised",
+                call_id=loaded.call_id,
+                tool=loaded.tool,
+                name=loaded.content.name,
+                digest=loaded.content.digest,
+            )
+            for loaded in loaded_contents(trace).only_before(through)
+        ),
+        max_tokens,
+    )
 
 
 def _is_effect(trace: Trace, call: CallView) -> bool:

@@ -18,7 +18,7 @@ from taoloop.dialects.answer_stream import truncated_answer
 from taoloop.journals.base import Journal
 from taoloop.policy import authority_of
 from taoloop.runtime.approvals.inbox import pending_approvals
-from taoloop.serve.gateway.chat_approval import is_for_operator, user_reasons, waiting_text
+from taoloop.serve.gateway.chat_approval import asked_now, is_for_operator, user_reasons, waiting_text
 from taoloop.serve.gateway.client_tools import open_client_calls, tool_call_parts
 from taoloop.serve.gateway.config.model import ServedAgent
 from taoloop.serve.gateway.errors import ApiError, error_for_failed_run, error_for_filtered_reply
@@ -127,7 +127,7 @@ def _with_tool_calls(response: RunResponse, calls: Sequence[CallView]) -> RunRes
 async def _with_questions(journal: Journal, response: RunResponse, authority: TaskAuthority) -> RunResponse:
     """The response that asks the client for approval, or says who else is asked, or what else the run waits for."""
     result = response.result
-    approvals = await pending_approvals(journal, run_id=result.run_id)
+    approvals = asked_now(await pending_approvals(journal, run_id=result.run_id))
     in_doubt = [call for call in result.trace.pending.values() if call.doubt is not None]
     by_operator, language = is_for_operator(authority, approvals), result.trace.agent.language
     text = waiting_text(result.run_id, approvals, in_doubt, language, by_operator=by_operator)
@@ -201,6 +201,8 @@ def _agent_part(result: Result, served: ServedAgent, *, for_user: bool) -> dict[
         part["unasked"] = [
             {"call_id": call_id, "tool": result.trace.calls[call_id].requested.tool} for call_id in finished.unasked
         ]
+    if result.todos:
+        part["todos"] = [{"text": todo.text, "state": todo.state} for todo in result.todos]
     if result.cost_usd is not None:
         part["cost_usd"] = result.cost_usd
     if result.trace.finished is not None and result.trace.finished.citations:

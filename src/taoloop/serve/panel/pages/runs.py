@@ -74,6 +74,7 @@ class RunFilter:
 async def runs_page(context: PanelContext) -> web.StreamResponse:
     """`GET /runs`: the list; for htmx only its table and counters."""
     run_filter = RunFilter.of(context)
+    context.panel.prepare_search()
     cursor = context.query("cursor") or None
     page = await context.queries.find(run_filter.query, cursor=cursor, limit=PAGE_SIZE)
     counts = await context.queries.count(replace(run_filter.query, statuses=()))

@@ -1,0 +1,44 @@
+"""The tools of an agent by name: those that it names, and those that accompany them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from taoloop.core.cards.tool_search import PAGING_TOOL
+from taoloop.tools.toolbox import Toolbox
+
+
+def build_toolbox(
+    tools: list[Any], *, workspace: str | Path | None = None, memory: str | Path | None = None, handles: bool = False
+) -> Toolbox:
+    """The tools by name, built-in ones among them, with those that accompany others.
+
+    `handles`: the model reads no observations; then `ask_about` replaces `read_observation`.
+
+    Raises:
+        ConfigError: this machine cannot serve one.
+        UnknownName: there is no built-in tool of a name.
+    """
+    if names := [entry for entry in tools if isinstance(entry, str)]:
+        from taoloop.tools.builtin.catalog import builtin_tools, offered_tool  # noqa: PLC0415  # only for named tools
+        from taoloop.tools.workspace.workspace import Workspace  # noqa: PLC0415  # the same
+
+        folder = None if workspace is None else Workspace(workspace, create=True).open()
+        builtin = builtin_tools(folder, memory=memory, names=names)
+        tools = [offered_tool(entry, builtin) if isinstance(entry, str) else entry for entry in tools]
+    toolbox = Toolbox(tools)
+    if any(not tool.card.listed or tool.whole_schema is not None for tool in toolbox):
+        from taoloop.tools.discovery import tool_search_tools  # noqa: PLC0415  # only for many or large tools
+
+        toolbox = Toolbox([*toolbox, *tool_search_tools(tuple(toolbox))])
+    if handles:
+        from taoloop.tools.builtin.observations import ask_about  # noqa: PLC0415  # loads the schema machinery
+
+        others = [tool for tool in toolbox if tool.name != PAGING_TOOL]
+        return Toolbox([*others, ask_about] if others else ())
+    if tools and PAGING_TOOL not in toolbox:
+        from taoloop.tools.builtin.observations import read_observation  # noqa: PLC0415  # loads the schema machinery
+
+        toolbox = Toolbox([*toolbox, read_observation])
+    return toolbox
