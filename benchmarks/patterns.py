@@ -71,10 +71,19 @@ def lists(steps: int, name: str, every: int = 5) -> list[ModelReply]:
     return replies
 
 
+def reviewed(rounds: int) -> list[ModelReply]:
+    """Drafts with findings about each, and the last draft, about which there is none."""
+    finding = ModelReply(text="- The sum is another one [obs:call_1]\n- I would write it otherwise")
+    drafts = answers(rounds + 1, differ=True)
+    return [*(reply for draft in drafts[:-1] for reply in (draft, finding)), drafts[-1], ModelReply(text="NONE")]
+
+
 PATTERNS: dict[str, Callable[[], list[ModelReply]]] = {
     f"cot_sc:n={STEPS}": lambda: answers(STEPS),
     "react_then_cot_sc": lambda: [*acts(STEPS - 1), *answers(1)],
     "cot_sc_then_react:n=3": lambda: [*answers(3, differ=True), *acts(STEPS - 4), *answers(1)],
+    "reflect": lambda: [*acts(STEPS - 6), *reviewed(2)],
+    "reflect:rounds=10": lambda: [*acts(STEPS - 22), *reviewed(10)],
 }
 """The patterns by the names of their strategies, each with replies for as many steps as ReAct is measured with."""
 

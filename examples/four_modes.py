@@ -1,10 +1,10 @@
-"""The four modes of the ReAct paper on one question with the same tools, with CoT-SC and both combinations beside them.
+"""The four modes of the ReAct paper on one question with the same tools; beside them CoT-SC, combinations, reflection.
 
 Standard answers at once, Reason-only thinks without tools, Act-only acts without thinking, ReAct does both. The
 replies are scripted after the paper's figure: Reason-only hallucinates, and nothing from outside can correct it;
 Act-only finds the page and cannot put it together with the question; ReAct corrects its path by observations. CoT-SC
 hallucinates by majority. Where the samples do not agree, CoT-SC → ReAct looks it up; where ReAct gets nowhere within
-its steps, ReAct → CoT-SC falls back on what the model knows.
+its steps, ReAct → CoT-SC falls back on what the model knows. Reflection corrects a hasty draft by what was observed.
 
 Source: Yao et al., "ReAct: Synergizing Reasoning and Acting in Language Models" (ICLR 2023), figure 1, section 3.2.
 Run: python examples/four_modes.py
@@ -67,6 +67,14 @@ SCRIPTS = {
         chain("Front Row on a Mac can be controlled by its keyboard.", "the keyboard function keys"),
         chain("Macs had keys for Front Row.", "Keyboard function keys."),
         chain(GUESS.format("an iPod"), "iPod"),
+    ],
+    "reflect": [
+        REACT[0],
+        REACT[2],
+        chain("Front Row is for Macs and Apple TV; a phone controls those.", "iPhone"),
+        '- No observation names an iPhone; the page says "an Apple Remote or the keyboard function keys" [obs:call_2]',
+        chain("The page names the keyboard function keys beside the Apple Remote.", "keyboard function keys"),
+        "NONE",
     ],
 }
 """The replies of each mode."""

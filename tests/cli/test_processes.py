@@ -30,6 +30,7 @@ CALLS: dict[str, tuple[list[str], int, str]] = {
     "show": (["last"], 0, "Task: write"),
     "replay": (["last"], 0, "Task: write"),
     "fork": (["last", "--at", "99"], 2, "99"),
+    "lessons": ([], 0, "no lessons"),
     "diff": (["last", "last"], 0, ""),
     "undo": (["last"], 0, "nothing to undo"),
     "costs": ([], 0, "usd"),

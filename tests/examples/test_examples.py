@@ -309,11 +309,12 @@ def test_the_four_modes_run_on_one_question_with_the_same_tools(load: Loader) ->
         "cot_sc": 0,
         "cot_sc_then_react": 3,
         "react_then_cot_sc": 4,
+        "reflect": 2,
     }
     thoughts = {name: sum(e.kind == "Thought" for e in results[name].entries) for name in list(results)[:4]}
     assert thoughts == {"standard": 0, "reason_only": 1, "act_only": 0, "react": 4}
     right = {name for name, result in results.items() if modes.is_right(result)}
-    assert right == {"react", "cot_sc_then_react", "react_then_cot_sc"}
+    assert right == {"react", "cot_sc_then_react", "react_then_cot_sc", "reflect"}
 
 
 def test_a_wrong_premise_is_corrected_by_an_observation_only(load: Loader) -> None:

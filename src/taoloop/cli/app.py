@@ -134,6 +134,7 @@ _COMMANDS = {
     "show": ("show", "Show what happened in a run."),
     "replay": ("show", "Repeat the decisions of a run, without model, tools or network."),
     "fork": ("run", "Start a new run from a step of another one, with edits."),
+    "lessons": ("lessons", "List what failed attempts left for the next one, and drop it."),
     "diff": ("diff", "Compare runs and show where they first differ."),
     "undo": ("undo", "Undo what a run did."),
     "costs": ("runs", "Add up model costs by API key, agent and day."),

@@ -10,12 +10,13 @@ from taoloop.core.images import ImageInfo
 
 Role = Literal["system", "user", "assistant", "tool"]
 
-Purpose = Literal["decide", "repair", "close", "sample", "compact", "pin", "read"]
+Purpose = Literal["decide", "repair", "close", "sample", "compact", "pin", "read", "critique", "lesson"]
 """Why the model is asked: for a decision, to repair an unreadable reply, for a last answer without tools, for one of
 several answers that are voted on, for a summary of what the prompt can no longer hold, for what the task calls for,
-before anything untrusted is seen, or to read observations on behalf of a model that must not."""
+before anything untrusted is seen, to read observations on behalf of a model that must not, for what is wrong with the
+draft of an answer, or for what the next attempt at a task should do otherwise."""
 
-SIDE_PURPOSES: tuple[Purpose, ...] = ("compact", "pin", "read")
+SIDE_PURPOSES: tuple[Purpose, ...] = ("compact", "pin", "read", "critique", "lesson")
 """The purposes of side questions: asked outside the conversation, and not for a decision."""
 
 STEP_PURPOSES: tuple[Purpose, ...] = ("decide", "sample")

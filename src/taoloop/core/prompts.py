@@ -42,6 +42,7 @@ class PromptSet:
         names |= {f"answer_{dialect}_output_example" if output else f"answer_{dialect}_example"}
         names |= {"evidence_output" if output else "evidence"} if evidence else set()
         families: tuple[str, ...] = ("rules_", "form_", "thought_", "reminder_", "answer_", "evidence")
+        families += () if "reflect" in rules else ("reflect_",)
         families += (() if output else ("output",)) + (() if pin else ("pin",)) + (() if handles else ("handles",))
         texts = {name: text for name, text in self.texts.items() if name in names or not name.startswith(families)}
         return PromptSet(language=self.language, texts=texts)

@@ -69,6 +69,34 @@ TEXTS = TextCatalog(
         "handed_over": "Waiting for the result of: {detail}",
         "in_doubt": "Outcome unknown; a person must say whether it happened: {detail}",
         "tool_changed": "The tool {tool!r} has changed. This is what it is now:\n\n{card}",
+        # how a reflection ended, and how critiques were judged
+        "reflect_clean": "The critique of the draft found nothing to correct.",
+        "reflect_revised": "The critique found nothing more to correct; revisions: {count}.",
+        "reflect_void": "The draft stands without a critique: what its critic said cited nothing, twice.",
+        "reflect_failed": "The draft stands without a critique, which failed: {detail}",
+        "reflect_rounds": "The limit of revisions ({revisions}) was reached; findings that are still open ({count}): "
+        "{findings}",
+        "reflect_same": "The revision did not change the draft; findings that are still open ({count}): {findings}",
+        "reflect_again": "The revision went back to an earlier draft; findings that are still open ({count}): "
+        "{findings}",
+        "reflect_limit": "The limit {limit} ended the reflection.",
+        "reflect_unreviewed": "The draft was not reviewed.",
+        "reflect_open": "Findings that are still open ({count}): {findings}",
+        "reflect_before": "Findings about the draft before ({count}): {findings}",
+        "reflect_kept": "The answer is the draft before the revision that was under way; its open findings "
+        "({count}): {findings}",
+        "reflect_evaluated": "The answer was judged wrong: {reason}",
+        "critique_none": "Nothing to correct.",
+        "critique_counts": "Findings that count: {count}",
+        "critique_dropped": "Dropped: {count}",
+        "critique_refused": "This critique is refused, because nothing of it cites an observation of this run or "
+        "words of the task. Give each finding with what it rests on, as [obs:{example}] or "
+        "[task: exact words], or reply NONE.",
+        "critique_void": "This critique counts as none: refused once with the reason, it still cites nothing.",
+        "critique_uncited": "{text!r} cites nothing.",
+        "critique_unknown": "{text!r} cites {detail}, which is no observation of this run.",
+        "critique_misquoted": "{text!r} quotes {detail!r}, which stands neither in what it cites, nor in the task, nor "
+        "in the draft.",
         # how the run of a graph ended
         "graph_done": "The graph reached its end; nodes run: {count}.",
         "graph_task": "The task does not fit the state of the graph: {reason}",

@@ -40,7 +40,19 @@ from taoloop.core.images import ImageInfo
 from taoloop.core.input_answered import InputAnswered
 from taoloop.core.message import Usage
 from taoloop.core.policy import Policy
-from taoloop.core.views.steps import PROBE, TIMED_OUT, UNDONE, CallView, Step, Steps, View
+from taoloop.core.views.steps import (
+    CRITIQUE,
+    DROPPED_LESSON,
+    LESSON,
+    PROBE,
+    REVISION,
+    TIMED_OUT,
+    UNDONE,
+    CallView,
+    Step,
+    Steps,
+    View,
+)
 from taoloop.errors import IllegalEvent
 
 Phase = Literal["new", "thinking", "replied", "decided", "acting", "answered", "closed"]
@@ -167,7 +179,7 @@ class Trace:
         kind = type(fact)
         if self.started is None and kind is not RunStarted:
             raise self._out_of_place(fact)
-        if self.finished is not None and kind not in _FACTS_AFTER_FINISH:
+        if self.finished is not None and kind not in _FACTS_AFTER_FINISH and not _drops_lesson(fact):
             raise IllegalEvent(f"Run {self.run_id} is finished; it cannot take {fact.kind}.")
         if (fold := _FOLDS.get(kind)) is not None:
             fold(self, fact, at)
@@ -254,7 +266,7 @@ class Trace:
         if fact.purpose == "compact":  # no step, and no decision
             self.summarised = fact
             return
-        if fact.purpose == "read":  # within a call; its observation follows
+        if fact.purpose in ("read", "critique", "lesson"):  # within a call, or beside the steps
             return
         if fact.purpose == "pin":  # no step either
             self.pin_asked = True
@@ -311,7 +323,7 @@ class Trace:
             self.summarised = fact
         elif fact.purpose == "pin":
             self.pin_asked = True
-        else:
+        elif fact.purpose not in ("critique", "lesson"):
             self.overflowed = True
             self.overflows += 1
 
@@ -472,7 +484,9 @@ class Trace:
         self.limit_reached = fact
 
     def _noted(self, fact: Noted, _at: float) -> None:
-        if fact.about == UNDONE:
+        if fact.by == "guard" and (fact.about == CRITIQUE or fact.about.startswith(LESSON)):
+            return
+        if fact.about in (UNDONE, REVISION):
             if self.phase in ("decided", "answered", "closed"):  # what was decided before is decided again
                 self.phase, self.answer, self.taken_over = "thinking", None, None
         elif fact.by == "guard" and fact.about in self.changed_tools:
@@ -528,6 +542,11 @@ class Trace:
 
 
 _FACTS_AFTER_FINISH: tuple[type[Fact], ...] = (Resumed, Compensated)
+
+
+def _drops_lesson(fact: Fact) -> bool:
+    return isinstance(fact, Noted) and fact.about == DROPPED_LESSON
+
 
 _FOLDS: dict[type[Fact], Callable[[Trace, Any, float], None]] = {
     RunStarted: Trace._run_started,

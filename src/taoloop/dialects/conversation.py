@@ -36,7 +36,7 @@ from taoloop.core.message import SIDE_PURPOSES, Message
 from taoloop.core.preview import preview
 from taoloop.core.text import message_tokens
 from taoloop.core.texts import image_label, limit_text
-from taoloop.core.views.steps import NEW_POLICY, UNDONE
+from taoloop.core.views.steps import CRITIQUE, DROPPED_LESSON, LESSON, NEW_POLICY, REVISION, UNDONE
 from taoloop.core.views.todos import todo_lines, todo_list_of
 from taoloop.dialects import get_dialect
 from taoloop.dialects.base import Dialect
@@ -122,8 +122,10 @@ class Conversation:
         match event.fact:
             case LimitReached() as fact if self._agent.closing_turn:
                 self._add_closing_turn(fact)
+            case Noted(about=about) if about in (CRITIQUE, DROPPED_LESSON):
+                pass  # for people; the findings of a critique follow in a note of their own
             case Noted() as fact:
-                if (fact.by != "guard" or fact.about in (UNDONE, NEW_POLICY)) and event.seq >= self._compacted_before:
+                if _is_lasting(fact) and event.seq >= self._compacted_before:
                     self._note_events.append(event)
                 self._pending_notes.append(fact)
                 self._append_pending_notes()
@@ -381,6 +383,12 @@ _FOLDERS: dict[type[Fact], Callable[[Conversation, Any], None]] = {
     ReplyRejected: Conversation._add_correction,
 }
 """What most of a conversation is made of."""
+
+
+def _is_lasting(note: Noted) -> bool:
+    """Whether a note is shown after every compaction too."""
+    about = note.about
+    return note.by != "guard" or about in (UNDONE, NEW_POLICY, REVISION) or about.startswith(LESSON)
 
 
 def _append_rule(text: str, rule: str) -> str:

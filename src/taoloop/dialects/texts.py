@@ -54,6 +54,7 @@ TEXTS = TextCatalog(
         "card_retryable": " (retryable)",
         "card_advice": ": {text}",
         "card_note": " ({text})",
+        "no_observations": "(no observation: no tool was called)",
         # the question what a task calls for
         "third_party_card": "Tier: {tier}. A third party describes it; the description is left out.",
         "no_tier": "not declared",

@@ -13,16 +13,16 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Call, call_digest
-from taoloop.core.events import Source
+from taoloop.core.events import ActionRequested, Source
 from taoloop.core.text import lazy_pattern
 from taoloop.policy.quantities import amount_of, decimal_of
-from taoloop.policy.targets import is_target_role
+from taoloop.policy.targets import is_target_role, leaves
 from taoloop.policy.texts import TEXTS
 from taoloop.policy.value_match import has_invisible, value_key
 
@@ -209,3 +209,17 @@ def _misfits(card: ToolCard, fixed: Mapping[str, Any], args: Mapping[str, Any]) 
 
 def _is_placed(card: ToolCard, name: str) -> bool:
     return card.role(name) not in _UNPLACED_ROLES
+
+
+def grant_given(requested: ActionRequested, edited: Any) -> Grant:
+    """What "always" allows beyond a call; a value that the person put there is theirs."""
+    if edited is None:
+        return grant_of(list(leaves(requested.args)), requested.sources)
+    return grant_of(list(leaves(edited)), edited_sources(requested, edited))
+
+
+def edited_sources(requested: ActionRequested, edited: Any) -> tuple[Source, ...]:
+    """Where the arguments of a call came from once a person has edited them: what they changed is theirs."""
+    before = dict(leaves(requested.args))
+    changed = {path for path, value in leaves(edited) if before.get(path) != value}
+    return tuple(replace(source, badge="YOURS") if source.arg in changed else source for source in requested.sources)

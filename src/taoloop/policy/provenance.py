@@ -54,9 +54,10 @@ from taoloop.core.handles import is_approved_content, is_trusted_output, reader_
 from taoloop.core.policy import Policy, TaskAuthority, lesser_authority
 from taoloop.core.trace import Trace
 from taoloop.core.value_origins import is_field_path, parse_path, read_document, values_at
+from taoloop.core.views.steps import LESSON
 from taoloop.core.views.todos import is_todo_card
 from taoloop.policy.foreseen_arguments import parts_of_value, unforeseen_names
-from taoloop.policy.grants import FixedCalls, Grant, grant_of
+from taoloop.policy.grants import FixedCalls, Grant, grant_given
 from taoloop.policy.intent.clauses import ClauseIndex, Plain
 from taoloop.policy.intent.mentions import Exclusions
 from taoloop.policy.intent.requests import is_confirmation
@@ -123,10 +124,8 @@ class Provenance:
         match event.fact:
             case RunStarted() as fact:
                 self._fold_start(fact)
-            case Noted(by=by, text=text) if by != GUARD:
-                own = self._own_words(text)
-                self._add_words(own, by_operator=True)
-                self.intent.add(own)
+            case Noted() as fact:
+                self._fold_note(fact)
             case ModelReplied(purpose="pin") | ModelErred(purpose="pin"):
                 self.pin_asked = True
             case Pinned() as fact:
@@ -148,6 +147,14 @@ class Provenance:
                 self._fold_observation(fact)
             case _:
                 pass
+
+    def _fold_note(self, note: Noted) -> None:
+        if note.by != GUARD:
+            own = self._own_words(note.text)
+            self._add_words(own, by_operator=True)
+            self.intent.add(own)
+        elif note.about.startswith(LESSON):
+            self.tainted = True  # a model wrote it, perhaps from what a stranger had written
 
     def _may_pass(self, call: Call) -> bool:
         """Whether the words of the task bear a call that was fixed ahead: they give every value, and ask for its act.
@@ -250,7 +257,7 @@ class Provenance:
             self._fold_answer(requested, fact)
             return
         if fact.scope == "rule":
-            self._grants.setdefault((requested.tool, requested.rule), []).append(_grant_given(requested, fact.args))
+            self._grants.setdefault((requested.tool, requested.rule), []).append(grant_given(requested, fact.args))
         if fact.scope == "values":
             self._trust_values(requested, requested.args)
         if fact.args is not None:
@@ -559,20 +566,6 @@ def operator_text(started: RunStarted) -> str:
 def _shows_foreign_content(card: ToolCard) -> bool:
     """Whether a card describes content that nobody approved, so that its author may have written to the model."""
     return card.described_by != "operator" and any(not content.trusted for content in card.contents)
-
-
-def _grant_given(requested: ActionRequested, edited: Any) -> Grant:
-    """What "always" allows beyond a call; a value that the person put there is theirs."""
-    if edited is None:
-        return grant_of(list(leaves(requested.args)), requested.sources)
-    return grant_of(list(leaves(edited)), edited_sources(requested, edited))
-
-
-def edited_sources(requested: ActionRequested, edited: Any) -> tuple[Source, ...]:
-    """Where the arguments of a call came from once a person has edited them: what they changed is theirs."""
-    before = dict(leaves(requested.args))
-    changed = {path for path, value in leaves(edited) if before.get(path) != value}
-    return tuple(replace(source, badge="YOURS") if source.arg in changed else source for source in requested.sources)
 
 
 def _plain_values(value: Any) -> Iterator[str | int | float]:

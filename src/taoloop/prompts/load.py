@@ -49,6 +49,12 @@ _PLACEHOLDERS = {
     "handles_summary": "through nonce content!",
     "handles_read": "",
     "handles_question": "question! answer! nonce! content!",
+    "reflect_critique": "most",
+    "reflect_draft": "task! instructions observations! nonce! draft!",
+    "reflect_revision": "nonce! findings!",
+    "reflect_lesson": "",
+    "reflect_attempt": "task! reason! nonce! steps!",
+    "reflect_lessons": "nonce! lesson!",
 }
 """What is filled into each text; a `!` marks what must be there."""
 

@@ -7,6 +7,7 @@ import of the main names costs little (`benchmarks/weight.py`).
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -65,6 +66,7 @@ class Agent(AgentSettings):
         parent: str | None = None,
         images: Sequence[ImageSource] = (),
         user: str = "",
+        lessons_from: Sequence[str] = (),
         started_by: str = "",
         verbose: bool = False,
         on_event: Listener | None = None,
@@ -86,21 +88,19 @@ class Agent(AgentSettings):
 
         `after` is the id of a run of this journal that this one continues: the model sees the tasks and answers of
         that conversation (see `taoloop.runtime.chat` for the bounds). `history` gives such turns as messages instead.
+        `lessons_from` are attempts whose lessons this run reads, as untrusted advice (`taoloop.runtime.lessons`).
 
         Raises:
             ConfigError: something about the agent is wrong; no run was started.
             ImageError: an image cannot be read or used; no run was started.
-            RunNotFound, RunNotAnswered: `after` names no run, or one without an answer.
+            RunNotFound, RunNotAnswered: `after` (or `lessons_from`) names no run, or one without an answer.
             JournalError: the journal cannot keep the trace.
             ScriptUnused: the run completed, but its scripted model has replies left.
         """
         from taoloop.core.trace import Trace  # noqa: PLC0415  # loads the runtime
 
         bound = self._bound_agent
-        if verbose:
-            from taoloop.runtime.bound_agent import verbose_listener  # noqa: PLC0415  # the same
-
-            on_event = verbose_listener(on_event)
+        on_event = _verbose_listener(on_event) if verbose else on_event
         spec = bound.new_spec(task, limits, max_steps, allow)
         if after is not None and history:
             raise ConfigError("A run was given `after` and `history`.", hint="Give one: `after` brings its history.")
@@ -111,7 +111,8 @@ class Agent(AgentSettings):
                 journal, task, spec, history=history, after=after, parent=parent, images=own, people=(user, started_by)
             )
             trace = Trace(run_id or new_run_id(self.clock.now()))
-            return await bound.start(journal, trace, started, images=own, listener=on_event, on_delta=on_delta)
+            how = (journal, trace, started, lessons_from)
+            return await bound.start(*how, images=own, listener=on_event, on_delta=on_delta)
 
     async def _recover_first(self, journal: Journal) -> None:
         """Recover the runs whose processes died, where the settings say so."""
@@ -151,7 +152,7 @@ class Agent(AgentSettings):
             UnknownName: this agent lacks a tool of the run.
             ConfigError: a tool of the run has a stricter tier now, or the run cannot take over `policy`.
         """
-        from taoloop.runtime.bound_agent import changed_limits, verbose_listener  # noqa: PLC0415  # loads the runtime
+        from taoloop.runtime.bound_agent import changed_limits  # noqa: PLC0415  # loads the runtime
 
         bound = self._bound_agent
         async with bound.open_journal() as journal:
@@ -161,13 +162,29 @@ class Agent(AgentSettings):
                 trace,
                 limits=changed_limits(trace.limits, limits, max_steps),
                 approved_tiers=approved_tiers,
-                listener=verbose_listener(on_event) if verbose else on_event,
+                listener=_verbose_listener(on_event) if verbose else on_event,
                 on_delta=on_delta,
                 at=len(trace),
                 take_over=take_over,
                 kill_holder=kill_holder,
                 policy=policy,
             )
+
+    async def learn_from(self, run_id: str, why: str, *, by: str = "user") -> Result:
+        """Have a lesson written of a completed run whose answer is wrong, for the next attempt at the same task.
+
+        `why` is what somebody or a test found wrong with it, and `by` who. The run keeps its answer, and its reason
+        says that it was judged wrong (`taoloop.runtime.lessons`).
+
+        Raises:
+            RunNotFound: the journal has no such run.
+            ConfigError: the run is not completed, its strategy keeps no lessons, or `why` is empty.
+            RunHeld: a process is at work on it.
+        """
+        from taoloop.runtime.after.evaluation import learn_from  # noqa: PLC0415  # few programs need it
+
+        async with self._bound_agent.open_journal() as journal:
+            return await learn_from(self._bound_agent, journal, run_id, why, by=by)
 
     async def recover(self, *, on_recovered: Callable[[Recovered], None] | None = None) -> list[Recovered]:
         """Resume the runs of this agent that dead processes left in its journal (`taoloop.recover`)."""
@@ -373,3 +390,17 @@ class Agent(AgentSettings):
             return await running
         finally:
             await self.close()
+
+
+def _verbose_listener(on_event: Listener | None) -> Listener:
+    """A listener that prints the run as it goes, and passes each event on to `on_event`."""
+    from taoloop.core.views.transcript import event_text  # noqa: PLC0415  # loads the runtime
+
+    write = sys.stdout.write
+
+    def print_event(event: Event) -> None:
+        write(event_text(event))
+        if on_event is not None:
+            on_event(event)
+
+    return print_event

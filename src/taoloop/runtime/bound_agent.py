@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from copy import copy
@@ -16,7 +15,7 @@ from taoloop.core.agent_spec import AgentSpec, Limits
 from taoloop.core.cards.questions import STARTED_BY
 from taoloop.core.cards.tool_card import Tier
 from taoloop.core.cards.tool_search import PAGING_TOOL
-from taoloop.core.events import Event, Fact, ModelReplied, Resumed, RunStarted
+from taoloop.core.events import Fact, ModelReplied, Resumed, RunStarted
 from taoloop.core.handles import READER
 from taoloop.core.images import Image
 from taoloop.core.message import Message
@@ -24,7 +23,7 @@ from taoloop.core.policy import Policy, Profile, plain_policy, with_pin
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.core.text import language_of, replace_surrogates
 from taoloop.core.trace import Trace
-from taoloop.core.views.transcript import Result, event_text
+from taoloop.core.views.transcript import Result
 from taoloop.dialects import get_dialect
 from taoloop.errors import ConfigError, RunNotResumable
 from taoloop.journals.base import Artifact, Journal, Lease
@@ -400,6 +399,7 @@ class BoundAgent:
         journal: Journal,
         trace: Trace,
         started: RunStarted,
+        lessons_from: Sequence[str] = (),
         *,
         decision: ModelReplied | None = None,
         images: Sequence[Image] = (),
@@ -414,14 +414,20 @@ class BoundAgent:
         `decision` is the first decision if it was made in advance: secrets in it are only used for its call. `images`
         are those that `started` names, with their bytes; those of the run before (`after`) are in the journal.
         `redactor` knows further secrets, such as those of a parent run; `rules` are asked before the agent's own.
+        `lessons_from`: runs whose lessons it reads.
 
         Raises:
             RunExists: the journal has a run of that id.
         """
         require_transactions(journal, self.toolbox)
         first = await first_artifacts(journal, started, images) if started.images or started.history else ()
+        facts: list[Fact] = [started] if decision is None else [started, decision]
+        most = getattr(self.strategy, "lessons", 0)
+        if lessons_from or most:
+            from taoloop.runtime.lessons import lesson_notes  # noqa: PLC0415  # few runs read lessons
+
+            facts += await lesson_notes(journal, started, most, lessons_from)
         lease = await getattr(journal, "begin", journal.create)(trace.run_id)  # one with the first append, if it can
-        facts = (started,) if decision is None else (started, decision)
         with run_lock(journal, lease):
             return await self._drive(
                 trace, lease, journal, listener, on_delta, started.agent, approver, redactor, facts, first, rules
@@ -572,15 +578,3 @@ def changed_limits(own: Limits, limits: Limits | None, max_steps: int | None) ->
     """The limits of one run: `limits` in place of its own, with another limit of steps."""
     limits = own if limits is None else limits
     return limits if max_steps is None else replace(limits, max_steps=max_steps)
-
-
-def verbose_listener(on_event: Listener | None) -> Listener:
-    """A listener that prints the run as it goes, and passes each event on to `on_event`."""
-    write = sys.stdout.write
-
-    def print_event(event: Event) -> None:
-        write(event_text(event))
-        if on_event is not None:
-            on_event(event)
-
-    return print_event

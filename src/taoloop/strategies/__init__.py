@@ -14,6 +14,7 @@ from taoloop.strategies.ballot import normalise_answer
 from taoloop.strategies.graph import GRAPH
 from taoloop.strategies.planned_calls import SINGLE_CALL, UNDO
 from taoloop.strategies.react import LoopStrategy
+from taoloop.strategies.reflection import Reflect
 from taoloop.strategies.self_consistency import ReactThenSelfConsistency, SelfConsistency, SelfConsistencyThenReact
 from taoloop.strategies.settings import read_settings
 
@@ -34,6 +35,7 @@ _CONFIGURABLE: dict[str, Callable[[str], Strategy]] = {  # each makes a strategy
     "cot_sc": partial(read_settings, SelfConsistency, "cot_sc"),
     "react_then_cot_sc": partial(read_settings, ReactThenSelfConsistency, "react_then_cot_sc"),
     "cot_sc_then_react": partial(read_settings, SelfConsistencyThenReact, "cot_sc_then_react"),
+    "reflect": partial(read_settings, Reflect, "reflect"),
 }
 _INNER: dict[str, Strategy] = {s.name: s for s in (UNDO, SINGLE_CALL, GRAPH)}  # which no agent chooses by name
 
@@ -46,10 +48,12 @@ __all__ = [
     "UNDO",
     "LoopStrategy",
     "ReactThenSelfConsistency",
+    "Reflect",
     "SelfConsistency",
     "SelfConsistencyThenReact",
     "Strategy",
     "get_strategy",
+    "is_revised",
     "normalise_answer",
     "register_strategy",
     "rules_of",
@@ -77,6 +81,16 @@ def get_strategy(name: str) -> Strategy:
 def rules_of(strategy: Strategy) -> tuple[str, ...]:
     """The rules that its prompts use, by their names in the prompt set (`rules_NAME`); by default its own."""
     return getattr(strategy, "rules", (strategy.name,))
+
+
+def is_revised(strategy: Strategy | str) -> bool:
+    """Whether an answer of the model may not be the last one, so that nobody is sent it while it is written.
+
+    Raises:
+        UnknownName: there is no strategy of that name.
+        ConfigError: a setting of it has no possible value.
+    """
+    return getattr(get_strategy(strategy) if isinstance(strategy, str) else strategy, "revises", False)
 
 
 def strategies() -> tuple[str, ...]:

@@ -65,6 +65,14 @@ def test_a_model_that_fails_in_the_middle_of_a_stream_ends_it_with_an_error(
         assert running.traces()[0].status == "model_failed"
 
 
+def test_a_draft_that_is_reviewed_is_not_streamed() -> None:
+    replies = ["It has 4 rooms.", "- It has 3 [task: has 3 rooms]", "It has 3 rooms.", "NONE"]
+    with upstream(*replies) as server, gateway(config_of(agent(server, strategy="reflect"))) as running:
+        task = ask("The hut has 3 rooms. How many?")
+        stream = client(running).chat.completions.create(model="assistant", messages=task, stream=True)
+        assert "".join(chunk.choices[0].delta.content or "" for chunk in stream if chunk.choices) == "It has 3 rooms."
+
+
 @pytest.mark.parametrize("path", [CHAT, RESPONSES])
 def test_a_reader_that_goes_away_in_the_middle_stops_the_run(path: str) -> None:
     with upstream({"pieces": ["One ", "two."], "waits": True}) as server, gateway(config_of(agent(server))) as running:

@@ -7,7 +7,7 @@ import locale
 import os
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -65,7 +65,7 @@ from taoloop.translation import mark, translate_error
 
 _FIXED = (
     *("dialect", "strategy", "lang", "output_schema", "context_tokens", "prompts", "evidence"),
-    *("no_closing_turn", "image"),
+    *("no_closing_turn", "image", "lessons_from"),
 )
 """Parameters that describe a run; it keeps its description when it is resumed."""
 
@@ -104,6 +104,7 @@ _FIXED = (
 @options.kill_holder_option
 @click.option("--recover", is_flag=True, help="First resume the runs of this agent whose processes died.")
 @click.option("--after", metavar="RUN_ID", help="Continue the conversation of that run; `last` is the newest run.")
+@click.option("--lessons-from", metavar="RUN_ID", multiple=True, help="Read the lesson of that attempt; repeatable.")
 @options.approve_option
 @options.profile_option
 @options.policy_option
@@ -155,7 +156,7 @@ def run_command(
     chosen = AgentOptions.from_arguments(arguments)
     with capture_stdout() as stream:
         if words:
-            session = _new_session(chosen, env, _task(words[0]), db, after, arguments["image"])
+            session = _new_session(chosen, env, _task(words[0]), db, after, arguments)
             session.report_orphaned_runs(env, recover=recover)
         else:
             can_ask = stream.isatty() and sys.stdin.isatty() and not as_json
@@ -331,7 +332,7 @@ class RunSession:
 
 
 def _new_session(
-    chosen: AgentOptions, env: Mapping[str, str], task: str, db: str | None, after: str | None, paths: Sequence[str]
+    chosen: AgentOptions, env: Mapping[str, str], task: str, db: str | None, after: str | None, given: Mapping[str, Any]
 ) -> RunSession:
     db_path = database_of(chosen, env, db) if after is not None else None
     earlier = load_run(db_path, after) if db_path is not None and after is not None else None
@@ -344,7 +345,7 @@ def _new_session(
     agent = with_mock_model(configured, chosen, env)
     with warn_if_workspace_is_new(agent.workspace):
         spec = agent.spec_for(task)  # whatever is wrong with the agent is reported before anything is stored
-        images = read_images(paths, bind(agent).redactor)
+        images = read_images(given["image"], bind(agent).redactor)
         models = [spec.model, *(bind(inner).spec_for(task).model for inner in inner_agents(agent))]
     for model in models:
         require_extra(model)
@@ -354,7 +355,7 @@ def _new_session(
         make_private(Path(agent.journal), expected=Path(agent.journal) == database(None, {}))
     trace = Trace(new_run_id(agent.clock.now()))
     call = {"task": task, "after": None if earlier is None else earlier.run_id, "images": images}
-    return RunSession(agent, trace, spec.language, db, **call)
+    return RunSession(agent, trace, spec.language, db, lessons_from=given["lessons_from"], **call)
 
 
 def _resumed_session(

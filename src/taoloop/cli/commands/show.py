@@ -28,25 +28,27 @@ from taoloop.cli.ui.event_view import (
     todo_text,
     write_approval,
     write_doubt_settled,
+    write_dropped_lesson,
     write_end,
     write_events,
     write_input_answered,
     write_links,
     write_open_todos,
     write_rejection,
+    write_review,
     write_sources,
     write_undone,
     write_unknown_calls,
 )
 from taoloop.cli.ui.stdio import OutputError, capture_stdout, print_stderr, write_json_lines
 from taoloop.core.decision import UNSUPPORTED
-from taoloop.core.events import Compensated, Event, ModelReplied, ReplyRejected
+from taoloop.core.events import Compensated, Event, ModelReplied, Noted, ReplyRejected
 from taoloop.core.input_answered import InputAnswered
 from taoloop.core.stored_events import event_line, event_record
 from taoloop.core.texts import task_with_images
 from taoloop.core.trace import Trace, images_of
 from taoloop.core.views.loaded_contents import loaded_contents
-from taoloop.core.views.steps import CallView
+from taoloop.core.views.steps import DROPPED_LESSON, CallView
 from taoloop.core.views.transcript import GATE, Entry, step_summaries, transcript
 from taoloop.errors import ReplayDiverged
 from taoloop.runtime.after.replay import ReplayedEvent, replay
@@ -57,6 +59,9 @@ _STYLES = {
     "Action": (mark("Action"), "cyan"),
     "Sample": (mark("Sample"), "magenta"),
     "Vote": (mark("Vote"), "bold"),
+    "Draft": (mark("Draft"), "magenta"),
+    "Critique": (mark("Critique"), "magenta"),
+    "Lesson": (mark("Lesson"), "magenta"),
     "Final": (mark("Answer"), "bold green"),
 }
 _REPLAYED = mark("replayed {n} event: the same as recorded|replayed {n} events: all the same as recorded")
@@ -151,6 +156,8 @@ def make_private_file(file: Path, data: bytes) -> None:
 
 def _undone(trace: Trace, pen: RowWriter) -> None:
     for event in trace.events:
+        if isinstance(event.fact, Noted) and event.fact.about == DROPPED_LESSON:
+            write_dropped_lesson(pen, event.fact)
         if isinstance(event.fact, Compensated) and event.fact.ok:
             write_undone(pen, trace, event.fact)
 
@@ -187,6 +194,8 @@ def _transcript(trace: Trace, pen: RowWriter) -> None:
         if trace.finished.status == UNSUPPORTED:
             pen.row("Unsupported", translate_error(trace.finished.reason, pen.language), style="bold yellow")
         write_sources(pen, trace.finished, trace)
+    if trace.finished is not None:
+        write_review(pen, trace, trace.finished)
 
 
 def _write_approval(trace: Trace, pen: RowWriter, call: CallView) -> None:

@@ -24,9 +24,9 @@ from taoloop.core.input_answered import InputAnswered
 from taoloop.core.stored_events import event_line
 from taoloop.core.texts import gap_text, preapproval_note, task_with_images
 from taoloop.core.trace import Trace
-from taoloop.core.views.steps import TIMED_OUT, TIMEOUT
+from taoloop.core.views.steps import CRITIQUE, DROPPED_LESSON, LESSON, REVISION, TIMED_OUT, TIMEOUT
 from taoloop.core.views.todos import TODO_CARD, read_todos, todo_lines, todo_list
-from taoloop.core.views.transcript import input_text, observation_text, votes_text
+from taoloop.core.views.transcript import draft_events, input_text, observation_text, votes_text
 from taoloop.translation import mark, translate_error
 
 _OPEN = "bold yellow"
@@ -44,6 +44,8 @@ RESUME = mark("Resume: {command}")
 
 _SUMMARISED = mark("steps 1 to {n} are now a summary (about {before:,} → {after:,} tokens)")
 _PREVIEWED = mark("observations up to step {n} are now previews (about {before:,} → {after:,} tokens)")
+_SENT_BACK = mark("the findings that count are sent back; the draft is revised")
+_LESSON_OF = mark("of run {run_id}\n{text}")
 _NO_RESULT_IN_TIME = mark("{call_id}: no result in time")
 _PROCESS_STOPPED = mark("{call_id}: the process stopped while it ran")
 _SETTLED = mark(
@@ -168,7 +170,7 @@ class EventWriter:
                 write_changes(pen, self.trace, event)
                 pen.row("Task", self.trace.task, style="bold", body="bold")
             case facts.ModelReplied() as fact:
-                self._replied(fact)
+                self._replied(fact, event.seq)
             case facts.ReplyRejected() as fact:
                 write_rejection(pen, fact)
             case facts.ActionRequested() as fact:
@@ -183,6 +185,7 @@ class EventWriter:
             case facts.Finished() as fact:
                 pen.gap()
                 write_end(pen, fact, self.trace)
+                write_review(pen, self.trace, fact)
                 write_open_todos(pen, self.trace)
             case _:
                 self._write_rare(event)
@@ -213,8 +216,8 @@ class EventWriter:
                 write_input_answered(pen, fact)
             case facts.DoubtSettled() as fact:
                 write_doubt_settled(pen, fact)
-            case facts.Noted(text=text):
-                pen.row("Note", text, style="yellow", body="dim")
+            case facts.Noted() as fact:
+                self._noted(fact)
             case facts.Compensated(ok=True) as fact:
                 write_undone(pen, self.trace, fact)
             case facts.LimitReached(limit=limit, allowed=allowed, used=used):
@@ -229,7 +232,33 @@ class EventWriter:
         write_links(self.pen, fact)
         self.pen.row("Task", task_with_images(fact), style="bold", body="bold")
 
-    def _replied(self, fact: facts.ModelReplied) -> None:
+    def _noted(self, fact: facts.Noted) -> None:
+        pen = self.pen
+        if fact.about == DROPPED_LESSON:
+            write_dropped_lesson(pen, fact)
+        elif fact.by != "guard":
+            pen.row("Note", fact.text, style="yellow", body="dim")
+        elif fact.about == CRITIQUE:
+            pen.row("Critique", fact.text, style="magenta")
+        elif fact.about == REVISION and not (self.raw or self.whole):
+            pen.row("Note", pen.text(_SENT_BACK), style="yellow", body="dim")
+        elif fact.about.startswith(LESSON):
+            run_id = fact.about.removeprefix(LESSON)
+            pen.row("Lesson", pen.text(_LESSON_OF, run_id=run_id, text=fact.text), style="magenta", body="dim")
+        else:
+            pen.row("Note", fact.text, style="yellow", body="dim")
+
+    def _write_draft(self, seq: int) -> None:
+        """The draft that a critique is about, once."""
+        for event in reversed(self.trace.events[:seq]):
+            if isinstance(event.fact, facts.ModelReplied):
+                if isinstance(event.fact.decision, Answer):
+                    self.pen.row("Draft", event.fact.decision.text, style="magenta")
+                return
+
+    def _replied(self, fact: facts.ModelReplied, seq: int) -> None:
+        if fact.purpose == "critique":
+            self._write_draft(seq)
         if self.raw:
             calls = "".join(f"\n→ {call.name} {call.arguments}" for call in fact.tool_calls)
             self.pen.row(
@@ -244,6 +273,8 @@ class EventWriter:
         if fact.purpose == "sample" and isinstance(fact.decision, Answer):
             has_mark = self.raw or bool(fact.decision.reason)
             self.pen.row("Sample", fact.decision.text, style="magenta", mark="" if has_mark else str(fact.step))
+        if fact.purpose == "lesson" and not self.raw:
+            self.pen.row("Lesson", fact.text, style="magenta")
 
     def _requested(self, fact: facts.ActionRequested) -> None:
         step = self.trace.steps[-1] if self.trace.steps else None
@@ -423,6 +454,17 @@ def handoff_text(pen: RowWriter, trace: Trace, call_id: str | None) -> str:
         return ""
     text = mark("{agent} took over in run {run_id}: tao show {run_id}")
     return pen.text(text, agent=card.hands_over_to, run_id=observed.child)
+
+
+def write_dropped_lesson(pen: RowWriter, note: facts.Noted) -> None:
+    """That the lesson of a run no longer counts."""
+    pen.row("Lesson", pen.text(mark("dropped by {by}: no later run reads it"), by=note.by), style="yellow", body="dim")
+
+
+def write_review(pen: RowWriter, trace: Trace, fact: facts.Finished) -> None:
+    """What became of the review of an answer, such as findings that are still open."""
+    if fact.status == "completed" and fact.answer is not None and draft_events(trace):
+        pen.line(f"   {fact.reason}", "dim")
 
 
 def todo_text(tool: str, args: Any) -> str:

@@ -18,6 +18,8 @@ ENTRY_TEXTS = TextCatalog(
         "purpose_compact": "summary of earlier steps",
         "purpose_pin": "what the task calls for",
         "purpose_read": "reads for a model that must not",
+        "purpose_critique": "critique of the draft",
+        "purpose_lesson": "lesson for the next attempt",
         "model_erred": "No reply from the model",
         "read_dropped": "Early read not used",
         "reply_rejected": "Reply not accepted",
@@ -49,6 +51,11 @@ ENTRY_TEXTS = TextCatalog(
         "resumed": "Resumed",
         "note": "Note",
         "guard_note": "Note of the runtime",
+        "critique": "Critique of the draft, as it counts",
+        "revision": "Findings sent back; the draft is revised",
+        "lesson": "Lesson of an earlier attempt",
+        "evaluation": "The answer was judged wrong",
+        "dropped_lesson": "The lesson is dropped: no later run reads it",
         "end": "End",
         # names of facts and texts
         "agent": "Agent",
@@ -132,6 +139,7 @@ ENTRY_TEXTS = TextCatalog(
         "after": "Continues run",
         "forked_from": "Forked from run",
         "undoes": "Undoes run",
+        "from_run": "From run",
         "at_step": "step {n}",
         # causes
         "timeout": "no result in time",

@@ -46,7 +46,7 @@ from taoloop.core.texts import gap_text, image_label, preapproval_note, task_wit
 from taoloop.core.views.entry_texts import ENTRY_TEXTS
 from taoloop.core.views.handoff import read_outcome
 from taoloop.core.views.loaded_contents import LoadedContents
-from taoloop.core.views.steps import PROBE, TIMEOUT
+from taoloop.core.views.steps import CRITIQUE, DROPPED_LESSON, EVALUATION, LESSON, PROBE, REVISION, TIMEOUT
 from taoloop.core.views.todos import TODO_CARD, read_todos, todo_lines
 
 Tone = Literal["quiet", "thought", "action", "ask", "good", "bad"]
@@ -205,7 +205,8 @@ class _EntryWriter:
                 texts += [self._text("thought", reason), self._text("answer", text)]
         calls = "".join(f"\n→ {call.name} {call.arguments}" for call in fact.tool_calls)
         texts.append(self._text("thinking", fact.thinking, "folded"))
-        texts.append(self._text("reply", f"{fact.text}{calls}".strip(), "folded"))
+        whole = f"{fact.text}{calls}".strip()
+        texts.append(EntryText("", whole) if fact.purpose == "lesson" else self._text("reply", whole, "folded"))
         purpose = "" if fact.purpose == "decide" else self._say(f"purpose_{fact.purpose}")
         return {
             "tone": "thought",
@@ -427,11 +428,18 @@ class _EntryWriter:
 
     def noted(self, fact: Noted) -> dict[str, Any]:
         by = "" if fact.by == "guard" else fact.by
+        names = {CRITIQUE: "critique", REVISION: "revision", EVALUATION: "evaluation", DROPPED_LESSON: "dropped_lesson"}
+        name = names.get(fact.about, "guard_note" if fact.by == "guard" else "note")
+        about, links = "" if fact.about in names else fact.about, list[RunLink]()
+        if fact.by == "guard" and about.startswith(LESSON):
+            name, about, run_id = "lesson", "", about.removeprefix(LESSON)
+            links = [RunLink(self._say("from_run"), run_id)]
         return {
-            "tone": "quiet",
-            "title": self._say("guard_note" if fact.by == "guard" else "note"),
-            "details": [self._detail("by", by), self._detail("about", fact.about)],
+            "tone": "thought" if name == "critique" else "quiet",
+            "title": self._say(name),
+            "details": [self._detail("by", by), self._detail("about", about)],
             "texts": [EntryText("", fact.text)],
+            "links": tuple(links),
         }
 
     def finished(self, fact: Finished) -> dict[str, Any]:

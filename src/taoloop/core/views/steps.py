@@ -37,6 +37,13 @@ UNDONE = "undone by tao undo"
 NEW_POLICY = "new policy"
 """What a note to a run is about that was resumed under another policy."""
 
+CRITIQUE, REVISION, LESSON = "critique of a draft", "revision of a draft", "lesson of run "
+"""What notes of the reflection are about: how a critique was judged, which no prompt shows; its findings, with which
+the model decides again; and, before the id of an earlier run, the lesson that is read from there."""
+
+EVALUATION, DROPPED_LESSON = "failed evaluation", "dropped lesson"
+"""What notes of people to a run that has ended are about: why its answer is wrong; that its lesson no longer counts."""
+
 TIMEOUT = "timeout"
 """Who refused a call that nobody answered in time."""
 

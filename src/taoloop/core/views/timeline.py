@@ -29,6 +29,7 @@ from taoloop.core.events import (
     Paused,
     Resumed,
 )
+from taoloop.core.message import SIDE_PURPOSES
 
 SpanKind = Literal["model", "tool", "person"]
 
@@ -165,7 +166,8 @@ class TimelineBuilder:
         match fact:
             case ModelReplied():
                 cost_usd, start = fact.cost_usd, at - fact.latency_s
-                self._add("model", fact.model, start, event, cost_usd=cost_usd, ok=fact.decision is not None)
+                ok = fact.decision is not None or fact.purpose in SIDE_PURPOSES  # which decide nothing
+                self._add("model", fact.model, start, event, cost_usd=cost_usd, ok=ok)
             case ModelErred():
                 self._add("model", fact.code, at, event, ok=False)
             case ActionStarted():

@@ -19,6 +19,7 @@ from taoloop.core.events import (
     Event,
     Finished,
     ModelReplied,
+    Noted,
     Observed,
     ReplyRejected,
     Status,
@@ -30,7 +31,7 @@ from taoloop.core.text import estimate_tokens, join_sentences, truncate_to_token
 from taoloop.core.texts import TEXTS
 from taoloop.core.trace import Trace
 from taoloop.core.views.loaded_contents import loaded_contents
-from taoloop.core.views.steps import CallView, Step
+from taoloop.core.views.steps import CRITIQUE, LESSON, CallView, Step
 from taoloop.core.views.todos import Todo, todo_list
 from taoloop.errors import IllegalEvent
 
@@ -47,10 +48,12 @@ class Entry:
 
     number: int
     """Counts from 0."""
-    kind: Literal["Thought", "Action", "Observation", "Sample", "Vote", "Final"]
-    """What the entry is. A `Sample` is an answer that is voted on."""
+    kind: Literal["Thought", "Action", "Observation", "Sample", "Vote", "Draft", "Critique", "Lesson", "Final"]
+    """What the entry is. A `Sample` is an answer that is voted on, a `Draft` one that was reviewed; a `Lesson` was read
+    from another run, which it names, or is written for the next one."""
     content: str
-    """The thought, the action's input as the model sees it, the output, an answer, or the votes by their number."""
+    """The thought, the action's input as the model sees it, the output, an answer, the votes by their number, or what
+    counts of a critique."""
     tool: str | None = None
     """The tool of an action or observation."""
     args: Any = None
@@ -75,7 +78,8 @@ class Entry:
 
 def transcript(trace: Trace) -> list[Entry]:
     """All entries in order, numbered from 0. A finished run has exactly one Final, at the end."""
-    entries = [fields for event in trace.events for fields in _entry_fields(trace, event)]
+    drafts = draft_events(trace)
+    entries = [fields for event in trace.events for fields in _entry_fields(trace, event, event.seq in drafts)]
     if trace.finished is not None:  # ends before a resume are no ends any more
         entries = [fields for fields in entries[:-1] if fields["kind"] != "Final"] + entries[-1:]
     return [Entry(number=number, **fields) for number, fields in enumerate(entries)]
@@ -178,6 +182,8 @@ def event_text(event: Event) -> str:
     match event.fact:
         case ModelReplied(purpose="close"):
             return "[last turn]\n"
+        case Noted(by="guard", about=about, text=text) if about == CRITIQUE:
+            return f"[critique] {text}\n"
         case ModelReplied(purpose=purpose) if purpose in SIDE_PURPOSES:
             return ""
         case Compacted(through_step=step):
@@ -203,17 +209,18 @@ def event_text(event: Event) -> str:
 def step_summaries(trace: Trace) -> list[dict[str, Any]]:
     """The auditable record of each step, from 1: what was done and why, in short, without the model's full text."""
     rows: list[dict[str, Any]] = []
+    drafts = {getattr(trace.events[seq].fact, "step", 0) for seq in draft_events(trace)} - {trace.step_count}
     for step in trace.steps:
         decision = step.decision
         if not isinstance(decision, Act):
             problem = step.rejected[-1].message if decision is None and step.rejected else ""
-            is_sample = step.replies[-1].purpose == "sample"
-            if is_sample and decision is not None:
+            name = "sample" if step.replies[-1].purpose == "sample" else "draft" if step.number in drafts else "final"
+            if name != "final" and decision is not None:
                 problem = decision.text
             rows.append(
                 {
                     "step": step.number,
-                    "action": None if decision is None else "sample" if is_sample else "final",
+                    "action": None if decision is None else name,
                     "args": None,
                     "reason_summary": excerpt(decision.reason if decision else ""),
                     "observation_summary": excerpt(problem),
@@ -279,13 +286,38 @@ def input_text(args: Any) -> str:
     return args if isinstance(args, str) else json.dumps(args, ensure_ascii=False, default=str)
 
 
-def _entry_fields(trace: Trace, event: Event) -> Iterator[dict[str, Any]]:
+def draft_events(trace: Trace) -> set[int]:
+    """The events with the replies whose answers were reviewed before the run ended."""
+    drafts, newest = set[int](), -1
+    for event in trace.events:
+        match event.fact:
+            case ModelReplied(purpose="critique"):
+                drafts.add(newest)
+            case ModelReplied(decision=Answer()):
+                newest = event.seq
+    return drafts
+
+
+def _reply_fields(reply: ModelReplied, is_draft: bool) -> Iterator[dict[str, Any]]:
+    decision = reply.decision
+    if decision is not None and decision.reason:
+        yield {"kind": "Thought", "content": decision.reason}
+    if reply.purpose == "sample" and isinstance(decision, Answer):
+        yield {"kind": "Sample", "content": decision.text}
+    if is_draft and isinstance(decision, Answer):
+        yield {"kind": "Draft", "content": decision.text}
+    if reply.purpose == "lesson":
+        yield {"kind": "Lesson", "content": reply.text}
+
+
+def _entry_fields(trace: Trace, event: Event, is_draft: bool) -> Iterator[dict[str, Any]]:
     match event.fact:
-        case ModelReplied(decision=decision) as fact if decision is not None:
-            if decision.reason:
-                yield {"kind": "Thought", "content": decision.reason}
-            if fact.purpose == "sample" and isinstance(decision, Answer):
-                yield {"kind": "Sample", "content": decision.text}
+        case ModelReplied() as fact:
+            yield from _reply_fields(fact, is_draft)
+        case Noted(by="guard", about=about, text=text) if about == CRITIQUE:
+            yield {"kind": "Critique", "content": text}
+        case Noted(by="guard", about=about, text=text) if about.startswith(LESSON):
+            yield {"kind": "Lesson", "content": f"{about.removeprefix(LESSON)}: {text}"}
         case Voted() as fact:
             yield {"kind": "Vote", "content": votes_text(fact)}
         case ReplyRejected() as fact:

@@ -62,7 +62,8 @@ class OfflineModel:
                 hint="Use the model of a provider, or a policy with observations: shown.",
             )
         if request.purpose in SIDE_PURPOSES:
-            return ModelReply(model=self.spec, cost_usd=0.0)
+            text = "NONE" if request.purpose == "critique" else ""  # its answers are observations and nothing else
+            return ModelReply(text=text, model=self.spec, cost_usd=0.0)
         decision = decision_for(request)
         dialect = get_dialect(request.dialect)
         reply = dialect.write(decision)

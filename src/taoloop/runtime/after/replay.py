@@ -47,7 +47,7 @@ from taoloop.core.handles import contains_handle
 from taoloop.core.input_answered import InputAnswered
 from taoloop.core.message import ModelReply
 from taoloop.core.trace import TOOL_CALL_LIMIT, Trace
-from taoloop.core.views.steps import NEW_POLICY, PROBE, UNDONE
+from taoloop.core.views.steps import LESSON, NEW_POLICY, PROBE, UNDONE
 from taoloop.dialects.reply_events import reply_to_events
 from taoloop.errors import ReplayDiverged
 from taoloop.runtime.output_type import BAD_ANSWER, OutputValidator, validator_for
@@ -133,7 +133,7 @@ def _without_wording(fact: Fact) -> Fact:
 def _from_outside(fact: Fact) -> bool:
     """Whether no trace implies a fact: the start, a resume, a note, a stop, an early read in vain, an undo."""
     if isinstance(fact, Noted):
-        return fact.by != "guard" or fact.about in (UNDONE, NEW_POLICY)
+        return fact.by != "guard" or fact.about in (UNDONE, NEW_POLICY) or fact.about.startswith(LESSON)
     if isinstance(fact, Observed) and fact.error is not None and fact.error.code == UNDONE:
         return True  # a call that an undo dropped
     if isinstance(fact, ModelReplied):

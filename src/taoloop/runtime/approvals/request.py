@@ -24,9 +24,8 @@ from taoloop.core.policy import Policy
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import TIMEOUT, CallView
 from taoloop.policy import CodeRule, authority_of, is_high_risk, judge, sources_of
-from taoloop.policy.grants import describe_grant, grant_of, target_provenance
+from taoloop.policy.grants import describe_grant, edited_sources, grant_of, target_provenance
 from taoloop.policy.judged_call import JudgedCall
-from taoloop.policy.provenance import edited_sources
 from taoloop.policy.rules import Budgets, rule_matches
 from taoloop.policy.targets import first_name, is_target_role, leaves
 from taoloop.runtime.engine.clock import Clock

@@ -24,6 +24,7 @@ from taoloop.serve.gateway.errors import ApiError, error_for_exception
 from taoloop.serve.gateway.request_context import RequestContext
 from taoloop.serve.gateway.run_request import RunRequest
 from taoloop.serve.gateway.run_response import RunResponse
+from taoloop.strategies import is_revised
 
 WRITE_TIMEOUT_S = 30.0
 """How long a client may leave a piece of its stream unread before it counts as disconnected."""
@@ -244,7 +245,8 @@ class AnswerPieces:
         self._dialect = agent.spec_for(run_request.task).dialect
         own_names = (card.name for card in agent.toolbox.cards)
         self._tool_names = (*own_names, *(tool.function.name for tool in run_request.tools))
-        self._is_held_back = run_request.answer_is_held_back or agent.evidence == "require"
+        is_checked = agent.evidence == "require" or is_revised(agent.strategy)
+        self._is_held_back = run_request.answer_is_held_back or is_checked
         self._stops, self._cutter = run_request.stops, StopCutter(run_request.stops)
         self._stream = self._new_stream()
         self._current = ""  # what was sent of the reply that is being written
