@@ -113,8 +113,8 @@ def lists_for(name: str) -> Callable[[], list[ModelReply]]:
 
 ADDITIONS: dict[str, tuple[Callable[[], list[ModelReply]], dict[str, Any], Callable[[], list[ModelReply]], Any]] = {
     "todo list": (
-        lists_for("update_todos"),
-        {"tools": [add, "update_todos"]},
+        lists_for("track_todos"),
+        {"tools": [add, "track_todos"]},
         lists_for("note_items"),
         [add, note_items],
     ),

@@ -251,10 +251,10 @@ def test_all_of_it_is_there_without_script(fill: Any, browser: Any, panel: Any) 
 def test_a_todo_list_and_a_hand_off_are_accessible_and_fit(fill: Any, open_page: Open, language: str) -> None:
     states = ("done", "in_progress", "open", "dropped")
     todos = [{"text": f"{HOSTILE if state == 'open' else 'Look up May'} {state}", "state": state} for state in states]
-    update = {"tool_calls": [{"name": "update_todos", "args": {"todos": todos}}]}
+    update = {"tool_calls": [{"name": "track_todos", "args": {"todos": todos}}]}
     over = {"tool_calls": [{"name": "hand_over_to_billing", "args": {"reason": "It is about an invoice."}}]}
     billing = Agent(name="billing", description="Invoices.", model=ScriptedModel(["It was paid on 2 June."]))
-    desk = Agent(name="desk", model=ScriptedModel([update, over]), tools=["update_todos"], handoffs=[billing])
+    desk = Agent(name="desk", model=ScriptedModel([update, over]), tools=["track_todos"], handoffs=[billing])
     fill(lambda journal: replace(desk, journal=journal).run("Is invoice A-17 paid?", run_id="r1"))
     page = open_page("ada", "/runs/r1?step=2", language=language)
     page.locator("#run-totals .todos li").nth(3).wait_for()

@@ -28,13 +28,13 @@ class Planning(Speaking):
     def decision(self, request: Any) -> Any:
         if (text := self.lists.get(request.trace.step_count + 1)) is not None and request.purpose == "decide":
             todos = [{"text": text, "state": "in_progress"}, {"text": "never in USD", "state": "open"}]
-            return Act(calls=(Call(tool="update_todos", args={"todos": todos}),), reason="plan")
+            return Act(calls=(Call(tool="track_todos", args={"todos": todos}),), reason="plan")
         return super().decision(request)
 
 
 def run(model: Planning, **options: Any) -> Result:
     limits = Limits(max_steps=None)
-    agent = Agent(model=model, tools=[page, save, "update_todos"], limits=limits, context_tokens=6_000, **options)
+    agent = Agent(model=model, tools=[page, save, "track_todos"], limits=limits, context_tokens=6_000, **options)
     return asyncio.run(agent.run(options.pop("task", "Read the pages.")))
 
 

@@ -29,7 +29,7 @@ BUILT_IN = {
     "run_command",
     "restore_workspace",
     "ask_user",
-    "update_todos",
+    "track_todos",
 }
 
 

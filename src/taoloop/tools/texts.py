@@ -159,7 +159,7 @@ TEXTS = ToolTexts(
         "no_such_argument": "{argument!r} leads nowhere at {step!r}.",
         "no_such_argument_hint": "There is: {names}.",
         "nothing": "nothing",
-        # update_todos
+        # track_todos
         "todos_saved": "Saved: {counts}.",
         "todos_count": "{count} {state}",
         "todos_comma": ", ",

@@ -28,12 +28,12 @@ def items(*states: str) -> list[dict[str, str]]:
 
 
 def call(*states: str) -> dict[str, Any]:
-    return {"tool_calls": [{"name": "update_todos", "args": {"todos": items(*states)}}]}
+    return {"tool_calls": [{"name": "track_todos", "args": {"todos": items(*states)}}]}
 
 
 def run(*replies: Any, **options: Any) -> Result:
     model = ScriptedModel([*replies, "done"])
-    return Agent(model=model, tools=["update_todos"], **options).run_sync("Do three things.")
+    return Agent(model=model, tools=["track_todos"], **options).run_sync("Do three things.")
 
 
 def states(todos: tuple[Todo, ...]) -> list[str]:
@@ -57,24 +57,24 @@ def test_the_list_is_known_at_every_step() -> None:
 def test_a_fork_has_the_list_of_its_step() -> None:
     journal = MemoryJournal()
     result = run(call("in_progress", "open"), call("done", "done"), journal=journal)
-    agent = Agent(model=ScriptedModel(["other"]), tools=["update_todos"], journal=journal)
+    agent = Agent(model=ScriptedModel(["other"]), tools=["track_todos"], journal=journal)
     forked = asyncio.run(agent.fork(result.run_id, at=2))
     assert (states(result.todos), states(forked.todos)) == (["done", "done"], ["in_progress", "open"])
 
 
 def test_only_lists_that_were_accepted_count() -> None:
     view_run = Run(cards=(TODO_CARD,))
-    view_run.see("", "update_todos", todos=items("open"))
-    view_run.see("", "update_todos", Fault(code="two_in_progress", message=""), todos=items("done"))
-    denied = view_run.ask("update_todos", {"todos": items("dropped")}, "deny")
+    view_run.see("", "track_todos", todos=items("open"))
+    view_run.see("", "track_todos", Fault(code="two_in_progress", message=""), todos=items("done"))
+    denied = view_run.ask("track_todos", {"todos": items("dropped")}, "deny")
     view_run.add(Observed(call_id=denied, ok=False, output="", error=Fault(code="denied", message="")))
-    view_run.ask("update_todos", {"todos": items("in_progress")})
+    view_run.ask("track_todos", {"todos": items("in_progress")})
     assert states(todo_list(view_run.trace).todos) == ["open"]
 
 
 def test_what_a_person_put_in_its_place_is_the_list() -> None:
     view_run = Run(cards=(TODO_CARD,))
-    call_id = view_run.ask("update_todos", {"todos": items("open")}, "ask")
+    call_id = view_run.ask("track_todos", {"todos": items("open")}, "ask")
     view_run.add(ApprovalGiven(call_id=call_id, digest="", by="ann", args={"todos": items("dropped", "open")}))
     view_run.add(Observed(call_id=call_id, ok=True, output=""))
     assert states(todo_list(view_run.trace).todos) == ["dropped", "open"]
@@ -83,7 +83,7 @@ def test_what_a_person_put_in_its_place_is_the_list() -> None:
 def test_arguments_that_were_judged_again_are_the_list() -> None:
     view = todo_list_of([])
     view_run = Run(cards=(TODO_CARD,))
-    call_id = view_run.ask("update_todos", {"todos": items("open")})
+    call_id = view_run.ask("track_todos", {"todos": items("open")})
     again = JudgedAgain(call_id=call_id, args={"todos": items("done")}, tier="read", verdict="allow", digest="")
     for fact in (again, Observed(call_id=call_id, ok=True, output="")):
         view_run.trace.events.append(Event(0, 0.0, fact))  # without the trace's own rules
@@ -97,7 +97,7 @@ def test_arguments_that_were_judged_again_are_the_list() -> None:
 )
 def test_a_tool_of_the_same_name_with_other_arguments_writes_no_list(args: Any) -> None:
     view_run = Run(cards=(TODO_CARD,))
-    call_id = view_run.ask("update_todos", args)
+    call_id = view_run.ask("track_todos", args)
     view_run.add(Observed(call_id=call_id, ok=True, output=""))
     assert read_todos(args) is None
     assert todo_list(view_run.trace).todos == ()
@@ -107,18 +107,18 @@ def test_the_built_in_card_is_known_in_both_languages_and_after_storage() -> Non
     """Nothing else may pass for it: what it returns does not taint."""
 
     @tool(tier="read")
-    def update_todos(todos: list[str]) -> str:
+    def track_todos(todos: list[str]) -> str:
         """Ask a web page."""
         return ""
 
-    agent = Agent(model=ScriptedModel([]), tools=["update_todos"])
+    agent = Agent(model=ScriptedModel([]), tools=["track_todos"])
     for task in ("Do it.", "请做这件事。"):
         started = Run(cards=agent.spec_for(task).tools).trace.started
         assert started is not None
         loaded = decode_fact("run_started", encode_fact(started))
-        [card] = [card for card in loaded.agent.tools if card.name == "update_todos"]  # type: ignore[union-attr]
+        [card] = [card for card in loaded.agent.tools if card.name == "track_todos"]  # type: ignore[union-attr]
         assert is_todo_card(card)
-    assert not is_todo_card(update_todos.card)
+    assert not is_todo_card(track_todos.card)
     assert not is_todo_card(None)
 
 

@@ -94,8 +94,8 @@ def test_a_vote_is_streamed_as_one_answer_and_its_samples_as_steps() -> None:
 
 def test_the_todo_list_of_a_run_comes_with_its_answer() -> None:
     todos = [{"text": "double it", "state": "done"}, {"text": "check it", "state": "open"}]
-    call = {"tool_calls": [{"name": "update_todos", "args": {"todos": todos}}]}
-    with upstream(call, "8") as server, gateway(config_of(agent(server, tools=["update_todos"]))) as running:
+    call = {"tool_calls": [{"name": "track_todos", "args": {"todos": todos}}]}
+    with upstream(call, "8") as server, gateway(config_of(agent(server, tools=["track_todos"]))) as running:
         made = client(running).chat.completions.create(model="assistant", messages=ask("Double 4."))
         assert made.model_extra is not None
         assert made.model_extra["agent"]["todos"] == todos

@@ -288,10 +288,10 @@ def test_the_todo_list_is_shown_live_and_as_it_was_at_a_step() -> None:
 
     def wrote(*states: str) -> dict[str, Any]:
         todos = [{"text": f"{HOSTILE} {number}", "state": state} for number, state in enumerate(states)]
-        return {"tool_calls": [{"name": "update_todos", "args": {"todos": todos}}]}
+        return {"tool_calls": [{"name": "track_todos", "args": {"todos": todos}}]}
 
     model = ScriptedModel([wrote("in_progress", "open"), wrote("done", "in_progress"), "done"])
-    result = Agent(model=model, tools=["update_todos"], journal=agent_journal).run_sync("Do both.")
+    result = Agent(model=model, tools=["track_todos"], journal=agent_journal).run_sync("Do both.")
     events = result.trace.events
 
     async def scenario(browser: Browser) -> None:

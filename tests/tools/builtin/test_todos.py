@@ -1,4 +1,4 @@
-"""`update_todos`: what a list must be, and what the model reads."""
+"""`track_todos`: what a list must be, and what the model reads."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from taoloop.core.policy import PROFILES
 from taoloop.core.views.todos import MAX_TODO_CHARS, MAX_TODOS
 from taoloop.tools.builtin.todos import UPDATE_TODOS
 
-MISFIT = "invalid_arguments: The arguments of 'update_todos' do not fit: 'todos"
+MISFIT = "invalid_arguments: The arguments of 'track_todos' do not fit: 'todos"
 
 
 def run(*lists: Any, task: str = "Do three things.", **options: Any) -> Result:
-    replies = [{"tool_calls": [{"name": "update_todos", "args": {"todos": todos}}]} for todos in lists]
-    return Agent(model=ScriptedModel([*replies, "done"]), tools=["update_todos"], **options).run_sync(task)
+    replies = [{"tool_calls": [{"name": "track_todos", "args": {"todos": todos}}]} for todos in lists]
+    return Agent(model=ScriptedModel([*replies, "done"]), tools=["track_todos"], **options).run_sync(task)
 
 
 def outputs(result: Result) -> list[str]:
@@ -75,8 +75,8 @@ def test_no_profile_asks_about_it(profile: Any) -> None:
 
 
 def test_two_lists_of_one_decision_are_taken_in_their_order() -> None:
-    calls = [{"name": "update_todos", "args": {"todos": [item(text)]}} for text in ("a", "b")]
-    result = Agent(model=ScriptedModel([{"tool_calls": calls}, "done"]), tools=["update_todos"]).run_sync("Do it.")
+    calls = [{"name": "track_todos", "args": {"todos": [item(text)]}} for text in ("a", "b")]
+    result = Agent(model=ScriptedModel([{"tool_calls": calls}, "done"]), tools=["track_todos"]).run_sync("Do it.")
     assert [todo.text for todo in result.todos] == ["b"]
 
 

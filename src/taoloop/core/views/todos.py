@@ -1,6 +1,6 @@
 """The todo list that a model keeps during a run: the card of its tool, and the list as a view of the trace. Pure.
 
-The list is nothing but the arguments of the newest call of `update_todos` that succeeded. So it is known at every step
+The list is nothing but the arguments of the newest call of `track_todos` that succeeded. So it is known at every step
 of a run, is copied by a fork, survives a crash, and costs nothing to store. Its texts are the model's: they authorise
 nothing.
 """
@@ -30,7 +30,7 @@ MAX_TODO_CHARS = 300
 """How long an item may be."""
 
 TODO_CARD = ToolCard(
-    name="update_todos",
+    name="track_todos",
     purpose="Write your todo list for this task: the whole list each time, which replaces the one before."
     " It changes nothing but the list; people see it while you work.",
     use_when="The task needs three or more steps: write the list before the first one, and again whenever an item is"
@@ -89,7 +89,7 @@ TODO_CARD = ToolCard(
     parallel=False,  # two lists of one decision: the later one holds
     roles={"todos": "minor"},
 )
-"""The contract of `update_todos`."""
+"""The contract of `track_todos`."""
 
 _MARKS: dict[TodoState, str] = {"open": "[ ]", "in_progress": "[>]", "done": "[x]", "dropped": "[-]"}
 

@@ -148,7 +148,7 @@ class Result:
 
     @property
     def todos(self) -> tuple[Todo, ...]:
-        """The todo list that the model kept (`update_todos`), as it was last; empty if there is none."""
+        """The todo list that the model kept (`track_todos`), as it was last; empty if there is none."""
         return todo_list(self.trace).todos
 
     @property

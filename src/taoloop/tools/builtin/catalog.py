@@ -26,7 +26,7 @@ UNDOING = frozenset({"restore_file", "restore_workspace"})
 """Built-in tools that take back what others did. They are called by `tao undo` and offered to no model."""
 
 BUILTIN_NAMES = (
-    *("calculator", "time_now", "update_todos", "lookup"),
+    *("calculator", "time_now", "track_todos", "lookup"),
     *FILE_TOOLS,
     *MEMORY_TOOLS,
     *COMMAND_TOOLS,

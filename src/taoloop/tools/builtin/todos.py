@@ -1,4 +1,4 @@
-"""`update_todos`: the todo list that a model keeps for a task of several steps.
+"""`track_todos`: the todo list that a model keeps for a task of several steps.
 
 The call itself is the list (`core/views/todos.py`); the tool only judges it and says what it counts.
 """
@@ -15,7 +15,7 @@ from taoloop.tools.texts import TEXTS
 from taoloop.tools.tool import ToolContext
 
 
-async def _update_todos(todos: list[Mapping[str, str]], *, context: ToolContext) -> str:
+async def _track_todos(todos: list[Mapping[str, str]], *, context: ToolContext) -> str:
     """What the list counts; no text of it, which may contain values that the model must not see."""
     texts, states = [todo["text"] for todo in todos], [todo["state"] for todo in todos]
     _require_consistent(texts, states)
@@ -29,8 +29,8 @@ async def _update_todos(todos: list[Mapping[str, str]], *, context: ToolContext)
     return text
 
 
-UPDATE_TODOS = tool_from_card(TODO_CARD, _update_todos, chinese=chinese_texts("core"))
-"""The built-in tool `update_todos`."""
+UPDATE_TODOS = tool_from_card(TODO_CARD, _track_todos, chinese=chinese_texts("core"))
+"""The built-in tool `track_todos`."""
 
 
 def _require_consistent(texts: list[str], states: list[str]) -> None:
