@@ -31,9 +31,9 @@ MAX_TODO_CHARS = 300
 
 TODO_CARD = ToolCard(
     name="track_todos",
-    purpose="Write your todo list for this task: the whole list each time, which replaces the one before."
-    " It changes nothing but the list; people see it while you work.",
-    use_when="The task needs three or more steps: write the list before the first one, and again whenever an item is"
+    purpose="Show people your todo list for this task: the whole list each time, in place of the one before."
+    " It changes nothing but the list.",
+    use_when="The task needs three or more steps: show the list before the first one, and again whenever an item is"
     " begun, done or no longer needed, or a new one turns up.",
     avoid_when="The task takes one or two steps. The list is no answer, and no place for results.",
     input_schema={
