@@ -35,6 +35,7 @@ class PromptSet:
         names |= {f"answer_{dialect}_output_example" if output else f"answer_{dialect}_example"}
         families: tuple[str, ...] = ("rules_", "form_", "thought_", "reminder_", "answer_")
         families += (() if output else ("output",)) + (() if pin else ("pin",)) + (() if handles else ("handles",))
+        families += () if "plan_execute" in rules else ("plan_",)
         texts = {name: text for name, text in self.texts.items() if name in names or not name.startswith(families)}
         return PromptSet(language=self.language, texts=texts)
 

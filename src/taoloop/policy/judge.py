@@ -16,9 +16,11 @@ from taoloop.core.decision import call_digest
 from taoloop.core.events import Source, Verdict
 from taoloop.core.policy import Policy, VerdictKind
 from taoloop.core.trace import Trace
+from taoloop.core.views.plans import PLAN_RULE
 from taoloop.policy.call_history import past_calls, repetitions
 from taoloop.policy.destinations import FOLLOWED, follows_links, goes_to_known_hosts, names_known_addresses
 from taoloop.policy.judged_call import JudgedCall
+from taoloop.policy.plan_grants import plan_grant, step_of
 from taoloop.policy.profiles import FOREIGN_ROWS, CallFeatures, Row, profile_verdict, risk_class
 from taoloop.policy.provenance import Provenance, sources_of, trusted_texts
 from taoloop.policy.request_terms import times_requested
@@ -92,10 +94,19 @@ def judge(
 
     The same goes for a call that has been made before in this run, with the same arguments and an effect: only a rule
     that allows `repeated` calls, a card that is `repeatable` and the task ("twice") lift that.
+
+    A call that a person approved as part of a plan is not asked about again (`plan_grants`), unless it would overwrite
+    something, or takes values by handles: that is more than the plan said. It never lifts a denial.
     """
     policy = policy if policy is not None else trace.agent.policy
     verdict = _judge(trace, action, card, policy, rules, filled=filled, replaces=replaces)
-    return replace(verdict, replaces=replaces) if replaces else verdict
+    if replaces:
+        return replace(verdict, replaces=replaces)
+    if verdict.kind != "ask" or filled or step_of(trace) is None:
+        return verdict
+    if plan_grant(trace).covers(action.tool, action.args):
+        return _verdict(trace, card, "allow", PLAN_RULE, ("planned",), verdict.sources)
+    return verdict
 
 
 def _judge(

@@ -53,6 +53,7 @@ from taoloop.core.handles import is_trusted_output, reader_answer
 from taoloop.core.policy import Policy, TaskAuthority, lesser_authority
 from taoloop.core.trace import Trace
 from taoloop.core.value_origins import is_field_path, parse_path, read_document, values_at
+from taoloop.core.views.plans import MAKE_PLAN, PLAN_RULE
 from taoloop.policy.grants import FixedCalls, Grant, grant_of
 from taoloop.policy.intent.clauses import ClauseIndex, Plain
 from taoloop.policy.intent.mentions import Exclusions
@@ -242,8 +243,9 @@ class Provenance:
         requested = self._open_requests.pop(fact.call_id, None)
         if requested is None:
             return  # it was not run: the text is our own
-        if is_discovery_tool(self._cards.get(requested.tool)):
-            return  # it describes the run's own tools, as the prompt does
+        is_plan = requested.tool == MAKE_PLAN and requested.rule == PLAN_RULE
+        if is_plan or is_discovery_tool(self._cards.get(requested.tool)):
+            return  # it describes the run's own tools, as the prompt does, or counts the steps of its plan
         if is_trusted_output(requested, self._policy):
             if not self.tainted:  # a trusted tool that gets untrusted text may return it
                 self._unread_lookups.append(fact.output)

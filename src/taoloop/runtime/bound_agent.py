@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from taoloop.core.agent_spec import AgentSpec, Limits
 from taoloop.core.cards.tool_card import Tier
-from taoloop.core.cards.tool_search import CALL_TOOL, DESCRIBE_TOOL, FIND_TOOL, PAGING_TOOL
+from taoloop.core.cards.tool_search import PAGING_TOOL
 from taoloop.core.events import Event, Fact, ModelReplied, Resumed, RunStarted
 from taoloop.core.handles import READER
 from taoloop.core.images import Image
@@ -23,6 +23,7 @@ from taoloop.core.policy import Policy, Profile, plain_policy, with_pin
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.core.text import language_of, replace_surrogates
 from taoloop.core.trace import Trace
+from taoloop.core.views.plans import MAKE_PLAN, RUN_STEP
 from taoloop.core.views.transcript import Result, event_text
 from taoloop.dialects import get_dialect
 from taoloop.errors import ConfigError, RunNotResumable
@@ -33,6 +34,7 @@ from taoloop.models.env_file import load_environment_of_script
 from taoloop.policy import needs_intent, reject_unmatchable_rules
 from taoloop.prompts import prompts_for
 from taoloop.runtime.agent_settings import AUTO, AgentSettings, as_tuple
+from taoloop.runtime.agent_tools import FINDERS, build_toolbox
 from taoloop.runtime.approvals.request import Approver
 from taoloop.runtime.chat import has_untrusted_turns, load_history
 from taoloop.runtime.engine.clock import new_nonce
@@ -40,10 +42,12 @@ from taoloop.runtime.engine.redaction import redactor_for
 from taoloop.runtime.engine.run_artifacts import ImageSource, RunArtifacts, first_artifacts, take_images
 from taoloop.runtime.engine.tool_execution import require_transactions
 from taoloop.runtime.journal_access import acquire_run, open_journal, require_open, run_lock
+from taoloop.runtime.plan_steps import plan_tools
 from taoloop.runtime.resume_facts import AgentChanges, agent_changes, policy_note, replacing_policy, undo_facts
 from taoloop.runtime.runner import Listener, Runner
-from taoloop.runtime.tool_source import resolve_sources, sources_in
-from taoloop.strategies import Strategy, get_strategy, rules_of
+from taoloop.runtime.tool_source import sources_in
+from taoloop.strategies import PlanExecute, Strategy, get_strategy, rules_of
+from taoloop.strategies.plan_execute import PLAN_STEP
 from taoloop.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
@@ -121,12 +125,24 @@ class BoundAgent:
     @cached_property
     def toolbox(self) -> Toolbox:
         """The tools by name, with `read_observation` beside them for long outputs, or `ask_about`."""
-        return _build_toolbox(self.settings, handles=self.hides_observations)
+        toolbox = build_toolbox(self.settings, handles=self.hides_observations)
+        if not isinstance(self.strategy, PlanExecute):
+            return toolbox
+        steps = plan_tools(self.strategy, toolbox, lambda: self.step_agent, self.settings.approve)
+        return Toolbox([*toolbox, *steps])
+
+    @cached_property
+    def step_agent(self) -> BoundAgent:
+        """What carries out the steps of its plans: the same agent, with the same model and tools, but for the plan."""
+        agent = BoundAgent(replace(self.settings, strategy=PLAN_STEP, output_type=None))
+        tools = [tool for tool in self.toolbox if tool.name not in (MAKE_PLAN, RUN_STEP)]
+        agent.__dict__.update(_built_model=self._built_model, toolbox=Toolbox(tools), redactor=self.redactor)
+        return agent
 
     @property
     def paging_tools(self) -> tuple[str, ...]:
-        """The tools that accompany every other: they read observations, and find tools."""
-        names = (READER if self.hides_observations else PAGING_TOOL, *FINDERS)
+        """The tools that accompany every other: they read observations, find tools, and carry out plans."""
+        names = (READER if self.hides_observations else PAGING_TOOL, *FINDERS, MAKE_PLAN, RUN_STEP)
         return tuple(name for name in names if name in self.toolbox)
 
     @property
@@ -199,7 +215,7 @@ class BoundAgent:
             await self._built_model.close()
         if "toolbox" in self.__dict__:
             for tool in self.toolbox:
-                if tool.runs_inside:
+                if tool.runs_inside and tool.name != RUN_STEP:  # whose agent has the same model and tools
                     await bind(tool.handler.agent).close()  # type: ignore[attr-defined]  # an AgentTool
 
     # The agent as plain data
@@ -535,46 +551,6 @@ class BoundAgent:
 
 SAMPLING = {"json": (0.2, 0.9), "json_final": (0.2, 0.9)}
 """Temperature and top_p of a dialect if the agent sets neither. Any other dialect has the provider's defaults."""
-
-FINDERS = (FIND_TOOL.name, DESCRIBE_TOOL.name, CALL_TOOL.name)
-"""The tools that find, describe and call the tools that a prompt does not list."""
-
-
-def _build_toolbox(settings: AgentSettings, *, handles: bool) -> Toolbox:
-    """The tools by name, built-in ones among them, with those that accompany others.
-
-    `handles`: the model reads no observations; then `ask_about` replaces `read_observation`.
-
-    Raises:
-        ConfigError: the tools are not a list, this machine cannot serve one, or a source does not fit its file.
-        UnknownName: there is no built-in tool of a name.
-    """
-    entries: Any = settings.tools
-    if isinstance(entries, str) or not isinstance(entries, Iterable):
-        raise ConfigError(f"The agent's tools are {entries!r}.", hint="Give a list of tools.")
-    tools = resolve_sources(entries)
-    if names := [entry for entry in tools if isinstance(entry, str)]:
-        from taoloop.tools.builtin.catalog import builtin_tools, offered_tool  # noqa: PLC0415  # only for named tools
-        from taoloop.tools.workspace.workspace import Workspace  # noqa: PLC0415  # the same
-
-        folder = Workspace(settings.workspace, create=True).open() if settings.workspace is not None else None
-        builtin = builtin_tools(folder, memory=settings.memory, names=names)
-        tools = [offered_tool(entry, builtin) if isinstance(entry, str) else entry for entry in tools]
-    toolbox = Toolbox(tools)
-    if any(not tool.card.listed or tool.whole_schema is not None for tool in toolbox):
-        from taoloop.tools.discovery import tool_search_tools  # noqa: PLC0415  # only for many or large tools
-
-        toolbox = Toolbox([*toolbox, *tool_search_tools(tuple(toolbox))])
-    if handles:
-        from taoloop.tools.builtin.observations import ask_about  # noqa: PLC0415  # loads the schema machinery
-
-        others = [tool for tool in toolbox if tool.name != PAGING_TOOL]
-        return Toolbox([*others, ask_about] if others else ())
-    if tools and PAGING_TOOL not in toolbox:
-        from taoloop.tools.builtin.observations import read_observation  # noqa: PLC0415  # loads the schema machinery
-
-        toolbox = Toolbox([*toolbox, read_observation])
-    return toolbox
 
 
 def changed_limits(own: Limits, limits: Limits | None, max_steps: int | None) -> Limits:

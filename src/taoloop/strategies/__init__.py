@@ -12,6 +12,7 @@ from taoloop.core.effects import Strategy
 from taoloop.errors import UnknownName
 from taoloop.strategies.ballot import normalise_answer
 from taoloop.strategies.graph import GRAPH
+from taoloop.strategies.plan_execute import PLAN_STEP, PlanExecute
 from taoloop.strategies.planned_calls import SINGLE_CALL, UNDO
 from taoloop.strategies.react import LoopStrategy
 from taoloop.strategies.self_consistency import ReactThenSelfConsistency, SelfConsistency, SelfConsistencyThenReact
@@ -34,8 +35,9 @@ _CONFIGURABLE: dict[str, Callable[[str], Strategy]] = {  # each makes a strategy
     "cot_sc": partial(read_settings, SelfConsistency, "cot_sc"),
     "react_then_cot_sc": partial(read_settings, ReactThenSelfConsistency, "react_then_cot_sc"),
     "cot_sc_then_react": partial(read_settings, SelfConsistencyThenReact, "cot_sc_then_react"),
+    "plan_execute": partial(read_settings, PlanExecute, "plan_execute"),
 }
-_INNER: dict[str, Strategy] = {s.name: s for s in (UNDO, SINGLE_CALL, GRAPH)}  # which no agent chooses by name
+_INNER: dict[str, Strategy] = {s.name: s for s in (UNDO, SINGLE_CALL, GRAPH, PLAN_STEP)}  # not for agents to choose
 
 __all__ = [
     "ACT_ONLY",
@@ -45,6 +47,7 @@ __all__ = [
     "STANDARD",
     "UNDO",
     "LoopStrategy",
+    "PlanExecute",
     "ReactThenSelfConsistency",
     "SelfConsistency",
     "SelfConsistencyThenReact",

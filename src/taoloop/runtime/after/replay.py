@@ -288,7 +288,17 @@ _EXPECTED: dict[type[Any], tuple[str, ...]] = {
     RunTools: ("action_started", "input_answered", "observed", "paused"),  # paused: with a run inside it, which waits
     ProbeCalls: ("doubt_settled",),
     AskPerson: ("approval_given", "approval_refused", "paused"),
-    Record: ("in_doubt", "limit_reached", "noted", "observed", "approval_given", "compacted", "model_replied", "voted"),
+    Record: (
+        "in_doubt",
+        "limit_reached",
+        "noted",
+        "observed",
+        "approval_given",
+        "compacted",
+        "model_replied",
+        "voted",
+        "action_requested",  # of a plan
+    ),
     Finish: ("finished",),
 }
 

@@ -39,9 +39,10 @@ from taoloop.models.http.sdk_request import load_sdk
 from taoloop.models.model_builder import split_specs
 from taoloop.runtime.after.recovery import require_alive
 from taoloop.runtime.agent import Agent
+from taoloop.runtime.agent_tools import FINDERS
 from taoloop.runtime.approvals.inbox import PendingApproval, pending_approvals
 from taoloop.runtime.approvals.request import ApprovalAnswer
-from taoloop.runtime.bound_agent import FINDERS, bind
+from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.chat import has_untrusted_turns, load_history
 from taoloop.runtime.engine.clock import new_nonce, new_run_id, start_timer
 from taoloop.runtime.output_type import OutputValidator
