@@ -138,10 +138,7 @@ def test_a_plan_edited_into_one_that_cannot_run_is_refused() -> None:
 def test_several_values_at_an_origin_are_chosen_from_by_the_model_within_the_approval() -> None:
     shop, boss = Shop("S-1", "S-2"), Person()
     chooses = StepModel([plan(), "Done."], {2: [call("refund", order_id="S-2", amount=40), "Refunded S-2."]})
-    agent = planner(shop, approve=boss)
-    agent = agent.__class__(
-        model=chooses, tools=shop.tools(), strategy="plan_execute", journal=MemoryJournal(), approve=boss
-    )
+    agent = Agent(model=chooses, tools=shop.tools(), strategy="plan_execute", journal=MemoryJournal(), approve=boss)
     result = agent.run_sync(TASK)
     assert (result.status, shop.ledger, boss.tools) == ("completed", [("S-2", 40)], [MAKE_PLAN])
     assert_replays(step_of_run(agent, result, 3))
@@ -180,6 +177,9 @@ class StepModel:
         return await (self.main if step is None else self.steps[step.number]).complete(request)
 
     def check_used(self, replies: int) -> None:
+        pass
+
+    async def close(self) -> None:
         pass
 
 
@@ -352,7 +352,10 @@ def test_killed_at_any_boundary_it_is_resumed_and_nothing_is_done_twice(after: b
     for at in range(2, 60):
         shop, journal = Shop(), KillingJournal()
         journal.at, journal.after = at, after
-        make = lambda: planner(shop, *replies, journal=journal, approve=Person())  # noqa: B023, E731
+
+        def make(shop: Shop = shop, journal: KillingJournal = journal) -> Agent:
+            return planner(shop, *replies, journal=journal, approve=Person())
+
         if asyncio.run(play_until_killed(make)) is not None:
             assert at > 15
             return

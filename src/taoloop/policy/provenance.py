@@ -217,8 +217,8 @@ class Provenance:
 
     def _fold_approval(self, fact: ApprovalGiven) -> None:
         requested = self._open_requests.get(fact.call_id)
-        if requested is None:
-            return
+        if requested is None or (requested.tool == MAKE_PLAN and requested.rule == PLAN_RULE):
+            return  # what a plan allows is in the runs of its steps, and its goals are the model's words
         if fact.scope == "rule":
             self._grants.setdefault((requested.tool, requested.rule), []).append(_grant_given(requested, fact.args))
         if fact.scope == "values":

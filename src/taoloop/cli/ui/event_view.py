@@ -24,6 +24,7 @@ from taoloop.core.input_answered import InputAnswered
 from taoloop.core.stored_events import event_line
 from taoloop.core.texts import preapproval_note, task_with_images
 from taoloop.core.trace import Trace
+from taoloop.core.views.plans import MAKE_PLAN, plan_lines, read_plan
 from taoloop.core.views.steps import TIMED_OUT, TIMEOUT
 from taoloop.core.views.transcript import input_text, observation_text, votes_text
 from taoloop.translation import mark, translate_error
@@ -245,7 +246,10 @@ class EventWriter:
     def _requested(self, fact: facts.ActionRequested) -> None:
         step = self.trace.steps[-1] if self.trace.steps else None
         has_mark = self.raw or (step is not None and step.decision is not None and bool(step.decision.reason))
+        plan = read_plan(fact.args) if fact.tool == MAKE_PLAN else None
         text = f"{fact.tool} {self._cut(input_text(fact.args))}"
+        if plan is not None:
+            text = "\n".join((fact.tool, *plan_lines(self.pen.language, plan)))
         self.pen.row("Action", text, style="cyan", body="cyan", mark="" if has_mark else str(fact.step))
         if fact.verdict == "deny" and fact.reasons:
             self.pen.row("Denied", self.pen.text("; ").join(fact.reasons), style="yellow")

@@ -265,20 +265,42 @@ def step_title(language: str, step: PlanStep) -> str:
 
 def call_text(language: str, call: PlannedCall) -> str:
     """A planned call on one line, such as `refund(order_id=<search.items[].id of step 1>, amount=5)`."""
-    args = ", ".join(f"{name}={_value_text(language, value)}" for name, value in call.args.items())
+    args = ", ".join(f"{name}={value_text(language, value)}" for name, value in call.args.items())
     return f"{call.tool}({args})"
 
 
-def _value_text(language: str, value: Any) -> str:
+def value_text(language: str, value: Any) -> str:
+    """A value of a planned call, or where it will come from."""
     if is_stated(value):
         origin, step = value["from"].removeprefix("tool:"), value.get("step")
         name = "plan_from_any" if step is None else "plan_from"
         return TEXTS.text(language, name, origin=origin, step=step)
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{name}: {_value_text(language, part)}" for name, part in value.items()) + "}"
+        return "{" + ", ".join(f"{name}: {value_text(language, part)}" for name, part in value.items()) + "}"
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(_value_text(language, part) for part in value) + "]"
+        return "[" + ", ".join(value_text(language, part) for part in value) + "]"
     return printable_json(value)
+
+
+def readable_args(language: str, call: PlannedCall) -> dict[str, Any]:
+    """The arguments of a planned call, with a text in place of each value that is not known yet."""
+    return {name: _readable(language, value) for name, value in call.args.items()}
+
+
+def _readable(language: str, value: Any) -> Any:
+    if is_stated(value):
+        return value_text(language, value)
+    if isinstance(value, Mapping):
+        return {name: _readable(language, part) for name, part in value.items()}
+    return [_readable(language, part) for part in value] if isinstance(value, list | tuple) else value
+
+
+def step_notes(language: str, step: PlanStep) -> Iterator[str]:
+    """What else is to be said of a step: that its calls are open, and what it expects."""
+    if not step.calls:
+        yield TEXTS.text(language, "plan_no_calls")
+    if step.expect:
+        yield TEXTS.text(language, "plan_expect", expect=step.expect)
 
 
 def plan_lines(language: str, plan: Plan) -> Iterator[str]:
@@ -286,7 +308,4 @@ def plan_lines(language: str, plan: Plan) -> Iterator[str]:
     for step in plan.steps:
         yield step_title(language, step)
         yield from (f"   {call_text(language, call)}" for call in step.calls)
-        if not step.calls:
-            yield f"   {TEXTS.text(language, 'plan_no_calls')}"
-        if step.expect:
-            yield f"   {TEXTS.text(language, 'plan_expect', expect=step.expect)}"
+        yield from (f"   {note}" for note in step_notes(language, step))

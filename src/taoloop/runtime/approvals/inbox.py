@@ -63,6 +63,7 @@ from taoloop.runtime.engine.clock import Clock, SystemClock
 from taoloop.runtime.engine.redaction import redactor_for
 from taoloop.runtime.journal_access import require_open, require_unlocked
 from taoloop.runtime.texts import TEXTS
+from taoloop.strategies.plan_execute import MOST_STEPS, normalised_plan, plan_problems
 from taoloop.tools.from_card import tool_from_card
 from taoloop.tools.json_schema import plain
 
@@ -312,10 +313,13 @@ async def outermost_run_id(journal: Journal, trace: Trace) -> str:
     return run_id
 
 
-def validate_edited_args(card: ToolCard, args: Any, language: str | None = None) -> Mapping[str, Any]:
+def validate_edited_args(
+    card: ToolCard, args: Any, language: str | None = None, *, tools: Mapping[str, ToolCard] | None = None
+) -> Mapping[str, Any]:
     """Edited arguments as the tool takes them, by the schema of its card; lossless corrections are made.
 
-    `language` is that of the run, by default of the run that the current code works for.
+    `language` is that of the run, by default of the run that the current code works for. `tools`: the arguments are a
+    plan whose steps may call these (`ApprovalRequest.tools`).
 
     Raises:
         InvalidArguments: they do not fit; the hint shows the expected form.
@@ -328,6 +332,10 @@ def validate_edited_args(card: ToolCard, args: Any, language: str | None = None)
         raise TEXTS.run_error(InvalidArguments, "edit_no_json", {"tool": card.name, "why": error}) from error
     finally:
         RUN_LANGUAGE.reset(token)
+    if tools:
+        edited = normalised_plan(edited, tools.get)
+        if problems := plan_problems(edited, tools.get, None, language or RUN_LANGUAGE.get(), max_steps=MOST_STEPS):
+            raise InvalidArguments(" ".join(problems))
     return edited
 
 
@@ -487,7 +495,7 @@ def _check_answer(trace: Trace, call: CallView, answer: ApprovalAnswer) -> Appro
     language = trace.agent.language
     if request.card is None:
         raise InvalidArguments(TEXTS.text(language, "edit_no_tool", run_id=trace.run_id, tool=request.tool))
-    args = validate_edited_args(request.card, answer.args, language)
+    args = validate_edited_args(request.card, answer.args, language, tools=request.tools)
     same = call_digest(request.tool, args) == call_digest(request.tool, call.requested.args) and not answer.digits
     edited = replace(answer, args=None if same else args)
     if (denial := denying_rule(trace, call, edited)) is not None:

@@ -13,14 +13,15 @@ import inspect
 import json
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from taoloop.core.cards.tool_card import ToolCard
-from taoloop.core.decision import Call, call_digest
+from taoloop.core.decision import Call, PlannedCall, PlanStep, call_digest
 from taoloop.core.events import ActionRequested, ApprovalGiven, ApprovalRefused, ApprovalScope, Paused, Source
 from taoloop.core.policy import Policy
 from taoloop.core.trace import Trace
+from taoloop.core.views.plans import MAKE_PLAN, Plan, read_plan
 from taoloop.core.views.steps import TIMEOUT, CallView
 from taoloop.policy import CodeRule, authority_of, is_high_risk, judge
 from taoloop.policy.grants import describe_grant, grant_of, target_provenance
@@ -125,6 +126,38 @@ class ApprovalRequest:
     """What the running call asks for, such as a form of an MCP server. It makes this another question, which only an
     answer with `args` accepts: the fields filled in, or `{}` where there are none. A plain yes accepts nothing."""
 
+    tools: Mapping[str, ToolCard] = field(default_factory=dict)
+    """For a plan, the cards of the tools that its steps may call, by name; else empty."""
+
+    @property
+    def plan(self) -> Plan | None:
+        """The plan that the question is about; None for any other call."""
+        return read_plan(self.args) if self.tool == MAKE_PLAN and self.tools else None
+
+    def planned(self, step: PlanStep) -> tuple[ApprovalRequest, ...]:
+        """The calls that a step of the plan lists, each as the question about it alone would show it."""
+        plan = self.plan
+        numbers = [] if plan is None else [other.number for other in plan.steps]
+        place = f"steps[{numbers.index(step.number)}]" if step.number in numbers else ""
+        return tuple(
+            self._planned_call(f"{place}.calls[{number}].args.", call) for number, call in enumerate(step.calls)
+        )
+
+    def _planned_call(self, place: str, call: PlannedCall) -> ApprovalRequest:
+        card = self.tools.get(call.tool)
+        own = (source for source in self.sources if source.arg.startswith(place))
+        sources = tuple(replace(source, arg=source.arg.removeprefix(place)) for source in own)
+        return ApprovalRequest(
+            run_id=self.run_id,
+            call_id=self.call_id,
+            tool=call.tool,
+            args=call.args,
+            reasons=(),
+            card=card,
+            sources=sources,
+            grave=is_high_risk(card, sources),
+        )
+
     @property
     def has_always(self) -> bool:
         """Whether an answer may allow further calls: not if it is high-risk or its tool needs one each time."""
@@ -138,6 +171,8 @@ class ApprovalRequest:
         """
         if self.grave or self.doubt or self.card is None:
             return self.grave
+        if (plan := self.plan) is not None:
+            return any(call.high_risk for step in plan.steps for call in self.planned(step))
         is_final = self.card.tier not in ("read", "draft") and not self.card.can_be_undone
         return is_final and any(
             source.badge in ("FOREIGN", "UNKNOWN") and is_target_role(source.role) for source in self.sources
@@ -319,7 +354,7 @@ def approval_request(trace: Trace, call: CallView, edited: Mapping[str, Any] | N
     args = requested.args if edited is None else edited
     card = trace.card(requested.tool)
     since, timeout_s = open_since(trace, requested.call_id), trace.agent.policy.approval_timeout_s
-    return ApprovalRequest(
+    request = ApprovalRequest(
         run_id=trace.run_id,
         call_id=requested.call_id,
         tool=requested.tool,
@@ -336,7 +371,11 @@ def approval_request(trace: Trace, call: CallView, edited: Mapping[str, Any] | N
         since=since,
         expires_at=None if since is None or timeout_s is None else since + timeout_s,
         for_operator=authority_of(trace) != "full",
+        tools={card.name: card for card in trace.agent.tools} if requested.tool == MAKE_PLAN else {},
     )
+    if (plan := request.plan) is None:
+        return request
+    return replace(request, grave=any(call.grave for step in plan.steps for call in request.planned(step)))
 
 
 def _targets(card: ToolCard | None, args: Mapping[str, Any]) -> dict[str, Any]:

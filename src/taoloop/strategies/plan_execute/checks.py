@@ -25,6 +25,9 @@ from taoloop.strategies.plan_execute.texts import TEXTS
 Cards = Callable[[str], ToolCard | None]
 """The card of a tool by its name."""
 
+MOST_STEPS = 100
+"""How many steps a plan may have at the very most, whatever the settings say."""
+
 RESULT = "result"
 """What a condition calls the output of the last call of its step."""
 

@@ -34,7 +34,7 @@ from taoloop.core.views.plans import (
 from taoloop.dialects.conversation import Conversation
 from taoloop.errors import ConfigError, IllegalEvent
 from taoloop.policy.texts import reason_text
-from taoloop.strategies.plan_execute.checks import is_plannable, normalised_plan, plan_problems
+from taoloop.strategies.plan_execute.checks import MOST_STEPS, is_plannable, normalised_plan, plan_problems
 from taoloop.strategies.plan_execute.question import APPROVALS, Approve, plan_verdict
 from taoloop.strategies.plan_execute.step_strategy import executor_decision
 from taoloop.strategies.plan_execute.texts import TEXTS
@@ -94,8 +94,8 @@ class PlanExecute:
         """Reject settings under which no plan could be followed."""
         for name, least in (("max_replans", 0), ("max_plan_steps", 1)):
             value: object = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= 100:
-                expected = f"a whole number from {least} to 100"
+            if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MOST_STEPS:
+                expected = f"a whole number from {least} to {MOST_STEPS}"
                 raise field_error(ConfigError, "setting", expected, owner=self.kind, name=name, value=value)
         if self.approve not in APPROVALS:
             expected = ", ".join(APPROVALS)
