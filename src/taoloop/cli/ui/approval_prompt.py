@@ -26,7 +26,7 @@ from taoloop.core.cards.decimals import decimal_literals
 from taoloop.core.events import Source
 from taoloop.core.text import escape_invisible
 from taoloop.core.value_origins import is_stated
-from taoloop.core.views.plans import Plan, read_plan, step_notes, step_title, value_text
+from taoloop.core.views.plans import TaskPlan, read_plan, step_notes, step_title, value_text
 from taoloop.core.views.transcript import input_text
 from taoloop.dialects.parsing.strict_json import NotJsonError, loads
 from taoloop.errors import InvalidArguments
@@ -409,7 +409,7 @@ def _edited_plan(request: ApprovalRequest, args: Mapping[str, Any]) -> ApprovalR
     return replace(request, args=args, sources=tuple(sources))
 
 
-def _show_plan(pen: RowWriter, request: ApprovalRequest, plan: Plan) -> int:
+def _show_plan(pen: RowWriter, request: ApprovalRequest, plan: TaskPlan) -> int:
     """The steps of a plan, with the calls that each lists and the origins of their values. Gives the rows it took."""
     rows = 0
     for step in plan.steps:

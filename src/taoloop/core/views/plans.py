@@ -33,7 +33,7 @@ StepStatus = Literal["open", "running", "waiting", "done", "failed", "dropped"]
 
 
 @dataclass(frozen=True)
-class Plan:
+class TaskPlan:
     """A plan: its steps in the order in which the model wrote them."""
 
     steps: tuple[PlanStep, ...]
@@ -66,13 +66,13 @@ class Plan:
                 yield f"steps[{index}].calls[{number}]", call
 
 
-def read_plan(args: object) -> Plan | None:
+def read_plan(args: object) -> TaskPlan | None:
     """The plan in the arguments of a call of `make_plan`; None if they are not of its form."""
     steps = args.get("steps") if isinstance(args, Mapping) else None
     if not isinstance(steps, list | tuple):
         return None
     read = [_read_step(step) for step in steps]
-    return None if None in read else Plan(tuple(step for step in read if step is not None))
+    return None if None in read else TaskPlan(tuple(step for step in read if step is not None))
 
 
 def _read_step(plain: object) -> PlanStep | None:
@@ -105,7 +105,7 @@ def _is_call(value: object) -> bool:
     return isinstance(value.get("args") or {}, Mapping)
 
 
-def find_cycle(plan: Plan) -> list[int]:
+def find_cycle(plan: TaskPlan) -> list[int]:
     """The numbers of steps that depend on each other, the first one also at the end; none without such steps."""
     cycle: list[int] = []
     try:
@@ -142,7 +142,7 @@ class PlanProgress:
 
     def __init__(self, calls: Mapping[str, CallView]) -> None:
         self._calls = calls
-        self.plan: Plan | None = None
+        self.plan: TaskPlan | None = None
         self.made_by: CallView | None = None
         """The call that made the plan."""
         self.plans = 0
@@ -185,7 +185,7 @@ class PlanProgress:
             if observed.ok and (plan := read_plan(call.args)) is not None:
                 self._follow(plan, call)
 
-    def _follow(self, plan: Plan, call: CallView) -> None:
+    def _follow(self, plan: TaskPlan, call: CallView) -> None:
         for progress in self.steps.values():
             progress.is_dropped |= progress.call is None
         for step in plan.steps:
@@ -303,7 +303,7 @@ def step_notes(language: str, step: PlanStep) -> Iterator[str]:
         yield TEXTS.text(language, "plan_expect", expect=step.expect)
 
 
-def plan_lines(language: str, plan: Plan) -> Iterator[str]:
+def plan_lines(language: str, plan: TaskPlan) -> Iterator[str]:
     """The plan as lines of text: each step, with its calls and what it expects indented below it."""
     for step in plan.steps:
         yield step_title(language, step)

@@ -21,7 +21,7 @@ from taoloop.core.decision import Call, PlannedCall, PlanStep, call_digest
 from taoloop.core.events import ActionRequested, ApprovalGiven, ApprovalRefused, ApprovalScope, Paused, Source
 from taoloop.core.policy import Policy
 from taoloop.core.trace import Trace
-from taoloop.core.views.plans import MAKE_PLAN, Plan, read_plan
+from taoloop.core.views.plans import MAKE_PLAN, TaskPlan, read_plan
 from taoloop.core.views.steps import TIMEOUT, CallView
 from taoloop.policy import CodeRule, authority_of, is_high_risk, judge
 from taoloop.policy.grants import describe_grant, grant_of, target_provenance
@@ -130,7 +130,7 @@ class ApprovalRequest:
     """For a plan, the cards of the tools that its steps may call, by name; else empty."""
 
     @property
-    def plan(self) -> Plan | None:
+    def plan(self) -> TaskPlan | None:
         """The plan that the question is about; None for any other call."""
         return read_plan(self.args) if self.tool == MAKE_PLAN and self.tools else None
 

@@ -17,7 +17,7 @@ from taoloop.core.cards.tool_search import is_discovery_tool
 from taoloop.core.decision import PlannedCall, PlanStep
 from taoloop.core.text import lazy_pattern
 from taoloop.core.value_origins import StatedOrigin, has_field, is_stated, stated_origins
-from taoloop.core.views.plans import MAKE_PLAN, RUN_STEP, Plan, PlanProgress, find_cycle, read_plan
+from taoloop.core.views.plans import MAKE_PLAN, RUN_STEP, PlanProgress, TaskPlan, find_cycle, read_plan
 from taoloop.strategies.graph.expressions import ExpressionError, read_condition
 from taoloop.strategies.graph.state_types import misfit
 from taoloop.strategies.plan_execute.texts import TEXTS
@@ -83,7 +83,7 @@ def _stated_in(value: Any) -> Iterator[Mapping[str, Any]]:
 
 @dataclass(frozen=True, kw_only=True)
 class _PlanCheck:
-    plan: Plan
+    plan: TaskPlan
     cards: Cards
     language: str
     done: Mapping[int, PlanStep] | None

@@ -17,7 +17,7 @@ from taoloop.core.events import Source, Verdict
 from taoloop.core.policy import VerdictKind
 from taoloop.core.trace import Trace
 from taoloop.core.value_origins import stated_origins
-from taoloop.core.views.plans import PLAN_RULE, Plan
+from taoloop.core.views.plans import PLAN_RULE, TaskPlan
 from taoloop.policy import judge
 from taoloop.policy.targets import first_name
 from taoloop.policy.texts import reason_text
@@ -32,7 +32,7 @@ _NOBODY = frozenset({"headless", "read-only", "locked"})
 """The profiles under which nobody can be asked: there each call is decided when it is made."""
 
 
-def plan_verdict(trace: Trace, plan: Plan, approve: Approve) -> tuple[Tier, Verdict]:
+def plan_verdict(trace: Trace, plan: TaskPlan, approve: Approve) -> tuple[Tier, Verdict]:
     """The highest tier among the calls of a plan, and whether a person is asked about it, for which reasons."""
     cards = ((place, call, trace.card(call.tool)) for place, call in plan.calls)
     calls = [(f"{place}.args.", call, card) for place, call, card in cards if card is not None]
