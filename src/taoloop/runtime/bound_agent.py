@@ -125,11 +125,17 @@ class BoundAgent:
     @cached_property
     def toolbox(self) -> Toolbox:
         """The tools by name, with `read_observation` beside them for long outputs, or `ask_about`."""
-        toolbox = build_toolbox(self.settings, handles=self.hides_observations)
-        if not isinstance(self.strategy, PlanExecute):
+        return self._with_plan_tools(build_toolbox(self.settings, handles=self.hides_observations), self.strategy)
+
+    def _with_plan_tools(self, toolbox: Toolbox, strategy: Strategy) -> Toolbox:
+        if not isinstance(strategy, PlanExecute) or RUN_STEP in toolbox:
             return toolbox
-        steps = plan_tools(self.strategy, toolbox, lambda: self.step_agent, self.settings.approve)
+        steps = plan_tools(strategy, toolbox, lambda: self.step_agent, self.settings.approve)
         return Toolbox([*toolbox, *steps])
+
+    def _toolbox_of(self, trace: Trace) -> Toolbox:
+        """The tools for a run, which may plan where the agent does not do so any more."""
+        return self.toolbox if trace.started is None else self._with_plan_tools(self.toolbox, self._strategy_of(trace))
 
     @cached_property
     def step_agent(self) -> BoundAgent:
@@ -365,8 +371,9 @@ class BoundAgent:
         if trace.started is None:
             raise RunNotResumable(f"Run {trace.run_id} never began.", hint="Start a new run.")
         require_open(trace)
+        toolbox = self._toolbox_of(trace)
         for card in trace.agent.tools:
-            known = self.toolbox.get(card.name).card
+            known = toolbox.get(card.name).card
             if _RANK[known.tier] > _RANK[card.tier]:
                 raise ConfigError(
                     f"The tool {card.name!r} had the tier {card.tier!r} when the run began and has {known.tier!r} now.",
@@ -473,7 +480,9 @@ class BoundAgent:
         """
         known, own = self._redactor_of_run(redactor), self.settings.policy
         graph = getattr(self.strategy, "description", None)
-        return agent_changes(trace, self.toolbox, self.model.spec, own, known, new_policy=new_policy, graph=graph)
+        return agent_changes(
+            trace, self._toolbox_of(trace), self.model.spec, own, known, new_policy=new_policy, graph=graph
+        )
 
     def result_of(self, trace: Trace) -> Result:
         """The result of a run that is finished or waits, with its answer as a value where it has an output type."""
@@ -502,14 +511,15 @@ class BoundAgent:
 
             handles = HandleResolver(trace, journal, self.model, check)
         known, own = self._redactor_of_run(redactor), self.settings
+        strategy = self._strategy_of(trace)
         artifacts = RunArtifacts(trace, journal, known, self.model, own.describe_image, first)
         runner = Runner(
             trace,
             lease,
             journal=journal,
-            strategy=self._strategy_of(trace),
+            strategy=strategy,
             model=self.model,
-            toolbox=self.toolbox,
+            toolbox=self._with_plan_tools(self.toolbox, strategy),
             clock=own.clock,
             approver=approver or own.approve,
             listener=listener,
@@ -527,8 +537,8 @@ class BoundAgent:
         result = self.result_of(trace)
         if trace.has_images:
             result = replace(result, images=await artifacts.result_images())
-        if result.status == "completed":
-            self.model.check_used(trace.model_calls)
+        if result.status == "completed" and (trace.started is None or trace.started.plan_step is None):
+            self.model.check_used(trace.model_calls)  # for a step of a plan it says nothing: it may ask no model
         return result
 
     def _redactor_of_run(self, outer: Redactor | None) -> Redactor | None:

@@ -38,6 +38,7 @@ from taoloop.core.input_answered import InputAnswered
 from taoloop.core.stored_events import event_line, event_record
 from taoloop.core.texts import task_with_images
 from taoloop.core.trace import Trace, images_of
+from taoloop.core.views.plans import MAKE_PLAN, plan_lines, plan_progress, read_plan
 from taoloop.core.views.steps import CallView
 from taoloop.core.views.transcript import Entry, step_summaries, transcript
 from taoloop.errors import ReplayDiverged
@@ -159,9 +160,14 @@ def _head(trace: Trace, pen: RowWriter) -> None:
 
 def _transcript(trace: Trace, pen: RowWriter) -> None:
     _head(trace, pen)
+    progress = plan_progress(trace)
     for entry in transcript(trace):
         label, style = _look(entry, trace)
         text = f"{entry.tool} {entry.content}" if entry.tool else entry.content
+        if entry.kind == "Action" and entry.tool == MAKE_PLAN and (plan := read_plan(entry.args)) is not None:
+            is_followed = progress.made_by is not None and progress.made_by.requested.call_id == entry.call_id
+            lines = plan_lines(pen.language, plan, progress if is_followed else None)
+            text = "\n".join((entry.tool, *lines))
         if entry.child is not None:
             text += "\n" + pen.text("by run {run_id}: tao show {run_id}", run_id=entry.child)
         pen.row(label, text, style=style, body="red" if label == "Error" else "", mark=str(entry.number))

@@ -303,9 +303,13 @@ def step_notes(language: str, step: PlanStep) -> Iterator[str]:
         yield TEXTS.text(language, "plan_expect", expect=step.expect)
 
 
-def plan_lines(language: str, plan: TaskPlan) -> Iterator[str]:
-    """The plan as lines of text: each step, with its calls and what it expects indented below it."""
+def plan_lines(language: str, plan: TaskPlan, progress: PlanProgress | None = None) -> Iterator[str]:
+    """The plan as lines of text: each step, with its calls and what it expects indented below it.
+
+    With the `progress` of its run each step also has its status.
+    """
     for step in plan.steps:
-        yield step_title(language, step)
+        status = "" if progress is None else f" · {status_text(language, progress.steps[step.number].status)}"
+        yield step_title(language, step) + status
         yield from (f"   {call_text(language, call)}" for call in step.calls)
         yield from (f"   {note}" for note in step_notes(language, step))

@@ -21,7 +21,7 @@ from taoloop.core.decision import Call, PlannedCall, PlanStep, call_digest
 from taoloop.core.events import ActionRequested, ApprovalGiven, ApprovalRefused, ApprovalScope, Paused, Source
 from taoloop.core.policy import Policy
 from taoloop.core.trace import Trace
-from taoloop.core.views.plans import MAKE_PLAN, TaskPlan, read_plan
+from taoloop.core.views.plans import MAKE_PLAN, TaskPlan, call_text, read_plan
 from taoloop.core.views.steps import TIMEOUT, CallView
 from taoloop.policy import CodeRule, authority_of, is_high_risk, judge
 from taoloop.policy.grants import describe_grant, grant_of, target_provenance
@@ -190,6 +190,9 @@ class ApprovalRequest:
 
     def summary(self, language: str) -> str:
         """Tool, targets and risk on one line: to be repeated where the whole call does not fit on a screen."""
+        if (plan := self.plan) is not None:
+            calls = (call_text(language, call) for _, call in plan.calls)
+            return TEXTS.text(language, "target_separator").join(calls)
         targets = [
             f"{path} = {_shortened(json.dumps(value, ensure_ascii=False, default=str))}"
             for path, value in leaves(self.args)
