@@ -130,8 +130,7 @@ class BoundAgent:
     def _with_plan_tools(self, toolbox: Toolbox, strategy: Strategy) -> Toolbox:
         if not isinstance(strategy, PlanExecute) or RUN_STEP in toolbox:
             return toolbox
-        steps = plan_tools(strategy, toolbox, lambda: self.step_agent, self.settings.approve)
-        return Toolbox([*toolbox, *steps])
+        return Toolbox([*toolbox, *plan_tools(lambda: self.step_agent, self.settings.approve)])
 
     def _toolbox_of(self, trace: Trace) -> Toolbox:
         """The tools for a run, which may plan where the agent does not do so any more."""

@@ -11,23 +11,18 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
-import pydantic_core
-
 from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import PlannedCall, PlanStep
 from taoloop.core.events import ActionRequested, ApprovalGiven, Resumed, RunStarted
-from taoloop.core.text import RUN_LANGUAGE, chinese_texts, replace_surrogates
+from taoloop.core.text import chinese_texts, replace_surrogates
 from taoloop.core.trace import Trace
 from taoloop.core.value_origins import stated_origins
 from taoloop.core.views.plans import (
-    INVALID_PLAN,
     MAKE_PLAN,
     RUN_STEP,
-    PlanProgress,
     StepProgress,
     call_text,
-    plan_lines,
     plan_progress,
 )
 from taoloop.core.views.steps import CallView
@@ -40,12 +35,9 @@ from taoloop.runtime.approvals.request import Approver
 from taoloop.runtime.child_run import ChildAgent, ParentRun, drive_child, joined_tiers, load_trace, no_child
 from taoloop.runtime.engine.clock import new_nonce
 from taoloop.runtime.texts import TEXTS
-from taoloop.strategies.plan_execute import PlanExecute, plan_problems
-from taoloop.strategies.plan_execute.strategy import invalid_plan
 from taoloop.strategies.plan_execute.texts import TEXTS as PLAN_TEXTS
 from taoloop.tools.from_card import tool_from_card
-from taoloop.tools.json_schema import listed
-from taoloop.tools.tool import Tool, ToolContext, misfit_arguments
+from taoloop.tools.tool import Tool, ToolContext
 from taoloop.tools.toolbox import Toolbox
 
 MAX_DEPTH = 3
@@ -198,7 +190,7 @@ def _granted_tools(parent: Trace, made_by: CallView | None, step: PlanStep) -> s
 def _task(parent: Trace, step: PlanStep, nonce: str) -> str:
     """What the run of a step is asked to do, with the goal of the whole in view."""
     prompts, language, progress = parent.agent.prompts, parent.agent.language, plan_progress(parent)
-    lines = list(plan_lines(language, progress.plan)) if progress.plan is not None else []
+    plan = "" if progress.plan is None else progress.plan.text(language)
     results = [
         observation_text(needed.call.requested, needed.call.observed, prompts, nonce)
         for needed in progress.needed(step)
@@ -210,9 +202,7 @@ def _task(parent: Trace, step: PlanStep, nonce: str) -> str:
         "expect": TEXTS.text(language, "plan_step_expect", expect=step.expect) if step.expect else "",
         "results": "\n\n".join(results) or TEXTS.text(language, "plan_step_no_results"),
     }
-    filled = prompts.fill(
-        "plan_step", number=step.number, goal=step.goal, task=parent.task, plan="\n".join(lines), **parts
-    )
+    filled = prompts.fill("plan_step", number=step.number, goal=step.goal, task=parent.task, plan=plan, **parts)
     return filled.rstrip()
 
 
@@ -276,37 +266,13 @@ _STEP_CARD = ToolCard(
 )
 
 
-def plan_tools(
-    strategy: PlanExecute, toolbox: Toolbox, agent: Callable[[], StepAgent], approver: Approver | None
-) -> Iterator[Tool]:
-    """`make_plan` and `run_step` for an agent with these other tools; `agent` gives the one that carries out steps."""
+def plan_tools(agent: Callable[[], StepAgent], approver: Approver | None) -> Iterator[Tool]:
+    """`make_plan` and `run_step`; `agent` gives the one that carries out steps, `approver` answers its questions."""
     chinese = chinese_texts("runtime")
-    yield _plan_tool(strategy, toolbox, chinese)
+    yield replace(tool_from_card(_PLAN_CARD, _make_plan, chinese=chinese), inline=True)
     yield replace(tool_from_card(_STEP_CARD, StepTool(agent, approver), chinese=chinese), runs_inside=True)
 
 
-def _plan_tool(strategy: PlanExecute, toolbox: Toolbox, chinese: Mapping[str, str]) -> Tool:
-    cards = {card.name: card for card in toolbox.cards}
-
-    def problems_of(args: Mapping[str, Any], progress: PlanProgress | None) -> tuple[str, ...]:
-        return plan_problems(args, cards.get, progress, RUN_LANGUAGE.get(), max_steps=strategy.max_plan_steps)
-
-    def make_plan(steps: list[Any], *, call: ToolContext) -> str:
-        progress = PlanProgress({})
-        for earlier in call.calls():
-            progress.begin(earlier)
-            progress.settle(earlier)
-        if problems := problems_of({"steps": steps}, progress):  # those of a plan that a person has edited
-            fault = invalid_plan(problems, toolbox.cards, RUN_LANGUAGE.get())
-            raise ToolError(fault.message, code=INVALID_PLAN, hint=fault.hint)
-        return PLAN_TEXTS.run_text("plan_made", count=len(steps))
-
-    tool = tool_from_card(_PLAN_CARD, make_plan, chinese=chinese)
-
-    def check(raw: bytes) -> Mapping[str, Any]:
-        values = tool.check(raw)
-        if problems := problems_of(pydantic_core.from_json(raw), None):
-            raise misfit_arguments(_PLAN_CARD, listed(list(problems)))
-        return values
-
-    return replace(tool, check=check, inline=True)
+def _make_plan(steps: list[Any]) -> str:
+    """Accept a plan: the strategy has checked it, and whoever takes the answer of a person what they made of it."""
+    return PLAN_TEXTS.run_text("plan_made", count=len(steps))

@@ -39,7 +39,7 @@ from taoloop.models.base import DeltaFanout, DeltaListener, Model
 from taoloop.policy import CodeRule, judge
 from taoloop.runtime.approvals.in_doubt import ask_person, earlier_holder, run_probe
 from taoloop.runtime.approvals.input_requests import InputRequests
-from taoloop.runtime.approvals.request import ApprovalAnswer, Approver, Questions, answer_fact, denying_rule
+from taoloop.runtime.approvals.request import ApprovalAnswer, Approver, Questions, answer_fact, denying_rule, fit_edit
 from taoloop.runtime.child_run import BudgetShare, ParentRun, inner_progress
 from taoloop.runtime.engine.clock import Clock, within
 from taoloop.runtime.engine.early_reads import EarlyReads
@@ -564,7 +564,7 @@ class Runner:
         if not answer.approved or answer.args is None:
             return answer
         try:
-            answer = replace(answer, args=self._toolbox.get(call.requested.tool).prepare(_plain(answer.args)).args)
+            answer = replace(answer, args=fit_edit(self.trace, call, self._toolbox, _plain(answer.args)))
         except InvalidArguments as error:
             name = "edit_misfit_why" if self._handles is None else "edit_misfit"  # the model must not read the reason
             return ApprovalAnswer(approved=False, by=answer.by, note=TEXTS.run_text(name, why=error))

@@ -7,7 +7,7 @@ call of `run_step`, and so a run of its own. What happened to these calls is all
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, Literal
@@ -39,6 +39,8 @@ class TaskPlan:
     steps: tuple[PlanStep, ...]
     """The steps."""
 
+    _texts: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
+
     @cached_property
     def order(self) -> tuple[PlanStep, ...]:
         """The steps in the order in which they run: each after those that it depends on, else as they are written.
@@ -57,6 +59,12 @@ class TaskPlan:
             order.append(known[number])
             sorter.done(number)
         return tuple(order)
+
+    def text(self, language: str) -> str:
+        """The plan as text (`plan_lines`), which every step of it has in its prompt."""
+        if language not in self._texts:
+            self._texts[language] = "\n".join(plan_lines(language, self))
+        return self._texts[language]
 
     @property
     def calls(self) -> Iterator[tuple[str, PlannedCall]]:

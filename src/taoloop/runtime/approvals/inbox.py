@@ -29,6 +29,7 @@ from taoloop.core.events import (
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.core.text import RUN_LANGUAGE, replace_surrogates
 from taoloop.core.trace import Trace
+from taoloop.core.views.plans import plan_progress
 from taoloop.core.views.steps import NO_OUTCOME, PROBE, CallView
 from taoloop.errors import (
     AlreadyAnswered,
@@ -63,7 +64,7 @@ from taoloop.runtime.engine.clock import Clock, SystemClock
 from taoloop.runtime.engine.redaction import redactor_for
 from taoloop.runtime.journal_access import require_open, require_unlocked
 from taoloop.runtime.texts import TEXTS
-from taoloop.strategies.plan_execute import MOST_STEPS, normalised_plan, plan_problems
+from taoloop.strategies.plan_execute import normalised_plan, require_plan
 from taoloop.tools.from_card import tool_from_card
 from taoloop.tools.json_schema import plain
 
@@ -334,8 +335,7 @@ def validate_edited_args(
         RUN_LANGUAGE.reset(token)
     if tools:
         edited = normalised_plan(edited, tools.get)
-        if problems := plan_problems(edited, tools.get, None, language or RUN_LANGUAGE.get(), max_steps=MOST_STEPS):
-            raise InvalidArguments(" ".join(problems))
+        require_plan(edited, tools.get, None, language or RUN_LANGUAGE.get())
     return edited
 
 
@@ -496,6 +496,8 @@ def _check_answer(trace: Trace, call: CallView, answer: ApprovalAnswer) -> Appro
     if request.card is None:
         raise InvalidArguments(TEXTS.text(language, "edit_no_tool", run_id=trace.run_id, tool=request.tool))
     args = validate_edited_args(request.card, answer.args, language, tools=request.tools)
+    if request.plan is not None:
+        require_plan(args, trace.card, plan_progress(trace), language)
     same = call_digest(request.tool, args) == call_digest(request.tool, call.requested.args) and not answer.digits
     edited = replace(answer, args=None if same else args)
     if (denial := denying_rule(trace, call, edited)) is not None:

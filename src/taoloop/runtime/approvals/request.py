@@ -21,7 +21,7 @@ from taoloop.core.decision import Call, PlannedCall, PlanStep, call_digest
 from taoloop.core.events import ActionRequested, ApprovalGiven, ApprovalRefused, ApprovalScope, Paused, Source
 from taoloop.core.policy import Policy
 from taoloop.core.trace import Trace
-from taoloop.core.views.plans import MAKE_PLAN, TaskPlan, call_text, read_plan
+from taoloop.core.views.plans import MAKE_PLAN, PLAN_RULE, TaskPlan, call_text, plan_progress, read_plan
 from taoloop.core.views.steps import TIMEOUT, CallView
 from taoloop.policy import CodeRule, authority_of, is_high_risk, judge
 from taoloop.policy.grants import describe_grant, grant_of, target_provenance
@@ -31,7 +31,9 @@ from taoloop.policy.rules import Budgets, rule_matches
 from taoloop.policy.targets import first_name, is_target_role, leaves
 from taoloop.runtime.engine.clock import Clock
 from taoloop.runtime.texts import TEXTS
+from taoloop.strategies.plan_execute import normalised_plan, require_plan
 from taoloop.tools.input_question import InputQuestion
+from taoloop.tools.toolbox import Toolbox
 
 Settling = Literal["happened", "repeat", "leave"]
 """What a person says about a call in doubt: it happened; it did not, run it again; it stays open."""
@@ -424,6 +426,20 @@ def apply_answer(answer: ApprovalAnswer, call: CallView, batch: Iterable[CallVie
         if answer.batch or (answer.approved and answer.scope == "rule" and covered):
             answers.append((other, replace(answer, scope=scope)))
     return answers
+
+
+def fit_edit(trace: Trace, call: CallView, tools: Toolbox, edited: object) -> Mapping[str, Any]:
+    """Edited arguments as the tool takes them; an edited plan must also be one that can be carried out.
+
+    Raises:
+        InvalidArguments: they do not fit.
+    """
+    requested = call.requested
+    args: Mapping[str, Any] = tools.get(requested.tool).prepare(edited).args
+    if (requested.tool, requested.rule) == (MAKE_PLAN, PLAN_RULE):
+        args = normalised_plan(args, trace.card)
+        require_plan(args, trace.card, plan_progress(trace), trace.agent.language)
+    return args
 
 
 def denying_rule(trace: Trace, call: CallView, answer: ApprovalAnswer, rules: tuple[CodeRule, ...] = ()) -> str | None:

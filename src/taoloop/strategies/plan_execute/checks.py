@@ -18,6 +18,7 @@ from taoloop.core.decision import PlannedCall, PlanStep
 from taoloop.core.text import lazy_pattern
 from taoloop.core.value_origins import StatedOrigin, has_field, is_stated, stated_origins
 from taoloop.core.views.plans import MAKE_PLAN, RUN_STEP, PlanProgress, TaskPlan, find_cycle, read_plan
+from taoloop.errors import InvalidArguments
 from taoloop.strategies.graph.expressions import ExpressionError, read_condition
 from taoloop.strategies.graph.state_types import misfit
 from taoloop.strategies.plan_execute.texts import TEXTS
@@ -177,6 +178,16 @@ class _PlanCheck:
                 before.add(number)
                 queue += other.depends_on
         return before
+
+
+def require_plan(args: object, cards: Cards, progress: PlanProgress | None, language: str) -> None:
+    """Refuse a plan that a person has edited into one that cannot be carried out.
+
+    Raises:
+        InvalidArguments: says what is wrong with it.
+    """
+    if problems := plan_problems(args, cards, progress, language, max_steps=MOST_STEPS):
+        raise InvalidArguments(" ".join(problems))
 
 
 def plan_problems(
