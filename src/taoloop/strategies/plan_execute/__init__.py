@@ -4,12 +4,4 @@ from taoloop.strategies.plan_execute.checks import normalised_plan, plan_problem
 from taoloop.strategies.plan_execute.step_strategy import PLAN_STEP, PlanStepStrategy
 from taoloop.strategies.plan_execute.strategy import PlanExecute
 
-__all__ = [
-    "MOST_STEPS",
-    "PLAN_STEP",
-    "PlanExecute",
-    "PlanStepStrategy",
-    "normalised_plan",
-    "plan_problems",
-    "require_plan",
-]
+__all__ = ["PLAN_STEP", "PlanExecute", "PlanStepStrategy", "normalised_plan", "plan_problems", "require_plan"]
