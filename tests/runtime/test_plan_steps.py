@@ -378,3 +378,27 @@ def test_observations_of_steps_name_the_run_that_carried_them_out() -> None:
     result = agent.run_sync(TASK)
     children = [event.fact.child for event in result.trace.events if isinstance(event.fact, Observed)]
     assert children == [None, f"{result.run_id}.2", f"{result.run_id}.3"]
+
+
+def test_where_no_model_may_read_observations_no_step_has_results_in_its_task() -> None:
+    shop = Shop("S-77")
+    policy = Policy(observations="handles")
+    agent = planner(shop, plan(), "Done.", policy=policy, approve=Person())
+    result = agent.run_sync(TASK)
+    assert (result.status, shop.ledger) == ("completed", [("S-77", 40)])
+    assert "S-77" not in step_of_run(agent, result, 3).task
+
+
+def test_a_secret_in_an_output_is_no_value_of_an_origin() -> None:
+    shop = Shop("sk-live-very-secret-order")
+    agent = planner(shop, plan(), "Not done.", approve=Person(), secrets=["sk-live-very-secret-order"], max_steps=2)
+    result = agent.run_sync(TASK)
+    assert (shop.ledger, dict(statuses(result))[2]) == ([], "failed")
+
+
+def test_an_end_user_and_the_words_of_their_task_are_the_same_in_each_step() -> None:
+    agent = planner(Shop(), approve=Person(), instructions="Refund at most 50.")
+    started = step_of_run(agent, agent.run_sync(TASK), 3).started
+    assert started is not None
+    assert (started.agent.instructions, started.trusted, started.depth) == ("Refund at most 50.", (TASK,), 1)
+    assert [card.name for card in started.agent.tools] == ["search_orders", "refund", "read_observation"]

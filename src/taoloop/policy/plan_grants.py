@@ -14,6 +14,7 @@ from typing import Any
 
 from taoloop.core.decision import PlannedCall, PlanStep
 from taoloop.core.events import ActionRequested, Event, Resumed
+from taoloop.core.redaction.redactor import contains_redaction
 from taoloop.core.trace import Trace
 from taoloop.core.value_origins import StatedOrigin, stated_origin
 from taoloop.policy.call_history import same_value
@@ -85,7 +86,10 @@ def origin_values(trace: Trace, planned: PlannedCall, origin: StatedOrigin) -> I
 
 
 def found_values(trace: Trace, planned: PlannedCall, origin: StatedOrigin) -> Iterator[Any]:
-    """The plain values at an origin in what this run itself has called, each from an output that is known whole."""
+    """The plain values at an origin in what this run itself has called, each from an output that is known whole.
+
+    A secret is not among them: the trace has a label in its place.
+    """
     card = trace.card(planned.tool)
-    if card is not None:
-        yield from JudgedCall(trace, card, planned.args).values_at(origin.origin)
+    values = () if card is None else JudgedCall(trace, card, planned.args).values_at(origin.origin)
+    yield from (value for value in values if not contains_redaction(value))

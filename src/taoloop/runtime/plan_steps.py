@@ -196,6 +196,8 @@ def _task(parent: Trace, step: PlanStep, nonce: str) -> str:
         for needed in progress.needed(step)
         if needed.call is not None and needed.call.observed is not None
     ]
+    if parent.agent.policy.observations == "handles":  # no model of the run may read them
+        results = [TEXTS.text(language, "plan_step_hidden")] if results else []
     calls = "\n".join(f"- {call_text(language, planned)}" for planned in step.calls)
     parts = {
         "calls": TEXTS.text(language, "plan_step_calls", calls=calls) if calls else "",

@@ -151,6 +151,8 @@ _ENGLISH = {
     "plan_step_calls": "The plan lists exactly these calls for it:\n{calls}\nMake no others.",
     "plan_step_expect": "What the plan expects of it: {expect}",
     "plan_step_no_results": "None.",
+    "plan_step_hidden": "There are some, which no model of this run may read. The executor takes from them what the"
+    " plan states.",
     # conversations
     "turns_omitted": "[Earlier turns of this conversation were left out.]\n\n",
     "answer_hidden": "[An answer that is not shown here.]",

@@ -279,6 +279,8 @@ def call_text(language: str, call: PlannedCall) -> str:
 
 def value_text(language: str, value: Any) -> str:
     """A value of a planned call, or where it will come from."""
+    if isinstance(value, str | int | float):
+        return printable_json(value)
     if is_stated(value):
         origin, step = value["from"].removeprefix("tool:"), value.get("step")
         name = "plan_from_any" if step is None else "plan_from"

@@ -75,10 +75,15 @@ def _normalised_call(call: Any, cards: Cards) -> Any:
 
 
 def _stated_in(value: Any) -> Iterator[Mapping[str, Any]]:
-    if is_stated(value):
-        yield value
-    elif isinstance(value, Mapping | list | tuple):
-        for part in value.values() if isinstance(value, Mapping) else value:
+    if isinstance(value, dict):
+        if "from" in value and is_stated(value):
+            yield value
+            return
+        value = value.values()
+    elif not isinstance(value, list):
+        return
+    for part in value:
+        if isinstance(part, dict | list):  # of JSON; most parts are plain values
             yield from _stated_in(part)
 
 
@@ -117,7 +122,7 @@ class _PlanCheck:
             if name not in call.args:
                 yield self.text("lacks_arg", **values, name=name)
         for name, value in call.args.items():
-            if any(True for _ in _stated_in(value)):
+            if isinstance(value, dict | list) and any(True for _ in _stated_in(value)):
                 yield from self._problems_of_origins(step, value)
             elif problem := misfit(value, card.parameters.get(name), card.input_schema, name):
                 yield self.text("misfit", **values, problem=problem)
