@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ from taoloop.core.cards.tool_search import PAGING_TOOL
 from taoloop.core.decision import Act, Answer, Call
 from taoloop.core.effects import ModelRequest
 from taoloop.core.events import ModelReplied
-from taoloop.core.message import Delta, ModelReply
+from taoloop.core.message import Delta, ModelReply, ToolCallText
 from taoloop.core.views.plans import MAKE_PLAN, PlanProgress, plan_lines, read_plan
 from taoloop.core.views.transcript import event_text
 from taoloop.dialects import DIALECTS, get_dialect
@@ -236,3 +237,13 @@ def test_a_plan_beside_another_call_is_refused() -> None:
     assert len(errors) == 2
     assert "must be the only call" in errors[0]
     assert shop.ledger == []
+
+
+@pytest.mark.parametrize("tool", ["refund", "run_step"])
+def test_a_provider_whose_model_has_the_name_of_the_executor_is_no_executor(tool: str) -> None:
+    args = {"order_id": "S-1", "amount": 9} if tool == "refund" else {"step": 7}
+    shop, boss = Shop(), Asked()
+    acts = (ToolCallText(name=tool, arguments=json.dumps(args)),)
+    result = planner(shop, ModelReply(tool_calls=acts, model="plan_execute"), approve=boss).run_sync(TASK)
+    assert {each.requested.verdict for each in result.trace.calls.values()} == {"deny"}
+    assert (shop.ledger, boss.requests) == ([], [])

@@ -12,8 +12,8 @@ from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, Literal
 
-from taoloop.core.decision import PlannedCall, PlanStep
-from taoloop.core.events import Event, Observed
+from taoloop.core.decision import PLAN_MODEL, PlannedCall, PlanStep
+from taoloop.core.events import ActionRequested, Event, Observed
 from taoloop.core.text import TextCatalog, printable_json
 from taoloop.core.trace import Trace
 from taoloop.core.value_origins import is_stated
@@ -166,10 +166,15 @@ class PlanProgress:
     def fold(self, event: Event) -> None:
         """Process the next event."""
         fact = event.fact
+        if type(fact) not in (Observed, ActionRequested):
+            return
+        call = self._calls.get(fact.call_id)  # type: ignore[union-attr]  # one of the two
+        if call is None:
+            return
         if type(fact) is Observed:
-            self.settle(self._calls[fact.call_id])
-        elif fact.kind == "action_requested" and fact.tool == RUN_STEP and fact.verdict == "allow":
-            self.begin(self._calls[fact.call_id])
+            self.settle(call)
+        elif call.requested.tool == RUN_STEP and call.requested.verdict == "allow":
+            self.begin(call)
 
     def begin(self, call: CallView) -> None:
         """A step begins."""
@@ -188,8 +193,7 @@ class PlanProgress:
         elif tool == MAKE_PLAN:
             code = "" if observed.error is None else observed.error.code
             self.invalid = self.invalid + 1 if code == INVALID_PLAN else 0
-            if code != INVALID_PLAN:
-                self.plans += 1
+            self.plans += call.requested.verdict != "deny"
             if observed.ok and (plan := read_plan(call.args)) is not None:
                 self._follow(plan, call)
 
@@ -230,7 +234,12 @@ class PlanProgress:
 
 def plan_progress(trace: Trace) -> PlanProgress:
     """The plan of a run and how far it has come; of a run that plans nothing, no steps."""
-    return trace.view("plan_progress", lambda: PlanProgress(trace.calls))
+    return trace.view("plan_progress", lambda: PlanProgress(trace.calls if is_planning(trace) else {}))
+
+
+def is_planning(trace: Trace) -> bool:
+    """Whether a run follows plans: elsewhere a tool of an agent may have the name of one of ours."""
+    return trace.started is not None and trace.agent.strategy.partition(":")[0] == PLAN_MODEL
 
 
 def number_of_step(call: CallView) -> int:

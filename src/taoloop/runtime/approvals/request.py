@@ -21,7 +21,7 @@ from taoloop.core.decision import Call, PlannedCall, PlanStep, call_digest
 from taoloop.core.events import ActionRequested, ApprovalGiven, ApprovalRefused, ApprovalScope, Paused, Source
 from taoloop.core.policy import Policy
 from taoloop.core.trace import Trace
-from taoloop.core.views.plans import MAKE_PLAN, PLAN_RULE, TaskPlan, call_text, plan_progress, read_plan
+from taoloop.core.views.plans import MAKE_PLAN, TaskPlan, call_text, is_planning, plan_progress, read_plan
 from taoloop.core.views.steps import TIMEOUT, CallView
 from taoloop.policy import CodeRule, authority_of, is_high_risk, judge
 from taoloop.policy.grants import describe_grant, grant_of, target_provenance
@@ -359,6 +359,7 @@ def approval_request(trace: Trace, call: CallView, edited: Mapping[str, Any] | N
     args = requested.args if edited is None else edited
     card = trace.card(requested.tool)
     since, timeout_s = open_since(trace, requested.call_id), trace.agent.policy.approval_timeout_s
+    is_plan = requested.tool == MAKE_PLAN and is_planning(trace)
     request = ApprovalRequest(
         run_id=trace.run_id,
         call_id=requested.call_id,
@@ -376,7 +377,7 @@ def approval_request(trace: Trace, call: CallView, edited: Mapping[str, Any] | N
         since=since,
         expires_at=None if since is None or timeout_s is None else since + timeout_s,
         for_operator=authority_of(trace) != "full",
-        tools={card.name: card for card in trace.agent.tools} if requested.tool == MAKE_PLAN else {},
+        tools={card.name: card for card in trace.agent.tools} if is_plan else {},
     )
     if (plan := request.plan) is None:
         return request
@@ -436,7 +437,7 @@ def fit_edit(trace: Trace, call: CallView, tools: Toolbox, edited: object) -> Ma
     """
     requested = call.requested
     args: Mapping[str, Any] = tools.get(requested.tool).prepare(edited).args
-    if (requested.tool, requested.rule) == (MAKE_PLAN, PLAN_RULE):
+    if requested.tool == MAKE_PLAN and is_planning(trace):
         args = normalised_plan(args, trace.card)
         require_plan(args, trace.card, plan_progress(trace), trace.agent.language)
     return args

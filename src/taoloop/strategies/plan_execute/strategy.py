@@ -17,7 +17,7 @@ from taoloop.core.action_requests import failed_observation
 from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.cards.tool_search import PAGING_TOOL, is_discovery_tool, listed_cards
-from taoloop.core.decision import PLAN_MODEL, Act, Call, call_digest
+from taoloop.core.decision import PLAN_MODEL, Act, Call, PlanStep, call_digest
 from taoloop.core.effects import Effect, Finish, Record, RequestCalls
 from taoloop.core.events import Fact, Fault, Finished, LimitReached, new_action_requested
 from taoloop.core.text import field_error
@@ -123,7 +123,7 @@ class PlanExecute:
         if (reached := exceeded_limit(trace)) is not None:
             return Record(facts=(reached,))
         reason = TEXTS.text(agent.language, "plan_step_reason", number=step.number, goal=step.goal)
-        call = Call(tool=RUN_STEP, args={"step": step.number})
+        call = _step_call(step)
         allowed = _allowed(agent, trace, call, trace.card(RUN_STEP))
         return Record(facts=(executor_decision(trace, call, reason), allowed))
 
@@ -143,7 +143,10 @@ class PlanExecute:
         if reply is None or not isinstance(reply.decision, Act):
             raise IllegalEvent(f"Run {trace.run_id}: no decision to act on.")
         calls = reply.decision.calls
-        if reply.model == PLAN_MODEL:  # the process ended between the decision and its call
+        due = plan_progress(trace).due
+        if (
+            reply.model == PLAN_MODEL and due is not None and calls == (_step_call(due),)
+        ):  # its call was not recorded yet
             return Record(facts=(_allowed(agent, trace, calls[0], trace.card(RUN_STEP)),))
         if len(calls) == 1 and calls[0].tool == MAKE_PLAN:
             return Record(facts=self._planned(agent, trace, calls[0]))
@@ -181,6 +184,10 @@ class PlanExecute:
             reason_codes=verdict.reason_codes,
         )
         return (requested,)
+
+
+def _step_call(step: PlanStep) -> Call:
+    return Call(tool=RUN_STEP, args={"step": step.number})
 
 
 def invalid_plan(problems: tuple[str, ...], tools: tuple[ToolCard, ...], language: str) -> Fault:
