@@ -238,6 +238,15 @@ def test_a_plan_with_unknown_tools_is_corrected_once_and_then_the_run_ends() -> 
     assert_replays(ended.trace)
 
 
+def test_a_plan_of_another_form_is_told_what_it_lacks() -> None:
+    result = planner(Shop(), plan({"number": 1}), plan(FIND), "One order.").run_sync(TASK)
+    observed = result.trace.calls["call_1"].observed
+    assert observed is not None
+    assert observed.error is not None
+    assert "steps[0] lacks 'goal'" in observed.error.message
+    assert result.status == "completed"
+
+
 def test_a_call_in_place_of_a_plan_is_refused() -> None:
     shop = Shop()
     replies = (call("refund", order_id="S-1", amount=40), call(RUN_STEP, step=1), plan(), "Refunded.")

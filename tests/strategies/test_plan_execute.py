@@ -73,7 +73,7 @@ def test_settings_are_part_of_the_name_and_are_checked() -> None:
     ("steps", "text"),
     [
         ([], "It has no steps."),
-        ([{"goal": "no number"}], "steps, each with a number and a goal"),
+        ([{"goal": "no number"}], "steps with a number and a goal each: "),
         ([step(number) for number in range(1, 14)], "It has 13 steps; at most 12 are allowed"),
         ([step(1), step(1)], "The number 1 is there twice."),
         ([step(1, goal=" ")], "Step 1 has no goal."),

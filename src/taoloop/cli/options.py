@@ -63,7 +63,7 @@ fallback_option = click.option(
 strategy_option = click.option(
     "--strategy",
     metavar="NAME",
-    help="react, act_only, reason_only, standard, cot_sc, react_then_cot_sc or cot_sc_then_react; "
+    help="react, act_only, reason_only, standard, plan_execute, cot_sc, react_then_cot_sc or cot_sc_then_react; "
     "with settings as cot_sc:n=9.",
 )
 vision_option = click.option(

@@ -205,7 +205,9 @@ def plan_problems(
     """
     plan = read_plan(args)
     if plan is None:
-        return (TEXTS.text(language, "plan_form"),)
+        card = cards(MAKE_PLAN)
+        problem = "" if card is None else misfit(args, card.input_schema, card.input_schema)
+        return (TEXTS.text(language, "plan_form", problem=problem or "steps"),)
     if not plan.steps:
         return (TEXTS.text(language, "plan_empty"),)
     done = None if progress is None else {number: progress.steps[number].step for number in progress.done}

@@ -10,7 +10,7 @@ TEXTS = TextCatalog(
         # what is wrong with a plan, for the model and for a person who edits it
         "plan_invalid": "The plan cannot be carried out. {problems}",
         "plan_invalid_hint": "Call make_plan again with the whole plan, corrected. Tools of the steps: {tools}.",
-        "plan_form": "It is not of the form that make_plan takes: steps, each with a number and a goal.",
+        "plan_form": "It is not of the form that make_plan takes, steps with a number and a goal each: {problem}.",
         "plan_empty": "It has no steps.",
         "plan_too_long": "It has {count} steps; at most {allowed} are allowed: combine some.",
         "plan_number_twice": "The number {number} is there twice.",
