@@ -411,3 +411,62 @@ def test_an_end_user_and_the_words_of_their_task_are_the_same_in_each_step() -> 
     assert started is not None
     assert (started.agent.instructions, started.trusted, started.depth) == ("Refund at most 50.", (TASK,), 1)
     assert [card.name for card in started.agent.tools] == ["search_orders", "refund", "read_observation"]
+
+
+def test_rules_and_limits_that_count_calls_count_those_of_all_steps() -> None:
+    def refund_step(number: int, amount: int) -> dict[str, Any]:
+        args = {"order_id": f"S-{number}", "amount": amount}
+        return {"number": number, "goal": "Refund", "calls": [{"tool": "refund", "args": args}]}
+
+    steps = plan(refund_step(1, 30), refund_step(2, 30))
+    for rule in (
+        Rule(tool="refund", verdict="deny", calls_over=1),
+        Rule(tool="refund", verdict="deny", total_over={"amount": 50}),
+    ):
+        shop = Shop()
+        agent = planner(
+            shop,
+            steps,
+            "Not all.",
+            policy=Policy(rules=(rule,)),
+            approve=Person(),
+            strategy="plan_execute:max_replans=0",
+        )
+        result = agent.run_sync(TASK)
+        assert (shop.ledger, statuses(result)) == ([("S-1", 30)], [(1, "done"), (2, "failed")])
+        assert_replays(step_of_run(agent, result, 3))
+    shop = Shop()
+    agent = planner(
+        shop,
+        steps,
+        "Not all.",
+        limits=Limits(max_tool_calls=1),
+        approve=Person(),
+        strategy="plan_execute:max_replans=0",
+    )
+    result = agent.run_sync(TASK)
+    observed = result.trace.calls["call_3"].observed
+    assert (shop.ledger, observed and observed.error and observed.error.code) == (
+        [("S-1", 30)],
+        "child_budget_exceeded",
+    )
+
+
+def test_a_call_that_an_earlier_step_has_made_is_a_repetition() -> None:
+    args = {"order_id": "S-1", "amount": 40}
+    steps = [{"number": number, "goal": "Refund", "calls": [{"tool": "refund", "args": args}]} for number in (1, 2)]
+    shop, boss = Shop(), Person(False)
+    agent = planner(
+        shop,
+        plan(*steps),
+        "Part.",
+        strategy="plan_execute:approve=never,max_replans=0",
+        approve=boss,
+        policy="supervised",
+    )
+    result = agent.run_sync("Refund 40 for order S-1.")
+    assert [request.reason_codes[0] for request in boss.asked] == ["repeated"]
+    assert (shop.ledger, dict(statuses(result))[2]) == ([("S-1", 40)], "failed")
+    both = Shop()
+    listed = planner(both, plan(*steps), "Both.", approve=Person()).run_sync("Refund 40 for order S-1.")
+    assert (listed.status, len(both.ledger)) == ("completed", 2)  # a person was shown both

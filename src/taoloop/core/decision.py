@@ -106,6 +106,9 @@ class PlanStep:
     expect: str = ""
     """What must hold afterwards, or else the plan is made again: for a step with calls a condition over their outputs,
     for any other in words. Empty: that it does not fail."""
+    earlier: tuple[Call, ...] = ()
+    """In the run of a step, calls of the steps before it: those with an effect, which are not to be repeated, and all
+    where a rule or a limit counts the calls of the whole run."""
 
 
 def call_digest(tool: str, args: Any) -> str:

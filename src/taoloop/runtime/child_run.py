@@ -114,11 +114,7 @@ class ParentRun:
             if amount is None:
                 continue
             if amount <= 0:
-                raise ToolError(
-                    TEXTS.run_text("child_no_budget", name=name),
-                    code="child_budget_exceeded",
-                    hint=TEXTS.run_text("child_no_budget_hint"),
-                )
+                raise no_budget(name)
             limit = getattr(own, name)
             if limit is None or amount < limit:
                 stricter[name] = amount
@@ -209,6 +205,12 @@ async def drive_child(
 def no_child(code: str, **values: object) -> ToolError:
     """Why a call cannot become a run."""
     return ToolError(TEXTS.run_text(f"child_{code}", **values), code=code, hint=TEXTS.run_text("child_no_agent_hint"))
+
+
+def no_budget(name: str) -> ToolError:
+    """Why a call cannot become a run: nothing is left of this limit of the run that makes it."""
+    hint = TEXTS.run_text("child_no_budget_hint")
+    return ToolError(TEXTS.run_text("child_no_budget", name=name), code="child_budget_exceeded", hint=hint)
 
 
 def joined_tiers(own: tuple[Tier, ...], outer: tuple[Tier, ...]) -> tuple[Tier, ...]:

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
-from taoloop.core.agent_spec import AgentSpec
+from taoloop.core.agent_spec import AgentSpec, Limits
 from taoloop.core.cards.tool_card import ToolCard
-from taoloop.core.decision import PlannedCall, PlanStep
-from taoloop.core.events import ActionRequested, ApprovalGiven, Resumed, RunStarted
+from taoloop.core.decision import Call, PlannedCall, PlanStep
+from taoloop.core.events import ActionRequested, ApprovalGiven, ApprovalRefused, Resumed, RunStarted
 from taoloop.core.text import chinese_texts, replace_surrogates
 from taoloop.core.trace import Trace
 from taoloop.core.value_origins import stated_origins
@@ -32,7 +32,7 @@ from taoloop.errors import ToolError
 from taoloop.policy import tainted, trusted_texts
 from taoloop.policy.plan_grants import found_values
 from taoloop.runtime.approvals.request import Approver
-from taoloop.runtime.child_run import ChildAgent, ParentRun, drive_child, joined_tiers, load_trace, no_child
+from taoloop.runtime.child_run import ChildAgent, ParentRun, drive_child, joined_tiers, load_trace, no_budget, no_child
 from taoloop.runtime.engine.clock import new_nonce
 from taoloop.runtime.texts import TEXTS
 from taoloop.strategies.plan_execute.texts import TEXTS as PLAN_TEXTS
@@ -93,16 +93,16 @@ class StepTool:
         if outer.depth >= MAX_DEPTH:
             raise no_child("too_deep", depth=outer.depth)
         spec, nonce = agent.spec_for(parent.task), new_nonce()
-        names = {card.name for card in parent.agent.tools}
+        names, earlier = {card.name for card in parent.agent.tools}, await _earlier_calls(parent_run)
         spec = replace(
             spec,
             instructions=parent.agent.instructions,
             tools=tuple(card for card in spec.tools if card.name in names),
-            limits=parent_run.limits(spec.limits),
+            limits=_remaining_calls(parent_run.limits(parent.limits), earlier),
             approved_tiers=joined_tiers(spec.approved_tiers, parent.approved_tiers),
             policy=parent.agent.policy,
         )
-        known = await _with_values(parent_run, step)
+        known = replace(await _with_values(parent_run, step), earlier=earlier)
         return RunStarted(
             task=replace_surrogates(_task(parent, known, nonce)),
             agent=spec,
@@ -130,6 +130,49 @@ def _answer(step: int, result: Result) -> str:
     values = {"status": result.status, "reason": result.reason, "answer": result.answer, "run_id": result.run_id}
     hint = TEXTS.run_text("plan_broken_hint")
     raise ToolError(TEXTS.run_text(name, step=step, **values), code=f"step_{result.status}", hint=hint)
+
+
+async def _earlier_calls(parent_run: ParentRun) -> tuple[Call, ...]:
+    """The calls of the steps before that matter to this one: those with an effect; all where calls are counted."""
+    parent = parent_run.parent
+    rules, cards = parent.agent.policy.rules, {card.name: card for card in parent.agent.tools}
+    counts = parent.limits.max_tool_calls is not None or any(
+        rule.calls_over is not None or rule.total_over for rule in rules
+    )
+    counted = {name for name, card in cards.items() if counts or card.tier not in ("read", "draft")}
+    if not counted:
+        return ()
+    calls: list[Call] = []
+    for call in parent.calls.values():
+        if call.requested.tool != RUN_STEP or call.observed is None or call.observed.child is None:
+            continue
+        trace = await load_trace(parent_run.journal, call.observed.child)
+        made = () if trace is None else trace.calls.values()
+        calls += (
+            Call(tool=inner.requested.tool, args=inner.args)
+            for inner in made
+            if inner.requested.tool in counted and _was_made(inner)
+        )
+    return tuple(calls)
+
+
+def _was_made(call: CallView) -> bool:
+    """Whether a call was allowed, so that it has happened or may have."""
+    return call.requested.verdict != "deny" and not isinstance(call.approval, ApprovalRefused)
+
+
+def _remaining_calls(limits: Limits, earlier: tuple[Call, ...]) -> Limits:
+    """The limits of a step after these calls of the steps before it.
+
+    Raises:
+        ToolError: no call is left.
+    """
+    if limits.max_tool_calls is None:
+        return limits
+    remaining = limits.max_tool_calls - len(earlier)
+    if remaining <= 0:
+        raise no_budget("max_tool_calls")
+    return replace(limits, max_tool_calls=remaining)
 
 
 async def _with_values(parent_run: ParentRun, step: PlanStep) -> PlanStep:
