@@ -129,6 +129,7 @@ def serve(path: Path) -> Iterator[Panel]:
         assert match is not None
         client = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(CookieJar()))
         panel = Panel(match[1], match[0], client)
+        client.addheaders = [("Sec-Fetch-Site", "none")]  # as of a link that a person opened
         client.open(panel.login).close()
         try:
             yield panel

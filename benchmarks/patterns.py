@@ -1,7 +1,7 @@
 """CPU per step of each pattern above plain ReAct, in memory, with a model and a tool that cost next to nothing.
 
 Run: python benchmarks/patterns.py [--json]
-Target: at most 20 µs per step above ReAct, for every pattern.
+Target: at most 20 µs per step above ReAct, for every pattern; a folder of 200 skills is read and listed in 50 ms.
 
 A step is a reply of the model with what answers it. Each pattern is measured in turn with ReAct, at the same number of
 steps, and the median of the differences counts; so other load of the machine meets both. A sample has no tool call, so
@@ -10,6 +10,10 @@ it costs less than a step of ReAct, and its figure is negative.
 A step of plan_execute is a run of its own, with no reply of a model. Its row has the CPU of the decisions of the
 strategy for one step, above those of ReAct for one (`above`); the check of its plan, once for each step (`check`); and
 the whole of a step above a call of an agent by ReAct, which is a run of its own as well (`run_above`).
+
+The evidence gate is ReAct with `evidence="require"`: what it adds to each step, the check at the end included. What
+that check costs by itself is measured on an answer of six sentences with citations, over observations of 4,000
+characters each.
 """
 
 from __future__ import annotations
@@ -20,18 +24,24 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from taoloop import Agent, Limits, ScriptedModel, tool
 from taoloop.core.decision import PLAN_MODEL
 from taoloop.core.events import ActionStarted
 from taoloop.core.message import ModelReply, ToolCallText
+from taoloop.core.policy import EvidenceMode
 from taoloop.core.trace import Trace
+from taoloop.policy.evidence.check import evidence_gaps
 from taoloop.strategies import get_strategy
+from taoloop.tools.skills import SkillFolder, skill_tools
 
 STEPS = 100
 PLAN_STEPS = 12
 ROUNDS = 15
 TARGET_US = 20.0
+SKILLS, SKILLS_MS = 200, 50.0
 UNLIMITED = Limits(max_steps=None, repeat_tell=None, repeat_stop=None)
 
 
@@ -39,6 +49,12 @@ UNLIMITED = Limits(max_steps=None, repeat_tell=None, repeat_stop=None)
 async def add(a: int, b: int) -> int:
     """Add two integers."""
     return a + b
+
+
+@tool(name="add", tier="read")
+async def look(a: int, b: int) -> str:
+    """Look everything up."""
+    return OBSERVATION if a != b else ""
 
 
 def acts(steps: int) -> list[ModelReply]:
@@ -61,15 +77,46 @@ PATTERNS: dict[str, Callable[[], list[ModelReply]]] = {
 }
 """The patterns by the names of their strategies, each with replies for as many steps as ReAct is measured with."""
 
+EVIDENCE = "evidence=require"
+"""The evidence gate, beside the patterns."""
+
+OBSERVATION = " ".join(
+    f"INV-{number}: {number * 37} pieces at {number}.25 EUR since 2024-05-12." for number in range(80)
+)
+SENTENCES = " ".join(
+    f"There are {number * 37:,} pieces of INV-{number} at {number}.25 EUR since May 12, 2024 [obs:call_{number}]."
+    for number in range(1, 7)
+)
+"""What the check reads, and an answer that cites six such observations."""
+
 
 def plain() -> list[ModelReply]:
     """The replies of ReAct."""
     return [*acts(STEPS - 1), *answers(1)]
 
 
-def prepare(strategy: str, replies: Sequence[ModelReply]) -> Agent:
+def cited() -> list[ModelReply]:
+    """The replies of ReAct, with an answer that cites its first call."""
+    return [*acts(STEPS - 1), ModelReply(text="0 and 2 make 2 [obs:call_1].")]
+
+
+def prepare(strategy: str, replies: Sequence[ModelReply], evidence: EvidenceMode = "off") -> Agent:
     """The agent that answers with these replies."""
-    return Agent(model=ScriptedModel(replies), tools=[add], strategy=strategy, limits=UNLIMITED)
+    return Agent(model=ScriptedModel(replies), tools=[add], strategy=strategy, limits=UNLIMITED, evidence=evidence)
+
+
+async def measure_check() -> float:
+    """CPU of one check of an answer with six citations, in microseconds, each with its observations read anew."""
+    replies = [*acts(6), ModelReply(text=SENTENCES)]
+    agent = Agent(model=ScriptedModel(replies), tools=[look], limits=UNLIMITED, evidence="warn")
+    trace = (await agent.run("Look.")).trace
+    assert evidence_gaps(trace, SENTENCES) == ()
+    rounds = []
+    for _ in range(ROUNDS):
+        began = time.process_time()
+        evidence_gaps(trace, SENTENCES)
+        rounds.append((time.process_time() - began) * 1e6)
+    return statistics.median(rounds)
 
 
 async def cpu_us(agent: Agent) -> float:
@@ -85,8 +132,9 @@ async def cpu_us(agent: Agent) -> float:
 async def measure() -> dict[str, dict[str, float]]:
     """For each pattern its CPU per step, and how much that is above ReAct."""
     figures: dict[str, dict[str, float]] = {}
-    for name, script in PATTERNS.items():
-        react, own = prepare("react", plain()), prepare(name, script())
+    for name, script in (*PATTERNS.items(), (EVIDENCE, cited)):
+        react = prepare("react", plain())
+        own = prepare("react", script(), "require") if name == EVIDENCE else prepare(name, script())
         await cpu_us(react), await cpu_us(own)  # the first run of an agent makes its parts
         pairs = [(await cpu_us(react), await cpu_us(own)) for _ in range(ROUNDS)]
         figures[name] = {
@@ -163,13 +211,48 @@ async def everything() -> dict[str, dict[str, float]]:
     return {**await measure(), "plan_execute": await measure_plan()}
 
 
+def write_skills(folder: Path) -> None:
+    """Skills of three files each."""
+    for number in range(SKILLS):
+        name = f"skill-{number:03}"
+        skill = folder / name
+        header = f'name: {name}\ndescription: "Does thing {number}. Use when asked: {number}."\nlicense: MIT\n'
+        texts = {
+            "SKILL.md": f"---\n{header}metadata:\n  author: ann\n---\n" + "Follow the steps of the form.\n" * 60,
+            "scripts/run.py": "print('done')\n" * 50,
+            "references/FORM.md": "One line of the form.\n" * 200,
+        }
+        for path, text in texts.items():
+            file = skill / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+
+
+def skills_ms() -> float:
+    """CPU that it takes to read a folder of skills and make the tools that list them, in milliseconds."""
+    with TemporaryDirectory() as folder:
+        write_skills(Path(folder, "skills"))
+        settings = SkillFolder(Path(folder, "skills"), pins=folder)
+        times = []
+        for _ in range(ROUNDS + 1):  # the first one also imports
+            began = time.process_time()
+            loaded = skill_tools(settings)
+            times.append((time.process_time() - began) * 1e3)
+            assert len(loaded.tools[0].card.contents) == SKILLS, loaded.problems
+    return statistics.median(times[1:])
+
+
 if __name__ == "__main__":
     figures = asyncio.run(everything())
+    check_us, skills = asyncio.run(measure_check()), skills_ms()
     if "--json" in sys.argv:
-        print(json.dumps(figures))
+        rows = {**figures, EVIDENCE: {**figures[EVIDENCE], "check_us": check_us}}
+        print(json.dumps({**rows, "skills_ms": skills}))
     else:
         print(f"CPU per step, {STEPS} steps, median of {ROUNDS} rounds")
         for name, row in figures.items():
             parts = (f"{key.removesuffix('_us')} {value:+.1f} µs" for key, value in row.items())
             print(f"{name:24} {'  '.join(parts)}")
-    sys.exit(any(row["above_us"] > TARGET_US for row in figures.values()))
+        print(f"check of an answer with 6 citations of {len(OBSERVATION):,} characters each: {check_us / 1e3:.1f} ms")
+        print(f"{SKILLS} skills read and listed: {skills:.1f} ms")
+    sys.exit(skills > SKILLS_MS or any(row["above_us"] > TARGET_US for row in figures.values()))

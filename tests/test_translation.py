@@ -209,7 +209,16 @@ def test_an_unknown_name_outside_of_chinese_is_as_it_was() -> None:
     assert error_texts(error) == ("There is no tool called 'hammer'.", "Known: saw, drill. Buy one.")
 
 
-ERRORS = {*errors.__all__, "LoadProblem", "UnusablePartError", "YamlError", "YamlSizeError", "PointerError"} - {
+ERRORS = {
+    *errors.__all__,
+    "ContentError",
+    "LoadProblem",
+    "HeaderError",
+    "UnusablePartError",
+    "YamlError",
+    "YamlSizeError",
+    "PointerError",
+} - {
     "ApiError",
     "IllegalEvent",
 }

@@ -25,8 +25,17 @@ axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="scrip
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium-headless-shell") or shutil.which("chromium")
 ARGUMENTS = ("no-sandbox", "disable-gpu", "disable-quic", "disable-background-networking", "disable-component-update")
 
-LOOKS = [(language, theme) for language in ("en", "zh") for theme in ("light", "dark")]
-"""Every page is checked in these: language and theme."""
+LANGUAGES = ("en", "zh")
+"""Every page is checked in both; themes and widths change under the open page: `assert_every_look`."""
+
+WIDTHS = (360, 1280)
+"""The narrowest window, and one with room."""
+
+COLOURS = {"runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}}
+"""Only the rules of axe that depend on the theme; the others see the same elements in both."""
+
+NOT_CONTRAST = {"rules": {"color-contrast": {"enabled": False}}}
+"""All but the rule that takes three quarters of the time: colours are the same in a wide window."""
 
 Open = Callable[..., Any]
 """Opens a page: `open_page("ada", "/runs", language="zh", theme="dark", width=360)`."""
@@ -49,7 +58,7 @@ def fill(tmp_path: Path) -> Callable[[Callable[[SqliteJournal], Awaitable[Any]]]
 
     def put(work: Callable[[SqliteJournal], Awaitable[Any]]) -> Any:
         async def main() -> Any:
-            async with SqliteJournal(tmp_path / "runs.db") as journal:
+            async with SqliteJournal(tmp_path / "runs.db", synchronous="NORMAL") as journal:
                 return await work(journal)
 
         with ThreadPoolExecutor() as thread:  # Playwright has a loop in this one
@@ -93,17 +102,30 @@ def _is_problem(message: Any) -> bool:
     return message.type == "error" and "Failed to load resource" not in message.text
 
 
-def serious_findings(page: Any) -> list[str]:
-    """What axe finds on a page and calls serious or critical."""
-    violations = axe.Axe().run(page).response["violations"]
-    return [
-        f"{violation['id']}: {violation['nodes'][0]['html'][:200]}"
-        for violation in violations
-        if violation["impact"] in ("serious", "critical")
-    ]
+def serious_findings(page: Any, options: dict[str, Any] | None = None) -> list[str]:
+    """What axe finds on a page and calls serious or critical, with its options for a run."""
+    if page.evaluate("typeof axe") == "undefined":
+        page.evaluate(axe.Axe().axe_script)
+    findings: list[str] = page.evaluate(
+        """options => axe.run(options).then(({violations}) => violations
+          .filter(({impact}) => impact === "serious" || impact === "critical")
+          .map(({id, nodes}) => `${id}: ${nodes[0].html.slice(0, 200)}`))""",
+        {"resultTypes": ["violations"], **(options or {})},
+    )
+    return findings
 
 
 def assert_fits(page: Any) -> None:
     """Nothing is wider than the window: whatever is long scrolls within itself."""
     width, inner = page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
     assert width <= inner, f"the page is {width} px wide in a window of {inner} px"
+
+
+def assert_every_look(page: Any) -> None:
+    """The open page fits, and axe finds nothing serious: narrow in light and dark, wide in dark."""
+    looks = ((WIDTHS[0], "light", None), (WIDTHS[0], "dark", COLOURS), (WIDTHS[1], "dark", NOT_CONTRAST))
+    for width, theme, options in looks:
+        page.set_viewport_size({"width": width, "height": 900})
+        page.emulate_media(color_scheme=theme)
+        assert serious_findings(page, options) == [], (page.url, width, theme)
+        assert_fits(page)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from checks.panel.conftest import LOOKS, Open, assert_fits, serious_findings
+from checks.panel.conftest import LANGUAGES, Open, assert_every_look
 
 from taoloop import Agent, ScriptedModel
 from taoloop.journals.sqlite.journal import SqliteJournal
@@ -17,16 +17,14 @@ async def run(journal: SqliteJournal, task: str) -> Any:
     return await Agent(model=ScriptedModel(["All done."]), dialect="native", journal=journal).run(task)
 
 
-@pytest.mark.parametrize(("language", "theme"), LOOKS)
-@pytest.mark.parametrize("width", [360, 1280])
-def test_the_list_is_accessible_and_fits(fill: Any, open_page: Open, language: str, theme: str, width: int) -> None:
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_list_is_accessible_and_fits(fill: Any, open_page: Open, language: str) -> None:
     for task in ("What is 17 times 23?", "把发票 4711 退款", HOSTILE):
         fill(lambda journal, task=task: run(journal, task))
-    page = open_page("ada", "/runs", language=language, theme=theme, width=width)
+    page = open_page("ada", "/runs", language=language)
     assert page.locator("table.runs tbody tr").count() == 3
     assert page.locator("table.runs img").count() == 0
-    assert serious_findings(page) == []
-    assert_fits(page)
+    assert_every_look(page)
 
 
 def test_a_run_appears_while_the_page_is_open(fill: Any, open_page: Open) -> None:
@@ -34,9 +32,15 @@ def test_a_run_appears_while_the_page_is_open(fill: Any, open_page: Open) -> Non
     page = open_page("bob", "/runs")
     rows = page.locator("table.runs tbody tr")
     assert rows.count() == 1
+    rows.first.get_by_role("checkbox").check()
     fill(lambda journal: run(journal, "second"))
     rows.nth(1).wait_for()
     assert "second" in rows.nth(0).inner_text()
+    assert not rows.nth(0).get_by_role("checkbox").is_checked()
+    assert rows.nth(1).get_by_role("checkbox").is_checked(), "ticks stay"
+    rows.nth(0).get_by_role("checkbox").check()
+    page.get_by_role("button", name="Compare the ticked runs").click()
+    page.wait_for_url("**/compare?runs=*%2C*")
 
 
 def test_the_search_works_by_keyboard_and_without_script(fill: Any, browser: Any, panel: Any) -> None:
@@ -50,3 +54,17 @@ def test_the_search_works_by_keyboard_and_without_script(fill: Any, browser: Any
     page.wait_for_url("**/runs?q=invoice*")
     assert page.locator("table.runs tbody tr").count() == 1
     context.close()
+
+
+def test_a_database_that_goes_away_under_an_open_page_is_said_until_it_is_back(
+    fill: Any, open_page: Open, panel: Any
+) -> None:
+    fill(lambda journal: run(journal, "first"))
+    page = open_page("bob", "/runs")
+    page.locator("#away").wait_for(state="hidden")
+    elsewhere = panel.path.with_name("elsewhere.db")
+    panel.path.rename(elsewhere)
+    page.locator("#away").wait_for()
+    assert page.locator("table.runs tbody tr").count() == 1, "what was known stays"
+    elsewhere.rename(panel.path)
+    page.locator("#away").wait_for(state="hidden")

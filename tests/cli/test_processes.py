@@ -20,6 +20,7 @@ CALLS: dict[str, tuple[list[str], int, str]] = {
     "resume": (["last"], 8, "tao approvals"),
     "approvals": ([], 0, "write_file"),
     "approve": (["last", "call_9"], 2, "call_9"),
+    "answer": (["last", "call_1", "yes"], 2, "is no question of the model"),
     "deny": (["last", "call_1"], 0, "call_1"),
     "settle": (["last", "call_1", "--happened"], 2, "call_1"),
     "recover": ([], 0, "no run"),

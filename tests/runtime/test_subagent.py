@@ -98,7 +98,7 @@ def test_the_inner_run_is_for_the_same_end_user() -> None:
     asyncio.run(bound.start(journal, Trace("r"), started))  # type: ignore[arg-type]  # always a journal here
     inner = inner_trace(one, "r.1").started
     assert inner is not None
-    assert inner.labels == {"user": "ann"}
+    assert inner.labels == {"user": "ann", "started_by": "gateway_key:shop"}
 
 
 def test_what_the_inner_run_used_counts_for_the_outer_one() -> None:

@@ -46,7 +46,7 @@ def test_sources_wait_for_their_servers_together_and_keep_their_order(caplog: py
 
     sources = [source(n, waits(name)) for n, name in enumerate("cab")]
     with caplog.at_level(logging.WARNING, "taoloop"):
-        assert [one.name for one in resolve_sources(sources)] == ["c", "a", "b"]
+        assert [one.name for one in resolve_sources(sources).tools] == ["c", "a", "b"]
     told = [record.getMessage() for record in caplog.records]
     assert told == [f"tools.yaml:{line}: {name}: {name} is slow." for line, name in enumerate("cab", 1)]
 
@@ -60,7 +60,7 @@ def test_within_an_event_loop_too() -> None:
         return LoadResult()
 
     async def expand() -> list[object]:
-        return resolve_sources([source(0, load), source(1, load)])
+        return resolve_sources([source(0, load), source(1, load)]).tools
 
     assert asyncio.run(expand()) == []
 

@@ -33,12 +33,19 @@ from taoloop.tools.mcp.texts import TEXTS as MCP_TEXTS
 from taoloop.tools.oauth.texts import TEXTS as OAUTH_TEXTS
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
 from taoloop.tools.openapi.texts import TEXTS as OPENAPI_TEXTS
+from taoloop.tools.skills.texts import TEXTS as SKILL_TEXTS
 from taoloop.tools.sql.texts import TEXTS as SQL_TEXTS
 from taoloop.tools.texts import TEXTS as TOOL_TEXTS
 from taoloop.tools.web_search import web_search_tools
 from taoloop.tools.web_search.texts import TEXTS as SEARCH_TEXTS
 
-CATALOGUES = {"egress": EGRESS_TEXTS, "openapi": OPENAPI_TEXTS, "graphql": GRAPHQL_TEXTS, "oauth": OAUTH_TEXTS}
+CATALOGUES = {
+    "egress": EGRESS_TEXTS,
+    "openapi": OPENAPI_TEXTS,
+    "graphql": GRAPHQL_TEXTS,
+    "oauth": OAUTH_TEXTS,
+    "skills": SKILL_TEXTS,
+}
 
 
 def placeholders(text: str) -> set[str]:
@@ -112,7 +119,8 @@ def test_a_chinese_text_takes_no_value_that_the_english_one_does_not(catalogue: 
 def test_every_chinese_text_is_that_of_an_english_one(tmp_path: Path) -> None:
     used: set[str] = set()
     waiting: list[Any] = [
-        catalogue.english for catalogue in (TOOL_TEXTS, SQL_TEXTS, *CATALOGUES.values(), MCP_TEXTS, SEARCH_TEXTS)
+        catalogue.english
+        for catalogue in (TOOL_TEXTS, SQL_TEXTS, *CATALOGUES.values(), MCP_TEXTS, SEARCH_TEXTS, SKILL_TEXTS)
     ]
     search = web_search_tools(env={"BRAVE_API_KEY": "key"}).tools
     (tmp_path / "Front Row.txt").write_text("A media center.")

@@ -28,6 +28,8 @@ BUILT_IN = {
     "run_python",
     "run_command",
     "restore_workspace",
+    "ask_user",
+    "update_todos",
 }
 
 

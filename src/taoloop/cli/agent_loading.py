@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from importlib.util import find_spec
@@ -19,7 +20,8 @@ from taoloop.config.tool_file import named_as, tools_named
 from taoloop.core.agent_spec import AgentSpec, Limits
 from taoloop.core.cards.tool_card import TIERS, Tier
 from taoloop.core.cards.tool_search import PAGING_TOOL
-from taoloop.core.policy import Policy, Profile
+from taoloop.core.policy import EvidenceMode, Policy, Profile
+from taoloop.core.text import lazy_pattern
 from taoloop.core.trace import Trace
 from taoloop.errors import ConfigError, MissingExtra, TaoError
 from taoloop.models.model_builder import join_specs, split_specs
@@ -29,11 +31,12 @@ from taoloop.runtime.agent import Agent
 from taoloop.runtime.agent_settings import AgentSettings
 from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.subagent import with_inner_agents
-from taoloop.runtime.tool_source import sources_in
+from taoloop.runtime.tool_source import SourceLocation, ToolSource, sources_in
 from taoloop.tools.builtin.catalog import BUILTIN_NAMES
 from taoloop.tools.builtin.memory import MEMORY_TOOLS
 from taoloop.tools.settings_check import expand_home
 from taoloop.tools.tool import Tool
+from taoloop.tools.toolbox import ToolFolder
 from taoloop.translation import mark, translate_error
 
 DEFAULT_TOOLS = ("calculator", "time_now")
@@ -60,10 +63,14 @@ class AgentOptions:
     """`--lang`: the language of the prompts."""
     tools: tuple[str, ...] | None = None
     """`--tools`: built-in names, module:attribute, or tool files."""
+    skills: tuple[str, ...] | None = None
+    """`--skills`: folders of skills, each as `[NAME=]DIR`."""
     workspace: str | None = None
     """`--workspace`: the folder of the file tools."""
     memory: str | None = None
     """`--memory`: the file of notes."""
+    evidence: EvidenceMode | None = None
+    """`--evidence`: what becomes of an answer whose citations do not hold."""
     output_schema: str | None = None
     """`--output-schema`: the file with the JSON Schema of the answer."""
     prompts: str | None = None
@@ -91,6 +98,7 @@ class AgentOptions:
                 "language": arguments.get("lang"),
                 "fallback": arguments.get("fallback") or None,
                 "tools": split_repeated(arguments.get("tools")),
+                "skills": arguments.get("skills") or None,
                 "closing_turn": False if arguments.get("no_closing_turn") else None,
                 "limits": {name: arguments[name] for name in LIMIT_OPTIONS if arguments.get(name) is not None},
             }
@@ -130,8 +138,11 @@ def agent_of_run(spec: AgentSpec, chosen: AgentOptions, env: Mapping[str, str]) 
     """
     source = chosen.agent or spec.source
     base = Agent(model=spec.model, policy=spec.policy) if source is None else _agent_at(source, env)
-    if chosen.tools is None and spec.tools_from:
-        base = replace(base, tools=named_tools(spec.tools_from, env))  # in place of its own, as when the run began
+    folders = [name for name in spec.tools_from if name.startswith(_SKILLS)]
+    if chosen.tools is None and (names := [name for name in spec.tools_from if name not in folders]):
+        base = replace(base, tools=named_tools(names, env))  # in place of its own, as when the run began
+    if chosen.skills is None and folders:
+        base = replace(base, tools=(*base.tools, *named_tools(folders, env)))
     if base.workspace is None or source is None or chosen.agent is None:
         base = replace(base, workspace=spec.workspace)
     if base.memory is None:
@@ -237,8 +248,12 @@ def database_of(chosen: AgentOptions, env: Mapping[str, str], db: str | None) ->
 
 
 def _with_options(agent: Agent, chosen: AgentOptions, env: Mapping[str, str]) -> Agent:
-    same = ("model", "vision", "dialect", "strategy", "language", "closing_turn", "context_tokens", "approved_tiers")
-    changes: dict[str, Any] = {name: value for name in same if (value := getattr(chosen, name)) is not None}
+    same = ("model", "vision", "dialect", "strategy", "language", "evidence", "closing_turn")
+    changes: dict[str, Any] = {
+        name: value
+        for name in (*same, "context_tokens", "approved_tiers")
+        if (value := getattr(chosen, name)) is not None
+    }
     if chosen.model is not None or chosen.fallback:
         changes["fallback"] = chosen.fallback or ()  # --model alone means that model and no other
     if chosen.workspace is not None:
@@ -253,6 +268,10 @@ def _with_options(agent: Agent, chosen: AgentOptions, env: Mapping[str, str]) ->
         changes["policy"], changes["policy_from"] = policy_of(agent.policy, chosen), _policy_options(chosen)
     if chosen.tools is not None:
         changes["tools"] = named_tools(chosen.tools, env)
+    elif isinstance(agent.tools, list | tuple) and any(isinstance(entry, ToolFolder) for entry in agent.tools):
+        changes["tools"] = tuple(_loaded_once(entry) for entry in agent.tools)
+    if chosen.skills is not None:
+        changes["tools"] = (*changes.get("tools", agent.tools), *map(skills_source, chosen.skills))
     if chosen.limits:
         own = {} if agent.max_steps is None else {"max_steps": agent.max_steps}
         changes |= {"limits": merge_limits(agent.limits, own | dict(chosen.limits)), "max_steps": None}
@@ -308,11 +327,47 @@ def named_tools(names: Sequence[str], env: Mapping[str, str]) -> tuple[Tool | Ca
     """
     entries: list[Any] = []
     for name in dict.fromkeys(names):
-        if is_config_file(name):
+        if name.startswith(_SKILLS):
+            entries.append(skills_source(name.removeprefix(_SKILLS)))
+        elif is_config_file(name):
             entries += tools_named(name, env=env)
         else:
             entries += [load_attribute(name, Path.cwd()), named_as(name, Path.cwd())] if ":" in name else [name]
     return tuple(entries)
+
+
+_SKILLS = "--skills="
+"""What stands before a folder of skills among the names of tools that a run stores."""
+_NAMED_FOLDER = lazy_pattern(r"([A-Za-z0-9_-]{1,32})=(.+)", re.DOTALL)
+
+
+def skills_source(option: str) -> ToolSource:
+    """The folder of skills of a value of `--skills`: `DIR`, or `NAME=DIR` with a prefix for the names of its tools.
+
+    Raises:
+        ConfigError: no folder is named.
+    """
+    match = _NAMED_FOLDER.fullmatch(option)
+    name, path = (match[1], match[2]) if match is not None else ("", option)
+    folder = _path("--skills", path)
+    from taoloop.tools.skills import SkillFolder  # noqa: PLC0415  # only where one is named
+
+    settings = SkillFolder(folder, name=name)
+    return ToolSource(
+        SourceLocation(path=Path("--skills"), line=0, field=one_line(path)),
+        settings.load_tools,
+        secrets={},
+        given_as=f"{_SKILLS}{name}={folder}" if name else f"{_SKILLS}{folder}",
+        settings=settings,
+    )
+
+
+def _loaded_once(entry: Any) -> Any:
+    """A folder of tools of an agent in Python as a source, whose problems a command reports once; else the entry."""
+    if not isinstance(entry, ToolFolder):
+        return entry
+    location = SourceLocation(path=entry.folder, line=0, field="")
+    return ToolSource(location, entry.load_tools, secrets={}, settings=entry)
 
 
 def print_load_problems(agent: AgentSettings) -> None:

@@ -124,6 +124,7 @@ _COMMANDS = {
     "resume": ("run", "Resume a run that is waiting, was stopped, or reached a limit."),
     "approvals": ("approvals", "List the calls that are waiting for a person."),
     "approve": ("approvals", "Approve a waiting call."),
+    "answer": ("approvals", "Answer a question of the model."),
     "deny": ("approvals", "Deny a waiting call; the model sees why."),
     "settle": ("approvals", "Record whether a call with an unknown outcome took effect."),
     "recover": ("run", "Resume every run whose process died."),

@@ -44,6 +44,7 @@ OF_STATUS: dict[Status, int] = {
     "waiting": 8,
     "model_failed": 9,
     "blocked": 15,
+    "unsupported": 16,
     "stopped": INTERRUPTED,
 }
 

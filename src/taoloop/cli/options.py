@@ -51,6 +51,12 @@ workspace_option = click.option(
     type=click.Path(file_okay=False),
     help="The folder that the file tools can access; they cannot leave it.",
 )
+skills_option = click.option(
+    "--skills",
+    metavar="[NAME=]DIR",
+    multiple=True,
+    help="A folder of skills (SKILL.md), beside the other tools; NAME is a prefix for its tools; repeatable.",
+)
 memory_option = click.option(
     "--memory",
     metavar="FILE",
@@ -66,6 +72,12 @@ strategy_option = click.option(
     help="react, act_only, reason_only, standard, plan_execute, cot_sc, react_then_cot_sc or cot_sc_then_react; "
     "with settings as cot_sc:n=9.",
 )
+evidence_option = click.option(
+    "--evidence",
+    type=click.Choice(["off", "warn", "require"]),
+    help="Whether the answer must cite observations that contain what it says.",
+)
+
 vision_option = click.option(
     "--vision/--no-vision", default=None, help="Whether the model sees images (default: by its name)."
 )
@@ -141,6 +153,13 @@ def authentication_of(name: str) -> str:
         return "os_user" if pwd.getpwuid(os.getuid()).pw_name == name else ""
     except (ImportError, KeyError):
         return ""
+
+
+def starter() -> str:
+    """Who starts a run, as its label says it (`Agent.run`): the user of the system; empty where nobody knows."""
+    name = current_user(None)
+    channel = authentication_of(name)
+    return f"{channel}:{name}" if channel else ""
 
 
 def json_object(text: str) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from taoloop.config.settings_reader import SettingsReader, checked, expected
 from taoloop.config.tool_entries import ToolReader, use_environment
 from taoloop.core.agent_spec import AgentSpec, Limits
 from taoloop.core.cards.tool_card import Tier
-from taoloop.core.policy import PROFILES, Policy
+from taoloop.core.policy import PROFILES, EvidenceMode, Policy
 from taoloop.dialects import get_dialect
 from taoloop.errors import AgentFileError, ConfigError, UnknownName
 from taoloop.models.model_builder import join_specs, split_specs
@@ -182,6 +182,9 @@ class AgentFields(TypedDict, total=False):
 
     closing_turn: bool
     """Whether a run that reaches a limit gets a last turn without tools, to answer from what it has."""
+
+    evidence: EvidenceMode
+    """Whether answers must cite observations that bear them out: `off`, `warn` or `require`."""
 
     repair_turns: int
     """How often in a row an unreadable reply is sent back before the run ends."""

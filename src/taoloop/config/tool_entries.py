@@ -108,6 +108,7 @@ SOURCE_KINDS: dict[str, SourceKind] = {
         module="taoloop.tools.documents", settings="DocumentFolder", loader="document_tools", short="path"
     ),
     "pages": SourceKind(module="taoloop.tools.documents", settings="PageFolder", loader="page_tools", short="path"),
+    "skills": SourceKind(module="taoloop.tools.skills", settings="SkillFolder", loader="skill_tools", short="path"),
     "fetch": SourceKind(module="taoloop.tools.web", settings="FetchSettings", loader="fetch_tools", has_rules=True),
     "web_search": SourceKind(
         module="taoloop.tools.web_search.tool",

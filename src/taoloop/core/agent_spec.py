@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, get_args
 
 from taoloop.core.cards.tool_card import TIERS, Tier, ToolCard
-from taoloop.core.policy import Policy
+from taoloop.core.policy import EvidenceMode, Policy
 from taoloop.core.prompts import PromptSet
 from taoloop.core.text import field_error, is_number
 from taoloop.errors import ConfigError
@@ -115,6 +115,8 @@ class AgentSpec:
     """The tool files and tools of modules that its command named, for resuming."""
     policy_from: tuple[str, ...] = ()
     """The options of its command that set the policy (`--policy`, FILE, `--profile`, NAME), for resuming."""
+    evidence: EvidenceMode = "off"
+    """What becomes of an answer whose citations of observations do not hold."""
     output_schema: Mapping[str, Any] | None = None
     """The JSON Schema that the final answer must fit as JSON; None: the answer is a text."""
     graph: Mapping[str, Any] | None = None
@@ -139,6 +141,8 @@ class AgentSpec:
         self._require("output_schema", schema is None or isinstance(schema, Mapping), "a JSON Schema or None")
         graph: object = self.graph
         self._require("graph", graph is None or isinstance(graph, Mapping), "the description of a graph, or None")
+        modes = get_args(EvidenceMode)
+        self._require("evidence", self.evidence in modes, f"one of {', '.join(map(repr, modes))}")
         self._require("limits", isinstance(self.limits, Limits), "Limits(…)")
         self._require("policy", isinstance(self.policy, Policy), "Policy(…)")
         tiers: object = self.approved_tiers

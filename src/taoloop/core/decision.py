@@ -6,27 +6,142 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from taoloop.core.fast_stdlib import fast_constructor, json_writer
 from taoloop.core.text import lazy_pattern
 
+UNSUPPORTED: Literal["unsupported"] = "unsupported"
+"""The code of the rejection of an answer without evidence, and the status of a run that ends with one."""
+
+NO_EVIDENCE = "obs:none"
+"""What an answer cites that says of itself that it rests on no observation."""
+
+GapCode = Literal[
+    "no_citation",
+    "unknown",
+    "failed",
+    "no_outcome",
+    "not_contained",
+    "not_observed",
+    "irrelevant",
+    "unsourced",
+    "used_tools",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvidenceGap:
+    """One statement of an answer that the observations of its run do not bear out."""
+
+    code: GapCode
+    """`no_citation`: the answer cites nothing. `unknown`: the run has no such call, or no observation has the passage.
+    `failed`: the cited call failed. `no_outcome`: it has no observation. `not_contained`: no observation that the
+    sentence cites has the value. `not_observed`: no observation has the value, in an answer by a schema. `irrelevant`:
+    the cited one has none of the sentence's values. `unsourced`: the answer says that it rests on no observation, and
+    has a value that is not in the task either. `used_tools`: it says so, and a call of the run succeeded."""
+    citation: str = ""
+    """What is cited, such as `obs:call_2`; several are separated by a comma and a space."""
+    value: str = ""
+    """The quotation, number or name, as the answer has it."""
+    sentence: str = ""
+    """The sentence, shortened."""
+
+
+class CitationMark(NamedTuple):
+    """One place of a text at which it cites something."""
+
+    start: int
+    """Where it begins."""
+    end: int
+    """Where it ends."""
+    ids: tuple[str, ...]
+    """What is cited there: `obs:CALL_ID`, `doc:PASSAGE` or `obs:none`."""
+
+
 _CITATION = lazy_pattern(r"(?<![0-9A-Za-z_])doc:([0-9a-z]{12})(?![0-9A-Za-z_])")
+_CITED_ID = r"[A-Za-z0-9_-]{1,64}"
+_MARK = lazy_pattern(
+    rf"[\[【][ \t]?(?:obs|doc)[:：][ \t]?{_CITED_ID}"
+    rf"(?:[ \t]?[,，;；、][ \t]?(?:(?:obs|doc)[:：][ \t]?)?{_CITED_ID})*[ \t]?[\]】]"
+    r"|(?<![0-9A-Za-z_])(?:obs:call_[0-9]{1,9}|doc:[0-9a-z]{12})(?![0-9A-Za-z_])"
+)
+_MARKED_ID = lazy_pattern(rf"(?:(obs|doc)[:：][ \t]?)?({_CITED_ID})")
 
 
-def cited_ids(text: str) -> tuple[str, ...]:
-    """The passages that a text cites as `[doc:ID]`, each once, in the order of their first mention, as `doc:ID`."""
+def cited_ids(text: str, *, observations: bool = False) -> tuple[str, ...]:
+    """The passages that a text cites as `[doc:ID]`, each once, in the order of their first mention, as `doc:ID`.
+
+    `observations`: and the observations that it cites as `[obs:CALL_ID]`, as `obs:CALL_ID`.
+    """
+    if observations:
+        return tuple(dict.fromkeys(cited for mark in citation_marks(text) for cited in mark.ids))
     return tuple(dict.fromkeys(f"doc:{match[1]}" for match in _CITATION.finditer(text)))
 
 
+def citation_marks(text: str) -> list[CitationMark]:
+    """Where a text cites observations or passages: `[obs:call_1]`, or several as `[obs:call_1, call_2]`."""
+    marks = []
+    for match in _MARK.finditer(text) if "obs" in text or "doc" in text else ():
+        kind, ids = "obs", []
+        for marked in _MARKED_ID.finditer(match[0]):
+            kind = marked[1] or kind
+            ids.append(f"{kind}:{marked[2]}")
+        marks.append(CitationMark(match.start(), match.end(), tuple(ids)))
+    return marks
+
+
 def split_at_citations(text: str) -> list[tuple[str, str | None]]:
-    """The text in pieces, each with the passage that it cites as `doc:ID`; None for what is between citations."""
+    """The text in pieces, each with what it cites (`doc:ID`, `obs:CALL_ID`); None for what is between citations.
+
+    Observations are shown by their numbers, as in `number_citations`, and `[obs:none]` is left out.
+    """
     pieces: list[tuple[str, str | None]] = []
-    end = 0
-    for match in _CITATION.finditer(text):
-        pieces += [(text[end : match.start()], None), (match[0], match[0])]
-        end = match.end()
+    end, numbers = 0, _source_numbers(text)
+    for mark in citation_marks(text):
+        pieces.append((text[end : mark.start], None))
+        end = mark.end
+        ids = [cited for cited in mark.ids if cited != NO_EVIDENCE]
+        if not ids:
+            continue
+        is_bracketed = text[mark.start] in "[【"
+        for index, cited in enumerate(ids):
+            before = ("[" if is_bracketed else "") if index == 0 else ", "
+            pieces += [(before, None), (str(numbers[cited]) if cited in numbers else cited, cited)]
+        pieces.append(("]" if is_bracketed else "", None))
     return [piece for piece in (*pieces, (text[end:], None)) if piece[0]]
+
+
+def number_citations(text: str) -> tuple[str, tuple[str, ...]]:
+    """The text for people, with `[1]` for `[obs:call_3]`, and the observations in the order of these numbers.
+
+    A statement that nothing is cited (`[obs:none]`) is left out.
+    """
+    numbers = _source_numbers(text)
+    if not numbers and NO_EVIDENCE not in text:
+        return text, ()
+    pieces, end = [], 0
+    for mark in citation_marks(text):
+        labels = [str(numbers.get(cited, cited)) for cited in mark.ids if cited != NO_EVIDENCE]
+        pieces += [text[end : mark.start], f"[{', '.join(labels)}]" if labels else ""]
+        end = mark.end
+    return "".join((*pieces, text[end:])).strip(), tuple(numbers)
+
+
+def without_citations(text: str) -> str:
+    """The text without the observations that it cites, for another run, which has other calls by these names."""
+    pieces, end = [], 0
+    for mark in citation_marks(text):
+        kept = [cited for cited in mark.ids if not cited.startswith("obs:")]
+        pieces += [text[end : mark.start].rstrip(" \t") if not kept else text[end : mark.start]]
+        pieces += [f"[{', '.join(kept)}]"] if kept else []
+        end = mark.end
+    return "".join((*pieces, text[end:])).strip()
+
+
+def _source_numbers(text: str) -> dict[str, int]:
+    cited = (name for name in cited_ids(text, observations=True) if name.startswith("obs:") and name != NO_EVIDENCE)
+    return {name: number for number, name in enumerate(cited, 1)}
 
 
 EXCERPT_CHARS = 200
@@ -142,7 +257,7 @@ class Answer:
     reason: str = ""
     """The visible thought; may be empty."""
     citations: tuple[str, ...] = ()
-    """The passages that the answer cites, as `doc:ID`."""
+    """The passages that the answer cites, as `doc:ID`, and the observations, as `obs:CALL_ID`."""
     unknown_keys: tuple[str, ...] = ()
     """Keys that the reply has beside the answer and that mean nothing to the runtime."""
 

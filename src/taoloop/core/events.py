@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 from taoloop.core.agent_spec import AgentSpec, Limits
 from taoloop.core.cards.tool_card import Tier, ToolCard
-from taoloop.core.decision import Act, Answer, Call, PlanStep, Undo as Undo, Undoing as Undoing, Voted  # noqa: PLC0414  # parts
+from taoloop.core.decision import Act, Answer, Call, EvidenceGap, PlanStep, Undo as Undo, Undoing as Undoing, Voted  # noqa: PLC0414  # parts
 from taoloop.core.fast_stdlib import fast_constructor
 from taoloop.core.images import ImageInfo
 from taoloop.core.input_answered import InputAnswered
@@ -29,6 +29,7 @@ Status = Literal[
     "waiting",
     "stopped",
     "model_failed",
+    "unsupported",
 ]
 """How a run ended, or that it waits. The answer of a `blocked` run may rest on denied calls."""
 
@@ -162,7 +163,7 @@ class ReplyRejected:
     step: int
     """The step of the reply."""
     code: str
-    """Stable, as in `Problem`."""
+    """Stable, as in `Problem`; `unsupported`: an answer without evidence."""
     message: str
     """What is wrong with it, for the model to correct."""
     excerpt: str = ""
@@ -485,7 +486,7 @@ class Finished:
     limit: str | None = None
     """The limit that ended it."""
     citations: tuple[str, ...] = ()
-    """The passages that the answer cites."""
+    """What the answer cites: passages, and observations where the agent asks for evidence."""
     error: str = ""
     """The code of the error if the model failed (`model_timeout` …), for programs."""
     abandoned_by: str = ""
@@ -496,6 +497,8 @@ class Finished:
     """For `completed`, those that nothing in the task seems to ask for; if it does in other words, it is not done."""
     authenticated: str = ""
     """How it is known that it was `abandoned_by`, as for an approval."""
+    evidence: tuple[EvidenceGap, ...] = ()
+    """What the answer says and the observations do not bear out, where the agent asks for evidence."""
 
 
 Fact = (

@@ -244,7 +244,7 @@ def render_opaque(
     answer = reader_answer(requested, observed)
     if answer is not None:
         return f"{handle} = {answer}"
-    if is_trusted_output(requested, policy):
+    if is_trusted_output(requested, policy, card):
         return f"{handle} = {observed.output}"
     return f"{handle}: {_shape_of(requested, observed, card)}"
 
@@ -259,11 +259,24 @@ def reader_answer(requested: ActionRequested, observed: Observed) -> str | None:
     return observed.output if isinstance(answer_form, list) and observed.output in answer_form else None
 
 
-def is_trusted_output(requested: ActionRequested, policy: Policy) -> bool:
-    """Whether the model may read what a call returned: the operator trusts the tool, and no handle went into it."""
+def is_trusted_output(requested: ActionRequested, policy: Policy, card: ToolCard | None = None) -> bool:
+    """Whether the model may read what a call returned: the operator trusts the tool, and no handle went into it.
+
+    With the tool's `card` also where the operator approved the content that a call that succeeded returned.
+    """
     if requested.written is not None or requested.tool == READER:
         return False
+    if is_approved_content(requested, card):
+        return True
     return any(fnmatchcase(requested.tool, pattern) for pattern in policy.trusted_tools)
+
+
+def is_approved_content(requested: ActionRequested, card: ToolCard | None) -> bool:
+    """Whether a call reads content that its card names as approved by the operator."""
+    if card is None or not card.contents or requested.written is not None or not isinstance(requested.args, Mapping):
+        return False
+    name = requested.args.get("name")
+    return any(content.trusted and content.name == name for content in card.contents)
 
 
 def schema_signature(schema: Any) -> str:

@@ -26,6 +26,9 @@ Profile = Literal["supervised", "strict", "headless", "autonomous", "read-only",
 PROFILES: tuple[Profile, ...] = get_args(Profile)
 """The names of all profiles."""
 
+EvidenceMode = Literal["off", "warn", "require"]
+"""What becomes of an answer whose citations do not hold: they are not checked, they are named, or it is held back."""
+
 VerdictKind = Literal["allow", "ask", "deny"]
 
 Badge = Literal["YOURS", "LOOKED UP", "WRITTEN", "LINKS", "UNKNOWN", "FOREIGN"]

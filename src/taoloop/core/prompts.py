@@ -22,18 +22,26 @@ class PromptSet:
     """The texts by name, with `$name` placeholders as in `string.Template`."""
 
     def narrowed(
-        self, dialect: str, *rules: str, output: bool = False, pin: bool = False, handles: bool = False
+        self,
+        dialect: str,
+        *rules: str,
+        output: bool = False,
+        pin: bool = False,
+        handles: bool = False,
+        evidence: bool = False,
     ) -> PromptSet:
         """Only the texts that a run with this dialect can use, so that its trace contains no others.
 
         `rules`: whose rules its prompts have, such as `react`. `output`: the run has an output schema, and so a text
         for it. `pin`: its model is asked what the task asks for. `handles`: its model reads no observations.
+        `evidence`: its answers are to cite observations.
         """
         names = {f"form_{dialect}", f"form_{dialect}_answer", f"thought_{dialect}"}
         names |= {f"rules_{name}" for name in rules}
         names |= {f"reminder_{dialect}", f"thought_{dialect}_example"}
         names |= {f"answer_{dialect}_output_example" if output else f"answer_{dialect}_example"}
-        families: tuple[str, ...] = ("rules_", "form_", "thought_", "reminder_", "answer_")
+        names |= {"evidence_output" if output else "evidence"} if evidence else set()
+        families: tuple[str, ...] = ("rules_", "form_", "thought_", "reminder_", "answer_", "evidence")
         families += (() if output else ("output",)) + (() if pin else ("pin",)) + (() if handles else ("handles",))
         families += () if "plan_execute" in rules else ("plan_",)
         texts = {name: text for name, text in self.texts.items() if name in names or not name.startswith(families)}

@@ -60,7 +60,7 @@ _LATER_FIELDS: dict[type[Fact], frozenset[str]] = {
     JudgedAgain: frozenset({"replaces"}),
     DoubtSettled: frozenset({"authenticated"}),
     Noted: frozenset({"authenticated"}),
-    Finished: frozenset({"abandoned_by", "denied", "unasked", "authenticated"}),
+    Finished: frozenset({"abandoned_by", "denied", "unasked", "authenticated", "evidence"}),
     Resumed: frozenset({"cards", "texts", "model", "policy", "new_policy", "earlier_holder"}),
     RunStarted: frozenset({"user_instructions", "authority", "images", "plan_step"}),
 }
@@ -99,12 +99,17 @@ def _unused_start_fields(fact: RunStarted) -> dict[str, Any]:
 
 def _unused_agent_fields(agent: AgentSpec) -> Any:
     """The later fields of the cards and the policy of an agent that say nothing, as pydantic takes what to exclude."""
-    cards = {number: {"repeatable"} for number, card in enumerate(agent.tools) if not card.repeatable}
+    cards = {
+        number: unused_names
+        for number, card in enumerate(agent.tools)
+        if (unused_names := {name for name in ("repeatable", "contents") if not getattr(card, name)})
+    }
     rules = {number: names for number, rule in enumerate(agent.policy.rules) if (names := unused_fields(rule))}
     policy: dict[str, Any] = {"rules": rules}
     policy |= {name: True for name, default in _POLICY_DEFAULTS.items() if getattr(agent.policy, name) == default}
     unused: dict[str, Any] = {"tools": cards, "policy": policy}
-    return unused | {name: True for name in ("policy_from", "graph") if not getattr(agent, name)}
+    unused |= {name: True for name in ("policy_from", "graph") if not getattr(agent, name)}
+    return unused if agent.evidence != "off" else unused | {"evidence": True}
 
 
 class StoredBody(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from taoloop.core.decision import EvidenceGap
 from taoloop.core.events import LimitReached, RunStarted
 from taoloop.core.images import ImageInfo
 from taoloop.core.text import TextCatalog
@@ -11,6 +12,8 @@ from taoloop.core.text import TextCatalog
 TEXTS = TextCatalog(
     "core",
     {
+        "content_summarised": "{call_id} {tool} {name} ({digest}): its text is not here any more; load it again before "
+        "you use it.",
         # how a run ended, or what it waits for
         "max_steps": "max loops reached without final: the step limit of {allowed} was reached and the task is not "
         "done. Narrow the task or raise the limit (max_steps).",
@@ -36,6 +39,25 @@ TEXTS = TextCatalog(
         "no_vote": "None of the {samples} samples was readable. Last: {detail}",
         "blocked": "The task is not done. These calls were denied, because nobody could be asked or answered in time: "
         "{detail}. Resume the run under a policy that allows them, or under a profile that asks, such as supervised.",
+        "unsupported": "The answer was sent back once, and its evidence still does not hold. {detail}",
+        "unsupported_vote": "The samples see no observation, and the evidence of their answer does not hold. {detail}",
+        # what the evidence for an answer lacks
+        "gap_no_citation": "The answer cites no observation of this run.",
+        "gap_unknown": "{citation}: this run has no such call.",
+        "gap_unknown_passage": "{citation}: no observation of this run has this passage.",
+        "gap_failed": "{citation}: this call failed, so it is no evidence.",
+        "gap_no_outcome": "{citation}: this call has no result.",
+        "gap_not_contained": "{citation} does not contain {value}, in the sentence: {sentence}",
+        "gap_not_observed": "No observation that succeeded contains {value}, in the field {sentence}",
+        "gap_irrelevant": "{citation} contains nothing of what the sentence says: {sentence}",
+        "gap_unsourced": "The answer says that it rests on no observation, and {value} is not in the task, in the"
+        " sentence: {sentence}",
+        "gap_used_tools": "The answer says that it rests on no observation, and these calls had results: {citation}.",
+        "gap_advice_output": "Copy numbers and identifiers from an observation that succeeded. Leave out what no"
+        " observation says, or call a tool to find it out.",
+        "gap_advice": "Support each statement of fact by a call of this run that succeeded, cited as [obs:CALL_ID] at"
+        " the end of the sentence, and copy quotations, numbers and names as its observation has them. Leave out what"
+        " no observation says, or call a tool to find it out. An answer that needs no tool ends with [obs:none].",
         "stopped": "Stopped before it was done; resume it to continue.",
         "abandoned": "Abandoned by {by}; it cannot be resumed. {note}",
         "model_failed": "The model failed: {detail}",
@@ -102,6 +124,8 @@ TEXTS = TextCatalog(
         "timed_out_approval": "Nobody answered in time: {note}.",
         "no_reason": "no reason was given",
         "refused_hint": "Do not ask for it again.",
+        "declined": "The person did not answer: {note}.",
+        "declined_hint": "Go on without the answer, or say what is missing.",
         "preapproved": "tier {tier} was approved in advance",
         # calls without an outcome
         "happened_by_probe": "This call happened: the tool's own check found so afterwards. Its output was lost.",
@@ -125,6 +149,13 @@ TEXTS = TextCatalog(
         "undo_resumed": "The calls in progress when the process ended are settled; the rest needs a new plan.",
     },
 )
+
+
+def gap_text(language: str, gap: EvidenceGap) -> str:
+    """What the evidence for an answer lacks, as a sentence."""
+    name = "unknown_passage" if gap.code == "unknown" and gap.citation.startswith("doc:") else gap.code
+    return TEXTS.text(language, f"gap_{name}", citation=gap.citation, value=gap.value, sentence=gap.sentence)
+
 
 end_message = TEXTS.text
 """A text by the run's language and its name: `end_message("zh", "waiting", detail=...)`."""

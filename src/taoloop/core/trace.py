@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from taoloop.core.agent_spec import AgentSpec, Limits
+from taoloop.core.cards.questions import STARTED_BY, starter_of
 from taoloop.core.cards.tool_card import Tier, ToolCard
-from taoloop.core.decision import PLAN_MODEL, Answer, Voted
+from taoloop.core.decision import PLAN_MODEL, UNSUPPORTED, Answer, Voted
 from taoloop.core.events import (
     ActionRequested,
     ActionStarted,
@@ -109,6 +110,7 @@ class Trace:
         self.rejected_in_step = 0
         self.calls_requested = 0
         self.answer: Answer | None = None
+        self.held_back: Answer | None = None  # sent back for want of evidence; once, until a finished run is resumed
         self.closing_reply: ModelReplied | None = None
         self.overflowed = False  # the last prompt was too long for the model, and was not shortened yet
         self.overflows = 0
@@ -203,7 +205,8 @@ class Trace:
     def user_labels(self) -> dict[str, str]:
         """The labels that say for whom the run is; they are the same for runs that follow from it."""
         labels = self.started.labels if self.started is not None else {}
-        return {name: labels[name] for name in ("user", ACCOUNT) if name in labels}
+        kept = {name: labels[name] for name in ("user", ACCOUNT) if name in labels}
+        return kept | ({STARTED_BY: starter_of(labels)} if STARTED_BY in labels or "key" in labels else {})
 
     @property
     def wall_s(self) -> float:
@@ -320,6 +323,9 @@ class Trace:
     def _reply_rejected(self, fact: ReplyRejected, _at: float) -> None:
         if self.closing_reply is not None:
             self.phase = "closed"
+            return
+        if fact.code == UNSUPPORTED:  # readable, so no error that a limit counts; it happens once
+            self.held_back, self.answer, self.phase = self.answer, None, "thinking"
             return
         self.last_rejected = fact
         self.rejected_in_step += 1
@@ -478,7 +484,9 @@ class Trace:
             raise IllegalEvent(f"Run {self.run_id} was abandoned; it cannot be resumed.")
         if self.finished is None and self.paused is None and self.events:
             self._end_segment(self.events[-1].at)  # the process died: its time ended with its last event
-        was_blocked = self.finished is not None and self.finished.status == "blocked"
+        was_blocked = self.finished is not None and self.finished.status in ("blocked", UNSUPPORTED)
+        if self.finished is not None:  # else the process died, or a person was asked: it was sent back once already
+            self.held_back = None
         self.finished = self.paused = self.limit_reached = self.closing_reply = None
         self.overflowed = False  # the model may be another one
         self.consecutive_errors = self.consecutive_unreadable = self.repeats = 0

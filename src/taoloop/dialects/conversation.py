@@ -17,6 +17,7 @@ from taoloop.core.cards.tool_search import PAGING_TOOL, listed_cards
 from taoloop.core.decision import Act
 from taoloop.core.events import (
     ActionRequested,
+    ApprovalGiven,
     ApprovalRefused,
     Compacted,
     Event,
@@ -37,6 +38,7 @@ from taoloop.core.text import message_tokens
 from taoloop.core.texts import image_label, limit_text
 from taoloop.core.views.plans import RUN_STEP
 from taoloop.core.views.steps import NEW_POLICY, UNDONE
+from taoloop.core.views.todos import todo_lines, todo_list_of
 from taoloop.dialects import get_dialect
 from taoloop.dialects.base import Dialect
 from taoloop.dialects.prompt import (
@@ -135,7 +137,7 @@ class Conversation:
                     self._note_events.append(event)
                 self._pending_notes.append(fact)
                 self._append_pending_notes()
-            case Finished(status="blocked"):
+            case Finished(status="blocked" | "unsupported"):
                 self._closing = True  # the model has answered: if the run is resumed, it is told to go on
             case Resumed():
                 self._refused_tokens = None  # perhaps with another model
@@ -144,6 +146,8 @@ class Conversation:
                     self._add_user_message("resumed")
             case ApprovalRefused() as fact if self._opaque is not None:
                 self._opaque.record_refusal(fact)
+            case ApprovalGiven() as fact if self._opaque is not None:
+                self._opaque.record_answer(fact)
             case Compacted() as fact if event.seq >= self._compacted_before:
                 self._compact(fact, event.seq)
             case ModelErred(purpose="decide" | "repair" | "close") if event.seq >= self._compacted_before:
@@ -241,9 +245,19 @@ class Conversation:
             content = defuse_markers(summary.summary, self._nonce)
             name = "summary" if self._opaque is None else "handles_summary"
             self._add_user_message(name, through=summary.through_step, nonce=self._nonce, content=content)
+            self._add_todos(summary, end)
         for event in self._events[self._first_event : end]:
             self.fold(event)
         self._provider_count, self._refused_tokens = None, refused  # the count was of the longer prompt
+
+    def _add_todos(self, summary: Compacted, end: int) -> None:
+        """Show the todo list again if the summary covers the step that wrote it."""
+        newest = todo_list_of(self._events[:end])
+        if newest.todos and newest.step <= summary.through_step:
+            lines = todo_lines(newest.todos if self._opaque is None else newest.written)
+            content = defuse_markers(lines, self._nonce)
+            text = TEXTS.text(self._agent.language, "todos", nonce=self._nonce, content=content)
+            self.messages.append(Message(role="user", content=text))
 
     # Its messages
 
@@ -252,7 +266,7 @@ class Conversation:
         dialect = get_dialect(agent.dialect)
         self._dialect = dialect.in_form(agent.prompts) if isinstance(dialect, ObjectDialect) else dialect
         self._tools &= bool(agent.tools) or not dialect.native  # the API offers nothing that could be called
-        self._nonce, self._opaque = fact.nonce, OpaqueObservations.for_agent(agent)
+        self._nonce, self._opaque = fact.nonce, OpaqueObservations.for_agent(agent, fact.labels)
         self._output_rule = output_schema_prompt(agent.prompts, agent.output_schema)
         self.tools = self._offered(agent.tools) if self._tools else ()
         cards = listed_cards(self.tools)
@@ -262,10 +276,10 @@ class Conversation:
             cards = tuple(card for card in cards if card.name != PAGING_TOOL)
         if self._paging_cards and self._dialect.native and not self._was_cut:
             self.tools = tuple(card for card in self.tools if card.name != PAGING_TOOL)
-        more_rules = [self._opaque.rules] if self._opaque is not None and self._tools else []
+        others: list[ToolCard] = []
         if self._offers is not None:
-            described = (card for card in listed_cards(agent.tools) if not self._offers(card) and card.name != RUN_STEP)
-            more_rules.append(tool_block(tuple(described), agent.prompts))
+            others = [card for card in listed_cards(agent.tools) if not self._offers(card) and card.name != RUN_STEP]
+        described = tool_block(others, agent.prompts) if others else ""
         system = system_prompt(
             agent.prompts,
             self._dialect,
@@ -275,7 +289,7 @@ class Conversation:
             tools=self._tools,
             reasons=self._asks_for_thoughts(tools=self._tools),
             output=self._output_rule,
-            more_rules="\n\n".join(more_rules),
+            more_rules="\n\n".join(filter(None, (self._more_rules(), described))),
         )
         self.messages.append(Message(role="system", content=system))
         self.messages.extend(map(self._with_labels, fact.history))
@@ -284,6 +298,14 @@ class Conversation:
 
     def _offered(self, cards: tuple[ToolCard, ...]) -> tuple[ToolCard, ...]:
         return cards if self._offers is None else tuple(filter(self._offers, cards))
+
+    def _more_rules(self) -> str:
+        """What the prompt says about handles and about evidence, for a run with tools that has them."""
+        if not self._tools:
+            return ""
+        name = "evidence_output" if self._agent.output_schema is not None else "evidence"
+        evidence = self._agent.prompts.texts.get(name, "") if self._agent.evidence != "off" else ""
+        return "\n".join(filter(None, (self._opaque.rules if self._opaque is not None else "", evidence)))
 
     def _with_labels(self, message: Message) -> Message:
         """The message with a line for each of its images, by which a model can speak of them."""

@@ -14,9 +14,10 @@ from functools import cache
 from typing import Any
 
 from taoloop.core.agent_spec import AgentSpec
+from taoloop.core.cards.questions import is_by_starter, is_question
 from taoloop.core.cards.tool_card import ErrorCard, ExampleCard, ToolCard
-from taoloop.core.events import ActionRequested, ApprovalRefused, Fault, Observed
-from taoloop.core.handles import render_opaque
+from taoloop.core.events import ActionRequested, ApprovalGiven, ApprovalRefused, Fault, Observed
+from taoloop.core.handles import handle_of, render_opaque
 from taoloop.core.prompts import PromptSet
 from taoloop.core.text import estimate_tokens, lazy_pattern
 from taoloop.core.views.transcript import outcome_word
@@ -224,7 +225,7 @@ class OpaqueObservations:
             shows them as it shows any observation.
     """
 
-    def __init__(self, agent: AgentSpec) -> None:
+    def __init__(self, agent: AgentSpec, labels: Mapping[str, str]) -> None:
         texts = agent.prompts.texts
         self.rules = agent.prompts.fill("handles")
         self.prompts = PromptSet(
@@ -233,21 +234,29 @@ class OpaqueObservations:
         self._agent = agent
         self._cards = {card.name: card for card in agent.tools}
         self._refusals: dict[str, str] = {}
+        self._labels, self._answered = labels, set[str]()
 
     @classmethod
-    def for_agent(cls, agent: AgentSpec) -> OpaqueObservations | None:
-        """The one for a run of this agent; None where observations are shown."""
-        return cls(agent) if agent.policy.observations == "handles" else None
+    def for_agent(cls, agent: AgentSpec, labels: Mapping[str, str]) -> OpaqueObservations | None:
+        """The one for a run of this agent with these labels; None where observations are shown."""
+        return cls(agent, labels) if agent.policy.observations == "handles" else None
 
     def record_refusal(self, fact: ApprovalRefused) -> None:
         """Keep the note of a person, who is trusted, about a call that has no observation yet."""
         self._refusals[fact.call_id] = fact.note
+
+    def record_answer(self, fact: ApprovalGiven) -> None:
+        """Keep that the person who started the run answered a question: the model may read their words."""
+        if is_by_starter(self._labels, fact.by, fact.authenticated):
+            self._answered.add(fact.call_id)
 
     def hide(self, requested: ActionRequested, observed: Observed) -> Observed:
         """The observation without anything that a tool, or the author of its data, could have chosen."""
         agent, refusal = self._agent, self._refusals.get(requested.call_id)
         card = self._cards.get(requested.tool)
         text = render_opaque(requested, observed, card, agent.policy, agent.language, refusal)
+        if requested.call_id in self._answered and is_question(card) and observed.ok:
+            text = f"{handle_of(requested.call_id)} = {observed.output}"
         if observed.error is not None and observed.error.code == IN_DOUBT:  # which is never called a failure
             fault = Fault(code=IN_DOUBT, message=text.partition("\n")[2])
             return Observed(call_id=observed.call_id, ok=False, output="", error=fault)

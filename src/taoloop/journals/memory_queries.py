@@ -212,7 +212,8 @@ def _fits(run_id: str, run: MemoryRun, query: RunQuery, hits: set[int] | None) -
         return False
     row = row_of(run_id, run)
     return (
-        query.agent in (None, row.agent)
+        query.task in (None, row.task)
+        and query.agent in (None, row.agent)
         and query.model in (None, row.model)
         and query.key in (None, row.key)
         and (query.since is None or row.started_at >= query.since)

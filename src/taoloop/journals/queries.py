@@ -6,7 +6,7 @@ says what is missing. Implementations pass `taoloop.testing.journal_query_contra
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, cast
 
@@ -29,6 +29,9 @@ class RunQuery:
 
     statuses: tuple[str, ...] = ()
     """One of these; empty: any."""
+
+    task: str | None = None
+    """Exactly this task."""
 
     agent: str | None = None
     """The name of the agent."""
@@ -192,6 +195,17 @@ async def rows_with_status(
 def is_within(run_id: str, outer: str | None) -> bool:
     """Whether a run is this one or inside it; with None any run is."""
     return outer is None or run_id == outer or run_id.startswith(f"{outer}.")
+
+
+async def prepare_search(journal: Journal) -> None:
+    """Bring the index of the search up to date, without haste; nothing where the journal has none to prepare.
+
+    Raises:
+        JournalError: there is no full-text search.
+    """
+    prepare: Callable[[], Awaitable[None]] | None = getattr(journal, "prepare_search", None)
+    if prepare is not None:
+        await prepare()
 
 
 def parse_number(text: str, name: str) -> int:

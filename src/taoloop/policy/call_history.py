@@ -27,7 +27,7 @@ from taoloop.core.text import lazy_pattern
 from taoloop.core.trace import Trace
 from taoloop.core.value_origins import read_document
 from taoloop.core.views.steps import UNCLEAR, CallView
-from taoloop.policy.provenance import declared_arguments, foreseen_names
+from taoloop.policy.foreseen_arguments import declared_arguments, foreseen_names
 from taoloop.policy.quantities import account_number_of, amount_of, decimal_of, is_iban
 from taoloop.policy.value_match import normalise_text, strip_invisible
 

@@ -19,7 +19,8 @@ from taoloop.core.events import ActionRequested, Event, Observed, RunStarted
 from taoloop.core.policy import Policy
 from taoloop.core.text import lazy_pattern
 from taoloop.core.trace import Trace
-from taoloop.policy.provenance import Provenance, unforeseen_names
+from taoloop.policy.foreseen_arguments import unforeseen_names
+from taoloop.policy.provenance import Provenance
 from taoloop.policy.request_pieces import RequestPieces, addresses_in, is_search_tool, takes_destination
 from taoloop.policy.targets import first_name, leaves
 from taoloop.policy.value_match import URL, ascii_host, has_invisible, host_of, is_written_address, trim_punctuation

@@ -11,11 +11,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Protocol, get_args
 
+from taoloop.core.cards.questions import is_question
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import call_digest
 from taoloop.core.events import Source, Verdict
 from taoloop.core.policy import Policy, VerdictKind
 from taoloop.core.trace import Trace
+from taoloop.core.views.loaded_contents import loaded_contents
 from taoloop.core.views.plans import PLAN_RULE
 from taoloop.policy.call_history import past_calls, repetitions
 from taoloop.policy.destinations import FOLLOWED, follows_links, goes_to_known_hosts, names_known_addresses
@@ -95,6 +97,10 @@ def judge(
     The same goes for a call that has been made before in this run, with the same arguments and an effect: only a rule
     that allows `repeated` calls, a card that is `repeatable` and the task ("twice") lift that.
 
+    And for a call that does more than read, of a tool that a loaded skill does not name among those that it needs
+    (`ContentCard.tools`): a rule that allows exactly this tool, or a person's grant, lifts that. What a skill names is
+    judged as without it.
+
     A call that a person approved as part of a plan is not asked about again (`plan_grants`), unless it would overwrite
     something, or takes values by handles: that is more than the plan said. It never lifts a denial.
     """
@@ -129,8 +135,12 @@ def _judge(
         and _is_unwanted_repetition(trace, policy, card, action, filled=filled)
     ):
         verdict = _require_person(trace, policy, action, card, verdict, "repeated", filled=filled)
+    if not is_granted and verdict.kind != "deny" and _is_beyond_skills(trace, policy, card, action, filled=filled):
+        verdict = _require_person(trace, policy, action, card, verdict, "skill_tools", filled=filled)
     if card.approval is None or verdict.kind == "deny":
         return verdict
+    if is_question(card):
+        return _require_person(trace, policy, action, card, verdict, "question", filled=filled)
     if verdict.kind == "allow" and _is_lifted(trace, policy, card, action.args, filled):
         return verdict
     return _require_person(trace, policy, action, card, verdict, "approval_required", filled=filled)
@@ -158,6 +168,19 @@ def _is_unwanted_repetition(trace: Trace, policy: Policy, card: ToolCard, action
         return False
     deciding = deciding_rule(trace, policy, card, action.args, filled=filled) if policy.rules else None
     return deciding is None or deciding.repeated is not True
+
+
+def _is_beyond_skills(trace: Trace, policy: Policy, card: ToolCard, action: Action, *, filled: bool) -> bool:
+    """Whether a loaded skill says which tools it needs, this is none of them, and a call does more than read."""
+    if card.tier in _READ_AND_DRAFT and not card.sends_out(action.args):
+        return False
+    loaded = loaded_contents(trace).contents
+    if all(content.tools is None or card.name in content.tools for content, *_ in loaded):
+        return False
+    if _is_lifted(trace, policy, card, action.args, filled):
+        return False
+    sources = argument_sources(trace, action.args, card, filled=filled)
+    return not sources_of(trace, policy).is_granted(action.tool, "skill_tools", action.args, sources)
 
 
 def _require_person(

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from taoloop.core.cards.tool_card import ToolCard
-from taoloop.core.events import ActionRequested, Event, Noted, RunStarted, Source
+from taoloop.core.events import ActionRequested, ApprovalGiven, Event, Noted, RunStarted, Source
 from taoloop.core.policy import Rule, origins_in
 from taoloop.core.text import lazy_pattern
 from taoloop.core.trace import Trace
@@ -40,7 +40,7 @@ class OriginMatch(NamedTuple):
 
 
 class _TaskWords:
-    """What people wrote in a run, read when it is first needed and again after a note."""
+    """What people wrote in a run, read when it is first needed and again after a note or an answer."""
 
     def __init__(self, trace: Trace) -> None:
         self._trace, self._text = trace, TrustedText()
@@ -49,7 +49,7 @@ class _TaskWords:
     def fold(self, event: Event) -> None:
         """Process the next event."""
         fact = event.fact
-        if isinstance(fact, RunStarted) or (isinstance(fact, Noted) and fact.by != GUARD):
+        if isinstance(fact, RunStarted | ApprovalGiven) or (isinstance(fact, Noted) and fact.by != GUARD):
             self._is_stale = True
 
     @property

@@ -31,6 +31,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
+from taoloop.core.cards.questions import answer_text, is_by_starter, is_own_words, is_question
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.cards.tool_search import is_discovery_tool
 from taoloop.core.decision import Call
@@ -49,11 +50,13 @@ from taoloop.core.events import (
     RunStarted,
     Source,
 )
-from taoloop.core.handles import is_trusted_output, reader_answer
+from taoloop.core.handles import is_approved_content, is_trusted_output, reader_answer
 from taoloop.core.policy import Policy, TaskAuthority, lesser_authority
 from taoloop.core.trace import Trace
 from taoloop.core.value_origins import is_field_path, parse_path, read_document, values_at
 from taoloop.core.views.plans import MAKE_PLAN, PLAN_RULE
+from taoloop.core.views.todos import is_todo_card
+from taoloop.policy.foreseen_arguments import parts_of_value, unforeseen_names
 from taoloop.policy.grants import FixedCalls, Grant, grant_of
 from taoloop.policy.intent.clauses import ClauseIndex, Plain
 from taoloop.policy.intent.mentions import Exclusions
@@ -70,6 +73,7 @@ from taoloop.policy.targets import (
     leaves,
     may_have_parts,
     names_nothing,
+    texts_within,
     value_role,
 )
 from taoloop.policy.value_match import TrustedText
@@ -99,11 +103,17 @@ class Provenance:
         """Where the task only says yes: the last request before it in the conversation."""
         self._exclusions, self._clauses = Exclusions(), ClauseIndex()
         self.authority: TaskAuthority = "full"
+        self.answers: list[str] = []  # of the user to questions of the model, where they endorse values
         self._operator_words = self.words
         self._looked_up, self._unread_lookups = TrustedText(), list[str]()
         self.tainted, self.has_foreign_task, self.pin_asked = False, False, False
         self.pinned: Pinned | None = None
         self.fixed_calls = FixedCalls()
+        self.reads_before: dict[str, tuple[str, ...]] = {}
+        """For each question of a tainted run, the calls whose untrusted outputs the model had read, the newest first;
+        an empty text is the task or the conversation."""
+        self._untrusted_reads: list[str] = []
+        self._labels: Mapping[str, str] = {}
         self._cards: dict[str, ToolCard] = {}
         self._grants: dict[tuple[str, str], list[Grant]] = {}
         self._open_requests: dict[str, ActionRequested] = {}
@@ -123,8 +133,7 @@ class Provenance:
                 self.pin_asked, self.pinned = True, fact
                 self.fixed_calls = FixedCalls(fact.calls, passes=self._may_pass)
             case ActionRequested() as fact:
-                if fact.verdict != "deny":
-                    self._open_requests[fact.call_id] = fact
+                self._fold_request(fact)
             case JudgedAgain() as fact if (judged := self._open_requests.get(fact.call_id)) is not None:
                 self._open_requests[fact.call_id] = replace(
                     judged, args=fact.args, rule=fact.rule, sources=fact.sources
@@ -171,8 +180,13 @@ class Provenance:
         )
 
     def _fold_start(self, started: RunStarted) -> None:
-        self.tainted, self.has_foreign_task = started.tainted, not _is_from_person(started)
+        if started.tainted:
+            self._taint("")
+        self.has_foreign_task = not _is_from_person(started)
+        self._labels = started.labels
         self._cards = {card.name: card for card in started.agent.tools}
+        if any(map(_shows_foreign_content, started.agent.tools)):
+            self._taint("")
         self.authority = started_authority(started, self._policy)
         if self.authority != "full":
             self._operator_words = TrustedText()
@@ -205,20 +219,36 @@ class Provenance:
         """What a text says besides what it marks as somebody else's, which taints the run."""
         split = split_marked(text)
         if split.is_marked:
-            self.tainted = True
+            self._taint("")
         return split.own
+
+    def _taint(self, source: str) -> None:
+        self.tainted = True
+        if source not in self._untrusted_reads:
+            self._untrusted_reads.append(source)
 
     def _fold_changed(self, cards: Sequence[ToolCard]) -> None:
         """What was allowed in advance was allowed for the tools as they were."""
         self._cards |= {card.name: card for card in cards}
+        if any(map(_shows_foreign_content, cards)):
+            self._taint("")
         names = {card.name for card in cards}
         self._grants = {key: grants for key, grants in self._grants.items() if key[0] not in names}
         self.fixed_calls.forget(names)
+
+    def _fold_request(self, fact: ActionRequested) -> None:
+        if fact.verdict != "deny":
+            self._open_requests[fact.call_id] = fact
+        if self.tainted and is_question(self._cards.get(fact.tool)):
+            self.reads_before[fact.call_id] = tuple(reversed(self._untrusted_reads))
 
     def _fold_approval(self, fact: ApprovalGiven) -> None:
         requested = self._open_requests.get(fact.call_id)
         if requested is None or (requested.tool == MAKE_PLAN and requested.rule == PLAN_RULE):
             return  # what a plan allows is in the runs of its steps, and its goals are the model's words
+        if is_question(self._cards.get(requested.tool)):
+            self._fold_answer(requested, fact)
+            return
         if fact.scope == "rule":
             self._grants.setdefault((requested.tool, requested.rule), []).append(_grant_given(requested, fact.args))
         if fact.scope == "values":
@@ -228,6 +258,22 @@ class Provenance:
             self._trust_values(
                 requested, {path: value for path, value in leaves(fact.args) if before.get(path) != value}
             )
+
+    def _fold_answer(self, requested: ActionRequested, fact: ApprovalGiven) -> None:
+        """Take an answer of the user as their words; a choice is the model's: once tainted, picking one adds nothing.
+
+        Anybody else's answer, or one of which nobody knows whose it is, comes in as an untrusted output.
+        """
+        if fact.args is None or not is_by_starter(self._labels, fact.by, fact.authenticated):
+            return
+        self._open_requests.pop(requested.call_id, None)  # its observation says no more than the answer
+        if self.tainted and not is_own_words(requested.args, fact.args):
+            return
+        own = self._own_words(answer_text(fact.args))
+        self._add_words(own)
+        if self.authority != "none":
+            self.intent.add(own)
+            self.answers.append(own)
 
     def _trust_values(self, requested: ActionRequested, args: Any) -> None:
         """Take values that a person vouched for; not what is only content, for that may be anybody's words."""
@@ -243,10 +289,16 @@ class Provenance:
         requested = self._open_requests.pop(fact.call_id, None)
         if requested is None:
             return  # it was not run: the text is our own
-        is_plan = requested.tool == MAKE_PLAN and requested.rule == PLAN_RULE
-        if is_plan or is_discovery_tool(self._cards.get(requested.tool)):
+        card = self._cards.get(requested.tool)
+        if (requested.tool, requested.rule) == (MAKE_PLAN, PLAN_RULE) or is_discovery_tool(card):
             return  # it describes the run's own tools, as the prompt does, or counts the steps of its plan
-        if is_trusted_output(requested, self._policy):
+        if fact.ok and fact.error is None and is_approved_content(requested, card):
+            for text in texts_within(fact.output):  # exactly what was approved, whatever the model has read
+                self._add_words(text, by_operator=True)
+            return
+        if is_todo_card(card):
+            return  # it counts what the model wrote itself
+        if is_trusted_output(requested, self._policy) and not is_question(card):
             if not self.tainted:  # a trusted tool that gets untrusted text may return it
                 self._unread_lookups.append(fact.output)
             return
@@ -256,7 +308,7 @@ class Provenance:
             for kinds in fields:
                 self._collect_ids(fact.output, kinds, terms)
         if self._policy.observations == "shown" or reader_answer(requested, fact) is not None:
-            self.tainted = True
+            self._taint(f"{requested.tool} ({fact.call_id})")
 
     def _id_fields(self, requested: ActionRequested) -> Iterator[Mapping[str, str]]:
         """The fields with ids of the service's own making: those that the card names, and those of the policy."""
@@ -286,7 +338,7 @@ class Provenance:
             document = read_document(output)
         except (ValueError, RecursionError):
             document = output  # a text, or one that was cut: nothing is in it
-        found = [(fields[name], value) for name, value in _parts(document) if name in fields]
+        found = [(fields[name], value) for name, value in parts_of_value(document) if name in fields]
         paths = [(parse_path(name), kind) for name, kind in fields.items() if is_field_path(name)]
         found += [(kind, value) for path, kind in paths for value in values_at(document, path)]
         for kind, value in found:
@@ -354,7 +406,7 @@ class Provenance:
 
     def _is_name(self, card: ToolCard, name: str, value: Plain) -> bool:
         """Whether a common word is the name of something: a choice of the tool, or somebody calls something that."""
-        parts = (part for _, part in _parts(card.parameters.get(name)) if isinstance(part, Mapping))
+        parts = (part for _, part in parts_of_value(card.parameters.get(name)) if isinstance(part, Mapping))
         if any(value in part["enum"] for part in parts if isinstance(part.get("enum"), list | tuple)):
             return True
         is_given = self._exclusions.is_vouched_for(value) or self.was_looked_up(value, card.role(name))
@@ -493,7 +545,7 @@ def trusted_texts(trace: Trace) -> tuple[str, ...]:
         return ()
     by_user = _texts_of_people(started) if authority_of(trace) != "none" else ()
     notes = (event.fact.text for event in trace.events if isinstance(event.fact, Noted) and event.fact.by != GUARD)
-    return tuple(split_marked(text).own for text in (*by_user, *notes))
+    return (*(split_marked(text).own for text in (*by_user, *notes)), *sources_of(trace).answers)
 
 
 def operator_text(started: RunStarted) -> str:
@@ -502,6 +554,11 @@ def operator_text(started: RunStarted) -> str:
     if not instructions.endswith(by_user):  # nobody can tell whose words they are
         return ""
     return instructions[: len(instructions) - len(by_user)]
+
+
+def _shows_foreign_content(card: ToolCard) -> bool:
+    """Whether a card describes content that nobody approved, so that its author may have written to the model."""
+    return card.described_by != "operator" and any(not content.trusted for content in card.contents)
 
 
 def _is_from_person(started: RunStarted) -> bool:
@@ -538,47 +595,6 @@ def _plain_values(value: Any) -> Iterator[str | int | float]:
             yield part
 
 
-def declared_arguments(card: ToolCard, args: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a call that the schema of the card names; all of them if it names none and takes any."""
-    schema = card.input_schema
-    if not card.parameters and ("properties" not in schema or schema.get("additionalProperties")):
-        return dict(args)
-    has_parts = not {"allOf", "anyOf", "oneOf", "$ref"}.isdisjoint(schema)
-    names = foreseen_names(card) if has_parts else card.parameters
-    return {name: value for name, value in args.items() if name in names}
-
-
-def unforeseen_names(card: ToolCard, value: Any) -> Iterator[str]:
-    """The keys within a value that the schema of the card names nowhere: such a key may say anything."""
-    if not card.parameters:
-        return
-    known: set[str] | None = None
-    for key in (str(name) for _, part in _parts(value) if isinstance(part, Mapping) for name in part):
-        if key in card.parameters:
-            continue
-        if known is None:
-            known = foreseen_names(card)
-        if key not in known:
-            yield key
-
-
-def foreseen_names(card: ToolCard) -> set[str]:
-    """All names in the schema of a card, however deep."""
-    parts = _parts(card.input_schema)
-    return {name for key, part in parts if key == "properties" and isinstance(part, Mapping) for name in part}
-
-
 def _plain_form(value: str | int | float) -> str:
     """A plain value as a text; a whole number is the same with and without decimals."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
-
-
-def _parts(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
-    """A value and all that is within it, each with the key that it, or the list around it, has."""
-    yield key, value
-    if isinstance(value, Mapping):
-        for name, part in value.items():
-            yield from _parts(part, str(name))
-    elif isinstance(value, list | tuple):
-        for part in value:
-            yield from _parts(part, key)

@@ -15,7 +15,7 @@ from typing import Any, Final
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.text import lazy_pattern
 from taoloop.core.words import name_words
-from taoloop.policy.provenance import unforeseen_names
+from taoloop.policy.foreseen_arguments import unforeseen_names
 from taoloop.policy.targets import leaves
 from taoloop.policy.value_match import host_of, is_written_address, links_in, strip_invisible
 

@@ -19,8 +19,8 @@ from taoloop.core.text import lazy_pattern
 from taoloop.core.trace import Trace
 from taoloop.core.value_origins import CallOrigin, has_field, is_field_path, parse_path
 from taoloop.errors import PolicyError
+from taoloop.policy.foreseen_arguments import declared_arguments, foreseen_names, unforeseen_names
 from taoloop.policy.judged_call import JudgedCall, exact_number, values_in
-from taoloop.policy.provenance import declared_arguments, foreseen_names, unforeseen_names
 from taoloop.policy.targets import first_name, leaves
 from taoloop.policy.texts import TEXTS
 from taoloop.policy.value_match import ascii_host, has_invisible, host_of, strip_invisible

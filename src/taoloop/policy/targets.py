@@ -13,6 +13,7 @@ from typing import Any
 
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.text import lazy_pattern
+from taoloop.core.value_origins import read_document
 from taoloop.core.words import name_words
 from taoloop.policy.intent.clauses import DETERMINERS, READING_VERBS, Plain
 from taoloop.policy.intent.vocabulary import (
@@ -192,3 +193,13 @@ def _is_empty(value: Any) -> bool:
     if isinstance(value, list | tuple):
         return all(map(_is_empty, value))
     return value is None or (isinstance(value, str) and not value.strip())
+
+
+def texts_within(output: str) -> Iterator[str]:
+    """The texts in an output of JSON, without the signs that JSON puts for line breaks; else the output."""
+    try:
+        document = read_document(output)
+    except (ValueError, RecursionError):
+        yield output
+        return
+    yield from (value for _, value in leaves(document) if isinstance(value, str))

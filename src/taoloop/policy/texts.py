@@ -40,6 +40,7 @@ TEXTS = TextCatalog(
         "read-only": "the profile read-only allows only reads",
         "locked": "the profile locked allows only what a rule of the operator allows",
         "autonomous": "the profile autonomous asks nobody",
+        "question": "the agent asks a person something",
         "approval_required": "every call of {tool!r} needs a person's approval",
         "operator_tier": "the operator approved the tier {tier!r} in advance",
         "granted": "a person approved further calls of {tool!r} in this run",
@@ -53,6 +54,7 @@ TEXTS = TextCatalog(
         "UNKNOWN": "found in no text of this run, or only as a bare number or where it is excluded: {args}",
         "LINKS": "contains links that no trusted text contains: {args}",
         "repeated": "this run has made exactly this call of {tool!r} before, and its effect may happen twice",
+        "skill_tools": "a loaded skill names the tools that it needs (`allowed-tools`), and {tool!r} is none of them",
         # what "always" allows
         "grant_exact": "From now on in this run: {tool} with exactly {values}.",
         "grant_bare": "From now on in this run: {tool}, with nothing else than here.",

@@ -6,12 +6,15 @@ still come from one, decoded or reworded.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from taoloop.core.cards.questions import is_question
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.events import Event, Observed, Source
+from taoloop.core.text import lazy_pattern
 from taoloop.core.trace import Trace
 from taoloop.policy.provenance import Provenance, sources_of
 from taoloop.policy.targets import first_name, leaves, value_role
@@ -19,6 +22,9 @@ from taoloop.policy.value_match import atoms, has_invisible, links_in, normalise
 
 SNIPPET_CHARS = 120
 _MAX_OUTPUTS_PER_WORD = 4  # bounds the index; a phrase of words that are more common is searched for by its rarer ones
+_SENTENCE_ENDS = lazy_pattern(r"[.?!:;](?:\s+|$)|[。？！：；\n]+")
+_MIN_QUOTE = 4  # characters of a sentence that can be a quotation
+_LARGEST_AMOUNT = 10**15  # a float holds whole numbers and cents up to here
 _MIN_PORTION, _PORTION_DIVISOR = 2, 64  # a question reads two outputs into the index, or one in 64 of what is left
 
 
@@ -46,13 +52,22 @@ class UntrustedIndex:
     def find(self, value: Any) -> tuple[str, str] | None:
         """The call whose output contains this value, and the text around it; None if no output does."""
         phrase = normalise_text(f"{value:.15g}" if isinstance(value, float) else str(value))
+        if (location := self._find_phrase(phrase, re.compile(re.escape(phrase)))) is not None:
+            return location
+        for number in _spellings(value):
+            pattern = re.compile(rf"(?<![\w.,]){re.escape(number)}(?!\w|[.,]\d)")
+            if (location := self._find_phrase(number, pattern)) is not None:
+                return location
+        return None
+
+    def _find_phrase(self, phrase: str, pattern: re.Pattern[str]) -> tuple[str, str] | None:
         words = sorted(atoms(phrase), key=len, reverse=True)[:4]
         if not words:
             return None
         for index in self._outputs_with_any(words):
             observed, text = self._outputs[index], self._text(index)
-            position = text.find(phrase)
-            if position >= 0:
+            if (match := pattern.search(text)) is not None:
+                position = match.start()
                 raw_text = _output_text(observed)
                 # as it was written, where that is the same place
                 excerpt_text = raw_text if len(raw_text) == len(text) else text
@@ -96,6 +111,16 @@ class UntrustedIndex:
         return self._plain[index]
 
 
+def _spellings(value: Any) -> list[str]:
+    """How an amount may be written besides its plain form: with thousands set apart, and with cents."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) >= _LARGEST_AMOUNT:
+        return []
+    spellings = [f"{value:,}" if isinstance(value, int) else f"{value:,.15g}"]
+    if round(value, 2) == value:
+        spellings += [f"{value:.2f}", f"{value:,.2f}"]
+    return spellings
+
+
 def _folded(text: str) -> str:
     """The text in a form that contains every word of its normalised form."""
     return (text if text.isascii() else unicodedata.normalize("NFKC", text)).casefold()
@@ -131,6 +156,8 @@ def _source_of(labels: Provenance, index: UntrustedIndex | None, card: ToolCard,
         return Source(arg=path, role=role, badge="YOURS")
     if not is_excluded and labels.was_looked_up(value, compared_as):
         return Source(arg=path, role=role, badge="LOOKED UP")
+    if index is not None and is_question(card) and (quoted := _quoted_part(index, value)) is not None:
+        return Source(arg=path, role=role, badge="FOREIGN", call_id=quoted[0], snippet=quoted[1])
     if role == "content" and isinstance(value, str):
         has_unknown_links = not links_in(value) <= labels.words.links
         return Source(arg=path, role=role, badge="LINKS" if has_unknown_links or has_invisible(value) else "WRITTEN")
@@ -140,3 +167,10 @@ def _source_of(labels: Provenance, index: UntrustedIndex | None, card: ToolCard,
     if location is not None:
         return Source(arg=path, role=role, badge="FOREIGN", call_id=location[0], snippet=location[1])
     return Source(arg=path, role=role, badge="UNKNOWN")
+
+
+def _quoted_part(index: UntrustedIndex, value: Any) -> tuple[str, str] | None:
+    """Where a question to a person has a sentence from, if an untrusted output has the same one."""
+    sentences = (part.strip() for part in _SENTENCE_ENDS.split(str(value)))
+    locations = (index.find(part) for part in sentences if len(part) >= _MIN_QUOTE)
+    return next((location for location in locations if location is not None), None)

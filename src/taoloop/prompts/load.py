@@ -43,6 +43,8 @@ _PLACEHOLDERS = {
     "notice": "by text!",
     "repeated": "tool count",
     "plan_step": "number goal! task! plan calls expect results!",
+    "evidence": "",
+    "evidence_output": "",
     "handles": "",
     "handles_observation": "tool call status nonce content! note",
     "handles_summary": "through nonce content!",
@@ -88,18 +90,21 @@ def prompts_for(
     output: bool,
     pin: bool = False,
     handles: bool = False,
+    evidence: bool = False,
 ) -> PromptSet:
     """`load_prompts`, narrowed to what a run with these `rules` can use; the packaged ones are narrowed once."""
     if own is None:
-        return _narrow_packaged(language, dialect, rules, output, pin, handles)
-    return load_prompts(language, own).narrowed(dialect, *rules, output=output, pin=pin, handles=handles)
+        return _narrow_packaged(language, dialect, rules, output, pin, handles, evidence)
+    prompts = load_prompts(language, own)
+    return prompts.narrowed(dialect, *rules, output=output, pin=pin, handles=handles, evidence=evidence)
 
 
 @cache
 def _narrow_packaged(  # keys of the cache
-    language: str, dialect: str, rules: tuple[str, ...], output: bool, pin: bool, handles: bool
+    language: str, dialect: str, rules: tuple[str, ...], output: bool, pin: bool, handles: bool, evidence: bool
 ) -> PromptSet:
-    return _load_packaged(language).narrowed(dialect, *rules, output=output, pin=pin, handles=handles)
+    prompts = _load_packaged(language)
+    return prompts.narrowed(dialect, *rules, output=output, pin=pin, handles=handles, evidence=evidence)
 
 
 @cache

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from taoloop.core.events import Event
     from taoloop.core.message import Delta, Message
     from taoloop.core.views.transcript import Result
+    from taoloop.journals.base import Journal
     from taoloop.models.base import DeltaListener
     from taoloop.runtime.after.recovery import Recovered
     from taoloop.runtime.after.undo import UndoResult
@@ -34,9 +35,9 @@ if TYPE_CHECKING:
     from taoloop.runtime.engine.run_artifacts import ImageSource
     from taoloop.runtime.runner import Listener
     from taoloop.tools.tool import Tool
-    from taoloop.tools.toolbox import Toolbox
+    from taoloop.tools.toolbox import LoadProblem, Toolbox
 else:
-    _TYPES = {"core": "Delta Event Message", "models": "DeltaListener", "tools": "Tool Toolbox"}
+    _TYPES = {"core": "Delta Event Message", "models": "DeltaListener", "tools": "LoadProblem Tool Toolbox"}
     _TYPES["runtime"] = "Approver Chat ImageSource Listener Recovered Result UndoResult"
     globals().update(lazy_types(_TYPES))
 
@@ -64,6 +65,7 @@ class Agent(AgentSettings):
         parent: str | None = None,
         images: Sequence[ImageSource] = (),
         user: str = "",
+        started_by: str = "",
         verbose: bool = False,
         on_event: Listener | None = None,
         on_delta: DeltaListener | None = None,
@@ -79,6 +81,8 @@ class Agent(AgentSettings):
         at most 20 with 20 MB. What is to be read in them authorises nothing: policies go by the words of the task.
 
         `user` is the person for whom the run is and whose logins tools use; empty: whoever uses this machine.
+        `started_by` is who asks for it and how that is known, such as `os_user:ann`: that person's answers to questions
+        of the model count as words of the task. Empty: those that the program vouches for (`ApprovalAnswer`).
 
         `after` is the id of a run of this journal that this one continues: the model sees the tasks and answers of
         that conversation (see `taoloop.runtime.chat` for the bounds). `history` gives such turns as messages instead.
@@ -101,16 +105,20 @@ class Agent(AgentSettings):
         if after is not None and history:
             raise ConfigError("A run was given `after` and `history`.", hint="Give one: `after` brings its history.")
         async with bound.open_journal() as journal:
-            if self.recover_on_start:
-                from taoloop.runtime.after.recovery import recover_on_start  # noqa: PLC0415  # few programs need it
-
-                await recover_on_start(self, journal)
+            await self._recover_first(journal)
             own = await bound.take_images(images) if images else ()
             started = await bound.first_event(
-                journal, task, spec, history=history, after=after, parent=parent, images=own, user=user
+                journal, task, spec, history=history, after=after, parent=parent, images=own, people=(user, started_by)
             )
             trace = Trace(run_id or new_run_id(self.clock.now()))
             return await bound.start(journal, trace, started, images=own, listener=on_event, on_delta=on_delta)
+
+    async def _recover_first(self, journal: Journal) -> None:
+        """Recover the runs whose processes died, where the settings say so."""
+        if self.recover_on_start:
+            from taoloop.runtime.after.recovery import recover_on_start  # noqa: PLC0415  # few programs need it
+
+            await recover_on_start(self, journal)
 
     async def resume(
         self,
@@ -325,6 +333,17 @@ class Agent(AgentSettings):
     def toolbox(self) -> Toolbox:
         """The tools of this agent by name, with `read_observation` beside them for long outputs, or `ask_about`."""
         return self._bound_agent.toolbox
+
+    @property
+    def load_problems(self) -> tuple[LoadProblem, ...]:
+        """What the sources of its tools could not give, such as a skill that is broken or off; the rest can be used.
+
+        They are also logged as warnings. Loads the sources if they are not loaded yet.
+
+        Raises:
+            ConfigError: the tools are no list, or a source is invalid.
+        """
+        return self._bound_agent.load_problems
 
     def spec_for(self, task: str) -> AgentSpec:
         """The agent as plain data, in the language of `task`.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from taoloop.core.agent_spec import Limits
 from taoloop.core.cards.tool_card import Tier
-from taoloop.core.policy import Policy, Profile
+from taoloop.core.policy import EvidenceMode, Policy, Profile
 from taoloop.lazy_exports import lazy_types
 from taoloop.models.settings import ModelEndpoint, Rate, Retry
 from taoloop.runtime.engine.clock import Clock, SystemClock
@@ -25,9 +25,20 @@ if TYPE_CHECKING:
     from taoloop.runtime.engine.run_artifacts import Describer
     from taoloop.strategies import Strategy
     from taoloop.tools.tool import Tool
+    from taoloop.tools.toolbox import ToolFolder
 else:
     _TYPES = {"journals": "Journal", "models": "Model ModelFunction Price Reply", "policy": "CodeRule"}
-    globals().update(lazy_types({**_TYPES, "runtime": "Approver Describer", "strategies": "Strategy", "tools": "Tool"}))
+    globals().update(
+        lazy_types(
+            {
+                **_TYPES,
+                "runtime": "Approver Describer",
+                "strategies": "Strategy",
+                "tools": "Tool",
+                "tools.toolbox": "ToolFolder",
+            }
+        )
+    )
 
 AUTO = "auto"
 """The value of `language` that follows the task."""
@@ -42,7 +53,7 @@ class AgentSettings:
     reply, or a list of scripted replies. None lets the environment decide; without a configured provider the built-in
     offline model answers."""
 
-    tools: Sequence[Tool | Callable[..., Any] | str] = ()
+    tools: Sequence[Tool | Callable[..., Any] | ToolFolder | str] = ()
     """`@tool` functions, plain typed functions, or names of built-in tools."""
 
     name: str = "agent"
@@ -82,6 +93,11 @@ class AgentSettings:
 
     closing_turn: bool = True
     """Whether a run that reaches a limit gets a last turn without tools, to answer from what it has."""
+
+    evidence: EvidenceMode = "off"
+    """What becomes of an answer whose citations of observations (`[obs:call_1]`) do not hold: `off` asks for none and
+    checks none, `warn` names what does not hold in the result, `require` sends the answer back once, and the run ends
+    as `unsupported` if the next one does not hold either."""
 
     repair_turns: int = 1
     """How often in a row an unreadable reply is sent back for repair. After that it counts as a step of its own; only a

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from taoloop.core.agent_spec import AgentSpec, Limits
+from taoloop.core.cards.questions import STARTED_BY
 from taoloop.core.cards.tool_card import Tier
-from taoloop.core.cards.tool_search import PAGING_TOOL
+from taoloop.core.cards.tool_search import CALL_TOOL, DESCRIBE_TOOL, FIND_TOOL, PAGING_TOOL
 from taoloop.core.events import Event, Fact, ModelReplied, Resumed, RunStarted
 from taoloop.core.handles import READER
 from taoloop.core.images import Image
@@ -34,7 +35,7 @@ from taoloop.models.env_file import load_environment_of_script
 from taoloop.policy import needs_intent, reject_unmatchable_rules
 from taoloop.prompts import prompts_for
 from taoloop.runtime.agent_settings import AUTO, AgentSettings, as_tuple
-from taoloop.runtime.agent_tools import FINDERS, build_toolbox
+from taoloop.runtime.agent_toolbox import build_toolbox
 from taoloop.runtime.approvals.request import Approver
 from taoloop.runtime.chat import has_untrusted_turns, load_history
 from taoloop.runtime.engine.clock import new_nonce
@@ -45,10 +46,10 @@ from taoloop.runtime.journal_access import acquire_run, open_journal, require_op
 from taoloop.runtime.plan_steps import plan_tools
 from taoloop.runtime.resume_facts import AgentChanges, agent_changes, policy_note, replacing_policy, undo_facts
 from taoloop.runtime.runner import Listener, Runner
-from taoloop.runtime.tool_source import sources_in
+from taoloop.runtime.tool_source import LoadedEntries, resolve_sources, sources_in
 from taoloop.strategies import PlanExecute, Strategy, get_strategy, rules_of
 from taoloop.strategies.plan_execute import PLAN_STEP
-from taoloop.tools.toolbox import Toolbox
+from taoloop.tools.toolbox import LoadProblem, Toolbox
 
 if TYPE_CHECKING:
     from taoloop.models.endpoint_balance import EndpointHealth
@@ -125,7 +126,20 @@ class BoundAgent:
     @cached_property
     def toolbox(self) -> Toolbox:
         """The tools by name, with `read_observation` beside them for long outputs, or `ask_about`."""
-        return self._with_plan_tools(build_toolbox(self.settings, handles=self.hides_observations), self.strategy)
+        own = self.settings
+        toolbox = build_toolbox(
+            self._entries.tools, workspace=own.workspace, memory=own.memory, handles=self.hides_observations
+        )
+        return self._with_plan_tools(toolbox, self.strategy)
+
+    @cached_property
+    def _entries(self) -> LoadedEntries:
+        return resolve_sources(self.settings.tools)
+
+    @property
+    def load_problems(self) -> tuple[LoadProblem, ...]:
+        """What the sources of its tools could not give; the rest can be used."""
+        return self._entries.problems
 
     def _with_plan_tools(self, toolbox: Toolbox, strategy: Strategy) -> Toolbox:
         if not isinstance(strategy, PlanExecute) or RUN_STEP in toolbox:
@@ -261,6 +275,7 @@ class BoundAgent:
                 output=self.output_validator is not None,
                 pin=policy.pin == "model",
                 handles=policy.observations == "handles",
+                evidence=own.evidence != "off",
             ),
             policy=policy,
             approved_tiers=as_tuple(own.approved_tiers),
@@ -278,6 +293,7 @@ class BoundAgent:
             memory=str(own.memory) if own.memory is not None else None,
             tools_from=tuple(dict.fromkeys(source.given_as for source in sources_in(own.tools) if source.given_as)),
             policy_from=own.policy_from,
+            evidence=own.evidence,
             output_schema=self.output_validator.schema if self.output_validator is not None else None,
             graph=getattr(self.strategy, "description", None),  # which only that of a graph has
         )
@@ -322,9 +338,9 @@ class BoundAgent:
         after: str | None,
         parent: str | None,
         images: Sequence[Image] = (),
-        user: str = "",
+        people: tuple[str, str] = ("", ""),
     ) -> RunStarted:
-        """The first event of a run for `user`, with the conversation that it continues.
+        """The first event of a run, with the conversation that it continues; `people`: for whom it is, who started it.
 
         Raises:
             RunNotFound, RunNotAnswered: `after` names no run, or one without an answer.
@@ -342,7 +358,7 @@ class BoundAgent:
             after=after,
             tainted=untrusted,
             images=tuple(image.info for image in images),
-            labels={"user": user} if user else {},
+            labels={name: person for name, person in zip(("user", STARTED_BY), people, strict=True) if person},
         )
 
     async def take_images(self, sources: Sequence[ImageSource]) -> tuple[Image, ...]:
@@ -560,6 +576,9 @@ class BoundAgent:
 
 SAMPLING = {"json": (0.2, 0.9), "json_final": (0.2, 0.9)}
 """Temperature and top_p of a dialect if the agent sets neither. Any other dialect has the provider's defaults."""
+
+FINDERS = (FIND_TOOL.name, DESCRIBE_TOOL.name, CALL_TOOL.name)
+"""The tools that find, describe and call the tools that a prompt does not list."""
 
 
 def changed_limits(own: Limits, limits: Limits | None, max_steps: int | None) -> Limits:

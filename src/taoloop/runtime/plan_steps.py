@@ -101,6 +101,7 @@ class StepTool:
             limits=_remaining_calls(parent_run.limits(parent.limits), earlier),
             approved_tiers=joined_tiers(spec.approved_tiers, parent.approved_tiers),
             policy=parent.agent.policy,
+            evidence="off",  # the answer of the whole is held to it
         )
         known = replace(await _with_values(parent_run, step), earlier=earlier)
         return RunStarted(

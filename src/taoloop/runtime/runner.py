@@ -39,7 +39,8 @@ from taoloop.models.base import DeltaFanout, DeltaListener, Model
 from taoloop.policy import CodeRule, judge
 from taoloop.runtime.approvals.in_doubt import ask_person, earlier_holder, run_probe
 from taoloop.runtime.approvals.input_requests import InputRequests
-from taoloop.runtime.approvals.request import ApprovalAnswer, Approver, Questions, answer_fact, denying_rule, fit_edit
+from taoloop.runtime.approvals.request import Approver, Questions, answer_fact
+from taoloop.runtime.approvals.user_questions import valid_answer
 from taoloop.runtime.child_run import BudgetShare, ParentRun, inner_progress
 from taoloop.runtime.engine.clock import Clock, within
 from taoloop.runtime.engine.early_reads import EarlyReads
@@ -548,8 +549,10 @@ class Runner:
     async def _ask_about_calls(self, calls: tuple[CallView, ...], doubts: tuple[CallView, ...] = ()) -> None:
         """Put the next question; without an answer to any, the run waits."""
         if answers := await self._questions.ask_next(calls):
-            for call, answer in answers:
-                self.note(answer_fact(call, self._validate_edit(call, answer)))
+            for call, given_answer in answers:
+                hides = self._handles is not None  # then the model must not read why arguments do not fit
+                answer = valid_answer(self.trace, call, given_answer, self._toolbox, self._rules, hides=hides)
+                self.note(answer_fact(call, answer))
             return
         reasons = [
             end_message(self.trace.agent.language, name, detail=_names(open_calls))
@@ -558,19 +561,6 @@ class Runner:
         ]
         waiting_for = tuple(call.requested.call_id for call in (*calls, *doubts))
         self.note(Paused(reason=" ".join(reasons), waiting_for=waiting_for))
-
-    def _validate_edit(self, call: CallView, answer: ApprovalAnswer) -> ApprovalAnswer:
-        """The answer; a refusal if its edited arguments do not fit the schema, or an operator's rule denies them."""
-        if not answer.approved or answer.args is None:
-            return answer
-        try:
-            answer = replace(answer, args=fit_edit(self.trace, call, self._toolbox, _plain(answer.args)))
-        except InvalidArguments as error:
-            name = "edit_misfit_why" if self._handles is None else "edit_misfit"  # the model must not read the reason
-            return ApprovalAnswer(approved=False, by=answer.by, note=TEXTS.run_text(name, why=error))
-        if (denial := denying_rule(self.trace, call, answer, self._rules)) is not None:
-            return ApprovalAnswer(approved=False, by=answer.by, note=denial)
-        return answer
 
 
 _PERFORM: dict[type[Effect], Callable[[Runner, Any], Coroutine[Any, Any, None]]] = {
@@ -593,8 +583,3 @@ def _waiting_child(parent: ParentRun | ObservationReader | None) -> ParentRun | 
 
 def _names(calls: tuple[CallView, ...]) -> str:
     return ", ".join(f"{call.requested.tool} ({call.requested.call_id})" for call in calls)
-
-
-def _plain(args: object) -> object:
-    """Edited arguments as the dict that tools take; anything else is left for the tool to refuse."""
-    return dict(args) if isinstance(args, Mapping) else args

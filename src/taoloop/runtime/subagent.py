@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from taoloop.core.cards.tool_card import TIERS, ErrorCard, Tier, ToolCard
+from taoloop.core.decision import without_citations
 from taoloop.core.events import RunStarted
 from taoloop.core.text import replace_surrogates
 from taoloop.core.trace import Trace
@@ -102,6 +103,8 @@ class AgentTool:
 
     def _answer(self, result: Result) -> Any:
         answer, status = result.answer, result.status
+        if answer is not None and result.trace.agent.evidence != "off":
+            answer = without_citations(answer)  # its calls are not those of the parent, where they would be cited
         if status == "completed" and answer is not None:
             return loads(answer) if result.trace.agent.output_schema is not None else answer
         message = TEXTS.run_text(

@@ -25,6 +25,19 @@ _ENGLISH = {
     "input_postponed": "the question was closed without an answer",
     "input_late": "nobody answered within {s:g} s",
     "input_misfit": "the answer does not fit the form: {why}",
+    "no_question": "The call {call_id} of run {run_id} is no question of the model.",
+    "no_question_hint": "Approve or refuse it: tao approve, tao deny.",
+    "question_plain_yes": "This is a question of the model, and a plain yes does not answer it.",
+    "question_misfit": "The answer does not fit the question: {why}.",
+    "question_choices": "Choose one, by its number or its words: {choices}. To say something else, decline the"
+    " question with a note.",
+    "question_format": "Expected: {format}. To say something else, decline the question with a note.",
+    "question_secret": "It seems to ask for a secret ({words}). Do not answer with one: the model and its provider read"
+    " the answer, and it stays in the journal.",
+    "question_quotes": "It repeats words of the untrusted output of {calls}: their author may be the one who asks.",
+    "question_after": "Before it asked, the model had read untrusted text ({calls}): its author may be the one"
+    " who asks.",
+    "question_task": "the task or the conversation",
     "can_undo_with": "can be undone with {tool}",
     "can_undo_by_hand": "can be undone, but no tool of this run does it",
     "cannot_undo": "cannot be undone",

@@ -14,12 +14,12 @@ from operator import itemgetter
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Lock, Thread
-from typing import Any
+from typing import Any, NamedTuple
 
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.errors import AgentFileError, ConfigError, MissingExtra, TaoError, ToolDefinitionError, ToolSourceError
 from taoloop.tools.tool import Tool
-from taoloop.tools.toolbox import LoadProblem, LoadResult
+from taoloop.tools.toolbox import LoadProblem, LoadResult, ToolFolder
 
 _LOG = logging.getLogger("taoloop")
 _AT_ONCE = 8  # sources that are loaded at the same time: most of them wait for a server
@@ -38,6 +38,11 @@ class SourceLocation:
     field: str
     """The field, such as `tools[2].mcp`; empty for the whole file."""
 
+    @property
+    def file_line(self) -> str:
+        """The name of the file, with the line where it is known."""
+        return f"{self.path.name}:{self.line}" if self.line else self.path.name
+
     def error(self, message: str, *, hint: str) -> AgentFileError:
         """An error about this field."""
         text = f"{self.field}: {message}" if self.field else message
@@ -45,7 +50,7 @@ class SourceLocation:
 
     def without_tools(self, message: str, *, hint: str) -> LoadResult:
         """No tool, and the problem that this field has."""
-        problem = LoadProblem(source=f"{self.path.name}:{self.line}", place=self.field, message=message, hint=hint)
+        problem = LoadProblem(source=self.file_line, place=self.field, message=message, hint=hint)
         return LoadResult(problems=(problem,))
 
 
@@ -86,7 +91,7 @@ class ToolSource:
 
     @property
     def _line(self) -> str:
-        return f"{self.location.path.name}:{self.location.line}"
+        return self.location.file_line
 
     def loaded(self) -> LoadResult:
         """The tools, and the problems of those that cannot be used. A source that cannot be loaded is one problem.
@@ -145,6 +150,15 @@ class ToolSource:
         return LoadResult(tools=tools, problems=tuple(problems))
 
 
+class LoadedEntries(NamedTuple):
+    """What became of an agent's tools."""
+
+    tools: list[Any]
+    """The tools, with those of each source in its place; built-in ones by name."""
+    problems: tuple[LoadProblem, ...]
+    """What the sources could not give."""
+
+
 def sources_in(tools: Any) -> tuple[ToolSource, ...]:
     """The sources among an agent's tools; none if `tools` is not a list."""
     return tuple(tool for tool in tools if isinstance(tool, ToolSource)) if isinstance(tools, Iterable) else ()
@@ -184,26 +198,43 @@ def load_concurrently(sources: Iterable[ToolSource]) -> None:
             raise error
 
 
-def resolve_sources(entries: Iterable[Any]) -> list[Any]:
-    """An agent's tools, with the tools of each source in its place; its problems are logged.
+def resolve_sources(entries: Any) -> LoadedEntries:
+    """An agent's tools, with the tools of each source in its place, and the problems, which are also logged.
 
     Raises:
+        ConfigError: the tools are not a list.
         AgentFileError: the entry of a source is invalid.
+        ToolSourceError: a folder that was given in place of tools cannot be read.
         ToolDefinitionError: two tools have the same name and one comes from a source; names both.
     """
+    if isinstance(entries, str) or not isinstance(entries, Iterable):
+        raise ConfigError(f"The agent's tools are {entries!r}.", hint="Give a list of tools.")
     entries = list(entries)
     load_concurrently(sources_in(entries))
-    out: list[Any] = []
+    tools: list[Any] = []
+    problems: list[LoadProblem] = []
+    names: list[tuple[str, str]] = []
     for entry in entries:
-        if not isinstance(entry, ToolSource):
-            out.append(entry)
-            continue
-        out += entry.loaded().tools
-        for problem in entry.take_problems():
+        loaded, unreported = _loaded_entry(entry)
+        problems += loaded.problems
+        for problem in unreported:
             _LOG.warning("%s", problem)
-    if any(isinstance(entry, ToolSource) for entry in entries):
-        merge_origins({}, _names_with_origins(entries))
-    return out
+        is_source = isinstance(entry, ToolSource | ToolFolder)
+        tools += loaded.tools if is_source else (entry,)
+        names += _names_with_origins(entry, loaded.tools)
+    if any(isinstance(entry, ToolSource | ToolFolder) for entry in entries):
+        merge_origins({}, names)
+    return LoadedEntries(tools, tuple(problems))
+
+
+def _loaded_entry(entry: Any) -> tuple[LoadResult, tuple[LoadProblem, ...]]:
+    """What an entry of an agent's tools gave, and the problems that nobody has reported yet."""
+    if isinstance(entry, ToolSource):
+        return entry.loaded(), entry.take_problems()
+    if isinstance(entry, ToolFolder):
+        loaded = entry.load_tools()
+        return loaded, loaded.problems
+    return LoadResult(), ()
 
 
 def merge_origins(origins: Mapping[str, str], additions: Iterable[tuple[str, str]]) -> dict[str, str]:
@@ -223,14 +254,15 @@ def merge_origins(origins: Mapping[str, str], additions: Iterable[tuple[str, str
     return merged
 
 
-def _names_with_origins(entries: Iterable[Any]) -> Iterable[tuple[str, str]]:
-    for entry in entries:
-        if isinstance(entry, ToolSource):
-            yield from ((tool.name, entry.where) for tool in entry.loaded().tools)
-        elif isinstance(entry, str):
-            yield entry, "the built-in tools"
-        elif isinstance(entry, Tool):
-            yield entry.name, "this agent's own tools"
+def _names_with_origins(entry: Any, loaded: Iterable[Tool]) -> Iterable[tuple[str, str]]:
+    if isinstance(entry, ToolSource):
+        yield from ((tool.name, entry.where) for tool in loaded)
+    elif isinstance(entry, ToolFolder):
+        yield from ((tool.name, f"the folder {entry.folder}") for tool in loaded)
+    elif isinstance(entry, str):
+        yield entry, "the built-in tools"
+    elif isinstance(entry, Tool):
+        yield entry.name, "this agent's own tools"
 
 
 def _load_in_thread(load: Callable[[], LoadResult]) -> LoadResult:

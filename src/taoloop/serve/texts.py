@@ -19,6 +19,14 @@ TEXTS = TextCatalog(
         "(`tao settle`):",
         "approval_how": "Answer `yes` to approve it, or `no` and a reason to refuse it; anything else you write "
         "refuses it, and the agent reads what you wrote.",
+        "question_head": "The agent asks you:",
+        "question_how_choice": "Answer with the number or the words of one of them.",
+        "question_how_text": "Your next message is the answer. It approves no action.",
+        "question_how_number": "Answer with a number.",
+        "question_how_integer": "Answer with a whole number.",
+        "question_how_yes_no": "Answer `yes` or `no`. It approves no action.",
+        "question_how_date": "Answer with a date, such as 2026-01-31.",
+        "question_how_email": "Answer with an e-mail address.",
         "operator_head": "This needs the approval of the server's operator before it is done:",
         "operator_how": "The operator has been asked (`tao approvals`); you need not answer. Write again later to see "
         "what came of it.",
@@ -27,6 +35,7 @@ TEXTS = TextCatalog(
         "user_excluded": "your message says that part of it is not wanted",
         "user_repeated": "the same was done before",
         "user_denied": "It needs an approval that nobody could give.",
+        "user_unsupported": "No answer: what I could say is not borne out by what was looked up.",
         "user_blocked": "The task is not done: part of it needs an approval that nobody could give.",
         "approval_run": "(run {run}, code {code})",
         "approval_unused": "Your answer was not used: it was for something else than what waits now, or too short for "

@@ -13,7 +13,7 @@ from taoloop.core.message import Message, Purpose
 from taoloop.core.text import estimate_tokens, truncate_to_tokens
 from taoloop.core.texts import end_message
 from taoloop.core.trace import Trace
-from taoloop.core.views.transcript import summarise_effects, summarise_steps
+from taoloop.core.views.transcript import summarise_contents, summarise_effects, summarise_steps
 from taoloop.dialects.conversation import Conversation
 from taoloop.dialects.parsing.cleanup import strip_thinking
 from taoloop.dialects.texts import ReplyParseError
@@ -103,15 +103,15 @@ def _summary_prompt(
 
 
 def _summary(trace: Trace, conversation: Conversation, through: int, room: int) -> str:
-    """The model's summary, followed by the effects from the trace; without a summary the steps from the trace."""
+    """The model's summary, or without one the steps from the trace; then effects and loaded contents from the trace."""
     fact = trace.summarised
     text = _usable_text(fact, room) if isinstance(fact, ModelReplied) else ""
     if not text:
         before = truncate_to_tokens(conversation.summary, room // 4)
         steps = summarise_steps(trace, conversation.summarised_through, through, room // 2)
         text = f"{before}\n\n{steps}" if before else steps
-    effects = summarise_effects(trace, through, room // 4)
-    return f"{text}\n\n{effects}" if effects else text
+    facts = (summarise_effects(trace, through, room // 4), summarise_contents(trace, through, room // 4))
+    return "\n\n".join(filter(None, (text, *facts)))
 
 
 def _usable_text(reply: ModelReplied, room: int) -> str:

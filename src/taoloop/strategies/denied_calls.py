@@ -17,6 +17,7 @@ from taoloop.core.trace import Trace
 from taoloop.core.views.steps import TIMEOUT, CallView
 from taoloop.policy.provenance import sources_of
 from taoloop.policy.targets import is_target_role
+from taoloop.strategies.evidence_gate import with_evidence
 
 CHILD_BLOCKED = "child_blocked"
 """The code of the error of a call whose own run is blocked."""
@@ -27,12 +28,19 @@ _TAINTED = frozenset({"tainted", "filled", "read_out"})  # reasons that only a r
 _ENDORSED = ("YOURS", "LOOKED UP")
 
 
-def answered_finish(trace: Trace, answer: str, reason: str, citations: tuple[str, ...]) -> Finished:
+def answered_finish(
+    trace: Trace, answer: str, reason: str, citations: tuple[str, ...], *, with_tools: bool = True
+) -> Finished:
     """The finish of a run that answered: `blocked` if it may rest on calls that were denied for want of a person.
 
     The other such calls, which nothing in the task seems to ask for, are named in it as `unasked`: whether the task did
-    in other words, only a person can say. Reads are left out of those.
+    in other words, only a person can say. Reads are left out of those. Where the agent asks for evidence, the finish
+    names what the answer lacks; `with_tools` False: the run had none, so its answer need not cite anything.
     """
+    return with_evidence(trace, _finish(trace, answer, reason, citations), with_tools=with_tools)
+
+
+def _finish(trace: Trace, answer: str, reason: str, citations: tuple[str, ...]) -> Finished:
     denials = _open_denials(trace)
     if not denials:
         return Finished(status="completed", answer=answer, reason=reason, citations=citations)

@@ -11,6 +11,7 @@ from itertools import takewhile
 
 from taoloop.core.action_requests import denied_observation, failed_observation
 from taoloop.core.agent_spec import AgentSpec
+from taoloop.core.cards.questions import answer_text, is_question
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.cards.tool_search import unwrap_call_tool
 from taoloop.core.decision import Act, Answer, cited_ids
@@ -32,6 +33,7 @@ from taoloop.core.events import (
     Compacted,
     Fault,
     LimitReached,
+    ModelReplied,
     Noted,
     Observed,
 )
@@ -48,6 +50,7 @@ from taoloop.errors import IllegalEvent, ModelContextOverflow
 from taoloop.policy import needs_intent, sources_of
 from taoloop.strategies.compaction import make_room
 from taoloop.strategies.denied_calls import answered_finish
+from taoloop.strategies.evidence_gate import held_back
 from taoloop.strategies.in_doubt import Unresolved, plan_unresolved_calls
 from taoloop.strategies.termination import exceeded_limit, exceeded_step_limit, limit_finish, model_failed, remaining_s
 
@@ -133,7 +136,7 @@ class LoopStrategy:
             ]
             return Record(facts=tuple(notices))
         reply = trace.last_reply
-        if reply is not None and reply.decision is None and trace.rejected_in_step <= agent.repair_turns:
+        if reply is not None and _needs_repair(agent, trace, reply):
             return self._call(agent, trace, "repair", reply.step)
         if (reached := self.step_limit(trace)) is not None:
             return Record(facts=(reached,))
@@ -158,13 +161,15 @@ class LoopStrategy:
         if reached is None:
             raise IllegalEvent(f"Run {trace.run_id}: a closing turn without a limit.")
         detail = "" if trace.answer else end_message(agent.language, "no_closing")
-        return Finish(fact=limit_finish(trace, reached, failed=detail))
+        return Finish(fact=limit_finish(trace, reached, failed=detail, with_tools=self.acts))
 
     def _answered(self, trace: Trace) -> Effect:
         answer = trace.answer or Answer(text="")
         reason = answer.reason or end_message(trace.agent.language, "answered")
+        if (rejected := held_back(trace, answer, with_tools=self.acts)) is not None:
+            return Record(facts=(rejected,))
         citations = answer.citations or cited_ids(answer.text)
-        return Finish(fact=answered_finish(trace, answer.text, reason, citations))
+        return Finish(fact=answered_finish(trace, answer.text, reason, citations, with_tools=self.acts))
 
     def _call(self, agent: AgentSpec, trace: Trace, purpose: Purpose, step: int) -> Effect:
         """Ask the model, once the prompt fits into its window."""
@@ -221,6 +226,13 @@ class LoopStrategy:
 _NOTHING_UNRESOLVED = Unresolved()
 
 
+def _needs_repair(agent: AgentSpec, trace: Trace, reply: ModelReplied) -> bool:
+    """Whether the last reply is to be corrected in its own step: it is unreadable, or an answer that was held back."""
+    if reply.decision is None:
+        return trace.rejected_in_step <= agent.repair_turns
+    return trace.held_back is reply.decision
+
+
 def _needs_intent_question(trace: Trace, act: Act) -> bool:
     """Whether one of these calls depends on what the task asks for, and the task may be asked about.
 
@@ -263,15 +275,19 @@ def _change_notice(agent: AgentSpec, tool: str) -> Noted:
 
 
 def _refusal(trace: Trace, call: CallView) -> Observed | None:
-    """The observation of a call that a person refused, or that was denied when it was judged again."""
+    """The observation of a call that a person refused, or answered, or that was denied when it was judged again."""
     approval, language = call.approval, trace.agent.language
     if call.requested.verdict == "deny":
         return denied_observation(language, call.requested.call_id, call.requested.reasons)
+    is_asked = is_question(trace.card(call.requested.tool))
+    if is_asked and isinstance(approval, ApprovalGiven) and approval.args is not None:
+        return Observed(call_id=call.requested.call_id, ok=True, output=answer_text(approval.args))
     if not isinstance(approval, ApprovalRefused):
         return None
     note = approval.note.rstrip(".。") or TEXTS.text(language, "no_reason")
-    name = "timed_out_approval" if approval.by == TIMEOUT else "refused"
-    message, hint = TEXTS.text(language, name, note=note), TEXTS.text(language, "refused_hint")
+    name = "timed_out_approval" if approval.by == TIMEOUT else "declined" if is_asked else "refused"
+    message = TEXTS.text(language, name, note=note)
+    hint = TEXTS.text(language, "declined_hint" if is_asked else "refused_hint")
     return failed_observation(call.requested.call_id, Fault(code="refused", message=message, hint=hint))
 
 

@@ -208,7 +208,8 @@ def _after_vote(agent: AgentSpec, trace: Trace, ballot: Ballot, loop: LoopStrate
     reason = end_message(language, "voted", count=winner.count, samples=voted.samples)
     if (steps := trace.step_count - trace.samples) > 0:
         reason = end_message(language, "react_ended", steps=steps) + reason
-    return Finish(fact=answered_finish(trace, winner.answer, reason, cited_ids(winner.answer)))
+    citations = cited_ids(winner.answer)
+    return Finish(fact=answered_finish(trace, winner.answer, reason, citations, with_tools=loop.acts))
 
 
 def _no_vote(trace: Trace, ballot: Ballot) -> Finished:

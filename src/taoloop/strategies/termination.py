@@ -12,6 +12,7 @@ from taoloop.core.text import join_sentences
 from taoloop.core.texts import end_message, limit_text
 from taoloop.core.trace import Trace
 from taoloop.errors import ModelContextOverflow, ModelError, ModelTimeout, TaoError
+from taoloop.strategies.evidence_gate import with_evidence
 from taoloop.translation import error_texts
 
 _MIN_CALL_S = 0.001  # of a call when no time is left: it starts, and times out at once
@@ -100,8 +101,11 @@ def _lesser(first: float | None, second: float) -> float:
     return second if first is None or second < first else first
 
 
-def limit_finish(trace: Trace, reached: LimitReached, failed: str = "") -> Finished:
-    """The finish of a run that a limit ended: its status names the limit, whatever the last turn returned."""
+def limit_finish(trace: Trace, reached: LimitReached, failed: str = "", *, with_tools: bool = True) -> Finished:
+    """The finish of a run that a limit ended: its status names the limit, whatever the last turn returned.
+
+    No turn is left to correct an answer without evidence; what does not hold is named. `with_tools`: the run had some.
+    """
     language = trace.agent.language
     detail = trace.last_rejected.message if trace.last_rejected else ""
     reason = limit_text(language, reached, detail)
@@ -109,7 +113,8 @@ def limit_finish(trace: Trace, reached: LimitReached, failed: str = "") -> Finis
         reason += end_message(language, "closing_failed", detail=failed)
     answer = trace.answer
     text, citations = (answer.text, answer.citations or cited_ids(answer.text)) if answer else (None, ())
-    return Finished(status=reached.status, limit=reached.limit, answer=text, reason=reason, citations=citations)
+    finished = Finished(status=reached.status, limit=reached.limit, answer=text, reason=reason, citations=citations)
+    return with_evidence(trace, finished, with_tools=with_tools)
 
 
 def model_failed(trace: Trace, message: str, code: str = "", *, by_model: bool = False) -> Finished:

@@ -148,7 +148,7 @@ class JournalQueryContract(JournalContract):
         await keep(journal, "a1", task("t", labels={"key": "k"}), OVER, at=1_000)
         await keep(journal, "a2", task("t", agent=other), Paused(reason="p"), at=2_000)
         await keep(journal, "a2.1", task("t", parent="a2", depth=1), at=2_500)
-        await keep(journal, "b1", task("t", agent=other), replace(OVER, status="stopped"), at=3_000)
+        await keep(journal, "b1", task("T", agent=other), replace(OVER, status="stopped"), at=3_000)
         await journal.create("b2")
         fitting: Sequence[tuple[dict[str, Any], list[str]]] = (
             ({}, ["b1", "a2.1", "a2", "a1"]),
@@ -162,6 +162,8 @@ class JournalQueryContract(JournalContract):
             ({"since": 2_000}, ["b1", "a2.1", "a2"]),
             ({"until": 2_000}, ["a1"]),
             ({"since": 2_000, "until": 3_000}, ["a2.1", "a2"]),
+            ({"task": "t"}, ["a2.1", "a2", "a1"]),
+            ({"task": "T"}, ["b1"]),
             ({"prefix": "a2."}, ["a2.1"]),
             ({"prefix": "a"}, ["a2.1", "a2", "a1"]),
             ({"prefix": "A"}, []),

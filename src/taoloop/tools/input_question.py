@@ -26,6 +26,19 @@ class InputQuestion:
     url: str = ""
     """A page that the person is to open; what happens there stays between the person and the page."""
 
+    from_model: bool = False
+    """Whether the model asks, and reads the answer; otherwise a third party does, and the model does not."""
+
+    read_before: tuple[str, ...] = ()
+    """Of a question of the model, the calls whose untrusted outputs it had read, as `tool (call_id)`, the newest first;
+    an empty text is the task or the conversation."""
+
+    quoted: tuple[str, ...] = ()
+    """Those of them of which the question repeats a sentence."""
+
+    secret: str = ""
+    """The words by which it seems to ask for a secret; empty: it does not."""
+
     timeout_s: float = 300.0
     """How long an answer is waited for, in seconds."""
 

@@ -159,6 +159,17 @@ TEXTS = ToolTexts(
         "no_such_argument": "{argument!r} leads nowhere at {step!r}.",
         "no_such_argument_hint": "There is: {names}.",
         "nothing": "nothing",
+        # update_todos
+        "todos_saved": "Saved: {counts}.",
+        "todos_count": "{count} {state}",
+        "todos_comma": ", ",
+        "todos_gone": "Of the list before, items that were not done are gone: {numbers}. Unless you reworded them,"
+        " write them again, with the state dropped if they are not needed.",
+        "todos_many": "The list has {count} items; at most {most} are taken.",
+        "todos_long": "Items of more than {most} characters: {numbers}.",
+        "todos_blank": "Items without a text: {numbers}.",
+        "todos_two_in_progress": "Items {numbers} are all in_progress; at most one may be.",
+        "todos_double": "Items {numbers} have the same text.",
         # calculator
         "form_hint": "Use numbers, + - * / ** and parentheses only, such as (2 + 3) * 4.",
         "in_parts_hint": "Compute it in parts.",
@@ -197,6 +208,9 @@ TEXTS = ToolTexts(
         "product": "The product",
         "power": "The power",
         "value": "A result",
+        # ask_user
+        "no_person": "No person can be asked by this call.",
+        "no_person_hint": "Questions are asked in a run of an agent.",
         # time_now
         "unknown_zone": "There is no IANA time zone {zone}.",
         "unknown_zone_hint": "Use an IANA name such as Asia/Shanghai or Europe/Paris.",
@@ -354,6 +368,8 @@ TEXTS = ToolTexts(
         "script_empty": "The program is empty.",
         "script_nul": "The program contains a NUL character.",
         "script_long": "The program is too long.",
+        "script_interpreter": "Nothing says what runs {path}.",
+        "script_interpreter_hint": "It must end in .py or .sh, or begin with a line such as #!/usr/bin/env bash.",
         "script_hint": "Send one whole program.",
         "reserved_failed": "{name!r} cannot be made: {reason}.",
         "reserved_no_folder": "{name!r} in the workspace is no folder.",

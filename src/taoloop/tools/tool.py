@@ -22,6 +22,7 @@ from taoloop.tools.result_values import json_values, write_json
 from taoloop.tools.texts import TEXTS
 
 if TYPE_CHECKING:
+    from taoloop.core.cards.card_lint import Finding
     from taoloop.core.images import Image
     from taoloop.core.views.steps import CallView
     from taoloop.tools.embedding import Embedder
@@ -31,6 +32,7 @@ else:
         lazy_types(
             {
                 "core": "Image",
+                "core.cards.card_lint": "Finding",
                 "core.views.steps": "CallView",
                 "tools.embedding": "Embedder",
                 "tools.input_question": "AskPerson InputAnswer InputQuestion",
@@ -186,6 +188,9 @@ class Tool:
     chinese: Mapping[str, str] = field(default_factory=dict, repr=False)
     """The Chinese form of texts of the card, by their English form."""
 
+    findings: tuple[Finding, ...] = field(default=(), repr=False)
+    """What the linter says of the tool beyond its card: of what it is made of."""
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function behind the tool, unchecked."""
         return self.handler(*args, **kwargs)
@@ -202,6 +207,10 @@ class Tool:
     def with_card(self, **changes: Any) -> Tool:
         """The same tool with some fields of its card replaced."""
         return replace(self, card=replace(self.card, **changes))
+
+    def with_findings(self, findings: tuple[Finding, ...]) -> Tool:
+        """The same tool with what the linter says of it beyond its card."""
+        return replace(self, findings=findings)
 
     def would_replace(self, args: Mapping[str, Any]) -> str:
         """What exists and a call with these arguments would overwrite; empty: nothing, or the tool cannot tell.

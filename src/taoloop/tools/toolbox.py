@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
 
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.errors import ToolDefinitionError, UnknownName
@@ -140,3 +141,17 @@ class LoadResult:
     """The tools, in their order."""
     problems: tuple[LoadProblem, ...] = ()
     """What could not be used."""
+
+
+@runtime_checkable
+class ToolFolder(Protocol):
+    """Settings that an agent takes in place of tools, because loading them is quick and needs nothing but the disk."""
+
+    @property
+    def folder(self) -> Path:
+        """The folder that is read."""
+        ...
+
+    def load_tools(self) -> LoadResult:
+        """The tools, and the problems of what could not be used."""
+        ...

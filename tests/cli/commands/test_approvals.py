@@ -130,7 +130,7 @@ def test_the_rest_keeps_waiting(tao: Shell) -> None:
         (("call_1", "--args", '{"to": "ann"}'), '"amount" is a required property'),
         (("call_1", "--args", '{"to": "ann", "amount": "all"}'), "do not fit"),
         (("call_1", "--args", '{"to": "ann", "amount": NaN}'), "--args is not JSON"),
-        (("call_1", "--digest", "0123456789abcdef"), "is not the one that was approved"),
+        (("call_1", "--digest", "0123456789abcdef"), "is not the one that was shown"),
         (("call_1", "--by", ""), "cannot be by"),
         (("call_1", "--always", "--values"), "exclude each other"),
         (("call_2", "--always"), "it has no 'always'"),

@@ -35,7 +35,7 @@ def log_in(link: str) -> str:
     address = urlsplit(link)
     connection = HTTPConnection(address.netloc, timeout=20)
     with closing(connection):
-        connection.request("GET", f"{address.path}?{address.query}")
+        connection.request("GET", f"{address.path}?{address.query}", headers={"Sec-Fetch-Site": "none"})
         cookie = SimpleCookie(connection.getresponse().headers["Set-Cookie"])
     headers = {"Cookie": "; ".join(f"{name}={morsel.value}" for name, morsel in cookie.items())}
     status, text = fetch_text(f"http://{address.netloc}/runs", None, headers)

@@ -164,3 +164,21 @@ def test_a_setting_of_a_strategy_that_cannot_be_is_refused(tao: Shell) -> None:
     refused = tao("run", "which?", "--strategy", "cot_sc:n=0")
     assert refused.code == 2
     assert "cot_sc: n is 0. It must be a whole number from 2 to 100." in refused.err
+
+
+def test_a_todo_list_is_shown_as_it_is_written_and_its_open_items_at_the_end(tao: Shell) -> None:
+    """S4-46, S4-49: live, and afterwards."""
+    todos = [{"text": "read the [31m\x1b[31mpages", "state": "done"}, {"text": "answer", "state": "open"}]
+    model = tao.script(call("update_todos", todos=todos), "42")
+    ended = tao("run", "Read, then answer.", "--model", model, "--tools", "update_todos", code=0)
+    assert "\x1b" not in ended.out
+    live = ended.out
+    assert "Action: update_todos\n    [x] read the" in live
+    assert "Observed: Saved: 1 open, 1 done." in live
+    assert live.index("Answer: 42") < live.index("Open items: [ ] answer")
+    run_id = tao("runs", "--json", code=0).events[0]["run_id"]
+    shown = tao("show", run_id, code=0).out
+    assert "Action: update_todos\n    [x] read the" in shown
+    assert shown.count("Open items: [ ] answer") == 1
+    assert tao("show", run_id, "--events", code=0).out.count("Open items: [ ] answer") == 1
+    assert "未完成项" in tao("show", run_id, code=0, TAOLOOP_LANG="zh").out

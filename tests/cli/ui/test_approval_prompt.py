@@ -74,7 +74,7 @@ def terminals() -> Iterator[list[Terminal]]:
 def asked(tao: Shell, terminals: list[Terminal], *replies: object, task: str = "go", more: str = "") -> Terminal:
     tao.write("mytools.py", TOOLS)
     tao.script(*replies, "done")
-    tools = '["mytools:pay", "mytools:drop", "mytools:inbox", "mytools:hang", "mytools:peek"]'
+    tools = '["mytools:pay", "mytools:drop", "mytools:inbox", "mytools:hang", "mytools:peek", "ask_user"]'
     tao.write("agent.yaml", f"model: scripted:script.yaml\ntools: {tools}\n{more}")
     terminals.append(Terminal(tao, "run", task, "--agent", "agent.yaml"))
     return terminals[-1]
@@ -257,6 +257,46 @@ def test_of_a_call_without_an_outcome_it_is_asked_whether_it_happened(
     assert answered(terminal, *lines) == 0
     assert told in " ".join(plain(terminal.seen).split())
     assert paid(tao) == "booked x\n"
+
+
+MENU, ANSWER, SEND = "[f] fill in", "answer (", "[y] send this"
+
+
+def test_a_question_of_the_model_is_answered_by_the_number_of_a_choice(tao: Shell, terminals: list[Terminal]) -> None:
+    question = call("ask_user", question="Which invoice?", choices=["R-17", "R-71"])
+    terminal = asked(tao, terminals, call("inbox"), question)
+    screen = " ".join(plain(terminal.until(MENU)).split())
+    assert "│ Which invoice?" in screen
+    assert "1. R-17 2. R-71" in screen
+    assert "had read untrusted text (inbox (call_1))" in screen
+    assert "approves no call" in screen
+    assert answered(terminal, (MENU, "f"), (ANSWER, "3"), (ANSWER, "2"), (SEND, "y")) == 0
+    given = next(event for event in tao("show", "last", "--json").events if event["kind"] == "approval_given")
+    assert given["args"] == {"answer": "R-71"}
+
+
+def test_a_question_of_the_model_is_declined_with_a_reason_or_left_for_later(
+    tao: Shell, terminals: list[Terminal]
+) -> None:
+    question = call("ask_user", question="Which key?")
+    terminal = asked(tao, terminals, question)
+    assert answered(terminal, (MENU, "n"), ("Why not?", "ask ann")) == 0
+    assert "did not answer: ask ann" in tao("show", "last", "--json").out
+    assert answered(asked(tao, terminals, question), (MENU, "q")) == 8
+
+
+def test_a_question_whose_terminal_was_killed_waits_and_is_answered_once(tao: Shell, terminals: list[Terminal]) -> None:
+    terminal = asked(tao, terminals, call("ask_user", question="Which invoice?"))
+    terminal.until(MENU)
+    terminal.process.kill()
+    terminal.process.wait()
+    tao("resume", "last", code=8)
+    tao("answer", "last", "R-71", code=0)
+    tao("resume", "last", code=0)
+    events = tao("show", "last", "--json").events
+    kinds = [event["kind"] for event in events]
+    assert (kinds.count("action_requested"), kinds.count("approval_given"), kinds.count("observed")) == (1, 1, 1)
+    assert next(event["output"] for event in events if event["kind"] == "observed") == "R-71"
 
 
 PLANNED = [

@@ -11,7 +11,8 @@ from rich.console import Console
 from taoloop.cli.ui.approval_prompt import show_question
 from taoloop.cli.ui.event_view import RowWriter
 from taoloop.core.cards.tool_card import Tier, ToolCard
-from taoloop.core.events import Badge, Source
+from taoloop.core.events import Source
+from taoloop.core.policy import Badge
 from taoloop.runtime.approvals.request import ApprovalRequest
 
 BADGES: dict[str, Badge] = {"ann@example.com": "YOURS", "eve@evil.example": "FOREIGN"}

@@ -20,7 +20,7 @@ import pytest
 from taoloop import Agent
 from taoloop.core.events import Finished, ModelReplied, Noted
 from taoloop.errors import JournalCorrupt, JournalError
-from taoloop.journals.queries import RunQuery
+from taoloop.journals.queries import RunQuery, prepare_search
 from taoloop.journals.retention import Retention
 from taoloop.journals.search_index import Document, document_of
 from taoloop.journals.sqlite.journal import SqliteJournal
@@ -224,6 +224,29 @@ def test_the_first_search_of_many_events_is_done_in_parts(tmp_path: Path, monkey
     ask(tmp_path / "runs.db", run)
 
 
+def test_the_search_is_prepared_while_other_questions_are_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("taoloop.journals.sqlite.search._AT_ONCE", 7)
+
+    async def run(journal: SqliteJournal) -> None:
+        for number in range(20):
+            await keep(journal, f"r{number}", f"thing {number}")
+        preparing = asyncio.ensure_future(prepare_search(journal))
+        answered = 0
+        while not preparing.done():
+            assert len((await journal.find(RunQuery())).rows) == 20
+            answered += 1
+        await preparing
+        assert answered >= 8, "at least one between two parts"
+        statements: list[str] = []
+        await journal._run_query(lambda connection: connection.set_trace_callback(statements.append))
+        assert await found(journal, "thing 13") == ["r13"]
+        assert not any("AND kind IN" in statement for statement in statements), "nothing is left to be read"
+
+    ask(tmp_path / "runs.db", run)
+
+
 def test_a_run_of_many_events_is_read_once_for_the_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("taoloop.journals.sqlite.search._AT_ONCE", 7)
     documents: list[Document] = []
@@ -300,7 +323,14 @@ def test_an_overview_reads_as_much_of_1500_runs_as_of_300(tmp_path: Path) -> Non
         async with OPEN(tmp_path / f"{count}.db") as journal:
             leases = [await journal.begin(f"r{number}") for number in range(count)]
             kept = events(STARTED, REPLIED, OVER)
-            await asyncio.gather(*(journal.append(lease, kept) for lease in leases))
+            await asyncio.gather(*(journal.append(lease, kept) for lease in leases[:-1]))
+            position = await journal.position()
+            await journal.append(leases[-1], kept)
+
+            async def growth() -> None:
+                async with aclosing(journal.tail(position)) as growths:
+                    assert (await anext(growths)).runs == {leases[-1].run_id: 2}
+
             done: dict[str, int] = {}
             questions: dict[str, Callable[[], Awaitable[object]]] = {
                 "usage": journal.usage,
@@ -310,6 +340,7 @@ def test_an_overview_reads_as_much_of_1500_runs_as_of_300(tmp_path: Path) -> Non
                 "prefix": lambda: journal.find(RunQuery(prefix="r50.")),
                 "search": lambda: journal.find(RunQuery(text="posts")),
                 "part": lambda: journal.read("r7", limit=2),
+                "growth": growth,
             }
             for name, question in questions.items():
                 await question()
@@ -378,3 +409,23 @@ def test_a_run_without_a_first_event_of_its_kind_is_listed_all_the_same(tmp_path
         assert sum(row.interventions for row in await journal.usage()) == 1
 
     ask(tmp_path / "runs.db", run)
+
+
+def test_an_overview_does_not_wait_for_a_writer(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    ask(path, lambda journal: keep(journal, "r1", "t"))
+
+    async def read(journal: SqliteJournal) -> None:
+        waits: list[str] = []
+        await journal._run_query(lambda connection: connection.set_trace_callback(waits.append))
+        with closing(sqlite3.connect(path, isolation_level=None)) as writing:
+            writing.execute("BEGIN IMMEDIATE")
+            rows = await journal.usage()
+            writing.execute("ROLLBACK")
+        assert sum(row.runs for row in rows) == 1
+        begin = waits.index("BEGIN IMMEDIATE")
+        assert "PRAGMA busy_timeout = 0" in waits[:begin], "SQLite itself would wait for 5 s"
+        usual = await journal._run_query(lambda connection: connection.execute("PRAGMA busy_timeout").fetchone())
+        assert usual == (5_000,)
+
+    ask(path, read)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from tests.scripting import call, calls
 
 from taoloop import Agent, ScriptedModel, Trace, tool
+from taoloop.core.events import Event, Observed
 from taoloop.core.policy import Policy
 from taoloop.policy.review.argument_origins import ArgumentOrigin, argument_origins
+from taoloop.policy.untrusted_index import UntrustedIndex
 
 POLICY = Policy(trusted_tools=("find_customer",))
 
@@ -55,6 +58,27 @@ def test_a_value_of_an_untrusted_output_names_the_call_the_step_and_the_text_aro
     assert found["note"].whence == "model"
     assert (found["parts[0]"].whence, found["parts[1]"].whence) == ("task", "nowhere")
     assert next(iter(found)) == "iban", "what it acts on comes first"
+
+
+@pytest.mark.parametrize(
+    ("text", "amount", "is_found"),
+    [
+        ("The balance is 4,820.00 USD.", 4820.0, True),
+        ("The balance is 4,820.00 USD.", 4820, True),
+        ("The balance is 4,820 USD.", 4820, True),
+        ("The balance is 4820.00 USD.", 4820, True),
+        ("The balance is 1,234,567.89.", 1234567.89, True),
+        ("The balance is 4,820.55 USD.", 4820, False),
+        ("The balance is 14,820.00 USD.", 4820, False),
+    ],
+)
+def test_a_number_is_found_however_it_is_written(text: str, amount: float, is_found: bool) -> None:
+    index = UntrustedIndex()
+    index.fold(Event(0, 0.0, Observed(call_id="call_1", ok=True, output=text)))
+    location = index.find(amount)
+    assert (location is not None) is is_found
+    index.read_portion()
+    assert index.find(amount) == location, "the same once it is indexed"
 
 
 def test_a_value_that_was_looked_up_names_the_field() -> None:

@@ -143,7 +143,7 @@ def test_an_approval_of_another_call_is_refused() -> None:
     one = Waiter(paying(5))
     digest = one.trace.calls["call_1"].requested.digest
     for wrong in ("0" * 64, "", digest[:7]):
-        with pytest.raises(ApprovalStale, match="not the one that was approved"):
+        with pytest.raises(ApprovalStale, match="not the one that was shown"):
             one.answer("call_1", YES, digest=wrong)
     one.answer("call_1", YES, digest=digest[:12].upper())
 

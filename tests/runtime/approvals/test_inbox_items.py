@@ -17,6 +17,7 @@ from tests.runtime.approvals.waiting_runs import (
     leave_blocked,
     leave_dead,
     leave_failed_undo,
+    leave_question,
 )
 from tests.runtime.paying import pay
 from tests.scripting import call, calls
@@ -65,6 +66,7 @@ async def trace_of(journal: Journal, run_id: str) -> Trace:
 def test_every_kind_is_listed_with_what_a_person_needs(play: Any) -> None:
     async def scene(journal: Any) -> None:
         await leave_approval(journal, 5, 6, task="pay ann")
+        await leave_question(journal)
         await leave_blocked(journal)
         await leave_failed_undo(journal)
         await leave_dead(journal)
@@ -73,6 +75,7 @@ def test_every_kind_is_listed_with_what_a_person_needs(play: Any) -> None:
         assert names == [
             ("approval", "asks", "call_1"),
             ("approval", "asks", "call_2"),
+            ("question", "asks-user", "call_1"),
             ("doubt", "dead", "call_1"),
             ("undo", "orders.undo-1", "call_1"),
             ("blocked", "blocked", WHOLE_RUN),
@@ -82,6 +85,7 @@ def test_every_kind_is_listed_with_what_a_person_needs(play: Any) -> None:
         assert [item.command for item in items] == [
             "tao resume asks",
             "tao resume asks",
+            "tao resume asks-user",
             "tao resume dead",
             "tao undo orders",
             "tao resume blocked --profile supervised",

@@ -15,6 +15,7 @@ from taoloop.errors import ToolError
 from taoloop.journals.base import Journal
 from taoloop.runtime.after.recovery import MAX_DEATHS
 from taoloop.runtime.after.undo import UndoResult, approved_by, undo
+from taoloop.tools.builtin.ask_user import ask_user
 
 HEADLESS = Policy(profile="headless", pin="keywords")
 
@@ -50,6 +51,13 @@ def asking(journal: Journal, *replies: Any) -> Agent:
     """An agent that asks a person about payments."""
     script = ScriptedModel([*(replies or [paying(5)]), "done"], strict=False)
     return Agent(name="payer", model=script, tools=[pay, drop, read_mail], journal=journal)
+
+
+async def leave_question(journal: Journal, *, run_id: str = "asks-user", **args: Any) -> str:
+    """A run whose model asks its user something."""
+    script = ScriptedModel([call("ask_user", question="Which invoice?", **args), "done"], strict=False)
+    await Agent(name="clerk", model=script, tools=[ask_user], journal=journal).run("pay it", run_id=run_id)
+    return run_id
 
 
 async def leave_approval(journal: Journal, *amounts: int, task: str = "go", run_id: str = "asks") -> str:

@@ -14,7 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.runtime.approvals.waiting_runs import leave_approval, leave_blocked, leave_dead, leave_failed_undo
+from tests.runtime.approvals.waiting_runs import (
+    leave_approval,
+    leave_blocked,
+    leave_dead,
+    leave_failed_undo,
+    leave_question,
+)
 from tests.runtime.paying import drop, pay, paying
 from tests.scripting import calls
 
@@ -271,11 +277,12 @@ def test_each_kind_of_waiting_is_told_without_what_tools_and_models_said(opened:
             await notifier.scan()
             position = await journal.position()
             await leave_approval(journal)
+            await leave_question(journal, choices=["R-17", "R-71"])
             await leave_blocked(journal)
             await leave_failed_undo(journal)
             await grown(journal, notifier, position)
             await delivered(notifier)
-            assert sorted(notice.kind for notice in hook.notices) == ["approval", "blocked", "undo"]
+            assert sorted(notice.kind for notice in hook.notices) == ["approval", "blocked", "question", "undo"]
             await leave_dead(journal)  # which no event says
             for _ in range(2):
                 await notifier.refresh()
@@ -284,12 +291,18 @@ def test_each_kind_of_waiting_is_told_without_what_tools_and_models_said(opened:
             assert sorted((message["type"], message["data"]["call_id"]) for message in messages) == [
                 ("approval.requested", "call_1"),
                 ("call.in_doubt", "call_1"),
+                ("question.asked", "call_1"),
                 ("run.blocked", "run"),
                 ("run.given_up", "run"),
                 ("undo.failed", "call_1"),
             ]
-            assert {notice.tools for notice in hook.notices} == {("pay",), ("refund_payment",), ("cancel",)}
-            for text in ("shipped", "It is refunded", "DE89"):
+            assert {notice.tools for notice in hook.notices} == {
+                ("pay",),
+                ("ask_user",),
+                ("refund_payment",),
+                ("cancel",),
+            }
+            for text in ("shipped", "It is refunded", "DE89", "Which invoice", "R-17"):
                 assert text not in str(messages)
 
     asyncio.run(run())

@@ -92,6 +92,18 @@ def test_a_vote_is_streamed_as_one_answer_and_its_samples_as_steps() -> None:
         assert [request["temperature"] for request in server.asked] == [0.7] * 3
 
 
+def test_the_todo_list_of_a_run_comes_with_its_answer() -> None:
+    todos = [{"text": "double it", "state": "done"}, {"text": "check it", "state": "open"}]
+    call = {"tool_calls": [{"name": "update_todos", "args": {"todos": todos}}]}
+    with upstream(call, "8") as server, gateway(config_of(agent(server, tools=["update_todos"]))) as running:
+        made = client(running).chat.completions.create(model="assistant", messages=ask("Double 4."))
+        assert made.model_extra is not None
+        assert made.model_extra["agent"]["todos"] == todos
+        run_id = made.model_extra["agent"]["run_id"]
+        shown = client(running).get(f"/runs/{run_id}", cast_to=dict[str, Any])
+        assert shown["todos"] == todos
+
+
 class Weather(BaseModel):
     city: str
     degrees: int

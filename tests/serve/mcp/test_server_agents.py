@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from taoloop import Agent, tool
 from taoloop.core.events import RunStarted
+from taoloop.runtime.approvals.inbox_items import Inbox
 from taoloop.serve.mcp import dispatcher
 
 from .conftest import said, serve, until_statuses
@@ -190,5 +191,20 @@ def test_a_run_that_still_waits_says_where_it_can_be_answered() -> None:
         assert said(result).startswith("waiting: The run ")
         assert result.meta is not None
         assert result.meta[dispatcher.RUN_KEY] == (await served.traces())[0].run_id
+
+    asyncio.run(run())
+
+
+def test_a_question_of_the_model_waits_for_the_operator_and_the_host_is_told() -> None:
+    async def run() -> None:
+        asks = {"tool_calls": [{"name": "ask_user", "args": {"question": "Which invoice?"}}]}
+        served = serve(agents=[Agent(name="helper", model=[asks, "never"], tools=["ask_user"])])
+        async with served.client() as client:
+            result = await client.call_tool("helper", {"task": "Pay it."})
+        assert result.is_error
+        assert said(result).startswith("waiting: The run ")
+        assert "tao approvals" in said(result)
+        [item] = (await Inbox(served.journal).load()).items
+        assert item.kind == "question"
 
     asyncio.run(run())

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import re
+import sqlite3
+from contextlib import closing
+from pathlib import Path
 
 import pytest
-from tests.serve.panel.panels import Browser, browse, browser_of
+from tests.runtime.approvals.waiting_runs import leave_approval
+from tests.serve.panel.panels import DIRECT, Browser, browse, browser_of
 from tests.serve.panel.run_samples import put, started
 
 from taoloop import MemoryJournal
 from taoloop.errors import ConfigError, JournalLocked
+from taoloop.journals.sqlite.journal import SqliteJournal
 from taoloop.serve.panel.access import ROLES, SESSION_S, Identity, Sessions, TokenAccess, parse_identity
 from taoloop.serve.panel.app import is_cross_site
 from taoloop.serve.panel.rendering import duration, static_file, untrusted, usd
@@ -38,7 +43,7 @@ def test_after_the_login_nobody_is_sent_elsewhere(target: str) -> None:
     async def scenario(browser: Browser) -> None:
         assert isinstance(browser.panel.state.access, TokenAccess)
         query = {"token": browser.panel.state.access.tokens["bob"], "next": target}
-        response = await browser.request("GET", "/login", params=query, allow_redirects=False)
+        response = await browser.request("GET", "/login", params=query, headers=DIRECT, allow_redirects=False)
         assert response.headers["Location"] == "/runs"
 
     browse(MemoryJournal(), scenario, person="")
@@ -185,7 +190,10 @@ def test_a_database_that_cannot_be_read_is_said() -> None:
         async with browser_of(AwayJournal(), "") as browser:
             assert isinstance(browser.panel.state.access, TokenAccess)
             await browser.request(
-                "GET", f"/login?token={browser.panel.state.access.tokens['ada']}", allow_redirects=False
+                "GET",
+                f"/login?token={browser.panel.state.access.tokens['ada']}",
+                headers=DIRECT,
+                allow_redirects=False,
             )
             await scenario(browser)
 
@@ -237,3 +245,86 @@ def test_the_scripts_of_a_page_are_there_before_htmx_begins() -> None:
         assert not any("defer" in script or "async" in script for script in scripts)
 
     browse(MemoryJournal(), scenario)
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site", None])
+def test_a_link_in_a_page_of_another_origin_logs_nobody_in_unasked(site: str | None) -> None:
+    async def scenario(browser: Browser) -> None:
+        assert isinstance(browser.panel.state.access, TokenAccess)
+        token = browser.panel.state.access.tokens["bob"]
+        headers = {} if site is None else {"Sec-Fetch-Site": site}
+        response = await browser.request("GET", f"/login?token={token}&next=/inbox", headers=headers)
+        page = await response.text()
+        assert response.status == 200
+        assert "This link logs you in as bob." in page
+        assert "You are logged in as ada." in page
+        assert "ada<span" in await browser.get("/runs"), "still the same person"
+        response = await browser.request(
+            "POST", "/login", data={"credential": token, "next": "/inbox"}, headers={"Sec-Fetch-Site": "cross-site"}
+        )
+        assert response.status == 403
+        form = {"credential": token, "next": "/inbox", "csrf": browser.csrf}
+        response = await browser.request("POST", "/login", data=form, headers={"Sec-Fetch-Site": "same-origin"})
+        assert "bob<span" in await response.text()
+
+    browse(MemoryJournal(), scenario)
+
+
+def test_an_unknown_path_under_another_host_name_is_refused_like_any_other() -> None:
+    async def scenario(browser: Browser) -> None:
+        for method, path in (("GET", "/nothing"), ("DELETE", "/runs"), ("GET", "/static/nothing")):
+            response = await browser.request(method, path, headers={"Host": "evil.example"})
+            assert response.status == 421
+            assert "There is no such page." not in await response.text()
+
+    browse(MemoryJournal(), scenario)
+
+
+def test_where_the_database_is_only_those_are_told_who_may_act_on_it(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+
+    async def main() -> None:
+        async with SqliteJournal(path, synchronous="NORMAL") as journal:
+            await leave_approval(journal)
+            for person, is_told in (("bob", False), ("ann", True)):
+                async with browser_of(journal, person) as browser:
+                    pages = [await browser.get(page) for page in ("/inbox/asks/call_1", "/runs/asks", "/costs")]
+                    pages.append(await browser.get("/runs/asks/policy?profile=locked"))
+                    with closing(sqlite3.connect(path)) as connection, connection:
+                        connection.execute("UPDATE event SET body = '{' WHERE run_id = 'asks' AND seq = 1")
+                    pages.append(await browser.get("/runs/asks"))
+                    pages.append(await (await browser.request("GET", "/inbox/asks/call_1")).text())
+                    assert any(str(path) in page for page in pages) is is_told
+                    assert any("runs.db" in page for page in pages)
+                with closing(sqlite3.connect(path)) as connection, connection:
+                    connection.execute("DELETE FROM run")
+                    connection.execute("DELETE FROM event")
+                await leave_approval(journal)
+
+    asyncio.run(main())
+
+
+def test_durations_are_in_the_language_of_the_person() -> None:
+    chinese = [duration(seconds, "zh") for seconds in (0.004, 0.25, 7.5, 65)]
+    assert chinese == ["4.0 毫秒", "0.25 秒", "7.5 秒", "1 分 5 秒"]
+    assert [duration(seconds) for seconds in (0.004, 0.25, 7.5)] == ["4.0 ms", "0.25 s", "7.5 s"]
+
+
+def test_the_index_of_the_search_is_made_while_the_list_is_looked_at() -> None:
+    class Indexed(MemoryJournal):
+        async def prepare_search(self) -> None:
+            prepared.append("begun")
+            try:
+                await asyncio.Event().wait()  # it takes long, and nobody waits for it
+            finally:
+                prepared.append("ended with the panel")
+
+    prepared: list[str] = []
+
+    async def scenario(browser: Browser) -> None:
+        for _ in range(3):
+            await browser.get("/runs")
+        assert prepared == ["begun"]
+
+    browse(Indexed(), scenario)
+    assert prepared == ["begun", "ended with the panel"]

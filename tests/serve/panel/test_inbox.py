@@ -7,6 +7,7 @@ import re
 import sqlite3
 from collections.abc import Awaitable, Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,13 @@ from tests.runtime.approvals.waiting_runs import (
     leave_blocked,
     leave_dead,
     leave_failed_undo,
+    leave_question,
     read_mail,
     refund_payment,
 )
 from tests.runtime.paying import drop, pay
 from tests.scripting import call
-from tests.serve.panel.inbox_runs import ask_about_a_table, ask_about_an_invoice, ask_with_hostile_texts
+from tests.serve.panel.inbox_runs import HOSTILE, ask_about_a_table, ask_about_an_invoice, ask_with_hostile_texts
 from tests.serve.panel.panels import Browser, browse, browser_of
 
 from taoloop import Agent, MemoryJournal, ScriptedModel, SqliteJournal, Trace
@@ -31,6 +33,7 @@ from taoloop.errors import ConfigError
 from taoloop.journals.base import Journal
 from taoloop.runtime.after.undo import approved_by
 from taoloop.runtime.approvals.request import ApprovalRequest, ask
+from taoloop.tools.builtin.ask_user import ask_user
 
 
 def journal_with(*leave: Callable[[Journal], Awaitable[Any]]) -> MemoryJournal:
@@ -56,6 +59,11 @@ def digest_in(page: str) -> str:
     match = re.search(r'name="digest" value="([0-9a-f]{64})"', page)
     assert match is not None
     return match[1]
+
+
+async def answer(browser: Browser, path: str, action: str, **fields: Any) -> str:
+    """Send one of the forms of an item as its page has it."""
+    return await browser.post(f"{path}/{action}", digest=digest_in(await browser.get(path)), **fields)
 
 
 def badge_in(page: str) -> int:
@@ -127,7 +135,7 @@ def test_an_approval_is_recorded_with_the_name_and_leads_to_what_happens_next() 
 
 def test_a_refusal_has_a_reason_that_the_model_reads() -> None:
     async def scenario(browser: Browser) -> None:
-        page = await browser.post("/inbox/asks/call_1/refuse", note="not before Friday")
+        page = await answer(browser, "/inbox/asks/call_1", "refuse", note="not before Friday")
         refused = await last(browser, "asks", ApprovalRefused)
         assert (refused.by, refused.authenticated, refused.note) == ("ann", "panel_token", "not before Friday")
         assert "not before Friday" in page
@@ -139,7 +147,7 @@ def test_the_second_person_is_told_who_answered_when_and_how() -> None:
     async def scenario(browser: Browser) -> None:
         digest = digest_in(await browser.get("/inbox/asks/call_1"))
         assert "meanwhile" not in await browser.get(f"/inbox/asks/call_1/state?digest={digest}", is_fragment=True)
-        await browser.post("/inbox/asks/call_1/refuse", note="mine")
+        await answer(browser, "/inbox/asks/call_1", "refuse", note="mine")
         assert "Somebody has answered meanwhile" in await browser.get(f"/inbox/asks/call_1/state?digest={digest}")
         await browser.log_in("ada")
         for action in ("approve", "refuse"):
@@ -184,7 +192,7 @@ def test_an_approval_is_for_the_call_that_was_looked_at() -> None:
     async def scenario(browser: Browser) -> None:
         for digest in ("0" * 64, ""):
             page = await browser.post("/inbox/asks/call_1/approve", 422, digest=digest)
-            assert "is not the one that was approved" in page
+            assert "is not the one that was shown" in page
         assert not (await trace_of(browser, "asks")).calls["call_1"].approval
 
     browse(journal_with(leave_approval), scenario, "ann")
@@ -222,7 +230,7 @@ def test_the_other_calls_of_a_question_may_get_the_same_answer() -> None:
     async def scenario(browser: Browser) -> None:
         page = await browser.get("/inbox/asks/call_1")
         assert "2 other calls of this question" in page
-        await browser.post("/inbox/asks/call_1/refuse", note="none", batch="1")
+        await answer(browser, "/inbox/asks/call_1", "refuse", note="none", batch="1")
         refused = [event.fact for event in await trace_of(browser, "asks") if isinstance(event.fact, ApprovalRefused)]
         assert [fact.call_id for fact in refused] == ["call_1", "call_2", "call_3"]
 
@@ -270,7 +278,7 @@ def test_a_doubt_is_settled_and_the_probe_is_quoted() -> None:
         page = await browser.post("/inbox/dead/call_1/settle", 422, note="the bank says so")
         assert "Choose one of the three." in page
         assert "the bank says so" in page
-        page = await browser.post("/inbox/dead/call_1/settle", how="happened", note="the bank says so")
+        page = await answer(browser, "/inbox/dead/call_1", "settle", how="happened", note="the bank says so")
         settled = await last(browser, "dead", DoubtSettled)
         assert (settled.happened, settled.by, settled.authenticated) == (True, "ann", "panel_token")
         assert "it happened" in page
@@ -352,7 +360,7 @@ def test_the_panel_resumes_the_run_in_the_background() -> None:
 
 def test_a_run_that_cannot_be_resumed_says_why() -> None:
     async def scenario(browser: Browser) -> None:
-        await browser.post("/inbox/asks/call_1/refuse")
+        await answer(browser, "/inbox/asks/call_1", "refuse")
         assert "tao resume asks" in await browser.post("/runs/asks/resume", 400)
 
     browse(journal_with(leave_approval), scenario, "ann")
@@ -384,7 +392,7 @@ def test_the_pages_are_chinese_for_a_chinese_reader() -> None:
         page = await browser.get("/inbox/asks/call_1")
         digest = digest_in(page)
         assert "批准" in page
-        await browser.post("/inbox/asks/call_1/refuse")
+        await answer(browser, "/inbox/asks/call_1", "refuse")
         late = await browser.post("/inbox/asks/call_1/approve", 409, digest=digest)
         assert "已有人先答复" in late
 
@@ -428,11 +436,11 @@ def test_a_run_that_the_panel_cannot_continue_says_why() -> None:
         return Agent(name="payer", model=model, tools=[pay, drop, read_mail])
 
     async def refused(browser: Browser) -> None:
-        await browser.post("/inbox/asks/call_1/refuse")
+        await answer(browser, "/inbox/asks/call_1", "refuse")
         assert "no agent called" in await browser.post("/runs/asks/resume", 400)
 
     async def failed(browser: Browser) -> None:
-        await browser.post("/inbox/asks/call_1/refuse")
+        await answer(browser, "/inbox/asks/call_1", "refuse")
         await drive(browser, "/runs/asks/resume", item="asks:call_1")
         assert "does not take a task and a trace" in await browser.get("/inbox/asks/call_1")
 
@@ -473,3 +481,106 @@ def test_notes_and_undos_of_the_other_pages_record_how_it_is_known_whose_they_ar
 
 def _any_request() -> ApprovalRequest:
     return ApprovalRequest(run_id="r", call_id="call_1", tool="pay", args={}, reasons=(), card=None)
+
+
+def test_a_question_of_the_model_is_answered_by_an_approver() -> None:
+    async def scenario(browser: Browser) -> None:
+        path = "/inbox/asks-user/call_1"
+        assert badge_in(await browser.get("/inbox")) == 1
+        page = await browser.get(path)
+        assert "Which invoice?" in page
+        assert page.count('type="radio"') == 2
+        assert f'action="{path}/approve"' not in page
+        digest = digest_in(page)
+        await browser.log_in("bob")
+        assert "Somebody with the role approver answers" in await browser.get(path)
+        await browser.post(f"{path}/answer", 403, answer="R-17", digest=digest)
+        await browser.log_in("ann")
+        assert "Choose one" in await browser.post(f"{path}/answer", 422, answer="R-99", digest=digest)
+        page = await browser.post(f"{path}/answer", answer="R-71", digest=digest)
+        given = await last(browser, "asks-user", ApprovalGiven)
+        assert (given.by, given.authenticated, given.args) == ("ann", "panel_token", {"answer": "R-71"})
+        assert "answered" in page
+        assert "R-71" in page
+        assert badge_in(await browser.get("/inbox")) == 0
+
+    browse(journal_with(partial(leave_question, choices=["R-17", "R-71"])), scenario, "ann")
+
+
+def test_of_two_people_who_answer_a_question_the_first_counts() -> None:
+    async def scenario(browser: Browser) -> None:
+        path = "/inbox/asks-user/call_1"
+        digest = digest_in(await browser.get(path))
+        await browser.post(f"{path}/answer", answer="R-17", digest=digest)
+        await browser.log_in("ada")
+        for action in ("answer", "refuse"):
+            page = await browser.post(f"{path}/{action}", 409, answer="R-71", digest=digest)
+            assert "somebody was faster" in page
+            assert "<strong>ann</strong>" in page
+        answers = [
+            event.fact for event in await trace_of(browser, "asks-user") if isinstance(event.fact, ApprovalGiven)
+        ]
+        assert [answer.args for answer in answers] == [{"answer": "R-17"}]
+
+    browse(journal_with(leave_question), scenario, "ann")
+
+
+def test_an_answer_that_is_empty_too_long_or_stale_is_refused_and_kept_in_the_form() -> None:
+    async def scenario(browser: Browser) -> None:
+        path = "/inbox/asks-user/call_1"
+        digest = digest_in(await browser.get(path))
+        for text in ("", "   ", "x" * 20_001):
+            page = await browser.post(f"{path}/answer", 422, answer=text, digest=digest)
+            assert 'role="alert"' in page
+            assert text.strip()[:100] in page
+        assert "look at it again" in await browser.post(f"{path}/answer", 422, answer="R-17", digest="0" * 64)
+        await browser.post(f"{path}/answer", answer="x" * 20_000, digest=digest)
+        assert len((await last(browser, "asks-user", ApprovalGiven)).args["answer"]) == 20_000
+
+    browse(journal_with(leave_question), scenario, "ann")
+
+
+def test_a_question_is_declined_and_hostile_questions_are_only_text() -> None:
+    async def scenario(browser: Browser) -> None:
+        path = "/inbox/hostile-question/call_2"
+        page = await browser.get(path)
+        assert "<script>alert(1)" not in page
+        assert "<img src=x" not in page
+        assert "had read untrusted text (read_mail (call_1))" in page
+        assert "ask for a secret (password)" in page
+        page = await browser.post(f"{path}/refuse", note="no passwords here", digest=digest_in(page))
+        assert "no passwords here" in page
+
+    async def leave(journal: Journal) -> None:
+        asks = call("ask_user", question=f"{HOSTILE} password?", choices=[HOSTILE, "none"])
+        script = ScriptedModel([call("read_mail"), asks, "done"], strict=False)
+        agent = Agent(model=script, tools=[ask_user, read_mail], journal=journal)
+        await agent.run("go", run_id="hostile-question")
+
+    browse(journal_with(leave), scenario, "ann")
+
+
+def test_refusals_and_settlements_are_for_the_call_that_was_looked_at() -> None:
+    async def scenario(browser: Browser) -> None:
+        for digest in ("0" * 64, ""):
+            assert "is not the one that was shown" in await browser.post(
+                "/inbox/asks/call_1/refuse", 422, digest=digest, note="no"
+            )
+            assert "is not the one that was shown" in await browser.post(
+                "/inbox/dead/call_1/settle", 422, digest=digest, how="repeat"
+            )
+        assert not (await trace_of(browser, "asks")).calls["call_1"].approval
+        assert not (await trace_of(browser, "dead")).calls["call_1"].settled
+
+    browse(journal_with(leave_approval, leave_dead), scenario, "ann")
+
+
+def test_tiers_and_badges_are_chinese_for_a_chinese_reader() -> None:
+    async def scenario(browser: Browser) -> None:
+        await browser.post("/preferences", language="zh", next="/inbox")
+        page = await browser.get("/inbox/asks/call_1")
+        assert "写入（write）" in page
+        assert re.search(r"<b>(任务给出|来源不明)</b>", page)
+        assert not re.search(r"<b>[A-Z ]+</b>", page)
+
+    browse(journal_with(leave_approval), scenario, "ann")

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
-from tests.runtime.approvals.waiting_runs import leave_approval, leave_blocked, leave_dead, leave_failed_undo
+from tests.runtime.approvals.waiting_runs import (
+    leave_approval,
+    leave_blocked,
+    leave_dead,
+    leave_failed_undo,
+    leave_question,
+)
 from tests.serve.panel.panels import browser_of
 
 from taoloop import MemoryJournal
@@ -16,6 +22,7 @@ def test_each_kind_of_notice_leads_to_its_page() -> None:
     async def main() -> None:
         journal = MemoryJournal()
         await leave_approval(journal)
+        await leave_question(journal)
         await leave_blocked(journal)
         await leave_failed_undo(journal)
         await leave_dead(journal)

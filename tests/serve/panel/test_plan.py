@@ -68,7 +68,7 @@ def test_a_plan_edited_into_one_that_cannot_run_stays_open_with_what_is_wrong() 
         broken = json.dumps({"steps": [{"number": 1, "goal": "x", "calls": [{"tool": "steal", "args": {}}]}]})
         page = await browser.post("/inbox/plans/call_1/approve", 422, digest=digest, args=broken, confirm="yes")
         assert "Step 1: there is no tool &#39;steal&#39;." in page
-        await browser.post("/inbox/plans/call_1/refuse", note="too much")
+        await browser.post("/inbox/plans/call_1/refuse", digest=digest, note="too much")
         assert (await last(browser, "plans", ApprovalRefused)).note == "too much"
 
     browse(waiting(), scenario)

@@ -4,15 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import re
+from dataclasses import replace
+from typing import Any
 
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 from tests.core.views.every_fact import FACTS
-from tests.serve.panel.panels import PEOPLE, Browser, browse
-from tests.serve.panel.run_samples import answered, extend, put, started, steps
+from tests.serve.panel.panels import PEOPLE, Browser, browse, browser_of
+from tests.serve.panel.run_samples import HOSTILE, answered, extend, put, started, steps
 
-from taoloop import MemoryJournal
-from taoloop.core.events import Compensated, Fact, Observed, Paused
+from taoloop import Agent, MemoryJournal, ScriptedModel
+from taoloop.core.cards.tool_card import ContentCard, ToolCard
+from taoloop.core.decision import Act, Call, EvidenceGap, call_digest
+from taoloop.core.events import (
+    ActionRequested,
+    Compensated,
+    Fact,
+    Finished,
+    ModelReplied,
+    Observed,
+    Paused,
+    ReplyRejected,
+)
 from taoloop.serve.panel.access import TokenAccess
 from taoloop.serve.panel.app import Panel
 from taoloop.serve.panel.pages import run as run_module
@@ -189,6 +202,40 @@ def test_the_runs_inside_a_run_and_its_forks_are_listed() -> None:
     browse(journal, scenario)
 
 
+def test_a_fork_is_listed_however_many_other_runs_of_the_agent_came_later() -> None:
+    journal = MemoryJournal()
+
+    async def scenario(browser: Browser) -> None:
+        await put(journal, "r1", [started(), *steps(1)])
+        await put(journal, "fork", [started(forked_from="r1", forked_at=1), *steps(1)])
+        for number in range(1_001):
+            await put(journal, f"later{number}", [started(f"Task {number}")])
+        assert '<a href="/runs/fork">' in await browser.get("/runs/r1/relations", is_fragment=True)
+
+    browse(journal, scenario)
+
+
+def test_the_part_of_the_cost_that_is_known_is_said_with_what_is_not() -> None:
+    unpriced = ModelReplied(step=2, purpose="decide", text="", decision=None, model="new-1")
+
+    async def scenario(browser: Browser) -> None:
+        part = await browser.get("/runs/r1/totals", is_fragment=True)
+        assert "$0.0004" in part
+        assert "1 call has no known price and is in no sum." in part
+        assert "unknown" in await browser.get("/runs/r2/totals", is_fragment=True)
+        costs = await browser.get("/costs?days=all")
+        assert "2 calls have no known price and are in no sum." in costs
+
+    async def main() -> None:
+        journal = MemoryJournal()
+        await put(journal, "r1", [started(), *steps(1), unpriced])
+        await put(journal, "r2", [started(), replace(unpriced, step=1)])
+        async with browser_of(journal) as browser:
+            await scenario(browser)
+
+    asyncio.run(main())
+
+
 def test_a_run_that_does_not_exist_is_said() -> None:
     async def scenario(browser: Browser) -> None:
         assert "r9" in await browser.get("/runs/r9", 404)
@@ -233,3 +280,88 @@ def test_pages_are_in_the_language_of_the_person() -> None:
         assert "时间线" in page
 
     browse(journal_with("r1", started(), *steps(1), Observed(call_id="x", ok=True, output="?")), scenario)
+
+
+def test_the_todo_list_is_shown_live_and_as_it_was_at_a_step() -> None:
+    """S4-46, S4-49: the model's list, which says nothing but what the model wrote."""
+    journal, agent_journal = MemoryJournal(), MemoryJournal()
+
+    def wrote(*states: str) -> dict[str, Any]:
+        todos = [{"text": f"{HOSTILE} {number}", "state": state} for number, state in enumerate(states)]
+        return {"tool_calls": [{"name": "update_todos", "args": {"todos": todos}}]}
+
+    model = ScriptedModel([wrote("in_progress", "open"), wrote("done", "in_progress"), "done"])
+    result = Agent(model=model, tools=["update_todos"], journal=agent_journal).run_sync("Do both.")
+    events = result.trace.events
+
+    async def scenario(browser: Browser) -> None:
+        lease = await put(journal, "r1", [event.fact for event in events[:4]])
+        totals = await browser.get("/runs/r1/totals", is_fragment=True)
+        assert "2 of 2 items open" in totals
+        assert "<script>" not in totals
+        await extend(journal, lease, 4, [event.fact for event in events[4:]])
+        assert "1 of 2 items open" in await browser.get("/runs/r1/totals", is_fragment=True)
+        assert "2 of 2 items open" in await browser.get("/runs/r1/state?step=2", is_fragment=True)
+        assert "Todo list" not in await browser.get("/runs/r1/state?step=1", is_fragment=True)
+        assert "[&gt;]" in await browser.get("/runs/r1")
+
+    browse(journal, scenario)
+
+
+def test_a_loaded_skill_is_named_with_its_digest_in_any_part_of_the_page() -> None:
+    """Its card is in the first event, which a later part of the page does not contain."""
+    contents = (ContentCard(name="pdf", digest="sha256:d1"),)
+    card = ToolCard(name="load_skill", purpose="Load.", tier="read", contents=contents)
+    start = started()
+    start = replace(start, agent=replace(start.agent, tools=(card,)))
+    args = {"name": "pdf"}
+    call = Call(tool="load_skill", args=args)
+    load = (
+        ModelReplied(step=41, purpose="decide", text="Load.", decision=Act(calls=(call,), reason="It fits.")),
+        ActionRequested(
+            step=41,
+            call_id="call_41",
+            tool="load_skill",
+            args=args,
+            tier="read",
+            verdict="allow",
+            digest=call_digest("load_skill", args),
+        ),
+        Observed(call_id="call_41", ok=True, output='{"skill":"pdf","digest":"sha256:d1"}', form="json"),
+    )
+
+    async def scenario(browser: Browser) -> None:
+        part = await browser.get("/runs/r1/events?from=100&to=123", is_fragment=True)
+        assert "pdf · sha256:d1 · not approved" in part
+
+    browse(journal_with("r1", start, *steps(40), *load), scenario)
+
+
+def test_citations_of_observations_are_numbered_and_lead_to_them_and_gaps_are_a_warning() -> None:
+    answer = "Page 2 mentions tea [obs:call_2, obs:call_1]. It mentions no milk [obs:none]."
+    gap = EvidenceGap(code="not_contained", citation="obs:call_2", value="milk", sentence="It mentions milk.")
+    held_back = ReplyRejected(step=3, code="unsupported", message="obs:call_2 does not contain milk.")
+    reply, end = answered(3, answer)
+    assert isinstance(end, Finished)
+
+    async def scenario(browser: Browser) -> None:
+        page = await browser.get("/runs/r1")
+        assert 'href="/runs/r1/citations/obs:call_2">1</a>' in page
+        assert 'href="/runs/r1/citations/obs:call_1">2</a>' in page
+        assert "obs:none" not in page.split('id="answer"')[1].split("</p>")[0]
+        assert "Not all of it is borne out by the observations." in page
+        assert "Answer sent back: its evidence does not hold" in page
+        response = await browser.request("GET", "/runs/r1/citations/obs:call_2", allow_redirects=False)
+        assert (response.status, response.headers["Location"]) == (303, "/runs/r1?seq=6#e-6")
+        await browser.get("/runs/r1/citations/obs:call_9", 404)
+
+    facts = (started(), *steps(2), reply, held_back, reply, replace(end, evidence=(gap,)))
+    browse(journal_with("r1", *facts), scenario)
+    withheld = replace(end, status="unsupported", reason="Its evidence does not hold.", evidence=(gap,))
+
+    async def unsupported(browser: Browser) -> None:
+        page = await browser.get("/runs/r1")
+        assert "without evidence" in page
+        assert "Its evidence does not hold." in page
+
+    browse(journal_with("r1", started(), *steps(2), reply, withheld), unsupported)

@@ -119,3 +119,15 @@ def test_the_stream_says_what_grows() -> None:
         return found
 
     browse(journal, scenario)
+
+
+def test_runs_are_ticked_and_compared_from_the_list() -> None:
+    async def scenario(browser: Browser) -> None:
+        page = await browser.get("/runs")
+        runs = re.findall(r'<input type="checkbox" id="c-[^"]+" name="run" value="([^"]+)"', page)
+        assert len(runs) == 2
+        response = await browser.request("GET", "/compare", params=[("run", run) for run in runs])
+        assert response.url.query["runs"] == ",".join(runs)
+        assert 'table class="steps-beside"' in await response.text()
+
+    browse(journal_with("first", "second"), scenario)

@@ -223,3 +223,49 @@ def test_an_approver_sees_the_plan_and_an_admin_carries_it_out() -> None:
         assert LOG == []
 
     browse(journal, scenario, "ann", agents=agents(journal))
+
+
+def test_every_agent_that_was_made_is_closed() -> None:
+    journal = MemoryJournal()
+    run_id = ran(journal, call("order", item="tea"))
+    made: list[Agent] = []
+    closed: list[Agent] = []
+
+    class Watched(Agent):
+        async def close(self) -> None:
+            closed.append(self)
+            await super().close()
+
+    def source(_spec: Any) -> Agent:
+        made.append(Watched(model=ScriptedModel(["x"]), tools=TOOLS, journal=journal))
+        return made[-1]
+
+    async def scenario(browser: Browser) -> None:
+        page = await browser.get(f"/runs/{run_id}/undo")
+        await browser.post(f"/runs/{run_id}/undo", 409, digest="another")
+        await browser.post(f"/runs/{run_id}/undo", digest=digest_in(page), agreed="1")
+        await ended_in_background(browser.panel.state.background, f"{run_id}.undo")
+        await browser.post(f"/runs/{run_id}/fork", 422, step="1", decision="{", action="run")
+        assert made
+        assert {id(agent) for agent in made} == {id(agent) for agent in closed}
+
+    browse(journal, scenario, agents=source)
+
+
+def test_agents_that_others_use_stay_open() -> None:
+    journal = MemoryJournal()
+    run_id = ran(journal, call("order", item="tea"))
+    closed: list[str] = []
+
+    class Watched(Agent):
+        async def close(self) -> None:
+            closed.append("closed")
+
+    shared = Watched(model=ScriptedModel(["x"]), tools=TOOLS, journal=journal)
+
+    async def scenario(browser: Browser) -> None:
+        browser.panel.state.shares_agents = True
+        await browser.get(f"/runs/{run_id}/undo")
+        assert closed == []
+
+    browse(journal, scenario, agents=lambda _spec: shared)

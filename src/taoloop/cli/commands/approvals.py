@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO, get_args
@@ -24,9 +24,10 @@ from taoloop.cli.ui.event_view import (
     write_events,
     write_unknown_calls,
 )
-from taoloop.cli.ui.inbox_view import inbox_row, write_inbox
+from taoloop.cli.ui.inbox_view import QUESTIONS, inbox_row, write_inbox
 from taoloop.cli.ui.stdio import capture_stdout, one_line, print_stderr
 from taoloop.core.cards.decimals import decimal_literals
+from taoloop.core.cards.questions import is_question
 from taoloop.core.events import ApprovalGiven, ApprovalRefused, ApprovalScope, Noted
 from taoloop.core.text import escape_invisible
 from taoloop.core.trace import Trace
@@ -37,14 +38,24 @@ from taoloop.runtime.after.abandonment import abandon_run
 from taoloop.runtime.approvals.in_doubt import describe_doubt, doubt_requests
 from taoloop.runtime.approvals.inbox import (
     AnswerRecorded,
+    PendingApproval,
     add_note,
     answer_approval,
     outermost_run_id,
+    pending_approvals,
     raise_answered,
+    require_waiting,
     settle_doubt,
 )
 from taoloop.runtime.approvals.inbox_items import BLOCKED_AT_ONCE, INBOX_KINDS, Inbox, InboxKind, InboxListing
-from taoloop.runtime.approvals.request import ApprovalAnswer, Settling, approval_request, unanswered_calls
+from taoloop.runtime.approvals.request import (
+    ApprovalAnswer,
+    ApprovalRequest,
+    Settling,
+    approval_request,
+    unanswered_calls,
+)
+from taoloop.runtime.approvals.user_questions import question_answer
 from taoloop.translation import mark, translate_error
 
 
@@ -65,7 +76,7 @@ def approvals_command(run_id: str | None, with_all: bool, db: str | None, as_jso
     WRITTEN (by the model), LINKS (with links that no trusted text has), UNKNOWN (it appears nowhere in the run, or only
     as a bare number, or the task excludes it) or FOREIGN (only in the output of an untrusted tool; the text around it
     is shown). `high-risk` marks a call that is hard to undo and whose target nobody named. A call in doubt is answered
-    with `tao settle`; --json shows it with "doubt": true.
+    with `tao settle`, a question of the model with `tao answer`; --json shows it with "doubt": true.
 
       tao approvals
       tao approvals --all
@@ -75,7 +86,7 @@ def approvals_command(run_id: str | None, with_all: bool, db: str | None, as_jso
       tao resume RUN_ID
     """
     path = database(db, load_environment())
-    listing = _load_listing(path, run_id, INBOX_KINDS if with_all else ("approval", "doubt"))
+    listing = _load_listing(path, run_id, INBOX_KINDS if with_all else QUESTIONS)
     with capture_stdout() as stream:
         if as_json:
             rows = [inbox_row(item) for item in listing.items]
@@ -186,6 +197,63 @@ def _confirms_scope(run_prefix: str, call_id: str, edited: Mapping[str, Any] | N
         return True  # the answer is rejected, with the reason
     print_stderr(escape_invisible(scope))
     return not (sys.stdin.isatty() and sys.stderr.isatty()) or confirm(translate("Approve this?", language), language)
+
+
+@click.command("answer")
+@click.argument("run_id")
+@click.argument("words", nargs=-1, required=True, metavar="[CALL_ID] TEXT")
+@options.db_option
+@options.by_option
+@options.json_option("The new events as JSON, one per line.")
+def answer_command(run_id: str, words: tuple[str, ...], db: str | None, by: str | None, as_json: bool) -> int:
+    """Answer a question that the model of the run RUN_ID asks (`ask_user`).
+
+    CALL_ID may be left out where only one question waits. The model reads TEXT. If you started the run, TEXT counts as
+    words of the task, otherwise as untrusted text; no call is approved by it. A choice is given by its number or its
+    words. `tao approvals` shows the question, `tao deny` declines it, and `tao resume` continues the run. Of two
+    answers the first counts.
+
+      tao answer 20261104-09 "Hamburg, not Berlin"
+      tao answer RUN_ID CALL_ID 1
+    """
+    *call_ids, text = words
+    if len(call_ids) > 1:
+        raise click.UsageError(translate("Put TEXT in quotes: {command}.", command='tao answer RUN_ID CALL_ID "TEXT"'))
+    name = current_user(by)
+
+    async def answer(journal: Journal, full_id: str) -> AnswerRecorded:
+        if call_ids:
+            trace = Trace(full_id, await journal.load(full_id))
+            request = approval_request(trace, require_waiting(trace, call_ids[0]))
+        else:
+            request = _only_question(full_id, await pending_approvals(journal, run_id=full_id), text)
+        answer = question_answer(request, text, by=name, authenticated=authentication_of(name))
+        return await answer_approval(journal, request.run_id, request.call_id, answer, digest=request.digest)
+
+    return _record(run_id, db, answer, as_json)
+
+
+def _only_question(run_id: str, waiting: Sequence[PendingApproval], text: str) -> ApprovalRequest:
+    """The question of a run, or of one inside it, that is meant where none is named.
+
+    Raises:
+        NotWaiting: there is none, or there are several.
+        ConfigError: the text is the name of a question, so that the answer is missing.
+    """
+    questions = [approval.request for approval in waiting if approval.request.question is not None]
+    if any(request.call_id == text for request in questions):
+        raise ConfigError(
+            translate("There is no answer after {call_id}.", call_id=text),
+            hint=translate("Write it in quotes: {command}.", command=f'tao answer RUN_ID {text} "TEXT"'),
+        )
+    if len(questions) == 1:
+        return questions[0]
+    names = ", ".join(f"{request.run_id} {request.call_id}" for request in questions)
+    if not questions:
+        message = translate("The model of run {run_id} asks nothing.", run_id=run_id)
+        raise NotWaiting(message, hint=translate("See what waits: {command}.", command="tao approvals"))
+    message = translate("Run {run_id} asks several questions.", run_id=run_id)
+    raise NotWaiting(message, hint=translate("Name the one that you answer: {names}.", names=names))
 
 
 @click.command("deny")
@@ -315,6 +383,8 @@ def _print_recorded(stream: TextIO, recorded: AnswerRecorded, *, as_json: bool) 
         match event.fact:
             case ApprovalGiven() | ApprovalRefused() as fact:
                 text = mark("allowed: {tool} ({call_id}) of run {run_id}")
+                if is_question(trace.card(trace.calls[fact.call_id].requested.tool)):
+                    text = mark("answered: {tool} ({call_id}) of run {run_id}")
                 if isinstance(fact, ApprovalRefused):
                     text = mark("refused: {tool} ({call_id}) of run {run_id}")
                 tool = trace.calls[fact.call_id].requested.tool

@@ -55,6 +55,7 @@ ROWS = mark(
         "committed": "a call that was fixed in advance",
         "repeated": "a call that was made before",
         "operator": "a tier that the operator approved in advance",
+        "question": "a question of the model to a person",
         "approval_required": "a tool that always requires approval",
     }
 )

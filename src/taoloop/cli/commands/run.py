@@ -64,7 +64,7 @@ from taoloop.runtime.subagent import inner_agents
 from taoloop.translation import mark, translate_error
 
 _FIXED = (
-    *("dialect", "strategy", "lang", "output_schema", "context_tokens", "prompts"),
+    *("dialect", "strategy", "lang", "output_schema", "context_tokens", "prompts", "evidence"),
     *("no_closing_turn", "image"),
 )
 """Parameters that describe a run; it keeps its description when it is resumed."""
@@ -81,8 +81,10 @@ _FIXED = (
     "--dialect", metavar="NAME", help="How the model writes decisions: native, json, json_final, text or fenced."
 )
 @options.strategy_option
+@options.evidence_option
 @click.option("--lang", type=click.Choice(["auto", "en", "zh"]), help="Language of the prompts; auto follows the task.")
 @options.tools_option("Only these tools: built-in names, module:attribute, or a tool file FILE.yaml; repeatable.")
+@options.skills_option
 @options.workspace_option
 @options.memory_option
 @click.option(
@@ -257,7 +259,10 @@ class RunSession:
     async def _run_agent(self, listener: Listener, hears: DeltaListener | None) -> None:
         run_id, call = self.trace.run_id, {"on_event": listener, "on_delta": hears, **self._call}
         try:
-            await (self.agent.resume(run_id, **call) if self.trace.events else self.agent.run(run_id=run_id, **call))
+            if self.trace.events:
+                await self.agent.resume(run_id, **call)
+            else:
+                await self.agent.run(run_id=run_id, started_by=options.starter(), **call)
         finally:
             with suppress(Exception):
                 await bind(self.agent).model.close()

@@ -19,28 +19,35 @@ from taoloop.cli.translation import translate, view_language
 from taoloop.cli.ui.event_view import (
     EventWriter,
     RowWriter,
+    answer_for_people,
     console_for,
     format_local_time,
     next_commands,
     summary,
+    todo_text,
     write_approval,
     write_doubt_settled,
     write_end,
     write_events,
     write_input_answered,
     write_links,
+    write_open_todos,
+    write_rejection,
+    write_sources,
     write_undone,
     write_unknown_calls,
 )
 from taoloop.cli.ui.stdio import OutputError, capture_stdout, print_stderr, write_json_lines
+from taoloop.core.decision import UNSUPPORTED
 from taoloop.core.events import Compensated, Event, ModelReplied, ReplyRejected
 from taoloop.core.input_answered import InputAnswered
 from taoloop.core.stored_events import event_line, event_record
 from taoloop.core.texts import task_with_images
 from taoloop.core.trace import Trace, images_of
+from taoloop.core.views.loaded_contents import loaded_contents
 from taoloop.core.views.plans import MAKE_PLAN, plan_lines, plan_progress, read_plan
 from taoloop.core.views.steps import CallView
-from taoloop.core.views.transcript import Entry, step_summaries, transcript
+from taoloop.core.views.transcript import GATE, Entry, step_summaries, transcript
 from taoloop.errors import ReplayDiverged
 from taoloop.runtime.after.replay import ReplayedEvent, replay
 from taoloop.translation import mark, translate_error
@@ -108,6 +115,7 @@ def show_command(
             _transcript(trace, pen)
         if not events:
             _undone(trace, pen)
+            write_open_todos(pen, trace)
         _end(trace, pen, db)
     return exits.OK
 
@@ -163,7 +171,10 @@ def _transcript(trace: Trace, pen: RowWriter) -> None:
     progress = plan_progress(trace)
     for entry in transcript(trace):
         label, style = _look(entry, trace)
-        text = f"{entry.tool} {entry.content}" if entry.tool else entry.content
+        content = answer_for_people(entry.content, trace) if entry.kind == "Final" else entry.content
+        text = f"{entry.tool} {content}" if entry.tool and label != "Sent back" else content
+        if entry.kind == "Action" and entry.tool is not None and (todos := todo_text(entry.tool, entry.args)):
+            text = entry.tool + todos
         if entry.kind == "Action" and entry.tool == MAKE_PLAN and (plan := read_plan(entry.args)) is not None:
             is_followed = progress.made_by is not None and progress.made_by.requested.call_id == entry.call_id
             lines = plan_lines(pen.language, plan, progress if is_followed else None)
@@ -175,6 +186,10 @@ def _transcript(trace: Trace, pen: RowWriter) -> None:
             _write_approval(trace, pen, trace.calls[entry.call_id])
     if trace.finished is not None and trace.finished.status == "blocked":
         pen.row("Blocked", translate_error(trace.finished.reason, pen.language), style="bold yellow")
+    if trace.finished is not None and trace.agent.evidence != "off":
+        if trace.finished.status == UNSUPPORTED:
+            pen.row("Unsupported", translate_error(trace.finished.reason, pen.language), style="bold yellow")
+        write_sources(pen, trace.finished, trace)
 
 
 def _write_approval(trace: Trace, pen: RowWriter, call: CallView) -> None:
@@ -188,6 +203,8 @@ def _write_approval(trace: Trace, pen: RowWriter, call: CallView) -> None:
 
 
 def _look(entry: Entry, trace: Trace) -> tuple[str, str]:
+    if entry.kind == "Observation" and entry.tool == GATE and entry.call_id is None:
+        return mark("Sent back"), "yellow"
     if entry.kind == "Observation":
         return (mark("Observed"), "green") if entry.ok else (mark("Error"), "red")
     if entry.kind == "Final" and (trace.finished is None or trace.finished.answer is None):
@@ -214,7 +231,7 @@ def _raw(trace: Trace, pen: RowWriter) -> None:
                 for call in fact.tool_calls:
                     pen.line(f"→ {call.name} {call.arguments}", "cyan")
             case ReplyRejected() as fact:
-                pen.row("Unreadable", f"{fact.code}: {fact.message}", style="yellow", body="yellow")
+                write_rejection(pen, fact)
 
 
 def _steps(trace: Trace, pen: RowWriter) -> None:
@@ -232,13 +249,18 @@ def _steps(trace: Trace, pen: RowWriter) -> None:
         if row["observation_summary"]:
             pen.row("Observed", row["observation_summary"], style="green")
     if trace.finished is not None:
-        write_end(pen, trace.finished)
+        write_end(pen, trace.finished, trace)
 
 
 def _end(trace: Trace, pen: RowWriter, db: str | None) -> None:
     if trace.paused is not None:
         pen.row("Waiting", trace.paused.reason, style="bold yellow")
     write_unknown_calls(pen, trace)
+    for loaded in loaded_contents(trace).contents:
+        state = (
+            mark("{name} · {digest} · approved") if loaded.content.trusted else mark("{name} · {digest} · not approved")
+        )
+        pen.row("Loaded", pen.text(state, name=loaded.content.name, digest=loaded.content.digest), style="dim")
     pen.gap()
     pen.line(summary(trace, pen), "dim")
     for text, command in next_commands(trace, db):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 import click
 from rich.cells import cell_len
@@ -20,7 +20,9 @@ from taoloop.cli.agent_loading import (
     named_tools,
     no_tool_left,
     print_load_problems,
+    skills_source,
 )
+from taoloop.cli.commands.source_changes import approve_source_changes
 from taoloop.cli.database import database, load_environment, make_private, warn_if_workspace_is_new
 from taoloop.cli.options import current_user
 from taoloop.cli.translation import interface_language, join_on_one_line, translate
@@ -44,7 +46,7 @@ from taoloop.core.search import suggest_names
 from taoloop.core.text import escape_invisible, join_sentences
 from taoloop.core.trace import Trace
 from taoloop.core.views.transcript import Result
-from taoloop.errors import ConfigError, RunNotFound, TaoError, UnknownName
+from taoloop.errors import ConfigError, RunNotFound, UnknownName
 from taoloop.journals.sqlite.journal import SqliteJournal
 from taoloop.models.offline.planner import OfflineModel
 from taoloop.models.scripted import Reply, ScriptedModel
@@ -56,10 +58,7 @@ from taoloop.tools.builtin.catalog import builtin_tools
 from taoloop.tools.settings_check import expand_home
 from taoloop.tools.tool import Tool, expected_form
 from taoloop.tools.toolbox import LoadProblem, Toolbox
-from taoloop.translation import error_texts, mark, translate_error
-
-if TYPE_CHECKING:
-    from taoloop.tools.mcp import McpServer
+from taoloop.translation import mark, translate_error
 
 _NO_SEARCH = 1_000_000
 """Up to this number operations have cards of their own: all of them."""
@@ -74,6 +73,7 @@ _LABEL_CELLS = 12
 @click.command("tools")
 @click.argument("names", nargs=-1)
 @options.agent_option
+@options.skills_option
 @click.option("--openapi", metavar="DOCUMENT", help="Show the operations of this OpenAPI document, a path or URL.")
 @click.option("--graphql", metavar="SCHEMA", help="Show the operations of this GraphQL schema, a file or an endpoint.")
 @options.json_option("One JSON object per card and line, with `name`, `description`, `tier`, `input_schema` and more.")
@@ -82,12 +82,13 @@ _LABEL_CELLS = 12
     "--approve-changes",
     "approving",
     is_flag=True,
-    help="Show what MCP servers changed about their tools, and approve it.",
+    help="Show what MCP servers changed about their tools, and which skills are new or changed, and approve it.",
 )
 @click.option("--yes", is_flag=True, help="With --approve-changes: do not ask.")
 def tools_command(
     names: tuple[str, ...],
     agent: str | None,
+    skills: tuple[str, ...],
     openapi: str | None,
     graphql: str | None,
     as_json: bool,
@@ -109,9 +110,11 @@ def tools_command(
       tao tools tools.yaml shop_list --json
       tao tools --agent agent.yaml --lint
       tao tools --openapi openapi.yaml --json     every operation of an OpenAPI document (file or URL)
-      tao tools tools.yaml --approve-changes      what MCP servers changed about their tools since you approved them
+      tao tools --skills DIR                      the skills of a folder, and which of them are approved
+      tao tools tools.yaml --approve-changes      what MCP servers and skills changed since you approved them
     """
-    if (openapi or graphql) and (names or agent is not None or approving or (openapi and graphql)):
+    folders = tuple(map(skills_source, skills))
+    if (openapi or graphql) and (names or agent is not None or folders or approving or (openapi and graphql)):
         option = "--openapi" if openapi else "--graphql"
         raise click.UsageError(
             translate("{option} shows one document; omit NAMES and the other sources.", option=option)
@@ -120,9 +123,9 @@ def tools_command(
     with capture_stdout() as stream:
         if approving:
             plain = [name for name in names if not is_config_file(name)]
-            return _approve_changes(stream, _sources(names, agent, env), plain, yes=yes)
+            return approve_source_changes(stream, (*_entries(names, agent, env), *folders), plain, yes=yes)
         document = _tools_of_document(openapi, graphql)
-        tools, problems = document or _load_tools(names, agent, env)
+        tools, problems = document or _load_tools(names, agent, folders, env)
         for problem in problems:
             print_stderr(one_line(translate_error(str(problem))))
         if problems and not tools:
@@ -130,7 +133,7 @@ def tools_command(
         if not tools:
             hint = translate("Start with `tools: [calculator]`.")
             raise ConfigError(translate("There is no tool to show: the file names none."), hint=hint)
-        findings = {tool.name: lint(tool.card) for tool in tools} if linting else {}
+        findings = {tool.name: (*lint(tool.card), *tool.findings) for tool in tools} if linting else {}
         if as_json:
             extras = {name: {"findings": list(map(asdict, advice))} for name, advice in findings.items()}
             write_json_lines(stream, (card_record(tool.card) | extras.get(tool.name, {}) for tool in tools))
@@ -146,10 +149,12 @@ _Loaded = tuple[Sequence[Tool], Sequence[LoadProblem]]
 """The tools to show, and what cannot be loaded."""
 
 
-def _load_tools(names: Sequence[str], agent: str | None, env: Mapping[str, str]) -> _Loaded:
+def _load_tools(
+    names: Sequence[str], agent: str | None, folders: Sequence[ToolSource], env: Mapping[str, str]
+) -> _Loaded:
     files = [name for name in names if is_config_file(name)]
     plain = [name for name in names if name not in files]
-    if agent is None and not files:
+    if agent is None and not files and not folders:
         return [_single_tool(name, env) for name in plain] or list(builtin_tools(None).values()), ()
     tools: list[Tool] = []
     problems: list[LoadProblem] = []
@@ -166,6 +171,9 @@ def _load_tools(names: Sequence[str], agent: str | None, env: Mapping[str, str])
         loaded.close()
         tools += loaded.tools
         problems += loaded.problems
+    loaded_folders = [folder.loaded() for folder in folders]
+    tools += [tool for folder in loaded_folders for tool in folder.tools]
+    problems += [problem for folder in loaded_folders for problem in folder.problems]
     box = Toolbox(tools)
     chosen = [_single_tool(name, env) if ":" in name else box.get(name) for name in plain]
     return chosen or list(box), problems
@@ -187,10 +195,10 @@ def _ai_agent_tools(file: str, env: Mapping[str, str]) -> list[Tool] | None:
     return [tool for served in content.agents.values() for tool in served.agent.tools if isinstance(tool, Tool)]
 
 
-def _sources(names: Sequence[str], agent: str | None, env: Mapping[str, str]) -> tuple[ToolSource, ...]:
-    """The sources that files and an agent name; none of them is loaded."""
+def _entries(names: Sequence[str], agent: str | None, env: Mapping[str, str]) -> tuple[Any, ...]:
+    """The tools and sources that files and an agent name; none of them is loaded."""
     entries = [item for name in names if is_config_file(name) for item in tools_named(name, env=env)]
-    return sources_in([*(() if agent is None else load_agent(agent, env=env).tools), *entries])
+    return (*(() if agent is None else load_agent(agent, env=env).tools), *entries)
 
 
 def _single_tool(name: str, env: Mapping[str, str]) -> Tool:
@@ -251,8 +259,23 @@ def _card_rows(card: ToolCard) -> Iterator[tuple[str, str]]:
     for error in card.errors:
         retry = translate(" (retryable)") if error.retryable else ""
         yield translate("error {code}{retry}:", code=error.code, retry=retry), error.advice
+    yield from _content_rows(card)
     limits = translate("{seconds:g} s, {n:,} bytes of arguments", seconds=card.timeout_s, n=card.max_input_bytes)
     yield translate("limits:"), limits
+
+
+def _content_rows(card: ToolCard) -> Iterator[tuple[str, str]]:
+    """What the calls read where that is fixed, and whether it was approved."""
+    for number, content in enumerate(card.contents):
+        if number == _MOST_VALUES:
+            yield "", "…"
+            return
+        state = translate("approved") if content.trusted else translate("not approved: untrusted")
+        text = f"{content.name} [{state}] {content.digest}"
+        if content.tools is not None:
+            named = ", ".join(content.tools) or translate("none")
+            text = join_sentences(f"{text};", translate("says it needs: {tools}", tools=named))
+        yield "" if number else translate("contents:"), text
 
 
 def _effect_rows(card: ToolCard) -> Iterator[tuple[str, str]]:
@@ -313,53 +336,6 @@ def findings_text(card: ToolCard, findings: Sequence[Finding]) -> str:
     return "\n".join(
         f"{card.name}: {f.field}: {translate_error(f'{f.message} {f.advice}')} [{f.code}]" for f in findings
     )
-
-
-def _approve_changes(stream: TextIO, sources: Iterable[ToolSource], names: Sequence[str], *, yes: bool) -> int:
-    """Show what changed, ask, and approve it as it was shown, for the servers called `names` (none: for all).
-
-    Raises:
-        ConfigError: there is no server, or none of a name.
-        MissingExtra: the MCP SDK is not installed.
-    """
-    from taoloop.tools.mcp import McpServer  # noqa: PLC0415  # only where somebody asks for it
-
-    servers = {source.settings.name: source.settings for source in sources if isinstance(source.settings, McpServer)}
-    if unknown := [name for name in names if name not in servers]:
-        hint = translate("There are: {names}.", names=", ".join(servers))
-        raise ConfigError(translate("There is no MCP server called {name!r}.", name=unknown[0]), hint=hint)
-    if not servers:
-        hint = translate("Name a tool file that has one: tao tools FILE.yaml")
-        raise ConfigError(translate("There is no MCP server here."), hint=hint)
-    return max(
-        _approve_server(stream, server, yes=yes) for name, server in servers.items() if not names or name in names
-    )
-
-
-def _approve_server(stream: TextIO, server: McpServer, *, yes: bool) -> int:
-    from taoloop.tools.mcp import approve_changes, pending_changes  # noqa: PLC0415  # as above
-
-    try:
-        changes = pending_changes(server)
-    except TaoError as error:
-        print_stderr(one_line(join_on_one_line(f"{server.name}:", *error_texts(error))))
-        return exits.FOUND
-    stream.writelines(escape_invisible(f"{server.name}: {change}") + "\n" for change in changes)
-    stream.flush()
-    if not changes:
-        print_stderr(translate("{server}: all its tools are as they were approved.", server=server.name))
-        return exits.OK
-    if not yes:
-        if not (sys.stdin.isatty() and sys.stderr.isatty()):
-            text = mark("{server}: nothing was approved. Read the lines above, and add --yes to approve them.")
-            print_stderr(translate(text, server=server.name))
-            return exits.OF_STATUS["waiting"]
-        if not confirm(translate("Approve this?|Approve these?", n=len(changes))):
-            return exits.OF_STATUS["waiting"]
-    approve_changes(server, changes)
-    names = ", ".join(one_line(change.tool) for change in changes)
-    print_stderr(translate("{server}: approved: {tools}.", server=server.name, tools=names))
-    return exits.OK
 
 
 @click.command("call")

@@ -235,7 +235,7 @@ def _tools(values: tuple[str, ...], env: Mapping[str, str]) -> tuple[Tool, ...]:
     if plain := [name for name in names if ":" not in name and not is_config_file(name)]:
         hint = translate("Name it as module:attribute, or a file.")
         raise ConfigError(translate("--tools: {name!r} is not a tool of yours.", name=plain[0]), hint=hint)
-    return tuple(Toolbox(tool for tool in resolve_sources(named_tools(names, env)) if not isinstance(tool, str)))
+    return tuple(Toolbox(tool for tool in resolve_sources(named_tools(names, env)).tools if not isinstance(tool, str)))
 
 
 def _command_line(run_id: str, db: str | None, tools: tuple[str, ...], arguments: dict[str, Any]) -> str:

@@ -104,7 +104,15 @@ class TerminalApprover:
         action, content = await ask_input(self._view.pen, request, read_line)
         if action == "cancel":
             return None
-        return ApprovalAnswer(approved=action == "accept", by=self._by, authenticated=self._authenticated, args=content)
+        is_question = request.question is not None and request.question.from_model
+        note = await self._read_text("Why not? The model reads this: ") if is_question and action == "decline" else ""
+        return ApprovalAnswer(
+            approved=action == "accept",
+            by=self._by,
+            authenticated=self._authenticated,
+            args=content,
+            note=note,
+        )
 
     async def _ask(self, request: ApprovalRequest) -> ApprovalAnswer | None:
         pen = self._show(request)

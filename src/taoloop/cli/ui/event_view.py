@@ -18,19 +18,21 @@ from taoloop.cli.translation import translate
 from taoloop.cli.ui.stdio import one_line, strip_control_codes, truncate
 from taoloop.core import events as facts
 from taoloop.core.cards.card_changes import card_changes
-from taoloop.core.decision import Answer, Voted
+from taoloop.core.decision import UNSUPPORTED, Answer, Voted, number_citations
 from taoloop.core.events import Event
 from taoloop.core.input_answered import InputAnswered
 from taoloop.core.stored_events import event_line
-from taoloop.core.texts import preapproval_note, task_with_images
+from taoloop.core.texts import gap_text, preapproval_note, task_with_images
 from taoloop.core.trace import Trace
 from taoloop.core.views.plans import MAKE_PLAN, plan_lines, read_plan
 from taoloop.core.views.steps import TIMED_OUT, TIMEOUT
+from taoloop.core.views.todos import TODO_CARD, read_todos, todo_lines, todo_list
 from taoloop.core.views.transcript import input_text, observation_text, votes_text
 from taoloop.translation import mark, translate_error
 
 _OPEN = "bold yellow"
 STATUS_STYLES = {"completed": "green", "running": "cyan", "waiting": _OPEN, "blocked": _OPEN, "model_failed": "red"}
+STATUS_STYLES |= {"unsupported": _OPEN}
 """How a status looks in lists."""
 
 _PREVIEW_CELLS, _PREVIEW_LINES = 480, 8
@@ -169,7 +171,7 @@ class EventWriter:
             case facts.ModelReplied() as fact:
                 self._replied(fact)
             case facts.ReplyRejected() as fact:
-                pen.row("Unreadable", f"{fact.code}: {fact.message}", style="yellow", body="yellow")
+                write_rejection(pen, fact)
             case facts.ActionRequested() as fact:
                 self._requested(fact)
             case facts.Observed() as fact:
@@ -181,7 +183,8 @@ class EventWriter:
                 pen.row("Waiting", reason, style="bold yellow")
             case facts.Finished() as fact:
                 pen.gap()
-                write_end(pen, fact)
+                write_end(pen, fact, self.trace)
+                write_open_todos(pen, self.trace)
             case _:
                 self._write_rare(event)
 
@@ -246,9 +249,8 @@ class EventWriter:
     def _requested(self, fact: facts.ActionRequested) -> None:
         step = self.trace.steps[-1] if self.trace.steps else None
         has_mark = self.raw or (step is not None and step.decision is not None and bool(step.decision.reason))
-        plan = read_plan(fact.args) if fact.tool == MAKE_PLAN else None
-        text = f"{fact.tool} {self._cut(input_text(fact.args))}"
-        if plan is not None:
+        text = fact.tool + (todo_text(fact.tool, fact.args) or f" {self._cut(input_text(fact.args))}")
+        if (plan := read_plan(fact.args) if fact.tool == MAKE_PLAN else None) is not None:
             text = "\n".join((fact.tool, *plan_lines(self.pen.language, plan)))
         self.pen.row("Action", text, style="cyan", body="cyan", mark="" if has_mark else str(fact.step))
         if fact.verdict == "deny" and fact.reasons:
@@ -365,21 +367,61 @@ def write_unknown_calls(pen: RowWriter, trace: Trace) -> None:
             pen.row("In doubt", pen.text("{call}: outcome unknown", call=name), style="yellow", body="yellow")
 
 
-def write_end(pen: RowWriter, fact: facts.Finished) -> None:
-    """The answer of a run, or why there is none."""
+def write_rejection(pen: RowWriter, fact: facts.ReplyRejected) -> None:
+    """A reply that was not accepted: unreadable, or an answer without evidence."""
+    label = mark("Sent back") if fact.code == UNSUPPORTED else mark("Unreadable")
+    pen.row(label, f"{fact.code}: {fact.message}", style="yellow", body="yellow")
+
+
+def write_end(pen: RowWriter, fact: facts.Finished, trace: Trace) -> None:
+    """The answer of a run with its sources, or why there is none."""
     if fact.answer is not None:
-        pen.row("Answer", fact.answer, style="bold green")
+        pen.row("Answer", answer_for_people(fact.answer, trace), style="bold green")
     if fact.answer is None or fact.status != "completed":
         reason = translate_error(fact.reason, pen.language)
-        label = mark("Blocked") if fact.status == "blocked" else mark("Limit")
+        label = _END_LABELS.get(fact.status, mark("Limit"))
         pen.row(mark("No answer") if fact.answer is None else label, reason, style="bold yellow")
     if fact.unasked:
         text = mark(
             "{calls}: nothing in the task seems to ask for it. If it did, the task is not done: name act and target."
         )
         pen.row("Denied", pen.text(text, calls=", ".join(fact.unasked)), style="bold yellow")
+    write_sources(pen, fact, trace)
+
+
+_END_LABELS = {"blocked": mark("Blocked"), "unsupported": mark("Unsupported")}
+
+
+def answer_for_people(answer: str, trace: Trace) -> str:
+    """An answer with the observations that it cites as numbers, where the agent asks for evidence."""
+    return answer if trace.agent.evidence == "off" else number_citations(answer)[0]
+
+
+def write_sources(pen: RowWriter, fact: facts.Finished, trace: Trace) -> None:
+    """What an answer cites: observations by their numbers, then passages; and what they do not bear out."""
+    cited = number_citations(fact.answer or "")[1] if trace.agent.evidence != "off" else ()
+    for number, name in enumerate(cited, 1):
+        call = trace.calls.get(name.removeprefix("obs:"))
+        what = "" if call is None else f" · {call.requested.tool} {one_line(input_text(call.args))[:80]}"
+        pen.line(f"   [{number}] {name.removeprefix('obs:')}{what}", "dim")
     for citation in fact.citations:
-        pen.line(f"   [{citation}]", "dim")
+        if not citation.startswith("obs:"):
+            pen.line(f"   [{citation}]", "dim")
+    if fact.status != UNSUPPORTED:  # there the reason names them
+        for gap in fact.evidence:
+            pen.row(mark("Evidence"), gap_text(pen.language, gap), style="bold yellow", body="yellow")
+
+
+def todo_text(tool: str, args: Any) -> str:
+    """The todo list that a call writes, a line for each item, below the name of the tool; empty for another call."""
+    todos = read_todos(args) if tool == TODO_CARD.name else None
+    return f"\n{todo_lines(todos)}" if todos else ""
+
+
+def write_open_todos(pen: RowWriter, trace: Trace) -> None:
+    """The items of the todo list for which something is still to be done."""
+    if todos := todo_list(trace).open:
+        pen.row("Open items", todo_lines(todos), style="bold yellow", body="yellow")
 
 
 def summary(trace: Trace, pen: RowWriter) -> str:

@@ -5,16 +5,21 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any, TextIO
+from typing import Any, Final, TextIO
 
 from taoloop.cli.translation import view_language
 from taoloop.cli.ui.approval_prompt import HIGH_RISK, SCREEN_ROWS, reasons_of, show_always, show_call, show_summary
 from taoloop.cli.ui.event_view import RowWriter, console_for, format_local_time
+from taoloop.cli.ui.input_prompt import show_warnings
 from taoloop.cli.ui.stdio import one_line
 from taoloop.core.text import language_of
-from taoloop.runtime.approvals.inbox_items import WHOLE_RUN, InboxCall, InboxItem
+from taoloop.runtime.approvals.inbox_items import WHOLE_RUN, InboxCall, InboxItem, InboxKind
 from taoloop.runtime.approvals.request import ApprovalRequest
+from taoloop.runtime.approvals.user_questions import question_warnings
 from taoloop.translation import mark, translate_error
+
+QUESTIONS: Final[tuple[InboxKind, ...]] = ("approval", "question", "doubt")
+"""The kinds that are about one call."""
 
 _LABELS = mark({"undo": "Undo failed", "blocked": "Blocked", "dead": "Given up"})
 
@@ -24,7 +29,7 @@ def inbox_row(item: InboxItem) -> dict[str, Any]:
     head = {"kind": item.kind, "run_id": item.run_id, "call_id": item.call_id}
     tail = {"task": item.task, "resume": item.outer, "command": item.command}
     language = language_of(item.task)
-    if item.kind in ("approval", "doubt"):
+    if item.kind in QUESTIONS:
         return head | _call_row(item.calls[0], language) | tail
     return (
         head
@@ -49,6 +54,9 @@ def _call_row(call: InboxCall, language: str) -> dict[str, Any]:
         "rule": request.rule,
         "always": request.always_text(language),
         "sources": [asdict(source) for source in request.sources],
+        "question": None if request.question is None else request.question.message,
+        "form": None if request.question is None else request.question.fields,
+        "warnings": [] if request.question is None else list(question_warnings(request.question, language)),
         "grave": request.grave,
         "high_risk": request.high_risk,
         "digest": request.digest,
@@ -70,7 +78,7 @@ def write_inbox(stream: TextIO, items: Sequence[InboxItem], db_argument: str) ->
                 pen.line("")
             pen.line(pen.text("run {run_id}", run_id=item.run_id), "bold")
             pen.line("   " + pen.text("Task: {task}", task=one_line(item.task)), "dim")
-        if item.kind in ("approval", "doubt"):
+        if item.kind in QUESTIONS:
             _write_question(pen, item.calls[0].request)
         else:
             _write_run(pen, item)
@@ -82,6 +90,8 @@ def _write_question(pen: RowWriter, request: ApprovalRequest) -> None:
     if request.doubt:
         pen.row("In doubt", one_line(request.doubt))
         return
+    if request.question is not None:
+        show_warnings(pen, request.question)
     pen.row("Why", pen.text("; ").join(one_line(reason) for reason in reasons_of(pen, request)))
     times = []
     if request.since is not None:
@@ -116,8 +126,8 @@ def _write_run(pen: RowWriter, item: InboxItem) -> None:
 def _write_commands(pen: RowWriter, items: Sequence[InboxItem], db_argument: str) -> None:
     """How many wait, how to answer the first call of each kind, and to resume the runs."""
     pen.line("")
-    questions = [item.calls[0].request for item in items if item.kind in ("approval", "doubt")]
-    others = [item for item in items if item.kind not in ("approval", "doubt")]
+    questions = [item.calls[0].request for item in items if item.kind in QUESTIONS]
+    others = [item for item in items if item.kind not in QUESTIONS]
     if questions:
         pen.line(pen.text("{n} call waits for a person.|{n} calls wait for a person.", n=len(questions)), "bold")
     if others:
@@ -125,12 +135,15 @@ def _write_commands(pen: RowWriter, items: Sequence[InboxItem], db_argument: str
         pen.line(pen.text(text, n=len(others)), "bold")
     if own := sum(request.for_operator or bool(request.doubt) for request in questions):
         pen.line(pen.text(mark("{n} of them only the operator may answer, not the user."), n=own))
-    if first := next((request for request in questions if not request.doubt), None):
+    if first := next((request for request in questions if request.question is not None), None):
+        pen.line(f"tao answer {first.run_id} {first.call_id}{db_argument} …", "dim")
+        pen.line(f"tao deny {first.run_id} {first.call_id}{db_argument} --note …", "dim")
+    if first := next((request for request in questions if not request.doubt and request.question is None), None):
         pen.line(f"tao approve {first.run_id} {first.call_id}{db_argument}", "dim")
         pen.line(f"tao deny {first.run_id} {first.call_id}{db_argument} --note …", "dim")
     if first := next((request for request in questions if request.doubt), None):
         pen.line(f"tao settle {first.run_id} {first.call_id}{db_argument} --happened|--repeat|--leave", "dim")
-    shown = [item for item in items if item.kind in ("approval", "doubt")][:1] + [
+    shown = [item for item in items if item.kind in QUESTIONS][:1] + [
         next(item for item in others if item.kind == kind) for kind in dict.fromkeys(item.kind for item in others)
     ]
     for item in shown:

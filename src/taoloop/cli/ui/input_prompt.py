@@ -7,11 +7,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from taoloop.cli.ui.event_view import RowWriter, format_local_time
+from taoloop.core.cards.questions import choices_of
 from taoloop.core.redaction.patterns import secret_name_strength
 from taoloop.core.text import escape_invisible
 from taoloop.dialects.parsing.strict_json import NotJsonError, loads
 from taoloop.runtime.approvals.input_requests import misfit_of
 from taoloop.runtime.approvals.request import NO_WORDS, YES_WORDS, ApprovalRequest
+from taoloop.runtime.approvals.user_questions import answer_value, question_warnings
 from taoloop.tools.input_question import InputQuestion
 from taoloop.translation import mark
 
@@ -20,6 +22,10 @@ ReadLine = Callable[[str], Awaitable[str | None]]
 
 _TITLE = mark("{asker} asks you, during {tool}:")
 _WARNING = mark("The words above are the server's. What you fill in goes to it, and not to the model.")
+_TO_MODEL = mark(
+    "The model wrote this, and reads your answer. It counts as words of the task if you started the run; it approves no"
+    " call."
+)
 _SECRET = mark("This form asks for {name}. Do not give secrets in a form: a server is to open a page for that.")
 _PAGE = mark("It wants you to open this page in a browser; look at the host first:")
 _MENU_FORM = mark("[f] fill in   [n] refuse   [q] close without an answer: ")
@@ -46,7 +52,7 @@ async def ask_input(pen: RowWriter, request: ApprovalRequest, read_line: ReadLin
         return action, {} if action == "accept" else None
     action = await _choose(pen, _MENU_FORM, read_line, may_send=False)
     while action == "fill":
-        content = await _fill_in(pen, question, read_line)
+        content = await _fill_in(pen, request, question, read_line)
         if content is None:
             return "cancel", None
         for name, value in content.items():
@@ -67,16 +73,25 @@ def _show(pen: RowWriter, request: ApprovalRequest, question: InputQuestion) -> 
     pen.row("Question", title, style="bold yellow", body="bold")
     for line in question.message.splitlines():
         pen.line(f"   │ {_shown(pen, line)}")
+    for number, choice in enumerate(choices_of(request.args) if question.from_model else (), 1):
+        pen.line(f"   {number}. {_shown(pen, choice)}")
     if question.url:
         pen.line("   " + pen.text(_PAGE))
         pen.line(f"   {_shown(pen, question.url)}", "bold")
     else:
-        pen.line("   " + pen.text(_WARNING), "dim")
+        pen.line("   " + pen.text(_TO_MODEL if question.from_model else _WARNING), "dim")
+        show_warnings(pen, question)
         for name in question.properties:
             if secret_name_strength(name):
                 pen.line("   " + pen.text(_SECRET, name=_shown(pen, name)), "bold red")
     if request.expires_at is not None:
         pen.line("   " + pen.text(_UNTIL, time=format_local_time(request.expires_at)), "dim")
+
+
+def show_warnings(pen: RowWriter, question: InputQuestion) -> None:
+    """What the person should know about a question of the model, each on a line of its own."""
+    for warning in question_warnings(question, pen.language):
+        pen.line(f"   {_shown(pen, warning)}", "bold red")
 
 
 async def _choose(
@@ -98,7 +113,9 @@ async def _choose(
             return "accept"
 
 
-async def _fill_in(pen: RowWriter, question: InputQuestion, read_line: ReadLine) -> dict[str, Any] | None:
+async def _fill_in(
+    pen: RowWriter, request: ApprovalRequest, question: InputQuestion, read_line: ReadLine
+) -> dict[str, Any] | None:
     """The fields one after the other; None at the end of input."""
     content: dict[str, Any] = {}
     required = (question.fields or {}).get("required") or ()
@@ -115,7 +132,8 @@ async def _fill_in(pen: RowWriter, question: InputQuestion, read_line: ReadLine)
                     content[name] = schema["default"]
                 if "default" in schema or name not in required:
                     break
-            value = _value_of(line.strip(), schema)
+            text = line.strip()
+            value = answer_value(request, text) if question.from_model else _value_of(text, schema)
             problems = misfit_of({"type": "object", "properties": {name: dict(schema)}}, {name: value})
             if not problems:
                 content[name] = value

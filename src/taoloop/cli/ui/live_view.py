@@ -18,6 +18,7 @@ from taoloop.cli.ui.stdio import one_line, strip_control_codes
 from taoloop.core.events import Event
 from taoloop.core.message import Delta
 from taoloop.core.trace import Trace
+from taoloop.core.views.todos import TodoList
 from taoloop.models.base import DeltaListener
 
 _TAIL_CHARS, _TAIL_LINES = 2_000, 6  # of a reply while it is being written
@@ -114,11 +115,15 @@ class _Busy:
         self._since = time.monotonic()
         self._text = ""
         self._call = (0, "")
+        self._todos, self._folded = TodoList(), 0
 
     def turn(self) -> None:
         """Something happened: the seconds start again, and the event contains what the model had written."""
         self._since = time.monotonic()
         self._text = ""
+        for event in self._trace.events[self._folded :]:
+            self._todos.fold(event)
+        self._folded = len(self._trace.events)
 
     def hear(self, delta: Delta) -> None:
         """Take a piece of the reply; what is drawn next shows its end."""
@@ -140,6 +145,9 @@ class _Busy:
             return
         if tail := [line for line in strip_control_codes(self._text).splitlines() if line.strip()][-_TAIL_LINES:]:
             yield Text("\n".join(tail), "dim", no_wrap=True, overflow="ellipsis")
+        if (todo := self._todos.current) is not None:
+            done = sum(not item.is_open for item in self._todos.todos)
+            yield Text(one_line(f"{todo} ({done}/{len(self._todos.todos)})"), "cyan", no_wrap=True, overflow="ellipsis")
         seconds = " " + translate("{n} s", self._language, n=int(passed)) if passed >= 1 else ""
         self._spinner.update(text=Text(one_line(doing) + seconds, "dim"))
         yield self._spinner.render(console.get_time())

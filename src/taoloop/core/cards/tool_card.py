@@ -65,6 +65,22 @@ class ExampleCard:
     """A remark for the reader."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContentCard:
+    """A document or folder of the operator's machine that calls of a tool read, named by their argument `name`."""
+
+    name: str
+    """The value of the argument `name`."""
+    digest: str
+    """The SHA-256 of all of it, as `sha256:…`. Another one is a change of the card, and voids earlier approvals."""
+    trusted: bool = False
+    """Whether the operator approved exactly this content, so that what a call returns of it is the operator's own text.
+    The tool must return nothing else, and nothing at all once the content is another."""
+    tools: tuple[str, ...] | None = None
+    """The only tools that it says it needs. Once it is loaded, a call of any other that does more than read needs a
+    person's approval: it can narrow what the policy allows, and widens nothing. None: it does not say."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ToolCard:
     """The contract of one tool: what the model reads about it, and what the executor holds the tool to."""
@@ -134,6 +150,8 @@ class ToolCard:
     """`third_party`: a server, a document or a client wrote the texts, so they decide nothing: the question what a task
     calls for shows of the card no more than its name, its tier and the names of its arguments. No file says so: whoever
     reads the card from there does."""
+    contents: tuple[ContentCard, ...] = field(default=(), metadata={"in_files": False})
+    """What the calls read, where that is fixed while the tool is offered. No file says so, only the tool's own code."""
     performed_by: Performer = field(default="agent", metadata={"in_files": False})
     """`caller`: the client that started the run carries out the calls, and the run waits for the results. No file says
     so: it is for the tools that come with a request."""

@@ -34,6 +34,7 @@ _NAMES = TextCatalog(
         "early_reads": "early reads",
         "keep_thinking": "storing the model's thinking",
         "takes_cut_answers": "acceptance of cut answers",
+        "evidence": "evidence for answers",
         "task": "task",
         "unreadable replies": "unreadable replies",
         "thought": "thought",

@@ -1,7 +1,7 @@
 """A run as a conversation that people read: one entry for each event, in the order of the trace.
 
 An entry depends on its event and, for names of tools, on the requests before it. So a page is made from any slice of a
-run without the rest of it, and an entry that was shown never moves or changes while the run goes on.
+run without the rest of it but its start, and an entry that was shown never moves or changes while the run goes on.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple
 
 from taoloop.core.agent_spec import Limits
-from taoloop.core.decision import Act, Answer, Voted
+from taoloop.core.decision import UNSUPPORTED, Act, Answer, Voted
 from taoloop.core.events import (
     ActionRequested,
     ActionStarted,
@@ -42,9 +42,11 @@ from taoloop.core.events import (
 from taoloop.core.input_answered import InputAnswered
 from taoloop.core.message import STEP_PURPOSES, Usage
 from taoloop.core.text import join_sentences
-from taoloop.core.texts import image_label, preapproval_note, task_with_images
+from taoloop.core.texts import gap_text, image_label, preapproval_note, task_with_images
 from taoloop.core.views.entry_texts import ENTRY_TEXTS
+from taoloop.core.views.loaded_contents import LoadedContents
 from taoloop.core.views.steps import PROBE, TIMEOUT
+from taoloop.core.views.todos import TODO_CARD, read_todos, todo_lines
 
 Tone = Literal["quiet", "thought", "action", "ask", "good", "bad"]
 """What an entry is to its reader: beside the point, the model's thinking, an action, a question to people, or how
@@ -113,10 +115,10 @@ class EventEntry:
 
 
 def event_entries(events: Iterable[Event], language: str, *, earlier: Iterable[Event] = ()) -> list[EventEntry]:
-    """The entries of a slice of a run, in order; `earlier` are events before it that may name its calls."""
+    """The entries of a slice of a run, in order; `earlier` are events before it, for its calls and cards."""
     writer = _EntryWriter(language)
     for event in earlier:
-        writer.note_request(event.fact)
+        writer.note(event)
     return [writer.entry(event) for event in events]
 
 
@@ -124,13 +126,15 @@ class _EntryWriter:
     def __init__(self, language: str) -> None:
         self._language = language
         self._tools: dict[str, str] = {}
+        self._loaded = LoadedContents()
 
-    def note_request(self, fact: Fact) -> None:
-        if isinstance(fact, ActionRequested):
-            self._tools[fact.call_id] = fact.tool
+    def note(self, event: Event) -> None:
+        if isinstance(event.fact, ActionRequested):
+            self._tools[event.fact.call_id] = event.fact.tool
+        self._loaded.fold(event)
 
     def entry(self, event: Event) -> EventEntry:
-        self.note_request(event.fact)
+        self.note(event)
         fields = _WRITERS[type(event.fact)](self, event.fact)
         for name in ("details", "texts"):
             fields[name] = tuple(part for part in fields.get(name, ()) if part.text)
@@ -141,6 +145,9 @@ class _EntryWriter:
 
     def _detail(self, name: str, text: str | None) -> Detail:
         return Detail(self._say(name), text or "")
+
+    def _tier(self, tier: str | None) -> str:
+        return self._say(tier) if tier in _TIERS else tier or ""
 
     def _text(self, name: str, text: str, form: Literal["text", "code", "folded"] = "text") -> EntryText:
         return EntryText(self._say(name), text, form)
@@ -228,7 +235,8 @@ class _EntryWriter:
 
     def rejected(self, fact: ReplyRejected) -> dict[str, Any]:
         excerpt = self._text("excerpt", fact.excerpt, "code")
-        title = self._title("reply_rejected", fact.code)
+        is_held_back = fact.code == UNSUPPORTED
+        title = self._title("held_back") if is_held_back else self._title("reply_rejected", fact.code)
         return {"tone": "bad", "title": title, "texts": [EntryText("", fact.message), excerpt]}
 
     def pinned(self, fact: Pinned) -> dict[str, Any]:
@@ -242,6 +250,8 @@ class _EntryWriter:
 
     def requested(self, fact: ActionRequested) -> dict[str, Any]:
         fields = self._judged(fact, self._title("action", fact.tool, fact.call_id))
+        if fact.tool == TODO_CARD.name and (todos := read_todos(fact.args)):
+            fields["texts"][0] = EntryText("", todo_lines(todos), "code")
         if fact.written is not None:
             fields["texts"].append(self._text("written", _data(fact.written), "folded"))
         return fields
@@ -252,7 +262,7 @@ class _EntryWriter:
     def _judged(self, fact: ActionRequested | JudgedAgain, title: str) -> dict[str, Any]:
         details = [
             self._detail("verdict", self._say(fact.verdict)),
-            self._detail("tier", fact.tier),
+            self._detail("tier", self._tier(fact.tier)),
             self._detail("reasons", self._say("separator").join(fact.reasons)),
             self._detail("rule", fact.rule),
             self._detail("overwrites", fact.replaces),
@@ -339,6 +349,11 @@ class _EntryWriter:
         if fact.artifact is not None:
             name = self._say("artifact_of", ref=fact.artifact, size=fact.size_chars, digest=fact.output_digest)
             details.append(self._detail("artifact", name))
+        loaded = self._loaded.by_call.get(fact.call_id)
+        if loaded is not None and loaded.content.digest in fact.output:  # its card may have changed before this part
+            name = "content_approved" if loaded.content.trusted else "content_foreign"
+            text = self._say(name, name=loaded.content.name, digest=loaded.content.digest)
+            details.append(self._detail("loaded", text))
         texts = [EntryText("", fact.output, "code"), self._text("printed", fact.printed, "code")]
         if fact.error is not None:
             texts.insert(0, EntryText(fact.error.code, join_sentences(fact.error.message, fact.error.hint)))
@@ -377,7 +392,10 @@ class _EntryWriter:
         }
 
     def paused(self, fact: Paused) -> dict[str, Any]:
-        details = [self._detail("calls", self._names(fact.waiting_for)), self._detail("tier", ", ".join(fact.tiers))]
+        details = [
+            self._detail("calls", self._names(fact.waiting_for)),
+            self._detail("tier", ", ".join(map(self._tier, fact.tiers))),
+        ]
         return {
             "tone": "ask",
             "title": self._say("waiting"),
@@ -420,7 +438,11 @@ class _EntryWriter:
                 self._detail("denied_calls", self._names(fact.denied)),
                 self._detail("unasked_calls", self._names(fact.unasked)),
             ],
-            "texts": [self._text("answer", fact.answer or ""), self._text("reason", fact.reason)],
+            "texts": [
+                self._text("answer", fact.answer or ""),
+                self._text("reason", fact.reason),
+                self._text("evidence", "\n".join(gap_text(self._language, gap) for gap in fact.evidence)),
+            ],
             "citations": fact.citations,
         }
 

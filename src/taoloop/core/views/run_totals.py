@@ -40,6 +40,7 @@ class RunTotals:
     """
 
     __slots__ = (
+        "_has_price",
         "_last_step",
         "cost_usd",
         "failures",
@@ -60,6 +61,7 @@ class RunTotals:
         self.steps = self.model_calls = self.tool_calls = self.repairs = self.failures = 0
         self.usage, self.cost_usd, self.unpriced_calls = Usage(), 0.0, 0
         self._last_step: int | None = None
+        self._has_price = False
 
     def fold(self, event: Event) -> None:
         """Process the next event."""
@@ -98,9 +100,9 @@ class RunTotals:
         if cost_usd is None:
             self.unpriced_calls += 1
         else:
-            self.cost_usd += cost_usd
+            self.cost_usd, self._has_price = self.cost_usd + cost_usd, True
 
     @property
     def known_cost_usd(self) -> float | None:
-        """What the run cost; None if the price of any reply is unknown."""
-        return None if self.unpriced_calls else self.cost_usd
+        """What the replies with a known price cost; None where there are others only: not 0."""
+        return self.cost_usd if self._has_price or not self.unpriced_calls else None

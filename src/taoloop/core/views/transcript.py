@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from taoloop.core.decision import Act, Answer, Voted, excerpt
+from taoloop.core.decision import UNSUPPORTED, Act, Answer, EvidenceGap, Voted, excerpt
 from taoloop.core.events import (
     ActionRequested,
     ApprovalGiven,
@@ -27,12 +27,18 @@ from taoloop.core.handles import render_opaque
 from taoloop.core.images import Image
 from taoloop.core.message import SIDE_PURPOSES, Usage
 from taoloop.core.text import estimate_tokens, join_sentences, truncate_to_tokens
+from taoloop.core.texts import TEXTS
 from taoloop.core.trace import Trace
+from taoloop.core.views.loaded_contents import loaded_contents
 from taoloop.core.views.steps import CallView, Step
+from taoloop.core.views.todos import Todo, todo_list
 from taoloop.errors import IllegalEvent
 
 PARSER = "parser"
 """The pseudo-tool that reports unreadable replies."""
+
+GATE = "evidence"
+"""The pseudo-tool that reports answers which were sent back for want of evidence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +135,22 @@ class Result:
         finished = self.trace.finished
         call_ids = () if finished is None else finished.denied
         return tuple(self.trace.calls[call_id].requested for call_id in call_ids)
+
+    @property
+    def evidence(self) -> tuple[EvidenceGap, ...]:
+        """What the answer says and the observations do not bear out; empty unless the agent asks for evidence."""
+        finished = self.trace.finished
+        return () if finished is None else finished.evidence
+
+    @property
+    def todos(self) -> tuple[Todo, ...]:
+        """The todo list that the model kept (`update_todos`), as it was last; empty if there is none."""
+        return todo_list(self.trace).todos
+
+    @property
+    def open_todos(self) -> tuple[Todo, ...]:
+        """The items of the list that are neither done nor dropped. They do not block an answer."""
+        return todo_list(self.trace).open
 
     @property
     def usage(self) -> Usage:
@@ -267,7 +289,8 @@ def _entry_fields(trace: Trace, event: Event) -> Iterator[dict[str, Any]]:
         case Voted() as fact:
             yield {"kind": "Vote", "content": votes_text(fact)}
         case ReplyRejected() as fact:
-            yield {"kind": "Observation", "content": fact.message, "tool": PARSER, "ok": False}
+            tool = GATE if fact.code == UNSUPPORTED else PARSER
+            yield {"kind": "Observation", "content": fact.message, "tool": tool, "ok": False}
         case ActionRequested() as fact:
             args = trace.calls[fact.call_id].args
             fields = {"content": input_text(args), "tool": fact.tool, "args": args, "call_id": fact.call_id}
@@ -297,6 +320,28 @@ def summarise_effects(trace: Trace, through: int, max_tokens: int) -> str:
     """The calls up to the step `through` that do more than read, one line for each; the newest that fit."""
     calls = (call for step in reversed(trace.steps[:through]) for call in reversed(step.calls))
     return _newest_that_fit((_call_line(trace, call) for call in calls if _is_effect(trace, call)), max_tokens)
+
+
+def summarise_contents(trace: Trace, through: int, max_tokens: int) -> str:
+    """What calls up to the step `through` have loaded, such as skills, with its digest; the newest that fit.
+
+    A summary holds no instructions that a model could follow word by word, so each line says how to have the text back.
+    """
+    language = trace.agent.language
+    return _newest_that_fit(
+        (
+            TEXTS.text(
+                language,
+                "content_summarised",
+                call_id=loaded.call_id,
+                tool=loaded.tool,
+                name=loaded.content.name,
+                digest=loaded.content.digest,
+            )
+            for loaded in loaded_contents(trace).only_before(through)
+        ),
+        max_tokens,
+    )
 
 
 def _is_effect(trace: Trace, call: CallView) -> bool:

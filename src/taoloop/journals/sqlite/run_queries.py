@@ -43,7 +43,8 @@ SELECT status, sum(n) FROM (
 ) GROUP BY status HAVING sum(n) > 0
 """
 _NOT_INNER = "UNION ALL SELECT status, -count(*) FROM run WHERE parent IS NOT NULL GROUP BY status"
-_GREW = "SELECT run_id, max(seq), max(rowid) FROM event WHERE rowid > ? GROUP BY run_id"
+_GREW = "SELECT run_id, max(seq), max(rowid) FROM event NOT INDEXED WHERE rowid > ? GROUP BY run_id"
+"""By rowid: left to itself, SQLite takes the index of runs for the grouping, and reads all of it."""
 
 Hits = Callable[[int, int], "list[tuple[int, str]]"]
 """The newest runs that a text is found in: at most so many below a number, as numbers and ids."""
@@ -150,7 +151,7 @@ def _conditions(query: RunQuery, *, with_status: bool) -> tuple[str, dict[str, A
         names = [f"status{number}" for number in range(len(query.statuses))]
         conditions.append(f"status IN ({', '.join(f':{name}' for name in names)})")
         values |= dict(zip(names, query.statuses, strict=True))
-    for name in ("agent", "model", "key"):
+    for name in ("task", "agent", "model", "key"):
         if (value := getattr(query, name)) is not None:
             conditions.append(f"{name} = :{name}")
             values[name] = replace_surrogates(value)

@@ -192,7 +192,12 @@ def _usage_row(day: str, key: str, agent: str, model: str, counts: str) -> Usage
 
 @contextmanager
 def _transaction(connection: sqlite3.Connection, timeout_s: float) -> Iterator[None]:
-    execute_patiently(connection, "BEGIN IMMEDIATE", time.monotonic() + timeout_s)
+    (usual_ms,) = connection.execute("PRAGMA busy_timeout").fetchone()
+    connection.execute("PRAGMA busy_timeout = 0")  # else SQLite itself waits that long, whatever `timeout_s` is
+    try:
+        execute_patiently(connection, "BEGIN IMMEDIATE", time.monotonic() + timeout_s)
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {usual_ms}")
     try:
         yield
         connection.execute("COMMIT")

@@ -118,10 +118,14 @@ class Speech:
         shown = {key: shorten(str(value), 600) for key, value in values.items()}
         return _TEXTS.text(self._language, name, **shown)
 
-    def compose_answer(self, results: Sequence[ObservedResult], facts: Sequence[ObservedResult]) -> str:
-        """The results that no later step used, with the calls that they come from."""
+    def compose_answer(
+        self, results: Sequence[ObservedResult], facts: Sequence[ObservedResult], *, is_cited: bool = False
+    ) -> str:
+        """The results that no later step used, with the calls that they come from; `is_cited`: as citations too."""
         several = "; ".join(map(_label_result, results)) + self._stop
         parts = [self._describe(results[0]) if len(results) == 1 else several]
+        if is_cited:
+            parts += [f"[{', '.join(dict.fromkeys(f'obs:{result.observed.call_id}' for result in results))}]"]
         parts += [self.say("basis", calls=_list_calls(facts)) if len(facts) > 1 else f"({facts[0].call})"]
         parts += [self.say("cut", tool=fact.tool) for fact in facts if fact.observed.artifact is not None]
         return join_sentences(*parts)

@@ -264,7 +264,9 @@ class _PlanRun:
                 return next_call.act
             raise _Refusal(self._speech.say("unfinished", text=str(next_call))) from None
         unused = [result for index, result in enumerate(self._results) if index not in self._used]
-        return Answer(text=self._speech.compose_answer(unused, self.facts), reason=self._speech.say("done"))
+        is_cited = self._trace.agent.evidence != "off"
+        answer = self._speech.compose_answer(unused, self.facts, is_cited=is_cited)
+        return Answer(text=answer, reason=self._speech.say("done"))
 
     def _answer_question(self, question: Question) -> ObservedResult:
         """The finding for a question, with the result of the step before in its arguments."""

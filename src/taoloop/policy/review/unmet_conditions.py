@@ -16,8 +16,8 @@ from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.policy import Policy, Rule
 from taoloop.core.trace import Trace
 from taoloop.core.value_origins import EACH_MEMBER
+from taoloop.policy.foreseen_arguments import declared_arguments
 from taoloop.policy.judged_call import JudgedCall, value_at, values_in
-from taoloop.policy.provenance import declared_arguments
 from taoloop.policy.rules import deciding_rule, hosts_in, paths_in, rule_matches
 
 UNDECLARED = "declared arguments"

@@ -124,7 +124,7 @@ def _without_wording(fact: Fact) -> Fact:
             return replace(fact, note="")
         case Finished(unasked=unasked) if unasked:  # an earlier version did not record them
             return _without_wording(replace(fact, unasked=()))
-        case Finished(answer=None) | Finished(status="blocked"):
+        case Finished(answer=None) | Finished(status="blocked" | "unsupported"):
             return replace(fact, reason="")
         case _:
             return fact
@@ -298,6 +298,7 @@ _EXPECTED: dict[type[Any], tuple[str, ...]] = {
         "model_replied",
         "voted",
         "action_requested",  # of a plan
+        "reply_rejected",
     ),
     Finish: ("finished",),
 }

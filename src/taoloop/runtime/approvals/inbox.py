@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, NoReturn
 
+from taoloop.core.cards.questions import is_question
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import call_digest
 from taoloop.core.events import (
@@ -60,6 +61,7 @@ from taoloop.runtime.approvals.request import (
     seconds_left,
     unanswered_calls,
 )
+from taoloop.runtime.approvals.user_questions import checked_answer
 from taoloop.runtime.engine.clock import Clock, SystemClock
 from taoloop.runtime.engine.redaction import redactor_for
 from taoloop.runtime.journal_access import require_open, require_unlocked
@@ -119,9 +121,9 @@ async def answer_approval(
 ) -> AnswerRecorded:
     """Answer the question about one call of a waiting run; `Agent.resume` then continues the run.
 
-    `digest` is that of the call which the person looked at (or its first 8 characters or more): an approval of
-    anything else is refused. Of two answers the first counts. Secrets are not stored: `redactor` knows them, by
-    default those of this process's environment.
+    `digest` is that of the call which the person looked at (or its first 8 characters or more): an answer to anything
+    else is refused. Of two answers the first counts. Secrets are not stored: `redactor` knows them, by default those of
+    this process's environment.
 
     Raises:
         RunNotFound: the journal has no such run.
@@ -137,12 +139,14 @@ async def answer_approval(
 
     def decide(trace: Trace) -> list[Fact]:
         _require_started(trace)
-        call = _waiting_call(trace, call_id)
+        call = require_waiting(trace, call_id)
+        _require_shown(trace, call, digest)
         if answer.approved is True:
-            _require_same(trace, call, digest)
+            _require_same_policy(trace, call)
             _require_time(trace, call, clock.now())
         checked = _check_answer(trace, call, answer)
-        if checked.args is not None and redactor.value(checked.args) is not checked.args:
+        is_edited = checked.args is not None and not is_question(trace.card(call.requested.tool))
+        if is_edited and redactor.value(checked.args) is not checked.args:
             language = trace.agent.language
             raise InvalidArguments(TEXTS.text(language, "edit_secret"), hint=TEXTS.text(language, "edit_secret_hint"))
         batch = [
@@ -205,17 +209,20 @@ async def settle_doubt(
     by: str = "user",
     note: str = "",
     authenticated: str = "",
+    digest: str | None = None,
     clock: Clock | None = None,
     redactor: Redactor | None = None,
 ) -> Trace:
     """Record what a person says about a call in doubt; the run continues from there when it is resumed.
 
-    The run is acquired, so no process may be at work on it. Returns its trace as it is then. `authenticated` as in
-    `ApprovalAnswer`; `clock` is by default the machine's, `redactor` that of this process's environment.
+    The run is acquired, so no process may be at work on it. Returns its trace as it is then. `digest` as in
+    `answer_approval`, `authenticated` as in `ApprovalAnswer`; `clock` is by default the machine's, `redactor` that of
+    this process's environment.
 
     Raises:
         RunNotFound: the journal has no such run.
         AlreadyAnswered: somebody has settled it already.
+        ApprovalStale: it is another call than the one of `digest`.
         ConfigError: no call of this id is in doubt, a call to be repeated may be under way, or `how` is unknown.
         RunHeld: a process is at work on the run.
         FenceLost: a process resumed the run at this moment.
@@ -229,6 +236,7 @@ async def settle_doubt(
         if resumes[-1] != resumes[0]:
             raise FenceLost(f"Run {run_id} was resumed at this moment.", hint="See what it made of the call.")
         call = _call_in_doubt(trace, call_id)
+        _require_shown(trace, call, digest)
         _require_ended(trace, call, how, clock.now())
         settled = settled_by(call_id, how, by, note, authenticated)
         # its process died, and nobody has recorded that yet
@@ -402,7 +410,13 @@ def _require_ended(trace: Trace, call: CallView, how: Settling, now: float) -> N
         )
 
 
-def _waiting_call(trace: Trace, call_id: str) -> CallView:
+def require_waiting(trace: Trace, call_id: str) -> CallView:
+    """The call of this id, if it waits for an answer.
+
+    Raises:
+        AlreadyAnswered: somebody was faster.
+        NotWaiting: it waits for no answer, or a process is at work on its run.
+    """
     run_id, call = trace.run_id, trace.calls.get(call_id)
     waiting = ", ".join(call.requested.call_id for call in unanswered_calls(trace))
     hint = f"These wait: {waiting}." if waiting else "No call of this run waits for an answer."
@@ -432,6 +446,8 @@ def raise_answered(
         case ApprovalGiven():
             how = "allowed" if answer.args is None else "edited"
             what = "allowed" if answer.args is None else "allowed with other arguments"
+            if is_question(trace.card(trace.calls[call_id].requested.tool)):
+                how = what = "answered"
         case ApprovalRefused():
             how = what = "refused"
         case _:
@@ -453,13 +469,17 @@ def _raise_at_work(trace: Trace) -> NoReturn:
     )
 
 
-def _require_same(trace: Trace, call: CallView, digest: str | None) -> None:
+def _require_shown(trace: Trace, call: CallView, digest: str | None) -> None:
     requested = call.requested
     if digest is not None and (len(digest) < 8 or not requested.digest.startswith(digest.lower())):
         raise ApprovalStale(
-            f"The call {requested.call_id} of run {trace.run_id} is not the one that was approved.",
+            f"The call {requested.call_id} of run {trace.run_id} is not the one that was shown.",
             hint=f"It is {requested.tool} with the digest {requested.digest[:16]}; look at it again.",
         )
+
+
+def _require_same_policy(trace: Trace, call: CallView) -> None:
+    requested = call.requested
     if requested.policy and requested.policy != trace.agent.policy.version:
         raise ApprovalStale(
             f"The policy of run {trace.run_id} is not the one that asked about {requested.call_id}.",
@@ -479,6 +499,8 @@ def _require_time(trace: Trace, call: CallView, now: float) -> None:
 def _check_answer(trace: Trace, call: CallView, answer: ApprovalAnswer) -> ApprovalAnswer:
     """The answer as it can be stored: one that the question offers, and with arguments that can run."""
     request = approval_request(trace, call)
+    if request.question is not None:
+        return checked_answer(request, answer)
     if answer.approved is not True:
         return replace(answer, approved=False, args=None, scope="call")
     if answer.scope == "rule" and not request.has_always:
@@ -518,6 +540,8 @@ def is_one_question(first: ApprovalRequest, second: ApprovalRequest, *, approved
 
     An approval also needs targets of the same provenance; a refusal may be for calls with any.
     """
+    if first.question is not None or second.question is not None:
+        return False
     if (first.tool, first.rule) != (second.tool, second.rule):
         return False
     return first.is_alike(second) if approved else not (first.grave or second.grave)

@@ -1,9 +1,9 @@
 """Everything that waits for a person, in one list: for `tao approvals`, the panel, and whoever counts.
 
-There are five kinds, for a run can get no further in five ways: the policy asks about a call; nobody knows whether a
-call happened; an undo stopped; an answer rests on calls that were denied because nobody could be asked; a process died
-again and again at one place. What waits is found by the status of runs, so a journal with many completed runs is not
-read, and `Inbox` reads a run again only once it has grown.
+There are six kinds, for a run can get no further in six ways: the policy asks about a call; the model asks something;
+nobody knows whether a call happened; an undo stopped; an answer rests on calls that were denied because nobody could be
+asked; a process died again and again at one place. What waits is found by the status of runs, so a journal with many
+completed runs is not read, and `Inbox` reads a run again only once it has grown.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ from taoloop.runtime.approvals.request import ApprovalRequest, approval_request,
 from taoloop.runtime.child_run import deaths_in_a_row
 from taoloop.strategies.planned_calls import PLAN, call_of, number_of, plan_of
 
-InboxKind = Literal["approval", "doubt", "undo", "blocked", "dead"]
-"""Why something waits: the policy asks about a call; a call may or may not have happened; an undo stopped; the answer
-of a run rests on denied calls; a run was given up by recovery because its process died again and again."""
+InboxKind = Literal["approval", "question", "doubt", "undo", "blocked", "dead"]
+"""Why something waits: the policy asks about a call; the model asks a person something; a call may or may not have
+happened; an undo stopped; the answer of a run rests on denied calls; a run was given up by recovery because its process
+died again and again."""
 
 INBOX_KINDS: Final[tuple[InboxKind, ...]] = get_args(InboxKind)
 
@@ -130,8 +131,8 @@ class InboxItem:
     """When the question counts as refused, in seconds since the epoch; None for never."""
 
     calls: tuple[InboxCall, ...] = ()
-    """The calls that it is about: one for `approval`, `doubt` and `undo`; the denied ones of a blocked run; those that
-    were under way in a run that was given up."""
+    """The calls that it is about: one for `approval`, `question`, `doubt` and `undo`; the denied ones of a blocked run;
+    those that were under way in a run that was given up."""
 
     alike: tuple[str, ...] = ()
     """The ids of the other calls of the run that one answer may be for too (`ApprovalRequest.is_alike`)."""
@@ -214,7 +215,7 @@ class Inbox:
         now = time.time() if now is None else now
         reader = _Reader(self._journal, self._known, run_id)
         items: list[InboxItem] = []
-        if {"approval", "doubt"} & set(kinds):
+        if {"approval", "question", "doubt"} & set(kinds):
             items += await reader.waiting()
         if {"doubt", "dead", "undo"} & set(kinds):
             items += await reader.lost(now)
@@ -419,7 +420,7 @@ def _question_items(trace: Trace, outer: Trace) -> list[InboxItem]:
     items = []
     for request in requests:
         alike = tuple(other.call_id for other in requests if other is not request and is_one_question(request, other))
-        items.append(_call_item("approval", trace, request, outer, alike))
+        items.append(_call_item("approval" if request.question is None else "question", trace, request, outer, alike))
     return items + [_call_item("doubt", trace, request, outer) for request in doubt_requests(trace)]
 
 
@@ -427,7 +428,7 @@ def _call_item(
     kind: InboxKind, trace: Trace, request: ApprovalRequest, outer: Trace, alike: tuple[str, ...] = ()
 ) -> InboxItem:
     paused = (event.at for event in reversed(trace.events) if isinstance(event.fact, Paused))
-    since = request.since if kind == "approval" else next(paused, trace.events[-1].at)
+    since = request.since if kind != "doubt" else next(paused, trace.events[-1].at)
     calls = (_started_call(trace, request),)
     return _item(
         kind, trace, request.call_id, outer, since=since, expires_at=request.expires_at, calls=calls, alike=alike

@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
+from taoloop.core.cards.questions import answer_form, is_question, secret_asked_for
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Call, PlannedCall, PlanStep, call_digest
 from taoloop.core.events import ActionRequested, ApprovalGiven, ApprovalRefused, ApprovalScope, Paused, Source
@@ -23,7 +24,7 @@ from taoloop.core.policy import Policy
 from taoloop.core.trace import Trace
 from taoloop.core.views.plans import MAKE_PLAN, TaskPlan, call_text, is_planning, plan_progress, read_plan
 from taoloop.core.views.steps import TIMEOUT, CallView
-from taoloop.policy import CodeRule, authority_of, is_high_risk, judge
+from taoloop.policy import CodeRule, authority_of, is_high_risk, judge, sources_of
 from taoloop.policy.grants import describe_grant, grant_of, target_provenance
 from taoloop.policy.judged_call import JudgedCall
 from taoloop.policy.provenance import edited_sources
@@ -40,8 +41,8 @@ Settling = Literal["happened", "repeat", "leave"]
 
 SETTLINGS: tuple[Settling, ...] = get_args(Settling)
 
-AUTHENTICATIONS = ("", "os_user", "gateway_key", "panel_token")
-"""How a channel knows who answers; empty: it does not."""
+AUTHENTICATIONS = ("", "os_user", "gateway_key", "panel_token", "program")
+"""How a channel knows who answers; empty: it does not. `program`: the program that runs the agent vouches for it."""
 
 RESERVED_NAMES = frozenset({"guard", "probe", TIMEOUT})
 """The names of those that answer and are not persons: no answer may be in one of them."""
@@ -127,6 +128,9 @@ class ApprovalRequest:
     question: InputQuestion | None = None
     """What the running call asks for, such as a form of an MCP server. It makes this another question, which only an
     answer with `args` accepts: the fields filled in, or `{}` where there are none. A plain yes accepts nothing."""
+
+    language: str = "en"
+    """The language of the run."""
 
     tools: Mapping[str, ToolCard] = field(default_factory=dict)
     """For a plan, the cards of the tools that its steps may call, by name; else empty."""
@@ -214,7 +218,8 @@ class ApprovalRequest:
     def is_alike(self, other: ApprovalRequest) -> bool:
         """Whether one answer may be for both: the same rule, targets of the same provenance, neither high-risk."""
         ours, theirs = (target_provenance(list(leaves(each.args)), each.sources) for each in (self, other))
-        return self.rule == other.rule and not self.grave and not other.grave and ours == theirs
+        has_question = self.question is not None or other.question is not None
+        return not has_question and self.rule == other.rule and not self.grave and not other.grave and ours == theirs
 
     def always_text(self, language: str) -> str:
         """What an answer for further calls would allow, in words; empty where there is none (`has_always`)."""
@@ -258,8 +263,8 @@ class ApprovalAnswer:
     digits; tools that pass numbers on use these. None leaves unchanged numbers as the model wrote them."""
 
     authenticated: str = ""
-    """How the channel knows who answers: `os_user`, `gateway_key` or `panel_token`. Empty: `by` is what the answer
-    claims."""
+    """How the channel knows who answers: `os_user`, `gateway_key` or `panel_token`; `program`: your program vouches
+    that `by` is the `user` of the run (or "user", where it names none). Empty: `by` is what the answer claims."""
 
 
 Approver = Callable[[ApprovalRequest], ApprovalAnswer | bool | Awaitable[ApprovalAnswer | bool | None] | None]
@@ -376,12 +381,31 @@ def approval_request(trace: Trace, call: CallView, edited: Mapping[str, Any] | N
         digest=requested.digest,
         since=since,
         expires_at=None if since is None or timeout_s is None else since + timeout_s,
-        for_operator=authority_of(trace) != "full",
+        for_operator=authority_of(trace) != "full" and not is_question(card),
+        question=_question_of(trace, card, requested),
+        language=trace.agent.language,
         tools={card.name: card for card in trace.agent.tools} if is_plan else {},
     )
     if (plan := request.plan) is None:
         return request
     return replace(request, grave=any(call.grave for step in plan.steps for call in request.planned(step)))
+
+
+def _question_of(trace: Trace, card: ToolCard | None, requested: ActionRequested) -> InputQuestion | None:
+    """What the model asks, where the call is a question and not an action."""
+    if not is_question(card):
+        return None
+    message, reads = str(requested.args.get("question", "")), sources_of(trace).reads_before.get(requested.call_id, ())
+    origins = tuple(f"({source.call_id})" for source in requested.sources if source.badge == "FOREIGN")
+    return InputQuestion(
+        asker=trace.agent.name,
+        message=message,
+        fields=answer_form(requested.args),
+        from_model=True,
+        read_before=reads,
+        quoted=tuple(read for read in reads if origins and read.endswith(origins)),
+        secret=secret_asked_for(message),
+    )
 
 
 def _targets(card: ToolCard | None, args: Mapping[str, Any]) -> dict[str, Any]:

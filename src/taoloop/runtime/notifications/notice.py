@@ -15,6 +15,7 @@ from taoloop.runtime.approvals.inbox_items import InboxItem, InboxKind
 
 TYPES: Final[dict[InboxKind, str]] = {
     "approval": "approval.requested",
+    "question": "question.asked",
     "doubt": "call.in_doubt",
     "undo": "undo.failed",
     "blocked": "run.blocked",

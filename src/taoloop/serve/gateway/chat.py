@@ -8,6 +8,7 @@ from typing import Any
 
 from aiohttp import web
 
+from taoloop.core.decision import UNSUPPORTED
 from taoloop.core.events import Event
 from taoloop.core.message import Usage
 from taoloop.core.policy import lesser_authority
@@ -26,7 +27,7 @@ from taoloop.serve.gateway.run_response import RunResponse
 HIDDEN_STEPS = ("run_started",)
 """Events that no client gets: they hold the whole description of the agent."""
 
-_OPERATOR_FIELDS = ("reasons", "reason_codes", "rule", "policy", "new_policy", "cards", "texts", "hint")
+_OPERATOR_FIELDS = ("reasons", "reason_codes", "rule", "policy", "new_policy", "cards", "texts", "hint", "evidence")
 """Fields of events that an end user does not get: what the operator's policy says, and how tools are described."""
 
 _DONE = b"data: [DONE]\n\n"
@@ -60,8 +61,10 @@ def _for_user(record: Mapping[str, Any]) -> dict[str, Any]:
     error = shown.get("error")
     if isinstance(error, Mapping) and error.get("code") == "denied":
         shown["error"] = {**error, "message": "", "hint": ""}
-    if shown.get("status") in ("blocked", "model_failed"):  # the latter has what the model's server said
+    if shown.get("status") in ("blocked", "model_failed", UNSUPPORTED):  # the latter has what the model's server said
         shown["reason"] = ""
+    if shown.get("status") == UNSUPPORTED:
+        shown["answer"] = None
     if shown.get("kind") == "model_erred":
         shown["message"] = ""
     return shown

@@ -6,10 +6,11 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
+from taoloop.core.cards.questions import choices_of
 from taoloop.core.events import Resumed
 from taoloop.core.policy import TaskAuthority
 from taoloop.core.trace import Trace
@@ -19,7 +20,14 @@ from taoloop.journals.base import Journal
 from taoloop.policy.grants import target_provenance
 from taoloop.policy.targets import leaves
 from taoloop.runtime.approvals.inbox import PendingApproval, answer_approval
-from taoloop.runtime.approvals.request import EXPLICIT_YES_WORDS, NO_WORDS, YES_WORDS, ApprovalAnswer
+from taoloop.runtime.approvals.request import (
+    EXPLICIT_YES_WORDS,
+    NO_WORDS,
+    YES_WORDS,
+    ApprovalAnswer,
+    ApprovalRequest,
+)
+from taoloop.runtime.approvals.user_questions import question_warnings
 from taoloop.serve.texts import TEXTS
 
 _SPLIT = re.compile(r"\s*[:：,，;；\n]\s*")
@@ -41,6 +49,9 @@ class ApprovalReply:
 
     is_explicit: bool = False
     """Whether it was an explicit word, which takes more thought than an `ok`: a high-risk call needs one."""
+
+    text: str = ""
+    """What the person wrote, whole: the answer where the model asked something."""
 
     code: str = ""
     """The code of the question that is answered (`question_code`)."""
@@ -74,7 +85,20 @@ def matches_question(reply: ApprovalReply, trace: Trace, waiting: Sequence[Pendi
 
 def is_for_operator(authority: TaskAuthority, waiting: Sequence[PendingApproval]) -> bool:
     """Whether these questions are the operator's to answer, and not the client's, whose words have this authority."""
-    return authority != "full" or any(approval.request.for_operator for approval in waiting)
+    requests = [approval.request for approval in waiting]
+    has_calls = any(request.question is None for request in requests) or not requests
+    return (has_calls and authority != "full") or any(request.for_operator for request in requests)
+
+
+def asked_now(waiting: Sequence[PendingApproval]) -> Sequence[PendingApproval]:
+    """Of what waits, what one message is about: the calls to be approved, or else the first question of the model."""
+    calls = [approval for approval in waiting if approval.request.question is None]
+    return calls or waiting[:1]
+
+
+def has_question(waiting: Sequence[PendingApproval]) -> bool:
+    """Whether a message would answer a question of the model, which any client may do for its runs."""
+    return bool(waiting) and waiting[0].request.question is not None
 
 
 def _is_one_kind(waiting: Sequence[PendingApproval]) -> bool:
@@ -98,7 +122,9 @@ def waiting_text(
     Values are shown whole, and as code: a chat client must not load a picture that a model put into one.
     """
     lines = []
-    if waiting:
+    if has_question(waiting):
+        lines += _question_lines(waiting[0].request, language)
+    elif waiting:
         lines.append(TEXTS.text(language, "operator_head" if by_operator else "approval_head"))
         lines += [_approval_line(approval, language, for_user=by_operator) for approval in waiting]
         if sum(map(len, lines)) > _SCREEN_CHARS:
@@ -111,6 +137,17 @@ def waiting_text(
     return "\n".join([*lines, "", TEXTS.text(language, "approval_run", run=run_id, code=question_code(waiting))])
 
 
+def _question_lines(request: ApprovalRequest, language: str) -> list[str]:
+    """A question of the model with its choices, each as code, and how to answer."""
+    lines = [TEXTS.text(language, "question_head"), "", _quoted(str(request.args.get("question", "")))]
+    choices = choices_of(request.args)
+    lines += [f"{number}. {_quoted(choice)}" for number, choice in enumerate(choices, 1)]
+    if request.question is not None:
+        lines += ["", *question_warnings(request.question, language)]
+    kind = "choice" if choices else str(request.args.get("format") or "text")
+    return [*lines, "", TEXTS.text(language, f"question_how_{kind}")]
+
+
 def parse_waiting_run(content: str) -> tuple[str, str] | None:
     """The waiting run that an earlier answer named, and the code of its questions (empty: it has none)."""
     match = _RUN.search(content)
@@ -119,6 +156,10 @@ def parse_waiting_run(content: str) -> tuple[str, str] | None:
 
 def parse_approval_reply(text: str) -> ApprovalReply:
     """What a person wrote: a yes, a no with a reason, or other text, which refuses and is the reason."""
+    return replace(_parse_decision(text), text=text.strip())
+
+
+def _parse_decision(text: str) -> ApprovalReply:
     head, *rest = _SPLIT.split(text.strip(), maxsplit=1)
     word = head.strip(" .!。！`'\"“”").casefold().replace(" ", "_")
     note = rest[0].strip() if rest else ""

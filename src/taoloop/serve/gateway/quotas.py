@@ -13,6 +13,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from taoloop.core.cards.questions import is_question
 from taoloop.core.events import Event, ModelReplied, Observed
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import CallView
@@ -253,6 +254,7 @@ def _report_operator_needed(trace: Trace) -> None:
 
 
 def _waits_for_person(trace: Trace, call: CallView) -> bool:
-    """Whether a call has a question, or a run inside it may have; not one that the client performs."""
+    """Whether a call waits for an approval, or a run inside it may have; not one that the client performs."""
     card = trace.card(call.requested.tool)
-    return call.needs_person or (call.attempts == call.waited > 0 and card is not None and card.performed_by == "agent")
+    waits_inside = call.attempts == call.waited > 0 and card is not None and card.performed_by == "agent"
+    return waits_inside or (call.needs_person and not is_question(card))

@@ -23,7 +23,7 @@ from taoloop.serve.gateway.request_context import RequestContext
 from taoloop.serve.gateway.request_schema import ChatMessage, ResponsesRequest, call_message, read_responses
 from taoloop.serve.gateway.response_ids import ResponseId, parse_response_id, run_of
 from taoloop.serve.gateway.run_answer import answer_request, sse
-from taoloop.serve.gateway.run_request import RunRequest, new_run_request, require_may_reply
+from taoloop.serve.gateway.run_request import RunRequest, new_run_request
 from taoloop.serve.gateway.run_response import FinishReason, RunResponse
 from taoloop.serve.gateway.run_service import Service
 
@@ -81,7 +81,6 @@ async def _continue_response(context: RequestContext, response_id: str, run_requ
     if open_client_calls(trace):
         message = "That run waits for results of its client's tools: give a `function_call_output` for each call."
         raise invalid(message, "previous_response_id", "waits_for_tools")
-    require_may_reply(context.key)
     approval = replace(parse_approval_reply(run_request.task), turn=turn)
     return replace(run_request, run=earlier, approval=approval)
 

@@ -244,7 +244,7 @@ class AnswerPieces:
         self._dialect = agent.spec_for(run_request.task).dialect
         own_names = (card.name for card in agent.toolbox.cards)
         self._tool_names = (*own_names, *(tool.function.name for tool in run_request.tools))
-        self._is_held_back = run_request.answer_is_held_back
+        self._is_held_back = run_request.answer_is_held_back or agent.evidence == "require"
         self._stops, self._cutter = run_request.stops, StopCutter(run_request.stops)
         self._stream = self._new_stream()
         self._current = ""  # what was sent of the reply that is being written

@@ -82,6 +82,9 @@ class RunRequest:
     authority: TaskAuthority = "full"
     """What the client's words may authorise; without a key, the client is the operator's own machine."""
 
+    may_approve: bool = True
+    """Whether the client may approve calls. Questions of the model it may answer in any case: they are the user's."""
+
     labels: Mapping[str, str] = field(default_factory=dict)
     """The labels of the new run: where it came from."""
 
@@ -104,19 +107,24 @@ def chat_run_request(request: ChatRequest, served: ServedAgent, key: ApiKey | No
     """The run request of a chat request.
 
     Raises:
-        ApiError: its messages are invalid, or the key may not approve; names the field.
+        ApiError: its messages are invalid; names the field.
     """
     messages = request.messages
     is_reply = [message.role for message in messages[-2:]] == ["assistant", "user"] and messages[-1].text.strip()
     waiting_run = parse_waiting_run(messages[-2].text) if is_reply else None
     if waiting_run is None:
         return new_run_request(request, messages, served, key)
-    require_may_reply(key)
     run_id, code = waiting_run
     owner, authority = owner_of(key)
     approval = replace(parse_approval_reply(messages[-1].text), code=code)
     return RunRequest(
-        served=served, run=run_id, approval=approval, owner=owner, authority=authority, stops=request.stops
+        served=served,
+        run=run_id,
+        approval=approval,
+        owner=owner,
+        authority=authority,
+        may_approve=key is None or key.may_approve,
+        stops=request.stops,
     )
 
 
@@ -154,6 +162,7 @@ def new_run_request(
         stops=stops,
         owner=owner,
         authority=authority,
+        may_approve=key is None or key.may_approve,
         labels=labels | _user_labels(owner, request.user or ""),
     )
     if tool_results is None:
@@ -166,16 +175,6 @@ def _user_labels(owner: str, user: str) -> dict[str, str]:
     """The labels that say for whom a run is."""
     account, user = account_of(owner, user), user[:256]
     return ({"user": user} if user else {}) | ({ACCOUNT: account} if account != user else {})
-
-
-def require_may_reply(key: ApiKey | None) -> None:
-    """Refuse a message that could only be an approval; a client with less than full authority may ask how it stands.
-
-    Raises:
-        ApiError: the key has full authority and may not approve.
-    """
-    if owner_of(key)[1] == "full":
-        require_may_approve(key)
 
 
 def require_may_approve(key: ApiKey | None) -> None:

@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from taoloop.core.decision import UNSUPPORTED, number_citations
 from taoloop.core.events import ActionRequested, ModelReplied, Resumed
 from taoloop.core.message import Usage
 from taoloop.core.policy import TaskAuthority
+from taoloop.core.texts import gap_text
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import CallView
 from taoloop.core.views.transcript import Result
@@ -16,7 +18,7 @@ from taoloop.dialects.answer_stream import truncated_answer
 from taoloop.journals.base import Journal
 from taoloop.policy import authority_of
 from taoloop.runtime.approvals.inbox import pending_approvals
-from taoloop.serve.gateway.chat_approval import is_for_operator, user_reasons, waiting_text
+from taoloop.serve.gateway.chat_approval import asked_now, is_for_operator, user_reasons, waiting_text
 from taoloop.serve.gateway.client_tools import open_client_calls, tool_call_parts
 from taoloop.serve.gateway.config.model import ServedAgent
 from taoloop.serve.gateway.errors import ApiError, error_for_failed_run, error_for_filtered_reply
@@ -27,6 +29,9 @@ FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]
 
 PARTIAL_STATUSES = ("blocked", "max_steps_exceeded", "budget_exceeded", "too_many_errors", "repeated_action")
 """How runs end with an answer and without having done the task: denied calls, or a bound, stopped them."""
+
+ENDED_STATUSES = ("completed", "unsupported", *PARTIAL_STATUSES)
+"""How runs end that answer a request for good, an answer that was withheld for want of evidence among them."""
 
 _CUT_REPLIES: dict[str, FinishReason] = {
     **dict.fromkeys(("length", "max_tokens", "model_length", "max_output_tokens"), "length"),
@@ -86,6 +91,8 @@ async def build_response(
         if calls := open_client_calls(result.trace):
             return _with_tool_calls(response, calls[:1] if one_call else calls)  # the others wait for the next request
         return await _with_questions(journal, response, authority)
+    if result.status == UNSUPPORTED:  # the answer is in the trace; what a client shows must not look like one
+        return replace(response, content=agent["reason"], finish_reason="content_filter")
     if result.status in PARTIAL_STATUSES:
         return replace(response, finish_reason="length")
     return _finished_response(response)
@@ -120,7 +127,7 @@ def _with_tool_calls(response: RunResponse, calls: Sequence[CallView]) -> RunRes
 async def _with_questions(journal: Journal, response: RunResponse, authority: TaskAuthority) -> RunResponse:
     """The response that asks the client for approval, or says who else is asked, or what else the run waits for."""
     result = response.result
-    approvals = await pending_approvals(journal, run_id=result.run_id)
+    approvals = asked_now(await pending_approvals(journal, run_id=result.run_id))
     in_doubt = [call for call in result.trace.pending.values() if call.doubt is not None]
     by_operator, language = is_for_operator(authority, approvals), result.trace.agent.language
     text = waiting_text(result.run_id, approvals, in_doubt, language, by_operator=by_operator)
@@ -158,7 +165,8 @@ def end_reason(trace: Trace, reason: str, served: ServedAgent | None, *, for_use
         return reason
     if finished.status == "model_failed":
         return error_for_failed_run(finished, trace.run_id).message
-    return TEXTS.text(trace.agent.language, "user_blocked") if finished.status == "blocked" else reason
+    name = {"blocked": "user_blocked", UNSUPPORTED: "user_unsupported"}.get(finished.status)
+    return reason if name is None else TEXTS.text(trace.agent.language, name)
 
 
 def _denied_reasons(call: ActionRequested, language: str, *, for_user: bool) -> list[str]:
@@ -193,8 +201,22 @@ def _agent_part(result: Result, served: ServedAgent, *, for_user: bool) -> dict[
         part["unasked"] = [
             {"call_id": call_id, "tool": result.trace.calls[call_id].requested.tool} for call_id in finished.unasked
         ]
+    if result.todos:
+        part["todos"] = [{"text": todo.text, "state": todo.state} for todo in result.todos]
     if result.cost_usd is not None:
         part["cost_usd"] = result.cost_usd
     if result.trace.finished is not None and result.trace.finished.citations:
         part["citations"] = list(result.trace.finished.citations)
+    if finished is not None and finished.evidence and not for_user:
+        part["evidence"] = [
+            {"code": gap.code, "citation": gap.citation, "value": gap.value, "message": gap_text(language, gap)}
+            for gap in finished.evidence
+        ]
+    cited = number_citations(result.answer or "")[1] if result.trace.agent.evidence != "off" else ()
+    calls = [(number, result.trace.calls.get(name.removeprefix("obs:"))) for number, name in enumerate(cited, 1)]
+    if sources := [(number, call) for number, call in calls if call is not None]:
+        part["sources"] = [
+            {"number": number, "call_id": call.requested.call_id, "tool": call.requested.tool}
+            for number, call in sources
+        ]
     return part

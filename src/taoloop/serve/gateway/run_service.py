@@ -26,6 +26,7 @@ from taoloop.errors import (
     ApprovalStale,
     ConfigError,
     FenceLost,
+    InvalidArguments,
     NotWaiting,
     RunHeld,
     RunNotAnswered,
@@ -39,25 +40,25 @@ from taoloop.models.http.sdk_request import load_sdk
 from taoloop.models.model_builder import split_specs
 from taoloop.runtime.after.recovery import require_alive
 from taoloop.runtime.agent import Agent
-from taoloop.runtime.agent_tools import FINDERS
 from taoloop.runtime.approvals.inbox import PendingApproval, pending_approvals
 from taoloop.runtime.approvals.request import ApprovalAnswer
-from taoloop.runtime.bound_agent import bind
+from taoloop.runtime.approvals.user_questions import question_answer
+from taoloop.runtime.bound_agent import FINDERS, bind
 from taoloop.runtime.chat import has_untrusted_turns, load_history
 from taoloop.runtime.engine.clock import new_nonce, new_run_id, start_timer
 from taoloop.runtime.output_type import OutputValidator
 from taoloop.runtime.runner import Listener
 from taoloop.serve.gateway.auth.keys import TOKEN_OWNER, ApiKey, KeyRing
 from taoloop.serve.gateway.auth.tokens import TokenVerifier
-from taoloop.serve.gateway.chat_approval import answer_all, is_for_operator, matches_question
+from taoloop.serve.gateway.chat_approval import answer_all, asked_now, has_question, is_for_operator, matches_question
 from taoloop.serve.gateway.client_tools import bind_client_tools, client_tools_of, open_client_calls
 from taoloop.serve.gateway.config.model import GatewayConfig
 from taoloop.serve.gateway.errors import ApiError, invalid
 from taoloop.serve.gateway.higress.file import rewrite_as_json
 from taoloop.serve.gateway.quotas import RunAccounts
 from taoloop.serve.gateway.request_images import RequestImages, take_images
-from taoloop.serve.gateway.run_request import RunRequest
-from taoloop.serve.gateway.run_response import PARTIAL_STATUSES, RunResponse, build_response
+from taoloop.serve.gateway.run_request import RunRequest, approval_not_allowed
+from taoloop.serve.gateway.run_response import ENDED_STATUSES, RunResponse, build_response
 from taoloop.serve.hosts import AllowedHosts
 from taoloop.serve.texts import TEXTS
 from taoloop.tools.tool import Tool
@@ -229,9 +230,11 @@ class Service:
         trace = await self.load_owned_run(request.owner, run_id, request.served.name)
         waiting: Sequence[PendingApproval] = ()
         if request.approval is not None:  # what waits is loaded before the run, so that it is no newer than that
-            waiting = await pending_approvals(self.journal, run_id=run_id)
+            waiting = asked_now(await pending_approvals(self.journal, run_id=run_id))
+            if request.authority == "full" and not request.may_approve and not has_question(waiting):
+                raise approval_not_allowed()
             trace = await self.load_owned_run(request.owner, run_id, request.served.name)
-        if trace.status == "completed" or trace.status in PARTIAL_STATUSES:
+        if trace.status in ENDED_STATUSES:
             return Result.of(trace)
         began = trace.agent if trace.started is None else trace.started.agent  # the operator may have replaced it since
         if began.policy.version != request.served.agent.spec_for(trace.task).policy.version:
@@ -245,6 +248,11 @@ class Service:
                 reply, by = request.approval, request.owner or "client"
                 verified = "gateway_key" if request.owner else ""
                 answer = ApprovalAnswer(approved=reply.approved, by=by, note=reply.note, authenticated=verified)
+                if has_question(waiting):
+                    try:
+                        answer = question_answer(waiting[0].request, reply.text, by=by, authenticated=verified)
+                    except InvalidArguments:
+                        return Result.of(trace)  # the question stands there once more, with what fits
                 await answer_all(self.journal, waiting, answer)
             trace = await self.load_owned_run(request.owner, run_id)
             if trace.status == "completed":  # the auto-resumer found the answers first

@@ -5,18 +5,20 @@ Not part of OpenAI's API. A run that was answered elsewhere (`tao approve`) resu
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from aiohttp import web
 
 from taoloop.core.trace import Trace
+from taoloop.core.views.todos import todo_list
 from taoloop.core.views.transcript import Result
-from taoloop.errors import ApprovalStale, NotWaiting
+from taoloop.errors import ApprovalStale, InvalidArguments, NotWaiting
 from taoloop.policy import authority_of
 from taoloop.runtime.approvals.inbox import pending_approvals
 from taoloop.runtime.approvals.request import ApprovalAnswer, ApprovalRequest
+from taoloop.runtime.approvals.user_questions import question_answer, question_warnings
 from taoloop.serve.gateway.chat_approval import answer_all, user_reasons
-from taoloop.serve.gateway.errors import ApiError
+from taoloop.serve.gateway.errors import ApiError, invalid
 from taoloop.serve.gateway.request_context import RequestContext
 from taoloop.serve.gateway.request_schema import ApiModel, parse_body
 from taoloop.serve.gateway.response_ids import run_of
@@ -35,6 +37,8 @@ class ApprovalWire(ApiModel):
     run_id: str | None = None
     digest: str | None = None
     note: str = ""
+    answer: str | None = None
+    """The answer to a question of the model (`ask_user`), with the decision `approve`."""
 
 
 async def get_run(context: RequestContext) -> web.Response:
@@ -55,15 +59,16 @@ async def answer_run(context: RequestContext) -> web.Response:
             the agent.
     """
     answer = parse_body(ApprovalWire, await context.read_body())
-    require_may_approve(context.key)
     run_id, owner = run_of(context.request.match_info["run_id"]), context.owner
     started = (await context.service.load_owned_run(owner, run_id)).started
     context.find_agent(started.labels.get("agent", "") if started is not None else "")
     journal = context.service.journal
     waiting = await pending_approvals(journal, run_id=run_id)
     matches = [approval for approval in waiting if _matches_request(answer, approval.request)]
-    if any(approval.request.for_operator for approval in waiting):
-        raise approval_not_allowed()
+    if not (matches and all(approval.request.question is not None for approval in matches)):
+        require_may_approve(context.key)
+        if any(approval.request.for_operator for approval in waiting):
+            raise approval_not_allowed()
     names_call = answer.call_id is not None or answer.digest is not None or answer.decision == "deny"
     if len(matches) != 1 or not names_call:
         calls = ", ".join(approval.request.call_id for approval in waiting) or "none"
@@ -76,7 +81,14 @@ async def answer_run(context: RequestContext) -> web.Response:
         note=answer.note,
     )
     try:
+        if answer.answer is not None and approval_answer.approved:
+            approval_answer = question_answer(
+                matches[0].request, answer.answer, by=approval_answer.by, authenticated=approval_answer.authenticated
+            )
         await answer_all(journal, matches, approval_answer)
+    except InvalidArguments as error:
+        hint = f" {error.hint}" if error.hint else ""
+        raise invalid(f"{error.message}{hint}", "answer", error.code) from None
     except (NotWaiting, ApprovalStale) as error:
         raise ApiError(status=409, message=error.message, code=error.code) from None
     return await _run_response(context, await context.service.load_owned_run(owner, run_id))
@@ -103,6 +115,7 @@ async def _run_response(context: RequestContext, trace: Trace) -> web.Response:
         "answer": answer_text,
         "reason": reason,
         "steps": trace.step_count,
+        "todos": [{"text": todo.text, "state": todo.state} for todo in todo_list(trace).todos],
         "usage": {"total_tokens": trace.usage.total_tokens},
         "waiting_for": [
             {
@@ -116,8 +129,18 @@ async def _run_response(context: RequestContext, trace: Trace) -> web.Response:
                     else approval.request.reasons
                 ),
                 "digest": approval.request.digest,
+                "question": _question_body(approval.request),
             }
             for approval in waiting
         ],
     }
     return context.json_response(body)
+
+
+def _question_body(request: ApprovalRequest) -> dict[str, Any] | None:
+    """What the model asks, the form of the answer, and what the person should know; None where it is an approval."""
+    question = request.question
+    if question is None:
+        return None
+    warnings = question_warnings(question, request.language)
+    return {"message": question.message, "form": question.fields, "warnings": list(warnings)}

@@ -122,9 +122,8 @@ class Panel:
     async def _refusal(self, route: Route, context: PanelContext, session: Session | None) -> web.Response | None:
         """Why the request is not answered; None: it is."""
         request = context.request
-        if not self.state.hosts.accepts(request.headers.get("Host")):
-            hint = context.say("Start it with --allow-host NAME.")
-            return context.error(context.say("The panel is not served under this name."), hint, 421)
+        if (refusal := self._wrong_host(context)) is not None:
+            return refusal
         if route.role is not None and session is None:
             return self._to_login(context)
         if route.role is not None and not context.may(route.role):
@@ -142,6 +141,12 @@ class Panel:
                 hint = context.say("Load the page again and repeat what you did; nothing was changed.")
                 return context.error(context.say("This form is not from your session."), hint, 403)
         return None
+
+    def _wrong_host(self, context: PanelContext) -> web.Response | None:
+        if self.state.hosts.accepts(context.request.headers.get("Host")):
+            return None
+        hint = context.say("Start it with --allow-host NAME.")
+        return context.error(context.say("The panel is not served under this name."), hint, 421)
 
     @staticmethod
     def _roles(context: PanelContext, route: Route) -> dict[str, str]:
@@ -166,6 +171,8 @@ class Panel:
             language = language_of(request)
             session = await self.state.sessions.find(request.cookies.get(self.state.session_name, ""))
             context = PanelContext(self.state, request, session, language)
+            if (refusal := self._wrong_host(context)) is not None:
+                return refusal
             messages = {
                 404: context.say("There is no such page."),
                 405: context.say("This page takes no such request."),
@@ -178,7 +185,7 @@ class Panel:
         current = asyncio.current_task()
         for task in self._open - {current}:
             task.cancel()
-        await self.state.background.close()
+        await self.state.close()
 
 
 def is_cross_site(headers: Mapping[str, str]) -> bool:

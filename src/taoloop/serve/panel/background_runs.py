@@ -16,6 +16,9 @@ _LOG = logging.getLogger("taoloop.panel")
 AgentSource = Callable[[AgentSpec], Agent]
 """Makes the agent that continues a run from the description in its trace; raises a `ConfigError` where it cannot."""
 
+Release = Callable[[], Coroutine[Any, Any, None]]
+"""Gives an agent back that is no longer needed."""
+
 
 class BackgroundRuns:
     """Drives runs in tasks. A run that fails leaves its reason for the next page that asks."""
@@ -24,14 +27,18 @@ class BackgroundRuns:
         self._tasks: dict[str, asyncio.Task[Any]] = {}
         self._errors: dict[str, str] = {}
 
-    def start(self, run_id: str, driving: Coroutine[Any, Any, Any]) -> bool:
-        """Drive a run, unless this process does so already. Returns whether it begins now."""
+    async def start(self, run_id: str, driving: Coroutine[Any, Any, Any], release: Release) -> bool:
+        """Drive a run, unless this process does so already. Returns whether it begins now.
+
+        `release` is called once its agent is no longer needed here.
+        """
         if run_id in self._tasks:
             driving.close()
+            await release()
             return False
         self._errors.pop(run_id, None)
         # in a context of its own: the language of a request is not that of the run
-        task = asyncio.get_running_loop().create_task(driving, context=Context())
+        task = asyncio.get_running_loop().create_task(_drive(driving, release), context=Context())
         self._tasks[run_id] = task
         task.add_done_callback(lambda task: self._end(run_id, task))
         return True
@@ -62,3 +69,10 @@ class BackgroundRuns:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._errors[run_id] = str(error)
             _LOG.warning("run %s could not be continued: %s", run_id, error)
+
+
+async def _drive(driving: Coroutine[Any, Any, Any], release: Release) -> None:
+    try:
+        await driving
+    finally:
+        await release()

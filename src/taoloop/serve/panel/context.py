@@ -98,6 +98,11 @@ class PanelContext:
         """The fields of the form that was sent."""
         return await self.request.post()
 
+    def without_path(self, text: str) -> str:
+        """A text of ours for this person: where the database is, only those who may run commands on it are told."""
+        path = getattr(self.journal, "path", None)
+        return text if path is None or self.may("approver") else text.replace(str(path), path.name)
+
     # Addresses
 
     def path(self, path: str, /, **query: object) -> str:
@@ -138,7 +143,8 @@ class PanelContext:
     def error(self, message: str, hint: str = "", status: int = 400) -> web.Response:
         """The page that says what is wrong and what to do; as a part of a page if htmx asks."""
         template = "error_part.html" if self.is_fragment else "error.html"
-        return self._html(template, status, {"message": message, "hint": hint})
+        texts = {"message": self.without_path(message), "hint": self.without_path(hint)}
+        return self._html(template, status, texts)
 
     def _html(self, template: str, status: int, values: dict[str, Any]) -> web.Response:
         names = {

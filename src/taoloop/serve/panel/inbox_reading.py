@@ -30,6 +30,7 @@ MOST_EDITED_CHARS: Final = 200_000
 KIND_NAMES: Final[dict[InboxKind, str]] = mark(  # type: ignore[assignment]  # the texts as they are
     {
         "approval": "Approvals",
+        "question": "Questions",
         "doubt": "Calls in doubt",
         "undo": "Failed undos",
         "blocked": "Blocked runs",
@@ -46,6 +47,7 @@ RUN_TITLES: Final[dict[InboxKind, str]] = mark(  # type: ignore[assignment]  # t
 KIND_QUESTIONS: Final[dict[InboxKind, str]] = mark(  # type: ignore[assignment]  # the texts as they are
     {
         "approval": "May this call run?",
+        "question": "The model asks a person something.",
         "doubt": "Did this call happen?",
         "undo": "This effect could not be undone.",
         "blocked": "The answer may rest on calls that were denied, because nobody could be asked.",
@@ -65,6 +67,18 @@ BADGE_NAMES: Final[dict[Badge, str]] = mark(  # type: ignore[assignment]  # the 
     }
 )
 """Where a value came from, in words."""
+
+BADGE_LABELS: Final[dict[Badge, str]] = mark(  # type: ignore[assignment]  # the texts as they are
+    {
+        "YOURS": "YOURS",
+        "LOOKED UP": "LOOKED UP",
+        "WRITTEN": "WRITTEN",
+        "LINKS": "LINKS",
+        "UNKNOWN": "UNKNOWN",
+        "FOREIGN": "FOREIGN",
+    }
+)
+"""The badges themselves, as people read them."""
 
 PROBE_NAMES: Final[dict[ProbeReport, str]] = mark(  # type: ignore[assignment]  # the texts as they are
     {

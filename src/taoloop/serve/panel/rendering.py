@@ -46,9 +46,13 @@ STATUS_NAMES: Final = mark(
         "repeated_action": "repeated itself",
         "stopped": "stopped",
         "model_failed": "model failed",
+        "unsupported": "without evidence",
     }
 )
 """What people read for the status of a run."""
+
+TIER_NAMES: Final = mark({"read": "read", "draft": "draft", "write": "write", "destructive": "destructive"})
+"""What people read for the tier of a tool."""
 
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3_600, 86_400
 
@@ -140,6 +144,7 @@ def _environment(language: str) -> Environment:
         "citations": split_at_citations,
         "as_json": as_json,
         "status": lambda status: translate(STATUS_NAMES.get(status, status), language),
+        "tier": lambda tier: translate(TIER_NAMES.get(tier, tier), language),
         "kind": lambda kind: translate(kind, language),
     }
     return environment
@@ -160,10 +165,11 @@ def when(at: float) -> Markup:
 
 def duration(seconds: float, language: str = "en") -> str:
     """A duration in its two largest units: `3 d 4 h`, `1 min 5 s`, `0.25 s`."""
+    second, millisecond = ("秒", "毫秒") if language == "zh" else ("s", "ms")
     if seconds < 1:
-        return f"{seconds:.2f} s" if seconds >= 0.01 else f"{seconds * 1000:.1f} ms"
+        return f"{seconds:.2f} {second}" if seconds >= 0.01 else f"{seconds * 1000:.1f} {millisecond}"
     if seconds < _MINUTE_S:
-        return f"{seconds:.1f} s"
+        return f"{seconds:.1f} {second}"
     units = ((_DAY_S, "d", "天"), (_HOUR_S, "h", "小时"), (_MINUTE_S, "min", "分"), (1, "s", "秒"))
     whole, parts = round(seconds), list[str]()
     for size, name, chinese in units:

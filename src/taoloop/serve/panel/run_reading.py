@@ -114,15 +114,15 @@ async def forks_of(queries: JournalQueries, row: RunRow) -> list[RunRow]:
     """The runs that were forked from a run, the oldest first; of very many the newest.
 
     No journal has a list of them. A fork has the task and the agent of its original and began later, so these few are
-    looked at.
+    looked at, but of more than a thousand such runs only the newest.
     """
     forks: list[RunRow] = []
     cursor = None
     for _ in range(_MOST_FORK_PAGES):
-        query = RunQuery(agent=row.agent, since=row.started_at, only_outermost=True)
+        query = RunQuery(task=row.task, agent=row.agent, since=row.started_at, only_outermost=True)
         page = await queries.find(query, cursor=cursor, limit=_MOST_INNER)
         for other in page.rows:
-            if other.task == row.task and other.run_id != row.run_id and len(forks) < _MOST_FORKS:
+            if other.run_id != row.run_id and len(forks) < _MOST_FORKS:
                 starts = await read_events(queries, other.run_id, 0, 1)
                 fact = starts[0].fact if starts and isinstance(starts[0], Event) else None
                 if isinstance(fact, RunStarted) and fact.forked_from == row.run_id:
@@ -166,9 +166,14 @@ async def _next_step(queries: JournalQueries, run_id: str, first: int, end: int)
 
 
 async def find_citation(journal: Journal, run_id: str, passage: str) -> int | None:
-    """The observation that contains the passage `doc:ID`; None: no observation of the run does."""
+    """The observation that contains the passage `doc:ID`, or that is `obs:CALL_ID`; None: the run has none."""
+    call_id = passage.removeprefix("obs:") if passage.startswith("obs:") else None
     async for event in read_all(queries_of(journal), run_id):
         if not isinstance(event.fact, Observed):
+            continue
+        if call_id is not None:
+            if event.fact.call_id == call_id:
+                return event.seq
             continue
         if passage in event.fact.output:
             return event.seq

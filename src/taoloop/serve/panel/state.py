@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from taoloop.errors import JournalError
+from taoloop.errors import JournalError, TaoError
 from taoloop.journals.base import Journal
+from taoloop.journals.queries import prepare_search
+from taoloop.runtime.agent import Agent
 from taoloop.runtime.approvals.inbox_items import Inbox
 from taoloop.runtime.engine.clock import Clock, SystemClock, random_hex
 from taoloop.serve.hosts import AllowedHosts
@@ -15,6 +19,8 @@ from taoloop.serve.panel.access import PanelAccess, Sessions
 from taoloop.serve.panel.background_runs import AgentSource, BackgroundRuns
 from taoloop.serve.panel.live import Broadcaster
 from taoloop.serve.panel.run_reading import KnownEvents, KnownViews
+
+_LOG = logging.getLogger("taoloop.panel")
 
 
 class HostCheck(Protocol):
@@ -37,6 +43,9 @@ class PanelState:
 
     agents: AgentSource | None = None
     """Makes the agent that continues a run; None: runs are continued elsewhere, and the pages say how."""
+
+    shares_agents: bool = False
+    """Whether others use what `agents` returns, too, as in the gateway; else it is closed after use."""
 
     resumes_itself: bool = False
     """Whether another part of the process resumes runs that were answered, as the gateway does."""
@@ -74,8 +83,32 @@ class PanelState:
         """The events of the runs whose steps people go through."""
         self.inbox = Inbox(self.journal)
         """What waits for a person."""
+        self._preparing: asyncio.Task[None] | None = None
         self.inbox_count = 0
         """How much waits, as it was last counted."""
+
+    async def release(self, agent: Agent) -> None:
+        """Give back an agent that `agents` returned."""
+        if not self.shares_agents:
+            await agent.close()
+
+    def prepare_search(self) -> None:
+        """Bring the index of the search up to date in the background, once, so that the first search need not wait."""
+        if self._preparing is None:
+            self._preparing = asyncio.get_running_loop().create_task(self._prepare_search())
+
+    async def _prepare_search(self) -> None:
+        try:
+            await prepare_search(self.journal)
+        except (TaoError, OSError) as error:  # the search itself says it to whoever searches
+            _LOG.info("the index of the search could not be prepared: %s", error)
+
+    async def close(self) -> None:
+        """Stop what goes on in the background."""
+        if self._preparing is not None:
+            self._preparing.cancel()
+            await asyncio.wait((self._preparing,))
+        await self.background.close()
 
     async def count_inbox(self) -> None:
         """Count what waits for a person, for the navigation of the next page; the last count stays if that fails."""

@@ -26,4 +26,4 @@ async def load_trace(context: PanelContext) -> Trace:
 def command_line(context: PanelContext, *words: str) -> str:
     """A command of the terminal, with the database of the panel where that is a file."""
     path = getattr(context.journal, "path", None)
-    return shlex.join([*words, *([] if path is None else ["--db", str(path)])])
+    return context.without_path(shlex.join([*words, *([] if path is None else ["--db", str(path)])]))

@@ -8,6 +8,7 @@ from typing import Any
 
 from taoloop.core.search import suggest_names
 from taoloop.errors import ConfigError, UnknownName
+from taoloop.tools.builtin.ask_user import ask_user
 from taoloop.tools.builtin.calculator import calculator
 from taoloop.tools.builtin.commands import COMMAND_TOOLS, command_tools
 from taoloop.tools.builtin.files import FILE_TOOLS, file_tools
@@ -15,6 +16,7 @@ from taoloop.tools.builtin.lookup import lookup_tool, workspace_lookup_tool
 from taoloop.tools.builtin.memory import MEMORY_TOOLS, memory_tools
 from taoloop.tools.builtin.observations import read_observation
 from taoloop.tools.builtin.time_now import time_now
+from taoloop.tools.builtin.todos import UPDATE_TODOS
 from taoloop.tools.sandbox.sandbox import Sandbox, require_sandbox
 from taoloop.tools.texts import TEXTS
 from taoloop.tools.tool import Tool
@@ -24,11 +26,11 @@ UNDOING = frozenset({"restore_file", "restore_workspace"})
 """Built-in tools that take back what others did. They are called by `tao undo` and offered to no model."""
 
 BUILTIN_NAMES = (
-    *("calculator", "time_now", "lookup"),
+    *("calculator", "time_now", "update_todos", "lookup"),
     *FILE_TOOLS,
     *MEMORY_TOOLS,
     *COMMAND_TOOLS,
-    *("restore_workspace", "read_observation"),
+    *("restore_workspace", "read_observation", "ask_user"),
 )
 """The names of the built-in tools."""
 
@@ -58,7 +60,7 @@ def builtin_tools(
         root = workspace
     else:
         root = _NoWorkspace() if workspace is None else Workspace(workspace, create=True)
-    tools = {calculator.name: calculator, time_now.name: time_now}
+    tools = {tool.name: tool for tool in (calculator, time_now, UPDATE_TODOS)}
     if needs(("lookup",)):
         tools["lookup"] = workspace_lookup_tool(root) if table is None else lookup_tool(table)
     if needs(FILE_TOOLS):
@@ -67,7 +69,7 @@ def builtin_tools(
         tools |= memory_tools(memory)
     if needs((*COMMAND_TOOLS, "restore_workspace")):
         tools |= command_tools(Sandbox(None if workspace is None else root.root))
-    return {**tools, read_observation.name: read_observation}
+    return {**tools, read_observation.name: read_observation, ask_user.name: ask_user}
 
 
 def offered_tool(name: str, tools: Mapping[str, Tool]) -> Tool:

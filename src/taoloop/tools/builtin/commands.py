@@ -120,9 +120,9 @@ def _python_tool(sandbox: Sandbox, snapshots: Snapshots | None) -> Tool:
 
         async def run() -> ProgramResult:
             if not session:
-                return _program_result(await sandbox.run_python(code), sandbox.limits)
+                return program_result(await sandbox.run_python(code), sandbox.limits)
             ended = await sandbox.run_in_session(code, run_id=context.run_id, name=session)
-            result = _program_result(ended.result, sandbox.limits)
+            result = program_result(ended.result, sandbox.limits)
             result["session"] = ended.state
             if ended.has_ended:
                 result["session_ended"] = True
@@ -154,7 +154,7 @@ def _command_tool(sandbox: Sandbox, snapshots: Snapshots | None) -> Tool:
         """
 
         async def run() -> ProgramResult:
-            return _program_result(await sandbox.run_command(command), sandbox.limits)
+            return program_result(await sandbox.run_command(command), sandbox.limits)
 
         return await _with_backup(snapshots, context.idempotency_key, run)
 
@@ -286,7 +286,8 @@ def _purpose(name: str, sandbox: Sandbox, language: str) -> str:
     )
 
 
-def _program_result(ended: ProcessResult, limits: SandboxLimits) -> ProgramResult:
+def program_result(ended: ProcessResult, limits: SandboxLimits) -> ProgramResult:
+    """What a tool returns of a program that ended so."""
     result: ProgramResult = {"exit_code": ended.exit_code, "stdout": ended.stdout, "stderr": ended.stderr}
     if ended.cut:
         result["cut"] = list(ended.cut)

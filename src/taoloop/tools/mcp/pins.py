@@ -7,21 +7,18 @@ of it; anything else is not offered until somebody has looked at it.
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal
 
-from taoloop.errors import ToolSourceError
 from taoloop.tools.mcp.cards import Definition, bounded
 from taoloop.tools.mcp.settings import McpServer
+from taoloop.tools.pins.pin_file import PinFile, pins_folder
 
 _SHOWN_CHARS = 2_000  # as much as a model is told
 _BEFORE_CHARS = 60  # before the first difference of two long texts
-_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,50 +44,13 @@ class Change:
         return f"{self.tool} changed: {'; '.join(f'{name} was {old}, is now {new}' for name, old, new in pairs)}"
 
 
-class Pins:
+class Pins(PinFile):
     """The file of one server in the folder of pins."""
 
     def __init__(self, server: McpServer) -> None:
         folder = default_folder() if server.pins is None else server.pins
-        self._server = server
-        self.path = folder / f"{server.name}-{server.identity}.json"
-
-    def known(self) -> dict[str, dict[str, Any]] | None:
-        """The approved definitions by name; None where nothing was approved yet.
-
-        Raises:
-            ToolSourceError: the file cannot be read. Nothing counts as approved then.
-        """
-        try:
-            data = json.loads(self.path.read_text(encoding="utf-8"))
-            if data["version"] != _VERSION:
-                raise ValueError(f"it has the version {data['version']!r}")
-            return {str(name): dict(pinned) for name, pinned in data["tools"].items()}
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            hint = "Restore it, or delete it to approve what the server says now."
-            raise self._error(f"its file of approved tools cannot be read: {error}.", hint) from error
-
-    def keep(self, definitions: Mapping[str, Mapping[str, Any]]) -> None:
-        """Approve exactly these, in the place of all before.
-
-        Raises:
-            ToolSourceError: they cannot be written.
-        """
-        data = {"version": _VERSION, "server": self._server.name, "tools": dict(definitions)}
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(dir=self.path.parent, prefix=".pins-")
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(data, file, ensure_ascii=False, indent=1)
-            Path(name).replace(self.path)
-        except OSError as error:
-            message = f"its file of approved tools cannot be written: {error.strerror or error}."
-            raise self._error(message, "Correct its permissions, or name another folder as `pins`.") from error
-
-    def _error(self, message: str, hint: str) -> ToolSourceError:
-        return ToolSourceError(message, source=self._server.display_name, place=str(self.path), hint=hint)
+        path = folder / f"{server.name}-{server.identity}.json"
+        super().__init__(path, source=server.display_name, owner="server", label=server.name, kind="tools")
 
     def compare(self, definitions: Mapping[str, Definition]) -> list[Change]:
         """What differs from the pins; at the first contact everything is pinned, and nothing differs.
@@ -119,11 +79,7 @@ class Pins:
 
 def default_folder() -> Path:
     """Where pins are kept when nobody says otherwise: beside the database, by the variable that names it."""
-    if database := os.environ.get("TAOLOOP_DB", "").strip():
-        return Path(os.path.expanduser(database)).parent / "mcp-pins"  # noqa: PTH111  # raises nothing
-    import platformdirs  # noqa: PLC0415  # only who has no path of their own pays for it
-
-    return Path(platformdirs.user_data_path("taoloop", appauthor=False)) / "mcp-pins"
+    return pins_folder("mcp-pins")
 
 
 def _differing(old: Any, new: Any) -> tuple[str, str]:

@@ -67,6 +67,9 @@ class SandboxMounts:
     scratch_bytes: int
     """The size of each folder for temporary files."""
 
+    mounted: tuple[tuple[Path, str], ...] = ()
+    """Further folders that may be read, each with its path in the sandbox."""
+
     def options(self, hold: Callable[[bytes], int], *, marker: str, script: tuple[int, str]) -> list[str]:
         """Bubblewrap's options.
 
@@ -88,6 +91,8 @@ class SandboxMounts:
         options += [*self._scratch("/dev/shm"), *self._scratch("/tmp")]  # noqa: S108  # mounted in the sandbox
         for folder in self.readable:
             options += ["--ro-bind", str(folder), str(folder)]
+        for folder, path in self.mounted:
+            options += ["--ro-bind", str(folder), path]
         options += self._workspace()
         options += ["--file", str(script[0]), f"{SCRIPTS}/{script[1]}"]
         options += ["--symlink", "ready", f"/{marker}"]

@@ -181,6 +181,27 @@ class Sandbox:
         """
         return await _run(self._process("command", command, _SHELL))
 
+    async def run_file(self, folder: Path, path: str, args: Sequence[str], *, at: str) -> ProcessResult:
+        """Run the file `path` of a folder that the sandbox shows read-only as `at`; a cancellation ends it.
+
+        A file `.py` is for Python, `.sh` for the shell, unless it names its own interpreter in a line `#!`.
+
+        Raises:
+            ToolError: `no_sandbox`, `sandbox_failed`, or `bad_script`: nothing says what runs it. Nothing was run.
+        """
+        file = f"{at}/{path}"
+        readable: tuple[Path, ...] = ()
+        argv: tuple[str, ...] = (file,)
+        if path.endswith(".py"):
+            interpreter, readable = self._python_program()
+            argv = (str(interpreter), file)
+        elif (folder / path).read_bytes()[:2] != b"#!":
+            if not path.endswith(".sh"):
+                raise TEXTS.error("script_interpreter", "bad_script", path=path)
+            argv = (_SHELL, file)
+        mounted = ((folder, at),)
+        return await _run(self._sandboxed((*argv, *args), ("none", b""), readable, mounted=mounted))
+
     @cached_property
     def _folder(self) -> tuple[Path, int, int] | None:
         """The workspace with its device and inode, as it was at the first use: it must stay the same folder."""
@@ -218,6 +239,7 @@ class Sandbox:
         *,
         channel: int | None = None,
         most_calls: int = 1,
+        mounted: tuple[tuple[Path, str], ...] = (),
     ) -> SandboxProcess:
         try:
             bwrap = require_sandbox(self._program).program or ""
@@ -231,6 +253,7 @@ class Sandbox:
             readable=(*readable, *self._readable),
             network=self.network,
             scratch_bytes=self.limits.disk_bytes,
+            mounted=mounted,
         )
         return SandboxProcess(
             bwrap,

@@ -203,21 +203,28 @@ def open_stepwise(root: int, parts: Parts, flags: int, mode: int) -> int:
     try:
         for index, part in enumerate(parts):
             last = index == len(parts) - 1
-            open_flags = flags if last else os.O_RDONLY | _DIRECTORY | _SAFE
-            try:
-                there = os.open(part, open_flags | _SAFE, mode, dir_fd=here)
-            except NotADirectoryError:
-                if stat.S_ISLNK(os.stat(part, dir_fd=here, follow_symlinks=False).st_mode):
-                    raise OSError(errno.ELOOP, "a symbolic link") from None
-                raise
+            there = open_member(here, part, flags if last else os.O_RDONLY | _DIRECTORY, mode, device=device)[0]
             os.close(here)
             here = there
-            if os.fstat(here).st_dev != device:
-                raise OSError(errno.EXDEV, "another file system")
     except BaseException:
         os.close(here)
         raise
     return here
+
+
+def open_member(folder: int, name: str, flags: int, mode: int = 0, *, device: int) -> tuple[int, os.stat_result]:
+    """A member of an open folder, neither a link nor on another device than this one, and its status."""
+    try:
+        fd = os.open(name, flags | _SAFE, mode, dir_fd=folder)
+    except NotADirectoryError:
+        if stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+            raise OSError(errno.ELOOP, "a symbolic link") from None
+        raise
+    status = os.fstat(fd)
+    if status.st_dev != device:
+        os.close(fd)
+        raise OSError(errno.EXDEV, "another file system")
+    return fd, status
 
 
 @cache

@@ -99,6 +99,7 @@ def gateway_panel(
             journal=journal,
             access=access,
             agents=agent_for,
+            shares_agents=True,
             resumes_itself=True,
             prefix=PANEL_PATH,
             hosts=GatewayHosts(snapshot),

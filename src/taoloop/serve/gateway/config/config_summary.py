@@ -13,8 +13,7 @@ from taoloop.core.redaction.redactor import Redactor
 from taoloop.errors import ToolDefinitionError
 from taoloop.models.providers import shown_address
 from taoloop.runtime.agent_settings import AUTO
-from taoloop.runtime.agent_tools import FINDERS
-from taoloop.runtime.bound_agent import bind
+from taoloop.runtime.bound_agent import FINDERS, bind
 from taoloop.runtime.notifications.hooks import hooks_of
 from taoloop.runtime.tool_source import sources_in
 from taoloop.serve.gateway.auth.keys import ApiKey

@@ -78,7 +78,7 @@ _TOKEN_BOUNDS = tuple(4**power for power in range(14))
 _SECOND_BOUNDS = tuple(0.01 * 2**power for power in range(14))
 """Both as the conventions define them."""
 
-_FAILED = frozenset({"model_failed", "unreadable", "too_many_errors", "repeated_action"})
+_FAILED = frozenset({"model_failed", "unreadable", "too_many_errors", "repeated_action", "unsupported"})
 
 
 class Telemetry:

@@ -92,7 +92,7 @@ async def compare_page(context: PanelContext) -> web.StreamResponse:
         try:
             return await _comparison_page(context, run_ids)
         except RunNotFound as error:
-            problem = error.message
+            problem = context.without_path(error.message)
     return await _picker(context, run_ids, problem)
 
 

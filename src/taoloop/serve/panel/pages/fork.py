@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from aiohttp import web
@@ -65,8 +66,13 @@ async def _make(
         now = context.panel.clock.now()
         return (await store_fork(context.journal, trace.run_id, now=now, **options)).run_id
     agent = context.panel.agents(trace.agent)
-    forked = await fork_for(agent, context.journal, trace.run_id, **options)
-    context.panel.background.start(forked.run_id, agent.resume(forked.run_id))
+    try:
+        forked = await fork_for(agent, context.journal, trace.run_id, **options)
+    except BaseException:
+        await context.panel.release(agent)
+        raise
+    release = partial(context.panel.release, agent)
+    await context.panel.background.start(forked.run_id, agent.resume(forked.run_id), release)
     return forked.run_id
 
 

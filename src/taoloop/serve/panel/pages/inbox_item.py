@@ -10,15 +10,16 @@ from typing import Any, Final, get_args
 from aiohttp import web
 
 from taoloop.core.cards.decimals import decimal_literals
+from taoloop.core.cards.questions import choices_of, is_question
 from taoloop.core.events import ApprovalGiven, ApprovalRefused, ApprovalScope, DoubtSettled, Event, Finished
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import PROBE
 from taoloop.dialects.parsing.strict_json import NotJsonError, loads
-from taoloop.errors import AlreadyAnswered, ConfigError, RunNotFound, TaoError
+from taoloop.errors import AlreadyAnswered, ConfigError, InvalidArguments, RunNotFound, TaoError
 from taoloop.policy.review.argument_origins import argument_origins
 from taoloop.runtime.after.abandonment import abandon_run
 from taoloop.runtime.approvals.inbox import add_note, answer_approval, settle_doubt
-from taoloop.runtime.approvals.inbox_items import WHOLE_RUN, InboxCall, find_item
+from taoloop.runtime.approvals.inbox_items import WHOLE_RUN, InboxCall, InboxItem, find_item
 from taoloop.runtime.approvals.request import (
     EXPLICIT_YES_WORDS,
     SETTLINGS,
@@ -26,6 +27,7 @@ from taoloop.runtime.approvals.request import (
     Settling,
     approval_request,
 )
+from taoloop.runtime.approvals.user_questions import question_answer, question_warnings
 from taoloop.serve.panel.context import PanelContext, Route
 from taoloop.serve.panel.inbox_reading import (
     BADGE_NAMES,
@@ -71,6 +73,7 @@ class RecordedAnswer:
 _HOW: Final = mark(
     {
         "allowed": "allowed",
+        "answered": "answered",
         "edited": "allowed with other arguments",
         "rule": "allowed, and further such calls of this run",
         "values": "allowed, and its values are trusted in this run",
@@ -141,20 +144,44 @@ def _is_confirmed(fields: Mapping[str, str]) -> bool:
 
 async def refuse(context: PanelContext) -> web.StreamResponse:
     """`POST …/refuse`: not this call; the model reads why."""
-    fields = await _fields(context, "note", "batch")
+    fields = await _fields(context, "note", "batch", "digest")
     answer = ApprovalAnswer(approved=False, batch="batch" in fields, **_signed(context, fields.get("note", "")))
-    answering = answer_approval(context.journal, *_key(context), answer, clock=context.panel.clock)
+    digest = fields.get("digest", "")
+    answering = answer_approval(context.journal, *_key(context), answer, digest=digest, clock=context.panel.clock)
     return await _answered(context, answering, at="refuse", fields=fields)
+
+
+async def answer_question(context: PanelContext) -> web.StreamResponse:
+    """`POST …/answer`: the answer to a question of the model."""
+    fields = await _fields(context, "answer", "digest")
+    item = await find_item(context.journal, *_key(context))
+    if item is None or item.kind != "question":
+        return await _page(context, status=_LATE, is_late=True)
+    identity = context.identity
+    try:
+        answer = question_answer(
+            item.calls[0].request,
+            fields.get("answer", ""),
+            by=identity.name,
+            authenticated=identity.authenticated,
+        )
+    except InvalidArguments as error:
+        message, hint = error_texts(error, context.language)
+        return await _page(context, problem=f"{message} {hint}".strip(), at="answer", fields=fields)
+    digest = fields.get("digest", "")
+    answering = answer_approval(context.journal, *_key(context), answer, digest=digest, clock=context.panel.clock)
+    return await _answered(context, answering, at="answer", fields=fields)
 
 
 async def settle(context: PanelContext) -> web.StreamResponse:
     """`POST …/settle`: whether a call in doubt happened."""
-    fields = await _fields(context, "note", "how")
+    fields = await _fields(context, "note", "how", "digest")
     how: Settling | None = next((how for how in SETTLINGS if how == fields.get("how")), None)
     if how is None:
         return await _page(context, problem=context.say("Choose one of the three."), at="settle", fields=fields)
     signed = _signed(context, fields.get("note", ""))
-    settling = settle_doubt(context.journal, *_key(context), how, clock=context.panel.clock, **signed)
+    digest = fields.get("digest", "")
+    settling = settle_doubt(context.journal, *_key(context), how, digest=digest, clock=context.panel.clock, **signed)
     return await _answered(context, settling, at="settle", fields=fields)
 
 
@@ -223,8 +250,10 @@ async def _page(
         "calls": [] if item is None else [_shown(context, trace, call) for call in item.calls],
         "alike": [] if item is None else [_shown_alike(context, trace, call_id) for call_id in item.alike],
         "args_json": "" if item is None or item.call is None else editable_json(item.call.request.args),
+        "choices": () if item is None or item.call is None else choices_of(item.call.request.args),
+        "warnings": _warnings_of(context, item),
         "most_edited": MOST_EDITED_CHARS,
-        "flaw": "" if flaw is None else flaw.text,
+        "flaw": "" if flaw is None else context.without_path(flaw.text),
         "problem": problem,
         "at": at,
         "fields": fields or {},
@@ -252,14 +281,22 @@ def _shown_alike(context: PanelContext, trace: Trace, call_id: str) -> ShownCall
     return shown_call(call, context.language, most_chars=LISTED_CHARS)
 
 
+def _warnings_of(context: PanelContext, item: InboxItem | None) -> tuple[str, ...]:
+    question = None if item is None or item.kind != "question" else item.calls[0].request.question
+    return () if question is None else question_warnings(question, context.language)
+
+
 def _answer_of(context: PanelContext, trace: Trace) -> RecordedAnswer | None:
     """What was answered: the last word about the call, or about the run as a whole."""
     call_id = context.param("call_id")
     for event in reversed(trace.events):
         match event.fact:
             case ApprovalGiven() as fact if fact.call_id == call_id:
+                is_asked = is_question(trace.card(trace.calls[call_id].requested.tool))
                 how = "edited" if fact.args is not None else "allowed" if fact.scope == "call" else fact.scope
-                return _recorded(context, event, fact.by, how, fact.note, fact.authenticated, fact.args)
+                return _recorded(
+                    context, event, fact.by, "answered" if is_asked else how, fact.note, fact.authenticated, fact.args
+                )
             case ApprovalRefused() as fact if fact.call_id == call_id:
                 return _recorded(context, event, fact.by, "refused", fact.note, fact.authenticated)
             case DoubtSettled() as fact if fact.call_id == call_id and fact.by != PROBE:
@@ -327,6 +364,7 @@ ROUTES: Final = (
     Route("GET", f"{_ITEM}/arguments", arguments),
     Route("GET", f"{_ITEM}/state", state),
     Route("POST", f"{_ITEM}/approve", approve, role="approver"),
+    Route("POST", f"{_ITEM}/answer", answer_question, role="approver"),
     Route("POST", f"{_ITEM}/refuse", refuse, role="approver"),
     Route("POST", f"{_ITEM}/settle", settle, role="approver"),
     Route("POST", f"{_ITEM}/note", note, role="approver"),

@@ -12,6 +12,9 @@ from taoloop.serve.panel.rendering import LANGUAGES, THEMES, security_headers, s
 
 _YEAR_S: Final = 365 * 86_400
 
+_DIRECT: Final = ("none", "same-origin")
+"""What browsers send in `Sec-Fetch-Site` where no page of another origin had the link."""
+
 
 async def home(context: PanelContext) -> web.StreamResponse:
     """`GET /`: the list of runs."""
@@ -19,10 +22,20 @@ async def home(context: PanelContext) -> web.StreamResponse:
 
 
 async def login_page(context: PanelContext) -> web.StreamResponse:
-    """`GET /login`: asks for the credential; a link with a `token` logs in at once."""
-    if (credential := context.query("token")) and context.request.method == "GET":
-        return await _log_in(context, credential, context.query("next"))
-    return context.page("login.html", next=context.query("next"), failed=False)
+    """`GET /login`: asks for the credential; a link with a `token` logs in, at once if the person opened it directly.
+
+    A link in a page of another origin may hold the token of somebody else, who would then see what the person writes,
+    or answers under that name (login cross-site request forgery): the person is asked first. Browsers say where a
+    link was followed only to `localhost` and by HTTPS; where they do not, the person is asked, too.
+    """
+    credential, target = context.query("token"), context.query("next")
+    if not credential:
+        return context.page("login.html", next=target, failed=False)
+    if context.request.headers.get("Sec-Fetch-Site") in _DIRECT:
+        return await _log_in(context, credential, target)
+    if (identity := await context.panel.access.identify(credential)) is None:
+        return _refused(context, target)
+    return context.page("login.html", next=target, failed=False, offered=identity, credential=credential)
 
 
 async def log_in(context: PanelContext) -> web.StreamResponse:
@@ -71,10 +84,14 @@ ROUTES: Final = (
 async def _log_in(context: PanelContext, credential: str, target: str) -> web.StreamResponse:
     identity = await context.panel.access.identify(credential) if credential else None
     if identity is None:
-        return context.page("login.html", status=401, next=target, failed=True)
+        return _refused(context, target)
     response = context.redirect(_inside(context, target))
     _set_cookie(context, response, context.panel.session_name, context.panel.sessions.open(identity), None)
     return response
+
+
+def _refused(context: PanelContext, target: str) -> web.Response:
+    return context.page("login.html", status=401, next=target, failed=True)
 
 
 def _set_cookie(context: PanelContext, response: web.Response, name: str, value: str, max_age: int | None) -> None:

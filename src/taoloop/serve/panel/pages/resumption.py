@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 from urllib.parse import quote
 
@@ -71,7 +72,7 @@ async def next_step(context: PanelContext, trace: Trace) -> NextStep:
         is_driven=is_held or context.panel.background.drives(outer_id),
         can_resume=context.panel.agents is not None and not is_undo and bool(command),
         resumes_itself=context.panel.resumes_itself and outer.paused is not None and KEY in labels,
-        error=context.panel.background.error_of(outer_id),
+        error=context.without_path(context.panel.background.error_of(outer_id)),
         asks_then=command != "" and "--profile" in resume_command(outer),
     )
 
@@ -90,10 +91,15 @@ async def resume(context: PanelContext) -> web.StreamResponse:
     if trace.started is None or trace.started.parent is not None or trace.started.undoes is not None:
         raise ConfigError(context.say("This run is not continued by itself."), hint=hint)
     agent = replace(context.panel.agents(trace.agent), journal=context.journal)
-    bind(agent).require_resumable(trace)
-    await require_unlocked(context.journal, run_id)
+    try:
+        bind(agent).require_resumable(trace)
+        await require_unlocked(context.journal, run_id)
+    except BaseException:
+        await context.panel.release(agent)
+        raise
     policy = replace(trace.agent.policy, profile="supervised") if "ask" in form else None
-    context.panel.background.start(run_id, agent.resume(run_id, policy=policy))
+    release = partial(context.panel.release, agent)
+    await context.panel.background.start(run_id, agent.resume(run_id, policy=policy), release)
     if "item" not in form:
         return context.redirect(context.run_path(run_id))
     asked_by, _, call_id = str(form["item"]).rpartition(":")

@@ -16,6 +16,7 @@ from taoloop.core.trace import Trace
 from taoloop.core.views.event_entries import EntryText, EventEntry, event_entries
 from taoloop.core.views.run_totals import RunTotals
 from taoloop.core.views.timeline import TimelineBuilder
+from taoloop.core.views.todos import TodoList, todo_list
 from taoloop.errors import ConfigError, JournalLocked, RunNotFound, TaoError
 from taoloop.journals.base import LockHolder, RunRow, locks_of
 from taoloop.runtime.after.regression_file import case_name
@@ -41,6 +42,9 @@ MOST_SECTIONS: Final = 600
 
 MESSAGES_SHOWN: Final = 12
 """How many of the newest messages of a prompt are shown at once."""
+
+TODO_STATE_NAMES: Final = mark({"open": "open", "in_progress": "in progress", "done": "done", "dropped": "dropped"})
+"""How far an item of a todo list is."""
 
 ROLE_NAMES: Final = mark({"system": "system", "user": "user", "assistant": "assistant", "tool": "tool"})
 """Who speaks in a message of a prompt."""
@@ -116,9 +120,11 @@ async def head_part(context: PanelContext) -> web.StreamResponse:
 
 
 async def totals_part(context: PanelContext) -> web.StreamResponse:
-    """`GET /runs/{run_id}/totals`: steps, calls, tokens and cost of the whole run."""
+    """`GET /runs/{run_id}/totals`: steps, calls, tokens and cost of the whole run, and the model's todo list."""
     totals = await context.panel.views.of(context.param("run_id"), RunTotals)
-    return context.fragment("run_totals.html", run_id=context.param("run_id"), totals=totals)
+    todos = (await context.panel.views.of(context.param("run_id"), TodoList)).todos
+    values: dict[str, Any] = {"totals": totals, "todos": todos, "todo_states": TODO_STATE_NAMES}
+    return context.fragment("run_totals.html", run_id=context.param("run_id"), **values)
 
 
 async def relations_part(context: PanelContext) -> web.StreamResponse:
@@ -180,6 +186,8 @@ async def state_values(context: PanelContext, seq: int) -> dict[str, Any]:
         "problem": "",
         "most_messages": MESSAGES_SHOWN,
         "role_names": ROLE_NAMES,
+        "todos": (),
+        "todo_states": TODO_STATE_NAMES,
     }
     try:
         events = await context.panel.events.before(run_id, seq + 1)
@@ -187,11 +195,12 @@ async def state_values(context: PanelContext, seq: int) -> dict[str, Any]:
             values["reply"] = events.pop().fact
         trace = values["trace"] = Trace(run_id, events)
         values["limits"] = limit_use(trace)
+        values["todos"] = todo_list(trace).todos
         values["request"] = next_request(trace)
     except (RunNotFound, JournalLocked):
         raise
     except TaoError as error:  # of another version, or with a strategy that is not known here
-        values["problem"] = translate_error(error.message)
+        values["problem"] = context.without_path(translate_error(error.message))
     return values
 
 
@@ -277,7 +286,8 @@ async def _entries(context: PanelContext, first: int, to: int | None = None) -> 
     end = first + SECTION if to is None else min(first + SECTION, to + 1)
     start = max(0, first - _EARLIER)
     events = await read_events(context.queries, context.param("run_id"), start, end - start)
-    readable = [event for event in events if isinstance(event, Event)]
+    head = await read_events(context.queries, context.param("run_id"), 0, 1) if start else []  # the cards
+    readable = [event for event in (*head, *events) if isinstance(event, Event)]
     earlier = [event for event in readable if event.seq < first]
     entries = {entry.seq: entry for entry in event_entries(readable[len(earlier) :], context.language, earlier=earlier)}
     for event in events:
@@ -288,7 +298,7 @@ async def _entries(context: PanelContext, first: int, to: int | None = None) -> 
 
 def _unreadable_entry(context: PanelContext, event: UnreadableEvent) -> EventEntry:
     title = context.say("This event cannot be read")
-    text = EntryText("", translate_error(event.reason))
+    text = EntryText("", context.without_path(translate_error(event.reason)))
     return EventEntry(seq=event.seq, at=0.0, kind="unreadable", tone="bad", title=title, texts=(text,))
 
 

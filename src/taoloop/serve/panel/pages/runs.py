@@ -27,7 +27,7 @@ _MOST_VIEWS, _LONGEST_VIEW = 12, 300
 _YEAR_S = 365 * 86_400
 
 _GIVEN_VIEWS: Final = {
-    mark("Needs a person"): "status=waiting&status=blocked",
+    mark("Needs a person"): "status=waiting&status=blocked&status=unsupported",
     mark("Failed"): "status=too_many_errors&status=model_failed&status=unreadable",
 }
 """Views that everyone has: the name of each, and its address."""
@@ -74,6 +74,7 @@ class RunFilter:
 async def runs_page(context: PanelContext) -> web.StreamResponse:
     """`GET /runs`: the list; for htmx only its table and counters."""
     run_filter = RunFilter.of(context)
+    context.panel.prepare_search()
     cursor = context.query("cursor") or None
     page = await context.queries.find(run_filter.query, cursor=cursor, limit=PAGE_SIZE)
     counts = await context.queries.count(replace(run_filter.query, statuses=()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Literal
 
 from aiohttp import web
@@ -94,22 +95,31 @@ async def carry_out(context: PanelContext) -> web.StreamResponse:
     agent = _agent(context, trace)
     if agent is None:
         return await _page(context, trace, selection, status=409)
-    plan = await plan_undo(agent, context.journal, trace.run_id, **selection.options)
-    problem = ""
-    if str(form.get("digest", "")) != plan.digest:
-        problem = context.say("The run has changed since you saw this plan; nothing was undone. Look at it again.")
-    elif form.get("agreed") != "1":
-        problem = context.say("Say that you have read the plan; nothing was undone.")
-    elif not plan.todo:
-        problem = context.say("There is nothing to undo.")
+    try:
+        plan = await plan_undo(agent, context.journal, trace.run_id, **selection.options)
+        problem = _objection(context, plan, form)
+        if not problem:
+            await require_not_undone(context.journal, trace.run_id)
+    except BaseException:
+        await context.panel.release(agent)
+        raise
     if problem:
+        await context.panel.release(agent)
         return await _page(context, trace, selection, problem=problem, status=409)
-    await require_not_undone(context.journal, trace.run_id)
     approver = approved_by(context.identity.name, authenticated=context.identity.authenticated)
     undoing = undo(agent, context.journal, trace.run_id, approver=approver, agreed=plan, **selection.options)
-    if not context.panel.background.start(_key(trace.run_id), undoing):
+    if not await context.panel.background.start(_key(trace.run_id), undoing, partial(context.panel.release, agent)):
         return await _page(context, trace, selection, problem=taken, status=409)
     return context.redirect(_address(context, trace.run_id, selection))
+
+
+def _objection(context: PanelContext, plan: UndoPlan, form: Any) -> str:
+    """Why a plan is not carried out; empty: it is."""
+    if str(form.get("digest", "")) != plan.digest:
+        return context.say("The run has changed since you saw this plan; nothing was undone. Look at it again.")
+    if form.get("agreed") != "1":
+        return context.say("Say that you have read the plan; nothing was undone.")
+    return "" if plan.todo else context.say("There is nothing to undo.")
 
 
 ROUTES: Final = (
@@ -165,7 +175,10 @@ async def _page(
     is_running = context.panel.background.drives(_key(trace.run_id))
     try:
         if not is_running and (agent := _agent(context, trace)) is not None:
-            plan = await plan_undo(agent, context.journal, trace.run_id, **selection.options)
+            try:
+                plan = await plan_undo(agent, context.journal, trace.run_id, **selection.options)
+            finally:
+                await context.panel.release(agent)
     except TaoError as error:  # the agent is not to be had here, or the selection is none
         cause = error_texts(error, context.language)
         status = 409 if status == 200 else status

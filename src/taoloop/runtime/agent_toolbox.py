@@ -1,39 +1,31 @@
-"""The tools of an agent as its settings name them, with those that accompany others."""
+"""The tools of an agent by name: those that it names, and those that accompany them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
-from taoloop.core.cards.tool_search import CALL_TOOL, DESCRIBE_TOOL, FIND_TOOL, PAGING_TOOL
-from taoloop.errors import ConfigError
-from taoloop.runtime.agent_settings import AgentSettings
-from taoloop.runtime.tool_source import resolve_sources
+from taoloop.core.cards.tool_search import PAGING_TOOL
 from taoloop.tools.toolbox import Toolbox
 
-FINDERS = (FIND_TOOL.name, DESCRIBE_TOOL.name, CALL_TOOL.name)
-"""The tools that find, describe and call the tools that a prompt does not list."""
 
-
-def build_toolbox(settings: AgentSettings, *, handles: bool) -> Toolbox:
+def build_toolbox(
+    tools: list[Any], *, workspace: str | Path | None = None, memory: str | Path | None = None, handles: bool = False
+) -> Toolbox:
     """The tools by name, built-in ones among them, with those that accompany others.
 
     `handles`: the model reads no observations; then `ask_about` replaces `read_observation`.
 
     Raises:
-        ConfigError: the tools are not a list, this machine cannot serve one, or a source does not fit its file.
+        ConfigError: this machine cannot serve one.
         UnknownName: there is no built-in tool of a name.
     """
-    entries: Any = settings.tools
-    if isinstance(entries, str) or not isinstance(entries, Iterable):
-        raise ConfigError(f"The agent's tools are {entries!r}.", hint="Give a list of tools.")
-    tools = resolve_sources(entries)
     if names := [entry for entry in tools if isinstance(entry, str)]:
         from taoloop.tools.builtin.catalog import builtin_tools, offered_tool  # noqa: PLC0415  # only for named tools
         from taoloop.tools.workspace.workspace import Workspace  # noqa: PLC0415  # the same
 
-        folder = Workspace(settings.workspace, create=True).open() if settings.workspace is not None else None
-        builtin = builtin_tools(folder, memory=settings.memory, names=names)
+        folder = None if workspace is None else Workspace(workspace, create=True).open()
+        builtin = builtin_tools(folder, memory=memory, names=names)
         tools = [offered_tool(entry, builtin) if isinstance(entry, str) else entry for entry in tools]
     toolbox = Toolbox(tools)
     if any(not tool.card.listed or tool.whole_schema is not None for tool in toolbox):
