@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache, lru_cache
 from typing import ClassVar
 
 from taoloop.core.action_requests import failed_observation
@@ -217,11 +218,21 @@ def _allowed(agent: AgentSpec, trace: Trace, call: Call, card: ToolCard | None) 
         args=call.args,
         tier=card.tier if card is not None else None,
         verdict="allow",
-        digest=call_digest(call.tool, call.args),
-        reasons=(reason_text(agent.language, "plan"),),
+        digest=_step_digest(call.args["step"]),
+        reasons=_step_reasons(agent.language),
         rule=PLAN_RULE,
         reason_codes=("plan",),
     )
+
+
+@cache
+def _step_reasons(language: str) -> tuple[str, ...]:
+    return (reason_text(language, "plan"),)
+
+
+@lru_cache(maxsize=256)
+def _step_digest(number: int) -> str:
+    return call_digest(RUN_STEP, {"step": number})
 
 
 def _refused(trace: Trace, calls: tuple[Call, ...], fault: Fault) -> tuple[Fact, ...]:
