@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from aiohttp import ClientResponse
 from tests.serve.panel.panels import Browser, browse, browser_of
+from tests.serve.panel.run_samples import extend, put, started, steps
 
 from taoloop import Agent, MemoryJournal, ScriptedModel
 from taoloop.journals.sqlite.journal import SqliteJournal
@@ -170,3 +171,26 @@ def test_two_panels_show_one_database(tmp_path: Path) -> None:
                 assert run_id in await browser.get("/runs")
 
     asyncio.run(scenario())
+
+
+def test_a_browser_that_connects_again_is_told_what_it_missed_and_nothing_that_it_knows() -> None:
+    journal = MemoryJournal()
+
+    async def scenario(browser: Browser) -> None:
+        lease = await put(journal, "r1", [started(), *steps(1)])
+        page = await browser.request("GET", "/runs/r1/live?after=1")
+        assert await told(page) == ("grown", '{"r1": 3}')
+        page.close()
+        await extend(journal, lease, 4, steps(1, first=2))
+        again = await browser.request("GET", "/runs/r1/live?after=1", headers={"Last-Event-ID": "3"})
+        assert (await again.content.readuntil(b"\n\n"), await again.content.readline()) == (
+            b": connected\n\n",
+            b"id: 6\n",
+        )
+        again.close()
+        informed = await browser.request("GET", "/runs/r1/live", headers={"Last-Event-ID": "6"})
+        await extend(journal, lease, 7, steps(1, first=3))
+        assert await told(informed) == ("grown", '{"r1": 9}'), "only what came later"
+        informed.close()
+
+    browse(journal, scenario)
