@@ -30,6 +30,7 @@ from taoloop.runtime.agent_settings import AgentSettings, Handoff, HandoffHistor
 from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.child_run import ParentRun, load_trace
 from taoloop.runtime.engine.clock import new_nonce
+from taoloop.runtime.plan_steps import last_step
 from taoloop.runtime.subagent import AgentTool
 from taoloop.runtime.texts import TEXTS
 from taoloop.tools.from_card import tool_from_card
@@ -96,14 +97,17 @@ class HandoffTool(AgentTool):
 
         So neither a budget of their rules nor the question about the same call begins anew with a hand-off.
         """
-        earlier = [(parent_run.parent, self._rules)]
-        started = _started(parent_run.parent)
-        while started.handed_over_by and started.parent is not None:
-            trace = await load_trace(parent_run.journal, started.parent)
-            if trace is None:
-                break
-            earlier.append((trace, ()))
+        journal, trace = parent_run.journal, parent_run.parent
+        earlier = [(trace, self._rules)]
+        while True:
+            if (step := await last_step(journal, trace)) is not None:  # what a plan did is in the runs of its steps
+                earlier.append((step, ()))
             started = _started(trace)
+            before = await load_trace(journal, started.parent) if started.handed_over_by and started.parent else None
+            if before is None:
+                break
+            earlier.append((before, ()))
+            trace = before
         return (_judged_before(earlier, tuple(self.agent.rules)),)
 
     def _first_event(self, parent_run: ParentRun, task: str, call_id: str) -> RunStarted:  # noqa: ARG002

@@ -29,6 +29,7 @@ from taoloop.core.views.steps import CallView
 from taoloop.core.views.transcript import Result
 from taoloop.dialects.prompt import observation_text
 from taoloop.errors import ToolError
+from taoloop.journals.base import Journal
 from taoloop.policy import tainted, trusted_texts
 from taoloop.policy.plan_grants import found_values
 from taoloop.runtime.approvals.request import Approver
@@ -157,6 +158,14 @@ async def _earlier_calls(parent_run: ParentRun) -> tuple[Call, ...]:
             if inner.requested.tool in counted and _was_made(inner)
         )
     return tuple(calls)
+
+
+async def last_step(journal: Journal, trace: Trace) -> Trace | None:
+    """The run of the last step that a run had carried out, which counts the calls of those before it; None: no step."""
+    for call in reversed(trace.calls.values()):
+        if call.requested.tool == RUN_STEP and call.observed is not None and call.observed.child is not None:
+            return await load_trace(journal, call.observed.child)
+    return None
 
 
 def _was_made(call: CallView) -> bool:
