@@ -7,6 +7,10 @@ A step is a reply of the model with what answers it. Each pattern is measured in
 steps, and the median of the differences counts; so other load of the machine meets both. A sample has no tool call, so
 it costs less than a step of ReAct, and its figure is negative.
 
+A step of plan_execute is a run of its own, with no reply of a model. Its row has the CPU of the decisions of the
+strategy for one step, above those of ReAct for one (`above`); the check of its plan, once for each step (`check`); and
+the whole of a step above a call of an agent by ReAct, which is a run of its own as well (`run_above`).
+
 The evidence gate is ReAct with `evidence="require"`: what it adds to each step, the check at the end included. What
 that check costs by itself is measured on an answer of six sentences with citations, over observations of 4,000
 characters each.
@@ -25,11 +29,16 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from taoloop import Agent, Limits, ScriptedModel, tool
+from taoloop.core.decision import PLAN_MODEL
+from taoloop.core.events import ActionStarted
 from taoloop.core.message import ModelReply, ToolCallText
+from taoloop.core.trace import Trace
 from taoloop.policy.evidence.check import evidence_gaps
+from taoloop.strategies import get_strategy
 from taoloop.tools.skills import SkillFolder, skill_tools
 
 STEPS = 100
+PLAN_STEPS = 12
 ROUNDS = 15
 TARGET_US = 20.0
 SKILLS, SKILLS_MS = 200, 50.0
@@ -187,6 +196,72 @@ async def measure() -> dict[str, dict[str, float]]:
     return figures
 
 
+def plan() -> list[ModelReply]:
+    """A plan, each step with one call, and the answer."""
+    calls = [{"tool": "add", "args": {"a": n, "b": 2}} for n in range(PLAN_STEPS)]
+    steps = [{"number": number, "goal": "Add.", "calls": [call]} for number, call in enumerate(calls, 1)]
+    return [
+        ModelReply(tool_calls=(ToolCallText(name="make_plan", arguments=json.dumps({"steps": steps}), id="plan"),)),
+        ModelReply(text="It is 4."),
+    ]
+
+
+def agents_of_steps() -> tuple[Agent, Agent]:
+    """ReAct that calls an agent for each step, and the agent that plans the same steps."""
+    inner = Agent(model=ScriptedModel([*acts(1), *answers(1)]), tools=[add], name="adder", limits=UNLIMITED)
+    calls = [
+        ModelReply(tool_calls=(ToolCallText(name="adder", arguments=json.dumps({"task": f"Add {n}."}), id=f"c{n}"),))
+        for n in range(PLAN_STEPS)
+    ]
+    outer = ScriptedModel([*calls, *answers(1)])
+    react = Agent(model=outer, tools=[inner.as_tool(name="adder", purpose="Add.")], limits=UNLIMITED)
+    return react, prepare(f"plan_execute:max_plan_steps={PLAN_STEPS}", plan())
+
+
+def decisions_us(trace: Trace, first: int) -> float:
+    """CPU of the strategy's decisions from event `first` on, per step, in microseconds."""
+    strategy, replayed, took = get_strategy(trace.agent.strategy), Trace(trace.run_id), 0
+    for event in trace.events[:-1]:
+        replayed.append(event)
+        if isinstance(event.fact, ActionStarted) or getattr(event.fact, "model", "") == PLAN_MODEL:
+            continue  # the runner asks for nothing there: the next event is of the same effect
+        began = time.process_time_ns()
+        strategy.next(replayed.agent, replayed)
+        took += time.process_time_ns() - began if event.seq >= first else 0
+    return took / replayed.step_count / 1e3
+
+
+async def measure_plan() -> dict[str, float]:
+    """What a step of a plan costs above one of ReAct: its decisions, the check of its plan, and the whole."""
+    react, plans = agents_of_steps()
+    flat = (await prepare("react", plain()).run("Add.")).trace
+    own, above, checks = [], [], []
+    for _ in range(ROUNDS):
+        outer_us, result = await run_us(react), await plans.run("Add.")
+        above.append(await run_us(plans) - outer_us)
+        made = next(event.seq for event in result.trace.events if event.kind == "observed")
+        own.append(decisions_us(result.trace, made) - decisions_us(flat, 0))
+        checks.append(decisions_us(result.trace, 0) - decisions_us(result.trace, made))
+    return {
+        "above_us": statistics.median(own),
+        "check_us": statistics.median(checks),
+        "run_above_us": statistics.median(above),
+    }
+
+
+async def run_us(agent: Agent) -> float:
+    """CPU of a run per step of a plan, in microseconds."""
+    began = time.process_time()
+    result = await agent.run("Add.")
+    assert result.status == "completed", result.reason
+    return (time.process_time() - began) / PLAN_STEPS * 1e6
+
+
+async def everything() -> dict[str, dict[str, float]]:
+    """The figures of all patterns."""
+    return {**await measure(), "plan_execute": await measure_plan()}
+
+
 def write_skills(folder: Path) -> None:
     """Skills of three files each."""
     for number in range(SKILLS):
@@ -219,7 +294,7 @@ def skills_ms() -> float:
 
 
 if __name__ == "__main__":
-    figures = asyncio.run(measure())
+    figures = asyncio.run(everything())
     check_us, skills = asyncio.run(measure_check()), skills_ms()
     if "--json" in sys.argv:
         rows = {**figures, EVIDENCE: {**figures[EVIDENCE], "check_us": check_us}}
@@ -227,7 +302,8 @@ if __name__ == "__main__":
     else:
         print(f"CPU per step, {STEPS} steps, median of {ROUNDS} rounds")
         for name, row in figures.items():
-            print(f"{name:24} {row['us']:6.1f} µs  ReAct {row['react_us']:6.1f} µs  above {row['above_us']:+6.1f} µs")
+            parts = (f"{key.removesuffix('_us')} {value:+.1f} µs" for key, value in row.items())
+            print(f"{name:24} {'  '.join(parts)}")
         print(f"check of an answer with 6 citations of {len(OBSERVATION):,} characters each: {check_us / 1e3:.1f} ms")
         print(f"{SKILLS} skills read and listed: {skills:.1f} ms")
     sys.exit(skills > SKILLS_MS or any(row["above_us"] > TARGET_US for row in figures.values()))

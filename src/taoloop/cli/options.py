@@ -69,8 +69,8 @@ fallback_option = click.option(
 strategy_option = click.option(
     "--strategy",
     metavar="NAME",
-    help="react, reflect, act_only, reason_only, standard, cot_sc, react_then_cot_sc or cot_sc_then_react; "
-    "with settings as cot_sc:n=9.",
+    help="react, reflect, act_only, reason_only, standard, plan_execute, cot_sc, react_then_cot_sc or "
+    "cot_sc_then_react; with settings as cot_sc:n=9.",
 )
 evidence_option = click.option(
     "--evidence",

@@ -1,11 +1,11 @@
-"""What is decided: actions, an answer or a problem, as a dialect reads them; a vote on answers; the plan of an undo."""
+"""What is decided: actions, an answer or a problem, as a dialect reads them; votes; steps of plans; undos."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from taoloop.core.fast_stdlib import fast_constructor, json_writer
@@ -186,6 +186,44 @@ class Undoing:
     """Everything after this step is taken back."""
     plan: tuple[Undo, ...]
     """What is called, in this order."""
+
+
+PLAN_MODEL = "plan_execute"
+"""The `model` of the replies that carry out a plan: no model wrote them, and they count as no model call."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedCall:
+    """One call that a step of a plan lists."""
+
+    tool: str
+    """The name of the tool."""
+    args: Mapping[str, Any]
+    """The arguments: values, or stated origins of values that are not known yet (`value_origins.stated_origin`)."""
+    is_granted: bool = False
+    """Whether a person approved the plan with this call in it: then it may run once without a further question."""
+    values: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    """What the executor found at the origins in other steps, by `StatedOrigin.key`, when the step began."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanStep:
+    """One step of a plan (`taoloop.strategies.plan_execute`), which is carried out as a run of its own."""
+
+    number: int
+    """Its number, which no other step of the run has."""
+    goal: str
+    """What it must achieve."""
+    depends_on: tuple[int, ...] = ()
+    """The steps whose results it needs."""
+    calls: tuple[PlannedCall, ...] = ()
+    """Exactly what it calls, in this order; empty: the model decides within the step."""
+    expect: str = ""
+    """What must hold afterwards, or else the plan is made again: for a step with calls a condition over their outputs,
+    for any other in words. Empty: that it does not fail."""
+    earlier: tuple[Call, ...] = ()
+    """In the run of a step, calls of the steps before it: those with an effect, which are not to be repeated, and all
+    where a rule or a limit counts the calls of the whole run."""
 
 
 def call_digest(tool: str, args: Any) -> str:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 from taoloop.core.agent_spec import AgentSpec, Limits
 from taoloop.core.cards.tool_card import Tier, ToolCard
-from taoloop.core.decision import Act, Answer, Call, EvidenceGap, Undo as Undo, Undoing as Undoing, Voted  # noqa: PLC0414  # parts
+from taoloop.core.decision import Act, Answer, Call, EvidenceGap, PlanStep, Undo as Undo, Undoing as Undoing, Voted  # noqa: PLC0414  # parts
 from taoloop.core.fast_stdlib import fast_constructor
 from taoloop.core.images import ImageInfo
 from taoloop.core.input_answered import InputAnswered
@@ -85,6 +85,8 @@ class RunStarted:
     """The step that was decided again in the fork."""
     undoes: Undoing | None = None
     """The plan that this run carries out, without a model."""
+    plan_step: PlanStep | None = None
+    """The step of the parent's plan that this run carries out, with what a person allowed it to call."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """For whom and in what way the run was started, such as `{"key": "billing"}`; rules read `user`."""
     images: tuple[ImageInfo, ...] = ()

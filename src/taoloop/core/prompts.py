@@ -44,6 +44,7 @@ class PromptSet:
         families: tuple[str, ...] = ("rules_", "form_", "thought_", "reminder_", "answer_", "evidence")
         families += () if "reflect" in rules else ("reflect_",)
         families += (() if output else ("output",)) + (() if pin else ("pin",)) + (() if handles else ("handles",))
+        families += () if "plan_execute" in rules else ("plan_",)
         texts = {name: text for name, text in self.texts.items() if name in names or not name.startswith(families)}
         return PromptSet(language=self.language, texts=texts)
 

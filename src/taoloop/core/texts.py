@@ -30,6 +30,8 @@ TEXTS = TextCatalog(
         "max_consecutive_errors": "{used} errors in a row (limit {allowed}); the task is not done.",
         "max_total_errors": "{used} errors in this run (limit {allowed}); the task is not done.",
         "repeat_stop": "The same action gave the same result {used} times (limit {allowed}); the task is not done.",
+        "max_replans": "The plan is broken or refused, and no other one may be made (max_replans {allowed}); the task"
+        " is not done.",
         "unreadable": "The model output could not be parsed: {used} unreadable replies in a row. Last: {detail}",
         "answered": "The model gave its final answer.",
         "taken_over": "The agent {agent!r} took over. {reason}",

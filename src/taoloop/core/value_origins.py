@@ -127,6 +127,59 @@ def is_field_path(name: str) -> bool:
     return not {".", "["}.isdisjoint(name)
 
 
+@dataclass(frozen=True, slots=True)
+class StatedOrigin:
+    """Where an argument of a planned call comes from: a field of what a call of an earlier step returned."""
+
+    origin: CallOrigin
+    """The field."""
+    step: int | None
+    """The step of the plan whose calls are considered; None: any that the step depends on, and the step itself."""
+
+    @property
+    def key(self) -> str:
+        """Names exactly this origin."""
+        return self.origin.text if self.step is None else f"{self.step}:{self.origin.text}"
+
+
+def is_stated(value: object) -> bool:
+    """Whether a value in a planned call states an origin, readable or not: `{"from": "tool:…", "step": 1}`."""
+    if not isinstance(value, Mapping) or "from" not in value or not value.keys() <= {"from", "step"}:
+        return False
+    return isinstance(value["from"], str) and value["from"].startswith("tool:")
+
+
+def stated_origin(value: object) -> StatedOrigin | None:
+    """The origin that a value in a planned call states; None for any other value.
+
+    Raises:
+        ValueError: it states one that cannot be read.
+    """
+    if not isinstance(value, Mapping) or not is_stated(value):
+        return None
+    origin, step = parse_origin(value["from"]), value.get("step")
+    if not isinstance(origin, CallOrigin) or isinstance(step, bool) or not isinstance(step, int | None):
+        raise ValueError(value["from"])
+    return StatedOrigin(origin, step)
+
+
+def stated_origins(value: object, path: str = "") -> Iterator[tuple[str, StatedOrigin]]:
+    """The origins that are stated within a value, each with its path.
+
+    Raises:
+        ValueError: one of them cannot be read.
+    """
+    origin = stated_origin(value)
+    if origin is not None:
+        yield path, origin
+    elif isinstance(value, Mapping):
+        for name, part in value.items():
+            yield from stated_origins(part, f"{path}.{name}" if path else str(name))
+    elif isinstance(value, list | tuple):
+        for index, part in enumerate(value):
+            yield from stated_origins(part, f"{path}[{index}]")
+
+
 class _OriginReader:
     """Reads an origin from left to right."""
 

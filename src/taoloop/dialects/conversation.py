@@ -36,6 +36,7 @@ from taoloop.core.message import SIDE_PURPOSES, Message
 from taoloop.core.preview import preview
 from taoloop.core.text import message_tokens
 from taoloop.core.texts import image_label, limit_text
+from taoloop.core.views.plans import RUN_STEP
 from taoloop.core.views.steps import CRITIQUE, DROPPED_LESSON, LESSON, NEW_POLICY, REVISION, UNDONE
 from taoloop.core.views.todos import todo_lines, todo_list_of
 from taoloop.dialects import get_dialect
@@ -66,7 +67,8 @@ class Conversation:
 
     `rules` names the strategy's rules in the prompt set; `tools` says whether the strategy may act, `reasons`
     whether it writes its thoughts. Without tools the prompt does not mention any. `events` are the trace's own, which
-    a compaction reads again.
+    a compaction reads again. `offers` says which tools the model may call itself (by default all); the others are only
+    described, below the rules.
 
     Attributes:
         messages: The prompt so far.
@@ -75,9 +77,17 @@ class Conversation:
             passes to the provider, are without it.
     """
 
-    def __init__(self, rules: str, events: Sequence[Event], *, tools: bool, reasons: bool) -> None:
+    def __init__(
+        self,
+        rules: str,
+        events: Sequence[Event],
+        *,
+        tools: bool,
+        reasons: bool,
+        offers: Callable[[ToolCard], bool] | None = None,
+    ) -> None:
         self.messages: list[Message] = []
-        self._rules, self._tools, self._reasons = rules, tools, reasons
+        self._rules, self._tools, self._reasons, self._offers = rules, tools, reasons, offers
         self._events = events
         self._summary: Compacted | None = None  # what replaces the oldest steps
         self._first_event = 1  # the event from which on everything is shown
@@ -260,14 +270,18 @@ class Conversation:
         self._tools &= bool(agent.tools) or not dialect.native  # the API offers nothing that could be called
         self._nonce, self._opaque = fact.nonce, OpaqueObservations.for_agent(agent, fact.labels)
         self._output_rule = output_schema_prompt(agent.prompts, agent.output_schema)
-        self.tools = agent.tools if self._tools else ()
+        self.tools = self._offered(agent.tools) if self._tools else ()
         cards = listed_cards(self.tools)
         if len(cards) > 1:  # the card of this tool comes with the first observation that was cut
             self._paging_cards = tuple(card for card in cards if card.name == PAGING_TOOL)
         if self._paging_cards:
             cards = tuple(card for card in cards if card.name != PAGING_TOOL)
         if self._paging_cards and self._dialect.native and not self._was_cut:
-            self.tools = tuple(card for card in agent.tools if card.name != PAGING_TOOL)
+            self.tools = tuple(card for card in self.tools if card.name != PAGING_TOOL)
+        others: list[ToolCard] = []
+        if self._offers is not None:
+            others = [card for card in listed_cards(agent.tools) if not self._offers(card) and card.name != RUN_STEP]
+        described = tool_block(others, agent.prompts) if others else ""
         system = system_prompt(
             agent.prompts,
             self._dialect,
@@ -277,12 +291,15 @@ class Conversation:
             tools=self._tools,
             reasons=self._asks_for_thoughts(tools=self._tools),
             output=self._output_rule,
-            more_rules=self._more_rules(),
+            more_rules="\n\n".join(filter(None, (self._more_rules(), described))),
         )
         self.messages.append(Message(role="system", content=system))
         self.messages.extend(map(self._with_labels, fact.history))
         task = Message(role="user", content=task_prompt(agent.prompts, agent.dialect, fact.task), images=fact.images)
         self.messages.append(self._with_labels(task))
+
+    def _offered(self, cards: tuple[ToolCard, ...]) -> tuple[ToolCard, ...]:
+        return cards if self._offers is None else tuple(filter(self._offers, cards))
 
     def _more_rules(self) -> str:
         """What the prompt says about handles and about evidence, for a run with tools that has them."""
@@ -341,7 +358,7 @@ class Conversation:
         """Offer the tool that reads the rest of an observation, and describe it where the prompt has to."""
         cards, self._paging_cards, self._was_cut = self._paging_cards, (), True
         if self._dialect.native:
-            self.tools, self._tool_tokens_estimate = self._agent.tools, None
+            self.tools, self._tool_tokens_estimate = self._offered(self._agent.tools), None
             return message
         return replace(message, content=f"{message.content}\n\n{tool_block(cards, self._agent.prompts)}")
 

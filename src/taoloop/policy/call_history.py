@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from taoloop.core.cards.tool_card import ToolCard
-from taoloop.core.decision import call_digest
+from taoloop.core.decision import Call, PlanStep, call_digest
 from taoloop.core.events import (
     ActionRequested,
     ApprovalGiven,
@@ -123,10 +123,13 @@ class Repetitions:
         self._unread: dict[str, list[str]] = {}  # call ids, by tool
         self._ids_by_key: dict[tuple[str, str], list[str]] = {}
         self._undone: set[str] = set()
+        self._earlier: tuple[Call, ...] = ()  # of the steps before, where the run is a step of a plan
 
     def fold(self, event: Event) -> None:
         """Process the next event."""
         match event.fact:
+            case RunStarted(plan_step=PlanStep(earlier=earlier)):
+                self._earlier = earlier
             case ActionRequested(verdict="allow" | "ask") as fact:
                 self._unread.setdefault(fact.tool, []).append(fact.call_id)
             case ApprovalGiven(call_id=call_id, args=edited) if edited is not None and call_id in self._calls:
@@ -143,8 +146,10 @@ class Repetitions:
             ids = self._ids_by_key.setdefault(key, [])
             if call_id not in ids:
                 ids.append(call_id)
-        ids = self._ids_by_key.get((card.name, _effect_key(card, args)), [])
-        return sum(self._counts(call_id) for call_id in ids if call_id != excluded)
+        effect = _effect_key(card, args)
+        ids = self._ids_by_key.get((card.name, effect), [])
+        before = sum(call.tool == card.name and _effect_key(card, call.args) == effect for call in self._earlier)
+        return before + sum(self._counts(call_id) for call_id in ids if call_id != excluded)
 
     def _counts(self, call_id: str) -> bool:
         call = self._calls[call_id]

@@ -18,9 +18,11 @@ from taoloop.core.events import Source, Verdict
 from taoloop.core.policy import Policy, VerdictKind
 from taoloop.core.trace import Trace
 from taoloop.core.views.loaded_contents import loaded_contents
+from taoloop.core.views.plans import PLAN_RULE
 from taoloop.policy.call_history import past_calls, repetitions
 from taoloop.policy.destinations import FOLLOWED, follows_links, goes_to_known_hosts, names_known_addresses
 from taoloop.policy.judged_call import JudgedCall
+from taoloop.policy.plan_grants import plan_grant, step_of
 from taoloop.policy.profiles import FOREIGN_ROWS, CallFeatures, Row, profile_verdict, risk_class
 from taoloop.policy.provenance import Provenance, sources_of, trusted_texts
 from taoloop.policy.request_terms import times_requested
@@ -98,10 +100,20 @@ def judge(
     And for a call that does more than read, of a tool that a loaded skill does not name among those that it needs
     (`ContentCard.tools`): a rule that allows exactly this tool, or a person's grant, lifts that. What a skill names is
     judged as without it.
+
+    A call that a person approved as part of a plan is not asked about again (`plan_grants`), unless it would overwrite
+    something, or takes values by handles: that is more than the plan said. It never lifts a denial, nor does it answer
+    a question to the person.
     """
     policy = policy if policy is not None else trace.agent.policy
     verdict = _judge(trace, action, card, policy, rules, filled=filled, replaces=replaces)
-    return replace(verdict, replaces=replaces) if replaces else verdict
+    if replaces:
+        return replace(verdict, replaces=replaces)
+    if verdict.kind != "ask" or filled or step_of(trace) is None or is_question(card):
+        return verdict
+    if plan_grant(trace).covers(action.tool, action.args):
+        return _verdict(trace, card, "allow", PLAN_RULE, ("planned",), verdict.sources)
+    return verdict
 
 
 def _judge(

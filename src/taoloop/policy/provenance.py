@@ -54,6 +54,7 @@ from taoloop.core.handles import is_approved_content, is_trusted_output, reader_
 from taoloop.core.policy import Policy, TaskAuthority, lesser_authority
 from taoloop.core.trace import Trace
 from taoloop.core.value_origins import is_field_path, parse_path, read_document, values_at
+from taoloop.core.views.plans import MAKE_PLAN, PLAN_RULE
 from taoloop.core.views.steps import LESSON
 from taoloop.core.views.todos import is_todo_card
 from taoloop.policy.foreseen_arguments import parts_of_value, unforeseen_names
@@ -251,8 +252,8 @@ class Provenance:
 
     def _fold_approval(self, fact: ApprovalGiven) -> None:
         requested = self._open_requests.get(fact.call_id)
-        if requested is None:
-            return
+        if requested is None or (requested.tool == MAKE_PLAN and requested.rule == PLAN_RULE):
+            return  # what a plan allows is in the runs of its steps, and its goals are the model's words
         if is_question(self._cards.get(requested.tool)):
             self._fold_answer(requested, fact)
             return
@@ -297,8 +298,8 @@ class Provenance:
         if requested is None:
             return  # it was not run: the text is our own
         card = self._cards.get(requested.tool)
-        if is_discovery_tool(card):
-            return  # it describes the run's own tools, as the prompt does
+        if (requested.tool, requested.rule) == (MAKE_PLAN, PLAN_RULE) or is_discovery_tool(card):
+            return  # it describes the run's own tools, as the prompt does, or counts the steps of its plan
         if fact.ok and fact.error is None and is_approved_content(requested, card):
             for text in texts_within(fact.output):  # exactly what was approved, whatever the model has read
                 self._add_words(text, by_operator=True)

@@ -11,7 +11,8 @@ from fractions import Fraction
 from typing import Any
 
 from taoloop.core.cards.tool_card import ToolCard
-from taoloop.core.events import ActionRequested, ApprovalGiven, ApprovalRefused, Event
+from taoloop.core.decision import PlanStep
+from taoloop.core.events import ActionRequested, ApprovalGiven, ApprovalRefused, Event, RunStarted
 from taoloop.core.handles import schema_signature
 from taoloop.core.policy import Policy, Rule, origins_in
 from taoloop.core.text import lazy_pattern
@@ -40,7 +41,10 @@ _CAMEL_CASE = lazy_pattern(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 class Budgets:
-    """What the calls of a run have used of each rule that counts. A refused call gives its share back."""
+    """What the calls of a run have used of each rule that counts. A refused call gives its share back.
+
+    The steps of a plan are runs of their own, and use of it together.
+    """
 
     def __init__(self, policy: Policy, cards: Mapping[str, ToolCard]) -> None:
         self._rules = [rule for rule in policy.rules if rule.calls_over is not None or rule.total_over]
@@ -53,6 +57,9 @@ class Budgets:
     def fold(self, event: Event) -> None:
         """Process the next event."""
         match event.fact:
+            case RunStarted(plan_step=PlanStep(earlier=earlier)):
+                for call in earlier:
+                    self._count(call.tool, call.args, 1)
             case ActionRequested() as fact if fact.verdict != "deny":
                 self._counted[fact.call_id] = fact, fact.args
                 self._count(fact.tool, fact.args, 1)

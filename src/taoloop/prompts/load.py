@@ -42,6 +42,7 @@ _PLACEHOLDERS = {
     "summary": "through nonce! content!",
     "notice": "by text!",
     "repeated": "tool count",
+    "plan_step": "number goal! task! plan calls expect results!",
     "evidence": "",
     "evidence_output": "",
     "handles": "",

@@ -18,7 +18,7 @@ from taoloop.core.cards.tool_card import Tier
 from taoloop.core.policy import Policy, Profile
 from taoloop.errors import ConfigError
 from taoloop.lazy_exports import lazy_types
-from taoloop.runtime.agent_settings import AgentSettings
+from taoloop.runtime.agent_settings import AgentSettings, changed_limits
 from taoloop.runtime.engine.clock import new_run_id
 from taoloop.runtime.threads import require_asyncio, run_sync
 
@@ -152,8 +152,6 @@ class Agent(AgentSettings):
             UnknownName: this agent lacks a tool of the run.
             ConfigError: a tool of the run has a stricter tier now, or the run cannot take over `policy`.
         """
-        from taoloop.runtime.bound_agent import changed_limits  # noqa: PLC0415  # loads the runtime
-
         bound = self._bound_agent
         async with bound.open_journal() as journal:
             trace = await bound.load_resumable(journal, run_id)

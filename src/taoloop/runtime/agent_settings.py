@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -276,3 +276,9 @@ class AgentSettings:
 def as_tuple(tiers: Any) -> Any:
     """A list of tiers as a tuple; a single text stays one, for the spec to refuse."""
     return tuple(tiers) if isinstance(tiers, list | set) else tiers
+
+
+def changed_limits(own: Limits, limits: Limits | None, max_steps: int | None) -> Limits:
+    """The limits of one run: `limits` in place of its own, with another limit of steps."""
+    limits = own if limits is None else limits
+    return limits if max_steps is None else replace(limits, max_steps=max_steps)

@@ -23,6 +23,7 @@ from taoloop.core.policy import Policy, Profile, plain_policy, with_pin
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.core.text import language_of, replace_surrogates
 from taoloop.core.trace import Trace
+from taoloop.core.views.plans import MAKE_PLAN, RUN_STEP
 from taoloop.core.views.transcript import Result
 from taoloop.dialects import get_dialect
 from taoloop.errors import ConfigError, RunNotResumable
@@ -32,7 +33,7 @@ from taoloop.models.base import DeltaListener, Model, is_language_model
 from taoloop.models.env_file import load_environment_of_script
 from taoloop.policy import CodeRule, needs_intent, reject_unmatchable_rules
 from taoloop.prompts import prompts_for
-from taoloop.runtime.agent_settings import AUTO, AgentSettings, as_tuple
+from taoloop.runtime.agent_settings import AUTO, AgentSettings, as_tuple, changed_limits
 from taoloop.runtime.agent_toolbox import FINDERS, build_toolbox, with_paging_tool
 from taoloop.runtime.approvals.request import Approver
 from taoloop.runtime.chat import has_untrusted_turns, load_history
@@ -41,10 +42,12 @@ from taoloop.runtime.engine.redaction import redactor_for
 from taoloop.runtime.engine.run_artifacts import ImageSource, RunArtifacts, first_artifacts, take_images
 from taoloop.runtime.engine.tool_execution import require_transactions
 from taoloop.runtime.journal_access import acquire_run, open_journal, require_open, run_lock
+from taoloop.runtime.plan_steps import plan_tools
 from taoloop.runtime.resume_facts import AgentChanges, agent_changes, policy_note, replacing_policy, undo_facts
 from taoloop.runtime.runner import Listener, Runner
 from taoloop.runtime.tool_source import LoadedEntries, resolve_sources, sources_in
-from taoloop.strategies import Strategy, get_strategy, rules_of
+from taoloop.strategies import PlanExecute, Strategy, get_strategy, rules_of
+from taoloop.strategies.plan_execute import PLAN_STEP
 from taoloop.tools.toolbox import LoadProblem, Toolbox
 
 if TYPE_CHECKING:
@@ -131,9 +134,10 @@ class BoundAgent:
     def own_toolbox(self) -> Toolbox:
         """The tools without those by which the agent hands over."""
         own = self.settings
-        return build_toolbox(
+        toolbox = build_toolbox(
             self._entries.tools, workspace=own.workspace, memory=own.memory, handles=self.hides_observations
         )
+        return self._with_plan_tools(toolbox, self.strategy)
 
     @cached_property
     def _entries(self) -> LoadedEntries:
@@ -144,10 +148,27 @@ class BoundAgent:
         """What the sources of its tools could not give; the rest can be used."""
         return self._entries.problems
 
+    def _with_plan_tools(self, toolbox: Toolbox, strategy: Strategy) -> Toolbox:
+        if not isinstance(strategy, PlanExecute) or RUN_STEP in toolbox:
+            return toolbox
+        return Toolbox([*toolbox, *plan_tools(lambda: self.step_agent, self.settings.approve)])
+
+    def _toolbox_of(self, trace: Trace) -> Toolbox:
+        """The tools for a run, which may plan where the agent does not do so any more."""
+        return self.toolbox if trace.started is None else self._with_plan_tools(self.toolbox, self._strategy_of(trace))
+
+    @cached_property
+    def step_agent(self) -> BoundAgent:
+        """Carries out the steps of its plans: the same agent, with the rules of the run around it, but for the plan."""
+        agent = BoundAgent(replace(self.settings, strategy=PLAN_STEP, output_type=None, handoffs=(), rules=()))
+        tools = [tool for tool in self.own_toolbox if tool.name not in (MAKE_PLAN, RUN_STEP)]
+        agent.__dict__.update(_built_model=self._built_model, toolbox=Toolbox(tools), redactor=self.redactor)
+        return agent
+
     @property
     def paging_tools(self) -> tuple[str, ...]:
-        """The tools that accompany every other: they read observations, and find tools."""
-        names = (READER if self.hides_observations else PAGING_TOOL, *FINDERS)
+        """The tools that accompany every other: they read observations, find tools, and carry out plans."""
+        names = (READER if self.hides_observations else PAGING_TOOL, *FINDERS, MAKE_PLAN, RUN_STEP)
         return tuple(name for name in names if name in self.toolbox)
 
     @property
@@ -221,7 +242,7 @@ class BoundAgent:
         if "toolbox" in self.__dict__:
             toolbox = self.__dict__.pop("toolbox")  # agents that hand over to each other meet again here
             for tool in toolbox:
-                if tool.runs_inside:
+                if tool.runs_inside and tool.name != RUN_STEP:  # whose agent has the same model and tools
                     await bind(tool.handler.agent).close()
             self.toolbox = toolbox
 
@@ -374,8 +395,9 @@ class BoundAgent:
         if trace.started is None:
             raise RunNotResumable(f"Run {trace.run_id} never began.", hint="Start a new run.")
         require_open(trace)
+        toolbox = self._toolbox_of(trace)
         for card in trace.agent.tools:
-            known = self.toolbox.get(card.name).card
+            known = toolbox.get(card.name).card
             if _RANK[known.tier] > _RANK[card.tier]:
                 raise ConfigError(
                     f"The tool {card.name!r} had the tier {card.tier!r} when the run began and has {known.tier!r} now.",
@@ -493,7 +515,9 @@ class BoundAgent:
         """
         known, own = self._redactor_of_run(redactor), self.settings.policy
         graph = getattr(self.strategy, "description", None)
-        return agent_changes(trace, self.toolbox, self.model.spec, own, known, new_policy=new_policy, graph=graph)
+        return agent_changes(
+            trace, self._toolbox_of(trace), self.model.spec, own, known, new_policy=new_policy, graph=graph
+        )
 
     def result_of(self, trace: Trace) -> Result:
         """The result of a run that is finished or waits, with its answer as a value where it has an output type."""
@@ -523,14 +547,15 @@ class BoundAgent:
 
             handles = HandleResolver(trace, journal, self.model, check)
         known, own = self._redactor_of_run(redactor), self.settings
+        strategy = self._strategy_of(trace)
         artifacts = RunArtifacts(trace, journal, known, self.model, own.describe_image, first)
         runner = Runner(
             trace,
             lease,
             journal=journal,
-            strategy=self._strategy_of(trace),
+            strategy=strategy,
             model=self.model,
-            toolbox=self.toolbox,
+            toolbox=self._with_plan_tools(self.toolbox, strategy),
             clock=own.clock,
             approver=approver or own.approve,
             listener=listener,
@@ -548,8 +573,8 @@ class BoundAgent:
         result = self.result_of(trace)
         if trace.has_images:
             result = replace(result, images=await artifacts.result_images())
-        if result.status == "completed":
-            self.model.check_used(trace.model_calls)
+        if result.status == "completed" and (trace.started is None or trace.started.plan_step is None):
+            self.model.check_used(trace.model_calls)  # for a step of a plan it says nothing: it may ask no model
         return result
 
     def _redactor_of_run(self, outer: Redactor | None) -> Redactor | None:
@@ -572,9 +597,3 @@ class BoundAgent:
 
 SAMPLING = {"json": (0.2, 0.9), "json_final": (0.2, 0.9)}
 """Temperature and top_p of a dialect if the agent sets neither. Any other dialect has the provider's defaults."""
-
-
-def changed_limits(own: Limits, limits: Limits | None, max_steps: int | None) -> Limits:
-    """The limits of one run: `limits` in place of its own, with another limit of steps."""
-    limits = own if limits is None else limits
-    return limits if max_steps is None else replace(limits, max_steps=max_steps)

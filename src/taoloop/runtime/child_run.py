@@ -7,16 +7,19 @@ another. `deaths_in_a_row` counts the deaths since any of them made progress.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from taoloop.core.agent_spec import Limits
-from taoloop.core.cards.tool_card import Tier
-from taoloop.core.events import ActionStarted, DoubtSettled, InDoubt, Observed, Resumed
+from taoloop.core.cards.tool_card import TIERS, Tier
+from taoloop.core.events import ActionStarted, DoubtSettled, InDoubt, Observed, Resumed, RunStarted
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.core.trace import Trace
-from taoloop.errors import RunNotFound, ToolError
+from taoloop.core.views.transcript import Result
+from taoloop.errors import RunExists, RunNotFound, TaoError, ToolError
 from taoloop.journals.base import Journal
+from taoloop.policy import CodeRule
 from taoloop.runtime.approvals.request import Approver, SerializedApprover
 from taoloop.runtime.texts import TEXTS
 
@@ -56,6 +59,9 @@ class ParentRun:
 
     redactor: Redactor | None = None
     """Knows the secrets of the parent."""
+
+    rules: tuple[CodeRule, ...] = ()
+    """The rules in Python by which the calls of the parent are judged: also those of agents that handed over to it."""
 
     child: Trace | None = None
     """The child run, once it has begun."""
@@ -113,11 +119,7 @@ class ParentRun:
             if amount is None:
                 continue
             if amount <= 0:
-                raise ToolError(
-                    TEXTS.run_text("child_no_budget", name=name),
-                    code="child_budget_exceeded",
-                    hint=TEXTS.run_text("child_no_budget_hint"),
-                )
+                raise no_budget(name)
             limit = getattr(own, name)
             if limit is None or amount < limit:
                 stricter[name] = amount
@@ -126,6 +128,110 @@ class ParentRun:
 
 def _remaining(allowed: float | None, used: float, share: int = 1) -> float | None:
     return None if allowed is None else (allowed - used) / share
+
+
+class ChildAgent(Protocol):
+    """What drives a child run: an agent that is bound to its parts."""
+
+    async def start(
+        self,
+        journal: Journal,
+        trace: Trace,
+        started: RunStarted,
+        *,
+        approver: Approver | None = None,
+        redactor: Redactor | None = None,
+        rules: tuple[CodeRule, ...] = (),
+    ) -> Result:
+        """Start the run of an empty trace."""
+        ...
+
+    async def continue_run(
+        self,
+        journal: Journal,
+        trace: Trace,
+        *,
+        limits: Limits,
+        approved_tiers: tuple[Tier, ...] | None = None,
+        approver: Approver | None = None,
+        redactor: Redactor | None = None,
+        rules: tuple[CodeRule, ...] = (),
+    ) -> Result:
+        """Resume the run."""
+        ...
+
+    def require_resumable(self, trace: Trace) -> None:
+        """Refuse a run that it cannot resume."""
+        ...
+
+    def result_of(self, trace: Trace) -> Result:
+        """The result of a run."""
+        ...
+
+
+def joined_tiers(own: tuple[Tier, ...], parent: Trace) -> tuple[Tier, ...]:
+    """The tiers that an agent or the run around it has approved in advance, from the mildest."""
+    return tuple(tier for tier in TIERS if tier in own or tier in parent.approved_tiers)
+
+
+async def drive_child(
+    agent: ChildAgent,
+    parent_run: ParentRun,
+    started: RunStarted,
+    call_id: str,
+    *,
+    approver: Approver | None = None,
+    rules: tuple[CodeRule, ...] = (),
+    approved_tiers: Callable[[tuple[Tier, ...], Trace], tuple[Tier, ...]] = joined_tiers,
+) -> Result:
+    """Start the run of a call, or resume it where an earlier attempt stopped.
+
+    Its id follows from the call, so a call that is repeated after a crash finds the run that it started. `approver`
+    answers its questions; None: the parent's. `rules` are asked before those of its agent. `approved_tiers` joins the
+    tiers that it has approved with those of the parent when it is resumed.
+
+    Raises:
+        ToolError: another run has the id.
+        TaoError: its tools have changed since it began.
+    """
+    parent, journal = parent_run.parent, parent_run.journal
+    trace, approver = Trace(inner_run_id(parent.run_id, call_id)), parent_run.approver_for(approver)
+    parent_run.child = trace
+    try:
+        return await agent.start(journal, trace, started, approver=approver, redactor=parent_run.redactor, rules=rules)
+    except RunExists:
+        trace = Trace(trace.run_id, await journal.load(trace.run_id))
+        if trace.started is None or trace.started.parent != parent.run_id:
+            parent_run.child = None
+            raise no_child("run_exists", run_id=trace.run_id) from None
+        parent_run.child = trace
+    if trace.finished is not None and trace.finished.status != "stopped":
+        return agent.result_of(trace)
+    try:
+        agent.require_resumable(trace)  # its tools may have changed since it began
+    except TaoError:
+        parent_run.child = None
+        raise
+    return await agent.continue_run(
+        journal,
+        trace,
+        limits=parent_run.limits(trace.agent.limits),
+        approved_tiers=approved_tiers(trace.approved_tiers, parent),
+        approver=approver,
+        redactor=parent_run.redactor,
+        rules=rules,
+    )
+
+
+def no_child(code: str, **values: object) -> ToolError:
+    """Why a call cannot become a run."""
+    return ToolError(TEXTS.run_text(f"child_{code}", **values), code=code, hint=TEXTS.run_text("child_no_agent_hint"))
+
+
+def no_budget(name: str) -> ToolError:
+    """Why a call cannot become a run: nothing is left of this limit of the run that makes it."""
+    hint = TEXTS.run_text("child_no_budget_hint")
+    return ToolError(TEXTS.run_text("child_no_budget", name=name), code="child_budget_exceeded", hint=hint)
 
 
 NO_PROGRESS = (ActionStarted, InDoubt, DoubtSettled, Resumed)

@@ -391,6 +391,7 @@ class Runner:
             share=share,
             question_lock=self._inputs.lock,
             redactor=self._redactor,
+            rules=self._rules,
         )
 
     def _budget_share(self, calls: tuple[CallView, ...]) -> BudgetShare:

@@ -14,12 +14,12 @@ from taoloop.core.text import replace_surrogates
 from taoloop.core.trace import Trace
 from taoloop.core.views.transcript import Result
 from taoloop.dialects.parsing.strict_json import loads
-from taoloop.errors import RunExists, TaoError, ToolError
+from taoloop.errors import ToolError
 from taoloop.policy import CodeRule, stricter, tainted, trusted_texts
 from taoloop.runtime.after.recovery import recover_on_start
 from taoloop.runtime.agent_settings import AgentSettings, Handoff
 from taoloop.runtime.bound_agent import bind
-from taoloop.runtime.child_run import ParentRun, inner_run_id
+from taoloop.runtime.child_run import ParentRun, drive_child, joined_tiers, no_child
 from taoloop.runtime.engine.clock import new_nonce, new_run_id
 from taoloop.runtime.texts import TEXTS
 from taoloop.tools.from_card import tool_from_card
@@ -77,41 +77,15 @@ class AgentTool:
             return await bound.start(journal, Trace(new_run_id(self.agent.clock.now())), started)
 
     async def _run_in(self, parent_run: ParentRun, task: str, call_id: str) -> Result:
-        """Start the run of this call, or resume it where an earlier attempt stopped.
-
-        Its id follows from the call, so a call that is repeated after a crash finds the run that it started.
-        """
-        bound, parent = bind(self.agent), parent_run.parent
-        trace = Trace(inner_run_id(parent.run_id, call_id))
-        started = self._first_event(parent_run, task, call_id)
-        rules = await self._outer_rules(parent_run)
-        approver = parent_run.approver_for(self.agent.approve)
-        parent_run.child = trace
-        try:
-            return await bound.start(
-                parent_run.journal, trace, started, approver=approver, redactor=parent_run.redactor, rules=rules
-            )
-        except RunExists:
-            trace = Trace(trace.run_id, await parent_run.journal.load(trace.run_id))
-            if trace.started is None or trace.started.parent != parent.run_id:
-                parent_run.child = None
-                raise _no_agent("run_exists", run_id=trace.run_id) from None
-            parent_run.child = trace
-        if trace.finished is not None and trace.finished.status != "stopped":
-            return bound.result_of(trace)
-        try:
-            bound.require_resumable(trace)  # its tools may have changed since it began
-        except TaoError:
-            parent_run.child = None
-            raise
-        return await bound.continue_run(
-            parent_run.journal,
-            trace,
-            limits=parent_run.limits(trace.agent.limits),
-            approved_tiers=self._approved_tiers(trace.approved_tiers, parent),
-            approver=approver,
-            redactor=parent_run.redactor,
-            rules=rules,
+        """The run of this call, inside the run that makes it."""
+        return await drive_child(
+            bind(self.agent),
+            parent_run,
+            self._first_event(parent_run, task, call_id),
+            call_id,
+            approver=self.agent.approve,
+            rules=await self._outer_rules(parent_run),
+            approved_tiers=self._approved_tiers,
         )
 
     async def _outer_rules(self, parent_run: ParentRun) -> tuple[CodeRule, ...]:  # noqa: ARG002  # none here
@@ -127,7 +101,7 @@ class AgentTool:
         parent = parent_run.parent
         depth = parent.started.depth + 1 if parent.started is not None else 1
         if depth > MAX_DEPTH:
-            raise _no_agent("too_deep", depth=depth - 1)
+            raise no_child("too_deep", depth=depth - 1)
         return RunStarted(
             task=replace_surrogates(task),
             agent=self._spec_within(parent_run, task),
@@ -152,7 +126,7 @@ class AgentTool:
 
     def _approved_tiers(self, own: tuple[Tier, ...], parent: Trace) -> tuple[Tier, ...]:
         """The tiers that are approved in advance in the run of a call."""
-        return tuple(tier for tier in TIERS if tier in own or tier in parent.approved_tiers)
+        return joined_tiers(own, parent)
 
     def _answer(self, result: Result) -> Any:
         answer, status = result.answer, result.status
@@ -170,10 +144,6 @@ class AgentTool:
         )
         code = f"child_{status}"
         raise ToolError(message, code=code, hint=TEXTS.run_text(code if code in _ERROR_NAMES else "child_other"))
-
-
-def _no_agent(code: str, **values: object) -> ToolError:
-    return ToolError(TEXTS.run_text(f"child_{code}", **values), code=code, hint=TEXTS.run_text("child_no_agent_hint"))
 
 
 def agent_tool(

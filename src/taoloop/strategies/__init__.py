@@ -12,6 +12,7 @@ from taoloop.core.effects import Strategy
 from taoloop.errors import UnknownName
 from taoloop.strategies.ballot import normalise_answer
 from taoloop.strategies.graph import GRAPH
+from taoloop.strategies.plan_execute import PLAN_STEP, PlanExecute
 from taoloop.strategies.planned_calls import SINGLE_CALL, UNDO
 from taoloop.strategies.react import LoopStrategy
 from taoloop.strategies.reflection import Reflect
@@ -36,8 +37,9 @@ _CONFIGURABLE: dict[str, Callable[[str], Strategy]] = {  # each makes a strategy
     "react_then_cot_sc": partial(read_settings, ReactThenSelfConsistency, "react_then_cot_sc"),
     "cot_sc_then_react": partial(read_settings, SelfConsistencyThenReact, "cot_sc_then_react"),
     "reflect": partial(read_settings, Reflect, "reflect"),
+    "plan_execute": partial(read_settings, PlanExecute, "plan_execute"),
 }
-_INNER: dict[str, Strategy] = {s.name: s for s in (UNDO, SINGLE_CALL, GRAPH)}  # which no agent chooses by name
+_INNER: dict[str, Strategy] = {s.name: s for s in (UNDO, SINGLE_CALL, GRAPH, PLAN_STEP)}  # not for agents to choose
 
 __all__ = [
     "ACT_ONLY",
@@ -47,6 +49,7 @@ __all__ = [
     "STANDARD",
     "UNDO",
     "LoopStrategy",
+    "PlanExecute",
     "ReactThenSelfConsistency",
     "Reflect",
     "SelfConsistency",

@@ -145,9 +145,17 @@ class LoopStrategy:
         reply = trace.last_reply
         if reply is not None and _needs_repair(agent, trace, reply):
             return self._call(agent, trace, "repair", reply.step)
-        if (reached := exceeded_step_limit(trace)) is not None:
+        if (reached := self.step_limit(trace)) is not None:
             return Record(facts=(reached,))
         return self._call(agent, trace, "decide", trace.step_count + 1)
+
+    def step_limit(self, trace: Trace) -> LimitReached | None:
+        """The step limit, if no further step may begin."""
+        return exceeded_step_limit(trace)
+
+    def conversation(self, trace: Trace) -> Conversation:
+        """The prompt of the loop, of no events yet."""
+        return Conversation(self.name, trace.events, tools=self.acts, reasons=self.reasons)
 
     def _last_turn(self, agent: AgentSpec, trace: Trace, reached: LimitReached) -> Effect:
         """After a limit was reached: one more turn without tools, if the agent wants it and replies are readable."""
@@ -174,10 +182,7 @@ class LoopStrategy:
 
     def _call(self, agent: AgentSpec, trace: Trace, purpose: Purpose, step: int) -> Effect:
         """Ask the model, once the prompt fits into its window."""
-        conversation = trace.view(
-            f"conversation/{self.name}",
-            lambda: Conversation(self.name, trace.events, tools=self.acts, reasons=self.reasons),
-        )
+        conversation = trace.view(f"conversation/{self.name}", lambda: self.conversation(trace))
         if agent.context_tokens is not None or trace.overflows:
             match make_room(trace, conversation, purpose):
                 case Compacted() as fact:

@@ -14,18 +14,24 @@ from taoloop.errors import ConfigError
 
 T = TypeVar("T")
 
-_KINDS: dict[str, tuple[type, str]] = {"int": (int, "a whole number"), "float": (float, "a number")}
+_KINDS: dict[str, tuple[type, str]] = {
+    "int": (int, "a whole number"),
+    "float": (float, "a number"),
+    "str": (str, "a word"),
+}
 
 
 def write_name(name: str, strategy: Any) -> str:
     """The name of a strategy with all its settings, in the order of its fields."""
-    return f"{name}:{','.join(f'{item.name}={getattr(strategy, item.name):.12g}' for item in fields(strategy))}"
+    values = ((item.name, getattr(strategy, item.name)) for item in fields(strategy))
+    texts = (f"{key}={value if isinstance(value, str) else f'{value:.12g}'}" for key, value in values)
+    return f"{name}:{','.join(texts)}"
 
 
 def read_settings(kind: type[T], name: str, text: str) -> T:
     """The strategy of a class whose settings are `text`, such as `n=5`; what the text does not name has its default.
 
-    `kind` is a dataclass with fields of the types `int` and `float` that validates them itself.
+    `kind` is a dataclass with fields of the types `int`, `float` and `str` that validates them itself.
 
     Raises:
         ConfigError: a setting is unknown, is set twice or has no possible value; names it and what it must be.

@@ -297,3 +297,59 @@ def test_a_question_whose_terminal_was_killed_waits_and_is_answered_once(tao: Sh
     kinds = [event["kind"] for event in events]
     assert (kinds.count("action_requested"), kinds.count("approval_given"), kinds.count("observed")) == (1, 1, 1)
     assert next(event["output"] for event in events if event["kind"] == "observed") == "R-71"
+
+
+PLANNED = [
+    {"number": 1, "goal": "Read the inbox", "calls": [{"tool": "inbox", "args": {}}]},
+    {"number": 2, "goal": "Pay ann", "calls": [{"tool": "pay", "args": {"amount": 6, "to": "ann"}}]},
+]
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (((KEYS, "y"),), "6 to ann\n"),
+        (((KEYS, "n"), ("Why not?", "not today")), ""),
+        (((KEYS, "e"), (EDIT, "@"), (KEYS, "y")), "8 to ann\n"),
+        (((KEYS, "e"), (EDIT, '{"steps": [{"number": 1, "goal": "x", "calls": [{"tool": "steal"}]}]}')), None),
+    ],
+)
+def test_a_plan_is_one_question_and_can_be_edited(
+    tao: Shell, terminals: list[Terminal], lines: tuple[tuple[str, str], ...], expected: str | None
+) -> None:
+    tao.env["EDITOR"] = "sed -i s/6/8/"
+    terminal = asked(tao, terminals, call("make_plan", steps=PLANNED), task="pay ann", more="strategy: plan_execute\n")
+    screen = " ".join(plain(terminal.until(KEYS)).split())
+    assert "May this plan run, with exactly the calls that it lists?" in screen
+    assert screen.index("1. Read the inbox") < screen.index("2. Pay ann") < screen.index("pay [write]")
+    assert "YOURS: in the task" in screen.split('to = "ann"')[1].split("amount")[0]
+    if expected is None:
+        answered_lines = iter(lines)
+        for question, line in answered_lines:
+            terminal.until(question)
+            terminal.type(line)
+        terminal.until("there is no tool 'steal'.")
+        assert paid(tao) == ""
+        return
+    assert answered(terminal, *lines) == 0
+    assert paid(tao) == expected
+
+
+def test_a_plan_that_waits_is_listed_approved_and_shown(tao: Shell) -> None:
+    tao.write("mytools.py", TOOLS)
+    tao.script(call("make_plan", steps=PLANNED), "done")
+    tools = '["mytools:pay", "mytools:inbox"]'
+    tao.write("agent.yaml", f"model: scripted:script.yaml\ntools: {tools}\n")
+    strategy = ("--strategy", "plan_execute:max_replans=1")
+    run_id = tao("run", "pay ann", "--agent", "agent.yaml", *strategy, "--json", code=8).events[0]["run_id"]
+    listed = tao("approvals", code=0).out
+    assert "2. Pay ann" in listed
+    assert "pay [write]" in listed
+    tao("approve", run_id, "call_1", code=0)
+    tao("resume", run_id, code=0)
+    assert paid(tao) == "6 to ann\n"
+    shown = tao("show", run_id, code=0).out
+    assert "make_plan" in shown
+    assert "2. Pay ann · done" in shown
+    assert 'pay(amount=6, to="ann")' in shown
+    assert "approve=writes" in shown

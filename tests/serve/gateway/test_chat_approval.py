@@ -713,3 +713,26 @@ def test_who_approves_is_the_client_of_the_key() -> None:
         [trace] = running.traces()
         [answer] = [event.fact for event in trace if isinstance(event.fact, ApprovalGiven)]
         assert (answer.by, answer.authenticated) == ("ann", "gateway_key")
+
+
+def test_a_plan_is_shown_whole_and_a_yes_allows_its_calls() -> None:
+    steps = [{"number": 1, "goal": "Say hello to Ann", "calls": [NOTED]}]
+    plan = {"tool_calls": [{"name": "make_plan", "args": {"steps": steps}}]}
+
+    def replies(body: dict[str, Any]) -> Any:
+        return "Done." if any(message["role"] == "tool" for message in body["messages"]) else plan
+
+    with (
+        upstream(replies) as server,
+        gateway(config_of(agent(server, tools=[send_note], strategy="plan_execute"))) as running,
+    ):
+        chat = client(running).chat.completions
+        first = content(chat.create(model="assistant", messages=ask("Send a note that says hello.")))
+        assert "1. Say hello to Ann" in first
+        assert 'send_note(to="Ann"' in first
+        assert SENT == []
+        done = chat.create(model="assistant", messages=said(first))
+        assert (content(done), [one["to"] for one in SENT]) == ("Done.", ["Ann"])
+
+
+NOTED = {"tool": "send_note", "args": NOTE["tool_calls"][0]["args"]}

@@ -48,6 +48,7 @@ from taoloop.core.stored_events import event_line, event_record
 from taoloop.core.texts import task_with_images
 from taoloop.core.trace import Trace, images_of
 from taoloop.core.views.loaded_contents import loaded_contents
+from taoloop.core.views.plans import MAKE_PLAN, plan_lines, plan_progress, read_plan
 from taoloop.core.views.steps import DROPPED_LESSON, CallView
 from taoloop.core.views.transcript import GATE, Entry, step_summaries, transcript
 from taoloop.errors import ReplayDiverged
@@ -175,12 +176,17 @@ def _head(trace: Trace, pen: RowWriter) -> None:
 
 def _transcript(trace: Trace, pen: RowWriter) -> None:
     _head(trace, pen)
+    progress = plan_progress(trace)
     for entry in transcript(trace):
         label, style = _look(entry, trace)
         content = answer_for_people(entry.content, trace) if entry.kind == "Final" else entry.content
         text = f"{entry.tool} {content}" if entry.tool and label != "Sent back" else content
         if entry.kind == "Action" and entry.tool is not None and (todos := todo_text(entry.tool, entry.args)):
             text = entry.tool + todos
+        if entry.kind == "Action" and entry.tool == MAKE_PLAN and (plan := read_plan(entry.args)) is not None:
+            is_followed = progress.made_by is not None and progress.made_by.requested.call_id == entry.call_id
+            lines = plan_lines(pen.language, plan, progress if is_followed else None)
+            text = "\n".join((entry.tool, *lines))
         if entry.child is not None:
             text += "\n" + pen.text("by run {run_id}: tao show {run_id}", run_id=entry.child)
         if entry.kind == "Observation" and (handoff := handoff_text(pen, trace, entry.call_id)):

@@ -25,10 +25,12 @@ from taoloop.cli.ui.live_view import LiveView
 from taoloop.core.cards.decimals import decimal_literals
 from taoloop.core.events import Source
 from taoloop.core.text import escape_invisible
+from taoloop.core.value_origins import is_stated
+from taoloop.core.views.plans import TaskPlan, read_plan, step_notes, step_title, value_text
 from taoloop.core.views.transcript import input_text
 from taoloop.dialects.parsing.strict_json import NotJsonError, loads
 from taoloop.errors import InvalidArguments
-from taoloop.policy.targets import first_name
+from taoloop.policy.targets import first_name, leaves
 from taoloop.policy.texts import translate_reasons
 from taoloop.runtime.approvals.inbox import validate_edited_args
 from taoloop.runtime.approvals.request import EXPLICIT_YES_WORDS, NO_WORDS, YES_WORDS, ApprovalAnswer, ApprovalRequest
@@ -217,7 +219,8 @@ class TerminalApprover:
                 edited = loads(line)
                 if request.card is None:
                     return (dict(edited), decimal_literals(edited, (line,))) if isinstance(edited, Mapping) else None
-                return validate_edited_args(request.card, edited), decimal_literals(edited, (line,))
+                args = validate_edited_args(request.card, edited, tools=request.tools)
+                return args, decimal_literals(edited, (line,))
             except NotJsonError as error:
                 pen.line(f"JSON: {error.text.render(pen.language)}", "red")
             except (OSError, UnicodeError, click.ClickException) as error:
@@ -313,6 +316,7 @@ _STYLES = {"FOREIGN": "bold red", "UNKNOWN": "red", "LINKS": "red", "WRITTEN": "
 SCREEN_ROWS = 20  # of a question; above that, tool, targets and risk are repeated at its end
 HIGH_RISK = mark("High-risk: hard to undo, and nobody named what it acts on. Look twice.")
 _TITLE = mark("May this call run?|May these {n} calls run?")
+_PLAN_TITLE = mark("May this plan run, with exactly the calls that it lists?")
 _DOUBT_TITLE = mark("Did this call happen?")
 _BADGES = mark(
     {
@@ -332,7 +336,8 @@ def show_question(pen: RowWriter, request: ApprovalRequest, *, inner: bool = Fal
     """The calls whole, and why it is asked. Nothing in them can hide or pass for a line of ours."""
     calls = (request, *request.batch)
     pen.gap()
-    title = pen.text(_DOUBT_TITLE if request.doubt else _TITLE, n=len(calls))
+    kind = _PLAN_TITLE if request.plan is not None else _DOUBT_TITLE if request.doubt else _TITLE
+    title = pen.text(kind, n=len(calls))
     pen.row("Approval", title, style="bold yellow", body="bold")
     rows = sum([show_call(pen, call, inner=inner) for call in calls])
     if request.doubt:
@@ -385,12 +390,15 @@ def show_call(
 
     Gives the number of rows that its arguments took.
     """
-    tier = f" [{request.card.tier}]" if request.card is not None and request.card.tier else ""
+    is_plan = request.plan is not None  # whose calls have a tier each
+    tier = f" [{request.card.tier}]" if request.card is not None and request.card.tier and not is_plan else ""
     run_suffix = " · " + pen.text("run {run_id}", run_id=request.run_id) if inner else ""
     pen.row("Tool", f"{_on_one_line(printable(pen, request.tool))}{tier} ({request.call_id}){run_suffix}")
     if undo := request.undo_text(pen.language):
         pen.row("Undo", _on_one_line(printable(pen, undo)))
     args, rows = request.args if edited is None else edited, 0
+    if is_plan and (plan := read_plan(args)) is not None:
+        return _show_plan(pen, request if edited is None else _edited_plan(request, args), plan)
     for name in sorted(args, key=lambda name: _rank(request, name)):
         changed = edited is not None and (name not in request.args or request.args[name] != args[name])
         sources = [source for source in request.sources if first_name(source.arg) == name]
@@ -398,18 +406,50 @@ def show_call(
     return rows
 
 
-def _argument(pen: RowWriter, name: str, value: Any, sources: Iterable[Source] | None) -> int:
+def _edited_plan(request: ApprovalRequest, args: Mapping[str, Any]) -> ApprovalRequest:
+    """The question about a plan that the person has edited: what they wrote is theirs."""
+    before = dict(leaves(request.args))
+    known = {source.arg: source for source in request.sources}
+    sources = (
+        known[path] if path in known and before.get(path) == value else Source(arg=path, role="value", badge="YOURS")
+        for path, value in leaves(args)
+    )
+    return replace(request, args=args, sources=tuple(sources))
+
+
+def _show_plan(pen: RowWriter, request: ApprovalRequest, plan: TaskPlan) -> int:
+    """The steps of a plan, with the calls that each lists and the origins of their values. Gives the rows it took."""
+    rows = 0
+    for step in plan.steps:
+        for line in fold_line(pen, _on_one_line(printable(pen, step_title(pen.language, step))), 3):
+            pen.line(f"   {line}", "bold")
+            rows += 1
+        for call in request.planned(step):
+            tier = f" [{call.card.tier}]" if call.card is not None and call.card.tier else ""
+            pen.line(f"     {_on_one_line(printable(pen, call.tool))}{tier}", "cyan")
+            for name in sorted(call.args, key=lambda name: _rank(call, name)):  # used at once
+                sources = [source for source in call.sources if first_name(source.arg) == name]
+                rows += _argument(pen, name, call.args[name], sources, indent=7)
+            rows += 1
+        for line in step_notes(pen.language, step):
+            pen.line(f"     {_on_one_line(printable(pen, line))}", "dim")
+            rows += 1
+    return rows
+
+
+def _argument(pen: RowWriter, name: str, value: Any, sources: Iterable[Source] | None, indent: int = 3) -> int:
     """The value whole, and below it where it came from; None for what the person put there. Gives the rows it took."""
     head = _on_one_line(printable(pen, name))
-    text = printable(pen, value if isinstance(value, str) and "\n" in value else input_text([value])[1:-1])
-    if "\n" in text or cell_len(f"   {head} = {text}") > pen.console.width:
-        pen.line(f"   {head} =")
+    written = value_text(pen.language, value) if is_stated(value) else input_text([value])[1:-1]
+    text, margin = printable(pen, value if isinstance(value, str) and "\n" in value else written), " " * indent
+    if "\n" in text or cell_len(f"{margin}{head} = {text}") > pen.console.width:
+        pen.line(f"{margin}{head} =")
         rows = 1 + _block(pen, text)
     else:
-        pen.line(f"   {head} = {text}")
+        pen.line(f"{margin}{head} = {text}")
         rows = 1
     if sources is None:
-        pen.line("      " + pen.text("EDITED by you"), "green")
+        pen.line(f"   {margin}" + pen.text("EDITED by you"), "green")
         return rows + 1
     for source in sources:
         where = "" if source.arg == name else _on_one_line(printable(pen, source.arg)) + pen.text(": ")
@@ -417,8 +457,8 @@ def _argument(pen: RowWriter, name: str, value: Any, sources: Iterable[Source] |
         if source.snippet and source.call_id:
             snippet = _on_one_line(printable(pen, source.snippet))
             origin = pen.text(" ({call_id}: “{snippet}”)", call_id=source.call_id, snippet=snippet)
-        for line in fold_line(pen, where + pen.text(_BADGES[source.badge]) + origin, 6):
-            pen.line(f"      {line}", _STYLES.get(source.badge, "dim"))
+        for line in fold_line(pen, where + pen.text(_BADGES[source.badge]) + origin, indent + 3):
+            pen.line(f"   {margin}{line}", _STYLES.get(source.badge, "dim"))
             rows += 1
     return rows
 

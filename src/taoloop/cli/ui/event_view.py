@@ -24,6 +24,7 @@ from taoloop.core.input_answered import InputAnswered
 from taoloop.core.stored_events import event_line
 from taoloop.core.texts import gap_text, preapproval_note, task_with_images
 from taoloop.core.trace import Trace
+from taoloop.core.views.plans import MAKE_PLAN, plan_lines, read_plan
 from taoloop.core.views.steps import CRITIQUE, DROPPED_LESSON, LESSON, REVISION, TIMED_OUT, TIMEOUT
 from taoloop.core.views.todos import TODO_CARD, read_todos, todo_lines, todo_list
 from taoloop.core.views.transcript import draft_events, input_text, observation_text, votes_text
@@ -280,6 +281,8 @@ class EventWriter:
         step = self.trace.steps[-1] if self.trace.steps else None
         has_mark = self.raw or (step is not None and step.decision is not None and bool(step.decision.reason))
         text = fact.tool + (todo_text(fact.tool, fact.args) or f" {self._cut(input_text(fact.args))}")
+        if (plan := read_plan(fact.args) if fact.tool == MAKE_PLAN else None) is not None:
+            text = "\n".join((fact.tool, *plan_lines(self.pen.language, plan)))
         self.pen.row("Action", text, style="cyan", body="cyan", mark="" if has_mark else str(fact.step))
         if fact.verdict == "deny" and fact.reasons:
             self.pen.row("Denied", self.pen.text("; ").join(fact.reasons), style="yellow")

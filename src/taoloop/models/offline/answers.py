@@ -22,6 +22,7 @@ _TEXTS = TextCatalog(
         "act": 'For "{text}" the tool {tool} fits.',
         "again": "{tool} spells this value otherwise; I try that.",
         "done": "All parts of the task are answered by observations.",
+        "plan": "The task is planned whole; its parts: {n}.",
         "result": "The result is {value}.",
         "basis": "Based on: {calls}.",
         "cut": "Only the first part of the output of {tool} was seen.",

@@ -19,6 +19,7 @@ from taoloop.core.effects import ModelRequest
 from taoloop.core.message import SIDE_PURPOSES, ModelReply, Usage
 from taoloop.core.text import join_sentences
 from taoloop.core.trace import Trace
+from taoloop.core.views.plans import is_planning
 from taoloop.core.views.steps import CallView
 from taoloop.dialects import get_dialect
 from taoloop.errors import ModelError, ModelRequestRefused
@@ -26,6 +27,7 @@ from taoloop.models.offline import arithmetic
 from taoloop.models.offline.answers import ObservedResult, Speech, format_call
 from taoloop.models.offline.arguments import EARLIER
 from taoloop.models.offline.arithmetic import ArithmeticOperation, Earlier, Node, Number, Question
+from taoloop.models.offline.plans import broken_by, plan_decision, task_of, worker_cards
 from taoloop.models.offline.task_values import MOST_CHARS, Token, is_chinese, tokenize
 from taoloop.models.offline.tool_match import NoMatch, Profile, match_tool
 from taoloop.strategies.in_doubt import output_is_lost
@@ -88,15 +90,22 @@ def decision_for(request: ModelRequest) -> Decision:
     Raises:
         ModelRequestRefused: the task cannot be planned, or a failed call breaks the plan.
     """
-    started, speech = request.trace.started, Speech(chinese=is_chinese(request.task))
-    closing = request.purpose == "close"
+    started, task = request.trace.started, task_of(request.trace, request.task)
+    speech, closing = Speech(chinese=is_chinese(task)), request.purpose == "close"
     cards = request.tools or (started.agent.tools if closing and started is not None else ())
+    plans = started is not None and is_planning(request.trace)
+    if plans and started is not None:
+        cards = tuple(worker_cards(started.agent.tools))
     run: _PlanRun | None = None
     try:
         if not cards:
             raise _Refusal(speech.say("no_tools"))
         profiles = [Profile(card) for card in cards]
-        steps = _Planner(request.task, profiles, speech).make_steps()
+        steps = _Planner(task, profiles, speech).make_steps()
+        if plans:
+            if why := broken_by(request.trace):
+                raise _Refusal(speech.say("stopped", why=why))
+            return plan_decision(request.trace, task, steps, speech)
         run = _PlanRun(request.trace, profiles, speech)
         decision = run.next_decision(steps, closing=closing)
     except _Refusal as refusal:

@@ -46,8 +46,8 @@ from taoloop.errors import ConfigError, IllegalEvent, JournalTampered, ReplayDiv
 from taoloop.journals.base import Artifact, Journal
 from taoloop.runtime.after.fork_edits import ONLY_CALL, EditedObservation, Edits
 from taoloop.runtime.after.replay import replay
-from taoloop.runtime.agent_settings import AgentSettings, as_tuple
-from taoloop.runtime.bound_agent import bind, changed_limits
+from taoloop.runtime.agent_settings import AgentSettings, as_tuple, changed_limits
+from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.engine.clock import new_run_id
 from taoloop.runtime.engine.redaction import redactor_for
 from taoloop.runtime.output_type import validator_for

@@ -297,6 +297,7 @@ _EXPECTED: dict[type[Any], tuple[str, ...]] = {
         "compacted",
         "model_replied",
         "voted",
+        "action_requested",  # of a plan
         "reply_rejected",
     ),
     Finish: ("finished",),

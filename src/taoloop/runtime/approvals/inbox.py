@@ -30,6 +30,7 @@ from taoloop.core.events import (
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.core.text import RUN_LANGUAGE, replace_surrogates
 from taoloop.core.trace import Trace
+from taoloop.core.views.plans import plan_progress
 from taoloop.core.views.steps import NO_OUTCOME, PROBE, CallView
 from taoloop.errors import (
     AlreadyAnswered,
@@ -65,6 +66,7 @@ from taoloop.runtime.engine.clock import Clock, SystemClock
 from taoloop.runtime.engine.redaction import redactor_for
 from taoloop.runtime.journal_access import require_open, require_unlocked
 from taoloop.runtime.texts import TEXTS
+from taoloop.strategies.plan_execute import normalised_plan, require_plan
 from taoloop.tools.from_card import tool_from_card
 from taoloop.tools.json_schema import plain
 
@@ -320,10 +322,13 @@ async def outermost_run_id(journal: Journal, trace: Trace) -> str:
     return run_id
 
 
-def validate_edited_args(card: ToolCard, args: Any, language: str | None = None) -> Mapping[str, Any]:
+def validate_edited_args(
+    card: ToolCard, args: Any, language: str | None = None, *, tools: Mapping[str, ToolCard] | None = None
+) -> Mapping[str, Any]:
     """Edited arguments as the tool takes them, by the schema of its card; lossless corrections are made.
 
-    `language` is that of the run, by default of the run that the current code works for.
+    `language` is that of the run, by default of the run that the current code works for. `tools`: the arguments are a
+    plan whose steps may call these (`ApprovalRequest.tools`).
 
     Raises:
         InvalidArguments: they do not fit; the hint shows the expected form.
@@ -336,6 +341,9 @@ def validate_edited_args(card: ToolCard, args: Any, language: str | None = None)
         raise TEXTS.run_error(InvalidArguments, "edit_no_json", {"tool": card.name, "why": error}) from error
     finally:
         RUN_LANGUAGE.reset(token)
+    if tools:
+        edited = normalised_plan(edited, tools.get)
+        require_plan(edited, tools.get, None, language or RUN_LANGUAGE.get())
     return edited
 
 
@@ -509,7 +517,9 @@ def _check_answer(trace: Trace, call: CallView, answer: ApprovalAnswer) -> Appro
     language = trace.agent.language
     if request.card is None:
         raise InvalidArguments(TEXTS.text(language, "edit_no_tool", run_id=trace.run_id, tool=request.tool))
-    args = validate_edited_args(request.card, answer.args, language)
+    args = validate_edited_args(request.card, answer.args, language, tools=request.tools)
+    if request.plan is not None:
+        require_plan(args, trace.card, plan_progress(trace), language)
     same = call_digest(request.tool, args) == call_digest(request.tool, call.requested.args) and not answer.digits
     edited = replace(answer, args=None if same else args)
     if (denial := denying_rule(trace, call, edited)) is not None:

@@ -13,15 +13,16 @@ import inspect
 import json
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from taoloop.core.cards.questions import answer_form, is_question, secret_asked_for
 from taoloop.core.cards.tool_card import ToolCard
-from taoloop.core.decision import Call, call_digest
+from taoloop.core.decision import Call, PlannedCall, PlanStep, call_digest
 from taoloop.core.events import ActionRequested, ApprovalGiven, ApprovalRefused, ApprovalScope, Paused, Source
 from taoloop.core.policy import Policy
 from taoloop.core.trace import Trace
+from taoloop.core.views.plans import MAKE_PLAN, TaskPlan, call_text, is_planning, plan_progress, read_plan
 from taoloop.core.views.steps import TIMEOUT, CallView
 from taoloop.policy import CodeRule, authority_of, is_high_risk, judge, sources_of
 from taoloop.policy.grants import describe_grant, edited_sources, grant_of, target_provenance
@@ -30,7 +31,9 @@ from taoloop.policy.rules import Budgets, rule_matches
 from taoloop.policy.targets import first_name, is_target_role, leaves
 from taoloop.runtime.engine.clock import Clock
 from taoloop.runtime.texts import TEXTS
+from taoloop.strategies.plan_execute import normalised_plan, require_plan
 from taoloop.tools.input_question import InputQuestion
+from taoloop.tools.toolbox import Toolbox
 
 Settling = Literal["happened", "repeat", "leave"]
 """What a person says about a call in doubt: it happened; it did not, run it again; it stays open."""
@@ -128,6 +131,38 @@ class ApprovalRequest:
     language: str = "en"
     """The language of the run."""
 
+    tools: Mapping[str, ToolCard] = field(default_factory=dict)
+    """For a plan, the cards of the tools that its steps may call, by name; else empty."""
+
+    @property
+    def plan(self) -> TaskPlan | None:
+        """The plan that the question is about; None for any other call."""
+        return read_plan(self.args) if self.tool == MAKE_PLAN and self.tools else None
+
+    def planned(self, step: PlanStep) -> tuple[ApprovalRequest, ...]:
+        """The calls that a step of the plan lists, each as the question about it alone would show it."""
+        plan = self.plan
+        numbers = [] if plan is None else [other.number for other in plan.steps]
+        place = f"steps[{numbers.index(step.number)}]" if step.number in numbers else ""
+        return tuple(
+            self._planned_call(f"{place}.calls[{number}].args.", call) for number, call in enumerate(step.calls)
+        )
+
+    def _planned_call(self, place: str, call: PlannedCall) -> ApprovalRequest:
+        card = self.tools.get(call.tool)
+        own = (source for source in self.sources if source.arg.startswith(place))
+        sources = tuple(replace(source, arg=source.arg.removeprefix(place)) for source in own)
+        return ApprovalRequest(
+            run_id=self.run_id,
+            call_id=self.call_id,
+            tool=call.tool,
+            args=call.args,
+            reasons=(),
+            card=card,
+            sources=sources,
+            grave=is_high_risk(card, sources),
+        )
+
     @property
     def has_always(self) -> bool:
         """Whether an answer may allow further calls: not if it is high-risk or its tool needs one each time."""
@@ -141,6 +176,8 @@ class ApprovalRequest:
         """
         if self.grave or self.doubt or self.card is None:
             return self.grave
+        if (plan := self.plan) is not None:
+            return any(call.high_risk for step in plan.steps for call in self.planned(step))
         is_final = self.card.tier not in ("read", "draft") and not self.card.can_be_undone
         return is_final and any(
             source.badge in ("FOREIGN", "UNKNOWN") and is_target_role(source.role) for source in self.sources
@@ -158,6 +195,9 @@ class ApprovalRequest:
 
     def summary(self, language: str) -> str:
         """Tool, targets and risk on one line: to be repeated where the whole call does not fit on a screen."""
+        if (plan := self.plan) is not None:
+            calls = (call_text(language, call) for _, call in plan.calls)
+            return TEXTS.text(language, "target_separator").join(calls)
         targets = [
             f"{path} = {_shortened(json.dumps(value, ensure_ascii=False, default=str))}"
             for path, value in leaves(self.args)
@@ -323,7 +363,8 @@ def approval_request(trace: Trace, call: CallView, edited: Mapping[str, Any] | N
     args = requested.args if edited is None else edited
     card = trace.card(requested.tool)
     since, timeout_s = open_since(trace, requested.call_id), trace.agent.policy.approval_timeout_s
-    return ApprovalRequest(
+    is_plan = requested.tool == MAKE_PLAN and is_planning(trace)
+    request = ApprovalRequest(
         run_id=trace.run_id,
         call_id=requested.call_id,
         tool=requested.tool,
@@ -342,7 +383,11 @@ def approval_request(trace: Trace, call: CallView, edited: Mapping[str, Any] | N
         for_operator=authority_of(trace) != "full" and not is_question(card),
         question=_question_of(trace, card, requested),
         language=trace.agent.language,
+        tools={card.name: card for card in trace.agent.tools} if is_plan else {},
     )
+    if (plan := request.plan) is None:
+        return request
+    return replace(request, grave=any(call.grave for step in plan.steps for call in request.planned(step)))
 
 
 def _question_of(trace: Trace, card: ToolCard | None, requested: ActionRequested) -> InputQuestion | None:
@@ -405,6 +450,20 @@ def apply_answer(answer: ApprovalAnswer, call: CallView, batch: Iterable[CallVie
         if answer.batch or (answer.approved and answer.scope == "rule" and covered):
             answers.append((other, replace(answer, scope=scope)))
     return answers
+
+
+def fit_edit(trace: Trace, call: CallView, tools: Toolbox, edited: object) -> Mapping[str, Any]:
+    """Edited arguments as the tool takes them; an edited plan must also be one that can be carried out.
+
+    Raises:
+        InvalidArguments: they do not fit.
+    """
+    requested = call.requested
+    args: Mapping[str, Any] = tools.get(requested.tool).prepare(edited).args
+    if requested.tool == MAKE_PLAN and is_planning(trace):
+        args = normalised_plan(args, trace.card)
+        require_plan(args, trace.card, plan_progress(trace), trace.agent.language)
+    return args
 
 
 def denying_rule(trace: Trace, call: CallView, answer: ApprovalAnswer, rules: tuple[CodeRule, ...] = ()) -> str | None:

@@ -21,6 +21,7 @@ from taoloop.runtime.approvals.request import (
     ApprovalRequest,
     approval_request,
     denying_rule,
+    fit_edit,
 )
 from taoloop.runtime.texts import TEXTS
 from taoloop.tools.input_question import InputQuestion
@@ -81,7 +82,7 @@ def valid_answer(
     edited: object = answer.args  # whatever an approver gave
     args = dict(edited) if isinstance(edited, Mapping) else edited  # anything else the tool refuses
     try:
-        answer = replace(answer, args=toolbox.get(call.requested.tool).prepare(args).args)
+        answer = replace(answer, args=fit_edit(trace, call, toolbox, args))
     except InvalidArguments as error:
         note = TEXTS.run_text("edit_misfit" if hides else "edit_misfit_why", why=error)
         return ApprovalAnswer(approved=False, by=answer.by, note=note)

@@ -14,6 +14,7 @@ from taoloop.core.cards.questions import choices_of
 from taoloop.core.events import Resumed
 from taoloop.core.policy import TaskAuthority
 from taoloop.core.trace import Trace
+from taoloop.core.views.plans import plan_lines
 from taoloop.core.views.steps import CallView
 from taoloop.journals.base import Journal
 from taoloop.policy.grants import target_provenance
@@ -201,7 +202,11 @@ _USER_REASONS = {
 
 
 def _approval_line(approval: PendingApproval, language: str, *, for_user: bool) -> str:
-    line = f"- {_quoted_call(approval.request.tool, approval.request.args)}"
+    request = approval.request
+    if (plan := request.plan) is not None:
+        line = "\n".join(f"- {_quoted(text)}" for text in plan_lines(language, plan))
+    else:
+        line = f"- {_quoted_call(request.tool, request.args)}"
     if undo := approval.request.undo_text(language):
         line += TEXTS.text(language, "approval_undo", undo=_MARKUP.sub(r"\\\g<0>", _escape_invisible(undo)))
     reasons = user_reasons(language, approval.request.reason_codes) if for_user else approval.request.reasons

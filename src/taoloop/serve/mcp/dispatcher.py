@@ -25,6 +25,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from taoloop.core.decision import Act
 from taoloop.core.events import ActionRequested, Event, ModelReplied, Observed
 from taoloop.core.text import blank_unprintable, printable_json
+from taoloop.core.views.plans import plan_lines
 from taoloop.core.views.transcript import Result
 from taoloop.errors import TaoError, ToolError
 from taoloop.runtime.approvals.request import ApprovalAnswer, ApprovalRequest, Approver
@@ -410,6 +411,8 @@ def question_text(request: ApprovalRequest, language: str = "en") -> str:
 def _call_lines(request: ApprovalRequest, language: str) -> list[str]:
     tier = (request.card.tier if request.card is not None else None) or TEXTS.text(language, "question_no_tier")
     lines = [f"{blank_unprintable(request.tool)} [{tier}]"]
+    if (plan := request.plan) is not None:
+        return [*lines, *(f"  {blank_unprintable(line)}" for line in plan_lines(language, plan))]
 
     def display_order(name: str) -> int:
         return _ROLE_ORDER.get("target" if request.card is None else request.card.role(name), 1)

@@ -32,6 +32,7 @@ from taoloop.serve.panel.pages import (
     run,
     run_actions,
     run_files,
+    run_plan,
     runs,
     undo,
 )
@@ -45,6 +46,7 @@ _ROUTES: Final[tuple[Route, ...]] = (
     *runs.ROUTES,
     *run.ROUTES,
     *run_files.ROUTES,
+    *run_plan.ROUTES,
     *run_actions.ROUTES,
     *inbox.ROUTES,
     *inbox_item.ROUTES,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from taoloop.core.events import Badge, Source
+from taoloop.core.views.plans import readable_args, step_notes, step_title
 from taoloop.policy.grants import target_provenance
 from taoloop.policy.review.argument_origins import ArgumentOrigin
 from taoloop.policy.targets import is_target_role, leaves
@@ -127,6 +128,20 @@ class ShownValue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ShownStep:
+    """One step of a plan that a question is about."""
+
+    title: str
+    """Its number and goal, and what it comes after."""
+
+    notes: tuple[str, ...]
+    """What it expects, or that its calls are open."""
+
+    calls: tuple[ShownCall, ...]
+    """The calls that it lists."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ShownCall:
     """A call in the language of the person."""
 
@@ -144,6 +159,9 @@ class ShownCall:
 
     always: str
     """What an answer for further calls would allow; empty where there is none."""
+
+    steps: tuple[ShownStep, ...] = ()
+    """The steps of the plan, where the call makes one."""
 
     @property
     def request(self) -> ApprovalRequest:
@@ -177,7 +195,26 @@ def shown_call(
         reasons=reasons,
         undo=request.undo_text(language),
         always=request.always_text(language),
+        steps=_shown_steps(call, language, most_chars),
     )
+
+
+def _shown_steps(call: InboxCall, language: str, most_chars: int) -> tuple[ShownStep, ...]:
+    """The steps of a plan with their calls, each as the question about it alone would show it."""
+    request = call.request
+    plan = request.plan
+    if plan is None:
+        return ()
+    steps = []
+    for step in plan.steps:
+        planned = [
+            replace(each, args=readable_args(language, own))
+            for each, own in zip(request.planned(step), step.calls, strict=True)
+        ]
+        calls = (shown_call(InboxCall(request=each), language, most_chars=most_chars) for each in planned)
+        notes = tuple(step_notes(language, step))
+        steps.append(ShownStep(title=step_title(language, step), notes=notes, calls=tuple(calls)))
+    return tuple(steps)
 
 
 def _shown_value(
