@@ -50,7 +50,7 @@ def built(language: str, dialect: str, *cards: ToolCard, instructions: str = "")
 @pytest.mark.parametrize("language", ["en", "zh"])
 @pytest.mark.parametrize("dialect", ["text", "json", "native"])
 def test_s2_13_and_s3_7_rules_tools_and_form_are_separate_parts(language: str, dialect: str) -> None:
-    """S2-13, S3-7, S3-68: the headings are the same whatever stands below them."""
+    """S2-13, S3-7, S3-68, S4-41: role, form and the operator's focus; the headings are the same whatever is below."""
     prompt, texts = built(language, dialect, CARD), PROMPTS[language].texts
     role, process, form = texts["role"].strip(), texts["rules_react"].strip(), texts[f"form_{dialect}"].split("$")[0]
     assert 0 == prompt.index(role) < prompt.index(process) < prompt.index(form.strip())

@@ -93,6 +93,7 @@ GOOD, BAD = "Tea costs 1234.50 EUR [obs:call_1].", "Tea costs 99 EUR [obs:call_1
 
 
 def test_an_early_answer_without_evidence_is_held_back_once_s2_29() -> None:
+    """S2-29."""
     result = ask("require", "Tea costs 99 EUR.", call("stock", item="tea"), GOOD)
     assert (result.status, result.answer) == ("completed", GOOD)
     rejected = [event.fact for event in result.trace if isinstance(event.fact, ReplyRejected)]
@@ -113,6 +114,7 @@ def test_an_early_answer_without_evidence_is_held_back_once_s2_29() -> None:
     ],
 )
 def test_an_answer_cites_observations_that_exist_s2_30(answer: str, code: str) -> None:
+    """S2-30."""
     result = ask("require", call("stock", item="tea"), answer, answer)
     assert (result.status, result.answer) == ("unsupported", answer)
     assert code in codes(result.evidence)

@@ -222,6 +222,14 @@ def test_an_input_that_is_no_object_is_an_error_that_shows_the_form(args: Any) -
     assert result.status == "completed"
 
 
+def test_a_structured_call_of_the_model_is_carried_out_by_the_program() -> None:
+    """S4-43."""
+    model = ScriptedModel([{"tool_calls": [{"name": "stock", "args": {"item": "tea"}}]}, "12 pieces."])
+    result = Agent(model=model, tools=[stock]).run_sync("How much tea is there?")
+    (observed,) = [event.fact for event in result.trace if isinstance(event.fact, Observed)]
+    assert (observed.ok, observed.output, result.answer) == (True, "12", "12 pieces.")
+
+
 def test_an_action_has_a_call_id_and_arguments_as_json() -> None:
     """S0-30, S3-36: and its observation names it; the text form is not ASCII-escaped."""
     result = run(calls(("stock", {"item": "茶"}), ("multiply", {"a": 2, "b": 3})), "x")
