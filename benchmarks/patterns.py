@@ -54,7 +54,7 @@ async def add(a: int, b: int) -> int:
 @tool(name="add", tier="read")
 async def look(a: int, b: int) -> str:
     """Look everything up."""
-    return OBSERVATION if a != b else ""
+    return OBSERVATION if a + b else ""
 
 
 def acts(steps: int) -> list[ModelReply]:
