@@ -62,7 +62,7 @@ _LATER_FIELDS: dict[type[Fact], frozenset[str]] = {
     Noted: frozenset({"authenticated"}),
     Finished: frozenset({"abandoned_by", "denied", "unasked", "authenticated", "evidence"}),
     Resumed: frozenset({"cards", "texts", "model", "policy", "new_policy", "earlier_holder"}),
-    RunStarted: frozenset({"user_instructions", "authority", "images", "plan_step"}),
+    RunStarted: frozenset({"user_instructions", "handed_over_by", "authority", "images", "plan_step"}),
 }
 """Fields that are left out while they are empty: events are then as earlier versions wrote them."""
 
@@ -102,7 +102,7 @@ def _unused_agent_fields(agent: AgentSpec) -> Any:
     cards = {
         number: unused_names
         for number, card in enumerate(agent.tools)
-        if (unused_names := {name for name in ("repeatable", "contents") if not getattr(card, name)})
+        if (unused_names := {name for name in ("repeatable", "hands_over_to", "contents") if not getattr(card, name)})
     }
     rules = {number: names for number, rule in enumerate(agent.policy.rules) if (names := unused_fields(rule))}
     policy: dict[str, Any] = {"rules": rules}
