@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from typing import Any, Literal
 
 import pytest
 from hypothesis import given, strategies as st
 from pydantic import BaseModel
+from tests.killing_journal import Killed, KillingJournal
 
 from taoloop import (
     END,
@@ -26,10 +26,8 @@ from taoloop import (
     ScriptedModel,
     tool,
 )
-from taoloop.core.events import Event
 from taoloop.core.trace import Trace
 from taoloop.errors import ConfigError, GraphError, ToolError
-from taoloop.journals.base import Artifact, Lease
 from taoloop.runtime import replay
 from taoloop.strategies.graph import draw_mermaid, graph_progress
 
@@ -255,24 +253,6 @@ def test_a_run_keeps_its_graph_when_the_agent_has_another_one(caplog: pytest.Log
     result = changed.agent(journal=journal, approve=yes).resume_sync(waiting.run_id)
     assert (result.status, ledger) == ("completed", ["A-17"])
     assert "the graph that it began with" in caplog.text
-
-
-class Killed(BaseException):
-    pass
-
-
-class KillingJournal(MemoryJournal):
-    """Dies at its append number `at`, before or after it has stored the events."""
-
-    at, appends, after = -1, 0, False
-
-    async def append(self, lease: Lease, events: Sequence[Event], artifacts: Sequence[Artifact] = ()) -> None:
-        self.appends += 1
-        if 0 < self.at < self.appends + (not self.after):  # a dead process writes nothing more
-            raise Killed
-        await super().append(lease, events, artifacts)
-        if self.appends == self.at:
-            raise Killed
 
 
 async def play_until_killed(journal: KillingJournal, ledger: list[str]) -> Result | None:

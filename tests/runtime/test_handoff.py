@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from tests.killing_journal import Killed, KillingJournal
 from tests.pictures import SeeingModel, png
 
 from taoloop import Agent, Image, Limits, MemoryJournal, Result, ScriptedModel, tool
@@ -487,24 +488,6 @@ def test_linked_agents_close_each_other_once() -> None:
 
 
 # kill -9
-
-
-class Killed(BaseException):
-    pass
-
-
-class KillingJournal(MemoryJournal):
-    """Dies at its append number `at`, before or after it has stored the events."""
-
-    at, appends, after = -1, 0, False
-
-    async def append(self, lease: Any, events: Any, artifacts: Any = ()) -> None:
-        self.appends += 1
-        if 0 < self.at < self.appends + (not self.after):  # a dead process writes nothing more
-            raise Killed
-        await super().append(lease, events, artifacts)
-        if self.appends == self.at:
-            raise Killed
 
 
 def team(ledger: list[str], journal: MemoryJournal) -> Agent:

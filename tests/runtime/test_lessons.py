@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from tests.strategies.test_reflection import Asked, asked, looks, notes, purposes, read, says
+from tests.scripting import Asked
+from tests.strategies.test_reflection import asked, looks, notes, purposes, read, says
 
 from taoloop import Agent, Limits, MemoryJournal, tool
 from taoloop.core.effects import ModelRequest

@@ -7,16 +7,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+from tests.killing_journal import Killed, KillingJournal
 from tests.runtime.planning import FIND, ORDER_ID, REFUND, TASK, Shop, plan, planner, step_trace
 from tests.scripting import call
 
 from taoloop import Agent, ApprovalAnswer, ApprovalRequest, Limits, MemoryJournal, Result, ScriptedModel
 from taoloop.core.effects import ModelRequest
-from taoloop.core.events import ApprovalGiven, Event, Observed, Paused
+from taoloop.core.events import ApprovalGiven, Observed, Paused
 from taoloop.core.policy import Policy, Rule
 from taoloop.core.trace import Trace
 from taoloop.core.views.plans import MAKE_PLAN, RUN_STEP, plan_progress
-from taoloop.journals.base import Artifact, Lease
 from taoloop.policy.plan_grants import step_of
 from taoloop.runtime.after.replay import replay
 
@@ -321,24 +321,6 @@ def test_steps_share_the_budget_and_the_step_limit_counts_the_decisions_of_the_m
     )
     step = step_of_run(agent, agent.run_sync(TASK), 2)
     assert step.limits.max_tokens == 1
-
-
-class Killed(BaseException):
-    pass
-
-
-class KillingJournal(MemoryJournal):
-    """Dies at its append number `at`, before or after it has stored the events; those of steps count as well."""
-
-    at, appends, after = -1, 0, False
-
-    async def append(self, lease: Lease, events: Sequence[Event], artifacts: Sequence[Artifact] = ()) -> None:
-        self.appends += 1
-        if 0 < self.at < self.appends + (not self.after):  # a dead process writes nothing more
-            raise Killed
-        await super().append(lease, events, artifacts)
-        if self.appends == self.at:
-            raise Killed
 
 
 async def play_until_killed(make: Callable[[], Agent]) -> Result | None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.scripting import Asked
 from tests.sizes import examples
 from tests.strategies.speaking import Speaking, page, save
 
@@ -48,18 +49,6 @@ WRONG = '- It says 4, but "hut has 3 rooms" [obs:call_1]'
 def read(page: str) -> str:
     """Read a page."""
     return f"{page} has 3 rooms"
-
-
-class Asked(ScriptedModel):
-    """A script that keeps what it was asked."""
-
-    def __init__(self, replies: Sequence[Any]) -> None:
-        super().__init__(replies)
-        self.requests: list[ModelRequest] = []
-
-    async def complete(self, request: ModelRequest) -> ModelReply:
-        self.requests.append(request)
-        return await super().complete(request)
 
 
 def agent(*replies: Any, strategy: Any = "reflect", tools: Sequence[Any] = (read,), **settings: Any) -> Agent:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.scripting import Asked
 from tests.sizes import examples
 
 from taoloop import Agent, Limits, MemoryJournal, ScriptedModel, tool
@@ -36,18 +36,6 @@ def looks(page: str) -> str:
 def read(page: str) -> str:
     """Read a page."""
     return f"{page} says nothing"
-
-
-class Asked(ScriptedModel):
-    """A script that keeps what it was asked."""
-
-    def __init__(self, replies: Sequence[Any]) -> None:
-        super().__init__(replies)
-        self.requests: list[ModelRequest] = []
-
-    async def complete(self, request: ModelRequest) -> ModelReply:
-        self.requests.append(request)
-        return await super().complete(request)
 
 
 def agent(strategy: Any, *replies: Any, **settings: Any) -> Agent:

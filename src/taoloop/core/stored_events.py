@@ -52,7 +52,7 @@ from taoloop.errors import JournalCorrupt
 
 _BY_KIND: dict[str, type[Fact]] = {fact.kind: fact for fact in FACTS}
 
-_LATER_FIELDS: dict[type[Fact], frozenset[str]] = {
+LATER_FIELDS: dict[type[Fact], frozenset[str]] = {
     ApprovalGiven: frozenset({"authenticated"}),
     ApprovalRefused: frozenset({"authenticated"}),
     ActionStarted: frozenset({"progress"}),
@@ -76,7 +76,7 @@ _POLICY_DEFAULTS = {"followed_hosts": None, "task_authority": "full"}
 def encode_fact(fact: Fact) -> bytes:
     """The fields of a fact as one JSON object in UTF-8; its kind is stored separately."""
     unused: Any = _NO_IMAGES if type(fact) is Observed and not fact.images else None
-    for name in _LATER_FIELDS.get(type(fact), ()):
+    for name in LATER_FIELDS.get(type(fact), ()):
         if not getattr(fact, name):
             unused = {name: True} if unused is None else unused | {name: True}
     if type(fact) is RunStarted:
@@ -90,7 +90,7 @@ def encode_fact(fact: Fact) -> bytes:
 
 def _unused_start_fields(fact: RunStarted) -> dict[str, Any]:
     """The later fields of the beginning of a run that say nothing, but those of its agent."""
-    unused: dict[str, Any] = {name: True for name in _LATER_FIELDS[RunStarted] if not getattr(fact, name)}
+    unused: dict[str, Any] = {name: True for name in LATER_FIELDS[RunStarted] if not getattr(fact, name)}
     if fact.history:
         plain_turns = (number for number, message in enumerate(fact.history) if not message.images)
         unused["history"] = {number: {"images"} for number in plain_turns}

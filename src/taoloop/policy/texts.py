@@ -46,7 +46,7 @@ TEXTS = TextCatalog(
         "granted": "a person approved further calls of {tool!r} in this run",
         "planned": "a person approved exactly this call as part of the plan",
         "plan": "it makes the plan of the run, or carries out a step of it, whose calls are judged one by one",
-        "plan_calls": "to approve the plan allows exactly the calls that it lists, each of them once",
+        "plan_calls": "approving the plan allows exactly the calls that it lists, each of them once, and nothing else",
         "plan_always": "every plan of this agent is shown to a person",
         "plan_denied": "some of its calls are denied by the policy, and stay denied even if the plan is approved",
         "rule": "the rule {title!r} applies",

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.killing_journal import Killed, KillingJournal
 from tests.tools.skills.folders import folder_of, write_skill
 
 from taoloop import Agent, MemoryJournal, ScriptedModel, Trace
-from taoloop.core.events import ActionStarted, Event, InDoubt, Observed
+from taoloop.core.events import ActionStarted, InDoubt, Observed
 from taoloop.core.views.transcript import Result
-from taoloop.journals.base import Artifact, Lease
 from taoloop.runtime.approvals.request import ApprovalAnswer, ApprovalRequest
 from taoloop.tools.skills import approve_skills, skill_tools
 from taoloop.tools.tool import ToolContext
@@ -104,24 +103,6 @@ def test_a_workspace_is_all_that_a_script_may_change(tmp_path: Path) -> None:
     assert ended["stdout"] == "inside\n"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["skills", "work"]
     assert (tmp_path / "work" / "kept").read_text() == "x"
-
-
-class Killed(BaseException):
-    """The process died."""
-
-
-class KillingJournal(MemoryJournal):
-    """Dies at its append number `at`, before or after it has stored the events."""
-
-    at, appends, after = -1, 0, False
-
-    async def append(self, lease: Lease, events: Sequence[Event], artifacts: Sequence[Artifact] = ()) -> None:
-        self.appends += 1
-        if 0 < self.at < self.appends + (not self.after):  # a dead process writes nothing more
-            raise Killed
-        await super().append(lease, events, artifacts)
-        if self.appends == self.at:
-            raise Killed
 
 
 def yes(_request: ApprovalRequest) -> ApprovalAnswer:
