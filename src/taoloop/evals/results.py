@@ -22,6 +22,11 @@ FORMAT = 1
 
 Verdict = Literal["better", "worse", "inconclusive"]
 
+IntervalNote = Literal["nothing_counted", "one_case", "no_variation", "few_cases", "partly_unknown"]
+"""What a reader must know of a figure's interval. `nothing_counted`: there is no figure. `one_case`: no interval, for
+cases are the unit and there is only one. `no_variation`: the cases are all alike, so that the interval has no width.
+`few_cases`: too few for this quantile, so that the interval ends at the greatest value seen. `partly_unknown`: trials
+whose value is unknown are left out."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricValue:
@@ -34,7 +39,11 @@ class MetricValue:
     high: float | None = None
     """The upper end of the interval."""
     n: int = 0
-    """What it was counted over: cases, calls, actions, as the metric defines."""
+    """What it was counted over: trials, calls, actions, as the metric defines."""
+    cases: int = 0
+    """How many cases these are of: the number of independent observations."""
+    notes: tuple[IntervalNote, ...] = ()
+    """What a reader must know of the interval."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +56,8 @@ class ConfigurationResults:
     """Agent, model, strategy, dialect, policy and seed."""
     metrics: Mapping[str, MetricValue]
     """By the names of `taoloop.evals.metrics`."""
+    k: int = 1
+    """The k of pass@k and pass^k."""
     by_category: Mapping[str, MetricValue] = field(default_factory=dict)
     """Task success in each category."""
     faults: Mapping[str, int] = field(default_factory=dict)
@@ -64,13 +75,13 @@ class MetricComparison:
     metric: str
     """The name of the metric."""
     difference: MetricValue
-    """Second minus first, with its interval; `n` is the number of pairs."""
+    """Second minus first, with its interval (not corrected); `n` is the number of pairs."""
     p: float | None
     """The two-sided probability of such a difference by chance; None without a pair that differs."""
     p_corrected: float | None
-    """The same, corrected over all metrics compared (Holm 1979)."""
+    """The same, corrected over all that is compared in these results (Holm 1979)."""
     verdict: Verdict
-    """What follows for the second configuration."""
+    """What follows for the second configuration from `p_corrected`: better or worse at 0.05 or less."""
     test: str
     """The name of the test, such as `mcnemar` or `sign_flip`."""
     cases_needed: int | None = None
@@ -91,6 +102,10 @@ class Comparison:
     """Cases that only the first has; they are not compared."""
     only_second: tuple[str, ...] = ()
     """Cases that only the second has."""
+    changed: tuple[str, ...] = ()
+    """Cases that are not the same in both, although they have the same id: they are not compared."""
+    quarantined: tuple[str, ...] = ()
+    """Cases that are flaky in one of them: they are not compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,8 +211,8 @@ def _configuration_from(record: Mapping[str, Any], metrics: Mapping[str, Any]) -
     return ConfigurationResults(
         **{
             **record,
-            "metrics": {name: MetricValue(**value) for name, value in metrics.items()},
-            "by_category": {name: MetricValue(**value) for name, value in record.get("by_category", {}).items()},
+            "metrics": {name: _metric_from(value) for name, value in metrics.items()},
+            "by_category": {name: _metric_from(value) for name, value in record.get("by_category", {}).items()},
             "flaky": tuple(record.get("flaky", ())),
         }
     )
@@ -205,7 +220,7 @@ def _configuration_from(record: Mapping[str, Any], metrics: Mapping[str, Any]) -
 
 def _comparison_from(record: Mapping[str, Any]) -> Comparison:
     metrics = tuple(
-        MetricComparison(**{**each, "difference": MetricValue(**each["difference"])}) for each in record["metrics"]
+        MetricComparison(**{**each, "difference": _metric_from(each["difference"])}) for each in record["metrics"]
     )
     return Comparison(
         first=record["first"],
@@ -213,4 +228,10 @@ def _comparison_from(record: Mapping[str, Any]) -> Comparison:
         metrics=metrics,
         only_first=tuple(record.get("only_first", ())),
         only_second=tuple(record.get("only_second", ())),
+        changed=tuple(record.get("changed", ())),
+        quarantined=tuple(record.get("quarantined", ())),
     )
+
+
+def _metric_from(record: Mapping[str, Any]) -> MetricValue:
+    return MetricValue(**{**record, "notes": tuple(record.get("notes", ()))})

@@ -100,6 +100,8 @@ class TrialRecord:
     """Counts from 0 within case and configuration."""
     run_id: str
     """The run that opens in the panel."""
+    case_digest: str = ""
+    """The digest of the case; a case that was changed is another one in comparisons. Empty: unknown."""
     status: str
     """How the run ended, or `invalid` if the trial could not be set up."""
     answer: str | None
@@ -155,6 +157,7 @@ class TrialRecord:
 
 _REQUIRED = object()
 _DEFAULTS: dict[str, Any] = {
+    "case_digest": "",
     "score": None,
     "checks": (),
     "fault": None,
