@@ -19,8 +19,8 @@ from taoloop.core.trace import Trace
 from taoloop.dialects import get_dialect
 from taoloop.errors import ConfigError, InvalidArguments, UnknownName
 from taoloop.models.base import Model, WrappedModel
-from taoloop.testing import drift_syntax as syntax
-from taoloop.testing.drift_syntax import Spelling, Writer, dumps, spelled
+from taoloop.evals.trouble import drift_syntax as syntax
+from taoloop.evals.trouble.drift_syntax import Spelling, Writer, dumps, spelled
 
 Outcome = Literal["recoverable", "reject"]
 """`recoverable`: the decision is still there; a reader gives exactly it, or asks again. `reject`: nothing may run and

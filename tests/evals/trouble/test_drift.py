@@ -17,7 +17,7 @@ from taoloop.dialects import get_dialect
 from taoloop.dialects.parsing.strict_json import json_equal
 from taoloop.errors import ConfigError, TaoError, UnknownName
 from taoloop.testing import DRIFT, DriftInjector, calls, explained, violations
-from taoloop.testing.drift import IntendedReply
+from taoloop.evals.trouble.drift import IntendedReply
 from taoloop.tools.tool import Tool
 from taoloop.tools.toolbox import Toolbox
 
