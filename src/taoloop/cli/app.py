@@ -130,6 +130,7 @@ _COMMANDS = {
     "recover": ("run", "Resume every run whose process died."),
     "abandon": ("approvals", "End a run for good; it cannot be resumed."),
     "note": ("approvals", "Add a note to a waiting or stopped run; the model reads it next."),
+    "mark": ("approvals", "Mark the outcome of a run as right or wrong."),
     "runs": ("runs", "List the runs in the database."),
     "show": ("show", "Show what happened in a run."),
     "replay": ("show", "Repeat the decisions of a run, without model, tools or network."),

@@ -1,4 +1,4 @@
-"""The fact that a person was asked something during a call; part of the union of `taoloop.core.events`."""
+"""What people add to a run beside approvals: answers and marks; parts of the union of `taoloop.core.events`."""
 
 from __future__ import annotations
 
@@ -33,5 +33,27 @@ class InputAnswered:
     """Who answered; empty where nobody could be asked, or answered in time."""
     note: str = ""
     """What the person remarked, or why there was no answer."""
+    authenticated: str = ""
+    """As in `ApprovalGiven`."""
+
+
+MarkVerdict = Literal["right", "wrong"]
+"""What a person says of the outcome of a run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marked:
+    """A person marked the outcome of a finished run. No model reads it; judges are calibrated against it.
+
+    A later mark of the same person replaces the earlier one (`taoloop.core.views.marks`).
+    """
+
+    kind: ClassVar[Literal["marked"]] = "marked"
+    verdict: MarkVerdict
+    """Whether the outcome is right."""
+    by: str
+    """Who marked it."""
+    note: str = ""
+    """Why, in the person's words."""
     authenticated: str = ""
     """As in `ApprovalGiven`."""
