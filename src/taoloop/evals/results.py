@@ -22,11 +22,12 @@ FORMAT = 1
 
 Verdict = Literal["better", "worse", "inconclusive"]
 
-IntervalNote = Literal["nothing_counted", "one_case", "no_variation", "few_cases", "partly_unknown"]
+IntervalNote = Literal["nothing_counted", "one_case", "no_variation", "few_cases", "unbounded", "partly_unknown"]
 """What a reader must know of a figure's interval. `nothing_counted`: there is no figure. `one_case`: no interval, for
 cases are the unit and there is only one. `no_variation`: the cases are all alike, so that the interval has no width.
-`few_cases`: too few for this quantile, so that the interval ends at the greatest value seen. `partly_unknown`: trials
-whose value is unknown are left out."""
+`few_cases`: too few for this quantile, so that the interval ends at the greatest value seen. `unbounded`: the interval
+has no upper end. `partly_unknown`: trials whose value is unknown are left out."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricValue:
@@ -61,9 +62,9 @@ class ConfigurationResults:
     by_category: Mapping[str, MetricValue] = field(default_factory=dict)
     """Task success in each category."""
     faults: Mapping[str, int] = field(default_factory=dict)
-    """The number of trials that did not pass, by fault."""
+    """The number of trials that did not pass, by fault; invalid ones are among them."""
     invalid: int = 0
-    """The number of trials that count in no rate."""
+    """The number of trials that are invalid and count in no metric."""
     flaky: tuple[str, ...] = ()
     """Cases whose trials disagree although nothing of the configuration is random: they are in quarantine."""
 
