@@ -78,10 +78,13 @@ def count_cases(metric: Metric, cases: Mapping[str, Sequence[TrialRecord]], k: i
         return {case_id: Counted(value, 1) for case_id, value in estimates.items() if value is not None}
     counted: dict[str, Counted] = {}
     for case_id, trials in cases.items():
-        counts = [count for trial in trials if (count := metric.count(trial)) is not None]
-        n = sum(count[1] for count in counts)
+        total = n = 0.0
+        for trial in trials:
+            if (count := metric.count(trial)) is not None:
+                total += count[0]
+                n += count[1]
         if n:
-            counted[case_id] = Counted(math.fsum(count[0] for count in counts), n)
+            counted[case_id] = Counted(total, n)
     return counted
 
 
@@ -109,6 +112,8 @@ def measure(metric: Metric, cases: Mapping[str, Sequence[TrialRecord]], k: int =
 
 
 def _unknown_notes(metric: Metric, cases: Mapping[str, Sequence[TrialRecord]]) -> list[IntervalNote]:
+    if metric.unit != "usd":  # only prices can be unknown
+        return []
     is_partial = any(metric.count(trial) is None for trials in cases.values() for trial in trials)
     return ["partly_unknown"] if is_partial else []
 
