@@ -16,8 +16,8 @@ from taoloop.core.views.transcript import Result
 from taoloop.dialects import get_dialect
 from taoloop.dialects.parsing.strict_json import json_equal
 from taoloop.errors import ConfigError, TaoError, UnknownName
-from taoloop.testing import DRIFT, DriftInjector, calls, explained, violations
 from taoloop.evals.trouble.drift import IntendedReply
+from taoloop.testing import DRIFT, DriftInjector, calls, explained, violations
 from taoloop.tools.tool import Tool
 from taoloop.tools.toolbox import Toolbox
 

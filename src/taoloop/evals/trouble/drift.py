@@ -18,9 +18,9 @@ from taoloop.core.message import ModelReply
 from taoloop.core.trace import Trace
 from taoloop.dialects import get_dialect
 from taoloop.errors import ConfigError, InvalidArguments, UnknownName
-from taoloop.models.base import Model, WrappedModel
 from taoloop.evals.trouble import drift_syntax as syntax
 from taoloop.evals.trouble.drift_syntax import Spelling, Writer, dumps, spelled
+from taoloop.models.base import Model, WrappedModel
 
 Outcome = Literal["recoverable", "reject"]
 """`recoverable`: the decision is still there; a reader gives exactly it, or asks again. `reject`: nothing may run and
@@ -408,20 +408,29 @@ class DriftInjector(WrappedModel):
 
     def drift(self, request: ModelRequest, reply: ModelReply) -> tuple[Drift, ModelReply] | None:
         """The class that a reply drifts by, and what becomes of it; None where it stays as it is."""
-        chance = self._chance(request.task, request.turn)
         is_enough = self._in_a_row is not None and request.trace.consecutive_errors >= self._in_a_row
-        if chance.random() >= self._rate or is_enough:
+        if is_enough or not self._drifts(request.task, request.turn):
             return None
         decision = get_dialect(request.dialect).read(reply, request.tools)
         if isinstance(decision, Problem):
             return None
         sent = IntendedReply(decision=decision, dialect=request.dialect, cards=request.tools, reply=reply)
         sent = replace(sent, reply=sent.written(decision))
-        for drift_class in chance.sample(self._classes, len(self._classes)):
+        for drift_class in self._candidates(request.task, request.turn):
             corrupted = drift_class.corrupt(sent)
             if corrupted is not None and corrupted != sent.reply:
                 return drift_class, corrupted
         return None
+
+    def _drifts(self, task: str, turn: int) -> bool:
+        """Whether the reply of this turn is one that drifts."""
+        return self._chance(task, turn).random() < self._rate
+
+    def _candidates(self, task: str, turn: int) -> list[Drift]:
+        """The classes by which it may drift, in the order in which they are tried."""
+        chance = self._chance(task, turn)
+        chance.random()  # the first number decided whether it drifts
+        return chance.sample(self._classes, len(self._classes))
 
     def _chance(self, task: str, turn: int) -> random.Random:
         return random.Random(f"{self._seed}/{turn}/{task}")  # noqa: S311  # to be repeatable is the point
@@ -432,7 +441,7 @@ class DriftInjector(WrappedModel):
         counts = False
         for event in trace.events:
             if isinstance(event.fact, ModelReplied):
-                counts = self._chance(trace.task, turn).random() < self._rate
+                counts = self._drifts(trace.task, turn)
                 turn += 1
             elif counts and _is_loss(event.fact):
                 lost, counts = lost + 1, False
