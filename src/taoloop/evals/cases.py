@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
 Category = Literal["normal", "edge", "failure", "safety", "regression"]
@@ -75,5 +77,21 @@ class Case:
     """Other scripted behaviours of the case, by name: the model `script:NAME` gives their replies."""
     trouble: tuple[Mapping[str, Any], ...] = ()
     """What goes wrong on purpose (`taoloop.evals.trouble`)."""
+    file: str = ""
+    """The file that the case is in; empty if it is in none."""
     line: int = 0
-    """Where the case begins in the suite's file, counted from 1; 0 if the suite is no file."""
+    """Where the case begins in its file, counted from 1; 0 if it is in none."""
+
+    def location(self, line: int = 0) -> str:
+        """Where the case is, or a line of it, for people: file and line, or its id."""
+        return f"{self.file}:{line or self.line}" if self.file else f"case {self.case_id}"
+
+
+def case_digest(case: Case) -> str:
+    """The digest of everything in a case but its place in a file (SHA-256, 16 hexadecimal digits)."""
+    content = asdict(case)
+    del content["line"], content["file"]
+    for check in content["checks"]:
+        del check["line"]
+    text = json.dumps(content, sort_keys=True, ensure_ascii=False, default=repr)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

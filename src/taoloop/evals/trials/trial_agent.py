@@ -1,0 +1,156 @@
+"""From a configuration to the agent that its trials run: the user's own, with the suite's tools, model and rules."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from taoloop.config.agent_file import load_agent, load_policy
+from taoloop.config.document import is_config_file
+from taoloop.core.agent_spec import AgentSpec
+from taoloop.core.policy import PROFILES, Policy
+from taoloop.errors import ConfigError, UnknownName
+from taoloop.evals.cases import Case
+from taoloop.evals.configurations import Configuration
+from taoloop.evals.suite import PersonAnswer, Suite
+from taoloop.evals.trials.case_script import CaseScriptModel, is_case_script
+from taoloop.evals.trials.trial_tools import tool_code_digest, trial_tools
+from taoloop.journals.base import Journal
+from taoloop.models.model_builder import split_specs
+from taoloop.models.registry import OFFLINE, default_spec, is_provider, mock_is_set
+from taoloop.runtime.agent import Agent
+from taoloop.runtime.approvals.request import ApprovalAnswer, ApprovalRequest, Approver
+from taoloop.runtime.bound_agent import bind
+from taoloop.tools.workspace.workspace import Workspace
+from taoloop.translation import Translator
+
+translate = Translator("evals")
+
+PERSON = "suite"
+"""In whose name a suite's person answers."""
+
+
+def configured_agent(suite: Suite, configuration: Configuration, env: Mapping[str, str] | None = None) -> Agent:
+    """The agent of a configuration, whose tools, model and policy are made once for all its trials.
+
+    `env` holds the variables for models, keys and secrets; None: those of the process. Under `AI_MOCK=1` the offline
+    model takes the place of a provider's.
+
+    Raises:
+        ConfigError: agent, model, tools or policy cannot be used.
+    """
+    agent = load_agent(configuration.agent, env=env) if configuration.agent is not None else Agent(env=env)
+    changes: dict[str, Any] = {
+        "tools": trial_tools(agent.tools, suite.tools),
+        "approve": _approver(suite.people),
+        "journal": None,
+        "recover_on_start": False,
+    }
+    if configuration.model is not None:
+        changes |= {"model": configuration.model, "fallback": ()}
+    if is_case_script(configuration.model):
+        changes["model"] = CaseScriptModel(configuration.model or "")
+    elif _is_mocked(changes.get("model", agent.model), env):
+        changes |= {"model": OFFLINE, "fallback": ()}
+    for name in ("strategy", "dialect"):
+        if (value := getattr(configuration, name)) is not None:
+            changes[name] = value
+    if configuration.policy is not None:
+        changes["policy"] = _policy(configuration.policy)
+    elif suite.policy is not None:
+        changes["policy"] = suite.policy
+    if suite.limits is not None:
+        changes |= {"limits": suite.limits, "max_steps": None}
+    if suite.evidence is not None:
+        changes["evidence"] = suite.evidence
+    return replace(agent, **changes)
+
+
+def _is_mocked(model: Any, env: Mapping[str, str] | None) -> bool:
+    variables = os.environ if env is None else env
+    spec = default_spec(variables) if model is None else model
+    return mock_is_set(variables) and isinstance(spec, str) and any(map(is_provider, split_specs(spec)))
+
+
+def _policy(source: str) -> Policy:
+    if is_config_file(source):
+        return load_policy(Path(source))
+    if source not in PROFILES:
+        raise UnknownName("profile", source, tuple(PROFILES))
+    return Policy(profile=source)  # type: ignore[arg-type]  # checked in the line above
+
+
+def _approver(people: Mapping[str, PersonAnswer] | PersonAnswer) -> Approver | None:
+    """Who answers questions about calls; None where nobody does, so that a run with one waits.
+
+    A doubt about a call, and a question of a tool, are no questions about whether it may run: nobody answers them.
+    """
+    if people == "none":
+        return None
+
+    def answer(request: ApprovalRequest) -> ApprovalAnswer | None:
+        decision = people if isinstance(people, str) else people.get(request.tool, "none")
+        if decision == "none" or request.doubt or request.question is not None:
+            return None
+        return ApprovalAnswer(approved=decision == "approve", by=PERSON)
+
+    return answer
+
+
+def trial_agent(agent: Agent, *, workspace: Path | None, journal: Journal) -> Agent:
+    """The agent of a configuration for one trial: with a workspace of its own, and in the evaluation's journal.
+
+    Model and tools are those of the configuration, so that limits of rate and connections are shared.
+    """
+    bound = bind(agent)
+    if workspace is None:
+        trial = replace(agent, journal=journal)
+        bind(trial).__dict__.update(
+            {name: getattr(bound, name) for name in ("_built_model", "own_toolbox", "toolbox", "redactor", "policy")}
+        )
+        return trial
+    return replace(agent, model=bound.model, fallback=(), endpoints=(), workspace=workspace, journal=journal)
+
+
+def needs_workspace(agent: Agent) -> bool:
+    """Whether an agent has tools that see the files of a workspace."""
+    return agent.workspace is not None or any(isinstance(tool, str) and tool in _FILE_TOOLS for tool in agent.tools)
+
+
+def agent_digest(agent: Agent, configuration: Configuration) -> str:
+    """The digest of whatever decides how a configuration's trials go: the agent's description, and its tools' code.
+
+    Results of another digest are those of another configuration, although it may have the same name.
+    """
+    spec = bind(agent).spec_for("digest")
+    content = {
+        "spec": _plain_spec(spec),
+        "code": tool_code_digest([tool for tool in agent.tools if not callable(tool) or hasattr(tool, "card")]),
+        "seed": configuration.seed,
+        "people": repr(agent.approve is not None),
+    }
+    text = json.dumps(content, sort_keys=True, ensure_ascii=False, default=repr)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _plain_spec(spec: AgentSpec) -> dict[str, Any]:
+    return {**asdict(spec), "source": None, "workspace": None}
+
+
+def require_known_tools(case: Case, agent: Agent) -> None:
+    """Refuse a case that names a tool which its agent does not have.
+
+    Raises:
+        ConfigError: names the case and its place.
+    """
+    names = bind(agent).toolbox.names
+    wanted = (*(case.tools or ()), *(pattern.tool for pattern in case.expected_actions))
+    for name in wanted:
+        if name not in names:
+            message = translate("{where}: the agent has no tool {name!r}.", where=case.location(), name=name)
+            raise ConfigError(message, hint=translate("It has: {names}.", names=", ".join(sorted(names))))

@@ -1,0 +1,156 @@
+"""The world of a trial: the state that a suite's tools read and change, a folder for files, and a log of effects.
+
+Each trial has its own; trials that run at the same time in one process do not see each other's. A tool in Python asks for
+it: `current_world().state["orders"]`. What a tool changes is written to a file once the call ends, so that a trial whose
+process is killed goes on in the world that it left.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from copy import deepcopy
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from taoloop.errors import ConfigError, ToolError
+from taoloop.evals.cases import Case
+from taoloop.translation import Translator
+
+translate = Translator("evals")
+
+_STATE_FILE, _FILES_FOLDER = "world.json", "files"
+
+
+class WorldEffect(NamedTuple):
+    """A call of a tool above tier `read` that ran to its end, as the world saw it."""
+
+    tool: str
+    """The tool."""
+    call_id: str
+    """The call in its run; the same one twice is an effect that happened twice."""
+
+
+class OutsideWrite(NamedTuple):
+    """A write outside the trial's folder, which was prevented."""
+
+    path: str
+    """What would have been written, removed or renamed."""
+    location: str
+    """The line of the tool's code, as `FILE:LINE`."""
+    tool: str
+    """The tool."""
+
+
+class World:
+    """The world of one trial.
+
+    Args:
+        folder: The trial's own folder. It is made once something is written in it.
+        state: The state that the trial starts from; a state that an earlier process left there goes before it.
+    """
+
+    def __init__(self, folder: Path, state: Mapping[str, Any]) -> None:
+        self.folder = folder
+        self.state: dict[str, Any] = deepcopy(dict(state))
+        """The state, JSON data; tools change it in place."""
+        self.effects: list[WorldEffect] = []
+        """The effects so far, in their order."""
+        self.outside_writes: list[OutsideWrite] = []
+        """Writes outside the folder, all of which were prevented."""
+        self._stored = self._text()
+        self._restore()
+
+    @property
+    def files(self) -> Path:
+        """The folder with the trial's files, which is also the workspace of the built-in file tools."""
+        return self.folder / _FILES_FOLDER
+
+    def write_files(self, files: Mapping[str, str]) -> None:
+        """Write the files that the trial starts with, unless the folder is there already.
+
+        Raises:
+            OSError: they cannot be written.
+        """
+        if self.files.exists():
+            return
+        part = self.folder / f"{_FILES_FOLDER}.part"
+        part.mkdir(parents=True, exist_ok=True)
+        for name, text in files.items():
+            path = part / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        part.rename(self.files)
+
+    def save(self) -> None:
+        """Write state and effects to the folder if they have changed, whole or not at all.
+
+        Raises:
+            ToolError: the state is no JSON any more.
+            OSError: it cannot be written.
+        """
+        text = self._text()
+        if text == self._stored:
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        part = self.folder / f"{_STATE_FILE}.part"
+        part.write_text(text, encoding="utf-8")
+        part.replace(self.folder / _STATE_FILE)
+        self._stored = text
+
+    def _text(self) -> str:
+        try:
+            return json.dumps({"state": self.state, "effects": self.effects}, ensure_ascii=False)
+        except (TypeError, ValueError) as error:
+            raise ToolError(translate("The world of the trial is no JSON any more: {reason}.", reason=error)) from error
+
+    def _restore(self) -> None:
+        try:
+            text = (self.folder / _STATE_FILE).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return
+        stored = json.loads(text)
+        self.state = stored["state"]
+        self.effects = [WorldEffect(*effect) for effect in stored["effects"]]
+        self._stored = self._text()
+
+
+_world: ContextVar[World] = ContextVar("taoloop_eval_world")
+
+
+def current_world() -> World:
+    """The world of the trial that calls the tool.
+
+    Raises:
+        ConfigError: no trial is running here.
+    """
+    try:
+        return _world.get()
+    except LookupError:
+        hint = translate("Call it in a tool that `tao eval` runs.")
+        raise ConfigError(translate("There is no world: no trial is running."), hint=hint) from None
+
+
+@contextmanager
+def entered_world(world: World) -> Iterator[None]:
+    """Let tools in the block find this world."""
+    token = _world.set(world)
+    try:
+        yield
+    finally:
+        _world.reset(token)
+
+
+def first_state(suite_state: Mapping[str, Any], case: Case) -> dict[str, Any]:
+    """The state that a trial starts from: the suite's, with the case's parts in their place."""
+    return _merged(suite_state, case.world)
+
+
+def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(below)
+    for name, value in above.items():
+        is_both = isinstance(value, Mapping) and isinstance(merged.get(name), Mapping)
+        merged[name] = _merged(merged[name], value) if is_both else value
+    return merged
