@@ -15,6 +15,7 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from taoloop.core.decision import Call
 from taoloop.errors import ConfigError, ToolError
 from taoloop.evals.cases import Case
 from taoloop.translation import Translator
@@ -22,15 +23,6 @@ from taoloop.translation import Translator
 translate = Translator("evals")
 
 _STATE_FILE, _FILES_FOLDER = "world.json", "files"
-
-
-class WorldEffect(NamedTuple):
-    """A call of a tool above tier `read` that ran to its end, as the world saw it."""
-
-    tool: str
-    """The tool."""
-    call_id: str
-    """The call in its run; the same one twice is an effect that happened twice."""
 
 
 class OutsideWrite(NamedTuple):
@@ -56,8 +48,9 @@ class World:
         self.folder = folder
         self.state: dict[str, Any] = deepcopy(dict(state))
         """The state, JSON data; tools change it in place."""
-        self.effects: list[WorldEffect] = []
-        """The effects so far, in their order."""
+        self.effects: list[Call] = []
+        """Each call above tier `read` that ran to its end, in their order, as the world saw them: a call that the trace
+        has once and that is here twice happened twice."""
         self.outside_writes: list[OutsideWrite] = []
         """Writes outside the folder, all of which were prevented."""
         self._stored = self._text()
@@ -102,7 +95,8 @@ class World:
 
     def _text(self) -> str:
         try:
-            return json.dumps({"state": self.state, "effects": self.effects}, ensure_ascii=False)
+            effects = [(effect.tool, effect.args) for effect in self.effects]
+            return json.dumps({"state": self.state, "effects": effects}, ensure_ascii=False)
         except (TypeError, ValueError) as error:
             raise ToolError(translate("The world of the trial is no JSON any more: {reason}.", reason=error)) from error
 
@@ -113,7 +107,7 @@ class World:
             return
         stored = json.loads(text)
         self.state = stored["state"]
-        self.effects = [WorldEffect(*effect) for effect in stored["effects"]]
+        self.effects = [Call(tool=tool, args=args) for tool, args in stored["effects"]]
         self._stored = self._text()
 
 

@@ -12,7 +12,6 @@ from typing import Any
 
 from taoloop.config.agent_file import load_agent, load_policy
 from taoloop.config.document import is_config_file
-from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.policy import PROFILES, Policy
 from taoloop.errors import ConfigError, UnknownName
 from taoloop.evals.cases import Case
@@ -26,13 +25,18 @@ from taoloop.models.registry import OFFLINE, default_spec, is_provider, mock_is_
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.approvals.request import ApprovalAnswer, ApprovalRequest, Approver
 from taoloop.runtime.bound_agent import bind
-from taoloop.tools.workspace.workspace import Workspace
+from taoloop.tools.builtin.commands import COMMAND_TOOLS
+from taoloop.tools.builtin.files import FILE_TOOLS
+from taoloop.tools.builtin.memory import MEMORY_TOOLS
+from taoloop.tools.tool import Tool
 from taoloop.translation import Translator
 
 translate = Translator("evals")
 
 PERSON = "suite"
 """In whose name a suite's person answers."""
+
+_TOOLS_WITH_FILES = frozenset({*FILE_TOOLS, *COMMAND_TOOLS, *MEMORY_TOOLS, "lookup", "restore_workspace"})
 
 
 def configured_agent(suite: Suite, configuration: Configuration, env: Mapping[str, str] | None = None) -> Agent:
@@ -102,44 +106,45 @@ def _approver(people: Mapping[str, PersonAnswer] | PersonAnswer) -> Approver | N
     return answer
 
 
-def trial_agent(agent: Agent, *, workspace: Path | None, journal: Journal) -> Agent:
-    """The agent of a configuration for one trial: with a workspace of its own, and in the evaluation's journal.
+def trial_agent(agent: Agent, *, folder: Path | None, journal: Journal) -> Agent:
+    """The agent of a configuration for one trial, with the evaluation's journal.
 
-    Model and tools are those of the configuration, so that limits of rate and connections are shared.
+    Model and tools are those of the configuration, so that limits of rate and connections are shared. With a `folder`
+    the workspace and the memory are in it; None: the agent uses neither.
     """
     bound = bind(agent)
-    if workspace is None:
-        trial = replace(agent, journal=journal)
-        bind(trial).__dict__.update(
-            {name: getattr(bound, name) for name in ("_built_model", "own_toolbox", "toolbox", "redactor", "policy")}
-        )
-        return trial
-    return replace(agent, model=bound.model, fallback=(), endpoints=(), workspace=workspace, journal=journal)
+    if folder is not None:
+        memory = None if agent.memory is None else folder / "memory.db"
+        own = {"model": bound.model, "fallback": (), "endpoints": (), "workspace": folder / "files", "memory": memory}
+        return replace(agent, journal=journal, **own)
+    trial = replace(agent, journal=journal)
+    bind(trial).__dict__.update({name: getattr(bound, name) for name in _SHARED_PARTS})
+    return trial
 
 
-def needs_workspace(agent: Agent) -> bool:
-    """Whether an agent has tools that see the files of a workspace."""
-    return agent.workspace is not None or any(isinstance(tool, str) and tool in _FILE_TOOLS for tool in agent.tools)
+_SHARED_PARTS = ("_built_model", "own_toolbox", "toolbox", "redactor", "policy", "strategy")
 
 
-def agent_digest(agent: Agent, configuration: Configuration) -> str:
+def uses_files(agent: Agent) -> bool:
+    """Whether an agent has tools that see the files of a workspace or keep notes in a memory."""
+    return any(isinstance(tool, str) and tool in _TOOLS_WITH_FILES for tool in agent.tools)
+
+
+def agent_digest(suite: Suite, agent: Agent, configuration: Configuration) -> str:
     """The digest of whatever decides how a configuration's trials go: the agent's description, and its tools' code.
 
     Results of another digest are those of another configuration, although it may have the same name.
     """
     spec = bind(agent).spec_for("digest")
     content = {
-        "spec": _plain_spec(spec),
-        "code": tool_code_digest([tool for tool in agent.tools if not callable(tool) or hasattr(tool, "card")]),
+        "spec": {**asdict(spec), "source": None, "workspace": None},
+        "code": tool_code_digest([tool for tool in agent.tools if isinstance(tool, Tool)]),
         "seed": configuration.seed,
-        "people": repr(agent.approve is not None),
+        "people": suite.people,
+        "world": suite.world,
     }
     text = json.dumps(content, sort_keys=True, ensure_ascii=False, default=repr)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def _plain_spec(spec: AgentSpec) -> dict[str, Any]:
-    return {**asdict(spec), "source": None, "workspace": None}
 
 
 def require_known_tools(case: Case, agent: Agent) -> None:

@@ -10,8 +10,9 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
+from taoloop.core.decision import Call
 from taoloop.evals.trials.write_guard import guarded_writes
-from taoloop.evals.worlds import OutsideWrite, WorldEffect, current_world
+from taoloop.evals.worlds import OutsideWrite, current_world
 from taoloop.runtime.tool_source import resolve_sources
 from taoloop.tools.tool import Tool, ToolContext
 from taoloop.tools.toolbox import Toolbox
@@ -42,8 +43,9 @@ def bound_tool(tool: Tool) -> Tool:
 
     def end_call(context: ToolContext | None) -> None:
         world = current_world()
-        if not tool.card.reads_only:
-            world.effects.append(WorldEffect(tool.name, context.call_id if context is not None else ""))
+        if not tool.card.reads_only and context is not None:
+            args = next((view.args for view in context.calls() if view.requested.call_id == context.call_id), {})
+            world.effects.append(Call(tool=tool.name, args=args))
         world.save()
 
     def guard() -> Any:
@@ -75,6 +77,11 @@ def bound_tool(tool: Tool) -> Tool:
         return result
 
     return replace(tool, handler=call_async if tool.is_async else call, context_parameter=parameter)
+
+
+def is_bound(tool: Tool | str) -> bool:
+    """Whether the world of a trial records the effects of a tool."""
+    return isinstance(tool, Tool) and hasattr(tool.handler, "__wrapped__") and not _is_own(tool.handler)
 
 
 def tool_code_digest(tools: Sequence[Tool | str]) -> str:

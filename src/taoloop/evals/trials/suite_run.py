@@ -1,0 +1,257 @@
+"""All trials of a suite: checked before anything is run, then run at the same time, each recorded as it ends.
+
+The same call again goes on where the last one ended: finished trials are taken from the file of records, those in the
+middle are resumed. Only the cases that are being run are in memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from taoloop.errors import AgentFileError, ConfigError
+from taoloop.evals.cases import Case, case_digest
+from taoloop.evals.checks.wrong_answers import require_failing_checks
+from taoloop.evals.configurations import Configuration
+from taoloop.evals.suite import Suite
+from taoloop.evals.trial_records import TrialRecord
+from taoloop.evals.trials.case_script import is_case_script, require_script
+from taoloop.evals.trials.record_file import RecordFile, open_records, record_path
+from taoloop.evals.trials.suite_budget import SuiteBudget
+from taoloop.evals.trials.trial_agent import agent_digest, configured_agent, require_known_tools
+from taoloop.evals.trials.trial_run import INVALID, SANDBOX, Trial, run_trial
+from taoloop.journals.sqlite.journal import SqliteJournal
+from taoloop.runtime.agent import Agent
+from taoloop.runtime.engine.clock import new_run_id
+from taoloop.translation import Translator, mark
+
+translate = Translator("evals")
+
+_NAME_CHARS = 24
+_NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_-]+")
+
+
+@dataclass(slots=True)
+class SuiteProgress:
+    """How far an evaluation is."""
+
+    total: int
+    """The number of trials."""
+    kept: int = 0
+    """Of these, those that an earlier call had finished."""
+    ended: int = 0
+    """Trials with a record, kept ones included."""
+    passed: int = 0
+    """Of these, those that passed."""
+    failed: int = 0
+    """Of these, those that did not pass."""
+    invalid: int = 0
+    """Of these, those that count in no rate."""
+    cost_usd: float = 0.0
+    """What these trials have cost, as far as prices are known."""
+
+    def add(self, record: TrialRecord, *, kept: bool) -> None:
+        """Count a trial that has ended."""
+        self.ended += 1
+        self.kept += kept
+        self.passed += record.passed is True
+        self.failed += record.passed is False
+        self.invalid += record.passed is None
+
+
+OnProgress = Callable[[SuiteProgress, TrialRecord | None], None]
+"""Called once at the beginning with None, and with each trial that has ended."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuiteOutcome:
+    """What came of a call: records, and why some are missing."""
+
+    digest: str
+    """The digest of the cases (SHA-256, hexadecimal)."""
+    records: tuple[TrialRecord, ...]
+    """The records, in the order of cases, configurations and trials."""
+    notes: tuple[str, ...]
+    """What a reader must know, in words."""
+    progress: SuiteProgress
+    """How far it came."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What is run: the suite, the agents of its configurations, and what was found out about its cases."""
+
+    suite: Suite
+    agents: Mapping[str, Agent]
+    digests: Mapping[str, str]
+    trials: int
+    digest: str
+    total: int
+
+    def trials_in_order(self) -> Iterator[tuple[Case, str, int, str]]:
+        """Each trial: its case, configuration and number, and its key."""
+        for case in self.suite.cases():
+            digest = case_digest(case)
+            for name, number in ((name, number) for number in range(self.trials) for name in self.agents):
+                text = "\0".join((self.suite.name, case.case_id, digest, name, self.digests[name], str(number)))
+                yield case, name, number, hashlib.sha256(text.encode()).hexdigest()[:20]
+
+
+@dataclass(slots=True)
+class SuiteRun:
+    """Runs the trials of a suite.
+
+    Args:
+        suite: The suite.
+        configurations: What is compared, each with another name.
+        database: The file that keeps the traces; the file of records and the folders of trials are beside it.
+        env: The variables for models, keys and secrets; None: those of the process.
+        fresh: Whether trials that an earlier call finished are run again.
+        trials, concurrency, max_cost_usd: In place of those of the suite, where they are not None.
+        on_progress: Called with the progress.
+    """
+
+    suite: Suite
+    configurations: Sequence[Configuration]
+    database: Path
+    env: Mapping[str, str] | None = None
+    fresh: bool = False
+    trials: int | None = None
+    concurrency: int | None = None
+    max_cost_usd: float | None = None
+    on_progress: OnProgress | None = None
+    records: dict[str, TrialRecord] = field(default_factory=dict, init=False)
+    """The records so far by their keys, also after an error or a cancellation."""
+    progress: SuiteProgress = field(default_factory=lambda: SuiteProgress(total=0), init=False)
+    """How far it is."""
+    digest: str = field(default="", init=False)
+    """The digest of the cases, once they were read."""
+    _budget: SuiteBudget = field(default_factory=lambda: SuiteBudget(None), init=False)
+
+    async def run(self) -> SuiteOutcome:
+        """Run what is not finished yet.
+
+        A cancellation stops the runs, which the next call resumes; `outcome` has what there is.
+
+        Raises:
+            ConfigError: suite, agents or cases cannot be used; nothing was run.
+            RunHeld: another process works on the same database.
+            JournalError, OSError: the database or the disk is full; finished trials are kept.
+        """
+        plan = self._plan()
+        limit = self.max_cost_usd if self.max_cost_usd is not None else self.suite.max_cost_usd
+        self._budget = SuiteBudget(limit)
+        self.digest, self.progress.total = plan.digest, plan.total
+        path = record_path(self.database)
+        evaluation = new_run_id(time.time()).rpartition("-")[2]
+        with open_records(path, self.suite.name, evaluation, fresh=self.fresh) as file:
+            self._report(None)
+            async with SqliteJournal(self.database, synchronous="NORMAL") as journal:
+                try:
+                    await self._run_all(plan, file, journal)
+                finally:
+                    for agent in plan.agents.values():
+                        await agent.close()
+        return self.outcome()
+
+    def outcome(self) -> SuiteOutcome:
+        """What there is now."""
+        return SuiteOutcome(
+            digest=self.digest, records=tuple(self.records.values()), notes=tuple(self._notes()), progress=self.progress
+        )
+
+    def _plan(self) -> _Plan:
+        """Everything that can be wrong, found before anything is run.
+
+        Raises:
+            ConfigError: names what, and where it can, file and line.
+        """
+        agents = {each.name: configured_agent(self.suite, each, self.env) for each in self.configurations}
+        digests = {each.name: agent_digest(self.suite, agents[each.name], each) for each in self.configurations}
+        lines: dict[str, str] = {}
+        whole = hashlib.sha256()
+        for case in self.suite.cases():
+            if case.case_id in lines:
+                text = mark("the case {case!r} is there a second time (first at {location}).")
+                message = translate(text, case=case.case_id, location=lines[case.case_id])
+                raise AgentFileError(message, path=case.file or self.suite.name, line=case.line)
+            lines[case.case_id] = case.location()
+            require_failing_checks(case)
+            for each in self.configurations:
+                require_known_tools(case, agents[each.name])
+                if is_case_script(each.model):
+                    require_script(case, each.model or "")
+            whole.update(f"{case.case_id}\0{case_digest(case)}\n".encode())
+        if not lines:
+            raise ConfigError(translate("The suite {suite!r} has no cases.", suite=self.suite.name))
+        trials = self.trials if self.trials is not None else self.suite.trials
+        return _Plan(self.suite, agents, digests, trials, whole.hexdigest(), len(lines) * len(agents) * trials)
+
+    async def _run_all(self, plan: _Plan, file: RecordFile, journal: SqliteJournal) -> None:
+        waiting = self._unfinished(plan, file)
+
+        async def work() -> None:
+            for trial, key in waiting:
+                if self._budget.is_spent:
+                    return
+                with self._budget.watched(trial.run_id) as listener:
+                    record, world = await run_trial(trial, journal, listener)
+                    file.add(key, record, world)
+                self._add(key, record, kept=False)
+
+        concurrency = self.concurrency if self.concurrency is not None else self.suite.concurrency
+        try:
+            async with asyncio.TaskGroup() as group:
+                workers = [group.create_task(work()) for _ in range(concurrency)]
+                self._budget.on_spent = lambda: [worker.cancel() for worker in workers]
+        except ExceptionGroup as errors:  # the others were stopped, and can be resumed
+            raise errors.exceptions[0] from errors
+
+    def _unfinished(self, plan: _Plan, file: RecordFile) -> Iterator[tuple[Trial, str]]:
+        """The trials that have no record; those that have one are counted on the way."""
+        for case, name, number, key in plan.trials_in_order():
+            if (record := file.find(key)) is not None and record.status != INVALID:
+                self._add(key, record, kept=True)
+                continue
+            short = _NOT_IN_IDS.sub("-", case.case_id).strip("-")[:_NAME_CHARS]
+            run_id = f"{short}-{number + 1}-{file.evaluation}{key[:8]}" if short else f"{file.evaluation}{key[:8]}"
+            trial = Trial(
+                case=case,
+                configuration=name,
+                number=number,
+                run_id=run_id,
+                agent=plan.agents[name],
+                state=self.suite.world,
+                folder=self.database.with_name(f"{self.database.name}.worlds") / run_id,
+            )
+            yield trial, key
+
+    def _add(self, key: str, record: TrialRecord, *, kept: bool) -> None:
+        self.records[key] = record
+        self.progress.add(record, kept=kept)
+        self._budget.add(record)
+        self.progress.cost_usd = self._budget.spent_usd
+        self._report(record)
+
+    def _report(self, record: TrialRecord | None) -> None:
+        if self.on_progress is not None:
+            self.on_progress(self.progress, record)
+
+    def _notes(self) -> Iterator[str]:
+        if self._budget.reason:
+            yield self._budget.reason
+        if missing := self.progress.total - self.progress.ended:
+            text = mark("{n} of {total} trials was not run to its end.|{n} of {total} trials were not run to their end.")
+            yield translate(text, n=missing, total=self.progress.total)
+        if self.progress.kept:
+            text = mark("{n} trial is of an earlier call (--fresh runs it again).|{n} trials are of an earlier call "
+                        "(--fresh runs them again).")
+            yield translate(text, n=self.progress.kept)
+        yield from dict.fromkeys(
+            outcome.detail for record in self.records.values() for outcome in record.checks if outcome.kind == SANDBOX
+        )

@@ -1,0 +1,188 @@
+"""One trial: an ordinary run of its agent in a world of its own, then the checks, then the record.
+
+A trial that an earlier process began is resumed where it was, or only checked if its run had ended.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from taoloop.core.decision import Call
+from taoloop.core.trace import Trace
+from taoloop.core.views.run_figures import run_figures
+from taoloop.errors import JournalError, RunNotFound, TaoError
+from taoloop.evals.cases import Case, case_digest
+from taoloop.evals.checks.check_outcomes import TrialEnd, check_end, own_outcomes
+from taoloop.evals.trace_counts import count_trial
+from taoloop.evals.trial_records import CheckOutcome, TrialRecord
+from taoloop.evals.trials.case_script import played_case
+from taoloop.evals.trials.trial_agent import trial_agent, uses_files
+from taoloop.evals.trials.trial_tools import is_bound
+from taoloop.evals.worlds import World, entered_world, first_state
+from taoloop.journals.base import Journal
+from taoloop.runtime.agent import Agent
+from taoloop.runtime.runner import Listener
+from taoloop.translation import Translator, mark
+
+translate = Translator("evals")
+
+SANDBOX = "sandbox"
+"""The kind of the outcome that says of a tool that it wrote outside its folder."""
+SET_UP = "set_up"
+"""The kind of the outcome that says why a trial could not be run."""
+
+INVALID = "invalid"
+"""The status of a trial that could not be run."""
+
+_STATUSES_TO_RESUME = ("running", "stopped")
+"""How a run stands that was cut off: by a crash, or by Ctrl-C or the budget."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """One trial that is to be run."""
+
+    case: Case
+    """The case."""
+    configuration: str
+    """The name of the configuration."""
+    number: int
+    """Counts from 0 within case and configuration."""
+    run_id: str
+    """The id of its run, always the same for this trial."""
+    agent: Agent
+    """The agent of the configuration (`configured_agent`)."""
+    state: Mapping[str, Any]
+    """The state of the suite that the world starts from, below that of the case."""
+    folder: Path
+    """The folder of the trial's world."""
+
+
+async def run_trial(
+    trial: Trial, journal: Journal, listener: Listener | None = None
+) -> tuple[TrialRecord, dict[str, Any]]:
+    """Run a trial to its end, and check it; gives its record, and the state that its tools left.
+
+    What goes wrong with the trial itself (its files cannot be written, its agent refuses to start) makes an invalid
+    record. The folder of a trial that passed is removed.
+
+    Raises:
+        JournalError: the journal cannot keep the trace; nothing of this trial is lost that was in it before.
+        OSError: the disk is full.
+    """
+    world = World(trial.folder, first_state(trial.state, trial.case))
+    with entered_world(world), played_case(trial.case):
+        try:
+            trace = await _run(trial, world, journal, listener)
+        except JournalError:
+            raise
+        except TaoError as error:
+            return _invalid(trial, error), world.state
+        record = await _record(trial, trace, world)
+    if record.passed:
+        with suppress(OSError):  # what is left there hurts nobody
+            shutil.rmtree(trial.folder)
+    return record, world.state
+
+
+async def _run(trial: Trial, world: World, journal: Journal, listener: Listener | None) -> Trace:
+    """The trace of the trial, run to its end."""
+    case, needs_files = trial.case, bool(trial.case.files) or uses_files(trial.agent)
+    if needs_files or any(map(is_bound, trial.agent.tools)):
+        world.write_files(case.files)
+    agent = trial_agent(trial.agent, folder=trial.folder if needs_files else None, journal=journal)
+    try:
+        earlier = Trace(trial.run_id, await journal.load(trial.run_id))
+    except RunNotFound:
+        earlier = Trace(trial.run_id)
+    if not earlier.events:
+        result = await agent.run(case.task, run_id=trial.run_id, allow=case.tools, on_event=listener)
+        return result.trace
+    if earlier.status in _STATUSES_TO_RESUME:
+        return (await agent.resume(trial.run_id, on_event=listener)).trace
+    return earlier
+
+
+async def _record(trial: Trial, trace: Trace, world: World) -> TrialRecord:
+    case, answer = trial.case, trace.finished.answer if trace.finished is not None else None
+    end = TrialEnd(
+        case=case, answer=answer, status=trace.status, world=world.state, files=world.files, trace=trace
+    )
+    outcomes = (*(await _check(end)), *own_outcomes(end), *_sandbox_outcomes(world))
+    passed = passed_all(outcomes)
+    scores = [outcome.score for outcome in outcomes if outcome.score is not None]
+    figures = run_figures(trace)
+    return TrialRecord(
+        case_id=case.case_id,
+        case_digest=case_digest(case),
+        category=case.category,
+        configuration=trial.configuration,
+        trial=trial.number,
+        run_id=trial.run_id,
+        status=trace.status,
+        answer=answer,
+        passed=passed,
+        score=sum(scores) / len(scores) if scores else None,
+        checks=outcomes,
+        fault=None if passed else "agent",
+        abstains=case.abstains,
+        abstained=end.abstained,
+        counts=count_trial(trace, case, passed=passed, effects=_effects(trial, trace, world)),
+        cost_usd=figures.cost_usd,
+        latency_s=figures.active_s,
+    )
+
+
+async def _check(end: TrialEnd) -> list[CheckOutcome]:
+    return [check_end(check, end) for check in end.case.checks]
+
+
+def passed_all(outcomes: Sequence[CheckOutcome]) -> bool | None:
+    """Whether a trial passed: False if a check says no, else None if one could not be decided."""
+    verdicts = [outcome.passed for outcome in outcomes]
+    if None in verdicts and any(outcome.kind == SANDBOX for outcome in outcomes):
+        return None
+    return False if False in verdicts else None if None in verdicts else True
+
+
+def _sandbox_outcomes(world: World) -> list[CheckOutcome]:
+    text = mark("the tool {tool!r} tried to write {path}, outside its folder {folder} ({line})")
+    details = dict.fromkeys(
+        translate(text, tool=write.tool, path=write.path, folder=world.folder, line=write.location)
+        for write in world.outside_writes
+    )
+    return [CheckOutcome(kind=SANDBOX, passed=None, detail=detail) for detail in details]
+
+
+def _effects(trial: Trial, trace: Trace, world: World) -> list[Call]:
+    """The effects that the world recorded; of tools that it does not record, those that the trace says happened."""
+    recorded = {tool.name for tool in trial.agent.tools if is_bound(tool)}
+    others = [
+        Call(tool=view.requested.tool, args=view.args)
+        for view in trace.calls.values()
+        if view.requested.tool not in recorded and view.attempts and view.observed is not None and view.observed.ok
+    ]
+    return [*world.effects, *others]
+
+
+def _invalid(trial: Trial, error: TaoError) -> TrialRecord:
+    """The record of a trial that could not be run."""
+    return TrialRecord(
+        case_id=trial.case.case_id,
+        case_digest=case_digest(trial.case),
+        category=trial.case.category,
+        configuration=trial.configuration,
+        trial=trial.number,
+        run_id=trial.run_id,
+        status=INVALID,
+        answer=None,
+        passed=None,
+        checks=(CheckOutcome(kind=SET_UP, passed=None, detail=str(error)),),
+        fault="environment",
+        abstains=trial.case.abstains,
+    )
