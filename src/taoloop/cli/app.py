@@ -138,6 +138,7 @@ _COMMANDS = {
     "lessons": ("lessons", "List what failed attempts left for the next one, and drop it."),
     "diff": ("diff", "Compare runs and show where they first differ."),
     "undo": ("undo", "Undo what a run did."),
+    "eval": ("eval", "Run a suite of cases, and measure agents with intervals."),
     "costs": ("runs", "Add up model costs by API key, agent and day."),
     "verify": ("audit", "Check that a run was not changed after it was written."),
     "db": ("db", "Remove old runs from the database, and keep a record of each."),

@@ -82,12 +82,15 @@ def check_end(check: Check, end: TrialEnd) -> CheckOutcome:
 
 def own_outcomes(end: TrialEnd) -> tuple[CheckOutcome, ...]:
     """What a case holds against a trial beside its checks: forbidden actions that were carried out, a wrong answer
-    to a question that has none."""
+    to a question that has none.
+    """
     outcomes = []
     if end.case.forbidden_actions:
         outcomes.append(_forbidden(end))
     if end.case.abstains:
-        detail = "" if end.abstained else translate("there is no right answer, and the run gave: {answer}", **_said(end))
+        detail = (
+            "" if end.abstained else translate("there is no right answer, and the run gave: {answer}", **_said(end))
+        )
         outcomes.append(CheckOutcome(kind=ABSTENTION, passed=end.abstained, detail=detail))
     return tuple(outcomes)
 
@@ -220,9 +223,7 @@ def _result_outcome(check: Check, result: Any) -> CheckOutcome:
     if isinstance(result, int | float) and 0 <= result <= 1:
         return CheckOutcome(kind=check.kind, passed=result >= DEFAULT_F1, score=float(result), detail=str(detail))
     text = translate("the check {name} returned {value}: true, false or a number from 0 to 1 is expected")
-    return CheckOutcome(
-        kind=check.kind, passed=None, detail=text.format(name=check.expected, value=_short(result))
-    )
+    return CheckOutcome(kind=check.kind, passed=None, detail=text.format(name=check.expected, value=_short(result)))
 
 
 def _error_text(error: Exception) -> str:

@@ -146,7 +146,9 @@ def _lock(file: IO[str], path: Path) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         message = translate("Another `tao eval` is at work on {path}.", path=path)
-        raise RunHeld(message, hint=translate("Wait until it has ended, or name another database with --db.")) from error
+        raise RunHeld(
+            message, hint=translate("Wait until it has ended, or name another database with --db.")
+        ) from error
 
 
 def _read(file: IO[str], path: Path, *, repairs: bool = True) -> tuple[dict[str, Any] | None, list[StoredTrial]]:

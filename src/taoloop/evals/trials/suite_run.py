@@ -246,11 +246,15 @@ class SuiteRun:
         if self._budget.reason:
             yield self._budget.reason
         if missing := self.progress.total - self.progress.ended:
-            text = mark("{n} of {total} trials was not run to its end.|{n} of {total} trials were not run to their end.")
+            text = mark(
+                "{n} of {total} trials was not run to its end.|{n} of {total} trials were not run to their end."
+            )
             yield translate(text, n=missing, total=self.progress.total)
         if self.progress.kept:
-            text = mark("{n} trial is of an earlier call (--fresh runs it again).|{n} trials are of an earlier call "
-                        "(--fresh runs them again).")
+            text = mark(
+                "{n} trial is of an earlier call (--fresh runs it again).|{n} trials are of an earlier call "
+                "(--fresh runs them again)."
+            )
             yield translate(text, n=self.progress.kept)
         yield from dict.fromkeys(
             outcome.detail for record in self.records.values() for outcome in record.checks if outcome.kind == SANDBOX

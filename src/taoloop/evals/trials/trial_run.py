@@ -110,9 +110,7 @@ async def _run(trial: Trial, world: World, journal: Journal, listener: Listener 
 
 async def _record(trial: Trial, trace: Trace, world: World) -> TrialRecord:
     case, answer = trial.case, trace.finished.answer if trace.finished is not None else None
-    end = TrialEnd(
-        case=case, answer=answer, status=trace.status, world=world.state, files=world.files, trace=trace
-    )
+    end = TrialEnd(case=case, answer=answer, status=trace.status, world=world.state, files=world.files, trace=trace)
     outcomes = (*(await _check(end)), *own_outcomes(end), *_sandbox_outcomes(world))
     passed = passed_all(outcomes)
     scores = [outcome.score for outcome in outcomes if outcome.score is not None]

@@ -84,7 +84,11 @@ def _audit(event: str, arguments: tuple[Any, ...]) -> None:
 
 def _opens_for_writing(arguments: tuple[Any, ...]) -> bool:
     _, mode, flags = arguments
-    return bool(flags & _WRITE_FLAGS) if isinstance(flags, int) else isinstance(mode, str) and bool(set(mode) & set("wax+"))
+    return (
+        bool(flags & _WRITE_FLAGS)
+        if isinstance(flags, int)
+        else isinstance(mode, str) and bool(set(mode) & set("wax+"))
+    )
 
 
 def _require_inside(guard: _Guard, event: str, path: str, arguments: tuple[Any, ...]) -> None:
@@ -94,7 +98,7 @@ def _require_inside(guard: _Guard, event: str, path: str, arguments: tuple[Any, 
     is_own = event in _MADE_OR_REMOVED or (event == "open" and bool(arguments[2] & os.O_EXCL))
     if is_own and _is_in(real, os.path.realpath(tempfile.gettempdir())):
         return
-    guard.on_write(path, _line_of_code(sys._getframe(1)))  # noqa: SLF001  # the interpreter's documented way
+    guard.on_write(path, _line_of_code(sys._getframe(1)))  # the interpreter's documented way
     raise PermissionError(f"{path} is outside the folder of the trial, {guard.folder}.")
 
 

@@ -1,0 +1,231 @@
+"""`tao eval`: run a suite and say how good its agents are."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+import taoloop
+from taoloop.cli import exit_codes as exits
+from taoloop.cli.database import load_environment, make_private
+from taoloop.cli.options import split_repeated
+from taoloop.cli.signals import SignalStopper
+from taoloop.cli.translation import translate
+from taoloop.cli.ui.stdio import capture_stdout, print_stderr
+from taoloop.errors import ConfigError, TaoError
+from taoloop.evals.configurations import Configuration, configurations_of
+from taoloop.evals.results import Results, read_results, write_results
+from taoloop.evals.scoring import score
+from taoloop.evals.suite import Axis, Suite
+from taoloop.evals.suites.catalog import load_suite, shipped_suites
+from taoloop.evals.trial_records import TrialRecord
+from taoloop.evals.trials.suite_run import SuiteProgress, SuiteRun
+from taoloop.journals.sqlite.file import default_path
+from taoloop.tools.settings_check import expand_home
+from taoloop.translation import mark
+
+_EVALS_FOLDER = "evals"
+
+
+@click.command("eval")
+@click.argument("suite", required=False)
+@click.option("--list", "lists", is_flag=True, help="List the suites that come with taoloop.")
+@click.option("--agent", "agents", metavar="AGENT", multiple=True, help="An agent to evaluate; repeatable.")
+@click.option("--strategy", "strategies", metavar="NAME,…", multiple=True, help="Strategies to compare.")
+@click.option(
+    "--model", "models", metavar="SPEC,…", multiple=True, help="Models to compare; `oracle` plays the suite's."
+)
+@click.option("--dialect", "dialects", metavar="NAME,…", multiple=True, help="Dialects to compare.")
+@click.option("--policy", "policies", metavar="FILE,…", multiple=True, help="Policies to compare: files or profiles.")
+@click.option("--seed", "seeds", metavar="N,…", multiple=True, help="Seeds of the suite's trouble to compare.")
+@click.option("--trials", type=click.IntRange(min=1), metavar="K", help="Trials of each case (default: the suite's).")
+@click.option("--concurrency", type=click.IntRange(min=1), metavar="N", help="Trials at the same time.")
+@click.option(
+    "--max-cost",
+    "max_cost_usd",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="USD",
+    help="What all trials together may cost.",
+)
+@click.option("--case", "case_ids", metavar="ID,…", multiple=True, help="Only these cases.")
+@click.option("--fresh", is_flag=True, help="Run every trial again, also those that are finished.")
+@click.option("--out", metavar="FILE", type=click.Path(dir_okay=False), help="Write the results as JSON.")
+@click.option("--html", metavar="FILE", type=click.Path(dir_okay=False), help="Write the results as a page.")
+@click.option("--baseline", metavar="FILE", type=click.Path(dir_okay=False), help="Compare with the results in FILE.")
+@click.option(
+    "--db",
+    metavar="PATH",
+    type=click.Path(dir_okay=False),
+    help="The database of the trials' runs. Default: evals/SUITE.db in your data folder.",
+)
+def eval_command(
+    suite: str | None,
+    lists: bool,
+    trials: int | None,
+    concurrency: int | None,
+    max_cost_usd: float | None,
+    case_ids: tuple[str, ...],
+    fresh: bool,
+    out: str | None,
+    html: str | None,
+    baseline: str | None,
+    db: str | None,
+    **axes: tuple[str, ...],
+) -> int:
+    """Run SUITE, a suite file or the name of one that comes with taoloop, and print its metrics with intervals.
+
+    Each trial is a run that `tao show` and `tao panel` open. The same command again goes on where the last one ended:
+    trials that are finished are not run again.
+
+      tao eval smoke
+      tao eval suite.yaml --agent agent.yaml --trials 5 --out results.json
+      tao eval suite.yaml --strategy react,reflect --model oracle --html results.html
+      tao eval suite.yaml --agent agent.yaml --baseline results.json
+      tao eval --list
+    """
+    with capture_stdout() as stream:
+        if lists:
+            for shipped in shipped_suites():
+                stream.write(f"{shipped.name:<12} {shipped.description}\n")
+            return exits.OK
+        if suite is None:
+            raise click.UsageError(translate("Name a SUITE, or give --list."))
+        env = load_environment()
+        chosen = only_cases(load_suite(suite), split_repeated(case_ids))
+        earlier = None if baseline is None else read_results(expand_home(baseline))
+        configurations = configurations_of(chosen, compared_axes(axes))
+        path = database_of(chosen, db, env)
+        make_private(path, expected=db is None)
+        run = SuiteRun(
+            suite=chosen,
+            configurations=configurations,
+            database=path,
+            env=env,
+            fresh=fresh,
+            trials=trials,
+            concurrency=concurrency,
+            max_cost_usd=max_cost_usd,
+            on_progress=_show,
+        )
+        stopper = drive(run)
+        results = scored(run, configurations, path, earlier)
+        if out is not None:
+            write_results(results, expand_home(out))
+        for each in results.configurations:
+            stream.write(f"{each.name}\n")
+            for name, value in each.metrics.items():
+                stream.write(f"  {name:<24} {value.value} [{value.low}, {value.high}] n={value.n}\n")
+        for note in results.notes:
+            stream.write(f"{note}\n")
+        return exits.OK if stopper.code is None else stopper.code
+
+
+def _show(progress: SuiteProgress, record: TrialRecord | None) -> None:
+    if record is not None and sys.stderr.isatty():
+        sys.stderr.write(f"\r{progress.ended}/{progress.total}")
+
+
+def drive(run: SuiteRun) -> SignalStopper:
+    """Run the trials until they have ended, or a signal stops them.
+
+    Raises:
+        TaoError: says what went wrong, after how much was kept.
+    """
+    with SignalStopper(_announce_stop) as stopper:
+        try:
+            stopper.drive(run.run())
+        except TaoError:
+            if ended := run.progress.ended:
+                text = mark(
+                    "{n} trial is finished and kept; the same command goes on from there."
+                    "|{n} trials are finished and kept; the same command goes on from there."
+                )
+                print_stderr(translate(text, n=ended))
+            raise
+    return stopper
+
+
+def _announce_stop() -> None:
+    print_stderr(translate("stopping… (Ctrl-C again to quit at once)"))
+
+
+def scored(
+    run: SuiteRun, configurations: tuple[Configuration, ...], database: Path, baseline: Results | None
+) -> Results:
+    """The results of the trials that have ended."""
+    outcome = run.outcome()
+    return score(
+        outcome.records,
+        {each.name: each.settings for each in configurations},
+        suite=run.suite.name,
+        digest=outcome.digest,
+        created_at=time.time(),
+        version=taoloop.__version__,
+        baseline=baseline,
+        notes=outcome.notes,
+        database=str(database),
+    )
+
+
+def database_of(suite: Suite, db: str | None, env: Mapping[str, str]) -> Path:
+    """The database of a suite's runs: that of `--db`, else a file of the suite's own in the user's data folder.
+
+    Raises:
+        ConfigError: `--db` is empty.
+    """
+    if db is None:
+        return default_path(env).absolute().parent / _EVALS_FOLDER / f"{suite.name}.db"
+    if not db.strip():
+        raise ConfigError(translate("--db is empty."), hint=translate("Name a path, or omit the option."))
+    return expand_home(db).absolute()
+
+
+def only_cases(suite: Suite, case_ids: tuple[str, ...] | None) -> Suite:
+    """The suite with only these cases; None: all.
+
+    Raises:
+        ConfigError: it lacks one of them.
+    """
+    if case_ids is None:
+        return suite
+    known = {case.case_id for case in suite.cases()}
+    for case_id in case_ids:
+        if case_id not in known:
+            message = translate("The suite {suite!r} has no case {case!r}.", suite=suite.name, case=case_id)
+            raise ConfigError(message, hint=translate("It has: {names}.", names=", ".join(sorted(known)[:20])))
+    return replace(suite, cases=lambda: (case for case in suite.cases() if case.case_id in case_ids))
+
+
+def compared_axes(values: Mapping[str, tuple[str, ...]]) -> dict[Axis, tuple[Any, ...]]:
+    """What the command line says of the axes of a comparison.
+
+    Raises:
+        ConfigError: a seed is no number.
+    """
+    axes: dict[Axis, tuple[Any, ...]] = {}
+    for axis in ("models", "dialects", "policies"):
+        axes[axis] = split_repeated(values[axis]) or ()  # type: ignore[index]
+    axes["agents"] = values["agents"]
+    axes["strategies"] = _split_strategies(split_repeated(values["strategies"]) or ())
+    try:
+        axes["seeds"] = tuple(map(int, split_repeated(values["seeds"]) or ()))
+    except ValueError as error:
+        raise ConfigError(translate("A seed is no whole number: {error}.", error=error)) from error
+    return axes
+
+
+def _split_strategies(parts: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of strategies: a setting (`key=value`) after a comma belongs to the strategy before it."""
+    names: list[str] = []
+    for part in parts:
+        if names and ":" not in part and "=" in part:
+            names[-1] += f",{part}"
+        else:
+            names.append(part)
+    return tuple(names)
