@@ -29,6 +29,8 @@ class CheckOutcome:
     """A degree between 0 and 1 where the kind has one, such as F1."""
     detail: str = ""
     """What was expected and what there was, in words for people."""
+    judge: str = ""
+    """The name of the judge (`taoloop.evals.judge_model`); empty for any other check."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
