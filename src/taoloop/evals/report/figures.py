@@ -2,61 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
-
+from taoloop.evals.metrics import METRICS, Direction, Unit
 from taoloop.evals.results import MetricValue, translate
 from taoloop.translation import mark
 
-Unit = Literal["share", "number", "usd", "seconds", "tokens"]
-"""What a metric is counted in. A share is between 0 and 1."""
-
-Direction = Literal["high", "low", ""]
-"""Which end is the better one; empty: neither is."""
-
 UNKNOWN = "–"
 """What stands where there is no figure: none is not zero."""
-
-
-@dataclass(frozen=True, slots=True)
-class MetricText:
-    """A metric for people."""
-
-    label: str
-    """Its name in English; the key of the Chinese one."""
-    unit: Unit
-    """What its values are counted in."""
-    better: Direction
-    """Which end is the better one."""
-
-
-METRIC_TEXTS: dict[str, MetricText] = {
-    "task_success": MetricText(mark("Task success"), "share", "high"),
-    "pass_at_k": MetricText(mark("pass@k: right at least once in k"), "share", "high"),
-    "pass_hat_k": MetricText(mark("pass^k: right k times in k"), "share", "high"),
-    "no_answer": MetricText(mark("No answer"), "share", "low"),
-    "wrong_answer": MetricText(mark("Wrong answer"), "share", "low"),
-    "abstention": MetricText(mark("Abstains where there is no answer"), "share", "high"),
-    "mean_steps": MetricText(mark("Steps per trial"), "number", "low"),
-    "tool_success": MetricText(mark("Tool calls that succeed"), "share", "high"),
-    "tool_selection": MetricText(mark("Right tool chosen"), "share", "high"),
-    "argument_accuracy": MetricText(mark("Right arguments"), "share", "high"),
-    "repeated_actions": MetricText(mark("Repeated actions"), "share", "low"),
-    "citation_precision": MetricText(mark("Citation precision"), "share", "high"),
-    "citation_recall": MetricText(mark("Citation recall"), "share", "high"),
-    "high_risk_interception": MetricText(mark("Risky actions intercepted"), "share", "high"),
-    "false_alarms": MetricText(mark("False alarms"), "share", "low"),
-    "questions_per_task": MetricText(mark("Questions per task"), "number", "low"),
-    "recovery": MetricText(mark("Recovery after a failed call"), "share", "high"),
-    "duplicate_effects": MetricText(mark("Duplicate effects"), "number", "low"),
-    "lost_effects": MetricText(mark("Lost effects"), "number", "low"),
-    "cost_usd": MetricText(mark("Cost per trial"), "usd", "low"),
-    "cost_per_success_usd": MetricText(mark("Cost per right answer"), "usd", "low"),
-    "tokens": MetricText(mark("Tokens per trial"), "tokens", "low"),
-    "latency_p50_s": MetricText(mark("Latency, median"), "seconds", "low"),
-    "latency_p95_s": MetricText(mark("Latency, 95th percentile"), "seconds", "low"),
-}
-"""Every metric that is shown, in the order in which it is shown."""
 
 _NOTES: dict[str, str] = mark(
     {
@@ -64,6 +15,7 @@ _NOTES: dict[str, str] = mark(
         "one_case": "one case only, so there is no interval",
         "no_variation": "all cases are alike, so the interval has no width",
         "few_cases": "too few cases: the interval ends at the greatest value seen",
+        "unbounded": "the interval has no upper end",
         "partly_unknown": "trials whose value is unknown are left out",
     }
 )
@@ -77,7 +29,7 @@ _FAULTS: dict[str, str] = mark(
         "environment": "environment",
         "simulator": "simulator",
         "judge": "judge",
-        "invalid": "invalid: counts in no rate",
+        "invalid": "invalid",
         "unassigned": "not assigned",
     }
 )
@@ -87,17 +39,22 @@ _CATEGORIES: dict[str, str] = mark(
 )
 
 
-def metric_text(name: str) -> MetricText:
-    """What is known of a metric; one of another version has its name as label and no better end."""
-    if (text := METRIC_TEXTS.get(name)) is not None:
-        return text
-    unit: Unit = "seconds" if name.endswith("_s") else "usd" if name.endswith("_usd") else "number"
-    return MetricText(name.replace("_", " "), unit, "")
-
-
 def metric_label(name: str, language: str | None = None) -> str:
-    """The name of a metric in `language`; by default that of errors, as in all functions here."""
-    return translate(metric_text(name).label, language)
+    """The name of a metric in `language`; by default that of errors, as in all functions here.
+
+    A metric of another version has its name in results as label.
+    """
+    return translate(METRICS[name].label, language) if name in METRICS else name.replace("_", " ")
+
+
+def metric_formula(name: str, language: str | None = None) -> str:
+    """The formula of a metric in words; "" for a metric of another version."""
+    return translate(METRICS[name].formula, language) if name in METRICS else ""
+
+
+def better_direction(name: str) -> Direction | None:
+    """Which figures of a metric are better; None for a metric of another version."""
+    return METRICS[name].better if name in METRICS else None
 
 
 def verdict_text(verdict: str, language: str | None = None) -> str:
@@ -124,16 +81,16 @@ def format_value(metric: str, value: float | None, language: str | None = None) 
     """A value of a metric with its unit, such as `82.0%` or `$0.0031`; `–` if there is none."""
     if value is None:
         return UNKNOWN
-    match metric_text(metric).unit:
+    match _unit(metric):
         case "share":
             return format_share(value)
         case "usd":
             return _dollars(value)
-        case "seconds":
+        case "s":
             return _seconds(value, language)
         case "tokens":
             return f"{value:,.0f}"
-        case "number":
+        case "count":
             return _number(value)
 
 
@@ -146,8 +103,10 @@ def format_share(share: float) -> str:
 
 def format_interval(metric: str, figure: MetricValue, language: str | None = None) -> str:
     """The interval of a figure, such as `71.0–90.5%`; "" if there is none."""
-    if figure.low is None or figure.high is None:
+    if figure.low is None:
         return ""
+    if figure.high is None:
+        return translate("at least {low}", language, low=format_value(metric, figure.low, language))
     low, high = format_value(metric, figure.low, language), format_value(metric, figure.high, language)
     return translate("{low} to {high}", language, low=low, high=high)
 
@@ -157,7 +116,7 @@ def format_difference(metric: str, value: float | None, language: str | None = N
     if value is None:
         return UNKNOWN
     sign = "+" if value > 0 else "−" if value < 0 else "±"
-    if metric_text(metric).unit == "share":
+    if _unit(metric) == "share":
         return translate("{difference} points", language, difference=f"{sign}{abs(value) * 100:.1f}")
     return f"{sign}{format_value(metric, abs(value), language)}"
 
@@ -166,7 +125,7 @@ def format_difference_interval(metric: str, figure: MetricValue, language: str |
     """The interval of a difference; "" if there is none."""
     if figure.low is None or figure.high is None:
         return ""
-    if metric_text(metric).unit == "share":
+    if _unit(metric) == "share":
         low, high = (f"{end * 100:+.1f}".replace("-", "−") for end in (figure.low, figure.high))
     else:
         low, high = (format_difference(metric, end, language) for end in (figure.low, figure.high))
@@ -178,6 +137,10 @@ def format_p(p: float | None) -> str:
     return UNKNOWN if p is None else "<0.001" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
 
 
+def _unit(metric: str) -> Unit:
+    return METRICS[metric].unit if metric in METRICS else "count"
+
+
 def _dollars(value: float) -> str:
     if value == 0:
         return "$0"
@@ -185,11 +148,11 @@ def _dollars(value: float) -> str:
 
 
 def _seconds(value: float, language: str | None) -> str:
-    if value < 1:
+    if 0 < value < 1:
         milliseconds = value * 1000
         return translate("{n} ms", language, n=f"{milliseconds:.0f}" if milliseconds >= 10 else f"{milliseconds:.2g}")
     if value < 100:
-        return translate("{n} s", language, n=f"{value:.1f}")
+        return translate("{n} s", language, n=f"{value:.1f}" if value else "0")
     return translate("{n} min", language, n=f"{value / 60:.1f}")
 
 

@@ -15,6 +15,7 @@ from taoloop.evals.report.figures import (
     format_share,
     metric_label,
 )
+from taoloop.evals.report.tallies import is_frame
 from taoloop.evals.results import Comparison, MetricComparison, Results, Verdict, translate
 from taoloop.translation import mark
 
@@ -24,6 +25,7 @@ SUCCESS = "task_success"
 """The metric that comes first."""
 
 _MOST_NAMED = 5
+_MOST_COMPARISONS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +42,16 @@ def headlines(results: Results, language: str | None = None) -> list[Headline]:
     """The sentences, the most important first."""
     return [
         *_successes(results, language),
-        *(comparison_headline(comparison, language) for comparison in results.comparisons),
+        *_verdicts(results, language),
         *warnings(results, language),
     ]
 
 
 def _successes(results: Results, language: str | None) -> Iterator[Headline]:
+    framed = [configuration for configuration in results.configurations if not is_frame(configuration)]
     rated = [
         (configuration.metrics[SUCCESS], configuration.name)
-        for configuration in results.configurations
+        for configuration in framed or results.configurations
         if SUCCESS in configuration.metrics and configuration.metrics[SUCCESS].value is not None
     ]
     if not rated:
@@ -71,9 +74,31 @@ def _successes(results: Results, language: str | None) -> Iterator[Headline]:
     yield Headline(join_sentences(*texts), "plain")
 
 
+def _verdicts(results: Results, language: str | None) -> Iterator[Headline]:
+    """What the comparisons say, one by one or, if there are many, by their verdict on success."""
+    if len(results.comparisons) <= _MOST_COMPARISONS:
+        yield from (comparison_headline(comparison, language) for comparison in results.comparisons)
+        return
+    groups: dict[str, list[str]] = {"better": [], "worse": [], "inconclusive": []}
+    for comparison in results.comparisons:
+        if (success := _success_of(comparison)) is not None:
+            groups[success.verdict].append(comparison.second)
+    texts = {
+        "better": translate("Right more often than what they are compared with:", language),
+        "worse": translate("Right less often:", language),
+        "inconclusive": translate("Not decided:", language),
+    }
+    parts = (
+        f"{join_sentences(texts[verdict], _listed(names, language))}{_stop(language)}"
+        for verdict, names in groups.items()
+        if names
+    )
+    yield Headline(join_sentences(*parts), "plain")
+
+
 def comparison_headline(comparison: Comparison, language: str | None = None) -> Headline:
     """What a comparison says of success, and in which other metrics the second configuration is better or worse."""
-    success = next((each for each in comparison.metrics if each.metric == SUCCESS), None)
+    success = _success_of(comparison)
     others = [each for each in comparison.metrics if each is not success]
     texts = [] if success is None else [_success_text(comparison, success, language)]
     for verdict, text in (
@@ -85,6 +110,10 @@ def comparison_headline(comparison: Comparison, language: str | None = None) -> 
             texts.append(f"{join_sentences(text, _listed(labels, language))}{_stop(language)}")
     verdicts = {each.verdict for each in comparison.metrics}
     return Headline(join_sentences(*texts), _tone(success.verdict if success else "inconclusive", verdicts))
+
+
+def _success_of(comparison: Comparison) -> MetricComparison | None:
+    return next((each for each in comparison.metrics if each.metric == SUCCESS), None)
 
 
 def _success_text(comparison: Comparison, success: MetricComparison, language: str | None) -> str:

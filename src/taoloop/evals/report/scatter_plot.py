@@ -29,6 +29,8 @@ class ScatterPoint:
     """What success is drawn over: cost, steps or latency."""
     y: MetricValue
     """Its success."""
+    is_frame: bool = False
+    """Whether it only frames the others, as a script does: it dominates none of them."""
 
     @property
     def place(self) -> tuple[float, float]:
@@ -42,6 +44,8 @@ class ScatterPoint:
 
     def dominates(self, other: ScatterPoint) -> bool:
         """Whether this point is at least as good as the other one in both figures, and better in one."""
+        if self.is_frame:
+            return False
         (x, y), (other_x, other_y) = self.place, other.place
         return x <= other_x and y >= other_y and (x, y) != (other_x, other_y)
 
@@ -60,7 +64,8 @@ def scatter_plot(
 ) -> str:
     """The picture; a point without both figures is not in it.
 
-    A point that another one dominates is hollow. `ticks` are those of `scatter_ticks` with their texts.
+    A point that another one dominates is hollow, and so is a frame. `ticks` are those of
+    `scatter_ticks` with their texts.
     """
     end = ticks[-1][0]
     known = [point for point in points if point.is_known]
@@ -68,7 +73,8 @@ def scatter_plot(
     for point in known:
         parts += _whiskers(point, end)
     for point, (dx, dy) in zip(known, _label_offsets(known, end), strict=True):
-        kind = "dot hollow" if any(other.dominates(point) for other in known) else "dot"
+        is_hollow = point.is_frame or any(other.dominates(point) for other in known)
+        kind = f"dot{' hollow' if is_hollow else ''}{' frame' if point.is_frame else ''}"
         x, y = percent(point.place[0] / end), _y(point.place[1])
         dot = tag("circle", kind=kind, cx=x, cy=y, r=5)
         label = tag("text", inert(point.label), kind="label", x=x, y=y, dx=dx, dy=dy + 4, text_anchor="middle")
