@@ -94,6 +94,11 @@ def format_value(metric: str, value: float | None, language: str | None = None) 
             return _number(value)
 
 
+def format_tick(metric: str, value: float, language: str | None = None) -> str:
+    """A value on an axis: without more digits than it needs."""
+    return f"{value:g}" if _unit(metric) == "count" else format_value(metric, value, language)
+
+
 def format_share(share: float) -> str:
     """A share between 0 and 1 in per cent; only nothing is 0% and only all is 100%."""
     if share in (0, 1):
@@ -157,6 +162,4 @@ def _seconds(value: float, language: str | None) -> str:
 
 
 def _number(value: float) -> str:
-    if value == round(value):
-        return f"{value:,.0f}"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return "0" if value == 0 else f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.2f}"

@@ -17,6 +17,7 @@ from taoloop.evals.report.figures import (
     category_text,
     fault_text,
     format_interval,
+    format_tick,
     format_value,
     metric_formula,
     metric_label,
@@ -165,7 +166,7 @@ class ReportSections:
         if not any(point.is_known for point in points):
             return ""
         values = scatter_ticks([point.x for point in points])
-        ticks = [(value, format_value(metric, value, self._language)) for value in values]
+        ticks = [(value, format_tick(metric, value, self._language)) for value in values]
         label = metric_label(metric, self._language)
         title = self._say("Task success against {metric}", metric=label)
         description = "; ".join(point.text.replace("\n", ", ") for point in points)
@@ -197,19 +198,31 @@ class ReportSections:
         return self._say("right") if outcome == "right" else fault_text(outcome, self._language)
 
     def _categories(self) -> str:
-        if len({category for each in self._configurations for category in each.by_category}) < 2:
+        categories = list(dict.fromkeys(category for each in self._configurations for category in each.by_category))
+        if len(categories) < 2:
             return ""
-        tables = []
-        for each in self._configurations:
+        label = self._say("By kind of case")
+        names = [inert(category_text(category, self._language)) for category in categories]
+        if len(self._configurations) == 1:
+            figures = self._configurations[0].by_category
             rows = (
-                [row_head(inert(category_text(category, self._language))), *self._share_cells(figure)]
-                for category, figure in each.by_category.items()
+                [row_head(name), *self._share_cells(figures[category])]
+                for category, name in zip(categories, names, strict=True)
             )
-            content = self._share_table(self._say("Kind of case"), rows, each.name)
-            tables.append(
-                content if len(self._configurations) == 1 else disclosure(self._labels.named(each.name), content)
-            )
-        return "".join(tables)
+            return self._share_table(self._say("Kind of case"), rows, label)
+        cells = (
+            [
+                self._name_cell(each),
+                *(self._category_cell(each.by_category.get(category, _NO_FIGURE)) for category in categories),
+            ]
+            for each in self._configurations
+        )
+        return table((head(self._say("Configuration")), *map(head, names)), cells, kind="plot categories", label=label)
+
+    def _category_cell(self, figure: MetricValue) -> str:
+        text = tag("b", inert(format_value(SUCCESS, figure.value, self._language)))
+        interval = format_interval(SUCCESS, figure, self._language)
+        return tag("td", text, share_plot(figure), title=interval or None)
 
     def _case_map(self) -> str:
         tallies = tally_cases(self._results.trials)
@@ -278,13 +291,10 @@ class ReportSections:
     def _figure_cell(self, name: str, figure: MetricValue) -> str:
         if figure.value is None:
             return tag("td", UNKNOWN, kind="quiet")
-        interval = format_interval(name, figure, self._language)
-        small = tag("small", tag("span", inert(interval)), " ", tag("span", f"n {figure.n:,}"))
+        value = tag("b", inert(format_value(name, figure.value, self._language)))
+        interval = tag("small", inert(format_interval(name, figure, self._language)))
         return tag(
-            "td",
-            tag("b", inert(format_value(name, figure.value, self._language))),
-            small,
-            title=self._labels.notes(figure),
+            "td", value, tag("span", f" n {figure.n:,}", kind="quiet"), interval, title=self._labels.notes(figure)
         )
 
     def failures(self) -> str:
