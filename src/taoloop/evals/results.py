@@ -25,7 +25,7 @@ Verdict = Literal["better", "worse", "inconclusive"]
 IntervalNote = Literal["nothing_counted", "one_case", "no_variation", "few_cases", "unbounded", "partly_unknown"]
 """What a reader must know of a figure's interval. `nothing_counted`: there is no figure. `one_case`: no interval, for
 cases are the unit and there is only one. `no_variation`: the cases are all alike, so that the interval has no width.
-`few_cases`: too few for this quantile, so that the interval ends at the greatest value seen. `unbounded`: the interval
+`few_cases`: too few for this quantile; the interval ends at the least or greatest value seen. `unbounded`: the interval
 has no upper end. `partly_unknown`: trials whose value is unknown are left out."""
 
 

@@ -75,14 +75,19 @@ def share_interval(cases: Sequence[Counted]) -> Interval:
     With one observation per case it is Wilson's own. Otherwise observations count for less the more alike those of a
     case are. Where nothing shows how alike they are (all right, all wrong, one case) each case counts as one.
     """
+    return wilson(ratio(cases), effective_number(cases))
+
+
+def effective_number(cases: Sequence[Counted]) -> float:
+    """How many independent observations say as much about a share as these do, which are clustered in cases."""
     observations, share, count = math.fsum(case.n for case in cases), ratio(cases), len(cases)
     if all(case.n == 1 for case in cases):
-        return wilson(share, observations)
+        return observations
     if count < 2 or share in (0, 1):
-        return wilson(share, count)
+        return count
     error = ratio_error(cases)
     independent = min(observations, share * (1 - share) / error**2) if error else observations
-    return wilson(share, independent * (Z / t_quantile(count - 1)) ** 2)
+    return float(independent * (Z / t_quantile(count - 1)) ** 2)
 
 
 def mean_interval(cases: Sequence[Counted]) -> Interval | None:
@@ -103,11 +108,26 @@ def mean_interval(cases: Sequence[Counted]) -> Interval | None:
 def event_interval(cases: Sequence[Counted]) -> Interval | None:
     """The interval of events per observation, such as questions per task; None for one case with events.
 
-    Without any event it ends where none in so many cases would have a probability of 2.5 % (Poisson).
+    For fewer than ten events that of a Poisson count (Byar's approximation, Breslow and Day 1987), wider by as much as
+    the cases differ more than such counts do; without any event it ends at 3.7 per number of cases.
     """
-    if not any(case.total for case in cases):
-        return Interval(0.0, -math.log(0.5 - LEVEL / 2) / len(cases))
-    return mean_interval(cases)
+    events, n, count = math.fsum(case.total for case in cases), math.fsum(case.n for case in cases), len(cases)
+    if not events:
+        return Interval(0.0, _poisson_interval(0.0).high / count)
+    if count < 2 or events >= _FEW_EVENTS:
+        return mean_interval(cases)
+    dispersion = max(1.0, (ratio_error(cases) * n) ** 2 / events)
+    low, high = _poisson_interval(events / dispersion)
+    return Interval(low * dispersion / n, high * dispersion / n)
+
+
+_FEW_EVENTS = 10
+
+
+def _poisson_interval(events: float) -> Interval:
+    after = events + 1
+    low = events * max(0.0, 1 - 1 / (9 * events) - Z / (3 * math.sqrt(events))) ** 3 if events else 0.0
+    return Interval(low, after * (1 - 1 / (9 * after) + Z / (3 * math.sqrt(after))) ** 3)
 
 
 def bca(cases: Sequence[Counted], *, resamples: int = RESAMPLES, seed: int = 0) -> Interval:
@@ -158,20 +178,34 @@ def quantile(values: Sequence[float], part: float) -> float:
 
 
 def quantile_interval(cases: Sequence[Sequence[float]], part: float) -> tuple[Interval, bool]:
-    """The interval of a quantile of all values of all cases (Woodruff 1952), and whether its upper end is a bound.
+    """The interval of a quantile of all values of all cases, and whether its ends are bounds.
 
-    The share of values up to the quantile has a clustered interval (`share_interval`); the quantiles at its ends are
-    the interval. Few values cannot bound a high quantile: then the interval ends at the greatest one.
+    Its ends are the values whose ranks a binomial number of values below the quantile lies between (Thompson 1936), for
+    the effective number of values (Woodruff 1952). Few values cannot bound a high quantile: then the interval ends at
+    the least or the greatest one.
     """
     ordered = sorted(value for values in cases for value in values)
-    middle = ordered[_rank(len(ordered), part)]
+    middle, count = quantile(ordered, part), len(ordered)
     below = [Counted(sum(value <= middle for value in values), len(values)) for values in cases]
-    low, high = share_interval(below)
-    shift = part - ratio(below)  # the share of a quantile is `part` but for ties and steps
-    is_bounded = 1 - part ** len(cases) >= 0.5 + LEVEL / 2
-    ends = (ordered[_rank(len(ordered), min(1.0, max(0.0, end + shift)))] for end in (low, high))
-    first, last = ends
-    return Interval(min(first, middle), max(last, middle) if is_bounded else ordered[-1]), is_bounded
+    effective = max(1, int(effective_number(below)))
+    first, last = _binomial_ranks(effective, part)
+    low = ordered[max(0, first * count // effective - 1)]
+    high = ordered[min(count - 1, math.ceil(last * count / effective) - 1)]
+    return Interval(min(low, middle), max(high, middle)), first > 0 and last <= effective
+
+
+def _binomial_ranks(count: int, part: float) -> tuple[int, int]:
+    """The ranks from 1 to `count` between which a quantile lies; 0 and `count + 1`: no value bounds it."""
+    first, last, below = 0, count + 1, 0.0
+    for successes in range(count):
+        logarithm = math.lgamma(count + 1) - math.lgamma(successes + 1) - math.lgamma(count - successes + 1)
+        below += math.exp(logarithm + successes * math.log(part) + (count - successes) * math.log(1 - part))
+        if below <= 0.5 - LEVEL / 2:
+            first = successes + 1
+        if below >= 0.5 + LEVEL / 2:
+            last = successes + 1
+            break
+    return first, last
 
 
 def _rank(count: int, part: float) -> int:
@@ -202,7 +236,7 @@ def t_quantile(degrees: int, probability: float = 0.5 + LEVEL / 2) -> float:
     return (low + high) / 2
 
 
-_EXACT_DEGREES = 200  # above it Student's t differs from the approximation by less than 1e-8
+_EXACT_DEGREES = 200  # above it Student's t differs from the approximation by less than 1e-4
 
 
 def t_cdf(value: float, degrees: int) -> float:
