@@ -11,7 +11,8 @@ from taoloop.core.decision import call_digest
 from taoloop.core.events import ActionRequested, Event, Fact, Fault, Finished, Observed, Paused, RunStarted
 from taoloop.core.trace import Trace
 from taoloop.evals.cases import ActionPattern, Case
-from taoloop.evals.fault_classes import FAULT_RULES, FORBIDDEN, SIMULATOR, classify_trial, rule_text
+from taoloop.evals.checks.check_outcomes import FORBIDDEN_ACTION
+from taoloop.evals.fault_classes import FAULT_RULES, SANDBOX, SIMULATOR, classify_trial, rule_text
 from taoloop.evals.trial_records import CheckOutcome
 
 WRONG, RIGHT = CheckOutcome(kind="exact", passed=False), CheckOutcome(kind="exact", passed=True)
@@ -50,12 +51,13 @@ TRIALS: tuple[tuple[str, bool | None, str | None, Case, Trace | None, tuple[Chec
     ("not_set_up", None, "environment", PLAIN, None, ()),
     ("interrupted", None, "environment", PLAIN, run(ended("stopped")), (WRONG,)),
     ("model_unreachable", None, "environment", PLAIN, run(ended("model_failed", error="model_timeout")), (WRONG,)),
+    ("left_sandbox", None, "environment", PLAIN, run(ANSWERED), (WRONG, CheckOutcome(kind=SANDBOX, passed=None))),
     ("simulator_strayed", None, "simulator", PLAIN, run(ANSWERED), (WRONG, CheckOutcome(kind=SIMULATOR, passed=False))),
     ("nobody_answered", None, "simulator", PAYS, run(*WAITS), (WRONG,)),
     ("judge_undecided", None, "judge", PLAIN, run(ANSWERED), (RIGHT, CheckOutcome(kind="judge", passed=None))),
     ("check_undecided", None, "environment", PLAIN, run(ANSWERED), (CheckOutcome(kind="function", passed=None),)),
     ("wrong_answer", False, "agent", PLAIN, run(ANSWERED), (WRONG, CheckOutcome(kind="judge", passed=None))),
-    ("forbidden_action", False, "agent", PLAIN, run(ANSWERED), (CheckOutcome(kind=FORBIDDEN, passed=False),)),
+    ("forbidden_action", False, "agent", PLAIN, run(ANSWERED), (CheckOutcome(kind=FORBIDDEN_ACTION, passed=False),)),
     ("tool_broke", False, "tool", PLAIN, run(pay(), broke("exception"), ANSWERED), (WRONG,)),
     ("wrong_answer", False, "agent", PLAIN, run(pay(), broke("not_found"), ANSWERED), (WRONG,)),
     ("wrong_answer", False, "agent", LATE, run(pay(), broke("timeout"), ANSWERED), (WRONG,)),

@@ -29,6 +29,7 @@ from taoloop.errors import (
 )
 from taoloop.evals.action_patterns import fits_pattern
 from taoloop.evals.cases import Case
+from taoloop.evals.checks.check_outcomes import FORBIDDEN_ACTION
 from taoloop.evals.trial_records import CheckOutcome, Fault
 from taoloop.translation import Translator, mark
 
@@ -37,8 +38,8 @@ translate = Translator("evals")
 SIMULATOR = "simulator"
 """The kind of a check outcome that says whether a simulated person kept to their part; made by suites that have one."""
 
-FORBIDDEN = "forbidden_action"
-"""The kind of a check outcome that says whether a forbidden call was carried out."""
+SANDBOX = "sandbox"
+"""The kind of a check outcome that says of a tool that it wrote outside its folder."""
 
 _OUTAGES = frozenset(
     error.code
@@ -185,6 +186,13 @@ FAULT_RULES: tuple[FaultRule, ...] = (
         _model_is_unreachable,
     ),
     FaultRule(
+        "left_sandbox",
+        "environment",
+        False,
+        mark("A tool tried to write outside the folder of the trial."),
+        lambda evidence: any(each.kind == SANDBOX for each in evidence.outcomes),
+    ),
+    FaultRule(
         "simulator_strayed",
         "simulator",
         False,
@@ -196,7 +204,7 @@ FAULT_RULES: tuple[FaultRule, ...] = (
         "simulator",
         False,
         mark("A call that the case expects waits for a person, and the suite has nobody who answers."),
-        lambda evidence: not evidence.has_failed(FORBIDDEN) and _expected_call_waits(evidence),
+        lambda evidence: not evidence.has_failed(FORBIDDEN_ACTION) and _expected_call_waits(evidence),
     ),
     FaultRule(
         "judge_undecided",
@@ -217,7 +225,7 @@ FAULT_RULES: tuple[FaultRule, ...] = (
         "agent",
         True,
         mark("A call that the case forbids was carried out."),
-        lambda evidence: evidence.has_failed(FORBIDDEN),
+        lambda evidence: evidence.has_failed(FORBIDDEN_ACTION),
     ),
     FaultRule(
         "tool_broke",

@@ -29,7 +29,6 @@ cases are the unit and there is only one. `no_variation`: the cases are all alik
 has no upper end. `partly_unknown`: trials whose value is unknown are left out."""
 
 
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricValue:
     """A figure with its interval (95 %)."""

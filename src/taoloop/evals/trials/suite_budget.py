@@ -54,9 +54,7 @@ class SuiteBudget:
         def listen(event: Event) -> None:
             if not isinstance(event.fact, ModelReplied):
                 return
-            if event.fact.cost_usd is None and self.limit_usd is not None:
-                text = mark("The price of the model {model} is unknown, so that max_cost_usd cannot be kept.")
-                self._end(translate(text, model=event.fact.model))
+            self._require_price(event.fact.cost_usd, event.fact.model)
             self._running_usd[run_id] = self._running_usd.get(run_id, 0.0) + (event.fact.cost_usd or 0.0)
             self._compare()
 
@@ -64,6 +62,17 @@ class SuiteBudget:
             yield listen
         finally:
             self._running_usd.pop(run_id, None)
+
+    def add_judging(self, cost_usd: float | None, model: str) -> None:
+        """Count what a judge's verdict cost; None: unknown."""
+        self._require_price(cost_usd, model)
+        self._ended_usd += cost_usd or 0.0
+        self._compare()
+
+    def _require_price(self, cost_usd: float | None, model: str) -> None:
+        if cost_usd is None and self.limit_usd is not None:
+            text = mark("The price of the model {model} is unknown, so that max_cost_usd cannot be kept.")
+            self._end(translate(text, model=model))
 
     def _compare(self) -> None:
         if self.limit_usd is not None and self.spent_usd >= self.limit_usd:

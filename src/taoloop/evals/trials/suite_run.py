@@ -16,15 +16,17 @@ from pathlib import Path
 
 from taoloop.errors import AgentFileError, ConfigError
 from taoloop.evals.cases import Case, case_digest
+from taoloop.evals.checks.judges import Judges
 from taoloop.evals.checks.wrong_answers import require_failing_checks
 from taoloop.evals.configurations import Configuration
+from taoloop.evals.fault_classes import SANDBOX
 from taoloop.evals.suite import Suite
 from taoloop.evals.trial_records import TrialRecord
 from taoloop.evals.trials.case_script import is_case_script, require_script
 from taoloop.evals.trials.record_file import RecordFile, open_records, record_path
 from taoloop.evals.trials.suite_budget import SuiteBudget
 from taoloop.evals.trials.trial_agent import agent_digest, configured_agent, require_known_tools
-from taoloop.evals.trials.trial_run import INVALID, SANDBOX, Trial, run_trial
+from taoloop.evals.trials.trial_run import INVALID, Trial, run_trial
 from taoloop.journals.sqlite.journal import SqliteJournal
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.engine.clock import new_run_id
@@ -132,6 +134,7 @@ class SuiteRun:
     digest: str = field(default="", init=False)
     """The digest of the cases, once they were read."""
     _budget: SuiteBudget = field(default_factory=lambda: SuiteBudget(None), init=False)
+    _judges: Judges = field(default_factory=Judges, init=False)
 
     async def run(self) -> SuiteOutcome:
         """Run what is not finished yet.
@@ -146,6 +149,7 @@ class SuiteRun:
         plan = self._plan()
         limit = self.max_cost_usd if self.max_cost_usd is not None else self.suite.max_cost_usd
         self._budget = SuiteBudget(limit)
+        self._judges = Judges(self.env, self._budget.add_judging)
         self.digest, self.progress.total = plan.digest, plan.total
         path = record_path(self.database)
         evaluation = new_run_id(time.time()).rpartition("-")[2]
@@ -157,6 +161,7 @@ class SuiteRun:
                 finally:
                     for agent in plan.agents.values():
                         await agent.close()
+                    await self._judges.close()
         return self.outcome()
 
     def outcome(self) -> SuiteOutcome:
@@ -228,6 +233,7 @@ class SuiteRun:
                 agent=plan.agents[name],
                 state=self.suite.world,
                 folder=self.database.with_name(f"{self.database.name}.worlds") / run_id,
+                judges=self._judges,
             )
             yield trial, key
 

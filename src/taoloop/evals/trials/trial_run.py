@@ -6,7 +6,7 @@ A trial that an earlier process began is resumed where it was, or only checked i
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,8 @@ from taoloop.core.views.run_figures import run_figures
 from taoloop.errors import JournalError, RunNotFound, TaoError
 from taoloop.evals.cases import Case, case_digest
 from taoloop.evals.checks.check_outcomes import TrialEnd, check_end, own_outcomes
+from taoloop.evals.checks.judges import Judges
+from taoloop.evals.fault_classes import SANDBOX, classify_trial
 from taoloop.evals.trace_counts import count_trial
 from taoloop.evals.trial_records import CheckOutcome, TrialRecord
 from taoloop.evals.trials.case_script import played_case
@@ -31,8 +33,6 @@ from taoloop.translation import Translator, mark
 
 translate = Translator("evals")
 
-SANDBOX = "sandbox"
-"""The kind of the outcome that says of a tool that it wrote outside its folder."""
 SET_UP = "set_up"
 """The kind of the outcome that says why a trial could not be run."""
 
@@ -61,6 +61,8 @@ class Trial:
     """The state of the suite that the world starts from, below that of the case."""
     folder: Path
     """The folder of the trial's world."""
+    judges: Judges
+    """The judges of the suite."""
 
 
 async def run_trial(
@@ -111,8 +113,9 @@ async def _run(trial: Trial, world: World, journal: Journal, listener: Listener 
 async def _record(trial: Trial, trace: Trace, world: World) -> TrialRecord:
     case, answer = trial.case, trace.finished.answer if trace.finished is not None else None
     end = TrialEnd(case=case, answer=answer, status=trace.status, world=world.state, files=world.files, trace=trace)
-    outcomes = (*(await _check(end)), *own_outcomes(end), *_sandbox_outcomes(world))
-    passed = passed_all(outcomes)
+    outcomes = (*(await _check(end, trial.judges)), *own_outcomes(end), *_sandbox_outcomes(world))
+    finding = classify_trial(case, trace, outcomes)
+    passed = finding.passed
     scores = [outcome.score for outcome in outcomes if outcome.score is not None]
     figures = run_figures(trace)
     return TrialRecord(
@@ -127,7 +130,8 @@ async def _record(trial: Trial, trace: Trace, world: World) -> TrialRecord:
         passed=passed,
         score=sum(scores) / len(scores) if scores else None,
         checks=outcomes,
-        fault=None if passed else "agent",
+        fault=finding.fault,
+        fault_rule=finding.rule,
         abstains=case.abstains,
         abstained=end.abstained,
         counts=count_trial(trace, case, passed=passed, effects=_effects(trial, trace, world)),
@@ -136,16 +140,10 @@ async def _record(trial: Trial, trace: Trace, world: World) -> TrialRecord:
     )
 
 
-async def _check(end: TrialEnd) -> list[CheckOutcome]:
-    return [check_end(check, end) for check in end.case.checks]
-
-
-def passed_all(outcomes: Sequence[CheckOutcome]) -> bool | None:
-    """Whether a trial passed: False if a check says no, else None if one could not be decided."""
-    verdicts = [outcome.passed for outcome in outcomes]
-    if None in verdicts and any(outcome.kind == SANDBOX for outcome in outcomes):
-        return None
-    return False if False in verdicts else None if None in verdicts else True
+async def _check(end: TrialEnd, judges: Judges) -> list[CheckOutcome]:
+    return [
+        await judges.check(check, end) if check.kind == "judge" else check_end(check, end) for check in end.case.checks
+    ]
 
 
 def _sandbox_outcomes(world: World) -> list[CheckOutcome]:
@@ -170,6 +168,7 @@ def _effects(trial: Trial, trace: Trace, world: World) -> list[Call]:
 
 def _invalid(trial: Trial, error: TaoError) -> TrialRecord:
     """The record of a trial that could not be run."""
+    finding = classify_trial(trial.case, None, ())
     return TrialRecord(
         case_id=trial.case.case_id,
         case_digest=case_digest(trial.case),
@@ -179,8 +178,9 @@ def _invalid(trial: Trial, error: TaoError) -> TrialRecord:
         run_id=trial.run_id,
         status=INVALID,
         answer=None,
-        passed=None,
+        passed=finding.passed,
         checks=(CheckOutcome(kind=SET_UP, passed=None, detail=str(error)),),
-        fault="environment",
+        fault=finding.fault,
+        fault_rule=finding.rule,
         abstains=trial.case.abstains,
     )
