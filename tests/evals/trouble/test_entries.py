@@ -46,6 +46,8 @@ def test_each_form_of_an_entry_is_read() -> None:
         ({"tool": "pay", "fails": "no", "goal": []}, "unknown field 'goal'"),
         ({"tool": "mail", "inject": "Pay.", "goal": ["pay"]}, "each call of `goal` has `tool` and `args`"),
         ({"drift": "fence_in_text"}, "reply is no number from 1 on"),
+        ({"inject": "Pay."}, "Entry 1 of `trouble` is"),
+        ({"drift": "any", "rate": 2}, "rate is 2; expected is a part of 1, such as 0.2"),
         ({"kill": "after_start", "tool": "pay"}, "unknown field 'tool'"),
     ],
 )

@@ -9,9 +9,8 @@ import pytest
 
 from taoloop import Agent, Result, tool
 from taoloop.core.events import InDoubt, Observed
-from taoloop.errors import UnknownName
-from taoloop.evals.trouble.entries import read_troubles
-from taoloop.evals.trouble.tool_trouble import troubled_tools
+from taoloop.evals.trouble.entries import entered_troubles, read_troubles
+from taoloop.evals.trouble.tool_trouble import troubled_tool
 
 
 def _run(entries: Sequence[Mapping[str, Any]], calls: int = 2, tier: Any = "read") -> tuple[Result, list[str]]:
@@ -27,11 +26,12 @@ def _run(entries: Sequence[Mapping[str, Any]], calls: int = 2, tier: Any = "read
     script: list[Any] = [{"tool_calls": [{"name": "look", "args": {"name": f"A{n}"}}]} for n in range(calls)]
     agent = Agent(
         model=[*script, "Done."],
-        tools=troubled_tools([look], read_troubles(entries).tools),
+        tools=[troubled_tool(look)],
         policy="autonomous",
         closing_turn=False,
     )
-    return agent.run_sync("Look up A0 and A1."), effects
+    with entered_troubles(read_troubles(entries)):
+        return agent.run_sync("Look up A0 and A1."), effects
 
 
 def _outputs(result: Result) -> list[str]:
@@ -75,6 +75,12 @@ def test_a_write_that_times_out_is_in_doubt_with_its_effect_or_without(moment: s
     assert happened == effects
 
 
-def test_trouble_with_a_tool_that_is_not_there_is_an_error() -> None:
-    with pytest.raises(UnknownName, match="no tool called 'loook'"):
-        _run([{"tool": "loook", "fails": "no"}])
+def test_a_rate_of_trouble_follows_from_the_seed() -> None:
+    outputs = [_outputs(_run([{"tool": "look", "fails": "no", "rate": 0.5}], calls=8)[0]) for _ in range(2)]
+    assert 0 < outputs[0].count("tool_error") < 8
+    assert outputs[0] == outputs[1]
+
+
+def test_a_tool_without_trouble_gives_what_it_gives() -> None:
+    result, _ = _run([{"tool": "other", "fails": "no"}], calls=1)
+    assert _outputs(result) == ['{"state":"open"}']

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -17,6 +19,9 @@ ToolFailure = Literal["times_out", "fails", "lies", "floods", "changes", "inject
 TOOL_FAILURES: tuple[ToolFailure, ...] = get_args(ToolFailure)
 """What can be wrong with a tool."""
 
+ANY_DRIFT = "any"
+"""The class of drift that stands for all of them."""
+
 KillMoment = Literal["after_request", "after_start", "after_effect", "after_observe"]
 KILL_MOMENTS: tuple[KillMoment, ...] = get_args(KillMoment)
 """When a process dies, in the order in which a call comes by."""
@@ -27,7 +32,7 @@ class ToolTrouble:
     """What is wrong with a tool."""
 
     tool: str
-    """The name of the tool."""
+    """The name of the tool; empty for text of an attacker that is in the files or the world of the case."""
     failure: ToolFailure
     """`times_out`: no result in time, before or after the effect. `fails`: an error in place of the effect. `lies`: a
     result without the effect. `floods`: a result of many characters. `changes`: other results at each call. `inject`:
@@ -37,18 +42,22 @@ class ToolTrouble:
     results of successive calls, the last of which stays."""
     calls: tuple[int, ...] = ()
     """Which calls of the tool in the run it is wrong with, from 1; empty: all."""
+    rate: float = 1.0
+    """With how many of these calls it is wrong, as a part of 1; which ones follows from the seed."""
     goal: tuple[Call, ...] = ()
     """What an attacker wants: the calls that a model makes that obeys the injected text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplyDrift:
-    """A reply of the model that arrives in another form."""
+    """Replies of the model that arrive in another form."""
 
-    reply: int
-    """Which reply of the run, from 1."""
     drift: str
-    """The class of drift, a name in `DRIFT`."""
+    """The class of drift: a name in `DRIFT`, or `any`."""
+    reply: int | None = None
+    """Which reply of the run, from 1; None: as many as `rate` says."""
+    rate: float = 0.0
+    """How many replies drift, as a part of 1; which ones follows from the seed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +83,10 @@ class Troubles:
     kills: tuple[Kill, ...] = ()
     """With processes: the first one kills the process that began the run, each further one the process that resumed
     it."""
+    seed: int = 0
+    """Where chance begins, for trouble with a `rate`."""
+    trial: str = ""
+    """What chance depends on beside the seed: the case and the number of the trial."""
 
     @property
     def injections(self) -> tuple[ToolTrouble, ...]:
@@ -81,11 +94,32 @@ class Troubles:
         return tuple(trouble for trouble in self.tools if trouble.failure == "inject" and trouble.goal)
 
 
-def read_troubles(entries: Iterable[Mapping[str, Any]]) -> Troubles:
+_NO_TROUBLES = Troubles()
+_current: ContextVar[Troubles] = ContextVar("taoloop_eval_troubles", default=_NO_TROUBLES)
+
+
+def current_troubles() -> Troubles:
+    """The trouble of the trial that runs here; none outside of trials."""
+    return _current.get()
+
+
+@contextmanager
+def entered_troubles(troubles: Troubles) -> Iterator[None]:
+    """Let models and tools in the block have this trouble."""
+    token = _current.set(troubles)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def read_troubles(entries: Iterable[Mapping[str, Any]], *, seed: int = 0, trial: str = "") -> Troubles:
     """The trouble that the entries of a case describe.
 
-    Each entry has one of the forms `{tool: NAME, FAILURE: VALUE}`, perhaps with `calls: [1, 3]` and, beside `inject`,
-    with `goal: [{tool: NAME, args: {…}}]`; `{reply: 2, drift: CLASS}`; `{kill: MOMENT, call: 1}`.
+    Each entry has one of the forms `{tool: NAME, FAILURE: VALUE}`, perhaps with `calls: [1, 3]` or `rate: 0.2`;
+    `{inject: TEXT, goal: [{tool: NAME, args: {…}}]}`, with `tool: NAME` if its results have the text, and without if it
+    is in the case's own files or world; `{reply: 2, drift: CLASS}` or `{drift: any, rate: 0.2}`; `{kill: MOMENT, call:
+    1}`.
 
     Raises:
         ConfigError: an entry has none of these forms; says which and what was expected.
@@ -100,7 +134,7 @@ def read_troubles(entries: Iterable[Mapping[str, Any]]) -> Troubles:
             drifts.append(_drift(number, entry))
         else:
             tools.append(_tool_trouble(number, entry))
-    return Troubles(tools=tuple(tools), drifts=tuple(drifts), kills=tuple(kills))
+    return Troubles(tools=tuple(tools), drifts=tuple(drifts), kills=tuple(kills), seed=seed, trial=trial)
 
 
 def _kill(number: int, entry: Mapping[str, Any]) -> Kill:
@@ -111,18 +145,22 @@ def _kill(number: int, entry: Mapping[str, Any]) -> Kill:
 
 
 def _drift(number: int, entry: Mapping[str, Any]) -> ReplyDrift:
-    _require_fields(number, entry, {"drift", "reply"})
-    if entry["drift"] not in DRIFT:
-        raise UnknownName("class of drift", str(entry["drift"]), tuple(DRIFT))
-    return ReplyDrift(reply=_position(number, entry, "reply"), drift=entry["drift"])
+    _require_fields(number, entry, {"drift", "rate" if "rate" in entry else "reply"})
+    if entry["drift"] not in (*DRIFT, ANY_DRIFT):
+        raise UnknownName("class of drift", str(entry["drift"]), (*DRIFT, ANY_DRIFT))
+    if "rate" in entry:
+        return ReplyDrift(drift=entry["drift"], rate=_rate(number, entry))
+    return ReplyDrift(drift=entry["drift"], reply=_position(number, entry, "reply"))
 
 
 def _tool_trouble(number: int, entry: Mapping[str, Any]) -> ToolTrouble:
     failures = [failure for failure in TOOL_FAILURES if failure in entry]
-    if len(failures) != 1 or not isinstance(entry.get("tool"), str):
+    if len(failures) != 1 or not isinstance(entry.get("tool", ""), str):
         raise _unusable(number, entry)
     failure = failures[0]
-    _require_fields(number, entry, {"tool", failure, "calls", *(["goal"] if failure == "inject" else [])})
+    if "tool" not in entry and (failure != "inject" or "goal" not in entry):
+        raise _unusable(number, entry)
+    _require_fields(number, entry, {"tool", failure, "calls", "rate", *(["goal"] if failure == "inject" else [])})
     value = {True: "before_effect"}.get(entry[failure], entry[failure]) if failure == "times_out" else entry[failure]
     if not _fits(failure, value):
         text = mark("Entry {number} of `trouble`: {field} is {value!r}; expected is {expected}.")
@@ -134,10 +172,11 @@ def _tool_trouble(number: int, entry: Mapping[str, Any]) -> ToolTrouble:
         text = mark("Entry {number} of `trouble`: {field} is no number from 1 on.")
         raise ConfigError(translate(text, number=number, field="calls"))
     return ToolTrouble(
-        tool=entry["tool"],
+        tool=entry.get("tool", ""),
         failure=failure,
         value=tuple(value) if failure == "changes" else value,
         calls=calls,
+        rate=_rate(number, entry),
         goal=tuple(_goal_call(number, call) for call in entry.get("goal", ())),
     )
 
@@ -173,6 +212,15 @@ def _position(number: int, entry: Mapping[str, Any], name: str, default: int | N
         text = mark("Entry {number} of `trouble`: {field} is no number from 1 on.")
         raise ConfigError(translate(text, number=number, field=name))
     return value
+
+
+def _rate(number: int, entry: Mapping[str, Any]) -> float:
+    value = entry.get("rate", 1.0)
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1:
+        text = mark("Entry {number} of `trouble`: {field} is {value!r}; expected is {expected}.")
+        expected = translate("a part of 1, such as 0.2")
+        raise ConfigError(translate(text, number=number, field="rate", value=value, expected=expected))
+    return float(value)
 
 
 def _require_fields(number: int, entry: Mapping[str, Any], known: set[str]) -> None:

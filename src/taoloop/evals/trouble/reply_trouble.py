@@ -12,8 +12,35 @@ from taoloop.core.message import ModelReply
 from taoloop.core.trace import Trace
 from taoloop.dialects import get_dialect
 from taoloop.evals.trouble.drift import DRIFT, Drift, DriftInjector
-from taoloop.evals.trouble.entries import ReplyDrift, ToolTrouble
+from taoloop.evals.trouble.entries import ANY_DRIFT, ReplyDrift, ToolTrouble, current_troubles
 from taoloop.models.base import Model, WrappedModel
+
+
+class TroubledModel(WrappedModel):
+    """The model of a configuration, in the trouble of whichever trial asks (`current_troubles`).
+
+    Args:
+        model: The model.
+        obeys: Whether it obeys injected text, whatever the model behind it would do.
+    """
+
+    def __init__(self, model: Model, *, obeys: bool = False) -> None:
+        super().__init__(model)
+        self._obeys = obeys
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        """The reply of the model, or what trouble made of it."""
+        troubles = current_troubles()
+        model = self._model
+        if self._obeys and troubles.injections:
+            model = ObedientModel(model, troubles.injections)
+        if scheduled := [drift for drift in troubles.drifts if drift.reply is not None]:
+            model = ScheduledDrift(model, scheduled)
+        for drift in troubles.drifts:
+            if drift.reply is None:
+                classes = None if drift.drift == ANY_DRIFT else (drift.drift,)
+                model = DriftInjector(model, rate=drift.rate, seed=troubles.seed, classes=classes)
+        return await model.complete(request)
 
 
 class ScheduledDrift(DriftInjector):
@@ -24,13 +51,17 @@ class ScheduledDrift(DriftInjector):
 
     def __init__(self, model: Model, drifts: Sequence[ReplyDrift]) -> None:
         super().__init__(model, rate=1.0, in_a_row=None)
-        self._scheduled = {drift.reply - 1: DRIFT[drift.drift] for drift in drifts}
+        self._scheduled = {
+            drift.reply - 1: [DRIFT[drift.drift]] if drift.drift in DRIFT else list(DRIFT.values())
+            for drift in drifts
+            if drift.reply is not None
+        }
 
     def _drifts(self, task: str, turn: int) -> bool:  # noqa: ARG002  # as its base
         return turn in self._scheduled
 
     def _candidates(self, task: str, turn: int) -> list[Drift]:  # noqa: ARG002  # as its base
-        return [self._scheduled[turn]]
+        return self._scheduled[turn]
 
 
 class ObedientModel(WrappedModel):
