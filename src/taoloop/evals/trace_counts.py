@@ -158,7 +158,7 @@ def _count_effects(calls: Sequence[CallView], case: Case, effects: Iterable[Call
     An effect was called for as often as the case expects it; where the case does not expect it, as often as the model
     asked for that call.
     """
-    changing = [call for call in calls if call.attempts and call.requested.tier not in ("read", "draft")]
+    changing = [call for call in calls if call.attempts and call.requested.tier != "read"]
     succeeded = [Call(tool=call.requested.tool, args=call.args) for call in changing if _has_succeeded(call)]
     happened = succeeded if effects is None else list(effects)
     asked_for = Counter(call_digest(call.requested.tool, call.args) for call in changing)
