@@ -61,8 +61,12 @@ class StoredTrial:
 class RecordFile:
     """The finished trials of a suite, opened by `open_records`."""
 
-    def __init__(self, path: Path, file: IO[str], evaluation: str, suite: str, known: dict[str, StoredTrial]) -> None:
+    def __init__(
+        self, path: Path, file: IO[str], evaluation: str, suite: str, known: dict[str, StoredTrial], *, is_new: bool
+    ) -> None:
         self.path = path
+        self.is_new = is_new
+        """Whether no run can have been begun with these ids."""
         self.evaluation = evaluation
         """A text that the runs of these trials have in their ids; another one after `--fresh`."""
         self._file, self._suite, self._known = file, suite, known
@@ -112,6 +116,7 @@ def open_records(path: Path, suite: str, evaluation: str, *, fresh: bool = False
         _lock(file, path)
         file.seek(0)
         header, stored = _read(file, path)
+        is_new = header is None or fresh
         if header is None or fresh:
             if stored:
                 path.with_name(path.name + _KEEP).write_bytes(path.read_bytes())
@@ -121,7 +126,7 @@ def open_records(path: Path, suite: str, evaluation: str, *, fresh: bool = False
             file.write(json.dumps(header) + "\n" + "".join(trial.to_line() for trial in stored))
             file.flush()
         known = {trial.key: trial for trial in stored if trial.suite == suite}
-        yield RecordFile(path, file, header["evaluation"], suite, known)
+        yield RecordFile(path, file, header["evaluation"], suite, known, is_new=is_new)
 
 
 def read_records(path: Path) -> list[StoredTrial]:

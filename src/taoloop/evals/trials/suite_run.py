@@ -95,13 +95,13 @@ class _Plan:
     digest: str
     total: int
 
-    def trials_in_order(self) -> Iterator[tuple[Case, str, int, str]]:
-        """Each trial: its case, configuration and number, and its key."""
+    def trials_in_order(self) -> Iterator[tuple[Case, str, str, int, str]]:
+        """Each trial: its case with its digest, configuration and number, and its key."""
         for case in self.suite.cases():
             digest = case_digest(case)
             for name, number in ((name, number) for number in range(self.trials) for name in self.agents):
                 text = "\0".join((self.suite.name, case.case_id, digest, name, self.digests[name], str(number)))
-                yield case, name, number, hashlib.sha256(text.encode()).hexdigest()[:20]
+                yield case, digest, name, number, hashlib.sha256(text.encode()).hexdigest()[:20]
 
 
 @dataclass(slots=True)
@@ -219,7 +219,7 @@ class SuiteRun:
 
     def _unfinished(self, plan: _Plan, file: RecordFile) -> Iterator[tuple[Trial, str]]:
         """The trials that have no record; those that have one are counted on the way."""
-        for case, name, number, key in plan.trials_in_order():
+        for case, digest, name, number, key in plan.trials_in_order():
             if (record := file.find(key)) is not None and record.status != INVALID:
                 self._add(key, record, kept=True)
                 continue
@@ -227,6 +227,7 @@ class SuiteRun:
             run_id = f"{short}-{number + 1}-{file.evaluation}{key[:8]}" if short else f"{file.evaluation}{key[:8]}"
             trial = Trial(
                 case=case,
+                digest=digest,
                 configuration=name,
                 number=number,
                 run_id=run_id,
@@ -234,6 +235,7 @@ class SuiteRun:
                 state=self.suite.world,
                 folder=self.database.with_name(f"{self.database.name}.worlds") / run_id,
                 judges=self._judges,
+                may_exist=not file.is_new,
             )
             yield trial, key
 

@@ -16,7 +16,7 @@ from taoloop.core.decision import Call
 from taoloop.core.trace import Trace
 from taoloop.core.views.run_figures import run_figures
 from taoloop.errors import JournalError, RunNotFound, TaoError
-from taoloop.evals.cases import Case, case_digest
+from taoloop.evals.cases import Case
 from taoloop.evals.checks.check_outcomes import TrialEnd, check_end, own_outcomes
 from taoloop.evals.checks.judges import Judges
 from taoloop.evals.fault_classes import SANDBOX, classify_trial
@@ -49,6 +49,8 @@ class Trial:
 
     case: Case
     """The case."""
+    digest: str
+    """The digest of the case."""
     configuration: str
     """The name of the configuration."""
     number: int
@@ -63,6 +65,8 @@ class Trial:
     """The folder of the trial's world."""
     judges: Judges
     """The judges of the suite."""
+    may_exist: bool = True
+    """Whether an earlier process may have begun its run."""
 
 
 async def run_trial(
@@ -98,16 +102,21 @@ async def _run(trial: Trial, world: World, journal: Journal, listener: Listener 
     if needs_files or any(map(is_bound, trial.agent.tools)):
         world.write_files(case.files)
     agent = trial_agent(trial.agent, folder=trial.folder if needs_files else None, journal=journal)
-    try:
-        earlier = Trace(trial.run_id, await journal.load(trial.run_id))
-    except RunNotFound:
-        earlier = Trace(trial.run_id)
+    earlier = await _earlier_trace(trial, journal)
     if not earlier.events:
         result = await agent.run(case.task, run_id=trial.run_id, allow=case.tools, on_event=listener)
         return result.trace
     if earlier.status in _STATUSES_TO_RESUME:
         return (await agent.resume(trial.run_id, on_event=listener)).trace
     return earlier
+
+
+async def _earlier_trace(trial: Trial, journal: Journal) -> Trace:
+    """What an earlier process has of the run; empty if it did not begin."""
+    try:
+        return Trace(trial.run_id, await journal.load(trial.run_id) if trial.may_exist else ())
+    except RunNotFound:
+        return Trace(trial.run_id)
 
 
 async def _record(trial: Trial, trace: Trace, world: World) -> TrialRecord:
@@ -120,7 +129,7 @@ async def _record(trial: Trial, trace: Trace, world: World) -> TrialRecord:
     figures = run_figures(trace)
     return TrialRecord(
         case_id=case.case_id,
-        case_digest=case_digest(case),
+        case_digest=trial.digest,
         category=case.category,
         configuration=trial.configuration,
         trial=trial.number,
@@ -171,7 +180,7 @@ def _invalid(trial: Trial, error: TaoError) -> TrialRecord:
     finding = classify_trial(trial.case, None, ())
     return TrialRecord(
         case_id=trial.case.case_id,
-        case_digest=case_digest(trial.case),
+        case_digest=trial.digest,
         category=trial.case.category,
         configuration=trial.configuration,
         trial=trial.number,
