@@ -40,7 +40,7 @@ class Suite:
     tools: tuple[Any, ...] = ()
     """Tools that every agent gets; one takes the place of a tool of the agent with the same name."""
     model: str | None = None
-    """The model: as in agent files, or `oracle` or `script:NAME`, which play a script of the case. None: the agent's."""
+    """The model, as in agent files; `oracle` and `script:NAME` play a script of the case. None: the agent's."""
     compare: Mapping[Axis, tuple[Any, ...]] = field(default_factory=dict)
     """The values of each axis; their product is what is compared."""
     trials: int = 1

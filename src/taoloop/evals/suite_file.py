@@ -286,7 +286,7 @@ def _case(document: ConfigDocument, field_path: FieldPath, value: Any) -> Case:
     """
     fields = SettingsReader(document, {}).read(CaseFields, field_path, value, mode="written")
     for name in ("id", "task"):
-        if not fields[name].strip():  # type: ignore[literal-required]
+        if not fields[name].strip():
             raise document.error((*field_path, name), translate("it is empty."))
     for name in fields.get("files", {}):
         _require_inner_path(document, (*field_path, "files", name), name)

@@ -1,8 +1,8 @@
 """The world of a trial: the state that a suite's tools read and change, a folder for files, and a log of effects.
 
-Each trial has its own; trials that run at the same time in one process do not see each other's. A tool in Python asks for
-it: `current_world().state["orders"]`. What a tool changes is written to a file once the call ends, so that a trial whose
-process is killed goes on in the world that it left.
+Each trial has its own; trials that run at the same time in one process do not see each other's. A tool in Python asks
+for it: `current_world().state["orders"]`. What a tool changes is written to a file once the call ends, so that a trial
+whose process is killed goes on in the world that it left.
 """
 
 from __future__ import annotations

@@ -16,10 +16,11 @@ from taoloop.cli import exit_codes as exits
 from taoloop.cli.database import load_environment, make_private
 from taoloop.cli.options import split_repeated
 from taoloop.cli.signals import SignalStopper
-from taoloop.cli.translation import translate
+from taoloop.cli.translation import interface_language, translate
 from taoloop.cli.ui.stdio import capture_stdout, print_stderr
 from taoloop.errors import ConfigError, TaoError
 from taoloop.evals.configurations import Configuration, configurations_of
+from taoloop.evals.report.page import write_page
 from taoloop.evals.results import Results, read_results, write_results
 from taoloop.evals.scoring import score
 from taoloop.evals.suite import Axis, Suite
@@ -117,6 +118,8 @@ def eval_command(
         results = scored(run, configurations, path, earlier)
         if out is not None:
             write_results(results, expand_home(out))
+        if html is not None:
+            write_page(results, expand_home(html), interface_language())
         for each in results.configurations:
             stream.write(f"{each.name}\n")
             for name, value in each.metrics.items():
@@ -210,7 +213,7 @@ def compared_axes(values: Mapping[str, tuple[str, ...]]) -> dict[Axis, tuple[Any
     """
     axes: dict[Axis, tuple[Any, ...]] = {}
     for axis in ("models", "dialects", "policies"):
-        axes[axis] = split_repeated(values[axis]) or ()  # type: ignore[index]
+        axes[axis] = split_repeated(values[axis]) or ()
     axes["agents"] = values["agents"]
     axes["strategies"] = _split_strategies(split_repeated(values["strategies"]) or ())
     try:

@@ -1,7 +1,7 @@
 """What the checks of a case say of a finished trial.
 
-A check that cannot decide (a function that raises, a judge that answers nonsense) has the outcome None: that is nobody's
-success and not the agent's failure.
+A check that cannot decide (a function that raises, a judge that answers nonsense) has the outcome None, which is
+neither a success nor a failure of the agent.
 """
 
 from __future__ import annotations
@@ -81,16 +81,13 @@ def check_end(check: Check, end: TrialEnd) -> CheckOutcome:
 
 
 def own_outcomes(end: TrialEnd) -> tuple[CheckOutcome, ...]:
-    """What a case holds against a trial beside its checks: forbidden actions that were carried out, a wrong answer
-    to a question that has none.
-    """
+    """What a case requires beside its checks: no forbidden action carried out, no answer where none is right."""
     outcomes = []
     if end.case.forbidden_actions:
         outcomes.append(_forbidden(end))
     if end.case.abstains:
-        detail = (
-            "" if end.abstained else translate("there is no right answer, and the run gave: {answer}", **_said(end))
-        )
+        text = mark("there is no right answer, and the run gave {answer}")
+        detail = "" if end.abstained else translate(text, **_said(end))
         outcomes.append(CheckOutcome(kind=ABSTENTION, passed=end.abstained, detail=detail))
     return tuple(outcomes)
 
@@ -222,8 +219,9 @@ def _result_outcome(check: Check, result: Any) -> CheckOutcome:
         return CheckOutcome(kind=check.kind, passed=result, detail=str(detail))
     if isinstance(result, int | float) and 0 <= result <= 1:
         return CheckOutcome(kind=check.kind, passed=result >= DEFAULT_F1, score=float(result), detail=str(detail))
-    text = translate("the check {name} returned {value}: true, false or a number from 0 to 1 is expected")
-    return CheckOutcome(kind=check.kind, passed=None, detail=text.format(name=check.expected, value=_short(result)))
+    text = mark("the check {name} returned {value}: true, false or a number from 0 to 1 is expected")
+    detail = translate(text, name=check.expected, value=_short(result))
+    return CheckOutcome(kind=check.kind, passed=None, detail=detail)
 
 
 def _error_text(error: Exception) -> str:

@@ -107,7 +107,8 @@ def value_at(value: Any, steps: tuple[str | int, ...]) -> Any:
         LookupError: nothing is there.
     """
     for step in steps:
-        if not isinstance(value, list if isinstance(step, int) else dict):
+        is_found = isinstance(value, list) if isinstance(step, int) else isinstance(value, dict)
+        if not is_found:
             raise LookupError(step)
         value = value[step]
     return value

@@ -1,4 +1,4 @@
-"""A model that plays a script of the case: the oracle, which frames a table from above, and other scripted behaviours."""
+"""A model that plays a script of the case: the oracle, which frames a table from above, and other behaviours."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The file of finished trials beside a database: one line of JSON for each, written at once.
 
 It makes an evaluation resumable, and is its cache: a trial is known by its key, which is made of the case, the
-configuration and its number. Whatever crashes, only trials that were running are missing here, and their runs are in the
-journal. One process at a time works on it.
+configuration and its number. Whatever crashes, only trials that were running are missing here, and their runs are in
+the journal. One process at a time works on it.
 """
 
 from __future__ import annotations

@@ -254,9 +254,7 @@ class SuiteRun:
         if self._budget.reason:
             yield self._budget.reason
         if missing := self.progress.total - self.progress.ended:
-            text = mark(
-                "{n} of {total} trials was not run to its end.|{n} of {total} trials were not run to their end."
-            )
+            text = mark("{n} of {total} trials did not end; the same command goes on from there.")
             yield translate(text, n=missing, total=self.progress.total)
         if self.progress.kept:
             text = mark(

@@ -86,7 +86,7 @@ def _policy(source: str) -> Policy:
         return load_policy(Path(source))
     if source not in PROFILES:
         raise UnknownName("profile", source, tuple(PROFILES))
-    return Policy(profile=source)  # type: ignore[arg-type]  # checked in the line above
+    return Policy(profile=source)
 
 
 def _approver(people: Mapping[str, PersonAnswer] | PersonAnswer) -> Approver | None:
@@ -115,7 +115,13 @@ def trial_agent(agent: Agent, *, folder: Path | None, journal: Journal) -> Agent
     bound = bind(agent)
     if folder is not None:
         memory = None if agent.memory is None else folder / "memory.db"
-        own = {"model": bound.model, "fallback": (), "endpoints": (), "workspace": folder / "files", "memory": memory}
+        own: dict[str, Any] = {
+            "model": bound.model,
+            "fallback": (),
+            "endpoints": (),
+            "workspace": folder / "files",
+            "memory": memory,
+        }
         return replace(agent, journal=journal, **own)
     trial = replace(agent, journal=journal)
     bind(trial).__dict__.update({name: getattr(bound, name) for name in _SHARED_PARTS})

@@ -24,7 +24,7 @@ from taoloop.evals.trace_counts import count_trial
 from taoloop.evals.trial_records import CheckOutcome, TrialRecord
 from taoloop.evals.trials.case_script import played_case
 from taoloop.evals.trials.trial_agent import trial_agent, uses_files
-from taoloop.evals.trials.trial_tools import is_bound
+from taoloop.evals.trials.trial_tools import bound_names
 from taoloop.evals.worlds import World, entered_world, first_state
 from taoloop.journals.base import Journal
 from taoloop.runtime.agent import Agent
@@ -99,7 +99,7 @@ async def run_trial(
 async def _run(trial: Trial, world: World, journal: Journal, listener: Listener | None) -> Trace:
     """The trace of the trial, run to its end."""
     case, needs_files = trial.case, bool(trial.case.files) or uses_files(trial.agent)
-    if needs_files or any(map(is_bound, trial.agent.tools)):
+    if needs_files or bound_names(trial.agent.tools):
         world.write_files(case.files)
     agent = trial_agent(trial.agent, folder=trial.folder if needs_files else None, journal=journal)
     earlier = await _earlier_trace(trial, journal)
@@ -166,7 +166,7 @@ def _sandbox_outcomes(world: World) -> list[CheckOutcome]:
 
 def _effects(trial: Trial, trace: Trace, world: World) -> list[Call]:
     """The effects that the world recorded; of tools that it does not record, those that the trace says happened."""
-    recorded = {tool.name for tool in trial.agent.tools if is_bound(tool)}
+    recorded = bound_names(trial.agent.tools)
     others = [
         Call(tool=view.requested.tool, args=view.args)
         for view in trace.calls.values()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import wraps
 from pathlib import Path
@@ -44,7 +44,7 @@ def bound_tool(tool: Tool) -> Tool:
     def end_call(context: ToolContext | None) -> None:
         world = current_world()
         if not tool.card.reads_only and context is not None:
-            args = next((view.args for view in context.calls() if view.requested.call_id == context.call_id), {})
+            args: Any = next((view.args for view in context.calls() if view.requested.call_id == context.call_id), {})
             world.effects.append(Call(tool=tool.name, args=args))
         world.save()
 
@@ -79,9 +79,13 @@ def bound_tool(tool: Tool) -> Tool:
     return replace(tool, handler=call_async if tool.is_async else call, context_parameter=parameter)
 
 
-def is_bound(tool: Tool | str) -> bool:
-    """Whether the world of a trial records the effects of a tool."""
-    return isinstance(tool, Tool) and hasattr(tool.handler, "__wrapped__") and not _is_own(tool.handler)
+def bound_names(tools: Iterable[Any]) -> frozenset[str]:
+    """The names of the tools that are bound to worlds, which record their effects."""
+    return frozenset(
+        tool.name
+        for tool in tools
+        if isinstance(tool, Tool) and hasattr(tool.handler, "__wrapped__") and not _is_own(tool.handler)
+    )
 
 
 def tool_code_digest(tools: Sequence[Tool | str]) -> str:

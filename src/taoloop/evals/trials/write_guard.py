@@ -1,8 +1,8 @@
 """Prevents writes of a tool in Python outside the folder of its trial, and tells where in its code they are.
 
-An audit hook of the interpreter (PEP 578) sees every file that Python code opens, removes or renames. It is not a sandbox
-against an attacker: what a child process or a C library does is not seen. It finds the tool that would let trials see each
-other, or that would leave something behind.
+An audit hook of the interpreter (PEP 578) sees every file that Python code opens, removes or renames. It is not a
+sandbox against an attacker: what a child process or a C library does is not seen. It finds the tool that would let
+trials see each other, or that would leave something behind.
 """
 
 from __future__ import annotations
@@ -110,8 +110,8 @@ def _is_in(path: str, folder: str) -> bool:
 def _foreign_folders() -> tuple[str, ...]:
     """Where code is that is not a tool's own: the standard library, installed packages and this one."""
     paths = sysconfig.get_paths()
-    own = os.path.dirname(os.path.abspath(taoloop.__file__))
-    return (own, *(os.path.realpath(paths[name]) for name in ("stdlib", "platstdlib", "purelib", "platlib")))
+    own = Path(taoloop.__file__).resolve().parent
+    return (str(own), *(os.path.realpath(paths[name]) for name in ("stdlib", "platstdlib", "purelib", "platlib")))
 
 
 def _line_of_code(frame: FrameType | None) -> str:
