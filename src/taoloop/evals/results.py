@@ -68,6 +68,11 @@ class ConfigurationResults:
     flaky: tuple[str, ...] = ()
     """Cases whose trials disagree although nothing of the configuration is random: they are in quarantine."""
 
+    @property
+    def is_frame(self) -> bool:
+        """Whether no language model is in it, so that it only frames the others: `offline` from below, scripts above."""
+        return str(self.settings.get("model") or "").partition(":")[0] in ("offline", "oracle", "script")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricComparison:

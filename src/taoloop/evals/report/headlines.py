@@ -15,7 +15,6 @@ from taoloop.evals.report.figures import (
     format_share,
     metric_label,
 )
-from taoloop.evals.report.tallies import is_frame
 from taoloop.evals.results import Comparison, MetricComparison, Results, Verdict, translate
 from taoloop.translation import mark
 
@@ -48,7 +47,7 @@ def headlines(results: Results, language: str | None = None) -> list[Headline]:
 
 
 def _successes(results: Results, language: str | None) -> Iterator[Headline]:
-    framed = [configuration for configuration in results.configurations if not is_frame(configuration)]
+    framed = [configuration for configuration in results.configurations if not configuration.is_frame]
     rated = [
         (configuration.metrics[SUCCESS], configuration.name)
         for configuration in framed or results.configurations

@@ -40,7 +40,6 @@ from taoloop.evals.report.tallies import (
     CaseBin,
     bin_cases,
     failed_trials,
-    is_frame,
     outcomes_by_configuration,
     reason_of,
     tally_cases,
@@ -148,7 +147,7 @@ class ReportSections:
             return plots
         legend = (tag("li", self._labels.named(each.name)) for each in self._configurations)
         note = self._say("The upper left is best. Hollow: another one is at least as good in both, and better in one.")
-        if any(map(is_frame, self._configurations)):
+        if any(each.is_frame for each in self._configurations):
             note = join_sentences(note, self._say("Grey: no language model; it frames the others."))
         return tag("p", inert(note), kind="quiet") + plots + tag("ul", *legend, kind="legend")
 
@@ -159,7 +158,7 @@ class ReportSections:
                 text="\n".join((each.name, *(self._labels.figure_text(name, each) for name in (SUCCESS, metric)))),
                 x=each.metrics.get(metric, _NO_FIGURE),
                 y=each.metrics.get(SUCCESS, _NO_FIGURE),
-                is_frame=is_frame(each),
+                is_frame=each.is_frame,
             )
             for each in self._configurations
         ]

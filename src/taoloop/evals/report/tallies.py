@@ -8,20 +8,11 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
-from taoloop.evals.results import ConfigurationResults, Results
+from taoloop.evals.results import Results
 from taoloop.evals.trial_records import FAULTS, TrialRecord
 
 OUTCOMES: Final = ("right", *FAULTS, "unassigned", "invalid")
 """What becomes of a trial: it is right, or somebody's fault (or nobody's yet), or it counts in no rate."""
-
-
-_FRAME_MODELS = ("offline", "oracle", "script")
-
-
-def is_frame(configuration: ConfigurationResults) -> bool:
-    """Whether a configuration has no language model: it only frames the others from below or above."""
-    model = str(configuration.settings.get("model") or "").partition(":")[0]
-    return model in _FRAME_MODELS
 
 
 def outcome_of(trial: TrialRecord) -> str:
