@@ -70,7 +70,7 @@ class ConfigurationResults:
 
     @property
     def is_frame(self) -> bool:
-        """Whether no language model is in it, so that it only frames the others: `offline` from below, scripts above."""
+        """Whether it has no language model and only frames the others: `offline` from below, scripts from above."""
         return str(self.settings.get("model") or "").partition(":")[0] in ("offline", "oracle", "script")
 
 

@@ -16,9 +16,12 @@ from taoloop.config.settings_reader import SettingsReader, Span, checked, expect
 from taoloop.config.tool_entries import ToolReader
 from taoloop.core.agent_spec import Limits
 from taoloop.core.policy import PROFILES, EvidenceMode, Policy
+from taoloop.core.text import is_number
 from taoloop.errors import AgentFileError, ConfigError
 from taoloop.evals.cases import CATEGORIES, CHECK_KINDS, ActionPattern, Case, Category, Check, CheckKind
+from taoloop.evals.metrics import METRICS
 from taoloop.evals.suite import AXES, DEFAULT_CONCURRENCY, PERSON_ANSWERS, PersonAnswer, Suite
+from taoloop.evals.thresholds import BOUNDS
 from taoloop.tools.settings_check import expand_home
 from taoloop.tools.yaml12 import FieldPath
 from taoloop.translation import Translator, mark
@@ -143,7 +146,7 @@ class SuiteFields(TypedDict, total=False):
     """The state that each trial starts from."""
     people: Annotated[Any, checked(_people)]
     """Who answers questions about calls."""
-    thresholds: dict[Any, dict[Any, float]]
+    thresholds: dict[Any, Any]
     """What the metrics must be."""
     cases: tuple[Any, ...]
     """The cases."""
@@ -163,6 +166,7 @@ def read_suite(path: Path | str) -> Suite:
     if "cases" not in fields and "cases_from" not in fields:
         hint = translate("Write `cases:` with a list, or `cases_from: {example}`.", example="{file: cases.jsonl}")
         raise document.error((), translate("the suite has no cases."), hint=hint)
+    _require_thresholds(document, fields.get("thresholds", {}))
     own = tuple(
         _case(document, ("cases", index), value) for index, value in enumerate(document.data.get("cases") or ())
     )
@@ -189,6 +193,22 @@ def read_suite(path: Path | str) -> Suite:
         people=people,
         thresholds=fields.get("thresholds", {}),
     )
+
+
+def _require_thresholds(document: ConfigDocument, thresholds: Mapping[Any, Any]) -> None:
+    """Raise an error about a threshold of an unknown metric, an unknown bound, or a bound that is no number."""
+    for metric, bounds in thresholds.items():
+        field_path = ("thresholds", metric)
+        if metric not in METRICS:
+            raise document.unknown(field_path, tuple(METRICS))
+        if not isinstance(bounds, Mapping) or not bounds:
+            hint = translate("Write {example}.", example="{at_least: 0.9}")
+            raise document.error(field_path, translate("a mapping is expected."), hint=hint)
+        for bound, limit in bounds.items():
+            if bound not in BOUNDS:
+                raise document.unknown((*field_path, bound), BOUNDS)
+            if not is_number(limit):
+                raise document.error((*field_path, bound), translate("a number is expected."))
 
 
 def _agent_source(source: str, document: ConfigDocument) -> str:

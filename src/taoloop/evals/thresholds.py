@@ -7,13 +7,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
-from taoloop.core.text import is_number
-from taoloop.evals.metrics import METRICS
-from taoloop.evals.results import ConfigurationResults, MetricValue, Results
+from taoloop.evals.results import Comparison, ConfigurationResults, MetricValue, Results
 
 Bound = Literal["at_least", "at_most", "surely_at_least", "surely_at_most"]
-"""How a figure is held to a threshold. `at_least` and `at_most` look at the figure; those with `surely` at the end of its
-95 % interval that is nearer to the threshold, so that chance alone seldom meets them."""
+"""How a figure is held to a threshold. `at_least` and `at_most` look at the figure; those with `surely` at the end of
+its 95 % interval that is nearer to the threshold, so that chance alone seldom meets them."""
 
 BOUNDS: Final[tuple[Bound, ...]] = get_args(Bound)
 
@@ -43,15 +41,6 @@ class ThresholdOutcome:
     """Whether the threshold is met. It is not where there is no figure, for none is not zero."""
 
 
-def invalid_threshold(metric: object, bounds: object) -> str | None:
-    """What is wrong with a threshold of a suite: the name of the wrong part, or None if it can be used."""
-    if metric not in METRICS:
-        return str(metric)
-    if not isinstance(bounds, Mapping) or not bounds:
-        return ""
-    return next((str(name) for name, limit in bounds.items() if name not in BOUNDS or not is_number(limit)), None)
-
-
 def threshold_outcomes(results: Results, thresholds: Mapping[str, Mapping[str, float]]) -> tuple[ThresholdOutcome, ...]:
     """What came of each threshold in each configuration.
 
@@ -59,6 +48,15 @@ def threshold_outcomes(results: Results, thresholds: Mapping[str, Mapping[str, f
     """
     held = [each for each in results.configurations if not each.is_frame] or results.configurations
     return tuple(outcome for configuration in held for outcome in _outcomes(configuration, thresholds))
+
+
+def worse_metrics(comparison: Comparison, thresholds: Mapping[str, Mapping[str, float]]) -> tuple[str, ...]:
+    """The metrics that matter and in which the second configuration is worse: task success, and those of thresholds."""
+    return tuple(
+        each.metric
+        for each in comparison.metrics
+        if each.verdict == "worse" and (each.metric == "task_success" or each.metric in thresholds)
+    )
 
 
 def _outcomes(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +18,17 @@ from taoloop.cli.database import load_environment, make_private
 from taoloop.cli.options import split_repeated
 from taoloop.cli.signals import SignalStopper
 from taoloop.cli.translation import interface_language, translate
+from taoloop.cli.ui.eval_view import EvalProgressView, print_results
 from taoloop.cli.ui.stdio import capture_stdout, print_stderr
 from taoloop.errors import ConfigError, TaoError
 from taoloop.evals.configurations import Configuration, configurations_of
 from taoloop.evals.report.page import write_page
 from taoloop.evals.results import Results, read_results, write_results
-from taoloop.evals.scoring import score
+from taoloop.evals.scoring import BASELINE, score
 from taoloop.evals.suite import Axis, Suite
 from taoloop.evals.suites.catalog import load_suite, shipped_suites
-from taoloop.evals.trial_records import TrialRecord
-from taoloop.evals.trials.suite_run import SuiteProgress, SuiteRun
+from taoloop.evals.thresholds import ThresholdOutcome, threshold_outcomes, worse_metrics
+from taoloop.evals.trials.suite_run import SuiteRun
 from taoloop.journals.sqlite.file import default_path
 from taoloop.tools.settings_check import expand_home
 from taoloop.translation import mark
@@ -112,26 +114,40 @@ def eval_command(
             trials=trials,
             concurrency=concurrency,
             max_cost_usd=max_cost_usd,
-            on_progress=_show,
+            on_progress=(view := EvalProgressView(sys.stderr)),
         )
-        stopper = drive(run)
+        with view:
+            stopper = drive(run)
         results = scored(run, configurations, path, earlier)
-        if out is not None:
-            write_results(results, expand_home(out))
-        if html is not None:
-            write_page(results, expand_home(html), interface_language())
-        for each in results.configurations:
-            stream.write(f"{each.name}\n")
-            for name, value in each.metrics.items():
-                stream.write(f"  {name:<24} {value.value} [{value.low}, {value.high}] n={value.n}\n")
-        for note in results.notes:
-            stream.write(f"{note}\n")
-        return exits.OK if stopper.code is None else stopper.code
+        outcomes = threshold_outcomes(results, chosen.thresholds)
+        print_results(stream, results, outcomes)
+        write_files(results, out, html)
+        return stopper.code if stopper.code is not None else exit_code_for_results(results, chosen, outcomes)
 
 
-def _show(progress: SuiteProgress, record: TrialRecord | None) -> None:
-    if record is not None and sys.stderr.isatty():
-        sys.stderr.write(f"\r{progress.ended}/{progress.total}")
+def write_files(results: Results, out: str | None, html: str | None) -> None:
+    """Write what `--out` and `--html` ask for.
+
+    Raises:
+        ConfigError: a file cannot be written.
+    """
+    for name, write in ((out, write_results), (html, partial(write_page, language=interface_language()))):
+        if name is None:
+            continue
+        try:
+            write(results, expand_home(name))
+        except OSError as error:
+            message = translate("{path} cannot be written: {reason}.", path=name, reason=error.strerror or error)
+            hint = translate("The trials are kept: the same command with another path writes the results at once.")
+            raise ConfigError(message, hint=hint) from error
+
+
+def exit_code_for_results(results: Results, suite: Suite, outcomes: Sequence[ThresholdOutcome]) -> int:
+    """The exit code that the thresholds and the comparisons with a baseline give."""
+    if not all(outcome.is_met for outcome in outcomes):
+        return exits.THRESHOLD
+    earlier = (comparison for comparison in results.comparisons if comparison.first.startswith(f"{BASELINE}: "))
+    return exits.WORSE if any(worse_metrics(comparison, suite.thresholds) for comparison in earlier) else exits.OK
 
 
 def drive(run: SuiteRun) -> SignalStopper:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Self, TextIO
 
 from rich.cells import cell_len
@@ -36,11 +36,14 @@ from taoloop.translation import mark
 
 _TONES: Final = {"good": "green", "bad": "red", "warn": "yellow", "plain": "bold"}
 _VERDICT_STYLES: Final = {"better": "green", "worse": "red", "inconclusive": "dim"}
-_OVERVIEW: Final = ("mean_steps", "tool_success", "cost_usd", "latency_p50_s")
+_OVERVIEW: Final[Mapping[str, str]] = mark(
+    {"mean_steps": "steps", "cost_usd": "cost", "latency_p50_s": "latency (median)"}
+)
 _MOST_FAILURES = 5
+_MOST_BESIDE = 4
 _COLUMN_GAP = 2
 _REPORT_STEPS = 10  # how often a progress that is not on a terminal is said
-_BOUNDS: Final = mark(
+_BOUNDS: Final[Mapping[str, str]] = mark(
     {
         "at_least": "at least {limit}",
         "at_most": "at most {limit}",
@@ -105,8 +108,11 @@ def print_results(stream: TextIO, results: Results, outcomes: Sequence[Threshold
     if len(results.configurations) > 1:
         console.print(_overview(results), soft_wrap=True)
         console.print()
-    for table in _figure_tables(results, console):
-        console.print(table, soft_wrap=True)
+    if len(results.configurations) <= _MOST_BESIDE:
+        for table in _figure_tables(results, console):
+            console.print(table, soft_wrap=True)
+    else:
+        _line(console, translate("--out and --html have all figures of so many configurations."), "dim")
     if empty := _uncounted(results):
         _line(console, translate("There was nothing to count for: {metrics}.", metrics=empty), "dim")
     console.print()
@@ -127,9 +133,9 @@ def _overview(results: Results) -> Table:
     """A row for each configuration."""
     table = _table("")
     table.add_column(translate("right"), justify="right")
-    table.add_column(translate("95% interval"))
-    for name in _OVERVIEW:
-        table.add_column(metric_label(name), justify="right")
+    table.add_column(translate("95% interval"), no_wrap=True)
+    for heading in _OVERVIEW.values():
+        table.add_column(translate(heading), justify="right", no_wrap=True)
     for each in results.configurations:
         success = each.metrics.get(SUCCESS, MetricValue(value=None))
         table.add_row(
@@ -171,7 +177,7 @@ def _figure_tables(results: Results, console: Console) -> Iterator[Table]:
 def _beside(columns: Sequence[str], cells: dict[str, dict[str, str]], names: Sequence[str]) -> Table:
     table = _table("")
     for column in columns:
-        table.add_column(one_line(column))
+        table.add_column(one_line(column), no_wrap=True)
     for name in names:
         table.add_row(metric_label(name), *(cells[column][name] for column in columns))
     return table
@@ -251,7 +257,7 @@ def _print_failures(console: Console, results: Results) -> None:
     for trial in failures[:_MOST_FAILURES]:
         reason = reason_of(trial) or trial.fault_rule or trial.status
         _line(console, f"{trial.case_id} · {trial.configuration}: {reason}")
-        _line(console, f"  tao show {trial.run_id} --db {results.database}", "cyan")
+        console.print(Text(f"  tao show {one_line(trial.run_id)} --db {one_line(results.database)}", "cyan"))
     if (rest := len(failures) - _MOST_FAILURES) > 0:
         _line(console, translate("… and {n} more: --out and --html have all of them.", n=f"{rest:,}"), "dim")
 
