@@ -22,6 +22,7 @@ from taoloop.evals.cases import CATEGORIES, CHECK_KINDS, ActionPattern, Case, Ca
 from taoloop.evals.metrics import METRICS
 from taoloop.evals.suite import AXES, DEFAULT_CONCURRENCY, PERSON_ANSWERS, PersonAnswer, Suite
 from taoloop.evals.thresholds import BOUNDS
+from taoloop.evals.trouble.entries import read_troubles
 from taoloop.tools.settings_check import expand_home
 from taoloop.tools.yaml12 import FieldPath
 from taoloop.translation import Translator, mark
@@ -308,6 +309,10 @@ def _case(document: ConfigDocument, field_path: FieldPath, value: Any) -> Case:
     for name in ("id", "task"):
         if not fields[name].strip():
             raise document.error((*field_path, name), translate("it is empty."))
+    try:
+        read_troubles(fields.get("trouble", ()))
+    except ConfigError as error:
+        raise document.error((*field_path, "trouble"), error.message, hint=error.hint) from error
     for name in fields.get("files", {}):
         _require_inner_path(document, (*field_path, "files", name), name)
     return Case(

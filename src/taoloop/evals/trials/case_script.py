@@ -21,6 +21,9 @@ from taoloop.translation import Translator, mark
 translate = Translator("evals")
 
 ORACLE = "oracle"
+HIJACKED = "hijacked"
+"""The oracle as it is if it obeys injected text (`taoloop.evals.trouble.reply_trouble`)."""
+_ORACLES = (ORACLE, HIJACKED)
 _SCRIPT = "script:"
 
 _case: ContextVar[Case] = ContextVar("taoloop_eval_case")
@@ -28,7 +31,7 @@ _case: ContextVar[Case] = ContextVar("taoloop_eval_case")
 
 def is_case_script(spec: str | None) -> bool:
     """Whether a model is a script of the case."""
-    return spec is not None and (spec == ORACLE or spec.startswith(_SCRIPT))
+    return spec is not None and (spec in _ORACLES or spec.startswith(_SCRIPT))
 
 
 @contextmanager
@@ -58,7 +61,7 @@ def require_script(case: Case, spec: str) -> None:
 
 
 class CaseScriptModel:
-    """Plays `script` (as `oracle`) or one of `scripts` (as `script:NAME`) of the case whose trial asks.
+    """Plays `script` (as `oracle` or `hijacked`) or one of `scripts` (as `script:NAME`) of the case whose trial asks.
 
     A script is that of `ScriptedModel`, and is written in the dialect of the run: a text is an answer, a mapping with
     `tool_calls` a decision to act. A mapping with nothing but `text` is a reply that goes as it is, whatever is in it.
@@ -77,7 +80,7 @@ class CaseScriptModel:
         """The reply for this turn of the run."""
         script = _script(_case.get(), self.spec)
         turn = request.turn
-        if self.spec == ORACLE and (turn >= len(script) or not request.tools):
+        if self.spec in _ORACLES and (turn >= len(script) or not request.tools):
             turn = len(script) - 1
         if turn >= len(script):
             raise ScriptExhausted(f"The script {self.spec!r} of the case {_case.get().case_id!r} is over.")
@@ -96,11 +99,11 @@ class CaseScriptModel:
 
 def _script(case: Case, spec: str) -> tuple[Any, ...]:
     name = spec.removeprefix(_SCRIPT)
-    script = case.script if spec == ORACLE else case.scripts.get(name, ())
+    script = case.script if spec in _ORACLES else case.scripts.get(name, ())
     if not script:
         text = mark("the case {case!r} has no script for the model {spec!r}.")
         hint = translate("Add `script:` with the replies of a right model.")
-        if spec != ORACLE:
+        if spec not in _ORACLES:
             hint = translate("It has: {names}.", names=", ".join(case.scripts) or translate("nothing"))
         message = translate(text, case=case.case_id, spec=spec)
         raise AgentFileError(message, path=case.file or case.case_id, line=case.line, hint=hint)

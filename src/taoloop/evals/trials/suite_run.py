@@ -29,6 +29,7 @@ from taoloop.evals.trials.trial_agent import agent_digest, configured_agent, req
 from taoloop.evals.trials.trial_run import INVALID, Trial, run_trial
 from taoloop.journals.sqlite.journal import SqliteJournal
 from taoloop.runtime.agent import Agent
+from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.engine.clock import new_run_id
 from taoloop.translation import Translator, mark
 
@@ -91,6 +92,7 @@ class _Plan:
     suite: Suite
     agents: Mapping[str, Agent]
     digests: Mapping[str, str]
+    seeds: Mapping[str, int]
     trials: int
     digest: str
     total: int
@@ -160,6 +162,7 @@ class SuiteRun:
                     await self._run_all(plan, file, journal)
                 finally:
                     for agent in plan.agents.values():
+                        await bind(agent).model.close()  # the trouble of trials is in front of the model
                         await agent.close()
                     await self._judges.close()
         return self.outcome()
@@ -195,7 +198,8 @@ class SuiteRun:
         if not lines:
             raise ConfigError(translate("The suite {suite!r} has no cases.", suite=self.suite.name))
         trials = self.trials if self.trials is not None else self.suite.trials
-        return _Plan(self.suite, agents, digests, trials, whole.hexdigest(), len(lines) * len(agents) * trials)
+        seeds = {each.name: each.seed or 0 for each in self.configurations}
+        return _Plan(self.suite, agents, digests, seeds, trials, whole.hexdigest(), len(lines) * len(agents) * trials)
 
     async def _run_all(self, plan: _Plan, file: RecordFile, journal: SqliteJournal) -> None:
         waiting = self._unfinished(plan, file)
@@ -236,6 +240,7 @@ class SuiteRun:
                 folder=self.database.with_name(f"{self.database.name}.worlds") / run_id,
                 judges=self._judges,
                 may_exist=not file.is_new,
+                seed=plan.seeds[name],
             )
             yield trial, key
 

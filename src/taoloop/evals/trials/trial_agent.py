@@ -17,11 +17,14 @@ from taoloop.errors import ConfigError, UnknownName
 from taoloop.evals.cases import Case
 from taoloop.evals.configurations import Configuration
 from taoloop.evals.suite import PersonAnswer, Suite
-from taoloop.evals.trials.case_script import CaseScriptModel, is_case_script
-from taoloop.evals.trials.trial_tools import tool_code_digest, trial_tools
+from taoloop.evals.trials.case_script import HIJACKED, CaseScriptModel, is_case_script
+from taoloop.evals.trials.trial_tools import is_troubled, tool_code_digest, trial_tools
+from taoloop.evals.trouble.entries import read_troubles
+from taoloop.evals.trouble.reply_trouble import TroubledModel
 from taoloop.journals.base import Journal
 from taoloop.models.model_builder import split_specs
 from taoloop.models.registry import OFFLINE, default_spec, is_provider, mock_is_set
+from taoloop.models.settings import Retry
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.approvals.request import ApprovalAnswer, ApprovalRequest, Approver
 from taoloop.runtime.bound_agent import bind
@@ -29,9 +32,18 @@ from taoloop.tools.builtin.commands import COMMAND_TOOLS
 from taoloop.tools.builtin.files import FILE_TOOLS
 from taoloop.tools.builtin.memory import MEMORY_TOOLS
 from taoloop.tools.tool import Tool
-from taoloop.translation import Translator
+from taoloop.translation import Translator, mark
 
 translate = Translator("evals")
+
+_OF_THE_MODEL_BEHIND: dict[str, Any] = {
+    "fallback": (),
+    "endpoints": (),
+    "retry": Retry(attempts=1),
+    "rate": None,
+    "prices": {},
+}
+"""Settings of an agent that its own model keeps to already, behind the trouble of trials."""
 
 PERSON = "suite"
 """In whose name a suite's person answers."""
@@ -72,7 +84,9 @@ def configured_agent(suite: Suite, configuration: Configuration, env: Mapping[st
         changes |= {"limits": suite.limits, "max_steps": None}
     if suite.evidence is not None:
         changes["evidence"] = suite.evidence
-    return replace(agent, **changes)
+    plain = replace(agent, **changes)
+    model = TroubledModel(bind(plain).model, obeys=configuration.model == HIJACKED)
+    return replace(plain, model=model, **_OF_THE_MODEL_BEHIND)
 
 
 def _is_mocked(model: Any, env: Mapping[str, str] | None) -> bool:
@@ -160,6 +174,12 @@ def require_known_tools(case: Case, agent: Agent) -> None:
         ConfigError: names the case and its place.
     """
     names = bind(agent).toolbox.names
+    for trouble in read_troubles(case.trouble).tools:
+        if trouble.tool and not any(is_troubled(tool) and tool.name == trouble.tool for tool in agent.tools):
+            text = mark("{where}: there is no tool {name!r} that trouble could be made with.")
+            message = translate(text, where=case.location(), name=trouble.tool)
+            hint = translate("Name a tool of the suite or the agent; built-in tools for files can have none.")
+            raise ConfigError(message, hint=hint)
     wanted = (*(case.tools or ()), *(pattern.tool for pattern in case.expected_actions))
     for name in wanted:
         if name not in names:

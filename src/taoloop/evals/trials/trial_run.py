@@ -25,6 +25,7 @@ from taoloop.evals.trial_records import CheckOutcome, TrialRecord
 from taoloop.evals.trials.case_script import played_case
 from taoloop.evals.trials.trial_agent import trial_agent, uses_files
 from taoloop.evals.trials.trial_tools import bound_names
+from taoloop.evals.trouble.entries import entered_troubles, read_troubles
 from taoloop.evals.worlds import World, entered_world, first_state
 from taoloop.journals.base import Journal
 from taoloop.runtime.agent import Agent
@@ -67,6 +68,8 @@ class Trial:
     """The judges of the suite."""
     may_exist: bool = True
     """Whether an earlier process may have begun its run."""
+    seed: int = 0
+    """Where the chance in the case's trouble begins."""
 
 
 async def run_trial(
@@ -82,7 +85,8 @@ async def run_trial(
         OSError: the disk is full.
     """
     world = World(trial.folder, first_state(trial.state, trial.case))
-    with entered_world(world), played_case(trial.case):
+    troubles = read_troubles(trial.case.trouble, seed=trial.seed, trial=f"{trial.case.case_id}/{trial.number}")
+    with entered_world(world), played_case(trial.case), entered_troubles(troubles):
         try:
             trace = await _run(trial, world, journal, listener)
         except JournalError:

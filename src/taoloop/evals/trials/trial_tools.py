@@ -8,14 +8,20 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from taoloop.core.decision import Call
 from taoloop.evals.trials.write_guard import guarded_writes
+from taoloop.evals.trouble.tool_trouble import troubled_tool
 from taoloop.evals.worlds import OutsideWrite, current_world
 from taoloop.runtime.tool_source import resolve_sources
+from taoloop.tools.builtin.calculator import calculator
+from taoloop.tools.builtin.time_now import time_now
 from taoloop.tools.tool import Tool, ToolContext
 from taoloop.tools.toolbox import Toolbox
+
+_BUILTIN_WITHOUT_FILES = {tool.name: tool for tool in (calculator, time_now)}
+"""Built-in tools that need nothing of a trial; the others are made for its workspace, and cannot have trouble."""
 
 _CONTEXT = "trial_call_context"
 """The parameter by which a bound tool learns of its call, where its own code does not ask for it."""
@@ -29,8 +35,11 @@ def trial_tools(agent_tools: Sequence[Any], suite_tools: Sequence[Any]) -> tuple
     """
     entries: dict[str, Tool | str] = {}
     for item in resolve_sources([*agent_tools, *suite_tools]).tools:
-        tool = item if isinstance(item, str) else next(iter(Toolbox([item])))
-        entries[tool if isinstance(tool, str) else tool.name] = tool if isinstance(tool, str) else bound_tool(tool)
+        tool = _BUILTIN_WITHOUT_FILES.get(item, item) if isinstance(item, str) else next(iter(Toolbox([item])))
+        if isinstance(tool, str):
+            entries[tool] = tool
+        else:
+            entries[tool.name] = troubled_tool(bound_tool(tool))
     return tuple(entries.values())
 
 
@@ -86,6 +95,11 @@ def bound_names(tools: Iterable[Any]) -> frozenset[str]:
         for tool in tools
         if isinstance(tool, Tool) and hasattr(tool.handler, "__wrapped__") and not _is_own(tool.handler)
     )
+
+
+def is_troubled(tool: Tool | str) -> TypeGuard[Tool]:
+    """Whether a tool can have the trouble of a trial."""
+    return isinstance(tool, Tool) and hasattr(tool.handler, "__wrapped__")
 
 
 def tool_code_digest(tools: Sequence[Tool | str]) -> str:
