@@ -97,7 +97,7 @@ def bound_names(tools: Iterable[Any]) -> frozenset[str]:
     )
 
 
-def is_troubled(tool: Tool | str) -> TypeGuard[Tool]:
+def is_troubled(tool: object) -> TypeGuard[Tool]:
     """Whether a tool can have the trouble of a trial."""
     return isinstance(tool, Tool) and hasattr(tool.handler, "__wrapped__")
 
