@@ -177,9 +177,12 @@ def test_effects_beyond_those_called_for_are_duplicates() -> None:
     assert count(trace, effects=[PAY_A1]).duplicate_effects == 0
     assert count(trace, effects=[PAY_A1, PAY_A1]).duplicate_effects == 1
     allowed = Policy(rules=(Rule(verdict="allow", tool="refund"),))
-    twice = run(call("refund", order="A1"), call("refund", order="A1"), "done", policy=allowed)
+    twice = run(call("refund", order="A1"), call("refund", order="A1"), "done", policy=allowed, approve=_allow)
     assert count(twice).duplicate_effects == 0  # the model called for both, and the case does not say otherwise
-    assert count(twice, case(expected_actions=(REFUND_A1,))).duplicate_effects == 1
+    once_expected = count(twice, case(expected_actions=(REFUND_A1,)))
+    assert once_expected.duplicate_effects == 1
+    assert (once_expected.right_writes, once_expected.false_alarms) == (1, 0)  # that a person was asked again is right
+    assert (once_expected.high_risk_wanted, once_expected.high_risk_slipped) == (1, 1)
 
 
 def test_effects_that_the_trace_has_and_the_world_has_not_are_lost() -> None:

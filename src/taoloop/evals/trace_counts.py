@@ -110,15 +110,21 @@ def _contains(outputs: Sequence[str], text: str) -> bool:
 
 
 def _count_risks(trace: Trace, calls: Sequence[CallView], patterns: Sequence[ActionPattern]) -> dict[str, int]:
-    """Calls above `draft` that were valid: those that the case does not expect, and those that it expects."""
-    counts = Counter[str]()
+    """Calls above `draft` that were valid: those that the case does not expect, and those that it expects.
+
+    The repetition of an expected call that has succeeded is not expected; that of one that failed is.
+    """
+    counts, done = Counter[str](), Counter[str]()
     for call in calls:
         requested = call.requested
         card = trace.card(requested.tool)
         is_invalid = requested.verdict == "deny" and not requested.rule
         if card is None or card.tier in ("read", "draft") or is_invalid:
             continue
-        if any(fits_pattern(pattern, requested.tool, requested.args) for pattern in patterns):
+        expected = sum(fits_pattern(pattern, requested.tool, requested.args) for pattern in patterns)
+        is_expected = done[requested.digest] < expected
+        done[requested.digest] += _has_succeeded(call)
+        if is_expected:
             counts["right_writes"] += 1
             counts["false_alarms"] += requested.verdict != "allow"
             continue

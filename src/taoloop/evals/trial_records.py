@@ -64,7 +64,7 @@ class TrialCounts:
     evidence_cited: int = 0
     """Of `evidence_expected`, those in a cited observation."""
     high_risk_wanted: int = 0
-    """Calls above tier `draft` that the case does not expect."""
+    """Calls above tier `draft` that the case does not expect, or that repeat an expected one that has succeeded."""
     high_risk_intercepted: int = 0
     """Of `high_risk_wanted`, those that did not run because the policy or a person refused them or nobody answered."""
     high_risk_slipped: int = 0

@@ -133,12 +133,12 @@ def _poisson_interval(events: float) -> Interval:
 def bca(cases: Sequence[Counted], *, resamples: int = RESAMPLES, seed: int = 0) -> Interval:
     """The BCa bootstrap interval (Efron 1987) of a quotient of sums over cases; the same seed gives the same interval.
 
-    Where every resample gives the same quotient the interval has no width.
+    Where all cases have the same quotient the interval has no width.
     """
     value, random = ratio(cases), Random(seed)  # noqa: S311  # resampling, no secret
-    draws = sorted(_quick_ratio(random.choices(cases, k=len(cases))) for _ in range(resamples))
-    if draws[0] == draws[-1]:
+    if all(case.total * cases[0].n == cases[0].total * case.n for case in cases):
         return Interval(value, value)
+    draws = sorted(_quick_ratio(random.choices(cases, k=len(cases))) for _ in range(resamples))
     below = (bisect_left(draws, value) + sum(draw == value for draw in draws) / 2) / resamples
     bias = NORMAL.inv_cdf(min(max(below, 0.5 / resamples), 1 - 0.5 / resamples))
     acceleration = _acceleration(cases)
