@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from taoloop.errors import AgentFileError
+from taoloop.errors import AgentFileError, ConfigError
 from taoloop.evals.cases import Case, Check
 from taoloop.evals.checks.check_outcomes import TrialEnd, check_end, load_check_function
 from taoloop.translation import Translator, mark
@@ -32,7 +32,7 @@ def require_failing_checks(case: Case) -> None:
         raise _error(case, case.line, translate(text, case=case.case_id), hint)
     for check in case.checks:
         if check.kind == "function":
-            load_check_function(check, case)  # what cannot be loaded is reported now
+            _require_function(check, case)
         if check.kind not in _NOT_TRIED and all(_accepts(check, end) for end in _wrong_ends(case, check)):
             text = mark("the check `{kind}` of the case {case!r} can never fail: it accepts every wrong answer.")
             hint = translate("Write what only a right answer has.")
@@ -45,6 +45,13 @@ def require_failing_checks(case: Case) -> None:
             hint = translate("Make them stricter, or correct `wrong_answer`.")
             message = translate(text, case=case.case_id, answer=case.wrong_answer)
             raise _error(case, tried[0].line, message, hint)
+
+
+def _require_function(check: Check, case: Case) -> None:
+    try:
+        load_check_function(check, case)
+    except ConfigError as error:
+        raise _error(case, check.line, error.message, error.hint) from error
 
 
 def _wrong_ends(case: Case, check: Check) -> Iterator[TrialEnd]:

@@ -7,28 +7,23 @@ middle are resumed. Only the cases that are being run are in memory.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
-from taoloop.errors import AgentFileError, ConfigError
-from taoloop.evals.cases import Case, case_digest
 from taoloop.evals.checks.judges import Judges
-from taoloop.evals.checks.wrong_answers import require_failing_checks
 from taoloop.evals.configurations import Configuration
 from taoloop.evals.fault_classes import SANDBOX
 from taoloop.evals.suite import Suite
 from taoloop.evals.trial_records import TrialRecord
-from taoloop.evals.trials.case_script import is_case_script, require_script
 from taoloop.evals.trials.record_file import RecordFile, open_records, record_path
 from taoloop.evals.trials.suite_budget import SuiteBudget
-from taoloop.evals.trials.trial_agent import agent_digest, configured_agent, require_known_tools
-from taoloop.evals.trials.trial_run import INVALID, Trial, run_trial
+from taoloop.evals.trials.suite_plan import PlannedTrial, SuitePlan, plan_suite
+from taoloop.evals.trials.trial_run import INVALID, SET_UP, Trial, remove_folder, run_trial
 from taoloop.journals.sqlite.journal import SqliteJournal
-from taoloop.runtime.agent import Agent
 from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.engine.clock import new_run_id
 from taoloop.translation import Translator, mark
@@ -36,6 +31,7 @@ from taoloop.translation import Translator, mark
 translate = Translator("evals")
 
 _NAME_CHARS = 24
+_NOTES = 10  # of trials; all of them are in the results
 _NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_-]+")
 
 
@@ -85,27 +81,6 @@ class SuiteOutcome:
     """How far it came."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """What is run: the suite, the agents of its configurations, and what was found out about its cases."""
-
-    suite: Suite
-    agents: Mapping[str, Agent]
-    digests: Mapping[str, str]
-    seeds: Mapping[str, int]
-    trials: int
-    digest: str
-    total: int
-
-    def trials_in_order(self) -> Iterator[tuple[Case, str, str, int, str]]:
-        """Each trial: its case with its digest, configuration and number, and its key."""
-        for case in self.suite.cases():
-            digest = case_digest(case)
-            for name, number in ((name, number) for number in range(self.trials) for name in self.agents):
-                text = "\0".join((self.suite.name, case.case_id, digest, name, self.digests[name], str(number)))
-                yield case, digest, name, number, hashlib.sha256(text.encode()).hexdigest()[:20]
-
-
 @dataclass(slots=True)
 class SuiteRun:
     """Runs the trials of a suite.
@@ -135,6 +110,7 @@ class SuiteRun:
     """How far it is."""
     digest: str = field(default="", init=False)
     """The digest of the cases, once they were read."""
+    _keys: dict[str, int] = field(default_factory=dict, init=False)
     _budget: SuiteBudget = field(default_factory=lambda: SuiteBudget(None), init=False)
     _judges: Judges = field(default_factory=Judges, init=False)
 
@@ -148,7 +124,7 @@ class SuiteRun:
             RunHeld: another process works on the same database.
             JournalError, OSError: the database or the disk is full; finished trials are kept.
         """
-        plan = self._plan()
+        plan = plan_suite(self.suite, self.configurations, trials=self.trials, env=self.env)
         limit = self.max_cost_usd if self.max_cost_usd is not None else self.suite.max_cost_usd
         self._budget = SuiteBudget(limit)
         self._judges = Judges(self.env, self._budget.add_judging)
@@ -169,48 +145,21 @@ class SuiteRun:
 
     def outcome(self) -> SuiteOutcome:
         """What there is now."""
-        return SuiteOutcome(
-            digest=self.digest, records=tuple(self.records.values()), notes=tuple(self._notes()), progress=self.progress
-        )
+        records = tuple(self.records[key] for key in sorted(self.records, key=self._keys.__getitem__))
+        notes = tuple(self._notes(records))
+        return SuiteOutcome(digest=self.digest, records=records, notes=notes, progress=self.progress)
 
-    def _plan(self) -> _Plan:
-        """Everything that can be wrong, found before anything is run.
-
-        Raises:
-            ConfigError: names what, and where it can, file and line.
-        """
-        agents = {each.name: configured_agent(self.suite, each, self.env) for each in self.configurations}
-        digests = {each.name: agent_digest(self.suite, agents[each.name], each) for each in self.configurations}
-        lines: dict[str, str] = {}
-        whole = hashlib.sha256()
-        for case in self.suite.cases():
-            if case.case_id in lines:
-                text = mark("the case {case!r} is there a second time (first at {location}).")
-                message = translate(text, case=case.case_id, location=lines[case.case_id])
-                raise AgentFileError(message, path=case.file or self.suite.name, line=case.line)
-            lines[case.case_id] = case.location()
-            require_failing_checks(case)
-            for each in self.configurations:
-                require_known_tools(case, agents[each.name])
-                if is_case_script(each.model):
-                    require_script(case, each.model or "")
-            whole.update(f"{case.case_id}\0{case_digest(case)}\n".encode())
-        if not lines:
-            raise ConfigError(translate("The suite {suite!r} has no cases.", suite=self.suite.name))
-        trials = self.trials if self.trials is not None else self.suite.trials
-        seeds = {each.name: each.seed or 0 for each in self.configurations}
-        return _Plan(self.suite, agents, digests, seeds, trials, whole.hexdigest(), len(lines) * len(agents) * trials)
-
-    async def _run_all(self, plan: _Plan, file: RecordFile, journal: SqliteJournal) -> None:
+    async def _run_all(self, plan: SuitePlan, file: RecordFile, journal: SqliteJournal) -> None:
         waiting = self._unfinished(plan, file)
 
         async def work() -> None:
-            for trial, key in waiting:
+            for key, trial in waiting:
                 if self._budget.is_spent:
                     return
                 with self._budget.watched(trial.run_id) as listener:
                     record, world = await run_trial(trial, journal, listener)
                     file.add(key, record, world)
+                remove_folder(trial, record)
                 self._add(key, record, kept=False)
 
         concurrency = self.concurrency if self.concurrency is not None else self.suite.concurrency
@@ -221,28 +170,32 @@ class SuiteRun:
         except ExceptionGroup as errors:  # the others were stopped, and can be resumed
             raise errors.exceptions[0] from errors
 
-    def _unfinished(self, plan: _Plan, file: RecordFile) -> Iterator[tuple[Trial, str]]:
-        """The trials that have no record; those that have one are counted on the way."""
-        for case, digest, name, number, key in plan.trials_in_order():
-            if (record := file.find(key)) is not None and record.status != INVALID:
-                self._add(key, record, kept=True)
-                continue
-            short = _NOT_IN_IDS.sub("-", case.case_id).strip("-")[:_NAME_CHARS]
-            run_id = f"{short}-{number + 1}-{file.evaluation}{key[:8]}" if short else f"{file.evaluation}{key[:8]}"
-            trial = Trial(
-                case=case,
-                digest=digest,
-                configuration=name,
-                number=number,
-                run_id=run_id,
-                agent=plan.agents[name],
-                state=self.suite.world,
-                folder=self.database.with_name(f"{self.database.name}.worlds") / run_id,
-                judges=self._judges,
-                may_exist=not file.is_new,
-                seed=plan.seeds[name],
-            )
-            yield trial, key
+    def _unfinished(self, plan: SuitePlan, file: RecordFile) -> Iterator[tuple[str, Trial]]:
+        """The trials that have no record, by their keys; those that have one are counted on the way."""
+        for planned in plan.planned_trials():
+            self._keys[planned.key] = len(self._keys)
+            record = file.find(planned.key)
+            if record is None or record.status == INVALID:
+                yield planned.key, self._trial(plan, planned, file)
+            else:
+                self._add(planned.key, record, kept=True)
+
+    def _trial(self, plan: SuitePlan, planned: PlannedTrial, file: RecordFile) -> Trial:
+        short = _NOT_IN_IDS.sub("-", planned.case.case_id).strip("-")[:_NAME_CHARS]
+        run_id = "-".join(filter(None, (short, str(planned.number + 1), f"{file.evaluation}{planned.key[:8]}")))
+        return Trial(
+            case=planned.case,
+            digest=planned.case_digest,
+            configuration=planned.configuration,
+            number=planned.number,
+            run_id=run_id,
+            agent=plan.agents[planned.configuration],
+            state=self.suite.world,
+            folder=self.database.with_name(f"{self.database.name}.worlds") / run_id,
+            judges=self._judges,
+            may_exist=not file.is_new,
+            seed=plan.seeds[planned.configuration],
+        )
 
     def _add(self, key: str, record: TrialRecord, *, kept: bool) -> None:
         self.records[key] = record
@@ -255,7 +208,7 @@ class SuiteRun:
         if self.on_progress is not None:
             self.on_progress(self.progress, record)
 
-    def _notes(self) -> Iterator[str]:
+    def _notes(self, records: Sequence[TrialRecord]) -> Iterator[str]:
         if self._budget.reason:
             yield self._budget.reason
         if missing := self.progress.total - self.progress.ended:
@@ -267,6 +220,10 @@ class SuiteRun:
                 "(--fresh runs them again)."
             )
             yield translate(text, n=self.progress.kept)
-        yield from dict.fromkeys(
-            outcome.detail for record in self.records.values() for outcome in record.checks if outcome.kind == SANDBOX
+        kinds = (SANDBOX, SET_UP)
+        details = dict.fromkeys(
+            (record.case_id, outcome.detail) for record in records for outcome in record.checks if outcome.kind in kinds
         )
+        yield from (f"{case_id}: {detail}" for case_id, detail in islice(details, _NOTES))
+        if len(details) > _NOTES:
+            yield translate("{n} more trials say such things.", n=len(details) - _NOTES)

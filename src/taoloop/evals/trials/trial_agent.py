@@ -13,13 +13,11 @@ from typing import Any
 from taoloop.config.agent_file import load_agent, load_policy
 from taoloop.config.document import is_config_file
 from taoloop.core.policy import PROFILES, Policy
-from taoloop.errors import ConfigError, UnknownName
-from taoloop.evals.cases import Case
+from taoloop.errors import UnknownName
 from taoloop.evals.configurations import Configuration
 from taoloop.evals.suite import PersonAnswer, Suite
 from taoloop.evals.trials.case_script import HIJACKED, CaseScriptModel, is_case_script
-from taoloop.evals.trials.trial_tools import is_troubled, tool_code_digest, trial_tools
-from taoloop.evals.trouble.entries import read_troubles
+from taoloop.evals.trials.trial_tools import tool_code_digest, trial_tools
 from taoloop.evals.trouble.reply_trouble import TroubledModel
 from taoloop.journals.base import Journal
 from taoloop.models.model_builder import split_specs
@@ -32,7 +30,7 @@ from taoloop.tools.builtin.commands import COMMAND_TOOLS
 from taoloop.tools.builtin.files import FILE_TOOLS
 from taoloop.tools.builtin.memory import MEMORY_TOOLS
 from taoloop.tools.tool import Tool
-from taoloop.translation import Translator, mark
+from taoloop.translation import Translator
 
 translate = Translator("evals")
 
@@ -165,23 +163,3 @@ def agent_digest(suite: Suite, agent: Agent, configuration: Configuration) -> st
     }
     text = json.dumps(content, sort_keys=True, ensure_ascii=False, default=repr)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def require_known_tools(case: Case, agent: Agent) -> None:
-    """Refuse a case that names a tool which its agent does not have.
-
-    Raises:
-        ConfigError: names the case and its place.
-    """
-    names = bind(agent).toolbox.names
-    for trouble in read_troubles(case.trouble).tools:
-        if trouble.tool and not any(is_troubled(tool) and tool.name == trouble.tool for tool in agent.tools):
-            text = mark("{where}: there is no tool {name!r} that trouble could be made with.")
-            message = translate(text, where=case.location(), name=trouble.tool)
-            hint = translate("Name a tool of the suite or the agent; built-in tools for files can have none.")
-            raise ConfigError(message, hint=hint)
-    wanted = (*(case.tools or ()), *(pattern.tool for pattern in case.expected_actions))
-    for name in wanted:
-        if name not in names:
-            message = translate("{where}: the agent has no tool {name!r}.", where=case.location(), name=name)
-            raise ConfigError(message, hint=translate("It has: {names}.", names=", ".join(sorted(names))))

@@ -78,7 +78,7 @@ async def run_trial(
     """Run a trial to its end, and check it; gives its record, and the state that its tools left.
 
     What goes wrong with the trial itself (its files cannot be written, its agent refuses to start) makes an invalid
-    record. The folder of a trial that passed is removed.
+    record.
 
     Raises:
         JournalError: the journal cannot keep the trace; nothing of this trial is lost that was in it before.
@@ -94,10 +94,17 @@ async def run_trial(
         except TaoError as error:
             return _invalid(trial, error), world.state
         record = await _record(trial, trace, world)
-    if record.passed:
+    return record, world.state
+
+
+def remove_folder(trial: Trial, record: TrialRecord) -> None:
+    """Remove the folder of a trial that passed, once its record is stored; others are kept to be looked at.
+
+    A function may want to check the files again (`--remeasure`): then they are kept, too.
+    """
+    if record.passed and all(check.kind != "function" for check in trial.case.checks):
         with suppress(OSError):  # what is left there hurts nobody
             shutil.rmtree(trial.folder)
-    return record, world.state
 
 
 async def _run(trial: Trial, world: World, journal: Journal, listener: Listener | None) -> Trace:
@@ -160,9 +167,9 @@ async def _check(end: TrialEnd, judges: Judges) -> list[CheckOutcome]:
 
 
 def _sandbox_outcomes(world: World) -> list[CheckOutcome]:
-    text = mark("the tool {tool!r} tried to write {path}, outside its folder {folder} ({line})")
+    text = mark("the tool {tool!r} tried to write {path} outside its folder {folder} ({location})")
     details = dict.fromkeys(
-        translate(text, tool=write.tool, path=write.path, folder=world.folder, line=write.location)
+        translate(text, tool=write.tool, path=write.path, folder=world.folder, location=write.location)
         for write in world.outside_writes
     )
     return [CheckOutcome(kind=SANDBOX, passed=None, detail=detail) for detail in details]
