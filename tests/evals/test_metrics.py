@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import combinations
+from typing import Any
 
 import pytest
 from tests.evals.trial_making import trial
@@ -52,7 +53,8 @@ def test_task_success_is_the_share_of_valid_trials_that_pass() -> None:
     """S2-36, S3-53: completed tasks, with an interval; an invalid trial counts neither way."""
     records = [trial("a"), trial("b"), trial("c", passed=False), trial("d", passed=None)]
     measured = figure("task_success", *records)
-    assert (measured.value, measured.n, measured.cases) == (pytest.approx(2 / 3), 3, 3)
+    assert measured.value == pytest.approx(2 / 3)
+    assert (measured.n, measured.cases) == (3, 3)
     assert (measured.low, measured.high) == wilson(2 / 3, 3)
 
 
@@ -93,11 +95,16 @@ def test_steps_tokens_and_questions_are_means_over_trials() -> None:
 )
 def test_shares_of_what_was_counted_are_quotients_of_sums(name: str, numerator: str, denominator: str) -> None:
     """S2-38, S2-39, S2-40, S2-41, S3-54: calls, repetitions, citations, interception and selection."""
+
+    def counted(case_id: str, total: int, n: int, passed: bool | None = True) -> TrialRecord:
+        fields: dict[str, Any] = {numerator: total, denominator: n}
+        return trial(case_id, passed=passed, **fields)
+
     records = [
-        trial("a", **{numerator: 1, denominator: 4}),
-        trial("b", **{numerator: 2, denominator: 2}),
+        counted("a", 1, 4),
+        counted("b", 2, 2),
         trial("c"),  # nothing to count: it is neither 0 nor 1
-        trial("d", passed=None, **{numerator: 9, denominator: 9}),
+        counted("d", 9, 9, passed=None),
     ]
     measured = figure(name, *records)
     assert (measured.value, measured.n, measured.cases) == (3 / 6, 6, 2)
@@ -129,8 +136,10 @@ def test_an_unknown_cost_is_left_out_and_said() -> None:
     """S2-42, S3-57: cost per task and per right answer; None is not zero."""
     records = [trial("a", cost_usd=0.2), trial("b", cost_usd=0.4, passed=False), trial("c")]
     cost, price = figure("cost_usd", *records), figure("cost_per_success", *records)
-    assert (cost.value, cost.n, cost.notes) == (pytest.approx(0.3), 2, ("partly_unknown",))
-    assert (price.value, price.n, price.cases) == (pytest.approx(0.6), 1, 2)
+    assert cost.value == pytest.approx(0.3)
+    assert price.value == pytest.approx(0.6)
+    assert (cost.n, cost.notes) == (2, ("partly_unknown",))
+    assert (price.n, price.cases) == (1, 2)
     assert price.notes == ("partly_unknown", "unbounded")  # the interval of successes per dollar reaches 0
     assert value("cost_per_success", trial("a", cost_usd=0.2, passed=False)) is None
     assert figure("cost_per_success", trial("a", cost_usd=0.0)) == MetricValue(
