@@ -82,8 +82,7 @@ def _comparison(comparison: Comparison, labels: ReportLabels) -> str:
     rest = [each for each in counted if each not in decided]
     content = _difference_table(decided, comparison, labels)
     if rest:
-        names = labels.say(", ").join(metric_label(each.metric, labels.language) for each in rest)
-        summary = labels.say("Inconclusive: {metrics}", metrics=names)
+        summary = labels.say("{n} more metric is inconclusive|{n} more metrics are inconclusive", n=len(rest))
         content += disclosure(inert(summary), _difference_table(rest, comparison, labels))
     return content + _left_out(comparison, labels)
 

@@ -162,4 +162,6 @@ def _seconds(value: float, language: str | None) -> str:
 
 
 def _number(value: float) -> str:
-    return "0" if value == 0 else f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.2f}"
+    if value == 0:
+        return "0"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.2f}" if abs(value) >= 0.01 else f"{value:.1g}"
