@@ -14,8 +14,10 @@ from taoloop.evals.cases import Case
 DEFAULT_CONCURRENCY = 4
 """Trials at the same time: enough to hide the latency of a model, few enough for most rate limits."""
 
-PersonAnswer = Literal["approve", "refuse", "none"]
-"""What the person of a suite answers to a question about a call. `none`: nobody is there, and the run waits."""
+PersonAnswer = Literal["approve", "refuse", "careful", "none"]
+"""What the person of a suite answers to a question about a call. `approve`: always yes. `careful`: yes to exactly the
+calls that the case expects; asked whether a call happened, they look into the world. `none`: nobody is there, and the
+run waits."""
 PERSON_ANSWERS: tuple[PersonAnswer, ...] = get_args(PersonAnswer)
 
 Axis = Literal["agents", "models", "strategies", "dialects", "policies", "seeds"]

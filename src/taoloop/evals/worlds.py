@@ -50,7 +50,8 @@ class World:
         """The state, JSON data; tools change it in place."""
         self.effects: list[Call] = []
         """Each call above tier `read` that ran to its end, in their order, as the world saw them: a call that the trace
-        has once and that is here twice happened twice."""
+        has once and that is here twice happened twice. A second attempt at an idempotent call that leaves the state as
+        it is is no effect."""
         self.outside_writes: list[OutsideWrite] = []
         """Writes outside the folder, all of which were prevented."""
         self._stored = self._text()
@@ -76,6 +77,11 @@ class World:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
         part.rename(self.files)
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether the state is another one than when it was last saved."""
+        return self._text() != self._stored
 
     def save(self) -> None:
         """Write state and effects to the folder if they have changed, whole or not at all.

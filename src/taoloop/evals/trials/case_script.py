@@ -34,6 +34,15 @@ def is_case_script(spec: str | None) -> bool:
     return spec is not None and (spec in _ORACLES or spec.startswith(_SCRIPT))
 
 
+def current_case() -> Case:
+    """The case of the trial that runs here.
+
+    Raises:
+        LookupError: no trial is running here.
+    """
+    return _case.get()
+
+
 @contextmanager
 def played_case(case: Case) -> Iterator[None]:
     """Let `CaseScriptModel` in the block play the scripts of this case."""

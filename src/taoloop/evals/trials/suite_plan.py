@@ -14,6 +14,8 @@ from taoloop.evals.configurations import Configuration
 from taoloop.evals.suite import Suite
 from taoloop.evals.trials.case_script import is_case_script, require_script
 from taoloop.evals.trials.trial_agent import agent_digest, configured_agent
+from taoloop.evals.trials.trial_tools import is_troubled
+from taoloop.evals.trouble.entries import read_troubles
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.bound_agent import bind
 from taoloop.translation import Translator, mark
@@ -96,6 +98,7 @@ def plan_suite(
         locations[case.case_id] = case.location()
         require_failing_checks(case)
         _require_known_tools(case, agents)
+        _require_possible_trouble(suite, case, agents)
         for each in configurations:
             if is_case_script(each.model):
                 require_script(case, each.model or "")
@@ -125,6 +128,19 @@ def _require_known_tools(case: Case, agents: Mapping[str, Agent]) -> None:
         message = translate("the agent has no tool {name!r}.", name=unknown[0])
         hint = translate("It has: {names}.", names=", ".join(sorted(everywhere)) or translate("nothing"))
         raise _case_error(case, message, hint)
+
+
+def _require_possible_trouble(suite: Suite, case: Case, agents: Mapping[str, Agent]) -> None:
+    """Refuse a case whose trouble cannot be made."""
+    troubles = read_troubles(case.trouble)
+    if troubles.kills and suite.path is None:
+        hint = translate("Write the suite to a YAML file.")
+        raise _case_error(case, translate("only a suite in a file can have processes killed."), hint)
+    for name in filter(None, (trouble.tool for trouble in troubles.tools)):
+        if not any(is_troubled(tool) and tool.name == name for agent in agents.values() for tool in agent.tools):
+            message = translate("there is no tool {name!r} that trouble could be made with.", name=name)
+            hint = translate("Name a tool of the suite or the agent; built-in tools for files can have none.")
+            raise _case_error(case, message, hint)
 
 
 def _case_error(case: Case, message: str, hint: str = "") -> AgentFileError:

@@ -10,7 +10,7 @@ import asyncio
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
@@ -22,7 +22,8 @@ from taoloop.evals.trial_records import TrialRecord
 from taoloop.evals.trials.record_file import RecordFile, open_records, record_path
 from taoloop.evals.trials.suite_budget import SuiteBudget
 from taoloop.evals.trials.suite_plan import PlannedTrial, SuitePlan, plan_suite
-from taoloop.evals.trials.trial_run import INVALID, SET_UP, Trial, remove_folder, run_trial
+from taoloop.evals.trials.trial_run import INVALID, SET_UP, Trial, earlier_trace, remove_folder, run_trial
+from taoloop.evals.trouble.entries import read_troubles
 from taoloop.journals.sqlite.journal import SqliteJournal
 from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.engine.clock import new_run_id
@@ -157,7 +158,7 @@ class SuiteRun:
                 if self._budget.is_spent:
                     return
                 with self._budget.watched(trial.run_id) as listener:
-                    record, world = await run_trial(trial, journal, listener)
+                    record, world = await run_trial(await self._after_kills(trial, journal), journal, listener)
                     file.add(key, record, world)
                 remove_folder(trial, record)
                 self._add(key, record, kept=False)
@@ -169,6 +170,29 @@ class SuiteRun:
                 self._budget.on_spent = lambda: [worker.cancel() for worker in workers]
         except ExceptionGroup as errors:  # the others were stopped, and can be resumed
             raise errors.exceptions[0] from errors
+
+    async def _after_kills(self, trial: Trial, journal: SqliteJournal) -> Trial:
+        """The trial, once the processes have died that its trouble names; an earlier call may have begun the run."""
+        kills = read_troubles(trial.case.trouble).kills
+        if not kills or self.suite.path is None or (await earlier_trace(trial, journal)).events:
+            return trial
+        from taoloop.evals.trials.killed_process import DoomedTrial, run_until_killed  # noqa: PLC0415  # for few suites
+
+        configuration = next(each for each in self.configurations if each.name == trial.configuration)
+        for kill in kills:
+            doomed = DoomedTrial(
+                suite_path=self.suite.path,
+                configuration=configuration,
+                case_id=trial.case.case_id,
+                number=trial.number,
+                run_id=trial.run_id,
+                folder=trial.folder,
+                database=self.database,
+                env=None if self.env is None else dict(self.env),
+                kill=kill,
+            )
+            await run_until_killed(doomed)
+        return replace(trial, may_exist=True)
 
     def _unfinished(self, plan: SuitePlan, file: RecordFile) -> Iterator[tuple[str, Trial]]:
         """The trials that have no record, by their keys; those that have one are counted on the way."""

@@ -12,13 +12,16 @@ from typing import Any
 
 from taoloop.config.agent_file import load_agent, load_policy
 from taoloop.config.document import is_config_file
+from taoloop.core.decision import Call
 from taoloop.core.policy import PROFILES, Policy
 from taoloop.errors import UnknownName
+from taoloop.evals.action_patterns import fits_pattern
 from taoloop.evals.configurations import Configuration
 from taoloop.evals.suite import PersonAnswer, Suite
-from taoloop.evals.trials.case_script import HIJACKED, CaseScriptModel, is_case_script
+from taoloop.evals.trials.case_script import HIJACKED, CaseScriptModel, current_case, is_case_script
 from taoloop.evals.trials.trial_tools import tool_code_digest, trial_tools
 from taoloop.evals.trouble.reply_trouble import TroubledModel
+from taoloop.evals.worlds import current_world
 from taoloop.journals.base import Journal
 from taoloop.models.model_builder import split_specs
 from taoloop.models.registry import OFFLINE, default_spec, is_provider, mock_is_set
@@ -104,18 +107,30 @@ def _policy(source: str) -> Policy:
 def _approver(people: Mapping[str, PersonAnswer] | PersonAnswer) -> Approver | None:
     """Who answers questions about calls; None where nobody does, so that a run with one waits.
 
-    A doubt about a call, and a question of a tool, are no questions about whether it may run: nobody answers them.
+    A question of a tool, and for all but careful people a doubt about a call, is no question about whether it may run:
+    nobody answers it.
     """
     if people == "none":
         return None
 
     def answer(request: ApprovalRequest) -> ApprovalAnswer | None:
         decision = people if isinstance(people, str) else people.get(request.tool, "none")
-        if decision == "none" or request.doubt or request.question is not None:
+        if decision == "none" or request.question is not None:
             return None
-        return ApprovalAnswer(approved=decision == "approve", by=PERSON)
+        if decision == "careful":
+            return _careful_answer(request)
+        return None if request.doubt else ApprovalAnswer(approved=decision == "approve", by=PERSON)
 
     return answer
+
+
+def _careful_answer(request: ApprovalRequest) -> ApprovalAnswer:
+    if request.doubt:
+        has_happened = Call(tool=request.tool, args=dict(request.args)) in current_world().effects
+        return ApprovalAnswer(approved=True, by=PERSON, settle="happened" if has_happened else "repeat")
+    patterns = current_case().expected_actions
+    is_expected = any(fits_pattern(pattern, request.tool, request.args) for pattern in patterns)
+    return ApprovalAnswer(approved=is_expected, by=PERSON)
 
 
 def trial_agent(agent: Agent, *, folder: Path | None, journal: Journal) -> Agent:

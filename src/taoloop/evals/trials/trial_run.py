@@ -6,8 +6,8 @@ A trial that an earlier process began is resumed where it was, or only checked i
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -84,11 +84,9 @@ async def run_trial(
         JournalError: the journal cannot keep the trace; nothing of this trial is lost that was in it before.
         OSError: the disk is full.
     """
-    world = World(trial.folder, first_state(trial.state, trial.case))
-    troubles = read_troubles(trial.case.trouble, seed=trial.seed, trial=f"{trial.case.case_id}/{trial.number}")
-    with entered_world(world), played_case(trial.case), entered_troubles(troubles):
+    with entered_trial(trial) as world:
         try:
-            trace = await _run(trial, world, journal, listener)
+            trace = await drive_trial(trial, world, journal, listener)
         except JournalError:
             raise
         except TaoError as error:
@@ -107,13 +105,26 @@ def remove_folder(trial: Trial, record: TrialRecord) -> None:
             shutil.rmtree(trial.folder)
 
 
-async def _run(trial: Trial, world: World, journal: Journal, listener: Listener | None) -> Trace:
-    """The trace of the trial, run to its end."""
+@contextmanager
+def entered_trial(trial: Trial) -> Iterator[World]:
+    """Let models and tools in the block find the world, the script and the trouble of the trial; gives the world."""
+    world = World(trial.folder, first_state(trial.state, trial.case))
+    troubles = read_troubles(trial.case.trouble, seed=trial.seed, trial=f"{trial.case.case_id}/{trial.number}")
+    with entered_world(world), played_case(trial.case), entered_troubles(troubles):
+        yield world
+
+
+async def drive_trial(trial: Trial, world: World, journal: Journal, listener: Listener | None = None) -> Trace:
+    """Begin or resume the run of an entered trial, and drive it to its end; gives its trace.
+
+    Raises:
+        TaoError: the agent cannot begin or resume it.
+    """
     case, needs_files = trial.case, bool(trial.case.files) or uses_files(trial.agent)
     if needs_files or bound_names(trial.agent.tools):
         world.write_files(case.files)
     agent = trial_agent(trial.agent, folder=trial.folder if needs_files else None, journal=journal)
-    earlier = await _earlier_trace(trial, journal)
+    earlier = await earlier_trace(trial, journal)
     if not earlier.events:
         result = await agent.run(case.task, run_id=trial.run_id, allow=case.tools, on_event=listener)
         return result.trace
@@ -122,7 +133,7 @@ async def _run(trial: Trial, world: World, journal: Journal, listener: Listener 
     return earlier
 
 
-async def _earlier_trace(trial: Trial, journal: Journal) -> Trace:
+async def earlier_trace(trial: Trial, journal: Journal) -> Trace:
     """What an earlier process has of the run; empty if it did not begin."""
     try:
         return Trace(trial.run_id, await journal.load(trial.run_id) if trial.may_exist else ())

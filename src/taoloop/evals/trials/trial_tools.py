@@ -54,7 +54,9 @@ def bound_tool(tool: Tool) -> Tool:
         world = current_world()
         if not tool.card.reads_only and context is not None:
             args: Any = next((view.args for view in context.calls() if view.requested.call_id == context.call_id), {})
-            world.effects.append(Call(tool=tool.name, args=args))
+            is_repeat = tool.card.idempotent and context.attempt > 1 and not world.has_changed
+            if not is_repeat:  # of a service that knows the key of the call
+                world.effects.append(Call(tool=tool.name, args=args))
         world.save()
 
     def guard() -> Any:
