@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 from taoloop.core.agent_spec import Limits
 from taoloop.core.policy import EvidenceMode, Policy
 from taoloop.evals.cases import Case
+from taoloop.evals.stored_runs.recorded_tools import RunRecord
 
 DEFAULT_CONCURRENCY = 4
 """Trials at the same time: enough to hide the latency of a model, few enough for most rate limits."""
@@ -41,6 +42,8 @@ class Suite:
     """An agent file or `module:attribute`; None: an agent with the suite's tools and nothing else."""
     tools: tuple[Any, ...] = ()
     """Tools that every agent gets; one takes the place of a tool of the agent with the same name."""
+    record: RunRecord | None = None
+    """What the tools of every agent answer in place of being called (`tao eval --from-runs`); None: they are called."""
     model: str | None = None
     """The model, as in agent files; `oracle` and `script:NAME` play a script of the case. None: the agent's."""
     compare: Mapping[Axis, tuple[Any, ...]] = field(default_factory=dict)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Required, TypedDict
 
@@ -20,6 +21,7 @@ from taoloop.core.text import is_number
 from taoloop.errors import AgentFileError, ConfigError
 from taoloop.evals.cases import CATEGORIES, CHECK_KINDS, ActionPattern, Case, Category, Check, CheckKind
 from taoloop.evals.metrics import METRICS
+from taoloop.evals.stored_runs.recorded_tools import RunRecord, read_record
 from taoloop.evals.suite import AXES, DEFAULT_CONCURRENCY, PERSON_ANSWERS, PersonAnswer, Suite
 from taoloop.evals.thresholds import BOUNDS
 from taoloop.evals.trouble.entries import read_troubles
@@ -127,6 +129,8 @@ class SuiteFields(TypedDict, total=False):
     """An agent file beside the suite, or `module:attribute`."""
     tools: tuple[Any, ...]
     """Tools that every agent gets, as in agent files."""
+    recorded: Path
+    """The record of stored runs beside the suite, as `tao eval --from-runs` writes it: tools answer from it."""
     model: str
     """The model of all cases."""
     compare: ComparedAxes
@@ -172,16 +176,18 @@ def read_suite(path: Path | str) -> Suite:
         _case(document, ("cases", index), value) for index, value in enumerate(document.data.get("cases") or ())
     )
     further = _further_cases(document, fields.get("cases_from"))
+    record = read_record(fields["recorded"]) if "recorded" in fields else None
     people: Mapping[str, PersonAnswer] | PersonAnswer = fields.get("people", "none")
     return Suite(
         name=fields["suite"],
-        cases=partial(_all_cases, own, further),
+        cases=partial(_all_cases, own, further, record),
         description=fields.get("description", ""),
         path=document.path,
         agent=_agent_source(fields["agent"], document) if "agent" in fields else None,
         tools=tuple(e.item for e in ToolReader(document, load_agent).entries(("tools",), document.data["tools"]))
         if "tools" in fields
         else (),
+        record=record,
         model=fields.get("model"),
         compare=_axes(fields.get("compare", {}), document),
         trials=fields.get("trials", 1),
@@ -232,9 +238,11 @@ def _axes(compared: Any, document: ConfigDocument) -> dict[Any, tuple[Any, ...]]
 # Cases
 
 
-def _all_cases(own: tuple[Case, ...], further: Callable[[], Iterable[Case]]) -> Iterator[Case]:
-    yield from own
-    yield from further()
+def _all_cases(
+    own: tuple[Case, ...], further: Callable[[], Iterable[Case]], record: RunRecord | None
+) -> Iterator[Case]:
+    for case in chain(own, further()):
+        yield case if record is None else record.case_with_calls(case)
 
 
 def _further_cases(document: ConfigDocument, source: CaseSource | None) -> Callable[[], Iterable[Case]]:

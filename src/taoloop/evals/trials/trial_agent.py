@@ -17,6 +17,7 @@ from taoloop.core.policy import PROFILES, Policy
 from taoloop.errors import UnknownName
 from taoloop.evals.action_patterns import fits_pattern
 from taoloop.evals.configurations import Configuration
+from taoloop.evals.stored_runs.recorded_tools import recorded_tools
 from taoloop.evals.suite import PersonAnswer, Suite
 from taoloop.evals.trials.case_script import HIJACKED, CaseScriptModel, current_case, is_case_script
 from taoloop.evals.trials.trial_tools import tool_code_digest, trial_tools
@@ -68,6 +69,8 @@ def configured_agent(suite: Suite, configuration: Configuration, env: Mapping[st
         "journal": None,
         "recover_on_start": False,
     }
+    if suite.record is not None:
+        changes |= {"tools": recorded_tools(suite.record, changes["tools"]), "handoffs": ()}
     if configuration.model is not None:
         changes |= {"model": configuration.model, "fallback": ()}
     if is_case_script(configuration.model):
