@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from copy import deepcopy
 from pathlib import Path
@@ -55,7 +55,9 @@ class World:
         self.outside_writes: list[OutsideWrite] = []
         """Writes outside the folder, all of which were prevented."""
         self._stored = self._text()
-        self._restore()
+        with suppress(FileNotFoundError):
+            self.restore(json.loads((self.folder / _STATE_FILE).read_text(encoding="utf-8")))
+            self._stored = self._text()
 
     @property
     def files(self) -> Path:
@@ -99,22 +101,20 @@ class World:
         part.replace(self.folder / _STATE_FILE)
         self._stored = text
 
+    def snapshot(self) -> dict[str, Any]:
+        """State and effects as JSON data."""
+        return {"state": self.state, "effects": [[effect.tool, effect.args] for effect in self.effects]}
+
+    def restore(self, snapshot: Mapping[str, Any]) -> None:
+        """Take over state and effects that `snapshot` gave."""
+        self.state = snapshot["state"]
+        self.effects = [Call(tool=tool, args=args) for tool, args in snapshot["effects"]]
+
     def _text(self) -> str:
         try:
-            effects = [(effect.tool, effect.args) for effect in self.effects]
-            return json.dumps({"state": self.state, "effects": effects}, ensure_ascii=False)
+            return json.dumps(self.snapshot(), ensure_ascii=False)
         except (TypeError, ValueError) as error:
             raise ToolError(translate("The world of the trial is no JSON any more: {reason}.", reason=error)) from error
-
-    def _restore(self) -> None:
-        try:
-            text = (self.folder / _STATE_FILE).read_text(encoding="utf-8")
-        except FileNotFoundError:
-            return
-        stored = json.loads(text)
-        self.state = stored["state"]
-        self.effects = [Call(tool=tool, args=args) for tool, args in stored["effects"]]
-        self._stored = self._text()
 
 
 _world: ContextVar[World] = ContextVar("taoloop_eval_world")

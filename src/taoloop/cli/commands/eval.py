@@ -57,6 +57,7 @@ _EVALS_FOLDER = "evals"
     help="What all trials together may cost.",
 )
 @click.option("--case", "case_ids", metavar="ID,…", multiple=True, help="Only these cases.")
+@click.option("--remeasure", "remeasures", is_flag=True, help="Check and count finished trials again; run nothing.")
 @click.option("--fresh", is_flag=True, help="Run every trial again, also those that are finished.")
 @click.option("--out", metavar="FILE", type=click.Path(dir_okay=False), help="Write the results as JSON.")
 @click.option("--html", metavar="FILE", type=click.Path(dir_okay=False), help="Write the results as a page.")
@@ -75,6 +76,7 @@ def eval_command(
     max_cost_usd: float | None,
     case_ids: tuple[str, ...],
     fresh: bool,
+    remeasures: bool,
     out: str | None,
     html: str | None,
     baseline: str | None,
@@ -99,6 +101,8 @@ def eval_command(
             return exits.OK
         if suite is None:
             raise click.UsageError(translate("Name a SUITE, or give --list."))
+        if fresh and remeasures:
+            raise click.UsageError(translate("Give either --fresh or --remeasure."))
         env = load_environment()
         chosen = only_cases(load_suite(suite), split_repeated(case_ids))
         earlier = None if baseline is None else read_results(expand_home(baseline))
@@ -111,6 +115,7 @@ def eval_command(
             database=path,
             env=env,
             fresh=fresh,
+            remeasures=remeasures,
             trials=trials,
             concurrency=concurrency,
             max_cost_usd=max_cost_usd,

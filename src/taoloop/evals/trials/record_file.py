@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import IO, Any
 
@@ -50,7 +51,7 @@ class StoredTrial:
     record: TrialRecord
     """Its record."""
     world: dict[str, Any]
-    """The state that its tools left."""
+    """What its tools left (`World.snapshot`)."""
 
     def to_line(self) -> str:
         """The line, with its end."""
@@ -75,6 +76,15 @@ class RecordFile:
         """The record of a trial; None if it is not finished."""
         stored = self._known.get(key)
         return stored.record if stored is not None else None
+
+    def find_alike(self, case_id: str, configuration: str, number: int) -> StoredTrial | None:
+        """The newest trial with this case, configuration and number, whatever has been changed in them since."""
+        return self._newest.get((case_id, configuration, number))
+
+    @cached_property
+    def _newest(self) -> dict[tuple[str, str, int], StoredTrial]:
+        stored = self._known.values()
+        return {(each.record.case_id, each.record.configuration, each.record.trial): each for each in stored}
 
     def add(self, key: str, record: TrialRecord, world: dict[str, Any]) -> None:
         """Write a record; when this returns, it survives the death of the process.

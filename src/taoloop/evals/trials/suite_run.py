@@ -24,6 +24,7 @@ from taoloop.evals.trials.suite_budget import SuiteBudget
 from taoloop.evals.trials.suite_plan import PlannedTrial, SuitePlan, plan_suite
 from taoloop.evals.trials.trial_run import INVALID, SET_UP, Trial, earlier_trace, remove_folder, run_trial
 from taoloop.evals.trouble.entries import read_troubles
+from taoloop.evals.trials.trial_run import INVALID, SET_UP, Trial, remeasure_trial, remove_folder, run_trial
 from taoloop.journals.sqlite.journal import SqliteJournal
 from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.engine.clock import new_run_id
@@ -92,6 +93,7 @@ class SuiteRun:
         database: The file that keeps the traces; the file of records and the folders of trials are beside it.
         env: The variables for models, keys and secrets; None: those of the process.
         fresh: Whether trials that an earlier call finished are run again.
+        remeasures: Whether finished trials are only checked and counted again, by what the suite says now.
         trials, concurrency, max_cost_usd: In place of those of the suite, where they are not None.
         on_progress: Called with the progress.
     """
@@ -101,6 +103,7 @@ class SuiteRun:
     database: Path
     env: Mapping[str, str] | None = None
     fresh: bool = False
+    remeasures: bool = False
     trials: int | None = None
     concurrency: int | None = None
     max_cost_usd: float | None = None
@@ -136,7 +139,7 @@ class SuiteRun:
             self._report(None)
             async with SqliteJournal(self.database, synchronous="NORMAL") as journal:
                 try:
-                    await self._run_all(plan, file, journal)
+                    await (self._remeasure if self.remeasures else self._run_all)(plan, file, journal)
                 finally:
                     for agent in plan.agents.values():
                         await bind(agent).model.close()  # the trouble of trials is in front of the model
@@ -193,6 +196,17 @@ class SuiteRun:
             )
             await run_until_killed(doomed)
         return replace(trial, may_exist=True)
+    async def _remeasure(self, plan: SuitePlan, file: RecordFile, journal: SqliteJournal) -> None:
+        for planned in plan.planned_trials():
+            self._keys[planned.key] = len(self._keys)
+            stored = file.find_alike(planned.case.case_id, planned.configuration, planned.number)
+            if stored is None or self._budget.is_spent:
+                continue
+            measured = await remeasure_trial(self._trial(plan, planned, file), stored, journal)
+            if measured is not None:
+                record, world = measured
+                file.add(planned.key, record, world)
+                self._add(planned.key, record, kept=True)
 
     def _unfinished(self, plan: SuitePlan, file: RecordFile) -> Iterator[tuple[str, Trial]]:
         """The trials that have no record, by their keys; those that have one are counted on the way."""
@@ -237,8 +251,10 @@ class SuiteRun:
             yield self._budget.reason
         if missing := self.progress.total - self.progress.ended:
             text = mark("{n} of {total} trials did not end; the same command goes on from there.")
+            if self.remeasures:
+                text = mark("{n} of {total} trials could not be measured again: they were not run with these tasks.")
             yield translate(text, n=missing, total=self.progress.total)
-        if self.progress.kept:
+        if self.progress.kept and not self.remeasures:
             text = mark(
                 "{n} trial is of an earlier call (--fresh runs it again).|{n} trials are of an earlier call "
                 "(--fresh runs them again)."

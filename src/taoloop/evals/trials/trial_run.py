@@ -9,6 +9,9 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +26,7 @@ from taoloop.evals.fault_classes import SANDBOX, classify_trial
 from taoloop.evals.trace_counts import count_trial
 from taoloop.evals.trial_records import CheckOutcome, TrialRecord
 from taoloop.evals.trials.case_script import played_case
+from taoloop.evals.trials.record_file import StoredTrial
 from taoloop.evals.trials.trial_agent import trial_agent, uses_files
 from taoloop.evals.trials.trial_tools import bound_names
 from taoloop.evals.trouble.entries import entered_troubles, read_troubles
@@ -75,7 +79,7 @@ class Trial:
 async def run_trial(
     trial: Trial, journal: Journal, listener: Listener | None = None
 ) -> tuple[TrialRecord, dict[str, Any]]:
-    """Run a trial to its end, and check it; gives its record, and the state that its tools left.
+    """Run a trial to its end, and check it; gives its record, and the world that its tools left (`World.snapshot`).
 
     What goes wrong with the trial itself (its files cannot be written, its agent refuses to start) makes an invalid
     record.
@@ -90,9 +94,28 @@ async def run_trial(
         except JournalError:
             raise
         except TaoError as error:
-            return _invalid(trial, error), world.state
+            return _invalid(trial, error), world.snapshot()
         record = await _record(trial, trace, world)
-    return record, world.state
+    return record, world.snapshot()
+
+
+async def remeasure_trial(
+    trial: Trial, stored: StoredTrial, journal: Journal
+) -> tuple[TrialRecord, dict[str, Any]] | None:
+    """Check and count a finished trial again, by the checks that its case has now; nothing is run but judges.
+
+    None: its run is not stored any more, or had another task.
+    """
+    try:
+        trace = Trace(stored.record.run_id, await journal.load(stored.record.run_id))
+    except RunNotFound:
+        return None
+    if trace.started is None or trace.task != trial.case.task:
+        return None
+    world = World(trial.folder, {})
+    world.restore(stored.world)
+    record = await _record(replace(trial, run_id=stored.record.run_id), trace, world, earlier=stored.record.checks)
+    return record, world.snapshot()
 
 
 def remove_folder(trial: Trial, record: TrialRecord) -> None:
@@ -141,10 +164,12 @@ async def earlier_trace(trial: Trial, journal: Journal) -> Trace:
         return Trace(trial.run_id)
 
 
-async def _record(trial: Trial, trace: Trace, world: World) -> TrialRecord:
+async def _record(trial: Trial, trace: Trace, world: World, earlier: Sequence[CheckOutcome] = ()) -> TrialRecord:
+    """The record of a trial that has ended; `earlier` outcomes say what its tools wrote outside their folder."""
     case, answer = trial.case, trace.finished.answer if trace.finished is not None else None
     end = TrialEnd(case=case, answer=answer, status=trace.status, world=world.state, files=world.files, trace=trace)
-    outcomes = (*(await _check(end, trial.judges)), *own_outcomes(end), *_sandbox_outcomes(world))
+    outside = [outcome for outcome in earlier if outcome.kind == SANDBOX] or _sandbox_outcomes(world)
+    outcomes = (*(await _check(end, trial.judges)), *own_outcomes(end), *outside)
     finding = classify_trial(case, trace, outcomes)
     passed = finding.passed
     scores = [outcome.score for outcome in outcomes if outcome.score is not None]
