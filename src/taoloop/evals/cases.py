@@ -87,9 +87,22 @@ class Case:
         return f"{self.file}:{line or self.line}" if self.file else f"case {self.case_id}"
 
 
+_MEASURED = ("category", "checks", "expected_actions", "forbidden_actions", "evidence", "abstains", "wrong_answer")
+"""The fields of a case by which a trial is measured once it has ended."""
+
+
 def case_digest(case: Case) -> str:
     """The digest of everything in a case but its place in a file (SHA-256, 16 hexadecimal digits)."""
-    text = json.dumps(_fields(case), sort_keys=True, ensure_ascii=False, default=_fields)
+    return _digest(_fields(case))
+
+
+def run_digest(case: Case) -> str:
+    """The digest of what decides how a trial goes: cases that only measure it in another way have the same."""
+    return _digest({name: value for name, value in _fields(case).items() if name not in _MEASURED})
+
+
+def _digest(content: Any) -> str:
+    text = json.dumps(content, sort_keys=True, ensure_ascii=False, default=_fields)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

@@ -47,7 +47,9 @@ class StoredTrial:
     suite: str
     """The suite that the trial belongs to."""
     key: str
-    """Which trial it is: the same case, configuration and number have the same key."""
+    """Which trial it is (`PlannedTrial.key`)."""
+    measure: str
+    """What it was measured by (`PlannedTrial.measure`)."""
     record: TrialRecord
     """Its record."""
     world: dict[str, Any]
@@ -55,7 +57,8 @@ class StoredTrial:
 
     def to_line(self) -> str:
         """The line, with its end."""
-        content = {"suite": self.suite, "key": self.key, "record": self.record.to_json(), "world": self.world}
+        names = {"suite": self.suite, "key": self.key, "measure": self.measure}
+        content = {**names, "record": self.record.to_json(), "world": self.world}
         return json.dumps(content, ensure_ascii=False) + "\n"
 
 
@@ -72,10 +75,9 @@ class RecordFile:
         """A text that the runs of these trials have in their ids; another one after `--fresh`."""
         self._file, self._suite, self._known = file, suite, known
 
-    def find(self, key: str) -> TrialRecord | None:
-        """The record of a trial; None if it is not finished."""
-        stored = self._known.get(key)
-        return stored.record if stored is not None else None
+    def find(self, key: str) -> StoredTrial | None:
+        """A finished trial; None if it is not finished."""
+        return self._known.get(key)
 
     def find_alike(self, case_id: str, configuration: str, number: int) -> StoredTrial | None:
         """The newest trial with this case, configuration and number, whatever has been changed in them since."""
@@ -86,15 +88,15 @@ class RecordFile:
         stored = self._known.values()
         return {(each.record.case_id, each.record.configuration, each.record.trial): each for each in stored}
 
-    def add(self, key: str, record: TrialRecord, world: dict[str, Any]) -> None:
-        """Write a record; when this returns, it survives the death of the process.
+    def add(self, key: str, measure: str, record: TrialRecord, world: dict[str, Any]) -> None:
+        """Write a finished trial; when this returns, it survives the death of the process.
 
         Raises:
             JournalFull: the disk is full; the line is not in the file.
         """
         end = self._file.seek(0, os.SEEK_END)
         try:
-            self._file.write(StoredTrial(self._suite, key, record, world).to_line())
+            self._file.write(StoredTrial(self._suite, key, measure, record, world).to_line())
             self._file.flush()
         except OSError as error:
             with suppress(OSError):
@@ -185,7 +187,7 @@ def _read(file: IO[str], path: Path, *, repairs: bool = True) -> tuple[dict[str,
                 header = {"format": FORMAT, "evaluation": str(data["evaluation"])}
             else:
                 record = TrialRecord.from_json(data["record"])
-                stored.append(StoredTrial(data["suite"], data["key"], record, data["world"]))
+                stored.append(StoredTrial(data["suite"], data["key"], data["measure"], record, data["world"]))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             text = mark("{path}:{line}: this is no record of a trial: {reason}.")
             hint = translate("Delete the line, or move the file away.")

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from taoloop.errors import AgentFileError, ConfigError
-from taoloop.evals.cases import Case, case_digest
+from taoloop.evals.cases import Case, case_digest, run_digest
+from taoloop.evals.checks.check_outcomes import load_check_function
 from taoloop.evals.checks.wrong_answers import require_failing_checks
 from taoloop.evals.configurations import Configuration
 from taoloop.evals.suite import Suite
 from taoloop.evals.trials.case_script import is_case_script, require_script
 from taoloop.evals.trials.trial_agent import agent_digest, configured_agent
-from taoloop.evals.trials.trial_tools import is_troubled
+from taoloop.evals.trials.trial_tools import code_digest, is_troubled
 from taoloop.evals.trouble.entries import read_troubles
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.bound_agent import bind
@@ -35,7 +36,9 @@ class PlannedTrial(NamedTuple):
     number: int
     """Counts from 0 within case and configuration."""
     key: str
-    """The same for the same case, agent and number, in every evaluation of the suite."""
+    """The same for trials that go the same way, as far as suite and agent decide it."""
+    measure: str
+    """The digest of what it is measured by: the case, and the code of its checks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,14 +68,20 @@ class SuitePlan:
     def planned_trials(self) -> Iterator[PlannedTrial]:
         """Each trial: all of one case, then those of the next; only one case is in memory."""
         for case in self.suite.cases():
-            digest = case_digest(case)
+            digest, how = case_digest(case), run_digest(case)
+            measure = _measure_digest(case, digest)
             for number in range(self.trials):
                 for name in self.agents:
-                    text = "\0".join(
-                        (self.suite.name, case.case_id, digest, name, self.agent_digests[name], str(number))
-                    )
+                    text = "\0".join((self.suite.name, case.case_id, how, name, self.agent_digests[name], str(number)))
                     key = hashlib.sha256(text.encode()).hexdigest()[:20]
-                    yield PlannedTrial(case, digest, name, number, key)
+                    yield PlannedTrial(case, digest, name, number, key, measure)
+
+
+def _measure_digest(case: Case, digest: str) -> str:
+    functions = [load_check_function(check, case) for check in case.checks if check.kind == "function"]
+    if not functions:
+        return digest
+    return hashlib.sha256(f"{digest}{code_digest(functions)}".encode()).hexdigest()[:16]
 
 
 def plan_suite(

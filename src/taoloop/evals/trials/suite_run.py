@@ -19,12 +19,19 @@ from taoloop.evals.configurations import Configuration
 from taoloop.evals.fault_classes import SANDBOX
 from taoloop.evals.suite import Suite
 from taoloop.evals.trial_records import TrialRecord
-from taoloop.evals.trials.record_file import RecordFile, open_records, record_path
+from taoloop.evals.trials.record_file import RecordFile, StoredTrial, open_records, record_path
 from taoloop.evals.trials.suite_budget import SuiteBudget
 from taoloop.evals.trials.suite_plan import PlannedTrial, SuitePlan, plan_suite
-from taoloop.evals.trials.trial_run import INVALID, SET_UP, Trial, earlier_trace, remove_folder, run_trial
+from taoloop.evals.trials.trial_run import (
+    INVALID,
+    SET_UP,
+    Trial,
+    earlier_trace,
+    remeasure_trial,
+    remove_folder,
+    run_trial,
+)
 from taoloop.evals.trouble.entries import read_troubles
-from taoloop.evals.trials.trial_run import INVALID, SET_UP, Trial, remeasure_trial, remove_folder, run_trial
 from taoloop.journals.sqlite.journal import SqliteJournal
 from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.engine.clock import new_run_id
@@ -139,7 +146,7 @@ class SuiteRun:
             self._report(None)
             async with SqliteJournal(self.database, synchronous="NORMAL") as journal:
                 try:
-                    await (self._remeasure if self.remeasures else self._run_all)(plan, file, journal)
+                    await self._run_all(plan, file, journal)
                 finally:
                     for agent in plan.agents.values():
                         await bind(agent).model.close()  # the trouble of trials is in front of the model
@@ -154,17 +161,24 @@ class SuiteRun:
         return SuiteOutcome(digest=self.digest, records=records, notes=notes, progress=self.progress)
 
     async def _run_all(self, plan: SuitePlan, file: RecordFile, journal: SqliteJournal) -> None:
-        waiting = self._unfinished(plan, file)
+        waiting = self._open_trials(plan, file)
 
         async def work() -> None:
-            for key, trial in waiting:
+            for planned, stored in waiting:
                 if self._budget.is_spent:
                     return
+                trial = self._trial(plan, planned, file)
                 with self._budget.watched(trial.run_id) as listener:
-                    record, world = await run_trial(await self._after_kills(trial, journal), journal, listener)
-                    file.add(key, record, world)
+                    measured = None if stored is None else await remeasure_trial(trial, stored, journal)
+                    is_kept = measured is not None
+                    if measured is None and not self.remeasures:
+                        measured = await run_trial(await self._after_kills(trial, journal), journal, listener)
+                    if measured is None:
+                        continue
+                    record, world = measured
+                    file.add(planned.key, planned.measure, record, world)
                 remove_folder(trial, record)
-                self._add(key, record, kept=False)
+                self._add(planned.key, record, kept=is_kept)
 
         concurrency = self.concurrency if self.concurrency is not None else self.suite.concurrency
         try:
@@ -196,27 +210,23 @@ class SuiteRun:
             )
             await run_until_killed(doomed)
         return replace(trial, may_exist=True)
-    async def _remeasure(self, plan: SuitePlan, file: RecordFile, journal: SqliteJournal) -> None:
-        for planned in plan.planned_trials():
-            self._keys[planned.key] = len(self._keys)
-            stored = file.find_alike(planned.case.case_id, planned.configuration, planned.number)
-            if stored is None or self._budget.is_spent:
-                continue
-            measured = await remeasure_trial(self._trial(plan, planned, file), stored, journal)
-            if measured is not None:
-                record, world = measured
-                file.add(planned.key, record, world)
-                self._add(planned.key, record, kept=True)
 
-    def _unfinished(self, plan: SuitePlan, file: RecordFile) -> Iterator[tuple[str, Trial]]:
-        """The trials that have no record, by their keys; those that have one are counted on the way."""
+    def _open_trials(self, plan: SuitePlan, file: RecordFile) -> Iterator[tuple[PlannedTrial, StoredTrial | None]]:
+        """The trials that are to be run, or only measured: those that are stored, and now have other checks.
+
+        Those with a record that holds are counted on the way.
+        """
         for planned in plan.planned_trials():
             self._keys[planned.key] = len(self._keys)
-            record = file.find(planned.key)
-            if record is None or record.status == INVALID:
-                yield planned.key, self._trial(plan, planned, file)
-            else:
-                self._add(planned.key, record, kept=True)
+            stored = file.find(planned.key)
+            if self.remeasures:
+                stored = file.find_alike(planned.case.case_id, planned.configuration, planned.number)
+            elif stored is not None and stored.record.status == INVALID:
+                stored = None
+            elif stored is not None and stored.measure == planned.measure:
+                self._add(planned.key, stored.record, kept=True)
+                continue
+            yield planned, stored
 
     def _trial(self, plan: SuitePlan, planned: PlannedTrial, file: RecordFile) -> Trial:
         short = _NOT_IN_IDS.sub("-", planned.case.case_id).strip("-")[:_NAME_CHARS]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import os
 from collections.abc import Mapping
@@ -20,7 +21,7 @@ from taoloop.evals.configurations import Configuration
 from taoloop.evals.stored_runs.recorded_tools import recorded_tools
 from taoloop.evals.suite import PersonAnswer, Suite
 from taoloop.evals.trials.case_script import HIJACKED, CaseScriptModel, current_case, is_case_script
-from taoloop.evals.trials.trial_tools import tool_code_digest, trial_tools
+from taoloop.evals.trials.trial_tools import code_digest, trial_tools
 from taoloop.evals.trouble.reply_trouble import TroubledModel
 from taoloop.evals.worlds import current_world
 from taoloop.journals.base import Journal
@@ -172,9 +173,11 @@ def agent_digest(suite: Suite, agent: Agent, configuration: Configuration) -> st
     Results of another digest are those of another configuration, although it may have the same name.
     """
     spec = bind(agent).spec_for("digest")
+    functions = [tool.handler for tool in agent.tools if isinstance(tool, Tool)]
+    functions += [agent.model] if inspect.isroutine(agent.model) else []
     content = {
         "spec": {**asdict(spec), "source": None, "workspace": None},
-        "code": tool_code_digest([tool for tool in agent.tools if isinstance(tool, Tool)]),
+        "code": code_digest(functions),
         "seed": configuration.seed,
         "people": suite.people,
         "world": suite.world,

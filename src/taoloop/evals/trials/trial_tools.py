@@ -104,20 +104,20 @@ def is_troubled(tool: object) -> TypeGuard[Tool]:
     return isinstance(tool, Tool) and hasattr(tool.handler, "__wrapped__")
 
 
-def tool_code_digest(tools: Sequence[Tool | str]) -> str:
-    """The digest of the files with the code of tools that are not taoloop's: a change of them is another agent."""
-    paths = {path for tool in tools if isinstance(tool, Tool) and (path := _code_file(tool.handler)) is not None}
+def code_digest(functions: Iterable[Callable[..., Any]]) -> str:
+    """The digest of the files with the code of these functions, but for taoloop's own (SHA-256, hexadecimal)."""
+    paths = {path for function in functions if (path := _code_file(function)) is not None}
     digest = hashlib.sha256()
     for path in sorted(paths):
         digest.update(path.encode() + b"\0" + Path(path).read_bytes())
     return digest.hexdigest()
 
 
-def _code_file(handler: Callable[..., Any]) -> str | None:
-    if _is_own(handler):
+def _code_file(function: Callable[..., Any]) -> str | None:
+    if _is_own(function):
         return None
     try:
-        return inspect.getsourcefile(inspect.unwrap(handler))
+        return inspect.getsourcefile(inspect.unwrap(function))
     except TypeError:  # an object that can be called
         return None
 
