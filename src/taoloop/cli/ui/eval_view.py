@@ -26,7 +26,7 @@ from taoloop.evals.report.figures import (
     metric_label,
     verdict_text,
 )
-from taoloop.evals.report.headlines import SUCCESS, headlines
+from taoloop.evals.report.headlines import SUCCESS, figure_notes, headlines
 from taoloop.evals.report.tallies import OUTCOMES, failed_trials, outcomes_by_configuration, reason_of
 from taoloop.evals.results import Comparison, ConfigurationResults, MetricValue, Results
 from taoloop.evals.thresholds import ThresholdOutcome
@@ -115,6 +115,8 @@ def print_results(stream: TextIO, results: Results, outcomes: Sequence[Threshold
         _line(console, translate("--out and --html have all figures of so many configurations."), "dim")
     if empty := _uncounted(results):
         _line(console, translate("There was nothing to count for: {metrics}.", metrics=empty), "dim")
+    for note in figure_notes(results):
+        _line(console, note, "dim")
     console.print()
     for headline in headlines(results):
         _line(console, headline.text, _TONES[headline.tone])
@@ -130,19 +132,20 @@ def _line(console: Console, text: str, style: str = "") -> None:
 
 
 def _overview(results: Results) -> Table:
-    """A row for each configuration."""
+    """A row for each configuration: its success, and the rest of what matters if no table follows with all of it."""
     table = _table("")
     table.add_column(translate("right"), justify="right")
     table.add_column(translate("95% interval"), no_wrap=True)
-    for heading in _OVERVIEW.values():
-        table.add_column(translate(heading), justify="right", no_wrap=True)
+    others = _OVERVIEW if len(results.configurations) > _MOST_BESIDE else {}
+    for heading in others.values():
+        table.add_column(translate(heading), no_wrap=True)
     for each in results.configurations:
         success = each.metrics.get(SUCCESS, MetricValue(value=None))
         table.add_row(
             one_line(each.name),
             Text(format_value(SUCCESS, success.value), "bold"),
             Text(format_interval(SUCCESS, success), "dim"),
-            *(_value(each, name) for name in _OVERVIEW),
+            *(_cell(each.metrics.get(name, MetricValue(value=None)), name) for name in others),
         )
     return table
 
@@ -227,7 +230,7 @@ def _print_comparison(console: Console, comparison: Comparison) -> None:
     table = _table(title)
     table.add_column("", justify="right")
     table.add_column(translate("95% interval"))
-    table.add_column("p", justify="right")
+    table.add_column(translate("corrected p"), justify="right")
     table.add_column("")
     for each in shown:
         table.add_row(

@@ -12,9 +12,9 @@ UNKNOWN = "–"
 _NOTES: dict[str, str] = mark(
     {
         "nothing_counted": "nothing was counted",
-        "one_case": "one case only, so there is no interval",
+        "one_case": "one case: no interval",
         "no_variation": "all cases are alike, so the interval has no width",
-        "few_cases": "too few cases: the interval ends at the greatest value seen",
+        "few_cases": "too few cases: the interval ends at the least or greatest value seen",
         "unbounded": "the interval has no upper end",
         "partly_unknown": "trials whose value is unknown are left out",
     }
@@ -107,9 +107,9 @@ def format_share(share: float) -> str:
 
 
 def format_interval(metric: str, figure: MetricValue, language: str | None = None) -> str:
-    """The interval of a figure, such as `71.0–90.5%`; "" if there is none."""
+    """The interval of a figure, such as `71.0–90.5%`, or why there is none; "" without a figure."""
     if figure.low is None:
-        return ""
+        return _missing_interval(figure, language)
     if figure.high is None:
         return translate("at least {low}", language, low=format_value(metric, figure.low, language))
     low, high = format_value(metric, figure.low, language), format_value(metric, figure.high, language)
@@ -127,14 +127,18 @@ def format_difference(metric: str, value: float | None, language: str | None = N
 
 
 def format_difference_interval(metric: str, figure: MetricValue, language: str | None = None) -> str:
-    """The interval of a difference; "" if there is none."""
+    """The interval of a difference, or why there is none; "" without a difference."""
     if figure.low is None or figure.high is None:
-        return ""
+        return _missing_interval(figure, language)
     if _unit(metric) == "share":
         low, high = (f"{end * 100:+.1f}".replace("-", "−") for end in (figure.low, figure.high))
     else:
         low, high = (format_difference(metric, end, language) for end in (figure.low, figure.high))
     return translate("{low} to {high}", language, low=low, high=high)
+
+
+def _missing_interval(figure: MetricValue, language: str | None) -> str:
+    return "" if figure.value is None else note_texts(figure, language)[-1]
 
 
 def format_p(p: float | None) -> str:

@@ -14,6 +14,7 @@ from taoloop.evals.report.figures import (
     format_p,
     format_share,
     metric_label,
+    note_texts,
 )
 from taoloop.evals.results import Comparison, MetricComparison, Results, Verdict, translate
 from taoloop.translation import mark
@@ -127,7 +128,7 @@ def _success_text(comparison: Comparison, success: MetricComparison, language: s
     interval = format_difference_interval(SUCCESS, figure, language)
     difference = format_difference(SUCCESS, figure.value, language)
     numbers = translate(
-        "{difference} ({interval}), p {p}, {n} pairs.",
+        "{difference} (95% interval {interval}), corrected p {p}, {n} pairs.",
         language,
         difference=difference,
         interval=interval or "–",
@@ -165,6 +166,19 @@ def warnings(results: Results, language: str | None = None) -> Iterator[Headline
         if not judge.get("calibrated"):
             text = mark("The judge {name} is not calibrated: nobody has said how often it is wrong.")
             yield Headline(translate(text, language, name=name), "warn")
+
+
+def figure_notes(results: Results, language: str | None = None) -> Iterator[str]:
+    """What a reader must know of the intervals, each with the metrics that it is about."""
+    metrics: dict[str, dict[str, None]] = {}
+    for configuration in results.configurations:
+        for name, figure in configuration.metrics.items():
+            for note in note_texts(figure, language) if figure.low is not None else ():
+                metrics.setdefault(note, {})[metric_label(name, language)] = None
+    for note, labels in metrics.items():
+        yield translate("{metrics}: {note}.", language, metrics=translate(", ", language).join(labels), note=note)
+    if (k := max((configuration.k for configuration in results.configurations), default=1)) > 1:
+        yield translate("pass@k and pass^k are for k = {k}.", language, k=k)
 
 
 def _listed(names: list[str], language: str | None) -> str:

@@ -22,7 +22,7 @@ from taoloop.evals.report.figures import (
     metric_formula,
     metric_label,
 )
-from taoloop.evals.report.headlines import SUCCESS, headlines
+from taoloop.evals.report.headlines import SUCCESS, figure_notes, headlines
 from taoloop.evals.report.labels import ReportLabels
 from taoloop.evals.report.markup import disclosure, head, inert, row_head, table, tag
 from taoloop.evals.report.plots import (
@@ -280,6 +280,7 @@ class ReportSections:
             tag("p", inert(note), kind="quiet")
             + table(heads, rows, kind="figures", label=self._say("All figures"))
             + (tag("p", inert(rest), kind="quiet") if empty else "")
+            + "".join(tag("p", inert(text), kind="quiet") for text in figure_notes(self._results, self._language))
         )
 
     def _metric_head(self, name: str) -> str:
