@@ -23,6 +23,7 @@ from taoloop.cli.ui.stdio import capture_stdout, print_stderr
 from taoloop.errors import ConfigError, TaoError
 from taoloop.evals.configurations import Configuration, configurations_of
 from taoloop.evals.report.page import write_page
+from taoloop.evals.result_files import EVALS_FOLDER, keep_results
 from taoloop.evals.results import Results, read_results, write_results
 from taoloop.evals.scoring import BASELINE, score
 from taoloop.evals.suite import Axis, Suite
@@ -32,8 +33,6 @@ from taoloop.evals.trials.suite_run import SuiteRun
 from taoloop.journals.sqlite.file import default_path
 from taoloop.tools.settings_check import expand_home
 from taoloop.translation import mark
-
-_EVALS_FOLDER = "evals"
 
 
 @click.command("eval")
@@ -127,6 +126,8 @@ def eval_command(
         outcomes = threshold_outcomes(results, chosen.thresholds)
         print_results(stream, results, outcomes)
         write_files(results, out, html)
+        keep_results(results, path)
+        print_stderr(translate("The panel shows it with its runs: {command}", command=f"tao panel --db {path}"))
         return stopper.code if stopper.code is not None else exit_code_for_results(results, chosen, outcomes)
 
 
@@ -204,7 +205,7 @@ def database_of(suite: Suite, db: str | None, env: Mapping[str, str]) -> Path:
         ConfigError: `--db` is empty.
     """
     if db is None:
-        return default_path(env).absolute().parent / _EVALS_FOLDER / f"{suite.name}.db"
+        return default_path(env).absolute().parent / EVALS_FOLDER / f"{suite.name}.db"
     if not db.strip():
         raise ConfigError(translate("--db is empty."), hint=translate("Name a path, or omit the option."))
     return expand_home(db).absolute()

@@ -17,13 +17,13 @@ from taoloop.cli.ui.stdio import one_line
 from taoloop.evals.metrics import METRICS
 from taoloop.evals.report.figures import (
     UNKNOWN,
-    fault_text,
     format_difference,
     format_difference_interval,
     format_interval,
     format_p,
     format_value,
     metric_label,
+    outcome_text,
     verdict_text,
 )
 from taoloop.evals.report.headlines import SUCCESS, figure_notes, headlines
@@ -252,7 +252,7 @@ def _print_failures(console: Console, results: Results) -> None:
     console.print()
     table = _table(translate("Trials that are not right"))
     for name in present:
-        table.add_column(fault_text(name), justify="right")
+        table.add_column(outcome_text(name), justify="right")
     for configuration, count in counts.items():
         table.add_row(one_line(configuration), *(f"{count[name]:,}" for name in present))
     console.print(table, soft_wrap=True)

@@ -22,8 +22,9 @@ _NOTES: dict[str, str] = mark(
 
 _VERDICTS: dict[str, str] = mark({"better": "better", "worse": "worse", "inconclusive": "inconclusive"})
 
-_FAULTS: dict[str, str] = mark(
+_OUTCOMES: dict[str, str] = mark(
     {
+        "right": "right",
         "agent": "agent",
         "tool": "tool",
         "environment": "environment",
@@ -62,9 +63,9 @@ def verdict_text(verdict: str, language: str | None = None) -> str:
     return translate(_VERDICTS[verdict], language)
 
 
-def fault_text(fault: str, language: str | None = None) -> str:
-    """A fault, `invalid` or `unassigned` in `language`."""
-    return translate(_FAULTS.get(fault, fault), language)
+def outcome_text(outcome: str, language: str | None = None) -> str:
+    """An outcome of a trial in `language`: `right`, a fault, `unassigned` or `invalid`."""
+    return translate(_OUTCOMES.get(outcome, outcome), language)
 
 
 def category_text(category: str, language: str | None = None) -> str:

@@ -15,12 +15,12 @@ from taoloop.evals.report.figures import (
     UNKNOWN,
     better_direction,
     category_text,
-    fault_text,
     format_interval,
     format_tick,
     format_value,
     metric_formula,
     metric_label,
+    outcome_text,
 )
 from taoloop.evals.report.headlines import SUCCESS, figure_notes, headlines
 from taoloop.evals.report.labels import ReportLabels
@@ -179,7 +179,7 @@ class ReportSections:
         present = [outcome for outcome in OUTCOMES if any(each[outcome] for each in counts.values())]
         if not present:
             return ""
-        names = {outcome: self._outcome_text(outcome) for outcome in present}
+        names = {outcome: outcome_text(outcome, self._language) for outcome in present}
         heads = (
             head(self._say("Configuration")),
             tag("td", kind="picture"),
@@ -192,9 +192,6 @@ class ReportSections:
             cells = (tag("td", f"{number[outcome]:,}", kind="number") for outcome in present)
             rows.append([self._name_cell(configuration), tag("td", outcome_plot(parts), kind="picture"), *cells])
         return table(heads, rows, kind="plot outcomes", label=self._say("What became of the trials"))
-
-    def _outcome_text(self, outcome: str) -> str:
-        return self._say("right") if outcome == "right" else fault_text(outcome, self._language)
 
     def _categories(self) -> str:
         categories = list(dict.fromkeys(category for each in self._configurations for category in each.by_category))
@@ -278,7 +275,7 @@ class ReportSections:
         rest = self._say("There was nothing to count for: {metrics}.", metrics=self._say(", ").join(empty))
         return (
             tag("p", inert(note), kind="quiet")
-            + table(heads, rows, kind="figures", label=self._say("All figures"))
+            + table(heads, rows, kind="metrics", label=self._say("All figures"))
             + (tag("p", inert(rest), kind="quiet") if empty else "")
             + "".join(tag("p", inert(text), kind="quiet") for text in figure_notes(self._results, self._language))
         )
@@ -299,13 +296,12 @@ class ReportSections:
 
     def failures(self) -> str:
         """The trials that are not right, by whose fault it is; the first of many."""
-        return "".join(
-            disclosure(
-                f"{outcome_swatch(outcome)} {inert(self._outcome_text(outcome))} {tag('b', f'{len(trials):,}')}",
-                self._trial_table(trials, self._outcome_text(outcome)),
-            )
-            for outcome, trials in failed_trials(self._results).items()
-        )
+        parts = []
+        for outcome, trials in failed_trials(self._results).items():
+            text = outcome_text(outcome, self._language)
+            summary = f"{outcome_swatch(outcome)} {inert(text)} {tag('b', f'{len(trials):,}')}"
+            parts.append(disclosure(summary, self._trial_table(trials, text)))
+        return "".join(parts)
 
     def _trial_table(self, trials: Sequence[TrialRecord], label: str) -> str:
         heads = map(
