@@ -24,6 +24,7 @@ from taoloop.serve.panel.context import PanelContext, Route
 PAGE_SIZE: Final = 50
 """How many trials a page shows."""
 
+_MOST_LISTED = 6
 _FILTERS = ("q", "configuration", "category", "outcome", "case")
 
 
@@ -35,6 +36,7 @@ async def evaluations_page(context: PanelContext) -> web.StreamResponse:
     return context.page(
         "evaluations.html",
         lines=[line for line in lines if not suite or line.suite == suite],
+        most=_MOST_LISTED,
         suites=suites,
         suite=suite,
         share=lambda figure: format_value("task_success", figure.value, context.language),
