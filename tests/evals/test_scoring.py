@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.evals.trial_making import scored, trial, trials
 
 from taoloop.evals.metrics import METRICS
 from taoloop.evals.results import Results, read_results, write_results
+from taoloop.evals.scoring import score
 
 
 def test_results_are_scored_from_stored_trials_without_running_anything(tmp_path: Path) -> None:
@@ -30,6 +32,24 @@ def test_the_further_configurations_are_compared_with_the_first() -> None:
     results = scored(trials("x", [True]), trials("y", [False]), trials("z", [True]))
     assert [(each.first, each.second) for each in results.comparisons] == [("x", "y"), ("x", "z")]
     assert {each.verdict for comparison in results.comparisons for each in comparison.metrics} == {"inconclusive"}
+
+
+def test_frames_without_a_language_model_are_compared_only_among_themselves() -> None:
+    names = {"offline": "offline", "x": "a:x", "oracle": "oracle", "y": "a:y"}
+    records = [record for name in names for record in trials(name, [True])]
+    settings = {name: {"model": model} for name, model in names.items()}
+
+    def pairs(*chosen: str, baseline: Results | None = None) -> list[tuple[str, str]]:
+        own = [record for record in records if record.configuration in chosen]
+        fields: Any = {"suite": "s", "digest": "d", "created_at": 0.0, "version": "1", "baseline": baseline}
+        results = score(own, {name: settings[name] for name in chosen}, **fields)
+        return [(each.first, each.second) for each in results.comparisons]
+
+    assert pairs(*names) == [("x", "y")]
+    assert pairs("offline", "oracle") == [("offline", "oracle")]
+    assert pairs("offline", "x") == [("offline", "x")]  # two that were asked for
+    earlier = scored(trials("offline", [True]), trials("x", [True]))
+    assert pairs("offline", "x", baseline=earlier) == [("offline", "x"), ("baseline: x", "x")]
 
 
 def test_a_baseline_is_compared_with_the_configuration_of_the_same_name() -> None:

@@ -75,10 +75,19 @@ cases:
     [
         ("suite: a\ncases:\n  - {id: a, taks: x}\n", ":3: cases[0].taks: there is no such field. Did you mean 'task'?"),
         ("suite: a\ntirals: 2\ncases: []\n", ":2: tirals: there is no such field. Did you mean 'trials'?"),
-        ("suite: a\ncases:\n  - id: a\n    task: b\n    expect: {nmber: 1}\n", ":5: cases[0].expect.nmber: there is no"),
+        (
+            "suite: a\ncases:\n  - id: a\n    task: b\n    expect: {nmber: 1}\n",
+            ":5: cases[0].expect.nmber: there is no",
+        ),
         ("suite: a\ncases:\n  - id: a\n    task: b\n    expect: {regex: '('}\n", ":5: cases[0].expect.regex: the patt"),
-        ("suite: a\ncases:\n  - id: a\n    task: b\n    expect: {number: five}\n", ":5: cases[0].expect.number: a numb"),
-        ("suite: a\ncases:\n  - id: a\n    task: b\n    files: {../x: y}\n", ":5: cases[0].files.../x: the path '../x'"),
+        (
+            "suite: a\ncases:\n  - id: a\n    task: b\n    expect: {number: five}\n",
+            ":5: cases[0].expect.number: a numb",
+        ),
+        (
+            "suite: a\ncases:\n  - id: a\n    task: b\n    files: {../x: y}\n",
+            ":5: cases[0].files.../x: the path '../x'",
+        ),
         ("suite: a\npeople: maybe\ncases: []\n", ":2: people: one of approve, refuse, "),
         ("suite: a\n", "suite.yaml:1: the suite has no cases."),
     ],
@@ -104,8 +113,7 @@ def test_cases_of_another_file_are_read_one_by_one_and_mistakes_name_their_line(
 
 def test_cases_of_a_function_have_the_same_fields(tmp_path: Path) -> None:
     (tmp_path / "made_cases.py").write_text(
-        "def many():\n    for n in range(3):\n"
-        "        yield {'id': f'c{n}', 'task': 'Add.', 'expect': {'number': n}}\n",
+        "def many():\n    for n in range(3):\n        yield {'id': f'c{n}', 'task': 'Add.', 'expect': {'number': n}}\n",
         encoding="utf-8",
     )
     suite = read_suite(suite_file(tmp_path, "suite: a\ncases_from: {function: 'made_cases:many'}\n"))

@@ -107,15 +107,17 @@ def compare_results(
 ) -> tuple[Comparison, ...]:
     """Each further configuration compared with the first and, with a baseline, each with its counterpart there.
 
-    All of it is corrected together: the verdicts of these results are read together, too.
+    All of it is corrected together: the verdicts of these results are read together, too. So frames without a language
+    model (`ConfigurationResults.is_frame`) are not compared where others are: each comparison makes verdicts rarer.
     """
     current = _sides(configurations, trials)
-    sides = [*current.values()]
+    models = [current[each.name] for each in configurations if not each.is_frame]
+    sides = models if len(models) > 1 else [*current.values()]
     pairs = [(sides[0], other) for other in sides[1:]]
     if baseline is not None:
         earlier = _sides(baseline.configurations, baseline.trials, prefix=f"{BASELINE}: ")
         only = next(iter(earlier.values())) if len(earlier) == 1 == len(current) else None
-        counterparts = ((earlier.get(name, only), side) for name, side in current.items())
+        counterparts = ((earlier.get(side.name, only), side) for side in models or current.values())
         pairs += [(counterpart, side) for counterpart, side in counterparts if counterpart is not None]
     return compare_sides(pairs, max((each.k for each in configurations), default=1))
 
