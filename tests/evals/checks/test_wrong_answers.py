@@ -38,9 +38,7 @@ def test_a_case_without_any_check_is_refused() -> None:
 def test_checks_that_accept_the_wrong_answer_of_the_case_are_refused() -> None:
     loose, strict = Check(kind="regex", expected=r"\d", line=7), Check(kind="number", expected=391, line=8)
 
-    with pytest.raises(
-        AgentFileError, match=r"suite\.yaml:7: the checks of the case 'c' accept its wrong answer '390'"
-    ):
+    with pytest.raises(AgentFileError, match=r"suite\.yaml:7: the checks of the case 'c' accept its wrong answer"):
         require_failing_checks(case_with(loose, wrong_answer="390"))
 
     require_failing_checks(case_with(loose, strict, wrong_answer="390"))

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from types import FrameType
@@ -26,27 +26,29 @@ OnWrite = Callable[[str, str], None]
 """Called with the path and with the line of code, as `FILE:LINE`."""
 
 _WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-_PATHS: dict[str, tuple[int, ...]] = {
-    "open": (0,),
-    "os.remove": (0,),
-    "os.rename": (0, 1),
-    "os.mkdir": (0,),
-    "os.rmdir": (0,),
-    "os.truncate": (0,),
-    "os.link": (1,),
-    "os.symlink": (1,),
-    "os.chmod": (0,),
-    "os.chown": (0,),
-    "os.utime": (0,),
+_PATHS: dict[str, tuple[tuple[int, int | None], ...]] = {
+    "open": ((0, None),),
+    "os.remove": ((0, 1),),
+    "os.rename": ((0, 2), (1, 3)),
+    "os.mkdir": ((0, 2),),
+    "os.rmdir": ((0, 1),),
+    "os.truncate": ((0, None),),
+    "os.link": ((1, 3),),
+    "os.symlink": ((1, 2),),
+    "os.chmod": ((0, 2),),
+    "os.chown": ((0, 3),),
+    "os.utime": ((0, 3),),
 }
-"""The events that change files, and which of their arguments are paths that change."""
-_MADE_OR_REMOVED = ("os.mkdir", "os.remove", "os.rmdir", "os.rename", "os.chmod")
+"""The events that change files: which of their arguments are paths that change, and the open folders that these are
+relative to."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Guard:
     folder: str
     on_write: OnWrite
+    temporary: set[str] = field(default_factory=set)
+    """What the block made in the folder for temporary files."""
 
 
 _guard: ContextVar[_Guard | None] = ContextVar("taoloop_eval_write_guard", default=None)
@@ -56,7 +58,7 @@ _guard: ContextVar[_Guard | None] = ContextVar("taoloop_eval_write_guard", defau
 def guarded_writes(folder: Path, on_write: OnWrite) -> Iterator[None]:
     """Prevent writes outside `folder` by the code in the block, with a PermissionError; `on_write` is called first.
 
-    New files of one's own in the system's folder for temporary files are allowed.
+    What the block makes in the system's folder for temporary files is its own, and may be written.
     """
     _install()
     token = _guard.set(_Guard(os.path.realpath(folder), on_write))
@@ -76,10 +78,22 @@ def _audit(event: str, arguments: tuple[Any, ...]) -> None:
         return
     if event == "open" and not _opens_for_writing(arguments):
         return
-    for index in _PATHS[event]:
+    for index, folder_index in _PATHS[event]:
         path = arguments[index]
         if isinstance(path, str | bytes | os.PathLike):
-            _require_inside(guard, event, os.fsdecode(path), arguments)
+            folder = "" if folder_index is None else _open_folder(arguments[folder_index])
+            if folder is not None:
+                _require_inside(guard, event, os.path.join(folder, os.fsdecode(path)), arguments)  # noqa: PTH118
+
+
+def _open_folder(descriptor: int) -> str | None:
+    """The folder that is open as a descriptor; empty for none, None where the system does not tell."""
+    if descriptor < 0:
+        return ""
+    try:
+        return os.readlink(f"/proc/self/fd/{descriptor}")  # noqa: PTH115  # cheap: it runs at each write
+    except OSError:
+        return None
 
 
 def _opens_for_writing(arguments: tuple[Any, ...]) -> bool:
@@ -93,10 +107,17 @@ def _opens_for_writing(arguments: tuple[Any, ...]) -> bool:
 
 def _require_inside(guard: _Guard, event: str, path: str, arguments: tuple[Any, ...]) -> None:
     real = os.path.realpath(path)
-    if real == os.devnull or "__pycache__" in real or _is_in(real, guard.folder):
+    if (
+        real == os.devnull
+        or "__pycache__" in real
+        or any(_is_in(real, each) for each in (guard.folder, *guard.temporary))
+    ):
         return
-    is_own = event in _MADE_OR_REMOVED or (event == "open" and bool(arguments[2] & os.O_EXCL))
-    if is_own and _is_in(real, os.path.realpath(tempfile.gettempdir())):
+    if event == "open" and os.path.isdir(real):  # noqa: PTH112  # `tempfile` opens its folder, and then the file in it
+        return
+    is_new = event == "os.mkdir" or (event == "open" and bool(arguments[2] & os.O_EXCL))
+    if is_new and _is_in(real, os.path.realpath(tempfile.gettempdir())):
+        guard.temporary.add(real)
         return
     guard.on_write(path, _line_of_code(sys._getframe(1)))  # the interpreter's documented way
     raise PermissionError(f"{path} is outside the folder of the trial, {guard.folder}.")
