@@ -58,6 +58,8 @@ class Configuration:
 def configurations_of(suite: Suite, chosen: Mapping[Axis, Sequence[Any]]) -> tuple[Configuration, ...]:
     """The product of the axes: `chosen` values, as a command line gives them, in place of those of the suite.
 
+    Agents that are chosen without a model keep their own, whatever models the suite has for its scripts.
+
     Raises:
         ConfigError: a value is there twice.
     """
@@ -66,6 +68,8 @@ def configurations_of(suite: Suite, chosen: Mapping[Axis, Sequence[Any]]) -> tup
         axis: tuple(chosen.get(axis) or ()) or tuple(suite.compare.get(axis, ())) or (defaults.get(axis),)
         for axis in AXES
     }
+    if chosen.get("agents") and not chosen.get("models"):
+        axes["models"] = (None,)
     for axis, values in axes.items():
         if len(set(values)) < len(values):
             twice = next(value for value in values if values.count(value) > 1)

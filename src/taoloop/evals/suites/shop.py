@@ -109,14 +109,13 @@ def pay(
 ) -> str:
     """Pay an amount in dollars.
 
-    It is declared idempotent. That is true of transfers, whose key the bank knows; cheques are a mistake on purpose.
-
     Args:
         recipient: Who is paid.
         amount: The amount.
         method: How.
         call: The call, whose key makes a repeated transfer the same one.
     """
+    # Declared idempotent, which is true of transfers, whose key the bank knows; cheques are a mistake on purpose.
     keys = current_world().state.setdefault("keys", [])
     if method == "cheque" or call.idempotency_key not in keys:
         keys.append(call.idempotency_key)

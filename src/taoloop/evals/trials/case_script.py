@@ -74,6 +74,7 @@ class CaseScriptModel:
 
     A script is that of `ScriptedModel`, and is written in the dialect of the run: a text is an answer, a mapping with
     `tool_calls` a decision to act. A mapping with nothing but `text` is a reply that goes as it is, whatever is in it.
+    Where a case has a script `NAME:STRATEGY`, that one is played for runs with the strategy.
     The oracle serves every strategy: where it is offered no tools, or its script is over, it gives its last reply.
     """
 
@@ -87,7 +88,7 @@ class CaseScriptModel:
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """The reply for this turn of the run."""
-        script = _script(_case.get(), self.spec)
+        script = _script(_case.get(), self.spec, request.trace.agent.strategy)
         turn = request.turn
         if self.spec in _ORACLES and (turn >= len(script) or not request.tools):
             turn = len(script) - 1
@@ -106,9 +107,10 @@ class CaseScriptModel:
         """Nothing to close."""
 
 
-def _script(case: Case, spec: str) -> tuple[Any, ...]:
+def _script(case: Case, spec: str, strategy: str = "") -> tuple[Any, ...]:
     name = spec.removeprefix(_SCRIPT)
-    script = case.script if spec in _ORACLES else case.scripts.get(name, ())
+    named = case.scripts.get(f"{name}:{strategy}") or case.scripts.get(name, ())
+    script = case.script if spec in _ORACLES else named
     if not script:
         text = mark("the case {case!r} has no script for the model {spec!r}.")
         hint = translate("Add `script:` with the replies of a right model.")
