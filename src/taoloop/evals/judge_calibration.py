@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, NamedTuple
 
 from taoloop.core.human_input import MarkVerdict
 from taoloop.core.views.marks import RunMarks
 from taoloop.evals.results import MetricValue
-from taoloop.evals.statistics.intervals import Counted, ratio, share_interval, wilson
+from taoloop.evals.statistics.intervals import Counted, ratio, share_interval
 from taoloop.evals.statistics.judge_correction import JudgeCounts, corrected_rate
 from taoloop.evals.trial_records import CheckOutcome, TrialRecord
 from taoloop.journals.base import Journal
@@ -61,27 +61,41 @@ def _outcomes_by_judge(records: Sequence[TrialRecord]) -> dict[str, _Judged]:
 
 
 def _report(outcomes: _Judged, marks: Mapping[str, MarkVerdict]) -> dict[str, Any]:
-    counts = judge_counts(outcomes, marks)
+    marked = [*_marked_verdicts(outcomes, marks)]
+    counts = judge_counts(marked)
     decided = [(record, outcome) for record, outcome in outcomes if outcome.passed is not None]
     names = dict.fromkeys(record.configuration for record, _ in decided)
     return {
         "calibrated": counts.right > 0 and counts.wrong > 0,
-        "sensitivity": asdict(_proportion(counts.right_as_right, counts.right)),
-        "specificity": asdict(_proportion(counts.wrong_as_wrong, counts.wrong)),
+        "sensitivity": asdict(_agreement(marked, is_right=True)),
+        "specificity": asdict(_agreement(marked, is_right=False)),
         "rates": {name: _rates([pair for pair in decided if pair[0].configuration == name], counts) for name in names},
         "undecided": len(outcomes) - len(decided),
     }
 
 
-def judge_counts(outcomes: Iterable[tuple[TrialRecord, CheckOutcome]], marks: Mapping[str, MarkVerdict]) -> JudgeCounts:
-    """How often a judge's verdicts agree with the marks of the runs, where no other check of the trial fails."""
-    pairs = [
-        (marks[record.run_id] == "right", outcome.passed)
-        for record, outcome in outcomes
-        if record.run_id in marks
-        and outcome.passed is not None
-        and not any(other.passed is False for other in record.checks if other is not outcome)
-    ]
+class MarkedVerdict(NamedTuple):
+    """A verdict of a judge on a trial that people have marked."""
+
+    case_id: str
+    """The case of the trial."""
+    is_right: bool
+    """What people say."""
+    verdict: bool
+    """What the judge says."""
+
+
+def _marked_verdicts(outcomes: _Judged, marks: Mapping[str, MarkVerdict]) -> Iterator[MarkedVerdict]:
+    """The verdicts on marked trials that no other check fails."""
+    for record, outcome in outcomes:
+        others = (other for other in record.checks if other is not outcome)
+        if record.run_id in marks and outcome.passed is not None and not any(each.passed is False for each in others):
+            yield MarkedVerdict(record.case_id, marks[record.run_id] == "right", outcome.passed)
+
+
+def judge_counts(marked: Iterable[MarkedVerdict]) -> JudgeCounts:
+    """How often a judge's verdicts agree with the marks of the runs."""
+    pairs = [(each.is_right, each.verdict) for each in marked]
     return JudgeCounts(
         right_as_right=pairs.count((True, True)),
         right_as_wrong=pairs.count((True, False)),
@@ -105,8 +119,14 @@ def _rates(decided: _Judged, counts: JudgeCounts) -> dict[str, Any]:
     }
 
 
-def _proportion(successes: int, n: int) -> MetricValue:
-    if not n:
+def _agreement(marked: Iterable[MarkedVerdict], *, is_right: bool) -> MetricValue:
+    """Of what people marked so, the part that the judge calls the same; the case is the cluster, as in all metrics."""
+    by_case: dict[str, list[bool]] = defaultdict(list)
+    for each in marked:
+        if each.is_right is is_right:
+            by_case[each.case_id].append(each.verdict is is_right)
+    cases = [Counted(sum(agreed), len(agreed)) for agreed in by_case.values()]
+    if not cases:
         return MetricValue(value=None)
-    interval = wilson(successes / n, n)
-    return MetricValue(value=successes / n, low=interval.low, high=interval.high, n=n)
+    interval, n = share_interval(cases), sum(map(len, by_case.values()))
+    return MetricValue(value=ratio(cases), low=interval.low, high=interval.high, n=n, cases=len(cases))

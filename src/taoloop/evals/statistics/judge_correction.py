@@ -65,7 +65,8 @@ def corrected_rate(rate: float, n: int, counts: JudgeCounts) -> CorrectedRate | 
 
     None where it cannot be said: there are no cases, marks of one kind are missing, or the judge is no better than
     chance (`Se + Sp ≤ 1`), so that its verdicts say nothing. Where cases have several trials, `rate` is the mean over
-    the cases, and the interval is rather too wide.
+    the cases, and the interval is rather too wide. Marks count as independent: several marked trials of one case make
+    it too narrow.
     """
     sensitivity, specificity = counts.sensitivity, counts.specificity
     if n <= 0 or sensitivity is None or specificity is None or sensitivity + specificity <= 1:
