@@ -13,7 +13,8 @@ from taoloop.evals.results import MetricValue
 _TOP_PX, _BASE_PX, _HEIGHT_PX = 8, 250, 280
 _NOMINAL_WIDTH_PX = 330  # keeps labels apart; the plot itself has any width
 _LABEL_WIDTH_PX, _LABEL_HEIGHT_PX = 15, 13
-_RADII_PX = (13, 24)
+_RADII_PX = (13, 29, 45)
+_SLANT_PX = 14
 _MOST_TICKS = 4
 
 
@@ -107,7 +108,7 @@ def _label_offsets(points: Sequence[ScatterPoint], end: float) -> Iterator[tuple
     taken = list(centres)
     for x, y in centres:
         choices = [
-            (dx * radius, dy * (radius - 1) if dx == 0 else dy * 12)
+            (dx * radius, dy * (radius if dx == 0 else _SLANT_PX))
             for radius in _RADII_PX
             for dx, dy in ((1, 0), (-1, 0), (1, -1), (-1, -1), (1, 1), (-1, 1), (0, -1), (0, 1))
         ]
