@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from taoloop.core.text import join_sentences
 from taoloop.evals.report.figures import (
@@ -16,7 +16,7 @@ from taoloop.evals.report.figures import (
     metric_label,
     note_texts,
 )
-from taoloop.evals.results import Comparison, MetricComparison, Results, Verdict, translate
+from taoloop.evals.results import Comparison, MetricComparison, MetricValue, Results, Verdict, translate
 from taoloop.translation import mark
 
 Tone = Literal["good", "bad", "warn", "plain"]
@@ -43,6 +43,7 @@ def headlines(results: Results, language: str | None = None) -> list[Headline]:
     return [
         *_successes(results, language),
         *_verdicts(results, language),
+        *_judges(results, language),
         *warnings(results, language),
     ]
 
@@ -149,6 +150,39 @@ def _tone(success: Verdict, verdicts: set[Verdict]) -> Tone:
     return "good" if success == "better" or "better" in verdicts else "plain"
 
 
+def _judges(results: Results, language: str | None) -> Iterator[Headline]:
+    """How far each calibrated judge can be believed, and the rates behind those that it measured."""
+    for name, judge in results.judges.items():
+        if not judge.get("calibrated"):
+            continue
+        figures = {part: _share_text(judge[part], language) for part in ("sensitivity", "specificity")}
+        texts = [
+            translate(
+                "Judge {name}: calls {sensitivity} of what people mark right right, "
+                "and {specificity} of what they mark wrong wrong.",
+                language,
+                name=name,
+                **figures,
+            )
+        ]
+        for configuration, rates in judge["rates"].items():
+            values = {"name": configuration, "measured": _share_text(rates["measured"], language)}
+            if rates["corrected"] is None:
+                text = mark("{name}: it calls {measured} right; the rate behind that cannot be said.")
+            else:
+                text = mark("{name}: it calls {measured} right, which means {corrected} (Rogan and Gladen 1978).")
+                values["corrected"] = _share_text(rates["corrected"], language)
+            texts.append(translate(text, language, **values))
+        yield Headline(join_sentences(*texts), "plain")
+
+
+def _share_text(record: Mapping[str, Any], language: str | None) -> str:
+    """A share with its interval; `record` has the fields of a `MetricValue`."""
+    figure = MetricValue(**{**record, "notes": tuple(record.get("notes", ()))})
+    share, interval = format_share(figure.value or 0.0), format_interval(SUCCESS, figure, language)
+    return translate("{share} ({interval})", language, share=share, interval=interval)
+
+
 def warnings(results: Results, language: str | None = None) -> Iterator[Headline]:
     """What a reader must beware of: notes, trials that do not count, flaky cases, judges that nobody has calibrated."""
     for note in results.notes:
@@ -164,7 +198,11 @@ def warnings(results: Results, language: str | None = None) -> Iterator[Headline
         yield Headline(f"{join_sentences(text, _listed(flaky, language))}{_stop(language)}", "warn")
     for name, judge in results.judges.items():
         if not judge.get("calibrated"):
-            text = mark("The judge {name} is not calibrated: nobody has said how often it is wrong.")
+            text = mark(
+                "The judge {name} is not calibrated: nobody has said how often it is wrong, "
+                "so nobody knows how far the figures that rest on it can be believed. "
+                "Mark runs as right and as wrong with `tao mark` or in the panel."
+            )
             yield Headline(translate(text, language, name=name), "warn")
 
 
