@@ -52,7 +52,7 @@ OF_STATUS: dict[Status, int] = {
 
 _OTHERS: dict[int, str] = {
     FOUND: mark(
-        "a finding of lint, doctor, replay or diff; a tool that failed when called by hand;"
+        "a finding of lint, doctor, replay, diff or eval --counterfactual; a tool that failed when called by hand;"
         " output that cannot be written; or an error inside taoloop"
     ),
     USAGE: mark("a wrong option, name, key or file; nothing was started"),

@@ -14,7 +14,13 @@ import click
 
 import taoloop
 from taoloop.cli import exit_codes as exits
-from taoloop.cli.database import load_environment, make_private
+from taoloop.cli.commands.eval_runs import (
+    StoredRunOptions,
+    stored_run_options,
+    try_on_stored_runs,
+    write_suite_of_runs,
+)
+from taoloop.cli.database import load_environment, make_private, query_database
 from taoloop.cli.options import split_repeated
 from taoloop.cli.signals import SignalStopper
 from taoloop.cli.translation import interface_language, translate
@@ -22,6 +28,7 @@ from taoloop.cli.ui.eval_view import EvalProgressView, print_results
 from taoloop.cli.ui.stdio import capture_stdout, print_stderr
 from taoloop.errors import ConfigError, TaoError
 from taoloop.evals.configurations import Configuration, configurations_of
+from taoloop.evals.judge_calibration import judge_reports, marked_runs
 from taoloop.evals.report.page import write_page
 from taoloop.evals.result_files import EVALS_FOLDER, keep_results
 from taoloop.evals.results import Results, read_results, write_results
@@ -65,23 +72,11 @@ from taoloop.translation import mark
     "--db",
     metavar="PATH",
     type=click.Path(dir_okay=False),
-    help="The database of the trials' runs. Default: evals/SUITE.db in your data folder.",
+    help="The database of the trials' runs. Default: evals/SUITE.db in your data folder. With --from-runs and "
+    "--counterfactual: the database of the stored runs, as for `tao runs`.",
 )
-def eval_command(
-    suite: str | None,
-    lists: bool,
-    trials: int | None,
-    concurrency: int | None,
-    max_cost_usd: float | None,
-    case_ids: tuple[str, ...],
-    fresh: bool,
-    remeasures: bool,
-    out: str | None,
-    html: str | None,
-    baseline: str | None,
-    db: str | None,
-    **axes: tuple[str, ...],
-) -> int:
+@stored_run_options
+def eval_command(suite: str | None, lists: bool, **arguments: Any) -> int:
     """Run SUITE, a suite file or the name of one that comes with taoloop, and print its metrics with intervals.
 
     Each trial is a run that `tao show` and `tao panel` open. The same command again goes on where the last one ended:
@@ -92,18 +87,60 @@ def eval_command(
       tao eval suite.yaml --strategy react,reflect --model oracle --html results.html
       tao eval suite.yaml --agent agent.yaml --baseline results.json
       tao eval --list
+
+    Stored runs are a source of cases, and can be gone through with something else. No tool is called for that.
+
+      tao eval --from-runs --last 50 --status completed --out suite.yaml
+      tao eval --counterfactual --model openai:NEW --last 200
+      tao eval --counterfactual --agent agent.yaml --marked right
+      tao eval --counterfactual --policy policy.yaml --search refund --out divergences.json
     """
+    if lists:
+        return list_suites()
+    stored = StoredRunOptions.from_arguments(arguments)
+    stored.require_mode(suite)
+    if stored.from_runs:
+        return write_suite_of_runs(stored, arguments)
+    if stored.counterfactual:
+        return try_on_stored_runs(stored, arguments)
+    if suite is None:
+        raise click.UsageError(translate("Name a SUITE, or give --list."))
+    return evaluate(suite, **arguments)
+
+
+def list_suites() -> int:
+    """Print the suites that come with taoloop."""
     with capture_stdout() as stream:
-        if lists:
-            for shipped in shipped_suites():
-                stream.write(f"{shipped.name:<12} {shipped.description}\n")
-            return exits.OK
-        if suite is None:
-            raise click.UsageError(translate("Name a SUITE, or give --list."))
-        if fresh and remeasures:
-            raise click.UsageError(translate("Give either --fresh or --remeasure."))
+        for shipped in shipped_suites():
+            stream.write(f"{shipped.name:<12} {shipped.description}\n")
+    return exits.OK
+
+
+def evaluate(
+    name: str,
+    *,
+    trials: int | None,
+    concurrency: int | None,
+    max_cost_usd: float | None,
+    case_ids: tuple[str, ...],
+    fresh: bool,
+    remeasures: bool,
+    out: str | None,
+    html: str | None,
+    baseline: str | None,
+    db: str | None,
+    **axes: Any,
+) -> int:
+    """Run a suite, print its results and write them where they are wanted; gives the exit code.
+
+    Raises:
+        TaoError: the suite, an agent or a file cannot be used, or the database cannot be written.
+    """
+    if fresh and remeasures:
+        raise click.UsageError(translate("Give either --fresh or --remeasure."))
+    with capture_stdout() as stream:
         env = load_environment()
-        chosen = only_cases(load_suite(suite), split_repeated(case_ids))
+        chosen = only_cases(load_suite(name), split_repeated(case_ids))
         earlier = None if baseline is None else read_results(expand_home(baseline))
         configurations = configurations_of(chosen, compared_axes(axes))
         path = database_of(chosen, db, env)
@@ -183,8 +220,10 @@ def _announce_stop() -> None:
 def scored(
     run: SuiteRun, configurations: tuple[Configuration, ...], database: Path, baseline: Results | None
 ) -> Results:
-    """The results of the trials that have ended."""
+    """The results of the trials that have ended; their judges are calibrated by what people marked."""
     outcome = run.outcome()
+    judged = [record.run_id for record in outcome.records if any(each.judge for each in record.checks)]
+    marks = query_database(database, lambda journal: marked_runs(journal, judged)) if judged else {}
     return score(
         outcome.records,
         {each.name: each.settings for each in configurations},
@@ -193,6 +232,7 @@ def scored(
         created_at=time.time(),
         version=taoloop.__version__,
         baseline=baseline,
+        judges=judge_reports(outcome.records, marks),
         notes=outcome.notes,
         database=str(database),
     )

@@ -82,7 +82,7 @@ def configured_agent(suite: Suite, configuration: Configuration, env: Mapping[st
         if (value := getattr(configuration, name)) is not None:
             changes[name] = value
     if configuration.policy is not None:
-        changes["policy"] = _policy(configuration.policy)
+        changes["policy"] = policy_named(configuration.policy)
     elif suite.policy is not None:
         changes["policy"] = suite.policy
     if suite.limits is not None:
@@ -100,7 +100,12 @@ def _is_mocked(model: Any, env: Mapping[str, str] | None) -> bool:
     return mock_is_set(variables) and isinstance(spec, str) and any(map(is_provider, split_specs(spec)))
 
 
-def _policy(source: str) -> Policy:
+def policy_named(source: str) -> Policy:
+    """The policy of a file, or of a profile.
+
+    Raises:
+        ConfigError: there is no such profile, or the file cannot be used.
+    """
     if is_config_file(source):
         return load_policy(Path(source))
     if source not in PROFILES:
