@@ -138,6 +138,8 @@ def evaluate(
     """
     if fresh and remeasures:
         raise click.UsageError(translate("Give either --fresh or --remeasure."))
+    if out and baseline and expand_home(out).resolve() == expand_home(baseline).resolve():
+        raise click.UsageError(translate("--out would replace the baseline; name another file."))
     with capture_stdout() as stream:
         env = load_environment()
         chosen = only_cases(load_suite(name), split_repeated(case_ids))
