@@ -7,18 +7,18 @@ from tests.evals.trial_making import trial, trials
 
 from taoloop.evals.comparison import ALPHA, compare_sides, compared_side, find_flaky_cases
 from taoloop.evals.metrics import METRICS
-from taoloop.evals.results import Comparison, MetricComparison
+from taoloop.evals.results import MetricComparison, PairedComparison
 from taoloop.evals.statistics.paired_tests import mcnemar, sign_flip
 from taoloop.evals.trial_records import TrialRecord
 
 SAME = [True] * 10 + [False] * 10
 
 
-def compare(first: list[TrialRecord], second: list[TrialRecord], k: int = 1) -> Comparison:
+def compare(first: list[TrialRecord], second: list[TrialRecord], k: int = 1) -> PairedComparison:
     return compare_sides([(compared_side("first", first), compared_side("second", second))], k)[0]
 
 
-def metric(comparison: Comparison, name: str = "task_success") -> MetricComparison:
+def metric(comparison: PairedComparison, name: str = "task_success") -> MetricComparison:
     return next(each for each in comparison.metrics if each.metric == name)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from taoloop.evals.metrics import METRICS, Metric, count_cases, group_cases
-from taoloop.evals.results import Comparison, IntervalNote, MetricComparison, MetricValue, Verdict
+from taoloop.evals.results import IntervalNote, MetricComparison, MetricValue, PairedComparison, Verdict
 from taoloop.evals.statistics.case_numbers import cases_needed
 from taoloop.evals.statistics.corrections import holm
 from taoloop.evals.statistics.intervals import Counted, mean_interval, share_difference_interval
@@ -41,7 +41,7 @@ def compared_side(name: str, records: Iterable[TrialRecord], flaky: tuple[str, .
     return ComparedSide(name=name, cases=group_cases(records), flaky=flaky)
 
 
-def compare_sides(pairs: Sequence[tuple[ComparedSide, ComparedSide]], k: int = 1) -> tuple[Comparison, ...]:
+def compare_sides(pairs: Sequence[tuple[ComparedSide, ComparedSide]], k: int = 1) -> tuple[PairedComparison, ...]:
     """Compare the second of each pair with the first.
 
     The p values of all pairs and metrics are corrected together, so that the more is compared the more a verdict takes.
@@ -78,14 +78,14 @@ def find_flaky_cases(records: Iterable[TrialRecord], settings: Mapping[str, obje
 _Pair = tuple[Mapping[str, Sequence[TrialRecord]], Mapping[str, Sequence[TrialRecord]]]
 
 
-def _select_cases(first: ComparedSide, second: ComparedSide) -> tuple[Comparison, _Pair]:
+def _select_cases(first: ComparedSide, second: ComparedSide) -> tuple[PairedComparison, _Pair]:
     """The comparison without its metrics, and the cases that are compared."""
     common = [case_id for case_id in first.cases if case_id in second.cases]
     changed = [case_id for case_id in common if _is_changed(first.cases[case_id][0], second.cases[case_id][0])]
     flaky = [case_id for case_id in common if case_id in first.flaky or case_id in second.flaky]
     left_out = {*changed, *flaky}
     case_ids = [case_id for case_id in common if case_id not in left_out]
-    comparison = Comparison(
+    comparison = PairedComparison(
         first=first.name,
         second=second.name,
         metrics=(),

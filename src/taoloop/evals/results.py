@@ -95,7 +95,7 @@ class MetricComparison:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class PairedComparison:
     """Two configurations on the same cases."""
 
     first: str
@@ -128,7 +128,7 @@ class Results:
     """The version of taoloop."""
     configurations: tuple[ConfigurationResults, ...]
     """In the order in which they were asked for."""
-    comparisons: tuple[Comparison, ...] = ()
+    comparisons: tuple[PairedComparison, ...] = ()
     """Each further configuration with the first, and with `--baseline` each with the one of the same name there."""
     trials: tuple[TrialRecord, ...] = ()
     """All trials, invalid ones included."""
@@ -224,11 +224,11 @@ def _configuration_from(record: Mapping[str, Any], metrics: Mapping[str, Any]) -
     )
 
 
-def _comparison_from(record: Mapping[str, Any]) -> Comparison:
+def _comparison_from(record: Mapping[str, Any]) -> PairedComparison:
     metrics = tuple(
         MetricComparison(**{**each, "difference": _metric_from(each["difference"])}) for each in record["metrics"]
     )
-    return Comparison(
+    return PairedComparison(
         first=record["first"],
         second=record["second"],
         metrics=metrics,

@@ -9,7 +9,7 @@ from typing import Any
 from taoloop.evals.cases import CATEGORIES
 from taoloop.evals.comparison import ComparedSide, compare_sides, compared_side, find_flaky_cases
 from taoloop.evals.metrics import METRICS, group_cases, measure
-from taoloop.evals.results import Comparison, ConfigurationResults, Results
+from taoloop.evals.results import ConfigurationResults, PairedComparison, Results
 from taoloop.evals.trial_records import TrialRecord
 
 BASELINE = "baseline"
@@ -104,7 +104,7 @@ def score_configuration(
 
 def compare_results(
     configurations: Sequence[ConfigurationResults], trials: Iterable[TrialRecord], baseline: Results | None = None
-) -> tuple[Comparison, ...]:
+) -> tuple[PairedComparison, ...]:
     """Each further configuration compared with the first and, with a baseline, each with its counterpart there.
 
     All of it is corrected together: the verdicts of these results are read together, too. So frames without a language

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
-from taoloop.evals.results import Comparison, ConfigurationResults, MetricValue, Results
+from taoloop.evals.results import ConfigurationResults, MetricValue, PairedComparison, Results
 
 Bound = Literal["at_least", "at_most", "surely_at_least", "surely_at_most"]
 """How a figure is held to a threshold. `at_least` and `at_most` look at the figure; those with `surely` at the end of
@@ -50,7 +50,7 @@ def threshold_outcomes(results: Results, thresholds: Mapping[str, Mapping[str, f
     return tuple(outcome for configuration in held for outcome in _outcomes(configuration, thresholds))
 
 
-def worse_metrics(comparison: Comparison, thresholds: Mapping[str, Mapping[str, float]]) -> tuple[str, ...]:
+def worse_metrics(comparison: PairedComparison, thresholds: Mapping[str, Mapping[str, float]]) -> tuple[str, ...]:
     """The metrics that matter and in which the second configuration is worse: task success, and those of thresholds."""
     return tuple(
         each.metric

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from taoloop.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from taoloop.evals.trouble.drift import DRIFT as DRIFT, DriftInjector as DriftInjector
     from taoloop.models.real_call_switch import (
         allow_real_calls as allow_real_calls,
         forbid_real_calls as forbid_real_calls,
     )
     from taoloop.models.scripted import ScriptedModel as ScriptedModel
-    from taoloop.evals.trouble.drift import DRIFT as DRIFT, DriftInjector as DriftInjector
     from taoloop.testing.fakes import (
         FakeClock as FakeClock,
         FakeEmbedder as FakeEmbedder,

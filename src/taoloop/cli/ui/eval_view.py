@@ -28,7 +28,7 @@ from taoloop.evals.report.figures import (
 )
 from taoloop.evals.report.headlines import SUCCESS, figure_notes, headlines
 from taoloop.evals.report.tallies import OUTCOMES, failed_trials, outcomes_by_configuration, reason_of
-from taoloop.evals.results import Comparison, ConfigurationResults, MetricValue, Results
+from taoloop.evals.results import ConfigurationResults, MetricValue, PairedComparison, Results
 from taoloop.evals.thresholds import ThresholdOutcome
 from taoloop.evals.trial_records import TrialRecord
 from taoloop.evals.trials.suite_run import SuiteProgress
@@ -220,7 +220,7 @@ def _uncounted(results: Results) -> str:
     return translate(", ").join(map(metric_label, names))
 
 
-def _print_comparison(console: Console, comparison: Comparison) -> None:
+def _print_comparison(console: Console, comparison: PairedComparison) -> None:
     """The metrics with a verdict, and the success in any case."""
     shown = [each for each in comparison.metrics if each.verdict != "inconclusive" or each.metric == SUCCESS]
     if not shown:

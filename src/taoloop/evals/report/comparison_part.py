@@ -15,7 +15,7 @@ from taoloop.evals.report.headlines import SUCCESS
 from taoloop.evals.report.labels import ReportLabels
 from taoloop.evals.report.markup import disclosure, head, inert, row_head, table, tag
 from taoloop.evals.report.plots import difference_plot
-from taoloop.evals.results import Comparison, MetricComparison, Results
+from taoloop.evals.results import MetricComparison, PairedComparison, Results
 from taoloop.translation import mark
 
 _MOST_OPEN = 2
@@ -35,15 +35,15 @@ def comparison_part(results: Results, labels: ReportLabels) -> str:
     return _verdict_table(comparisons, labels) + "".join(details)
 
 
-def _title(comparison: Comparison, labels: ReportLabels) -> str:
+def _title(comparison: PairedComparison, labels: ReportLabels) -> str:
     return labels.named(comparison.second, _title_text(comparison, labels))
 
 
-def _title_text(comparison: Comparison, labels: ReportLabels) -> str:
+def _title_text(comparison: PairedComparison, labels: ReportLabels) -> str:
     return labels.say("{second} compared with {first}", first=comparison.first, second=comparison.second)
 
 
-def _verdict_table(comparisons: Sequence[Comparison], labels: ReportLabels) -> str:
+def _verdict_table(comparisons: Sequence[PairedComparison], labels: ReportLabels) -> str:
     """The verdicts of all comparisons, but for metrics on which none has one."""
     verdicts = [{each.metric: each.verdict for each in comparison.metrics} for comparison in comparisons]
     names = dict.fromkeys(each.metric for comparison in comparisons for each in comparison.metrics)
@@ -76,7 +76,7 @@ def _sign_cell(verdict: str | None, labels: ReportLabels) -> str:
     return tag("td", tag("span", _SIGNS[verdict], kind=f"sign v-{verdict}", title=text, role="img", aria_label=text))
 
 
-def _comparison(comparison: Comparison, labels: ReportLabels) -> str:
+def _comparison(comparison: PairedComparison, labels: ReportLabels) -> str:
     counted = [each for each in comparison.metrics if each.difference.value is not None]
     decided = [each for each in counted if each.verdict != "inconclusive" or each.metric == SUCCESS]
     rest = [each for each in counted if each not in decided]
@@ -87,7 +87,7 @@ def _comparison(comparison: Comparison, labels: ReportLabels) -> str:
     return content + _left_out(comparison, labels)
 
 
-def _difference_table(metrics: Iterable[MetricComparison], comparison: Comparison, labels: ReportLabels) -> str:
+def _difference_table(metrics: Iterable[MetricComparison], comparison: PairedComparison, labels: ReportLabels) -> str:
     heads = (
         head(labels.say("Metric")),
         head(labels.say("Verdict")),
@@ -113,7 +113,7 @@ def _difference_cells(each: MetricComparison, labels: ReportLabels) -> Iterator[
     yield tag("td", "" if each.cases_needed is None else f"{each.cases_needed:,}", kind="number")
 
 
-def _left_out(comparison: Comparison, labels: ReportLabels) -> str:
+def _left_out(comparison: PairedComparison, labels: ReportLabels) -> str:
     groups = (
         (mark("{n} case is only in the first:|{n} cases are only in the first:"), comparison.only_first),
         (mark("{n} case is only in the second:|{n} cases are only in the second:"), comparison.only_second),

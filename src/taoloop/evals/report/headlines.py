@@ -16,7 +16,7 @@ from taoloop.evals.report.figures import (
     metric_label,
     note_texts,
 )
-from taoloop.evals.results import Comparison, MetricComparison, MetricValue, Results, Verdict, translate
+from taoloop.evals.results import MetricComparison, MetricValue, PairedComparison, Results, Verdict, translate
 from taoloop.translation import mark
 
 Tone = Literal["good", "bad", "warn", "plain"]
@@ -97,7 +97,7 @@ def _verdicts(results: Results, language: str | None) -> Iterator[Headline]:
     yield Headline(join_sentences(*parts), "plain")
 
 
-def comparison_headline(comparison: Comparison, language: str | None = None) -> Headline:
+def comparison_headline(comparison: PairedComparison, language: str | None = None) -> Headline:
     """What a comparison says of success, and in which other metrics the second configuration is better or worse."""
     success = _success_of(comparison)
     others = [each for each in comparison.metrics if each is not success]
@@ -113,11 +113,11 @@ def comparison_headline(comparison: Comparison, language: str | None = None) -> 
     return Headline(join_sentences(*texts), _tone(success.verdict if success else "inconclusive", verdicts))
 
 
-def _success_of(comparison: Comparison) -> MetricComparison | None:
+def _success_of(comparison: PairedComparison) -> MetricComparison | None:
     return next((each for each in comparison.metrics if each.metric == SUCCESS), None)
 
 
-def _success_text(comparison: Comparison, success: MetricComparison, language: str | None) -> str:
+def _success_text(comparison: PairedComparison, success: MetricComparison, language: str | None) -> str:
     names = {"first": comparison.first, "second": comparison.second}
     if success.verdict == "better":
         text = translate("{second} is right more often than {first}:", language, **names)
