@@ -42,6 +42,7 @@ _OVERVIEW: Final[Mapping[str, str]] = mark(
 _MOST_FAILURES = 5
 _MOST_BESIDE = 4
 _COLUMN_GAP = 2
+_LEAST_NAME = 12  # so that a name is folded and not cut to pieces
 _REPORT_STEPS = 10  # how often a progress that is not on a terminal is said
 _BOUNDS: Final[Mapping[str, str]] = mark(
     {
@@ -109,7 +110,9 @@ def print_results(stream: TextIO, results: Results, outcomes: Sequence[Threshold
         console.print(_overview(results), soft_wrap=True)
         console.print()
     if len(results.configurations) <= _MOST_BESIDE:
-        for table in _figure_tables(results, console):
+        for number, table in enumerate(_figure_tables(results, console)):
+            if number:
+                console.print()
             console.print(table, soft_wrap=True)
     else:
         _line(console, translate("--out and --html have all figures of so many configurations."), "dim")
@@ -138,7 +141,7 @@ def _overview(results: Results) -> Table:
     table.add_column(translate("95% interval"), no_wrap=True)
     others = _OVERVIEW if len(results.configurations) > _MOST_BESIDE else {}
     for heading in others.values():
-        table.add_column(translate(heading), no_wrap=True)
+        table.add_column(translate(heading))
     for each in results.configurations:
         success = each.metrics.get(SUCCESS, MetricValue(value=None))
         table.add_row(
@@ -156,7 +159,7 @@ def _value(configuration: ConfigurationResults, metric: str) -> str:
 
 def _figure_tables(results: Results, console: Console) -> Iterator[Table]:
     """All metrics of one configuration, with what they were counted over; or of as many as are beside each other."""
-    names = [name for name in METRICS if any(_value(each, name) != UNKNOWN for each in results.configurations)]
+    names = _counted(results)
     if len(results.configurations) == 1:
         yield _single_table(results.configurations[0], names)
         return
@@ -164,23 +167,37 @@ def _figure_tables(results: Results, console: Console) -> Iterator[Table]:
         each.name: {name: _cell(each.metrics.get(name, MetricValue(value=None)), name) for name in names}
         for each in results.configurations
     }
-    first = max(cell_len(metric_label(name)) for name in names) if names else 0
-    room = (console.width if console.is_terminal else 10_000) - first
-    columns: list[str] = []
+    labels = max((cell_len(metric_label(name)) for name in names), default=0) + _COLUMN_GAP
+    room = console.width - labels
+    columns: dict[str, int] = {}
     for name, column in cells.items():
-        width = max(map(cell_len, (one_line(name), *column.values()))) + _COLUMN_GAP
-        if columns and room < width:
-            yield _beside(columns, cells, names)
-            columns, room = [], console.width - first
-        columns.append(name)
-        room -= width
-    yield _beside(columns, cells, names)
+        width = max((cell_len(text) for text in column.values()), default=0)
+        if columns and room < width + _COLUMN_GAP:
+            yield _beside(columns, cells, names, labels)
+            columns, room = {}, console.width - labels
+        columns[name] = width
+        room -= width + _COLUMN_GAP
+    yield _beside(columns, cells, names, labels)
 
 
-def _beside(columns: Sequence[str], cells: dict[str, dict[str, str]], names: Sequence[str]) -> Table:
-    table = _table("")
-    for column in columns:
-        table.add_column(one_line(column), no_wrap=True)
+def _counted(results: Results) -> list[str]:
+    """The metrics that some configuration has a figure of; with one trial of each case, pass@k is the task success."""
+    has_trials = any(each.k > 1 for each in results.configurations)
+    return [
+        name
+        for name, metric in METRICS.items()
+        if any(_value(each, name) != UNKNOWN for each in results.configurations)
+        and (has_trials or metric.kind != "at_k")
+    ]
+
+
+def _beside(
+    columns: Mapping[str, int], cells: Mapping[str, Mapping[str, str]], names: Sequence[str], labels: int
+) -> Table:
+    """The metrics of some configurations; their names are folded to the width of their figures."""
+    table = _table("", min_width=labels - _COLUMN_GAP)
+    for column, width in columns.items():
+        table.add_column(one_line(column), min_width=width, max_width=max(width, _LEAST_NAME))
     for name in names:
         table.add_row(metric_label(name), *(cells[column][name] for column in columns))
     return table
@@ -204,9 +221,9 @@ def _single_table(configuration: ConfigurationResults, names: Sequence[str]) -> 
     return table
 
 
-def _table(title: str) -> Table:
+def _table(title: str, min_width: int | None = None) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, _COLUMN_GAP, 0, 0))
-    table.add_column(one_line(title))
+    table.add_column(one_line(title), min_width=min_width)
     return table
 
 
@@ -226,8 +243,8 @@ def _print_comparison(console: Console, comparison: PairedComparison) -> None:
     if not shown:
         return
     console.print()
-    title = translate("{second} compared with {first}", first=comparison.first, second=comparison.second)
-    table = _table(title)
+    _line(console, translate("{second} compared with {first}", first=comparison.first, second=comparison.second))
+    table = _table("")
     table.add_column("", justify="right")
     table.add_column(translate("95% interval"))
     table.add_column(translate("corrected p"), justify="right")
