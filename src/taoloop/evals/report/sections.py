@@ -83,6 +83,7 @@ class ReportSections:
         self._configurations = results.configurations
         self._labels = ReportLabels(results, language)
         self._say = self._labels.say
+        self._has_frames = len({each.is_frame for each in self._configurations}) > 1
 
     def sections(self) -> list[Section]:
         """The parts that there is something to show for, in their order."""
@@ -147,7 +148,7 @@ class ReportSections:
             return plots
         legend = (tag("li", self._labels.named(each.name)) for each in self._configurations)
         note = self._say("The upper left is best. Hollow: another one is at least as good in both, and better in one.")
-        if any(each.is_frame for each in self._configurations):
+        if self._has_frames:
             note = join_sentences(note, self._say("Grey: no language model; it frames the others."))
         return tag("p", inert(note), kind="quiet") + plots + tag("ul", *legend, kind="legend")
 
@@ -158,12 +159,12 @@ class ReportSections:
                 text="\n".join((each.name, *(self._labels.figure_text(name, each) for name in (SUCCESS, metric)))),
                 x=each.metrics.get(metric, _NO_FIGURE),
                 y=each.metrics.get(SUCCESS, _NO_FIGURE),
-                is_frame=each.is_frame,
+                is_frame=self._has_frames and each.is_frame,
             )
             for each in self._configurations
         ]
-        if not any(point.is_known for point in points):
-            return ""
+        if not any(point.is_known and point.x.value for point in points):
+            return ""  # nothing is known, or nothing is spent
         values = scatter_ticks([point.x for point in points])
         ticks = [(value, format_tick(metric, value, self._language)) for value in values]
         label = metric_label(metric, self._language)
