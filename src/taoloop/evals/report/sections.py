@@ -147,7 +147,10 @@ class ReportSections:
         if len(self._configurations) == 1:
             return plots
         legend = (tag("li", self._labels.named(each.name)) for each in self._configurations)
-        note = self._say("The upper left is best. Hollow: another one is at least as good in both, and better in one.")
+        note = self._say(
+            "The upper left is best; lines are 95% intervals. "
+            "Hollow: another one has no worse figure and one that is better, which is no verdict."
+        )
         if self._has_frames:
             note = join_sentences(note, self._say("Grey: no language model; it frames the others."))
         return tag("p", inert(note), kind="quiet") + plots + tag("ul", *legend, kind="legend")
