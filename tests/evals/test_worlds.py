@@ -35,7 +35,7 @@ def test_a_state_that_is_no_json_any_more_is_an_error_of_the_tool(tmp_path: Path
     world = World(tmp_path, {})
     world.state["when"] = object()
 
-    with pytest.raises(ToolError, match="no JSON any more"):
+    with pytest.raises(ToolError, match="can no longer be stored as JSON"):
         world.save()
 
 

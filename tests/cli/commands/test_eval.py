@@ -123,7 +123,7 @@ def test_a_second_call_runs_nothing_again_and_fresh_does(tao: Shell) -> None:
 
     first, second, third = (results_of(tao, f"{name}.json")["trials"] for name in ("first", "second", "third"))
     assert first == second
-    assert "6 trials are of an earlier call" in again.out
+    assert "6 trials were kept from an earlier call" in again.out
     assert {trial["run_id"] for trial in first}.isdisjoint(trial["run_id"] for trial in third)
 
 

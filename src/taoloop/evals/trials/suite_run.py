@@ -266,7 +266,7 @@ class SuiteRun:
             yield translate(text, n=missing, total=self.progress.total)
         if self.progress.kept and not self.remeasures:
             text = mark(
-                "{n} trial is of an earlier call (--fresh runs it again).|{n} trials are of an earlier call "
+                "{n} trial was kept from an earlier call (--fresh runs it again).|{n} trials were kept from an earlier call "
                 "(--fresh runs them again)."
             )
             yield translate(text, n=self.progress.kept)
@@ -276,4 +276,4 @@ class SuiteRun:
         )
         yield from (f"{case_id}: {detail}" for case_id, detail in islice(details, _NOTES))
         if len(details) > _NOTES:
-            yield translate("{n} more trials say such things.", n=len(details) - _NOTES)
+            yield translate("{n} further notes of this kind are in the results (--out).", n=len(details) - _NOTES)
