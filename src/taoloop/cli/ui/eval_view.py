@@ -14,6 +14,7 @@ from rich.text import Text
 from taoloop.cli.translation import translate
 from taoloop.cli.ui.event_view import console_for
 from taoloop.cli.ui.stdio import one_line
+from taoloop.evals.fault_classes import rule_text
 from taoloop.evals.metrics import METRICS
 from taoloop.evals.report.figures import (
     UNKNOWN,
@@ -275,7 +276,7 @@ def _print_failures(console: Console, results: Results) -> None:
     console.print(table, soft_wrap=True)
     failures = [trial for trials in failed_trials(results).values() for trial in trials]
     for trial in failures[:_MOST_FAILURES]:
-        reason = reason_of(trial) or trial.fault_rule or trial.status
+        reason = reason_of(trial) or rule_text(trial.fault_rule) or trial.status
         _line(console, f"{trial.case_id} · {trial.configuration}: {reason}")
         console.print(Text(f"  tao show {one_line(trial.run_id)} --db {one_line(results.database)}", "cyan"))
     if (rest := len(failures) - _MOST_FAILURES) > 0:

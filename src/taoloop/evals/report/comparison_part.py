@@ -95,7 +95,7 @@ def _difference_table(metrics: Iterable[MetricComparison], comparison: PairedCom
         head(labels.say("Its 95% interval, around zero"), "picture"),
         head("", "interval"),
         head(labels.say("p, corrected"), "number"),
-        head(labels.say("Cases that would decide"), "number"),
+        head(labels.say("Cases needed"), "number"),
     )
     rows = (_difference_cells(each, labels) for each in metrics)
     return table(heads, rows, kind="plot differences", label=_title_text(comparison, labels))

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from taoloop.core.text import join_sentences
+from taoloop.evals.fault_classes import rule_text
 from taoloop.evals.metrics import METRICS
 from taoloop.evals.report.comparison_part import comparison_part
 from taoloop.evals.report.figures import (
@@ -328,6 +329,6 @@ class ReportSections:
         shortened = answer[:_ANSWER_CHARS] + ("…" if len(answer) > _ANSWER_CHARS else "")
         yield row_head(inert(trial.case_id))
         yield tag("td", self._labels.badge(trial.configuration) or inert(trial.configuration))
-        yield tag("td", inert(reason_of(trial) or trial.fault_rule), tag("small", inert(trial.status)))
+        yield tag("td", inert(reason_of(trial)), tag("small", inert(rule_text(trial.fault_rule, self._language))))
         yield tag("td", inert(shortened) if answer else tag("i", self._say("no answer")))
         yield tag("td", self._run_link(trial.run_id))

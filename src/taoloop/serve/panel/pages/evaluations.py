@@ -11,6 +11,7 @@ from typing import Final
 from aiohttp import web
 from markupsafe import Markup
 
+from taoloop.evals.fault_classes import rule_text
 from taoloop.evals.report.figures import category_text, format_interval, format_value, outcome_text
 from taoloop.evals.report.page import facts_of
 from taoloop.evals.report.plots import outcome_patterns, outcome_swatch, share_axis, share_plot
@@ -90,6 +91,7 @@ async def trials_page(context: PanelContext) -> web.StreamResponse:
         swatch=lambda outcome: Markup(outcome_swatch(outcome)),  # noqa: S704  # one of ours
         patterns=Markup(outcome_patterns()),  # noqa: S704  # ours
         reason=reason_of,
+        rule=lambda name: rule_text(name, context.language),
         figure=lambda metric, value: format_value(metric, value, context.language),
         has_runs=context.panel.evaluations.has_runs_of(results),
     )
