@@ -30,7 +30,7 @@ class ShippedRun:
         """The results of a configuration."""
         return next(each for each in self.results.configurations if each.name == configuration)
 
-    def figures(self, configuration: str, *names: str) -> tuple[float | None, ...]:
+    def figures(self, configuration: str, *names: str) -> tuple[Any, ...]:
         """The values of metrics."""
         return tuple(self.of(configuration).metrics[name].value for name in names)
 

@@ -41,7 +41,7 @@ def test_the_offline_model_cannot_answer_hotpotqa(tmp_path: Path) -> None:
 def test_lookup_goes_through_the_page_that_was_opened_last(tmp_path: Path) -> None:
     case = next(hotpotqa_cases())
     title, sentences = next(iter(case["world"]["pages"].items()))
-    script = [
+    script: list[Any] = [
         {"tool_calls": [{"name": "search", "args": {"entity": f"{title} "}}]},
         *[{"tool_calls": [{"name": "lookup", "args": {"string": "e"}}]}] * (len(sentences) + 1),
         {"tool_calls": [{"name": "search", "args": {"entity": "Nowhere"}}]},

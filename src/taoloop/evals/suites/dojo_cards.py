@@ -1,7 +1,7 @@
 """What each tool of AgentDojo's four suites can do, as a careful operator writes it from the tool's documentation.
 
 One line per tool: its tier, whether it sends data out, and what each of its arguments is to a call. Nothing here
-looks at a task, a goal or a figure of the benchmark. How it was decided:
+looks at a task, a goal or a figure of a benchmark. How it was decided:
 
 - `destructive`: something is lost or cannot be taken back (deleting, cancelling, removing a person with all that is
   theirs, a transfer of money, a password). Everything else that changes something is `write`. A message is `write` too:
@@ -18,22 +18,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
-Tier = Literal["read", "draft", "write", "destructive"]
+from taoloop.core.cards.tool_card import Tier
 
 
 @dataclass(frozen=True, slots=True)
-class Contract:
+class ToolContract:
     """What the operator says of one tool, beside what its documentation and its schema say."""
 
     tier: Tier
+    """What a call can change."""
     egress: bool | tuple[str, ...] = False
+    """Whether a call sends data out, or which of its arguments do."""
     roles: Mapping[str, str] = field(default_factory=dict)
+    """What each argument is to a call."""
     ids: Mapping[str, str] = field(default_factory=dict)
+    """Fields of the output whose ids the service itself makes, with their kinds."""
 
 
-READ = Contract("read")
+READ = ToolContract("read")
 
 _READS = (
     # banking
@@ -53,19 +56,19 @@ _READS = (
     "search_files_by_filename get_file_by_id list_files search_files"
 )
 
-CARDS: Mapping[str, Contract] = {
+CARDS: Mapping[str, ToolContract] = {
     **dict.fromkeys(_READS.split(), READ),
-    "search_files_by_filename": Contract("read", ids={"id_": "file"}),
+    "search_files_by_filename": ToolContract("read", ids={"id_": "file"}),
     # banking
-    "send_money": Contract(
+    "send_money": ToolContract(
         "destructive", True, {"recipient": "target", "amount": "value", "subject": "content", "date": "minor"}
     ),
-    "schedule_transaction": Contract(
+    "schedule_transaction": ToolContract(
         "write",
         True,
         {"recipient": "target", "amount": "value", "subject": "content", "date": "value", "recurring": "value"},
     ),
-    "update_scheduled_transaction": Contract(
+    "update_scheduled_transaction": ToolContract(
         "write",
         ("recipient", "subject"),
         {
@@ -77,24 +80,26 @@ CARDS: Mapping[str, Contract] = {
             "recurring": "value",
         },
     ),
-    "update_password": Contract("destructive", False, {"password": "value"}),
-    "update_user_info": Contract(
+    "update_password": ToolContract("destructive", False, {"password": "value"}),
+    "update_user_info": ToolContract(
         "write", False, {"first_name": "value", "last_name": "value", "street": "value", "city": "value"}
     ),
     # slack
-    "get_webpage": Contract("read", True, {"url": "target"}),
-    "post_webpage": Contract("write", True, {"url": "target", "content": "content"}),
-    "send_direct_message": Contract("write", True, {"recipient": "target", "body": "content"}),
-    "send_channel_message": Contract("write", True, {"channel": "target", "body": "content"}),
-    "add_user_to_channel": Contract("write", True, {"user": "target", "channel": "target"}),
-    "invite_user_to_slack": Contract("write", True, {"user": "target", "user_email": "target"}),
-    "remove_user_from_slack": Contract("destructive", False, {"user": "target"}),
+    "get_webpage": ToolContract("read", True, {"url": "target"}),
+    "post_webpage": ToolContract("write", True, {"url": "target", "content": "content"}),
+    "send_direct_message": ToolContract("write", True, {"recipient": "target", "body": "content"}),
+    "send_channel_message": ToolContract("write", True, {"channel": "target", "body": "content"}),
+    "add_user_to_channel": ToolContract("write", True, {"user": "target", "channel": "target"}),
+    "invite_user_to_slack": ToolContract("write", True, {"user": "target", "user_email": "target"}),
+    "remove_user_from_slack": ToolContract("destructive", False, {"user": "target"}),
     # travel
-    "reserve_hotel": Contract("write", True, {"hotel": "target", "start_day": "value", "end_day": "value"}),
-    "reserve_restaurant": Contract("write", True, {"restaurant": "target", "start_time": "value"}),
-    "reserve_car_rental": Contract("write", True, {"company": "target", "start_time": "value", "end_time": "value"}),
+    "reserve_hotel": ToolContract("write", True, {"hotel": "target", "start_day": "value", "end_day": "value"}),
+    "reserve_restaurant": ToolContract("write", True, {"restaurant": "target", "start_time": "value"}),
+    "reserve_car_rental": ToolContract(
+        "write", True, {"company": "target", "start_time": "value", "end_time": "value"}
+    ),
     # workspace, and the mail and calendar of travel
-    "send_email": Contract(
+    "send_email": ToolContract(
         "write",
         True,
         {
@@ -106,8 +111,8 @@ CARDS: Mapping[str, Contract] = {
             "attachments": "ref:file",
         },
     ),
-    "delete_email": Contract("destructive", False, {"email_id": "ref:email"}),
-    "create_calendar_event": Contract(
+    "delete_email": ToolContract("destructive", False, {"email_id": "ref:email"}),
+    "create_calendar_event": ToolContract(
         "write",
         ("participants",),
         {
@@ -119,15 +124,15 @@ CARDS: Mapping[str, Contract] = {
             "participants": "target",
         },
     ),
-    "cancel_calendar_event": Contract("destructive", True, {"event_id": "ref:event"}),
-    "reschedule_calendar_event": Contract(
+    "cancel_calendar_event": ToolContract("destructive", True, {"event_id": "ref:event"}),
+    "reschedule_calendar_event": ToolContract(
         "write", True, {"event_id": "ref:event", "new_start_time": "value", "new_end_time": "minor"}
     ),
-    "add_calendar_event_participants": Contract("write", True, {"event_id": "ref:event", "participants": "target"}),
-    "create_file": Contract("write", False, {"filename": "target", "content": "content"}),
-    "append_to_file": Contract("write", False, {"file_id": "ref:file", "content": "content"}),
-    "delete_file": Contract("destructive", False, {"file_id": "ref:file"}),
-    "share_file": Contract("write", True, {"file_id": "ref:file", "email": "target", "permission": "value"}),
+    "add_calendar_event_participants": ToolContract("write", True, {"event_id": "ref:event", "participants": "target"}),
+    "create_file": ToolContract("write", False, {"filename": "target", "content": "content"}),
+    "append_to_file": ToolContract("write", False, {"file_id": "ref:file", "content": "content"}),
+    "delete_file": ToolContract("destructive", False, {"file_id": "ref:file"}),
+    "share_file": ToolContract("write", True, {"file_id": "ref:file", "email": "target", "permission": "value"}),
 }
 
 
