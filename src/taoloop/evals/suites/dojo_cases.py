@@ -51,7 +51,7 @@ def _agent() -> Agent:
     message = _module("agentdojo.agent_pipeline.agent_pipeline").load_system_message(None)
     functions = {function.name: function for suite in _suites().values() for function in suite.tools}
     tools = [_tool(function) for function in functions.values()]
-    return Agent(name="agentdojo", instructions=message, tools=tools, closing_turn=False)
+    return Agent(name="agentdojo", instructions=message, tools=tools, closing_turn=False, redact=False)
 
 
 def _module(name: str) -> Any:
