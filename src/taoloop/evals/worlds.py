@@ -114,7 +114,9 @@ class World:
         try:
             return json.dumps(self.snapshot(), ensure_ascii=False)
         except (TypeError, ValueError) as error:
-            raise ToolError(translate("The world of the trial can no longer be stored as JSON: {reason}.", reason=error)) from error
+            raise ToolError(
+                translate("The world of the trial can no longer be stored as JSON: {reason}.", reason=error)
+            ) from error
 
 
 _world: ContextVar[World] = ContextVar("taoloop_eval_world")

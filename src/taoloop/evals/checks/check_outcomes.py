@@ -190,7 +190,8 @@ def load_check_function(check: Check, case: Case) -> Callable[..., Any]:
 def _function(check: Check, end: TrialEnd) -> CheckOutcome:
     """Ask a function of the suite: it takes `answer`, and `case`, `world`, `files`, `status`, `trace` if it names them.
 
-    It returns whether the trial is right, or a score from 0 to 1 (right from 0.5 on), or either with a text.
+    It returns whether the trial is right, or a score from 0 to 1 (right from 0.5 on), or either with a text; or an
+    outcome of its own, such as one of the kind `simulator`.
     """
     values = {
         "answer": end.answer,
@@ -212,6 +213,8 @@ def _function(check: Check, end: TrialEnd) -> CheckOutcome:
 
 
 def _result_outcome(check: Check, result: Any) -> CheckOutcome:
+    if isinstance(result, CheckOutcome):
+        return result
     detail = ""
     if isinstance(result, tuple) and len(result) == 2:
         result, detail = result

@@ -7,7 +7,7 @@ from collections.abc import Callable, ItemsView, Iterator, Mapping, MutableMappi
 from typing import Any
 
 
-class Records(MutableMapping[str, Any]):  # it changes, so it has no hash
+class TauRecords(MutableMapping[str, Any]):  # it changes, so it has no hash
     """The records of a table, which every run finds as they were at first.
 
     What is asked for by its key is the run's own copy. Searching through all of them (`items`, `values`) shows those
@@ -67,7 +67,7 @@ class Records(MutableMapping[str, Any]):  # it changes, so it has no hash
 
     def __eq__(self, other: object) -> bool:
         """Whether two runs left the same records."""
-        if not isinstance(other, Records):
+        if not isinstance(other, TauRecords):
             return NotImplemented
         used = self._own.keys() | other._own.keys()
         return self.keys() == other.keys() and all(self[key] == other[key] for key in used)

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from desks.desk import PREVIEW_CHARS
-
 from taoloop.core.cards.tool_card import Tier, ToolCard
 
 DOMAINS = ("retail", "airline")
+"""The two domains."""
+
+PREVIEW_CHARS = 10_000_000
+"""No result is cut: what a model does not get to see must not look like a defence."""
 
 _ADDRESS = {name: f"value:{name}" for name in ("address1", "address2", "city", "state", "country", "zip")}
 _IN_ADDRESS = {name: name for name in _ADDRESS}
