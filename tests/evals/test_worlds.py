@@ -14,21 +14,29 @@ from taoloop.evals.cases import ActionPattern, Case, Check
 from taoloop.evals.configurations import configurations_of
 from taoloop.evals.suite import Suite
 from taoloop.evals.trials.suite_run import SuiteRun
-from taoloop.evals.worlds import World, current_world, first_state
+from taoloop.evals.worlds import World, current_world, first_state, remove_world
 
 
 def test_a_world_goes_on_in_the_state_that_an_earlier_process_left(tmp_path: Path) -> None:
-    world = World(tmp_path, {"orders": {"A1": "open"}})
+    world = World(tmp_path / "trial", {"orders": {"A1": "open"}})
     world.save()
     assert list(tmp_path.iterdir()) == [], "nothing has changed"
     world.state["orders"]["A1"] = "refunded"
     world.effects.append(Call(tool="refund", args={"order": "A1"}))
     world.save()
+    (state_file,) = tmp_path.iterdir()
+    with state_file.open("a", encoding="utf-8") as file:
+        file.write('{"state": {"orders"')  # the process dies
 
-    later = World(tmp_path, {"orders": {"A1": "open"}})
+    later = World(tmp_path / "trial", {"orders": {"A1": "open"}})
 
     assert later.state == {"orders": {"A1": "refunded"}}
     assert later.effects == world.effects
+    later.state["orders"]["A2"] = "open"
+    later.save()
+    assert World(tmp_path / "trial", {}).state == later.state
+    remove_world(tmp_path / "trial")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_state_that_is_no_json_any_more_is_an_error_of_the_tool(tmp_path: Path) -> None:
@@ -88,4 +96,4 @@ def test_trials_at_the_same_time_have_worlds_of_their_own(tmp_path: Path) -> Non
 
     assert [record.passed for record in outcome.records] == [True] * 4
     assert sum(record.counts.duplicate_effects + record.counts.lost_effects for record in outcome.records) == 0
-    assert list((tmp_path / "e.db.worlds").iterdir()) == [], "nothing of a trial that passed is left"
+    assert not (tmp_path / "e.db.worlds").exists(), "nothing of a trial that passed is left"

@@ -7,22 +7,24 @@ whose process is killed goes on in the world that it left.
 
 from __future__ import annotations
 
+import errno
 import json
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from copy import deepcopy
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from taoloop.core.decision import Call
-from taoloop.errors import ConfigError, ToolError
+from taoloop.errors import ConfigError, JournalError, JournalFull, ToolError
 from taoloop.evals.cases import Case
 from taoloop.translation import Translator
 
 translate = Translator("evals")
 
-_STATE_FILE, _FILES_FOLDER = "world.json", "files"
+_STATE_SUFFIX, _FILES_FOLDER = ".world.jsonl", "files"
 
 
 class OutsideWrite(NamedTuple):
@@ -40,7 +42,7 @@ class World:
     """The world of one trial.
 
     Args:
-        folder: The trial's own folder. It is made once something is written in it.
+        folder: The trial's own folder. It is made once something is written in it; the state is in a file beside it.
         state: The state that the trial starts from; a state that an earlier process left there goes before it.
     """
 
@@ -55,30 +57,37 @@ class World:
         self.outside_writes: list[OutsideWrite] = []
         """Writes outside the folder, all of which were prevented."""
         self._stored = self._text()
-        with suppress(FileNotFoundError):
-            self.restore(json.loads((self.folder / _STATE_FILE).read_text(encoding="utf-8")))
-            self._stored = self._text()
+        self._path = _state_path(folder)
+        self._file: IO[str] | None = None
+        self._restore_last()
+
+    @property
+    def files_path(self) -> Path:
+        """Where the trial's files are, if it has any."""
+        return self.folder / _FILES_FOLDER
 
     @property
     def files(self) -> Path:
-        """The folder with the trial's files, which is also the workspace of the built-in file tools."""
-        return self.folder / _FILES_FOLDER
+        """The folder for the trial's files, which is also the workspace of the built-in file tools; it is made."""
+        self.files_path.mkdir(parents=True, exist_ok=True)
+        return self.files_path
 
     def write_files(self, files: Mapping[str, str]) -> None:
         """Write the files that the trial starts with, unless the folder is there already.
 
         Raises:
-            OSError: they cannot be written.
+            JournalError: they cannot be written.
         """
-        if self.files.exists():
+        if self.files_path.exists():
             return
         part = self.folder / f"{_FILES_FOLDER}.part"
-        part.mkdir(parents=True, exist_ok=True)
-        for name, text in files.items():
-            path = part / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-        part.rename(self.files)
+        with _storage_errors(part):
+            part.mkdir(parents=True, exist_ok=True)
+            for name, text in files.items():
+                path = part / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, encoding="utf-8")
+            part.rename(self.files_path)
 
     @property
     def has_changed(self) -> bool:
@@ -86,20 +95,29 @@ class World:
         return self._text() != self._stored
 
     def save(self) -> None:
-        """Write state and effects to the folder if they have changed, whole or not at all.
+        """Write state and effects if they have changed: they survive the death of the process from then on.
 
         Raises:
             ToolError: the state is no JSON any more.
-            OSError: it cannot be written.
+            JournalError: it cannot be written.
         """
         text = self._text()
         if text == self._stored:
             return
-        self.folder.mkdir(parents=True, exist_ok=True)
-        part = self.folder / f"{_STATE_FILE}.part"
-        part.write_text(text, encoding="utf-8")
-        part.replace(self.folder / _STATE_FILE)
+        with _storage_errors(self._path):
+            if self._file is None:
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+                self._file = self._path.open("a", encoding="utf-8")
+            self._file.write(text + "\n")  # the last whole line counts
+            self._file.flush()
         self._stored = text
+
+    def close(self) -> None:
+        """Close the file of the state."""
+        if self._file is not None:
+            with suppress(OSError):  # what could not be written was reported
+                self._file.close()
+            self._file = None
 
     def snapshot(self) -> dict[str, Any]:
         """State and effects as JSON data."""
@@ -110,6 +128,21 @@ class World:
         self.state = snapshot["state"]
         self.effects = [Call(tool=tool, args=args) for tool, args in snapshot["effects"]]
 
+    def _restore_last(self) -> None:
+        """Take over the state that an earlier process left; a line that its death cut off is removed."""
+        try:
+            text = self._path.read_text(encoding="utf-8", errors="replace")
+        except FileNotFoundError:
+            return
+        *lines, rest = text.split("\n")
+        if rest:
+            part = self._path.with_name(f"{self._path.name}.part")
+            part.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+            part.replace(self._path)
+        if lines:
+            self.restore(json.loads(lines[-1]))
+            self._stored = self._text()
+
     def _text(self) -> str:
         try:
             return json.dumps(self.snapshot(), ensure_ascii=False)
@@ -117,6 +150,32 @@ class World:
             raise ToolError(
                 translate("The world of the trial can no longer be stored as JSON: {reason}.", reason=error)
             ) from error
+
+
+def remove_world(folder: Path) -> None:
+    """Remove what there is of a world: its folder, and the file of its state."""
+    with suppress(OSError):  # what is left there hurts nobody
+        _state_path(folder).unlink(missing_ok=True)
+        if folder.exists():
+            shutil.rmtree(folder)
+
+
+def _state_path(folder: Path) -> Path:
+    return folder.with_name(folder.name + _STATE_SUFFIX)
+
+
+@contextmanager
+def _storage_errors(path: Path) -> Iterator[None]:
+    """Report that the disk is full, or a folder cannot be written, as an error of the evaluation."""
+    try:
+        yield
+    except OSError as error:
+        kind = JournalFull if error.errno == errno.ENOSPC else JournalError
+        message = translate(
+            "{path}: the world of a trial cannot be written: {reason}.", path=path, reason=error.strerror
+        )
+        hint = translate("Make room, and run the same command again: what is finished is kept.")
+        raise kind(message, hint=hint) from error
 
 
 _world: ContextVar[World] = ContextVar("taoloop_eval_world")
@@ -143,6 +202,7 @@ def entered_world(world: World) -> Iterator[None]:
         yield
     finally:
         _world.reset(token)
+        world.close()
 
 
 def first_state(suite_state: Mapping[str, Any], case: Case) -> dict[str, Any]:

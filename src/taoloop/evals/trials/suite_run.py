@@ -10,6 +10,7 @@ import asyncio
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -28,7 +29,7 @@ from taoloop.evals.trials.trial_run import (
     Trial,
     earlier_trace,
     remeasure_trial,
-    remove_folder,
+    remove_needless_world,
     run_trial,
 )
 from taoloop.evals.trouble.entries import read_troubles
@@ -122,6 +123,7 @@ class SuiteRun:
     digest: str = field(default="", init=False)
     """The digest of the cases, once they were read."""
     _keys: dict[str, int] = field(default_factory=dict, init=False)
+    _worlds: Path = field(default=Path(), init=False)
     _budget: SuiteBudget = field(default_factory=lambda: SuiteBudget(None), init=False)
     _judges: Judges = field(default_factory=Judges, init=False)
 
@@ -141,9 +143,11 @@ class SuiteRun:
         self._judges = Judges(self.env, self._budget.add_judging)
         self.digest, self.progress.total = plan.digest, plan.total
         path = record_path(self.database)
+        self._worlds = self.database.resolve().with_name(f"{self.database.name}.worlds")
         evaluation = new_run_id(time.time()).rpartition("-")[2]
         with open_records(path, self.suite.name, evaluation, fresh=self.fresh) as file:
             self._report(None)
+            self._worlds.mkdir(exist_ok=True)
             async with SqliteJournal(self.database, synchronous="NORMAL") as journal:
                 try:
                     await self._run_all(plan, file, journal)
@@ -152,6 +156,8 @@ class SuiteRun:
                         await bind(agent).model.close()  # the trouble of trials is in front of the model
                         await agent.close()
                     await self._judges.close()
+            with suppress(OSError):  # worlds of trials that did not pass are kept there
+                self._worlds.rmdir()
         return self.outcome()
 
     def outcome(self) -> SuiteOutcome:
@@ -177,7 +183,7 @@ class SuiteRun:
                         continue
                     record, world = measured
                     file.add(planned.key, planned.measure, record, world)
-                remove_folder(trial, record)
+                remove_needless_world(trial, record)
                 self._add(planned.key, record, kept=is_kept)
 
         concurrency = self.concurrency if self.concurrency is not None else self.suite.concurrency
@@ -239,7 +245,7 @@ class SuiteRun:
             run_id=run_id,
             agent=plan.agents[planned.configuration],
             state=self.suite.world,
-            folder=self.database.with_name(f"{self.database.name}.worlds") / run_id,
+            folder=self._worlds / run_id,
             judges=self._judges,
             may_exist=not file.is_new,
             seed=plan.seeds[planned.configuration],
@@ -266,8 +272,8 @@ class SuiteRun:
             yield translate(text, n=missing, total=self.progress.total)
         if self.progress.kept and not self.remeasures:
             text = mark(
-                "{n} trial was kept from an earlier call (--fresh runs it again).|{n} trials were kept from an earlier call "
-                "(--fresh runs them again)."
+                "{n} trial was kept from an earlier call (--fresh runs it again)."
+                "|{n} trials were kept from an earlier call (--fresh runs them again)."
             )
             yield translate(text, n=self.progress.kept)
         kinds = (SANDBOX, SET_UP)

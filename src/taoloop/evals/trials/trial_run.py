@@ -5,9 +5,8 @@ A trial that an earlier process began is resumed where it was, or only checked i
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,7 @@ from taoloop.evals.trials.record_file import StoredTrial
 from taoloop.evals.trials.trial_agent import trial_agent, uses_files
 from taoloop.evals.trials.trial_tools import bound_names
 from taoloop.evals.trouble.entries import entered_troubles, read_troubles
-from taoloop.evals.worlds import World, entered_world, first_state
+from taoloop.evals.worlds import World, entered_world, first_state, remove_world
 from taoloop.journals.base import Journal
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.runner import Listener
@@ -83,7 +82,6 @@ async def run_trial(
 
     Raises:
         JournalError: the journal cannot keep the trace; nothing of this trial is lost that was in it before.
-        OSError: the disk is full.
     """
     with entered_trial(trial) as world:
         try:
@@ -109,20 +107,19 @@ async def remeasure_trial(
         return None
     if trace.started is None or trace.task != trial.case.task:
         return None
-    world = World(trial.folder, {})
+    world = World(trial.folder.with_name(stored.record.run_id), {})
     world.restore(stored.world)
     record = await _record(replace(trial, run_id=stored.record.run_id), trace, world, earlier=stored.record.checks)
     return record, world.snapshot()
 
 
-def remove_folder(trial: Trial, record: TrialRecord) -> None:
-    """Remove the folder of a trial that passed, once its record is stored; others are kept to be looked at.
+def remove_needless_world(trial: Trial, record: TrialRecord) -> None:
+    """Remove the world of a trial that passed, once its record is stored; others are kept to be looked at.
 
     A function may want to check the files again (`--remeasure`): then they are kept, too.
     """
     if record.passed and all(check.kind != "function" for check in trial.case.checks):
-        with suppress(OSError):  # what is left there hurts nobody
-            shutil.rmtree(trial.folder)
+        remove_world(trial.folder)
 
 
 @contextmanager
@@ -141,7 +138,7 @@ async def drive_trial(trial: Trial, world: World, journal: Journal, listener: Li
         TaoError: the agent cannot begin or resume it.
     """
     case, needs_files = trial.case, bool(trial.case.files) or uses_files(trial.agent)
-    if needs_files or bound_names(trial.agent.tools):
+    if needs_files:
         world.write_files(case.files)
     agent = trial_agent(trial.agent, folder=trial.folder if needs_files else None, journal=journal)
     earlier = await earlier_trace(trial, journal)
@@ -164,7 +161,9 @@ async def earlier_trace(trial: Trial, journal: Journal) -> Trace:
 async def _record(trial: Trial, trace: Trace, world: World, earlier: Sequence[CheckOutcome] = ()) -> TrialRecord:
     """The record of a trial that has ended; `earlier` outcomes say what its tools wrote outside their folder."""
     case, answer = trial.case, trace.finished.answer if trace.finished is not None else None
-    end = TrialEnd(case=case, answer=answer, status=trace.status, world=world.state, files=world.files, trace=trace)
+    end = TrialEnd(
+        case=case, answer=answer, status=trace.status, world=world.state, files=world.files_path, trace=trace
+    )
     outside = [outcome for outcome in earlier if outcome.kind == SANDBOX] or _sandbox_outcomes(world)
     outcomes = (*(await _check(end, trial.judges)), *own_outcomes(end), *outside)
     finding = classify_trial(case, trace, outcomes)
