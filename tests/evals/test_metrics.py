@@ -112,6 +112,19 @@ def test_shares_of_what_was_counted_are_quotients_of_sums(name: str, numerator: 
     assert measured.low < 0.5
 
 
+def test_what_the_policy_did_counts_although_nobody_answered() -> None:
+    """S2-41: an expected call that waits makes its trial invalid, and is a false alarm all the same."""
+    fields: dict[str, Any] = {"right_writes": 1, "false_alarms": 1, "questions": 1, "high_risk_wanted": 1}
+    waiting = trial("a", passed=None, status="waiting", high_risk_intercepted=1, **fields)
+    records = [waiting, trial("b", right_writes=1)]
+    assert value("false_alarms", *records) == 1 / 2
+    assert value("questions_per_task", *records) == 1 / 2
+    assert value("high_risk_interception", *records) == 1
+    assert figure("task_success", *records).n == figure("pass_hat_k", *records).n == 1
+    assert figure("mean_steps", *records).n == figure("cost_usd", trial("b", cost_usd=0.1), waiting).n == 1
+    assert figure("cost_usd", trial("b", cost_usd=0.1), waiting).notes == ("one_case",)
+
+
 def test_effects_and_scores_are_means() -> None:
     records = [trial("a", duplicate_effects=2, lost_effects=1, score=0.5), trial("b", score=1.0), trial("c")]
     assert value("duplicate_effects", *records) == pytest.approx(2 / 3)

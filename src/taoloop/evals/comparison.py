@@ -31,7 +31,7 @@ class ComparedSide:
     name: str
     """What it is called in the comparison."""
     cases: Mapping[str, Sequence[TrialRecord]]
-    """Its valid trials by case (`group_cases`)."""
+    """Its trials by case (`group_cases`)."""
     flaky: tuple[str, ...] = ()
     """Its cases in quarantine."""
 
@@ -72,7 +72,7 @@ def find_flaky_cases(records: Iterable[TrialRecord], settings: Mapping[str, obje
     if model.removesuffix("ed") not in _DETERMINISTIC_MODELS:
         return ()
     cases = group_cases(records)
-    return tuple(case_id for case_id, trials in cases.items() if len({trial.passed for trial in trials}) > 1)
+    return tuple(case_id for case_id, trials in cases.items() if len({trial.passed for trial in trials} - {None}) > 1)
 
 
 _Pair = tuple[Mapping[str, Sequence[TrialRecord]], Mapping[str, Sequence[TrialRecord]]]

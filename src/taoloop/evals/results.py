@@ -64,7 +64,7 @@ class ConfigurationResults:
     faults: Mapping[str, int] = field(default_factory=dict)
     """The number of trials that did not pass, by fault; invalid ones are among them."""
     invalid: int = 0
-    """The number of trials that are invalid and count in no metric."""
+    """The number of trials that are invalid: they count in no metric but in those of the policy, if they wait."""
     flaky: tuple[str, ...] = ()
     """Cases whose trials disagree although nothing of the configuration is random: they are in quarantine."""
 
