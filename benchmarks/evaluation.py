@@ -3,8 +3,8 @@
     python benchmarks/evaluation.py [--json] [--cases N]
 
 Each case has five steps: four calls of a tool in Python, in a world of its own, and an answer that is checked. Traces
-go to SQLite, records to their file, and metrics with intervals are computed. Targets for 1,000 cases: 15 s on two cores,
-and at most 15 MB more than after the first 100.
+go to SQLite, records to their file, and metrics with intervals are computed. Targets for 1,000 cases: 15 s on two
+cores, and at most 15 MB more than after the first 100.
 """
 
 from __future__ import annotations

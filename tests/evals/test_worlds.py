@@ -24,6 +24,7 @@ def test_a_world_goes_on_in_the_state_that_an_earlier_process_left(tmp_path: Pat
     world.state["orders"]["A1"] = "refunded"
     world.effects.append(Call(tool="refund", args={"order": "A1"}))
     world.save()
+    world.close()
     (state_file,) = tmp_path.iterdir()
     with state_file.open("a", encoding="utf-8") as file:
         file.write('{"state": {"orders"')  # the process dies
@@ -34,6 +35,7 @@ def test_a_world_goes_on_in_the_state_that_an_earlier_process_left(tmp_path: Pat
     assert later.effects == world.effects
     later.state["orders"]["A2"] = "open"
     later.save()
+    later.close()
     assert World(tmp_path / "trial", {}).state == later.state
     remove_world(tmp_path / "trial")
     assert list(tmp_path.iterdir()) == []
@@ -74,7 +76,7 @@ def test_trials_at_the_same_time_have_worlds_of_their_own(tmp_path: Path) -> Non
         await meeting.wait()  # until all four trials are here
         current_world().state["balance"] = before + amount
         (current_world().files / "receipt.txt").write_text(str(amount), encoding="utf-8")
-        return current_world().state["balance"]
+        return before + amount
 
     def cases() -> list[Case]:
         return [

@@ -10,7 +10,7 @@ import pytest
 from taoloop.errors import AgentFileError
 from taoloop.evals.cases import Case, Check
 from taoloop.evals.configurations import configurations_of
-from taoloop.evals.suite import Suite
+from taoloop.evals.suite import Axis, Suite
 from taoloop.evals.trials.case_script import require_script
 from taoloop.evals.trials.suite_run import SuiteRun
 
@@ -26,7 +26,7 @@ CASE = Case(
 
 def test_the_oracle_is_right_in_every_dialect_and_strategy_and_other_scripts_are_what_they_are(tmp_path: Path) -> None:
     suite = Suite(name="sums", cases=lambda: (CASE,), tools=("calculator",))
-    chosen = {
+    chosen: dict[Axis, tuple[str, ...]] = {
         "models": ("oracle", "script:lazy", "script:early"),
         "dialects": ("native", "text", "json", "fenced"),
         "strategies": ("react", "reason_only", "cot_sc:n=3"),
