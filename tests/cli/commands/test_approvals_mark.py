@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
+
 from tests.shell import Shell
 
 AGENT = "model: scripted:script.yaml\ntools: []\ndialect: text\n"
@@ -20,3 +23,14 @@ def test_a_run_is_marked_and_the_mark_is_shown(tao: Shell) -> None:
     assert "wrong, says ann (claimed): There are 5." in tao("show", run_id, "--events").out
     assert "'right', 'wrong'" in tao("mark", run_id, "perhaps", code=2).err
     assert tao("verify", run_id).code == 0
+
+
+def test_a_mark_that_is_removed_from_the_database_shows(tao: Shell) -> None:
+    tao.write("agent.yaml", AGENT)
+    tao.script("Thought: a\nFinal Answer: 4")
+    run_id = tao("run", "How many?", "--agent", "agent.yaml", "--db", "runs.db", "--json").events[0]["run_id"]
+    tao("mark", run_id, "wrong", "--db", "runs.db")
+    with closing(sqlite3.connect(tao.folder / "runs.db")) as connection:
+        connection.execute("DELETE FROM event WHERE kind = 'marked'")
+        connection.commit()
+    assert tao("verify", run_id, "--db", "runs.db", code=12).code == 12

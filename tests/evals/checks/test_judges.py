@@ -6,6 +6,8 @@ import asyncio
 import json
 from pathlib import Path
 
+from taoloop.evals.cases import Check
+from taoloop.evals.checks.judges import Judges
 from taoloop.evals.configurations import configurations_of
 from taoloop.evals.suite_file import read_suite
 from taoloop.evals.trials.suite_run import SuiteOutcome, SuiteRun
@@ -38,6 +40,11 @@ def test_a_judge_decides_a_trial_and_its_cost_counts(tmp_path: Path) -> None:
     assert record.checks[0].judge.startswith("scripted:")
     assert outcome.progress.cost_usd == 0.25
     assert record.cost_usd == 0.0  # what a judge costs is no cost of the agent
+
+
+def test_a_mocked_environment_asks_no_provider() -> None:
+    check = Check(kind="judge", expected="Is it right?", settings={"model": "openai:gpt-4o-mini"})
+    assert Judges({"AI_MOCK": "1"}).model(check).model.spec == "offline"
 
 
 def test_nonsense_makes_the_trial_invalid_by_the_fault_of_the_judge(tmp_path: Path) -> None:

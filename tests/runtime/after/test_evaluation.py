@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from tests.scripting import call
+from tests.scripting import Asked, call
 
 from taoloop import Agent, MemoryJournal, ScriptedModel, tool
 from taoloop.core.events import Event, Paused
@@ -41,15 +41,16 @@ def count(what: str) -> int:
     return 5
 
 
-def test_a_mark_of_the_original_is_not_one_of_its_fork() -> None:
+def test_no_model_reads_a_mark_and_a_fork_does_not_inherit_it() -> None:
     journal = MemoryJournal()
-    model = ScriptedModel([call("count", what="tea"), "Perhaps five.", call("count", what="cups"), "Five."])
+    model = Asked([call("count", what="tea"), "Perhaps five.", call("count", what="cups"), "Five."])
     agent = Agent(model=model, tools=[count], journal=journal)
     stopped = agent.run_sync("How many?", max_steps=1)
     assert stopped.status == "max_steps_exceeded"
-    asyncio.run(mark_run(journal, stopped.run_id, "wrong"))
+    asyncio.run(mark_run(journal, stopped.run_id, "wrong", note="It is a dozen."))
     resumed = asyncio.run(agent.resume(stopped.run_id, max_steps=4)).trace
     assert "marked" in [event.kind for event in resumed]
+    assert not any("dozen" in message.content for request in model.requests for message in request.messages)
     last = len(resumed.steps)
     fork = make_fork(resumed, last, run_id="fork", now=resumed.events[-1].at)
     assert "marked" not in [event.kind for event in fork.trace]

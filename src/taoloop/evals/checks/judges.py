@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 
 from taoloop.core.text import language_of
@@ -10,7 +11,8 @@ from taoloop.evals.checks.check_outcomes import TrialEnd
 from taoloop.evals.checks.check_settings import answers_of
 from taoloop.evals.judge_model import JudgeModel
 from taoloop.evals.trial_records import CheckOutcome
-from taoloop.models.model_builder import BuiltModel, build_model
+from taoloop.models.model_builder import BuiltModel, build_model, is_mocked
+from taoloop.models.registry import OFFLINE
 from taoloop.models.settings import Retry
 
 OnCost = Callable[[float | None, str], None]
@@ -47,10 +49,14 @@ class Judges:
     def model(self, check: Check) -> BuiltModel:
         """The model of a check's judge; without one in its settings, that of the environment.
 
+        Under `AI_MOCK=1` the offline model takes the place of a provider's, and decides nothing.
+
         Raises:
             ConfigError: it cannot be made.
         """
         spec = check.settings.get("model")
+        if is_mocked(spec, os.environ if self._env is None else self._env):
+            spec = OFFLINE
         if spec not in self._models:
             self._models[spec] = build_model(spec, retry=Retry(), rate=None, env=self._env)
         return self._models[spec]

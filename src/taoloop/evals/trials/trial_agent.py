@@ -25,8 +25,8 @@ from taoloop.evals.trials.trial_tools import code_digest, trial_tools
 from taoloop.evals.trouble.reply_trouble import TroubledModel
 from taoloop.evals.worlds import current_world
 from taoloop.journals.base import Journal
-from taoloop.models.model_builder import split_specs
-from taoloop.models.registry import OFFLINE, default_spec, is_provider, mock_is_set
+from taoloop.models.model_builder import is_mocked
+from taoloop.models.registry import OFFLINE
 from taoloop.models.settings import Retry
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.approvals.request import ApprovalAnswer, ApprovalRequest, Approver
@@ -76,7 +76,7 @@ def configured_agent(suite: Suite, configuration: Configuration, env: Mapping[st
         changes |= {"model": configuration.model, "fallback": ()}
     if is_case_script(configuration.model):
         changes["model"] = CaseScriptModel(configuration.model or "")
-    elif _is_mocked(changes.get("model", agent.model), env):
+    elif is_mocked(changes.get("model", agent.model), os.environ if env is None else env):
         changes |= {"model": OFFLINE, "fallback": ()}
     for name in ("strategy", "dialect"):
         if (value := getattr(configuration, name)) is not None:
@@ -92,12 +92,6 @@ def configured_agent(suite: Suite, configuration: Configuration, env: Mapping[st
     plain = replace(agent, **changes)
     model = TroubledModel(bind(plain).model, obeys=configuration.model == HIJACKED)
     return replace(plain, model=model, **_OF_THE_MODEL_BEHIND)
-
-
-def _is_mocked(model: Any, env: Mapping[str, str] | None) -> bool:
-    variables = os.environ if env is None else env
-    spec = default_spec(variables) if model is None else model
-    return mock_is_set(variables) and isinstance(spec, str) and any(map(is_provider, split_specs(spec)))
 
 
 def policy_named(source: str) -> Policy:
