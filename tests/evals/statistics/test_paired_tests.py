@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given, strategies as st
 from tests.sizes import examples
@@ -41,7 +43,8 @@ def test_few_differences_are_tried_with_all_signs() -> None:
 def test_many_differences_are_drawn_repeatably_and_never_give_zero() -> None:
     differences = [1.0] * 42 + [-1.0] * 20
     assert sign_flip(differences) == sign_flip(differences) == pytest.approx(mcnemar(20, 42), abs=0.002)
-    assert sign_flip([1.0 + index / 100 for index in range(40)]) == pytest.approx(1 / 10_000)
+    assert sign_flip([1.0] * 17 + [-1.0]) == pytest.approx(1 / 10_000, abs=3e-4)
+    assert 2**-39 < (sign_flip([1.0] * 40) or 0) == pytest.approx(2 * math.exp(-20))  # Hoeffding's bound on 2**-39
 
 
 def test_very_many_differences_have_the_normal_limit() -> None:

@@ -40,21 +40,25 @@ def sign_flip(differences: Sequence[float], *, seed: int = 0) -> float | None:
     """The two-sided p of Fisher's sign-flip test (1935): how often random signs give a sum as far from 0.
 
     `differences` has one per case. All signs are tried for at most 14 that are not 0. For more they are drawn, and the
-    sum itself counts as one draw, so that p is never too small; the same seed gives the same p. For more than 1,000
-    the sum of random signs has its normal limit, if no square is over 1 % of their sum. None if all are 0.
+    sum itself counts as one draw, so that p is never too small; the same seed gives the same p. If no draw is as far
+    from 0, p is at most Hoeffding's bound (1963), which corrections over many tests need. For more than 1,000 the sum
+    of random signs has its normal limit, if no square is over 1 % of their sum. None if all are 0.
     """
-    sizes = [abs(value) for value in differences if value]
-    if not sizes:
+    largest = max(map(abs, differences), default=0.0)
+    if not largest:
         return None
-    total = abs(math.fsum(differences))
+    sizes = [abs(value) / largest for value in differences if value]
+    total = abs(math.fsum(differences)) / largest
     squares = math.fsum(size * size for size in sizes)
-    if len(sizes) > MAX_DRAWN and max(sizes) ** 2 <= _OUTWEIGHS * squares:
+    if len(sizes) > MAX_DRAWN and squares * _OUTWEIGHS >= 1:
         return math.erfc(total / math.sqrt(2 * squares))
     distance = total - 1e-9 * math.fsum(sizes)  # equal sums may differ in their last digit
     if len(sizes) <= MAX_EXACT:
         sums = _signed_sums(sizes)
         return sum(abs(flipped) >= distance for flipped in sums) / len(sums)
-    return (1 + sum(abs(flipped) >= distance for flipped in _draw_sums(sizes, seed))) / (DRAWS + 1)
+    exceeding = sum(abs(flipped) >= distance for flipped in _draw_sums(sizes, seed))
+    p = (1 + exceeding) / (DRAWS + 1)
+    return p if exceeding else min(p, 2 * math.exp(-total * total / (2 * squares)))
 
 
 def _signed_sums(sizes: Sequence[float]) -> list[float]:
