@@ -65,20 +65,35 @@ class CaseFields(TypedDict, total=False):
     """The fields of a case; those of `taoloop.evals.cases.Case`."""
 
     id: Required[str]
+    """Its name, unique in the suite."""
     task: Required[str]
+    """What the agent is asked."""
     category: Category
+    """What it is for."""
     files: dict[Any, str]
+    """Files of the trial's workspace, as relative path and content."""
     world: dict[Any, Any]
+    """What its world has beyond that of the suite."""
     tools: tuple[str, ...]
+    """The names of its tools; without it, all tools of the agent."""
     expect: dict[Any, Any]
+    """The checks by kind; each may be a list."""
     actions: tuple[ActionFields, ...]
+    """The calls that a right run makes."""
     forbidden: tuple[ActionFields, ...]
+    """The calls that must not be carried out."""
     evidence: tuple[str, ...]
+    """Texts that must occur in what the answer cites."""
     abstains: bool
+    """Whether the right answer is that there is none."""
     wrong_answer: str
+    """An answer that the checks must reject."""
     script: tuple[Any, ...]
+    """The replies of the oracle."""
     scripts: dict[Any, tuple[Any, ...]]
+    """Other scripted behaviours, by name."""
     trouble: tuple[dict[Any, Any], ...]
+    """What goes wrong on purpose."""
 
 
 class CaseSource(TypedDict, total=False):
@@ -94,11 +109,17 @@ class ComparedAxes(TypedDict, total=False):
     """What configurations differ in: their product is compared."""
 
     agents: tuple[str, ...]
+    """Agent files or `module:attribute`."""
     models: tuple[str, ...]
+    """Models."""
     strategies: tuple[str, ...]
+    """Strategies."""
     dialects: tuple[str, ...]
+    """Dialects."""
     policies: tuple[str, ...]
+    """Policy files or profiles."""
     seeds: tuple[int, ...]
+    """Seeds of trouble that happens by chance."""
 
 
 def _policy(value: Any, reader: SettingsReader) -> Policy:

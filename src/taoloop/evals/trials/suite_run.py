@@ -93,29 +93,28 @@ class SuiteOutcome:
 
 @dataclass(slots=True)
 class SuiteRun:
-    """Runs the trials of a suite.
-
-    Args:
-        suite: The suite.
-        configurations: What is compared, each with another name.
-        database: The file that keeps the traces; the file of records and the folders of trials are beside it.
-        env: The variables for models, keys and secrets; None: those of the process.
-        fresh: Whether trials that an earlier call finished are run again.
-        remeasures: Whether finished trials are only checked and counted again, by what the suite says now.
-        trials, concurrency, max_cost_usd: In place of those of the suite, where they are not None.
-        on_progress: Called with the progress.
-    """
+    """Runs the trials of a suite."""
 
     suite: Suite
+    """The suite."""
     configurations: Sequence[Configuration]
+    """What is compared, each with another name."""
     database: Path
+    """The file that keeps the traces; the file of records and the folders of trials are beside it."""
     env: Mapping[str, str] | None = None
+    """The variables for models, keys and secrets; None: those of the process."""
     fresh: bool = False
+    """Whether trials that an earlier call finished are run again."""
     remeasures: bool = False
+    """Whether finished trials are only checked and counted again, by what the suite says now."""
     trials: int | None = None
+    """Trials of each case; None: those of the suite."""
     concurrency: int | None = None
+    """Trials at the same time; None: those of the suite."""
     max_cost_usd: float | None = None
+    """What all trials together may cost, in US dollars; None: as the suite says."""
     on_progress: OnProgress | None = None
+    """Called with the progress; None: nobody is told."""
     records: dict[str, TrialRecord] = field(default_factory=dict, init=False)
     """The records so far by their keys, also after an error or a cancellation."""
     progress: SuiteProgress = field(default_factory=lambda: SuiteProgress(total=0), init=False)
