@@ -58,12 +58,14 @@ class Configuration:
 def configurations_of(suite: Suite, chosen: Mapping[Axis, Sequence[Any]]) -> tuple[Configuration, ...]:
     """The product of the axes: `chosen` values, as a command line gives them, in place of those of the suite.
 
+    The model of the suite is for its own agent: agents that are chosen have their own, unless a model is chosen, too.
+
     Agents that are chosen without a model keep their own, whatever models the suite has for its scripts.
 
     Raises:
         ConfigError: a value is there twice.
     """
-    defaults: dict[Axis, Any] = {"agents": suite.agent, "models": suite.model}
+    defaults: dict[Axis, Any] = {"agents": suite.agent, "models": None if chosen.get("agents") else suite.model}
     axes = {
         axis: tuple(chosen.get(axis) or ()) or tuple(suite.compare.get(axis, ())) or (defaults.get(axis),)
         for axis in AXES

@@ -27,7 +27,7 @@ from taoloop.cli.translation import interface_language, translate
 from taoloop.cli.ui.eval_view import EvalProgressView, print_results
 from taoloop.cli.ui.stdio import capture_stdout, print_stderr
 from taoloop.errors import ConfigError, TaoError
-from taoloop.evals.configurations import Configuration, configurations_of
+from taoloop.evals.configurations import configurations_of
 from taoloop.evals.judge_calibration import judge_reports, marked_runs
 from taoloop.evals.report.page import write_page
 from taoloop.evals.result_files import EVALS_FOLDER, keep_results
@@ -146,7 +146,6 @@ def evaluate(
         earlier = None if baseline is None else read_results(expand_home(baseline))
         configurations = configurations_of(chosen, compared_axes(axes))
         path = database_of(chosen, db, env)
-        make_private(path, expected=db is None)
         run = SuiteRun(
             suite=chosen,
             configurations=configurations,
@@ -159,9 +158,11 @@ def evaluate(
             max_cost_usd=max_cost_usd,
             on_progress=(view := EvalProgressView(sys.stderr)),
         )
+        run.prepare()
+        make_private(path, expected=db is None)
         with view:
             stopper = drive(run)
-        results = scored(run, configurations, path, earlier)
+        results = scored(run, path, earlier)
         outcomes = threshold_outcomes(results, chosen.thresholds)
         print_results(stream, results, outcomes)
         write_files(results, out, html)
@@ -219,16 +220,14 @@ def _announce_stop() -> None:
     print_stderr(translate("stopping… (Ctrl-C again to quit at once)"))
 
 
-def scored(
-    run: SuiteRun, configurations: tuple[Configuration, ...], database: Path, baseline: Results | None
-) -> Results:
+def scored(run: SuiteRun, database: Path, baseline: Results | None) -> Results:
     """The results of the trials that have ended; their judges are calibrated by what people marked."""
     outcome = run.outcome()
     judged = [record.run_id for record in outcome.records if any(each.judge for each in record.checks)]
     marks = query_database(database, lambda journal: marked_runs(journal, judged)) if judged else {}
     return score(
         outcome.records,
-        {each.name: each.settings for each in configurations},
+        run.settings,
         suite=run.suite.name,
         digest=outcome.digest,
         created_at=time.time(),

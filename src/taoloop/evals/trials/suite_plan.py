@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from taoloop.errors import AgentFileError, ConfigError
 from taoloop.evals.cases import Case, case_digest, run_digest
@@ -14,7 +14,7 @@ from taoloop.evals.checks.wrong_answers import require_failing_checks
 from taoloop.evals.configurations import Configuration
 from taoloop.evals.suite import Suite
 from taoloop.evals.trials.case_script import is_case_script, require_script
-from taoloop.evals.trials.trial_agent import agent_digest, configured_agent
+from taoloop.evals.trials.trial_agent import SAMPLE_TASK, agent_digest, configured_agent
 from taoloop.evals.trials.trial_tools import code_digest, is_troubled
 from taoloop.evals.trouble.entries import read_troubles
 from taoloop.runtime.agent import Agent
@@ -64,6 +64,12 @@ class SuitePlan:
     def total(self) -> int:
         """The number of trials."""
         return self.cases * len(self.agents) * self.trials
+
+    def settings(self, configuration: Configuration) -> dict[str, Any]:
+        """What a configuration is made of: what it sets, and what its agent, or the environment, says otherwise."""
+        spec = bind(self.agents[configuration.name]).spec_for(SAMPLE_TASK)
+        own = {"agent": spec.name, "model": spec.model, "strategy": spec.strategy, "dialect": spec.dialect}
+        return {**own, "policy": spec.policy.profile, **configuration.settings}
 
     def planned_trials(self) -> Iterator[PlannedTrial]:
         """Each trial: all of one case, then those of the next; only one case is in memory."""

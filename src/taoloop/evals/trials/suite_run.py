@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from taoloop.evals.checks.judges import Judges
 from taoloop.evals.configurations import Configuration
@@ -121,10 +122,25 @@ class SuiteRun:
     """How far it is."""
     digest: str = field(default="", init=False)
     """The digest of the cases, once they were read."""
+    settings: dict[str, dict[str, Any]] = field(default_factory=dict, init=False)
+    """By configuration, once prepared: agent, model, strategy, dialect, policy and seed as they are used."""
+    _plan: SuitePlan | None = field(default=None, init=False)
     _keys: dict[str, int] = field(default_factory=dict, init=False)
     _worlds: Path = field(default=Path(), init=False)
     _budget: SuiteBudget = field(default_factory=lambda: SuiteBudget(None), init=False)
     _judges: Judges = field(default_factory=Judges, init=False)
+
+    def prepare(self) -> SuitePlan:
+        """Find whatever is wrong with suite, agents and cases, once; nothing is written and nothing is run.
+
+        Raises:
+            ConfigError: names what, and where it can, file and line.
+        """
+        if self._plan is None:
+            self._plan = plan_suite(self.suite, self.configurations, trials=self.trials, env=self.env)
+            self.digest, self.progress.total = self._plan.digest, self._plan.total
+            self.settings = {each.name: self._plan.settings(each) for each in self.configurations}
+        return self._plan
 
     async def run(self) -> SuiteOutcome:
         """Run what is not finished yet.
@@ -136,11 +152,10 @@ class SuiteRun:
             RunHeld: another process works on the same database.
             JournalError, OSError: the database or the disk is full; finished trials are kept.
         """
-        plan = plan_suite(self.suite, self.configurations, trials=self.trials, env=self.env)
+        plan = self.prepare()
         limit = self.max_cost_usd if self.max_cost_usd is not None else self.suite.max_cost_usd
         self._budget = SuiteBudget(limit)
         self._judges = Judges(self.env, self._budget.add_judging)
-        self.digest, self.progress.total = plan.digest, plan.total
         path = record_path(self.database)
         self._worlds = self.database.resolve().with_name(f"{self.database.name}.worlds")
         evaluation = new_run_id(time.time()).rpartition("-")[2]

@@ -48,6 +48,9 @@ _OF_THE_MODEL_BEHIND: dict[str, Any] = {
 }
 """Settings of an agent that its own model keeps to already, behind the trouble of trials."""
 
+SAMPLE_TASK = "What does this agent do?"
+"""A task for which an agent's description is made where it is compared with others; only its language counts."""
+
 PERSON = "suite"
 """In whose name a suite's person answers."""
 
@@ -171,7 +174,7 @@ def agent_digest(suite: Suite, agent: Agent, configuration: Configuration) -> st
 
     Results of another digest are those of another configuration, although it may have the same name.
     """
-    spec = bind(agent).spec_for("digest")
+    spec = bind(agent).spec_for(SAMPLE_TASK)
     functions = [tool.handler for tool in agent.tools if isinstance(tool, Tool)]
     functions += [agent.model] if inspect.isroutine(agent.model) else []
     content = {
