@@ -58,8 +58,6 @@ class Configuration:
 def configurations_of(suite: Suite, chosen: Mapping[Axis, Sequence[Any]]) -> tuple[Configuration, ...]:
     """The product of the axes: `chosen` values, as a command line gives them, in place of those of the suite.
 
-    The model of the suite is for its own agent: agents that are chosen have their own, unless a model is chosen, too.
-
     Agents that are chosen without a model keep their own, whatever models the suite has for its scripts.
 
     Raises:

@@ -71,6 +71,7 @@ def configured_agent(suite: Suite, configuration: Configuration, env: Mapping[st
         "tools": trial_tools(agent.tools, suite.tools),
         "approve": _approver(suite.people),
         "journal": None,
+        "workspace": None,  # each trial has one of its own
         "recover_on_start": False,
     }
     if suite.record is not None:
