@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.runtime.after.test_replay import SCRIPTS, recorded
+from tests.runtime.planning import TASK, Shop, planner
+from tests.runtime.test_plan_steps import Person
 from tests.scripting import call
+from tests.strategies.test_self_consistency import run as votes, says
 
 from taoloop import Agent, MemoryJournal, ScriptedModel, tool
 from taoloop.core.effects import ModelRequest
+from taoloop.core.events import ModelReplied
 from taoloop.core.message import ModelReply
 from taoloop.core.policy import Policy
+from taoloop.core.trace import Trace
 from taoloop.errors import ConfigError, ModelUnavailable
 from taoloop.evals.stored_runs.counterfactual import TriedChange, require_change, try_change
 from taoloop.evals.stored_runs.divergences import Counterfactual, RunTrial
@@ -197,3 +204,42 @@ def test_the_limit_of_cost_ends_the_asking(journal: MemoryJournal) -> None:
     assert (result.trials[0].outcome, result.trials[0].steps) == ("left_out", 1)
     with pytest.raises(ConfigError, match="Nothing is named"):
         require_change(TriedChange())
+
+
+class Again:
+    """A model that gives the recorded replies of a run again."""
+
+    spec, dialect = "again", "native"
+
+    def __init__(self, trace: Trace) -> None:
+        self._replies = [event.fact for event in trace if isinstance(event.fact, ModelReplied)]
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        reply = self._replies[sum(isinstance(event.fact, ModelReplied) for event in request.trace)]
+        return ModelReply(text=reply.text, tool_calls=reply.tool_calls, finish_reason=reply.finish_reason)
+
+    def check_used(self, replies: int) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+HANDLES = Policy(observations="handles")
+RUNS: dict[str, Callable[[], Trace]] = {
+    **{f"react: {name}": partial(recorded, name) for name in SCRIPTS},
+    "votes": lambda: votes("cot_sc:n=3", says("a"), "nothing readable", says("A")).trace,
+    "plan": lambda: planner(Shop(), approve=Person()).run_sync(TASK).trace,
+    "reflection": lambda: agent(None, [PRICE, "3.", "NONE"], strategy="reflect").run_sync("What is the price?").trace,
+    "handles": lambda: agent(None, [PRICE, "It is {obs:call_1}."], policy=HANDLES).run_sync("The price?").trace,
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_run_is_the_same_with_the_replies_that_it_had(name: str, tmp_path: Path) -> None:
+    LEDGER[:] = [tmp_path / "ledger.txt"]
+    trace = RUNS[name]()
+
+    async def runs() -> AsyncIterator[Trace]:
+        yield trace
+
+    [trial] = asyncio.run(try_change(TriedChange(model=Again(trace)), runs(), MemoryJournal())).trials
+    assert (trial.outcome, trial.divergence, trial.reason) == ("same", None, "")

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.runtime.planning import TASK, Shop, planner
+from tests.runtime.test_plan_steps import Person
 from tests.scripting import call
 
 from taoloop import Agent, MemoryJournal, ScriptedModel, ToolError, tool
@@ -94,6 +96,18 @@ def test_another_call_than_the_recorded_ones_fails_and_says_so(journal: MemoryJo
     assert record.passed is False
     assert record.counts.calls_succeeded == 0
     assert len(CALLS) == 4
+
+
+def test_the_steps_of_a_plan_are_recorded_too(tmp_path: Path) -> None:
+    shop = Shop()
+    planned = planner(shop, approve=Person())
+    planned.run_sync(TASK)
+    shop.refunds.clear()
+    suite = suite_of(planned.journal)  # type: ignore[arg-type]  # a journal in memory
+    suite.write(tmp_path / "plans.yaml")
+    [record] = evaluated(tmp_path / "plans.yaml").records
+    assert (record.passed, record.answer) == (True, "Refunded 40 for S-1.")
+    assert shop.refunds == {}  # no tool of the shop was called again
 
 
 def test_checks_fit_the_form_of_the_answer(journal: MemoryJournal) -> None:

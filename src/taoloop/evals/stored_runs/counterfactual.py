@@ -193,21 +193,23 @@ class _ChangeTrial:
             ModelError: there is no reply.
         """
         branch: Trace | None = None  # what followed here and is not in the record: repairs
-        replies, rejected = 0, ""
+        number, rejected = 0, ""
         for _ in range(_DERIVED + now.agent.repair_turns):
             trace = branch or now
             effect = get_strategy(now.agent.strategy).next(now.agent, trace)
             if isinstance(effect, CallModel) and effect.request.purpose not in SIDE_PURPOSES:
-                if replies > now.agent.repair_turns:
-                    break
+                number = number or effect.step
+                if effect.step != number:
+                    break  # it cannot be read, and is not repaired: the next step begins
                 facts = await self._reply(trace, effect)
-                replies += 1
                 last = facts[-1]
                 if not isinstance(last, ReplyRejected):
                     return _decision_divergence(now, step, _decision_in(facts))
                 rejected = last.code
             elif isinstance(effect, Record):
                 facts = list(effect.facts)
+            elif rejected:
+                break  # it cannot be read, and the run ends
             else:
                 return _course_divergence(step, effect)
             branch = branch or Trace(now.run_id, now.events)

@@ -15,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.cards.tool_search import PAGING_TOOL
 from taoloop.core.decision import PLAN_MODEL, Act, Answer
@@ -27,6 +28,7 @@ from taoloop.core.views.steps import CallView
 from taoloop.evals.checks.text_match import normalise_for_scoring, plain_answer
 from taoloop.evals.stored_runs.recorded_tools import REAL_TOOLS, RunRecord, write_record
 from taoloop.journals.base import Journal
+from taoloop.journals.queries import runs_inside
 from taoloop.runtime.agent_toolbox import FINDERS
 from taoloop.translation import Translator, mark
 
@@ -62,6 +64,8 @@ class RunSuite:
     """What people answered to questions about calls, by tool."""
     agents: Counter[str] = field(default_factory=Counter)
     """The sources of the runs' agents, with how many runs each has; empty: not known."""
+    strategies: Counter[str] = field(default_factory=Counter)
+    """The strategies of the runs, with how many runs each has."""
     left_out: Counter[str] = field(default_factory=Counter)
     """Why runs are no cases, with how many of them."""
     _tasks: set[str] = field(default_factory=set)
@@ -81,7 +85,10 @@ class RunSuite:
             case.pop("answer")
             self.cases.append(case)
         self.agents[trace.agent.source or ""] += 1
-        self.calls[trace.run_id] = await _recorded_calls(trace, journal)
+        self.strategies[trace.agent.strategy] += 1
+        inner = [row for row in await runs_inside(journal, trace.run_id) if ".undo-" not in row.run_id]
+        traces = [trace, *[Trace(row.run_id, await journal.load(row.run_id)) for row in reversed(inner)]]
+        self.calls[trace.run_id] = await _recorded_calls(traces, journal)
         self.cards |= {card.name: card for card in trace.agent.tools if card.name not in _OWN_TOOLS}
         self.people |= _answers(trace, self.people)
 
@@ -118,6 +125,8 @@ class RunSuite:
         head: dict[str, Any] = {"suite": path.stem, "recorded": record.name}
         if len(self.agents) == 1 and (source := next(iter(self.agents))):
             head["agent"] = source
+        elif len(self.strategies) == 1 and (strategy := next(iter(self.strategies))) != AgentSpec().strategy:
+            head["compare"] = {"strategies": [strategy]}
         if self.people:
             head["people"] = dict(self.people)
         blocks = [_comment(translate(_HEAD, path=path.name)), _yaml(head), "cases:"]
@@ -208,9 +217,10 @@ def _answers(trace: Trace, known: Mapping[str, str]) -> dict[str, str]:
     return answers
 
 
-async def _recorded_calls(trace: Trace, journal: Journal) -> dict[str, list[dict[str, Any]]]:
+async def _recorded_calls(traces: Sequence[Trace], journal: Journal) -> dict[str, list[dict[str, Any]]]:
+    """The calls of a run and of those inside it, such as the steps of its plan."""
     calls: dict[str, list[dict[str, Any]]] = {}
-    for call in trace.calls.values():
+    for run_id, call in ((trace.run_id, call) for trace in traces for call in trace.calls.values()):
         name, observed = call.requested.tool, call.observed
         if name in _OWN_TOOLS | REAL_TOOLS or observed is None or not _has_run(call, observed):
             continue
@@ -218,7 +228,7 @@ async def _recorded_calls(trace: Trace, journal: Journal) -> dict[str, list[dict
         if observed.error is not None:
             entry["error"] = {"code": observed.error.code, "message": observed.error.message}
         else:
-            entry["output"] = await _whole_output(trace.run_id, observed, journal)
+            entry["output"] = await _whole_output(run_id, observed, journal)
         calls.setdefault(name, []).append(entry)
     return calls
 
