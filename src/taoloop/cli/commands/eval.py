@@ -166,9 +166,19 @@ def evaluate(
         outcomes = threshold_outcomes(results, chosen.thresholds)
         print_results(stream, results, outcomes)
         write_files(results, out, html)
-        keep_results(results, path)
-        print_stderr(translate("The panel shows it with its runs: {command}", command=f"tao panel --db {path}"))
+        keep_for_panel(results, path)
         return stopper.code if stopper.code is not None else exit_code_for_results(results, chosen, outcomes)
+
+
+def keep_for_panel(results: Results, database: Path) -> None:
+    """Keep the results beside the database, and say how the panel shows them, or why it cannot."""
+    try:
+        keep_results(results, database)
+    except OSError as error:
+        text = mark("The panel will not have these results, for they cannot be kept beside {path}: {reason}.")
+        print_stderr(translate(text, path=database, reason=error.strerror or error))
+        return
+    print_stderr(translate("The panel shows it with its runs: {command}", command=f"tao panel --db {database}"))
 
 
 def write_files(results: Results, out: str | None, html: str | None) -> None:
