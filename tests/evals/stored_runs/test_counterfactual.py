@@ -21,7 +21,7 @@ from taoloop.core.events import ModelReplied
 from taoloop.core.message import ModelReply
 from taoloop.core.policy import Policy
 from taoloop.core.trace import Trace
-from taoloop.errors import ConfigError, ModelUnavailable
+from taoloop.errors import ConfigError, ModelUnavailable, RunNotFound
 from taoloop.evals.stored_runs.counterfactual import TriedChange, require_change, try_change
 from taoloop.evals.stored_runs.divergences import Counterfactual, RunTrial
 from taoloop.evals.stored_runs.run_selection import RunSelection, selected_runs
@@ -195,6 +195,14 @@ def test_runs_are_grouped_by_what_differs_with_the_marks_of_people(journal: Memo
     record = result.to_json()
     assert record["groups"][0]["marks"] == {"wrong": 1, "unmarked": 1}
     assert record["runs"] == {"same": 1, "diverged": 2, "failed": 0, "left_out": 0}
+
+
+def test_a_run_that_cannot_be_read_is_reported_as_it_is(journal: MemoryJournal) -> None:
+    async def runs() -> AsyncIterator[Trace]:
+        yield Trace("gone", await journal.load("gone"))
+
+    with pytest.raises(RunNotFound, match="gone"):
+        asyncio.run(try_change(TriedChange(policy=Policy()), runs(), journal))
 
 
 def test_the_limit_of_cost_ends_the_asking(journal: MemoryJournal) -> None:

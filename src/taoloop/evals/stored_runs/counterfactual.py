@@ -94,6 +94,9 @@ async def try_change(
         described: What was tried, in words for reports.
         concurrency: How many runs are gone through at once.
         max_cost_usd: Once the replies have cost this much, the other runs are left out; None: no limit.
+
+    Raises:
+        JournalError: a run cannot be read.
     """
     trial = _ChangeTrial(change, journal, max_cost_usd)
     room, trials = asyncio.Semaphore(concurrency), dict[int, RunTrial]()
@@ -104,12 +107,15 @@ async def try_change(
         finally:
             room.release()
 
-    async with asyncio.TaskGroup() as group:
-        number = 0
-        async for trace in runs:  # only those that are gone through are in memory
-            await room.acquire()
-            group.create_task(try_run(number, trace))
-            number += 1
+    try:
+        async with asyncio.TaskGroup() as group:
+            number = 0
+            async for trace in runs:  # only those that are gone through are in memory
+                await room.acquire()
+                group.create_task(try_run(number, trace))
+                number += 1
+    except ExceptionGroup as errors:
+        raise errors.exceptions[0] from errors
     in_order = tuple(trials[number] for number in sorted(trials))
     return Counterfactual(change=described or {}, trials=in_order, cost_usd=trial.cost_usd)
 
