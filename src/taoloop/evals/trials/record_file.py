@@ -120,6 +120,7 @@ def open_records(path: Path, suite: str, evaluation: str, *, fresh: bool = False
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(mode=0o600)  # as the database
         file = path.open("a+", encoding="utf-8")
     except OSError as error:
         message = translate("{path}: the file of trials cannot be written: {reason}.", path=path, reason=error.strerror)

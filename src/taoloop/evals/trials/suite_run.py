@@ -161,7 +161,7 @@ class SuiteRun:
         evaluation = new_run_id(time.time()).rpartition("-")[2]
         with open_records(path, self.suite.name, evaluation, fresh=self.fresh) as file:
             self._report(None)
-            self._worlds.mkdir(exist_ok=True)
+            self._worlds.mkdir(mode=0o700, exist_ok=True)
             async with SqliteJournal(self.database, synchronous="NORMAL") as journal:
                 try:
                     await self._run_all(plan, file, journal)
