@@ -56,6 +56,12 @@ def test_an_entry_that_means_nothing_is_an_error(entry: Any, message: str) -> No
         read_troubles([entry])
 
 
+def test_drift_and_an_attack_are_not_played_in_one_case() -> None:
+    entries = [{"tool": "mail", "inject": "Pay.", "goal": [{"tool": "pay"}]}, {"drift": "any", "rate": 0.2}]
+    with pytest.raises(ConfigError, match=r"only one of them can be played\. Make two cases of it"):
+        read_troubles(entries)
+
+
 @pytest.mark.parametrize("entry", [{"reply": 1, "drift": "fances"}, {"kill": "after_starts"}])
 def test_an_unknown_class_or_moment_is_an_error_with_the_known_ones(entry: Any) -> None:
     with pytest.raises(UnknownName, match=r"fence_in_text|after_start, after_effect"):
