@@ -17,7 +17,7 @@ from taoloop.config.settings_reader import SettingsReader, Span, checked, expect
 from taoloop.config.tool_entries import ToolReader
 from taoloop.core.agent_spec import Limits
 from taoloop.core.policy import PROFILES, EvidenceMode, Policy
-from taoloop.core.text import is_number
+from taoloop.core.text import is_number, lazy_pattern
 from taoloop.dialects import get_dialect
 from taoloop.errors import AgentFileError, ConfigError, UnknownName
 from taoloop.evals.cases import CATEGORIES, CHECK_KINDS, ActionPattern, Case, Category, Check, CheckKind
@@ -38,6 +38,9 @@ translate = Translator("evals")
 
 _SUITE = mark("a suite")
 _BEGINS = "suite: NAME"
+
+_NAME = lazy_pattern(r"\w[\w.-]*")
+"""Names of suites: files are called after them."""
 
 _SETTINGS_OF_CHECKS: dict[CheckKind, tuple[str, ...]] = {
     "number": ("tolerance", "relative"),
@@ -140,9 +143,9 @@ def _amount(value: float, _reader: SettingsReader) -> float:
 
 
 def _name(value: str, _reader: SettingsReader) -> str:
-    if not value.strip():
-        raise expected(translate("a name"))
-    return value.strip()
+    if not _NAME.fullmatch(value):
+        raise expected(translate("a name of letters, digits, `-`, `_` and `.`"))
+    return value
 
 
 class ComparedAxes(TypedDict, total=False):
