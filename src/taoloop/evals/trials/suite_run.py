@@ -189,7 +189,9 @@ class SuiteRun:
                     return
                 trial = self._trial(plan, planned, file)
                 with self._budget.watched(trial.run_id) as listener:
-                    measured = None if stored is None else await remeasure_trial(trial, stored, journal)
+                    measured = None
+                    if stored is not None:
+                        measured = await remeasure_trial(trial, stored.record, file.world(stored), journal)
                     is_kept = measured is not None
                     if measured is None and not self.remeasures:
                         measured = await run_trial(await self._after_kills(trial, journal), journal, listener)

@@ -23,7 +23,6 @@ from taoloop.evals.fault_classes import SANDBOX, classify_trial
 from taoloop.evals.trace_counts import count_trial
 from taoloop.evals.trial_records import CheckOutcome, TrialRecord
 from taoloop.evals.trials.case_script import played_case
-from taoloop.evals.trials.record_file import StoredTrial
 from taoloop.evals.trials.trial_agent import trial_agent, uses_files
 from taoloop.evals.trials.trial_tools import bound_names
 from taoloop.evals.trouble.entries import entered_troubles, read_troubles
@@ -100,21 +99,22 @@ async def run_trial(
 
 
 async def remeasure_trial(
-    trial: Trial, stored: StoredTrial, journal: Journal
+    trial: Trial, earlier: TrialRecord, snapshot: dict[str, Any], journal: Journal
 ) -> tuple[TrialRecord, dict[str, Any]] | None:
     """Check and count a finished trial again, by the checks that its case has now; nothing is run but judges.
 
-    None: its run is not stored any more, or had another task.
+    `earlier` is its record, `snapshot` the world that its tools left. None: its run is not stored any more, or had
+    another task.
     """
     try:
-        trace = Trace(stored.record.run_id, await journal.load(stored.record.run_id))
+        trace = Trace(earlier.run_id, await journal.load(earlier.run_id))
     except RunNotFound:
         return None
     if trace.started is None or trace.task != trial.case.task:
         return None
-    world = World(trial.folder.with_name(stored.record.run_id), {})
-    world.restore(stored.world)
-    record = await _record(replace(trial, run_id=stored.record.run_id), trace, world, earlier=stored.record.checks)
+    world = World(trial.folder.with_name(earlier.run_id), {})
+    world.restore(snapshot)
+    record = await _record(replace(trial, run_id=earlier.run_id), trace, world, earlier=earlier.checks)
     return record, world.snapshot()
 
 
