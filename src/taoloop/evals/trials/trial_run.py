@@ -215,12 +215,12 @@ def _sandbox_outcomes(world: World) -> list[CheckOutcome]:
 def _effects(trial: Trial, trace: Trace, world: World) -> list[Call]:
     """The effects that the world recorded; of tools that it does not record, those that the trace says happened."""
     recorded = bound_names(trial.agent.tools)
-    others = [
+    unrecorded = [
         Call(tool=view.requested.tool, args=view.args)
         for view in trace.calls.values()
         if view.requested.tool not in recorded and view.attempts and view.observed is not None and view.observed.ok
     ]
-    return [*world.effects, *others]
+    return [*world.effects, *unrecorded]
 
 
 def _error_text(error: Exception) -> str:
