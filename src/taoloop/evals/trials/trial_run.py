@@ -184,6 +184,7 @@ async def _record(trial: Trial, trace: Trace, world: World, earlier: Sequence[Ch
         run_id=trial.run_id,
         status=trace.status,
         answer=answer,
+        reason=_reason(trace),
         passed=passed,
         score=sum(scores) / len(scores) if scores else None,
         checks=outcomes,
@@ -195,6 +196,12 @@ async def _record(trial: Trial, trace: Trace, world: World, earlier: Sequence[Ch
         cost_usd=figures.cost_usd,
         latency_s=figures.active_s,
     )
+
+
+def _reason(trace: Trace) -> str:
+    """Why a run did not complete, or waits; empty if it completed."""
+    end = trace.finished or trace.paused
+    return "" if end is None or end.status == "completed" else " ".join(end.reason.split())
 
 
 async def _check(end: TrialEnd, judges: Judges) -> list[CheckOutcome]:
