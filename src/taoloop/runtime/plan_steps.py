@@ -31,7 +31,7 @@ from taoloop.dialects.prompt import observation_text
 from taoloop.errors import ToolError
 from taoloop.journals.base import Journal
 from taoloop.policy import tainted, trusted_texts
-from taoloop.policy.plan_grants import found_values
+from taoloop.policy.plan_grants import plan_grant
 from taoloop.runtime.approvals.request import Approver
 from taoloop.runtime.child_run import ChildAgent, ParentRun, drive_child, joined_tiers, load_trace, no_budget, no_child
 from taoloop.runtime.engine.clock import new_nonce
@@ -209,7 +209,7 @@ def _values(planned: PlannedCall, traces: Mapping[int, Trace]) -> dict[str, tupl
             value
             for number, trace in traces.items()
             if origin.step in (None, number)
-            for value in found_values(trace, planned, origin)
+            for value in plan_grant(trace).found_values(planned, origin)
         )
         for _, origin in stated_origins(planned.args)
     }

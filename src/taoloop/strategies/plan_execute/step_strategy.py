@@ -20,7 +20,7 @@ from taoloop.core.value_origins import stated_origin
 from taoloop.core.views.steps import CallView
 from taoloop.errors import IllegalEvent
 from taoloop.policy.call_history import UNKNOWN, past_calls, same_value
-from taoloop.policy.plan_grants import origin_values, step_of
+from taoloop.policy.plan_grants import plan_grant, step_of
 from taoloop.strategies.denied_calls import answered_finish
 from taoloop.strategies.graph.expressions import ExpressionError, read_condition
 from taoloop.strategies.plan_execute.checks import RESULT, name_in_conditions
@@ -106,7 +106,7 @@ def _filled(trace: Trace, planned: PlannedCall, value: Any) -> Any:
     origin = stated_origin(value)
     if origin is not None:
         values: list[Any] = []
-        for found in origin_values(trace, planned, origin):
+        for found in plan_grant(trace).origin_values(planned, origin):
             if not any(same_value(found, other) for other in values):
                 values.append(found)
         if not values:
@@ -135,10 +135,26 @@ def _answered(agent: AgentSpec, trace: Trace, step: PlanStep) -> Effect:
     if answer.lstrip().startswith(FAILED):
         detail = answer.lstrip().removeprefix(FAILED).strip()
         return Finish(fact=_failed(agent, trace, "step_reported", answer, detail=detail))
-    if step.calls and (problem := _unmet(agent, trace, step, answer)) is not None:
+    problem = _unmade(agent, trace, answer) or _unmet(agent, trace, step, answer) if step.calls else None
+    if problem is not None:
         return Finish(fact=problem)
     reason = TEXTS.text(agent.language, "step_done", count=len(trace.calls))
     return Finish(fact=answered_finish(trace, answer, reason, cited_ids(answer)))
+
+
+def _unmade(agent: AgentSpec, trace: Trace, answer: str) -> Finished | None:
+    """The end of a step in which the model left out a listed call, or one failed for good; None if all were made."""
+    grant = plan_grant(trace)
+    if grant.unmade:
+        return _failed(agent, trace, "step_unmade", answer, tool=grant.unmade[0].tool)
+    listed = [trace.calls[call_id] for call_id in grant.made]
+    succeeded = {
+        call.requested.digest for call in trace.calls.values() if call.observed is not None and call.observed.ok
+    }
+    for call in listed:
+        if call.observed is not None and not call.observed.ok and call.requested.digest not in succeeded:
+            return _failed(agent, trace, "step_failed", answer, tool=call.requested.tool, detail=_error_of(call))
+    return None
 
 
 def _unmet(agent: AgentSpec, trace: Trace, step: PlanStep, answer: str | None = None) -> Finished | None:
@@ -154,10 +170,11 @@ def _unmet(agent: AgentSpec, trace: Trace, step: PlanStep, answer: str | None = 
 
 
 def _outputs(trace: Trace, step: PlanStep) -> dict[str, Any]:
-    """What a condition reads: the last output of each tool that the step lists, and that of its last call."""
-    outputs: dict[str, Any] = {}
+    """What a condition reads: the last output of each tool of the listed calls, and that of the last one of them."""
+    outputs, grant = dict[str, Any](), plan_grant(trace)
     for planned in step.calls:
-        documents = [past.document for past in past_calls(trace).of(planned.tool) if past.document is not UNKNOWN]
+        listed = (past for past in past_calls(trace).of(planned.tool) if grant.has_listed(planned.tool, past.args))
+        documents = [past.document for past in listed if past.document is not UNKNOWN]
         if documents:
             outputs[name_in_conditions(planned.tool)] = outputs[RESULT] = documents[-1]
     return outputs
