@@ -487,6 +487,31 @@ def test_with_evidence_required_an_answer_without_it_is_no_draft() -> None:
     assert all(event.same for event in replay(result.trace))
 
 
+def test_each_draft_without_its_evidence_is_sent_back_once() -> None:
+    bare, cited = says("It has 3 rooms."), says("It has 3 rooms [obs:call_1].")
+    result = agent(looks("hut"), bare, cited, WRONG, bare, cited, evidence="require").run_sync(TASK)
+    assert (result.status, result.answer) == ("completed", "It has 3 rooms [obs:call_1].")
+    assert purposes(result) == ["decide", "decide", "repair", "critique", "decide", "repair"]
+    assert all(event.same for event in replay(result.trace))
+    twice = agent(looks("hut"), cited, WRONG, bare, bare, "NONE", evidence="require").run_sync(TASK)
+    assert twice.status == "unsupported"
+
+
+def test_an_answer_of_an_agent_that_took_over_is_not_reviewed() -> None:
+    """The task is no longer the first agent's: its model is asked nothing more."""
+    over = {"tool_calls": [{"name": "hand_over_to_guide", "args": {"reason": "It knows the huts."}}]}
+    for replies, status, reason in (
+        (["It has 4 rooms."], "completed", "The agent 'guide' took over."),
+        ([], "model_failed", "The agent 'guide' took over."),
+    ):
+        guide = Agent(name="guide", description="Huts.", model=ScriptedModel(replies))
+        desk = Agent(name="desk", model=ScriptedModel([over]), handoffs=[guide], strategy="reflect")
+        result = desk.run_sync(TASK)
+        assert (result.status, result.trace.model_calls) == (status, 1)
+        assert result.reason.startswith(reason)
+        assert all(event.same for event in replay(result.trace))
+
+
 # How it is shown
 
 

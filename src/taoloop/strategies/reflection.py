@@ -117,6 +117,8 @@ class Reflect:
         if reflection.evaluation is not None:
             reason = end_message(agent.language, "reflect_evaluated", reason=reflection.evaluation)
             effect = Finish(fact=replace(effect.fact, reason=reason))
+        elif trace.taken_over is not None:
+            pass  # the answer is another agent's, which has reviewed it if it reflects
         elif trace.phase == "answered" and effect.fact.status == "completed":
             return self._review(agent, trace, reflection, effect.fact)
         elif effect.fact.answer is None and reflection.is_revising:

@@ -38,7 +38,8 @@ TEXTS = TextCatalog(
         # how the run of a step ended
         "step_done": "The step made the calls that it lists: {count}.",
         "step_failed": "The step failed: {tool}: {detail}",
-        "step_unmade": "The step failed: the call of {tool} that it lists was not made with a value that the plan allows.",
+        "step_unmade": "The step failed: the call of {tool} that it lists was not made with a value that the plan"
+        " allows.",
         "step_no_value": "The step failed: no value was found at {origin} for the call of {tool}. The calls there"
         " failed, have no such field, or gave an output that is not kept as a whole.",
         "step_unexpected": "What the plan expects does not hold: {expect}",
