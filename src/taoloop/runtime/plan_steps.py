@@ -323,7 +323,18 @@ _STEP_CARD = ToolCard(
 )
 
 
-def plan_tools(agent: Callable[[], StepAgent], approver: Approver | None) -> Iterator[Tool]:
+def with_plan_tools(toolbox: Toolbox, agent: Callable[[], StepAgent], approver: Approver | None) -> Toolbox:
+    """The tools of an agent with `make_plan` and `run_step`; they stay as they are if they have them.
+
+    Raises:
+        ToolDefinitionError: a tool of the agent has one of these names.
+    """
+    if RUN_STEP in toolbox and isinstance(toolbox.get(RUN_STEP).handler, StepTool):
+        return toolbox
+    return Toolbox([*toolbox, *_plan_tools(agent, approver)])
+
+
+def _plan_tools(agent: Callable[[], StepAgent], approver: Approver | None) -> Iterator[Tool]:
     """`make_plan` and `run_step`; `agent` gives the one that carries out steps, `approver` answers its questions."""
     chinese = chinese_texts("runtime")
     yield replace(tool_from_card(_PLAN_CARD, _make_plan, chinese=chinese), inline=True)

@@ -162,6 +162,9 @@ class PlanExecute:
         """What follows from a plan of the model: it is refused with what is wrong, or requested."""
         args = normalised_plan(call.args, trace.card) if isinstance(call.args, Mapping) else call.args
         progress = plan_progress(trace)
+        if progress.plans > self.max_replans:  # a broken one ends the run before the model is asked (`_ask`)
+            text = TEXTS.text(agent.language, "plan_no_other", allowed=self.max_replans)
+            return _refused(trace, (call,), Fault(code=INVALID_PLAN, message=text))
         problems = plan_problems(args, trace.card, progress, agent.language, max_steps=self.max_plan_steps)
         if problems:
             return _refused(trace, (call,), invalid_plan(problems, agent.tools, agent.language))

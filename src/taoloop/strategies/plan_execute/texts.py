@@ -29,6 +29,8 @@ TEXTS = TextCatalog(
         "plan_origin_call": "Step {number}: the origin {origin!r} is of step {other}, which does not call {tool}.",
         "plan_origin_field": "Step {number}: the output of {tool} has no field as in {origin!r}.",
         "plan_expect": "Step {number}: {expect!r} is no condition over the outputs of its calls ({names}): {problem}.",
+        "plan_no_other": "The plan was carried out, and no other plan may be made (max_replans {allowed}): give the"
+        " final answer.",
         "plan_only": "Nothing was called: a plan comes first. List the call in a step of a plan (make_plan).",
         "plan_alone": "Nothing was called: make_plan must be the only call of a reply.",
         # how a run that follows a plan ended
