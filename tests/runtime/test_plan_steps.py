@@ -17,7 +17,7 @@ from taoloop.core.events import ApprovalGiven, Observed, Paused
 from taoloop.core.policy import Policy, Rule
 from taoloop.core.trace import Trace
 from taoloop.core.views.plans import MAKE_PLAN, RUN_STEP, plan_progress
-from taoloop.errors import TaoError, ToolDefinitionError
+from taoloop.errors import ConfigError, TaoError, ToolDefinitionError
 from taoloop.policy.plan_grants import step_of
 from taoloop.runtime.after.replay import replay
 
@@ -492,6 +492,20 @@ def test_a_fork_asks_again_for_what_was_approved_in_the_original() -> None:
     result = agent.run_sync(TASK)
     forked = asyncio.run(agent.fork(result.run_id, at=3))
     assert (forked.status, boss.tools) == ("completed", [MAKE_PLAN, "refund"])
+
+
+def test_what_a_fork_cannot_edit_in_a_plan_is_refused_with_the_way_out() -> None:
+    """The executor takes values from the run of a step, so an edited result would be shown and not used."""
+    agent = planner(Shop(), approve=Person())
+    result = agent.run_sync(TASK)
+    for at, edit, text in (
+        (2, {"observation": '{"items": [{"id": "S-9"}]}'}, r"step 2 of the plan takes a value .* Fork at step 1"),
+        (3, {"decision": {"answer": "Done."}}, r"the plan says what comes next\. Fork at step 1"),
+    ):
+        with pytest.raises(ConfigError, match=text):
+            asyncio.run(agent.fork(result.run_id, at=at, edit=edit))
+    forked = asyncio.run(agent.fork(result.run_id, at=3, edit={"observation": "refunded 41"}))
+    assert forked.status == "completed"
 
 
 def test_observations_of_steps_name_the_run_that_carried_them_out() -> None:

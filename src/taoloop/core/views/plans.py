@@ -16,7 +16,7 @@ from taoloop.core.decision import PLAN_MODEL, PlannedCall, PlanStep
 from taoloop.core.events import ActionRequested, Event, Observed
 from taoloop.core.text import TextCatalog, printable_json
 from taoloop.core.trace import Trace
-from taoloop.core.value_origins import is_stated
+from taoloop.core.value_origins import is_stated, stated_origins
 from taoloop.core.views.steps import CallView
 
 MAKE_PLAN, RUN_STEP = "make_plan", "run_step"
@@ -220,6 +220,16 @@ class PlanProgress:
     def done(self) -> set[int]:
         """The numbers of the steps that were carried out."""
         return {number for number, progress in self.steps.items() if progress.status == "done"}
+
+    def users_of(self, number: int) -> list[int]:
+        """The steps that take values from what a step has called."""
+        return [
+            other
+            for other, progress in self.steps.items()
+            for call in progress.step.calls
+            for _, origin in stated_origins(call.args)
+            if other != number and origin.step in (None, number)
+        ]
 
     def needed(self, step: PlanStep) -> list[StepProgress]:
         """The steps that a step depends on, and those that these depend on, in the order of their numbers."""
