@@ -280,6 +280,44 @@ def test_what_is_not_as_expected_leads_to_another_plan_which_is_asked_about_agai
 REFUND_5 = {"order_id": "S-1", "amount": 5}
 
 
+READ = (
+    'Step 1 failed: What the plan expects does not hold: refund == 40; it read refund = "refunded 40 for S-1".'
+    " What it has so far: refunded 40 for S-1 (run r.2)."
+)
+READ_ZH = (
+    '第 1 步失败：计划的预期不成立：refund == 40；实际读到 refund = "refunded 40 for S-1"。'
+    "目前的结果：refunded 40 for S-1（运行 r.2）。"
+)
+
+
+@pytest.mark.parametrize(
+    ("language", "texts"),
+    [
+        ("en", ["Steps of the plan: 1. The executor carries them out.", READ]),
+        ("zh", ["计划共 1 步，由执行器执行。", READ_ZH]),
+    ],
+)
+def test_a_step_that_is_not_as_expected_says_what_was_read(language: Any, texts: list[str]) -> None:
+    pay = {"number": 1, "goal": "Pay", "calls": [{"tool": "refund", "args": {"order_id": "S-1", "amount": 40}}]}
+    agent = planner(Shop(), plan({**pay, "expect": "refund == 40"}), "Over.", approve=Person(), language=language)
+    observed = [
+        event.fact for event in agent.run_sync(TASK, run_id="r").trace.events if isinstance(event.fact, Observed)
+    ]
+    error = observed[1].error
+    assert error is not None
+    assert ([observed[0].output, error.message], error.code) == (texts, "step_failed")
+
+
+def test_a_step_that_its_model_ended_says_so() -> None:
+    model = StepModel(
+        [plan({"number": 1, "goal": "Look"}), "Done."], {1: [call("search_orders", customer="ann"), "One."]}
+    )
+    agent = Agent(model=model, tools=Shop().tools(), strategy="plan_execute", journal=MemoryJournal())
+    step = step_of_run(agent, agent.run_sync(TASK), 2)
+    assert step.finished is not None
+    assert step.finished.reason == "The model ended the step; its calls: 1."
+
+
 def test_when_no_further_plan_may_be_made_the_run_ends_with_what_it_has() -> None:
     shop = Shop()
     broken = {**FIND, "expect": "len(search_orders.items) > 1"}

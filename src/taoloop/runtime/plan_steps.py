@@ -130,10 +130,11 @@ def _answer(step: int, result: Result) -> str:
     """
     if result.status == "completed" and result.answer is not None:
         return result.answer
-    name = "step_ended_partly" if result.answer else "step_ended"
-    values = {"status": result.status, "reason": result.reason, "answer": result.answer, "run_id": result.run_id}
-    hint = TEXTS.run_text("plan_broken_hint")
-    raise ToolError(TEXTS.run_text(name, step=step, **values), code=f"step_{result.status}", hint=hint)
+    kind = "step_failed" if result.status == "too_many_errors" else "step_ended"
+    values = {"status": result.status, "reason": result.reason.rstrip(".。"), "answer": result.answer}
+    message = TEXTS.run_text(f"{kind}_partly" if result.answer else kind, step=step, run_id=result.run_id, **values)
+    code = "step_failed" if kind == "step_failed" else f"step_{result.status}"
+    raise ToolError(message, code=code, hint=TEXTS.run_text("plan_broken_hint"))
 
 
 async def _earlier_calls(parent_run: ParentRun) -> tuple[Call, ...]:

@@ -157,8 +157,10 @@ _ENGLISH = {
     "<untrusted-data {nonce}>\n{content}\n</untrusted-data {nonce}>",
     # plans and their steps
     "child_no_plan": "Step {step} is no step of a plan of this run that is due.",
+    "step_failed": "Step {step} failed: {reason} (run {run_id}).",
+    "step_failed_partly": "Step {step} failed: {reason}. What it has so far: {answer} (run {run_id}).",
     "step_ended": "Step {step} ended as {status}: {reason} (run {run_id}).",
-    "step_ended_partly": "Step {step} ended as {status}: {reason} What it has so far: {answer} (run {run_id}).",
+    "step_ended_partly": "Step {step} ended as {status}: {reason}. What it has so far: {answer} (run {run_id}).",
     "plan_broken_hint": "The plan is broken here. Make another one for what is left (make_plan), or answer from what"
     " there is.",
     "plan_purpose": "Set the plan of the run: steps that an executor carries out one after another, each with the tools"

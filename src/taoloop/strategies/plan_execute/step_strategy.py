@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from taoloop.core.agent_spec import AgentSpec
-from taoloop.core.decision import PLAN_MODEL, Act, Call, PlannedCall, PlanStep, cited_ids
+from taoloop.core.decision import PLAN_MODEL, Act, Call, PlannedCall, PlanStep, cited_ids, excerpt
 from taoloop.core.effects import Effect, Finish, Record
 from taoloop.core.events import Finished, ModelReplied, new_model_replied
+from taoloop.core.text import printable_json
 from taoloop.core.trace import Trace
 from taoloop.core.value_origins import stated_origin
 from taoloop.core.views.steps import CallView
@@ -138,7 +139,7 @@ def _answered(agent: AgentSpec, trace: Trace, step: PlanStep) -> Effect:
     problem = _unmade(agent, trace, answer) or _unmet(agent, trace, step, answer) if step.calls else None
     if problem is not None:
         return Finish(fact=problem)
-    reason = TEXTS.text(agent.language, "step_done", count=len(trace.calls))
+    reason = TEXTS.text(agent.language, "step_answered", count=len(trace.calls))
     return Finish(fact=answered_finish(trace, answer, reason, cited_ids(answer)))
 
 
@@ -161,12 +162,14 @@ def _unmet(agent: AgentSpec, trace: Trace, step: PlanStep, answer: str | None = 
     """The end of a step after which what the plan expects does not hold; None if it does."""
     if not step.expect.strip():
         return None
+    condition, outputs = read_condition(step.expect), _outputs(trace, step)
     try:
-        if read_condition(step.expect).evaluate(_outputs(trace, step)):
+        if condition.evaluate(outputs):
             return None
     except ExpressionError as error:
         return _failed(agent, trace, "step_no_condition", answer, expect=step.expect, problem=error)
-    return _failed(agent, trace, "step_unexpected", answer, expect=step.expect)
+    values = ", ".join(f"{name} = {excerpt(printable_json(outputs[name]))}" for name in sorted(condition.fields))
+    return _failed(agent, trace, "step_unexpected", answer, expect=step.expect, values=values)
 
 
 def _outputs(trace: Trace, step: PlanStep) -> dict[str, Any]:

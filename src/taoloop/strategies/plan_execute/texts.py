@@ -35,17 +35,17 @@ TEXTS = TextCatalog(
         "plan_alone": "Nothing was called: make_plan must be the only call of a reply.",
         # how a run that follows a plan ended
         "plan_refused_twice": "The model made no plan that can be carried out. Last: {detail}",
-        "plan_made": "Plan with {count} steps; the executor carries it out.",
+        "plan_made": "Steps of the plan: {count}. The executor carries them out.",
         "plan_step_reason": "Step {number} of the plan: {goal}",
         # how the run of a step ended
         "step_done": "The step made the calls that it lists: {count}.",
-        "step_failed": "The step failed: {tool}: {detail}",
-        "step_unmade": "The step failed: the call of {tool} that it lists was not made with a value that the plan"
-        " allows.",
-        "step_no_value": "The step failed: no value was found at {origin} for the call of {tool}. The calls there"
-        " failed, have no such field, or gave an output that is not kept as a whole.",
-        "step_unexpected": "What the plan expects does not hold: {expect}",
+        "step_answered": "The model ended the step; its calls: {count}.",
+        "step_failed": "The call of {tool} failed: {detail}",
+        "step_unmade": "The call of {tool} that the plan lists was not made with a value that it allows.",
+        "step_no_value": "No value was found at {origin} for the call of {tool}. The calls there failed, have no such"
+        " field, or gave an output that is not kept as a whole.",
+        "step_unexpected": "What the plan expects does not hold: {expect}; it read {values}.",
         "step_no_condition": "What the plan expects cannot be determined: {expect}: {problem}",
-        "step_reported": "The model reports that the step failed: {detail}",
+        "step_reported": "The model reports: {detail}",
     },
 )
