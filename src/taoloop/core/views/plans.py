@@ -263,6 +263,7 @@ TEXTS = TextCatalog(
     "core",
     {
         "plan_step": "{number}. {goal}",
+        "plan_step_task": "{task} (step {number} of the plan: {goal})",
         "plan_after": " (after {numbers})",
         "plan_expect": "expects: {expect}",
         "plan_from": "<{origin} of step {step}>",
@@ -276,6 +277,16 @@ TEXTS = TextCatalog(
         "status_dropped": "dropped: planned again",
     },
 )
+
+
+def shown_task(trace: Trace) -> str:
+    """The task of a run for people: of the run of a step, the user's task and the step, without what its prompt has."""
+    started = trace.started
+    if started is None or started.plan_step is None:
+        return trace.task
+    step, task = started.plan_step, started.trusted[0] if started.trusted else ""
+    values = {"task": task, "number": step.number, "goal": step.goal}
+    return TEXTS.text(trace.agent.language, "plan_step_task", **values).strip()
 
 
 def status_text(language: str, status: StepStatus) -> str:
