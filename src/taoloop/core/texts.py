@@ -91,6 +91,7 @@ TEXTS = TextCatalog(
         "critique_none": "Nothing to correct.",
         "critique_counts": "Findings that count: {count}",
         "critique_dropped": "Dropped: {count}",
+        "critique_left_out": "Left out, because at most {allowed} findings count: {count}",
         "critique_refused": "This critique is refused, because nothing of it cites an observation of this run or "
         "words of the task. Give each finding with what it rests on, as [obs:{example}] or "
         "[task: exact words], or reply NONE.",

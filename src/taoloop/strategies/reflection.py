@@ -320,6 +320,9 @@ def _judgement(trace: Trace, reflection: Reflection) -> str:
     text = TEXTS.text(language, "critique_counts", count=len(critique.findings))
     lines = "\n".join(f"- {finding.text}" for finding in critique.findings)
     rest = f"\n{TEXTS.text(language, 'critique_dropped', count=len(critique.dropped))}\n{dropped}" if dropped else ""
+    if critique.left_out:
+        values = {"allowed": MAX_FINDINGS, "count": critique.left_out}
+        rest += f"\n{TEXTS.text(language, 'critique_left_out', **values)}"
     return f"{text}\n{lines}{rest}"
 
 
