@@ -6,10 +6,10 @@ are not: a function or a tool that has them checks its result itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from taoloop.core.cards.coercion import resolve_reference
+from taoloop.core.cards.coercion import resolve_reference, schema_types
 
 _TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),
@@ -47,6 +47,28 @@ def misfit(value: Any, rule: Any, root: Mapping[str, Any], place: str = "", dept
         if problems and all(problems):
             return "; or ".join(dict.fromkeys(problems))
     return _misfit_part(value, rule, root, place, depth)
+
+
+def parts_at(rule: Any, steps: Sequence[str | int], root: Mapping[str, Any], depth: int = _MAX_DEPTH) -> list[Any]:
+    """The schemas of what a value of a schema may have at a path; none if it has nothing there for certain."""
+    if rule is False:
+        return []
+    if not isinstance(rule, Mapping) or not depth or "allOf" in rule:
+        return [True]
+    if isinstance(ref := rule.get("$ref"), str):
+        return parts_at(resolve_reference(ref, root), steps, root, depth - 1)
+    if not steps:
+        return [rule]
+    if arms := [arm for word in ("anyOf", "oneOf") for arm in rule.get(word, ())]:
+        return [part for arm in arms for part in parts_at(arm, steps, root, depth - 1)]
+    types, step = schema_types(rule, root), steps[0]
+    if types and ("array" if isinstance(step, int) else "object") not in types:
+        return []
+    if isinstance(step, int):
+        return parts_at(rule.get("items", True), steps[1:], root, depth - 1)
+    properties = rule.get("properties", {})
+    inner = properties.get(step, rule.get("additionalProperties", not properties))
+    return parts_at(inner, steps[1:], root, depth - 1)
 
 
 def _misfit_part(value: Any, rule: Mapping[str, Any], root: Mapping[str, Any], place: str, depth: int) -> str:
