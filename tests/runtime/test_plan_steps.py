@@ -163,6 +163,13 @@ def test_what_the_plan_does_not_list_is_asked_about_and_so_is_the_same_call_once
     assert (result.status, statuses(result)) == ("max_steps_exceeded", [(1, "done"), (2, "failed")])
 
 
+def test_an_id_that_is_a_number_is_passed_as_the_text_that_a_tool_takes() -> None:
+    shop, boss = Shop(), Person()
+    shop.order_ids = (17,)  # type: ignore[assignment]  # as many shops number their orders
+    result = planner(shop, approve=boss).run_sync(TASK)
+    assert (shop.ledger, boss.tools, statuses(result)) == ([("17", 40)], [MAKE_PLAN], [(1, "done"), (2, "done")])
+
+
 HERE = {"from": "tool:search_orders.items[].id"}
 BOTH = {
     "number": 1,

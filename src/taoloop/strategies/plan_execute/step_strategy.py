@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from taoloop.core.agent_spec import AgentSpec
+from taoloop.core.cards.coercion import schema_types
+from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import PLAN_MODEL, Act, Call, PlannedCall, PlanStep, cited_ids, excerpt
 from taoloop.core.effects import Effect, Finish, Record
 from taoloop.core.events import Finished, ModelReplied, new_model_replied
 from taoloop.core.text import printable_json
 from taoloop.core.trace import Trace
-from taoloop.core.value_origins import stated_origin
+from taoloop.core.value_origins import is_stated, stated_origin
 from taoloop.core.views.steps import CallView
 from taoloop.errors import IllegalEvent
 from taoloop.policy.call_history import UNKNOWN, past_calls, same_value
@@ -81,7 +83,8 @@ def _next_call(agent: AgentSpec, trace: Trace, step: PlanStep) -> Effect:
         return _done(agent, trace, step)
     planned = step.calls[len(made)]
     try:
-        call = Call(tool=planned.tool, args=_filled(trace, planned, planned.args))
+        args = {name: _filled(trace, planned, value) for name, value in planned.args.items()}
+        call = Call(tool=planned.tool, args=_as_taken(trace.card(planned.tool), planned, args))
     except _NoValueError as error:
         return Finish(fact=_failed(agent, trace, "step_no_value", tool=planned.tool, origin=error.args[0]))
     except _SeveralValuesError:
@@ -120,6 +123,17 @@ def _filled(trace: Trace, planned: PlannedCall, value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_filled(trace, planned, part) for part in value]
     return value
+
+
+def _as_taken(card: ToolCard | None, planned: PlannedCall, args: dict[str, Any]) -> dict[str, Any]:
+    """The arguments, with an id that was found as a number as a text where the tool takes texts alone."""
+    if card is None:
+        return args
+    for name, value in args.items():
+        is_number = isinstance(value, int) and not isinstance(value, bool) and is_stated(planned.args[name])
+        if is_number and schema_types(card.parameters.get(name, {}), card.input_schema) == {"string"}:
+            args[name] = str(value)
+    return args
 
 
 def _done(agent: AgentSpec, trace: Trace, step: PlanStep) -> Effect:
