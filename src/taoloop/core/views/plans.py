@@ -162,6 +162,8 @@ class PlanProgress:
         self.is_broken = False
         """Whether a step of the plan failed, so that it must be made again."""
         self.steps: dict[int, StepProgress] = {}
+        self.by_plan: dict[str, dict[int, StepProgress]] = {}
+        """The steps of each plan that was followed, by the id of the call that made it: later plans reuse numbers."""
 
     def fold(self, event: Event) -> None:
         """Process the next event."""
@@ -200,8 +202,8 @@ class PlanProgress:
     def _follow(self, plan: TaskPlan, call: CallView) -> None:
         for progress in self.steps.values():
             progress.is_dropped |= progress.call is None
-        for step in plan.steps:
-            self.steps[step.number] = StepProgress(step)
+        steps = self.by_plan[call.requested.call_id] = {step.number: StepProgress(step) for step in plan.steps}
+        self.steps |= steps
         self.plan, self.made_by, self.is_broken = plan, call, False
 
     @property
@@ -343,13 +345,13 @@ def step_notes(language: str, step: PlanStep) -> Iterator[str]:
         yield TEXTS.text(language, "plan_expect", expect=step.expect)
 
 
-def plan_lines(language: str, plan: TaskPlan, progress: PlanProgress | None = None) -> Iterator[str]:
+def plan_lines(language: str, plan: TaskPlan, steps: Mapping[int, StepProgress] | None = None) -> Iterator[str]:
     """The plan as lines of text: each step, with its calls and what it expects indented below it.
 
-    With the `progress` of its run each step also has its status.
+    With its `steps` as they have come (`PlanProgress.by_plan`) each one also has its status.
     """
     for step in plan.steps:
-        status = "" if progress is None else f" · {status_text(language, progress.steps[step.number].status)}"
+        status = "" if steps is None else f" · {status_text(language, steps[step.number].status)}"
         yield step_title(language, step) + status
         yield from (f"   {call_text(language, call)}" for call in step.calls)
         yield from (f"   {note}" for note in step_notes(language, step))
