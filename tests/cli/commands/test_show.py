@@ -176,6 +176,8 @@ def test_each_plan_of_a_run_is_shown_with_what_became_of_its_steps(tao: Shell) -
         "2. Work out 2+2 · dropped: planned again",
         "2. Work out 3+3 · done",
     ]
+    tasks = [line.rsplit("  ", 1)[-1] for line in tao("runs", code=0).out.splitlines()]
+    assert tasks == ["Step 2 of a plan: Work out 3+3", "Step 1 of a plan: Work out 1+1", "Add."]
 
 
 def test_a_setting_of_a_strategy_that_cannot_be_is_refused(tao: Shell) -> None:

@@ -287,7 +287,7 @@ class _Branch:
     def _require_unused_values(self, call: CallView) -> None:
         """Refuse to edit the result of a step of a plan if a later one takes values from its run: it still would."""
         progress = plan_progress(self.original)
-        step = next((number for number, found in progress.steps.items() if found.call is call), None)
+        step = next((number for number, entry in progress.steps.items() if entry.call is call), None)
         users = [] if step is None else progress.users_of(step)
         if users and progress.made_by is not None:
             raise ConfigError(

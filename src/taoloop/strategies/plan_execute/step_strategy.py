@@ -110,9 +110,9 @@ def _filled(trace: Trace, planned: PlannedCall, value: Any) -> Any:
     origin = stated_origin(value)
     if origin is not None:
         values: list[Any] = []
-        for found in plan_grant(trace).origin_values(planned, origin):
-            if not any(same_value(found, other) for other in values):
-                values.append(found)
+        for candidate in plan_grant(trace).origin_values(planned, origin):
+            if not any(same_value(candidate, other) for other in values):
+                values.append(candidate)
         if not values:
             raise _NoValueError(origin.origin.text)
         if len(values) > 1:
