@@ -20,7 +20,7 @@ from taoloop.core.views.plans import MAKE_PLAN, RUN_STEP, plan_progress
 from taoloop.errors import ConfigError, TaoError, ToolDefinitionError
 from taoloop.policy.plan_grants import step_of
 from taoloop.runtime.after.replay import replay
-from taoloop.runtime.approvals.inbox import pending_approvals
+from taoloop.runtime.approvals.inbox import add_note, pending_approvals
 from taoloop.runtime.approvals.inbox_items import Inbox
 
 
@@ -493,6 +493,33 @@ def test_a_question_of_a_step_shows_the_task_of_the_user_and_the_step_and_nothin
     assert (waiting.status, pending.task) == ("waiting", f"{TASK} (step 2 of the plan: Refund it)")
     [item] = asyncio.run(Inbox(journal).load(now=0.0)).items
     assert item.task == pending.task
+
+
+def test_a_note_of_a_person_is_read_before_the_plan_goes_on() -> None:
+    shop, journal = Shop(), MemoryJournal()
+    pay = [{"number": number, "goal": "Pay", "calls": [pays(f"S-{number}")]} for number in (1, 2)]
+    replies = plan(*pay), "Paid S-1 alone."
+    waiting = planner(shop, *replies, strategy="plan_execute:approve=never", journal=journal).run_sync(TASK)
+    asyncio.run(add_note(journal, waiting.run_id, "Do not pay S-2.", by="boss"))
+    agent = planner(shop, *replies, journal=journal, approve=Person())
+    result = agent.resume_sync(waiting.run_id)
+    assert (result.answer, shop.ledger) == ("Paid S-1 alone.", [("S-1", 40)])
+    assert statuses(result) == [(1, "done"), (2, "open")]
+    assert_replays(result.trace)
+
+
+def test_a_note_after_the_last_step_breaks_no_plan() -> None:
+    shop, journal = Shop(), MemoryJournal()
+    one = {"number": 1, "goal": "Pay", "calls": [pays("S-1")]}
+    options: dict[str, Any] = {"strategy": "plan_execute:approve=never,max_replans=0", "journal": journal}
+    waiting = planner(shop, plan(one), "Paid.", **options).run_sync(TASK)
+    asyncio.run(add_note(journal, waiting.run_id, "Be quick.", by="boss"))
+    result = planner(shop, plan(one), "Paid.", approve=Person(), **options).resume_sync(waiting.run_id)
+    assert (result.status, result.answer, shop.ledger) == ("completed", "Paid.", [("S-1", 40)])
+
+
+def pays(order_id: str) -> dict[str, Any]:
+    return {"tool": "refund", "args": {"order_id": order_id, "amount": 40}}
 
 
 def test_steps_share_the_budget_and_the_step_limit_counts_the_decisions_of_the_model() -> None:

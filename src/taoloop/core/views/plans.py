@@ -13,11 +13,11 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any, Literal
 
 from taoloop.core.decision import PLAN_MODEL, PlannedCall, PlanStep
-from taoloop.core.events import ActionRequested, Event, Observed
+from taoloop.core.events import ActionRequested, Event, Noted, Observed
 from taoloop.core.text import TextCatalog, printable_json
 from taoloop.core.trace import Trace
 from taoloop.core.value_origins import is_stated, stated_origins
-from taoloop.core.views.steps import CallView
+from taoloop.core.views.steps import UNDONE, CallView
 
 MAKE_PLAN, RUN_STEP = "make_plan", "run_step"
 """The tools of an agent that plans: the model calls the first one, the strategy the second one."""
@@ -160,7 +160,7 @@ class PlanProgress:
         self.runs = 0
         """How many steps of plans have begun."""
         self.is_broken = False
-        """Whether a step of the plan failed, so that it must be made again."""
+        """Whether a step of the plan failed, or a person noted something since, so that the model decides again."""
         self.steps: dict[int, StepProgress] = {}
         self.by_plan: dict[str, dict[int, StepProgress]] = {}
         """The steps of each plan that was followed, by the id of the call that made it: later plans reuse numbers."""
@@ -168,6 +168,8 @@ class PlanProgress:
     def fold(self, event: Event) -> None:
         """Process the next event."""
         fact = event.fact
+        if type(fact) is Noted:
+            self._heed(fact)
         if type(fact) not in (Observed, ActionRequested):
             return
         call = self._calls.get(fact.call_id)  # type: ignore[union-attr]  # one of the two
@@ -177,6 +179,11 @@ class PlanProgress:
             self.settle(call)
         elif call.requested.tool == RUN_STEP and call.requested.verdict == "allow":
             self.begin(call)
+
+    def _heed(self, note: Noted) -> None:
+        """The model reads the note of a person, and that something was undone, before the rest of its plan goes on."""
+        is_heeded = note.about == UNDONE or (note.by != "guard" and not note.about)
+        self.is_broken |= is_heeded and self.due is not None
 
     def begin(self, call: CallView) -> None:
         """A step begins."""
