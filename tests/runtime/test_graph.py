@@ -378,7 +378,7 @@ def test_each_mistake_in_a_graph_names_its_node_and_the_way_out(changes: dict[st
 
 def test_conditions_that_may_hold_pass_the_check() -> None:
     conditions = ["amount >= rounds", "notes[0] == 'x'", "len(notes) > 1", "'a' < order_id", "error.code == 'x'"]
-    edges = {START: "a", "a": {**dict.fromkeys(conditions, "b"), "else": END}, "b": END}
+    edges: dict[str, Any] = {START: "a", "a": {**dict.fromkeys(conditions, "b"), "else": END}, "b": END}
     nodes = {"a": Node(history, writes="verdict"), "b": Node(stock, writes="verdict")}
     Graph(state=Order, nodes=nodes, edges=edges, answer="{notes[0]} {order_id}").check()
 
