@@ -169,6 +169,14 @@ def is_precise(value: ClaimedValue) -> bool:
     return value.kind != "quote" or value.text.startswith(("http://", "https://"))
 
 
+def is_label_number(value: ClaimedValue) -> bool:
+    """Whether a number may only name or count something, as in `step 2`, `3 items` or `100 %`."""
+    if value.kind == "count" or (Decimal(1),) in value.readings:
+        return True
+    plain = value.readings[0][0] if value.kind == "number" and [*map(len, value.readings)] == [1] else None
+    return plain is not None and plain == plain.to_integral_value() and 0 <= plain <= _MAX_COUNT
+
+
 def _plain(sentence: str) -> str:
     return _SPACE_BEFORE_MARK.sub(r"\1", " ".join(sentence.split()))
 
