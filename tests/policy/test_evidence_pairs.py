@@ -39,6 +39,7 @@ OBSERVED = {
     "money": "Budget: $40, rest 12 EUR; fund 1.5 billion",
     "trip": '{"distance": "40 km", "minutes": 95, "price": "45 EUR", "kg": 5, "high": "20 °C", "pause": "5400 s"}',
     "reise": "路程40公里，用时95分钟，票价45元，行李5公斤",
+    "walk": "forty-one people walked 40 km",
     "parts": '{"year": 2024, "month": 5, "day": 12, "amount": "-5.20"}',
 }
 
@@ -274,6 +275,7 @@ UNSUPPORTED = [
     ("zhorder", "合计叁拾捌元。", "38"),
     ("trip", "The price is -45 EUR.", "-45"),
     ("trip", "It is 40 miles.", "40"),
+    ("walk", "It is 40 miles.", "40"),
     ("trip", "It is 40 m.", "40"),
     ("trip", "It costs $45.", "45"),
     ("trip", "It costs 45 USD.", "45"),

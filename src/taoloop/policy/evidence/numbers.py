@@ -53,8 +53,14 @@ class NumberText(NamedTuple):
     """What it may be; a reading of several values is a list, a version or an address."""
     is_plain: bool
     """Whether it is only digits: no sign, separator, exponent, percentage or magnitude."""
-    amounts: tuple[Decimal, ...]
-    """What it may be in the unit that is written beside it: of `1.5 km` 1.5, which has the readings 1.5 and 1500."""
+    scaled: int = 0
+    """How many of the readings, the last ones, apply a prefix of the unit: 1.5 km is 1.5, and 1500 of something."""
+
+    @property
+    def amounts(self) -> tuple[Decimal, ...]:
+        """What it may be in the unit that is written beside it."""
+        count = len(self.readings) - self.scaled
+        return tuple(values[0] for values in self.readings[:count] if len(values) == 1)
 
 
 def numbers_in(text: str) -> Iterator[NumberText]:
@@ -65,7 +71,7 @@ def numbers_in(text: str) -> Iterator[NumberText]:
         if match["digits"] == match[0]:  # nothing but digits and separators: most numbers
             is_plain = match[0].isdigit()
             readings = [(Decimal(match[0]),)] if is_plain else _readings(match[0], None)
-            yield NumberText(match.start(), match.end(), tuple(readings), is_plain, _amounts(readings))
+            yield NumberText(match.start(), match.end(), tuple(readings), is_plain)
             continue
         sign = -1 if match["sign"] and match["sign"] != "+" else 1
         exponent = int(match["exponent"][1:]) if match["exponent"] else 0
@@ -79,12 +85,7 @@ def numbers_in(text: str) -> Iterator[NumberText]:
         end = match.end("exponent") if match["exponent"] else match.end("digits")
         is_plain = match["digits"].isdigit() and not (match["sign"] or match["exponent"] or unit)
         scaled = _with_unit(readings, unit, is_magnitude=is_magnitude)
-        amounts = _amounts(scaled[: len(readings)])  # those of a prefix follow
-        yield NumberText(match.start(), end, tuple(scaled), is_plain, amounts)
-
-
-def _amounts(readings: list[tuple[Decimal, ...]]) -> tuple[Decimal, ...]:
-    return tuple(values[0] for values in readings if len(values) == 1)
+        yield NumberText(match.start(), end, tuple(scaled), is_plain, len(scaled) - len(readings))
 
 
 def plain_characters(text: str) -> str:

@@ -78,9 +78,20 @@ class SourceText:
                 yield reading[0]
 
     @cached_property
+    def _as_written(self) -> str:
+        """The text in plain characters."""
+        return plain_characters(self._text)
+
+    @cached_property
     def _plain(self) -> str:
-        """The text in plain characters, with digits for numbers in words."""
-        return digits_for_words(plain_characters(self._text))
+        """The same with digits for numbers in words."""
+        return digits_for_words(self._as_written)
+
+    @cached_property
+    def _number_texts(self) -> list[tuple[str, NumberText]]:
+        """The numbers as they are written and, where some are in words, as digits; each with its text."""
+        texts = dict.fromkeys((self._as_written, self._plain))
+        return [(text, number) for text in texts for number in numbers_in(text)]
 
     @cached_property
     def _numbers(self) -> _Numbers:
@@ -88,13 +99,12 @@ class SourceText:
 
     def _values(self, without: str = "") -> frozenset[Decimal]:
         """The numbers; `without` those beside which a unit of this kind stands."""
-        text = plain_characters(self._text)
-        texts = (text,) if self._plain == text else (text, self._plain)
+        text = self._as_written
+        others = {id(number) for number, unit in self._measures if unit.kind == without} if without else ()
         values = {
             value
-            for each in texts
-            for number in numbers_in(each)
-            if not without or getattr(unit_beside(each, number.start, number.end), "kind", "") != without
+            for _, number in self._number_texts
+            if id(number) not in others
             for reading in number.readings
             for value in reading
         }
@@ -111,12 +121,12 @@ class SourceText:
     @cached_property
     def _measures(self) -> list[tuple[NumberText, Unit]]:
         """The numbers with a known unit beside them."""
-        units = ((number, unit_beside(self._plain, number.start, number.end)) for number in numbers_in(self._plain))
+        units = ((number, unit_beside(text, number.start, number.end)) for text, number in self._number_texts)
         return [(number, unit) for number, unit in units if unit is not None]
 
     @cached_property
     def _days(self) -> frozenset[Day]:
-        text = dates_in_digits(plain_characters(self._text))
+        text = dates_in_digits(self._as_written)
         packed = (Day(*map(int, match.groups())) for match in _PACKED_DATE.finditer(text))
         return frozenset((*(day for date in dates_in(text) for day in date.readings), *packed))
 

@@ -57,7 +57,7 @@ _WITHOUT_CONVERSION = {
     "temperature": {"C": "°c celsius 摄氏度", "F": "°f fahrenheit 华氏度"},
     "money": {
         "EUR": "eur € euro euros 欧元",
-        "USD": "usd us$ $ dollar dollars 美元",
+        "USD": "usd $ dollar dollars 美元",
         "GBP": "gbp £ 英镑",
         "CNY": "cny rmb yuan 人民币 元",
         "JPY": "jpy yen 日元 円",
@@ -66,6 +66,7 @@ _WITHOUT_CONVERSION = {
 }
 _MAGNITUDE = r"(?:[ \u00a0]?(?:thousand|million|billion|trillion|[mbt]n|mio\.?|mrd\.?|k|[万亿千百十]+)(?![a-z]))?"
 _KEY_CHARS = 24
+_SIGNS = ("$", "€", "£")
 
 
 @cache
@@ -85,9 +86,8 @@ _AFTER = lazy_pattern(
     rf"(?i){_MAGNITUDE}(?P<space>[ \u00a0]?)(?:degrees[ ])?(?P<unit>km/h|m/s|[°]?[a-z]+|[€£$]|[\u4e00-\u9fff]{{1,3}})"
     r"(?![a-z]|/|[ ]per\b)"
 )
-_BEFORE = lazy_pattern(
-    r"(?i)(?P<sign>us\$|[$€£])[ \u00a0]?[-\u2212+]?$|(?P<key>[a-z]+)['\"]?\s?[:=]\s?['\"]?[-\u2212+]?$"
-)
+_FIELD_NAME = lazy_pattern(r"[A-Za-z]+$")
+_BETWEEN = " \u00a0'\"-\u2212+"  # what may stand between a sign or a field's name and its number
 
 
 def unit_beside(text: str, start: int, end: int) -> Unit | None:
@@ -95,9 +95,9 @@ def unit_beside(text: str, start: int, end: int) -> Unit | None:
 
     `end` is where its digits end. None: no unit stands there, or none that is listed.
     """
-    before = _BEFORE.search(text[max(0, start - _KEY_CHARS) : start])
-    if before is not None and before["sign"] is not None:
-        return _units()[before["sign"].lower()]
+    before = text[max(0, start - _KEY_CHARS) : start].rstrip(_BETWEEN)
+    if before.endswith(_SIGNS):
+        return _units()[before[-1]]
     if (after := _AFTER.match(text, end)) is not None:
         name = after["unit"].lower()
         if name == "s" and not after["space"]:  # the 1990s
@@ -105,4 +105,6 @@ def unit_beside(text: str, start: int, end: int) -> Unit | None:
         for length in range(len(name), 0, -1) if not name.isascii() else (len(name),):
             if (unit := _units().get(name[:length])) is not None:
                 return unit
-    return None if before is None else _units().get(before["key"].lower())
+    if not before.endswith((":", "=")) or (field := _FIELD_NAME.search(before[:-1].rstrip(_BETWEEN))) is None:
+        return None
+    return _units().get(field[0].lower())
