@@ -39,6 +39,8 @@ OBSERVED = {
     "money": "Budget: $40, rest 12 EUR; fund 1.5 billion",
     "trip": '{"distance": "40 km", "minutes": 95, "price": "45 EUR", "kg": 5, "high": "20 °C", "pause": "5400 s"}',
     "reise": "路程40公里，用时95分钟，票价45元，行李5公斤",
+    "denied": "Ann: we will not pay. 李四说不付款，王五说付款。It isn't urgent, and it was never shipped.",
+    "refused": "李四不付款",
     "walk": "forty-one people walked 40 km",
     "parts": '{"year": 2024, "month": 5, "day": 12, "amount": "-5.20"}',
 }
@@ -192,6 +194,11 @@ SUPPORTED = [
     ("noise", "占比为四分之三。"),
     ("money", "The fund has $1.5bn, or 1,500M."),
     ("people", "Japan has 124.5m people, or 124.5 Mio."),
+    # quotations beside a negation
+    ("denied", "She wrote “we will not pay”."),
+    ("denied", "It is not “urgent”, and was not “shipped”."),
+    ("denied", "王五说“付款”。"),
+    ("refused", "他说“不付款”，没有同意“付款”。"),
     # units
     ("trip", "It is 40 kilometres for 45 euros, or €45."),
     ("trip", "It is 40,000 m, or 24.9 miles, with 5000 g."),
@@ -276,6 +283,10 @@ UNSUPPORTED = [
     ("trip", "The price is -45 EUR.", "-45"),
     ("trip", "It is 40 miles.", "40"),
     ("walk", "It is 40 miles.", "40"),
+    ("denied", "She wrote that they will “pay”.", "pay"),
+    ("denied", "It is “urgent”.", "urgent"),
+    ("denied", "It was “shipped”.", "shipped"),
+    ("refused", "他说“付款”。", "付款"),
     ("trip", "It is 40 m.", "40"),
     ("trip", "It costs $45.", "45"),
     ("trip", "It costs 45 USD.", "45"),

@@ -29,6 +29,7 @@ _QUOTES = lazy_pattern(
     '|\u300e([^\u300e\u300f\n]{1,2000})\u300f|\u300a([^\u300a\u300b\n]{1,2000})\u300b|(?<!\\w)"([^"\n]{1,2000})"(?!\\w)'
     "|(?<!\\w)\u2018([^\u2018\n]{1,2000}?)\u2019(?!\\w)|(?<!\\w)'([^'\n]{2,200})'(?!\\w)|`([^`\n]{1,500})`"
 )
+_DENIES = lazy_pattern(r"(?i)\b(?:not|never|no|nor|neither|none|without|cannot)\b|n[’']t\b|[不未没無无非否]")
 _FENCE = lazy_pattern(r"^ {0,3}(```|~~~)[^\n]*\n(?:.*\n)*? {0,3}\1[ \t]*$", 8)  # re.MULTILINE
 _SENTENCE_END = lazy_pattern(r"\n+|[。！？；]+[”’」』）\"]*|[.!?]+[”’\"»)\]*_]*(?=\s+\S)")
 _ABBREVIATION = lazy_pattern(
@@ -121,6 +122,8 @@ class ClaimedValue(NamedTuple):
     """The unit of a number, if it is one of `units.py`."""
     amounts: tuple[Decimal, ...] = ()
     """What a number may be in its unit."""
+    is_denied: bool = False
+    """Whether the sentence has a negation before a quotation."""
 
 
 class Claim(NamedTuple):
@@ -228,7 +231,7 @@ def _values(sentence: str, quotes: list[tuple[int, int]]) -> Iterator[ClaimedVal
     for start, end in quotes:
         quoted = sentence[start + 1 : end - 1].strip()
         if any(char.isalnum() for char in quoted):
-            yield ClaimedValue("quote", quoted)
+            yield ClaimedValue("quote", quoted, is_denied=_DENIES.search(sentence[:start]) is not None)
     text = _blank(sentence, quotes)
     text = _blank(text, (match.span() for match in _HANDLE.finditer(text)))
     if (number := _LIST_NUMBER.match(text)) is not None:

@@ -28,6 +28,7 @@ _SIMILAR = str.maketrans(
 _PACKED_DATE = lazy_pattern(
     r"(?<![0-9A-Za-z.])((?:19|20)[0-9]{2})(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])(?![0-9A-Za-z])"
 )
+_DENIES_NEXT = lazy_pattern(r"(?:\b(?:not|never)|n't)\s+['(]?$|[不未没無无非]['(]?$")
 _PHONE = lazy_pattern(r"\+[0-9](?:[ ()/.-]{0,2}[0-9]){5,18}")
 _NOISY_DIGITS, _SURE_DIGITS = 15, 12  # of a binary fraction, such as 0.30000000000000004
 _PACKED = lazy_pattern(r"[\s\"'\\*]+")
@@ -67,7 +68,11 @@ class SourceText:
                 if self._names.contain(value.text):
                     return True
                 return None if self._names.are_translated and not is_identifier(value.text) else False
-        if self._has_quote(value.text) or self._has_quoted_number(value.text) or self._has_phone(value.text):
+        if (
+            self._has_quote(value.text, also_denied=value.is_denied)
+            or self._has_quoted_number(value.text)
+            or self._has_phone(value.text)
+        ):
             return True
         return None if self._names.lack_script_of(value.text) else False
 
@@ -195,13 +200,17 @@ class SourceText:
         wanted = [char for char in quoted if char.isdigit()]
         return any(wanted == [char for char in match[0] if char.isdigit()] for match in _PHONE.finditer(self._folded))
 
-    def _has_quote(self, quoted: str) -> bool:
+    def _has_quote(self, quoted: str, *, also_denied: bool) -> bool:
+        """Whether the texts have a quotation; one that only follows a `not` there is what they deny."""
         at = 0
         for part in _ELLIPSIS.split(quoted):
             piece = _folded(part).strip(_EDGES)
             if not piece:
                 continue
             start = _find(self._folded, piece, at)
+            while start > 0 and not also_denied and _DENIES_NEXT.search(self._folded[max(0, start - 8) : start]):
+                if (start := _find(self._folded, piece, start + 1)) < 0:
+                    return False
             if start < 0:
                 packed = _PACKED.sub("", piece)
                 if len(packed) < _MIN_PACKED_CHARS or _find(self._packed, packed, 0) < 0:
