@@ -50,6 +50,7 @@ TEXTS = TextCatalog(
         "gap_no_outcome": "{citation}: this call has no result.",
         "gap_not_contained": "{citation} does not contain {value}, in the sentence: {sentence}",
         "gap_not_observed": "No observation that succeeded contains {value}, in the field {sentence}",
+        "gap_uncited": "No observation of this run contains {value}, in a sentence that cites nothing: {sentence}",
         "gap_irrelevant": "{citation} contains nothing of what the sentence says: {sentence}",
         "gap_unsourced": "The answer says that it rests on no observation, and {value} is not in the task, in the"
         " sentence: {sentence}",
