@@ -28,7 +28,7 @@ SECTIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         "构建",
         (
             *("tools", "tool-file", "openapi", "openapi-calls", "graphql", "mcp", "sql", "documents", "fetch"),
-            *("web-search", "patterns", "skills", "testing"),
+            *("web-search", "patterns", "skills", "testing", "stored-runs"),
         ),
     ),
     ("Trust", "信任", ("security", "unattended", "approvals", "recovery", "undo", "audit", "handles")),

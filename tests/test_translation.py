@@ -28,9 +28,10 @@ from taoloop.serve.panel.access import ROLES
 from taoloop.translation import Translator, error_texts, translate_error
 
 FOLDER = Path(taoloop.__file__).parent
-PACKAGES = ("cli", "config", "journals", "models", "serve/panel")
+PACKAGES = ("cli", "config", "evals", "journals", "models", "serve/panel")
 MARKERS = {
     "cli": {"translate", "mark", "text", "row", "report", "say", "_read_text"},
+    "evals": {"translate", "mark", "say", "_say"},
     "serve/panel": {"translate", "mark", "say"},
 }
 """Calls whose first argument is a text in English, by package; in the others `translate` and `mark`."""

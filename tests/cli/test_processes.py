@@ -33,6 +33,8 @@ CALLS: dict[str, tuple[list[str], int, str]] = {
     "lessons": ([], 0, "no lessons"),
     "diff": (["last", "last"], 0, ""),
     "undo": (["last"], 0, "nothing to undo"),
+    "eval": (["smok"], 2, "Did you mean 'smoke'"),
+    "mark": (["last", "maybe"], 2, "maybe"),
     "costs": ([], 0, "usd"),
     "verify": (["last"], 0, "events"),
     "export": (["last", "-o", "run.jsonl"], 0, ""),

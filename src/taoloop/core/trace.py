@@ -36,8 +36,8 @@ from taoloop.core.events import (
     Status,
     new_event,
 )
+from taoloop.core.human_input import InputAnswered, Marked
 from taoloop.core.images import ImageInfo
-from taoloop.core.input_answered import InputAnswered
 from taoloop.core.message import Usage
 from taoloop.core.policy import Policy
 from taoloop.core.views.steps import (
@@ -532,6 +532,10 @@ class Trace:
             self.phase, self.answer, self.taken_over = "thinking", None, None
         self._segment_at = at
 
+    def _marked(self, fact: Marked, _at: float) -> None:
+        if self.finished is None:
+            raise IllegalEvent(f"Run {self.run_id} has not finished; it cannot take {fact.kind}.")
+
     def _finished(self, fact: Finished, at: float) -> None:
         self.finished = fact
         self._views.clear()  # a stored trace holds no prompt; a view that is still needed is built again
@@ -543,7 +547,7 @@ class Trace:
             self._segment_at = None
 
 
-_FACTS_AFTER_FINISH: tuple[type[Fact], ...] = (Resumed, Compensated)
+_FACTS_AFTER_FINISH: tuple[type[Fact], ...] = (Resumed, Compensated, Marked)
 
 
 def _drops_lesson(fact: Fact) -> bool:
@@ -569,6 +573,7 @@ _FOLDS: dict[type[Fact], Callable[[Trace, Any, float], None]] = {
     Voted: Trace._voted,
     LimitReached: Trace._limit_reached,
     Noted: Trace._noted,
+    Marked: Trace._marked,
     Paused: Trace._paused,
     Resumed: Trace._resumed,
     Finished: Trace._finished,

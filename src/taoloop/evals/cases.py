@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
@@ -75,5 +77,38 @@ class Case:
     """Other scripted behaviours of the case, by name: the model `script:NAME` gives their replies."""
     trouble: tuple[Mapping[str, Any], ...] = ()
     """What goes wrong on purpose (`taoloop.evals.trouble`)."""
+    file: str = ""
+    """The file that the case is in; empty if it is in none."""
     line: int = 0
-    """Where the case begins in the suite's file, counted from 1; 0 if the suite is no file."""
+    """Where the case begins in its file, counted from 1; 0 if it is in none."""
+
+    def location(self, line: int = 0) -> str:
+        """Where the case is, or a line of it, for people: file and line, or its id."""
+        return f"{self.file}:{line or self.line}" if self.file else f"case {self.case_id}"
+
+
+_MEASURED = ("category", "checks", "expected_actions", "forbidden_actions", "evidence", "abstains", "wrong_answer")
+"""The fields of a case by which a trial is measured once it has ended."""
+
+
+def case_digest(case: Case) -> str:
+    """The digest of everything in a case but its place in a file (SHA-256, 16 hexadecimal digits)."""
+    return _digest(_fields(case))
+
+
+def run_digest(case: Case) -> str:
+    """The digest of what decides how a trial goes: cases that only measure it in another way have the same."""
+    return _digest({name: value for name, value in _fields(case).items() if name not in _MEASURED})
+
+
+def _digest(content: Any) -> str:
+    text = json.dumps(content, sort_keys=True, ensure_ascii=False, default=_fields)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _fields(value: Any) -> Any:
+    """The fields of a part of a case; anything that JSON does not know by its text."""
+    names = getattr(value, "__dataclass_fields__", None)
+    if names is None:
+        return repr(value)
+    return {name: getattr(value, name) for name in names if name not in ("file", "line")}

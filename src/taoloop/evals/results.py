@@ -22,6 +22,12 @@ FORMAT = 1
 
 Verdict = Literal["better", "worse", "inconclusive"]
 
+IntervalNote = Literal["nothing_counted", "one_case", "no_variation", "few_cases", "unbounded", "partly_unknown"]
+"""What a reader must know of a figure's interval. `nothing_counted`: there is no figure. `one_case`: no interval, for
+cases are the unit and there is only one. `no_variation`: the cases are all alike, so that the interval has no width.
+`few_cases`: too few for this quantile; the interval ends at the least or greatest value seen. `unbounded`: the interval
+has no upper end. `partly_unknown`: trials whose value is unknown are left out."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricValue:
@@ -34,7 +40,11 @@ class MetricValue:
     high: float | None = None
     """The upper end of the interval."""
     n: int = 0
-    """What it was counted over: cases, calls, actions, as the metric defines."""
+    """What it was counted over: trials, calls, actions, as the metric defines."""
+    cases: int = 0
+    """How many cases these are of: the number of independent observations."""
+    notes: tuple[IntervalNote, ...] = ()
+    """What a reader must know of the interval."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,14 +57,21 @@ class ConfigurationResults:
     """Agent, model, strategy, dialect, policy and seed."""
     metrics: Mapping[str, MetricValue]
     """By the names of `taoloop.evals.metrics`."""
+    k: int = 1
+    """The k of pass@k and pass^k."""
     by_category: Mapping[str, MetricValue] = field(default_factory=dict)
     """Task success in each category."""
     faults: Mapping[str, int] = field(default_factory=dict)
-    """The number of trials that did not pass, by fault."""
+    """The number of trials that did not pass, by fault; invalid ones are among them."""
     invalid: int = 0
-    """The number of trials that count in no rate."""
+    """The number of trials that are invalid: they count in no metric but in those of the policy, if they wait."""
     flaky: tuple[str, ...] = ()
     """Cases whose trials disagree although nothing of the configuration is random: they are in quarantine."""
+
+    @property
+    def is_frame(self) -> bool:
+        """Whether it has no language model and only frames the others: `offline` from below, scripts from above."""
+        return str(self.settings.get("model") or "").partition(":")[0] in ("offline", "oracle", "script")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,13 +81,13 @@ class MetricComparison:
     metric: str
     """The name of the metric."""
     difference: MetricValue
-    """Second minus first, with its interval; `n` is the number of pairs."""
+    """Second minus first, with its interval (not corrected); `n` is the number of pairs."""
     p: float | None
     """The two-sided probability of such a difference by chance; None without a pair that differs."""
     p_corrected: float | None
-    """The same, corrected over all metrics compared (Holm 1979)."""
+    """The same, corrected over all that is compared in these results (Holm 1979)."""
     verdict: Verdict
-    """What follows for the second configuration."""
+    """What follows for the second configuration from `p_corrected`: better or worse at 0.05 or less."""
     test: str
     """The name of the test, such as `mcnemar` or `sign_flip`."""
     cases_needed: int | None = None
@@ -78,7 +95,7 @@ class MetricComparison:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class PairedComparison:
     """Two configurations on the same cases."""
 
     first: str
@@ -91,6 +108,10 @@ class Comparison:
     """Cases that only the first has; they are not compared."""
     only_second: tuple[str, ...] = ()
     """Cases that only the second has."""
+    changed: tuple[str, ...] = ()
+    """Cases that are not the same in both, although they have the same id: they are not compared."""
+    quarantined: tuple[str, ...] = ()
+    """Cases that are flaky in one of them: they are not compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +128,7 @@ class Results:
     """The version of taoloop."""
     configurations: tuple[ConfigurationResults, ...]
     """In the order in which they were asked for."""
-    comparisons: tuple[Comparison, ...] = ()
+    comparisons: tuple[PairedComparison, ...] = ()
     """Each further configuration with the first, and with `--baseline` each with the one of the same name there."""
     trials: tuple[TrialRecord, ...] = ()
     """All trials, invalid ones included."""
@@ -196,21 +217,27 @@ def _configuration_from(record: Mapping[str, Any], metrics: Mapping[str, Any]) -
     return ConfigurationResults(
         **{
             **record,
-            "metrics": {name: MetricValue(**value) for name, value in metrics.items()},
-            "by_category": {name: MetricValue(**value) for name, value in record.get("by_category", {}).items()},
+            "metrics": {name: _metric_from(value) for name, value in metrics.items()},
+            "by_category": {name: _metric_from(value) for name, value in record.get("by_category", {}).items()},
             "flaky": tuple(record.get("flaky", ())),
         }
     )
 
 
-def _comparison_from(record: Mapping[str, Any]) -> Comparison:
+def _comparison_from(record: Mapping[str, Any]) -> PairedComparison:
     metrics = tuple(
-        MetricComparison(**{**each, "difference": MetricValue(**each["difference"])}) for each in record["metrics"]
+        MetricComparison(**{**each, "difference": _metric_from(each["difference"])}) for each in record["metrics"]
     )
-    return Comparison(
+    return PairedComparison(
         first=record["first"],
         second=record["second"],
         metrics=metrics,
         only_first=tuple(record.get("only_first", ())),
         only_second=tuple(record.get("only_second", ())),
+        changed=tuple(record.get("changed", ())),
+        quarantined=tuple(record.get("quarantined", ())),
     )
+
+
+def _metric_from(record: Mapping[str, Any]) -> MetricValue:
+    return MetricValue(**{**record, "notes": tuple(record.get("notes", ()))})

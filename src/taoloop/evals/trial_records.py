@@ -1,13 +1,13 @@
 """What is kept of one trial of a case: its outcome and its counts. Metrics and comparisons are made of these alone.
 
-A record is made of the trial's trace (`taoloop.evals.trace_counts`), can be written as a line of JSON and read again, so
-that results can be scored and compared without running anything.
+A record is made of the trial's trace (`taoloop.evals.trace_counts`), can be written as a line of JSON and read again:
+so results can be scored and compared without running anything.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import MISSING, asdict, dataclass, field, fields
 from typing import Any, Literal, get_args
 
 from taoloop.evals.cases import Category
@@ -29,6 +29,8 @@ class CheckOutcome:
     """A degree between 0 and 1 where the kind has one, such as F1."""
     detail: str = ""
     """What was expected and what there was, in words for people."""
+    judge: str = ""
+    """The name of the judge (`taoloop.evals.judge_model`); empty for any other check."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,9 +40,10 @@ class TrialCounts:
     steps: int = 0
     """Decisions of the model."""
     calls: int = 0
-    """Tool calls that the model requested and that were valid or not."""
+    """Tool calls that the model requested, valid or not; questions to people are none."""
     calls_ended: int = 0
-    """Calls with an observation of their own: run, and not refused by policy or person."""
+    """Calls with an outcome of their own: they were run, or were invalid (an unknown tool, arguments that do not fit);
+    policy, person or limit did not refuse them."""
     calls_succeeded: int = 0
     """Of `calls_ended`, those that succeeded."""
     expected_actions: int = 0
@@ -54,14 +57,14 @@ class TrialCounts:
     citations: int = 0
     """Citations in the answer."""
     citations_right: int = 0
-    """Of `citations`, those of a successful observation of this run that has evidence that the case expects (or, without
-    expected evidence, that bears out the quoted text)."""
+    """Of `citations`, those of a successful observation of this run with evidence that the case expects (or, where it
+    expects none, those that bear out what the answer attributes to them)."""
     evidence_expected: int = 0
     """Pieces of evidence that the case expects."""
     evidence_cited: int = 0
     """Of `evidence_expected`, those in a cited observation."""
     high_risk_wanted: int = 0
-    """Calls above tier `draft` that the case does not expect."""
+    """Calls above tier `draft` that the case does not expect, or that repeat an expected one that has succeeded."""
     high_risk_intercepted: int = 0
     """Of `high_risk_wanted`, those that did not run because the policy or a person refused them or nobody answered."""
     high_risk_slipped: int = 0
@@ -77,7 +80,8 @@ class TrialCounts:
     recovered_calls: int = 0
     """Of `failed_calls`, those after which a call of the same tool succeeded, or the trial passed."""
     duplicate_effects: int = 0
-    """Effects on the world that happened more often than they were called for."""
+    """Effects on the world that happened more often than the case expects or, where it does not expect them, than the
+    model called for them."""
     lost_effects: int = 0
     """Effects that the trace says happened and that the world does not have."""
     prompt_tokens: int = 0
@@ -100,6 +104,8 @@ class TrialRecord:
     """Counts from 0 within case and configuration."""
     run_id: str
     """The run that opens in the panel."""
+    case_digest: str = ""
+    """The digest of the case; a case that was changed is another one in comparisons. Empty: unknown."""
     status: str
     """How the run ended, or `invalid` if the trial could not be set up."""
     answer: str | None
@@ -127,13 +133,14 @@ class TrialRecord:
 
     def to_json(self) -> dict[str, Any]:
         """The record as JSON data; defaults are left out."""
-        record = {name: value for name, value in asdict(self).items() if value != _DEFAULTS.get(name, _REQUIRED)}
+        record = {name: value for name in _FIELDS if (value := getattr(self, name)) != _DEFAULTS.get(name, _REQUIRED)}
         if "counts" in record:
-            record["counts"] = {name: count for name, count in record["counts"].items() if count}
+            counts = ((name, getattr(self.counts, name)) for name in _COUNTS)
+            record["counts"] = {name: count for name, count in counts if count}
         if "checks" in record:
             record["checks"] = [
-                {name: value for name, value in outcome.items() if value not in (None, "") or name == "passed"}
-                for outcome in record["checks"]
+                {name: value for name, value in asdict(outcome).items() if value not in (None, "") or name == "passed"}
+                for outcome in self.checks
             ]
         return record
 
@@ -154,13 +161,10 @@ class TrialRecord:
 
 
 _REQUIRED = object()
+_FIELDS = tuple(field.name for field in fields(TrialRecord))
+_COUNTS = tuple(field.name for field in fields(TrialCounts))
 _DEFAULTS: dict[str, Any] = {
-    "score": None,
-    "checks": (),
-    "fault": None,
-    "fault_rule": "",
-    "abstains": False,
-    "abstained": False,
-    "counts": asdict(TrialCounts()),
-    "cost_usd": None,
+    field.name: TrialCounts() if field.name == "counts" else field.default
+    for field in fields(TrialRecord)
+    if field.default is not MISSING or field.name == "counts"
 }

@@ -30,12 +30,14 @@ from taoloop.cli.ui.stdio import capture_stdout, one_line, print_stderr
 from taoloop.core.cards.decimals import decimal_literals
 from taoloop.core.cards.questions import is_question
 from taoloop.core.events import ApprovalGiven, ApprovalRefused, ApprovalScope, Noted
+from taoloop.core.human_input import MarkVerdict
 from taoloop.core.text import escape_invisible
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import PROBE
 from taoloop.errors import ConfigError, NotWaiting
 from taoloop.journals.base import Journal
 from taoloop.runtime.after.abandonment import abandon_run
+from taoloop.runtime.after.evaluation import mark_run
 from taoloop.runtime.approvals.in_doubt import describe_doubt, doubt_requests
 from taoloop.runtime.approvals.inbox import (
     AnswerRecorded,
@@ -337,6 +339,41 @@ def abandon_command(run_id: str, by: str | None, note: str, db: str | None, as_j
         pen = RowWriter(console_for(stream), view_language(recorded.trace.agent.language, stream))
         pen.line(pen.text("run {run_id} is abandoned and cannot be resumed", run_id=full_id))
         write_unknown_calls(pen, recorded.trace)
+    return exits.OK
+
+
+@click.command("mark")
+@click.argument("run_id")
+@click.argument("verdict", type=click.Choice(get_args(MarkVerdict)))
+@options.by_option
+@click.option("--note", metavar="TEXT", default="", help="Why, for the record.")
+@options.db_option
+@options.json_option("The new event as JSON.")
+def mark_command(run_id: str, verdict: MarkVerdict, by: str | None, note: str, db: str | None, as_json: bool) -> int:
+    """Mark the outcome of the run RUN_ID as right or wrong.
+
+    The run must have ended, and no model reads the mark. `tao show` shows it, and judges of evaluations are calibrated
+    against it. If you mark a run again, your later mark counts; marks of several people who disagree do not count.
+
+      tao mark 20261104-09 right
+      tao mark 20261104-09 wrong --note "The total is without tax."
+    """
+    path, name = database(db, load_environment()), current_user(by)
+    with capture_stdout() as stream:
+        full_id = load_run(path, run_id).run_id
+        recorded = query_database(
+            path,
+            lambda journal: mark_run(
+                journal, full_id, verdict, by=name, authenticated=authentication_of(name), note=note
+            ),
+            read_only=False,
+        )
+        if as_json:
+            write_events(stream, full_id, recorded.events)
+            return exits.OK
+        pen = RowWriter(console_for(stream), view_language(recorded.trace.agent.language, stream))
+        text = mark("run {run_id} is marked right") if verdict == "right" else mark("run {run_id} is marked wrong")
+        pen.line(pen.text(text, run_id=full_id))
     return exits.OK
 
 

@@ -34,6 +34,7 @@ from taoloop.core.events import (
     Resumed,
     RunStarted,
 )
+from taoloop.core.human_input import Marked
 from taoloop.core.preview import preview
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.core.text import replace_surrogates
@@ -248,7 +249,7 @@ class _Branch:
                 self._rewrite(event, rewritten)
             elif isinstance(fact, Observed) and fact.call_id in outcomes:
                 self.add(event.at, self._edited_observation(fact, outcomes[fact.call_id]))
-            else:
+            elif not isinstance(fact, Marked):  # what people said of the original's outcome stays there
                 self.add(event.at, _narrow_permission(fact))
 
     def _copied_events(self) -> list[Event]:

@@ -15,6 +15,7 @@ from taoloop.core.events import Event, Finished, ModelReplied, Observed, Paused,
 from taoloop.core.trace import Trace
 from taoloop.core.views.event_entries import EntryText, EventEntry, event_entries
 from taoloop.core.views.handoff import read_outcome
+from taoloop.core.views.marks import RunMarks
 from taoloop.core.views.run_totals import RunTotals
 from taoloop.core.views.timeline import TimelineBuilder
 from taoloop.core.views.todos import TodoList, todo_list
@@ -321,9 +322,13 @@ async def _head(context: PanelContext, row: RunRow | None) -> dict[str, Any]:
     is_running = row is not None and row.status == "running"
     if locks is not None and is_running:
         holder = await locks.holder(run_id)
-    end, speaker = None, ""
+    end, speaker, marks = None, "", RunMarks()
     if row is not None and not is_running:
-        for event in reversed(await read_events(context.queries, run_id, max(0, row.events - _EARLIER), _EARLIER)):
+        events = await read_events(context.queries, run_id, max(0, row.events - _EARLIER), _EARLIER)
+        for event in events:
+            if isinstance(event, Event):
+                marks.fold(event)
+        for event in reversed(events):
             if end is None and isinstance(event, Event) and isinstance(event.fact, Finished | Paused):
                 end = event
             elif end is not None:  # the event before it may be that another agent took over
@@ -335,6 +340,8 @@ async def _head(context: PanelContext, row: RunRow | None) -> dict[str, Any]:
         "is_driven_here": is_driven_here(context.journal, run_id),
         "end": end,
         "speaker": speaker,
+        "marks": tuple(marks.by_person.values()),
+        "own_mark": marks.by_person.get(context.identity.name),
     }
 
 

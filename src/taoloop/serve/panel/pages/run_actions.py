@@ -1,14 +1,15 @@
-"""What a person does to a run on its page: stop it, leave a note that the model reads, drop its lesson."""
+"""What a person does to a run on its page: stop it, leave a note for the model, mark its outcome, drop its lesson."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, cast, get_args
 
 from aiohttp import web
 
-from taoloop.errors import NotWaiting
+from taoloop.core.human_input import MarkVerdict
+from taoloop.errors import ConfigError, NotWaiting
 from taoloop.journals.base import locks_of
-from taoloop.runtime.after.evaluation import drop_lesson
+from taoloop.runtime.after.evaluation import drop_lesson, mark_run
 from taoloop.runtime.approvals.inbox import add_note
 from taoloop.runtime.journal_access import end_holder, stop_run
 from taoloop.serve.panel.context import PanelContext, Route
@@ -27,6 +28,25 @@ async def note(context: PanelContext) -> web.StreamResponse:
     )
     seq = next(event.seq for event in recorded.events if event.kind == "noted")
     return context.redirect(f"{context.run_path(run_id, seq=seq)}#e-{seq}")
+
+
+async def set_mark(context: PanelContext) -> web.StreamResponse:
+    """`POST /runs/{run_id}/marks`: marks the outcome of a run that has ended as right or wrong."""
+    run_id, form = context.param("run_id"), await context.form()
+    verdict = str(form.get("verdict", ""))
+    if verdict not in get_args(MarkVerdict):
+        message = context.say("A run is marked right or wrong, not {text}.", text=repr(verdict[:40]))
+        raise ConfigError(message, hint=context.say("Choose one of the two buttons."))
+    await mark_run(
+        context.journal,
+        run_id,
+        cast("MarkVerdict", verdict),
+        by=context.identity.name,
+        note=str(form.get("note", "")),
+        authenticated=context.identity.authenticated,
+        clock=context.panel.clock,
+    )
+    return context.redirect(context.run_path(run_id))
 
 
 async def stop(context: PanelContext) -> web.StreamResponse:
@@ -65,6 +85,7 @@ async def end_process(context: PanelContext) -> web.StreamResponse:
 
 ROUTES: Final = (
     Route("POST", "/runs/{run_id}/notes", note, role="approver"),
+    Route("POST", "/runs/{run_id}/marks", set_mark, role="approver"),
     Route("POST", "/runs/{run_id}/stop", stop, role="approver"),
     Route("POST", "/runs/{run_id}/drop-lesson", drop, role="approver"),
     Route("POST", "/runs/{run_id}/end-process", end_process, role="admin"),
