@@ -470,6 +470,25 @@ def test_an_approved_plan_overrides_no_denial() -> None:
     assert (shop.ledger, dict(statuses(result))[2]) == ([], "failed")
 
 
+def test_a_step_whose_listed_call_was_denied_says_why() -> None:
+    shop, policy = Customers("S-1", "S-2"), Policy(rules=(Rule(tool="refund", verdict="deny", reason="It is closed."),))
+    replies = [call("refund", order_id="S-1", amount=40), "All refunded."]
+    model = StepModel([plan(BOTH), "Over."], {1: replies})
+    agent = Agent(
+        model=model,
+        tools=shop.tools(),
+        strategy="plan_execute",
+        policy=policy,
+        journal=MemoryJournal(),
+        approve=Person(),
+    )
+    step = step_of_run(agent, agent.run_sync(TASK), 2)
+    assert step.finished is not None
+    assert (shop.ledger, step.finished.status) == ([], "too_many_errors")
+    assert "The call of refund failed" in step.finished.reason
+    assert "It is closed." in step.finished.reason
+
+
 def test_a_question_within_a_step_waits_and_is_answered_from_anywhere() -> None:
     shop = Shop()
     agent = planner(shop, strategy="plan_execute:approve=never")
