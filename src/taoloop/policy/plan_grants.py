@@ -78,8 +78,11 @@ class PlanGrant:
         card = self._trace.card(planned.tool)
         if card is None:
             return
+        by_call: dict[str, bool] = {}  # an output may have many values
         for past, value in JudgedCall(self._trace, card, planned.args).fields_at(origin.origin):
-            if not contains_redaction(value) and self.has_listed(origin.origin.tool, past.args):
+            if past.call_id not in by_call:
+                by_call[past.call_id] = self.has_listed(origin.origin.tool, past.args)
+            if by_call[past.call_id] and not contains_redaction(value):
                 yield value
 
     def _covering(self, tool: str, args: Any) -> PlannedCall | None:

@@ -159,17 +159,14 @@ def _answered(agent: AgentSpec, trace: Trace, step: PlanStep) -> Effect:
 
 def _unmade(agent: AgentSpec, trace: Trace, answer: str) -> Finished | None:
     """The end of a step in which the model left out a listed call, or one failed for good; None if all were made."""
-    grant = plan_grant(trace)
-    if grant.unmade:
-        return _failed(agent, trace, "step_unmade", answer, tool=grant.unmade[0].tool)
-    listed = [trace.calls[call_id] for call_id in grant.made]
-    succeeded = {
-        call.requested.digest for call in trace.calls.values() if call.observed is not None and call.observed.ok
-    }
-    for call in listed:
-        if call.observed is not None and not call.observed.ok and call.requested.digest not in succeeded:
+    grant, calls = plan_grant(trace), [call for call in trace.calls.values() if call.observed is not None]
+    succeeded = {call.requested.digest for call in calls if call.observed is not None and call.observed.ok}
+    left_out = grant.unmade[0].tool if grant.unmade else None
+    for call in calls:
+        is_denied = call.requested.verdict == "deny" and call.requested.tool == left_out
+        if is_denied or (call.requested.call_id in grant.made and call.requested.digest not in succeeded):
             return _failed(agent, trace, "step_failed", answer, tool=call.requested.tool, detail=_error_of(call))
-    return None
+    return None if left_out is None else _failed(agent, trace, "step_unmade", answer, tool=left_out)
 
 
 def _unmet(agent: AgentSpec, trace: Trace, step: PlanStep, answer: str | None = None) -> Finished | None:

@@ -89,7 +89,10 @@ class PlanExecute:
     (the default); `always`; `never`. Where the policy's profile has nobody to ask, no plan is asked about."""
 
     kind: ClassVar[str] = "plan_execute"
+    """The name without settings."""
+
     rules: ClassVar[tuple[str, ...]] = ("plan_execute", "react")
+    """Whose rules and texts are in the prompts."""
 
     def __post_init__(self) -> None:
         """Reject settings under which no plan could be followed."""
