@@ -405,8 +405,10 @@ def write_unknown_calls(pen: RowWriter, trace: Trace) -> None:
 
 def write_rejection(pen: RowWriter, fact: facts.ReplyRejected) -> None:
     """A reply that was not accepted: unreadable, or an answer without evidence."""
-    label = mark("Sent back") if fact.code == UNSUPPORTED else mark("Unreadable")
-    pen.row(label, f"{fact.code}: {fact.message}", style="yellow", body="yellow")
+    if fact.code == UNSUPPORTED:
+        pen.row("Sent back", fact.message, style="yellow", body="yellow")
+    else:
+        pen.row("Unreadable", f"{fact.code}: {fact.message}", style="yellow", body="yellow")
 
 
 def write_end(pen: RowWriter, fact: facts.Finished, trace: Trace) -> None:
