@@ -9,7 +9,7 @@ import pytest
 from taoloop import Agent, Result, ScriptedModel
 from taoloop.core.policy import PROFILES
 from taoloop.core.views.todos import MAX_TODO_CHARS, MAX_TODOS
-from taoloop.tools.builtin.todos import UPDATE_TODOS
+from taoloop.tools.builtin.todos import TRACK_TODOS
 
 MISFIT = "invalid_arguments: The arguments of 'track_todos' do not fit: 'todos"
 
@@ -84,6 +84,6 @@ def test_two_lists_of_one_decision_are_taken_in_their_order() -> None:
 
 
 def test_the_card_names_the_bounds() -> None:
-    described = str(UPDATE_TODOS.card.input_schema)
+    described = str(TRACK_TODOS.card.input_schema)
     assert f"at most {MAX_TODOS}" in described
     assert f"at most {MAX_TODO_CHARS} characters" in described

@@ -226,8 +226,8 @@ def answer_command(run_id: str, words: tuple[str, ...], db: str | None, by: str 
 
     CALL_ID may be left out where only one question waits. The model reads TEXT. If you started the run, TEXT counts as
     words of the task, otherwise as untrusted text; no call is approved by it. A choice is given by its number or its
-    words. `tao approvals` shows the question, `tao deny` declines it, and `tao resume` continues the run. Of two
-    answers the first counts.
+    words, a date as 2026-05-12 or in words. `tao approvals` shows the question, `tao deny` declines it, and
+    `tao resume` continues the run. Of two answers the first counts.
 
       tao answer 20261104-09 "Hamburg, not Berlin"
       tao answer RUN_ID CALL_ID 1

@@ -89,15 +89,15 @@ class _Evidence:
             for value in () if claim.citations else claim.values:
                 if not is_precise(value) or (code == "uncited" and is_label_number(value)):
                     continue
-                if self._said.contains(value) or any(source.verdict(value) is not False for source in sources):
+                if self._task_texts.contains(value) or any(source.verdict(value) is not False for source in sources):
                     continue
-                if value.kind == "number" and self._is_computed(value, everything, [*sources, self._said]):
+                if value.kind == "number" and self._is_computed(value, everything, [*sources, self._task_texts]):
                     continue
                 yield _gap(code, "", claim, value)
 
     def _unsourced(self, claim: Claim) -> Iterator[EvidenceGap]:
         for value in claim.values:
-            if value.kind != "name" and not self._said.contains(value) and not self._failures.contains(value):
+            if value.kind != "name" and not self._task_texts.contains(value) and not self._failures.contains(value):
                 yield _gap("unsourced", NO_EVIDENCE, claim, value)
 
     def _fault(self, name: str) -> Literal["unknown", "failed", "no_outcome"] | None:
@@ -126,12 +126,12 @@ class _Evidence:
         for value, verdict in zip(claim.values, verdicts, strict=True):
             if verdict is not False:  # contained, or it cannot be compared
                 continue
-            is_said = self._said.contains(value)
-            if is_said and value.kind == "name":
+            is_in_task = self._task_texts.contains(value)
+            if is_in_task and value.kind == "name":
                 continue
-            if True in verdicts and (is_said or arguments.contains(value)):
+            if True in verdicts and (is_in_task or arguments.contains(value)):
                 continue
-            if value.kind == "number" and self._is_computed(value, claim, [*sources, self._said, arguments]):
+            if value.kind == "number" and self._is_computed(value, claim, [*sources, self._task_texts, arguments]):
                 continue
             missing = True
             yield _gap("not_contained", ", ".join(names), claim, value)
@@ -158,7 +158,7 @@ class _Evidence:
         )
 
     @cached_property
-    def _said(self) -> SourceText:
+    def _task_texts(self) -> SourceText:
         """What people said: the task, the conversation before it, the operator's instructions and approved skills."""
         trace = self._trace
         history = trace.started.history if trace.started is not None else ()

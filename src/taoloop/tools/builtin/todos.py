@@ -27,7 +27,7 @@ async def _track_todos(todos: list[Mapping[str, str]], *, context: ToolContext) 
     return text
 
 
-UPDATE_TODOS = tool_from_card(TODO_CARD, _track_todos, chinese=chinese_texts("core"))
+TRACK_TODOS = tool_from_card(TODO_CARD, _track_todos, chinese=chinese_texts("core"))
 """The built-in tool `track_todos`."""
 
 
