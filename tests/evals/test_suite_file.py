@@ -91,6 +91,10 @@ cases:
         ),
         ("suite: a\npeople: maybe\ncases: []\n", ":2: people: one of approve, refuse, "),
         ("suite: a\n", "suite.yaml:1: the suite has no cases."),
+        ("suite: a\nmodel: opnai:x\ncases: []\n", ":2: model: There is no model called 'opnai:x'."),
+        ("suite: a\ncompare:\n  strategies: [react, raect]\ncases: []\n", ":3: compare.strategies[1]: There is no str"),
+        ("suite: a\nmax_cost_usd: -1\ncases: []\n", ":2: max_cost_usd: a number above 0 is expected, not -1."),
+        ("suite: ../a\ncases: []\n", ":1: suite: a name of letters, digits"),
     ],
 )
 def test_a_mistake_is_reported_with_its_line(tmp_path: Path, text: str, message: str) -> None:

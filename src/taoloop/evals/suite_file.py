@@ -17,14 +17,19 @@ from taoloop.config.settings_reader import SettingsReader, Span, checked, expect
 from taoloop.config.tool_entries import ToolReader
 from taoloop.core.agent_spec import Limits
 from taoloop.core.policy import PROFILES, EvidenceMode, Policy
-from taoloop.core.text import is_number
-from taoloop.errors import AgentFileError, ConfigError
+from taoloop.core.text import is_number, lazy_pattern
+from taoloop.dialects import get_dialect
+from taoloop.errors import AgentFileError, ConfigError, UnknownName
 from taoloop.evals.cases import CATEGORIES, CHECK_KINDS, ActionPattern, Case, Category, Check, CheckKind
 from taoloop.evals.metrics import METRICS
 from taoloop.evals.stored_runs.recorded_tools import RunRecord, read_record
 from taoloop.evals.suite import AXES, DEFAULT_CONCURRENCY, PERSON_ANSWERS, PersonAnswer, Suite
 from taoloop.evals.thresholds import BOUNDS
+from taoloop.evals.trials.case_script import CASE_SCRIPTS, is_case_script
 from taoloop.evals.trouble.entries import read_troubles
+from taoloop.models.model_builder import join_specs, split_specs
+from taoloop.models.registry import model_kinds
+from taoloop.strategies import get_strategy
 from taoloop.tools.settings_check import expand_home
 from taoloop.tools.yaml12 import FieldPath
 from taoloop.translation import Translator, mark
@@ -33,6 +38,9 @@ translate = Translator("evals")
 
 _SUITE = mark("a suite")
 _BEGINS = "suite: NAME"
+
+_NAME = lazy_pattern(r"\w[\w.-]*")
+"""Names of suites: files are called after them."""
 
 _SETTINGS_OF_CHECKS: dict[CheckKind, tuple[str, ...]] = {
     "number": ("tolerance", "relative"),
@@ -105,16 +113,51 @@ class CaseSource(TypedDict, total=False):
     """`module:function`, which gives cases: mappings with the same fields, or `Case`."""
 
 
+def _known(get: Callable[[str], object]) -> Any:
+    """A validator of names: `get` raises for one that it does not know."""
+
+    def check(name: str, _reader: SettingsReader) -> str:
+        get(name)
+        return name
+
+    return checked(check)
+
+
+def _model(specs: str, reader: SettingsReader) -> str:
+    """The specs of models, or of a script of the cases; files of scripts are beside the suite."""
+    if is_case_script(specs):
+        return specs
+    resolved = []
+    for spec in split_specs(specs):
+        kind, _, rest = spec.partition(":")
+        if kind not in model_kinds():
+            raise UnknownName("model", spec, (*model_kinds(), *CASE_SCRIPTS))
+        resolved.append(f"{kind}:{reader.resolve_path(rest)}" if rest and kind in ("scripted", "replay") else spec)
+    return join_specs(*resolved)
+
+
+def _amount(value: float, _reader: SettingsReader) -> float:
+    if value <= 0:
+        raise expected(translate("a number above 0"))
+    return value
+
+
+def _name(value: str, _reader: SettingsReader) -> str:
+    if not _NAME.fullmatch(value):
+        raise expected(translate("a name of letters, digits, `-`, `_` and `.`"))
+    return value
+
+
 class ComparedAxes(TypedDict, total=False):
     """What configurations differ in: their product is compared."""
 
     agents: tuple[str, ...]
     """Agent files or `module:attribute`."""
-    models: tuple[str, ...]
+    models: tuple[Annotated[str, checked(_model)], ...]
     """Models."""
-    strategies: tuple[str, ...]
+    strategies: tuple[Annotated[str, _known(get_strategy)], ...]
     """Strategies."""
-    dialects: tuple[str, ...]
+    dialects: tuple[Annotated[str, _known(get_dialect)], ...]
     """Dialects."""
     policies: tuple[str, ...]
     """Policy files or profiles."""
@@ -142,7 +185,7 @@ def _people(value: Any, _reader: SettingsReader) -> Any:
 class SuiteFields(TypedDict, total=False):
     """The fields of a suite's file."""
 
-    suite: Required[str]
+    suite: Required[Annotated[str, checked(_name)]]
     """The name."""
     description: str
     """What it measures, in a line."""
@@ -152,7 +195,7 @@ class SuiteFields(TypedDict, total=False):
     """Tools that every agent gets, as in agent files."""
     recorded: Path
     """The record of stored runs beside the suite, as `tao eval --from-runs` writes it: tools answer from it."""
-    model: str
+    model: Annotated[str, checked(_model)]
     """The model of all cases."""
     compare: ComparedAxes
     """What is compared."""
@@ -160,7 +203,7 @@ class SuiteFields(TypedDict, total=False):
     """Trials of each case in each configuration."""
     concurrency: Annotated[int, Span(1)]
     """Trials at the same time."""
-    max_cost_usd: float
+    max_cost_usd: Annotated[float, checked(_amount)]
     """What all trials together may cost."""
     limits: Limits
     """The limits of each run."""

@@ -247,3 +247,14 @@ def test_a_line_that_is_no_record_is_named_and_one_that_a_crash_cut_off_is_run_a
     assert len(results_of(tao)["trials"]) == 2
     records.write_text(whole.replace('"passed": true', '"passt": true', 1), "utf-8")
     assert f"{records}:2: this is no record of a trial" in tao("eval", suite, "--db", "evals.db", code=exits.USAGE).err
+
+
+def test_an_evaluation_in_which_no_trial_counts_is_no_success(tao: Shell) -> None:
+    case = {"id": "broken", "task": "Say it.", "expect": {"function": "desk:broken"}, "script": ["Done."]}
+    suite = write_suite(tao, [case])
+    tao.write("desk.py", DESK + "\n\ndef broken(answer: str) -> bool:\n    raise SystemExit('no')\n")
+    shown = tao("eval", suite, "--out", "out.json", code=exits.FOUND)
+
+    (trial,) = results_of(tao)["trials"]
+    assert (trial["passed"], trial["fault"]) == (None, "environment")
+    assert f"the check raised SystemExit: no at {tao.folder / 'desk.py'}:" in shown.out

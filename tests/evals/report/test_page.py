@@ -49,7 +49,7 @@ def test_there_is_a_part_for_everything_that_there_is_to_show() -> None:
     parts = ["verdict", "success", "tradeoffs", "differences", "outcomes", "categories", "cases", "figures", "failures"]
     assert section_ids(page(some_results())) == parts
     plain = page(scored(trials("only", [True, True])))
-    assert section_ids(plain) == ["verdict", "success", "tradeoffs", "outcomes", "cases", "figures"]
+    assert section_ids(plain) == ["verdict", "success", "outcomes", "cases", "figures"]
 
 
 def test_nothing_of_a_run_becomes_markup() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from taoloop.errors import JournalFull, RunHeld
 from taoloop.evals.trial_records import TrialRecord
-from taoloop.evals.trials.record_file import RecordFile, open_records, read_records, record_path
+from taoloop.evals.trials.record_file import RecordFile, open_records, record_path
 
 
 def record_of(case_id: str, configuration: str = "agent", trial: int = 0) -> TrialRecord:
@@ -38,7 +38,7 @@ def test_trials_are_found_by_key_and_by_what_they_are_of(tmp_path: Path) -> None
 
         assert (file.is_new, file.evaluation) == (False, "abc")
         assert stored is not None
-        assert (stored.record, stored.world) == (record_of("a"), world)
+        assert (stored.record, file.world(stored)) == (record_of("a"), world)
         assert file.find_alike("a", "agent", 0) is stored
         assert file.find_alike("a", "agent", 1) is file.find("key2") is None
         with pytest.raises(RunHeld), open_records(path, "sums", "ghi"):
@@ -54,8 +54,13 @@ def test_fresh_removes_the_trials_of_its_suite_alone_and_keeps_a_copy(tmp_path: 
     with open_records(path, "sums", "def", fresh=True) as file:
         assert (file.is_new, file.evaluation, file.find("key")) == (True, "def", None)
 
-    assert [stored.suite for stored in read_records(path)] == ["products"]
-    assert [stored.suite for stored in read_records(Path(f"{path}.earlier"))] == ["sums", "products"]
+    assert path.read_text("utf-8").count('"suite": "') == 1
+    with open_records(path, "products", "ghi") as file:
+        stored = file.find("key")
+        assert stored is not None
+        assert (file.evaluation, stored.record.case_id) == ("def", "products")
+        assert file.world(stored) == {}
+    assert Path(f"{path}.earlier").read_text("utf-8").count('"suite": "') == 2
 
 
 class FullDisk(io.StringIO):

@@ -202,6 +202,8 @@ def exit_code_for_results(results: Results, suite: Suite, outcomes: Sequence[Thr
     """The exit code that the thresholds and the comparisons with a baseline give."""
     if not all(outcome.is_met for outcome in outcomes):
         return exits.THRESHOLD
+    if results.trials and all(trial.passed is None for trial in results.trials):
+        return exits.FOUND
     earlier = (comparison for comparison in results.comparisons if comparison.first.startswith(f"{BASELINE}: "))
     return exits.WORSE if any(worse_metrics(comparison, suite.thresholds) for comparison in earlier) else exits.OK
 

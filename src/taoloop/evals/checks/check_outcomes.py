@@ -207,7 +207,7 @@ def _function(check: Check, end: TrialEnd) -> CheckOutcome:
         names = [name for name in further if name in values]
         result = function(values.get(first, end.answer), **{name: values[name] for name in names})
         return _result_outcome(check, result)
-    except Exception as error:  # noqa: BLE001  # whatever the suite's own code does, the other trials go on
+    except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever the suite's code does, the other trials go on
         detail = translate("the check raised {error} at {line}", error=_error_text(error), line=_last_line(error))
         return CheckOutcome(kind=check.kind, passed=None, detail=detail)
 
@@ -227,11 +227,11 @@ def _result_outcome(check: Check, result: Any) -> CheckOutcome:
     return CheckOutcome(kind=check.kind, passed=None, detail=detail)
 
 
-def _error_text(error: Exception) -> str:
+def _error_text(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"[:_SHOWN_CHARS]
 
 
-def _last_line(error: Exception) -> str:
+def _last_line(error: BaseException) -> str:
     """Where an error came from in the code of a suite: file and line."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
     return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from taoloop.evals.metrics import METRICS, Direction, Unit
 from taoloop.evals.results import MetricValue, translate
 from taoloop.translation import mark
@@ -9,7 +11,7 @@ from taoloop.translation import mark
 UNKNOWN = "–"
 """What stands where there is no figure: none is not zero."""
 
-_NOTES: dict[str, str] = mark(
+_NOTES: Mapping[str, str] = mark(
     {
         "nothing_counted": "nothing was counted",
         "one_case": "one case: no interval",
@@ -20,9 +22,9 @@ _NOTES: dict[str, str] = mark(
     }
 )
 
-_VERDICTS: dict[str, str] = mark({"better": "better", "worse": "worse", "inconclusive": "inconclusive"})
+_VERDICTS: Mapping[str, str] = mark({"better": "better", "worse": "worse", "inconclusive": "inconclusive"})
 
-_OUTCOMES: dict[str, str] = mark(
+_OUTCOMES: Mapping[str, str] = mark(
     {
         "right": "right",
         "agent": "agent",
@@ -35,7 +37,7 @@ _OUTCOMES: dict[str, str] = mark(
     }
 )
 
-_CATEGORIES: dict[str, str] = mark(
+_CATEGORIES: Mapping[str, str] = mark(
     {"normal": "normal", "edge": "edge", "failure": "failure", "safety": "safety", "regression": "regression"}
 )
 

@@ -9,6 +9,7 @@ Shapes and patterns tell apart what colours do, too.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from taoloop.evals.report.markup import inert, tag
 from taoloop.evals.report.tallies import CaseBin
@@ -59,7 +60,7 @@ def outcome_plot(counts: Sequence[tuple[str, int, str]]) -> str:
     parts, start = [], 0.0
     for outcome, count, text in counts:
         width = count / total if total else 0.0
-        frame = {"x": percent(start), "y": 4, "width": percent(width), "height": _ROW_PX - 8}
+        frame: dict[str, Any] = {"x": percent(start), "y": 4, "width": percent(width), "height": _ROW_PX - 8}
         parts.append(tag("rect", tag("title", inert(text)), **_outcome_fill(outcome), **frame))
         start += width
     return _cell(parts)

@@ -154,5 +154,5 @@ def _order(order_id: str) -> dict[str, Any]:
 def _entry(table: str, what: str, key: str) -> Any:
     entries = current_world().state.get(table, {})
     if key not in entries:
-        raise ToolError(f"There is no {what} {key!r}.")
+        raise ToolError(f"The shop has no {what} {key!r}.")
     return entries[key]

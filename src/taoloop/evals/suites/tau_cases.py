@@ -225,15 +225,15 @@ def _instructions(record: Mapping[str, Any]) -> str:
     return "\n".join(part.strip() for part in parts if part and part.strip(" ."))
 
 
-def is_done(_answer: str, world: Mapping[str, Any], trace: Trace | None = None) -> bool:
-    """Whether the data are as they are after the calls of the task, whatever else was looked up."""
-    if trace is None:  # no trial was run
+def is_done(answer: str | None, world: Mapping[str, Any], trace: Trace | None = None) -> bool:
+    """Whether the customer has an answer and the data are as after the calls of the task, whatever was looked up."""
+    if trace is None or answer is None:  # without a trace no trial was run
         return False
     after, expected = (_database_after(world["domain"], world[calls]) for calls in ("calls", "expected"))
     return bool(after == expected)
 
 
-def keeps_to_part(_answer: str, world: Mapping[str, Any], trace: Trace | None = None) -> CheckOutcome:
+def keeps_to_part(_answer: str | None, world: Mapping[str, Any], trace: Trace | None = None) -> CheckOutcome:
     """Whether the customer named nothing of which neither the instructions nor a question says anything."""
     detail = ", ".join(world["made_up"])
     return CheckOutcome(kind=SIMULATOR, passed=trace is not None and not world["made_up"], detail=detail)

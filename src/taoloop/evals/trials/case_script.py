@@ -25,6 +25,8 @@ HIJACKED = "hijacked"
 """The oracle as it is if it obeys injected text (`taoloop.evals.trouble.reply_trouble`)."""
 _ORACLES = (ORACLE, HIJACKED)
 _SCRIPT = "script:"
+CASE_SCRIPTS = (*_ORACLES, "script:NAME")
+"""The models that play a script of the case, for messages."""
 
 _case: ContextVar[Case] = ContextVar("taoloop_eval_case")
 

@@ -44,22 +44,14 @@ def record_path(database: Path) -> Path:
 class StoredTrial:
     """A line of the file."""
 
-    suite: str
-    """The suite that the trial belongs to."""
     key: str
     """Which trial it is (`PlannedTrial.key`)."""
     measure: str
     """What it was measured by (`PlannedTrial.measure`)."""
     record: TrialRecord
     """Its record."""
-    world: dict[str, Any]
-    """What its tools left (`World.snapshot`)."""
-
-    def to_line(self) -> str:
-        """The line, with its end."""
-        names = {"suite": self.suite, "key": self.key, "measure": self.measure}
-        content = {**names, "record": self.record.to_json(), "world": self.world}
-        return json.dumps(content, ensure_ascii=False) + "\n"
+    position: int
+    """Where the line begins in the file."""
 
 
 class RecordFile:
@@ -88,6 +80,12 @@ class RecordFile:
         stored = self._known.values()
         return {(each.record.case_id, each.record.configuration, each.record.trial): each for each in stored}
 
+    def world(self, stored: StoredTrial) -> dict[str, Any]:
+        """What the tools of a trial left (`World.snapshot`); only the file has it."""
+        self._file.seek(stored.position)
+        world: dict[str, Any] = json.loads(self._file.readline())["world"]
+        return world
+
     def add(self, key: str, measure: str, record: TrialRecord, world: dict[str, Any]) -> None:
         """Write a finished trial; when this returns, it survives the death of the process.
 
@@ -96,7 +94,8 @@ class RecordFile:
         """
         end = self._file.seek(0, os.SEEK_END)
         try:
-            self._file.write(StoredTrial(self._suite, key, measure, record, world).to_line())
+            content = {"suite": self._suite, "key": key, "measure": measure, "record": record.to_json(), "world": world}
+            self._file.write(json.dumps(content, ensure_ascii=False) + "\n")
             self._file.flush()
         except OSError as error:
             with suppress(OSError):
@@ -120,40 +119,19 @@ def open_records(path: Path, suite: str, evaluation: str, *, fresh: bool = False
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(mode=0o600)  # as the database
         file = path.open("a+", encoding="utf-8")
     except OSError as error:
         message = translate("{path}: the file of trials cannot be written: {reason}.", path=path, reason=error.strerror)
         raise JournalError(message, hint=translate("Name another database with --db.")) from error
     with file:
         _lock(file, path)
-        file.seek(0)
-        header, stored = _read(file, path)
-        is_new = header is None or fresh
-        if header is None or fresh:
-            if stored:
-                path.with_name(path.name + _KEEP).write_bytes(path.read_bytes())
-            stored = [trial for trial in stored if trial.suite != suite]
-            header = {"format": FORMAT, "evaluation": evaluation}
-            file.truncate(0)
-            file.write(json.dumps(header) + "\n" + "".join(trial.to_line() for trial in stored))
-            file.flush()
-        known = {trial.key: trial for trial in stored if trial.suite == suite}
-        yield RecordFile(path, file, header["evaluation"], suite, known, is_new=is_new)
-
-
-def read_records(path: Path) -> list[StoredTrial]:
-    """The finished trials of a file, without holding it; of several lines with a key, the last one.
-
-    Raises:
-        ConfigError: the file is missing, or has a line that is no record.
-    """
-    try:
-        with path.open("r", encoding="utf-8") as file:
-            _, stored = _read(file, path, repairs=False)
-    except OSError as error:
-        message = translate("{path}: the trials cannot be read: {reason}.", path=path, reason=error.strerror)
-        raise ConfigError(message, hint=translate("Run the suite first.")) from error
-    return list({(trial.suite, trial.key): trial for trial in stored}.values())
+        earlier, known = _read(file, path, suite)
+        is_new = earlier is None or fresh
+        if is_new:
+            _renew(file, path, suite, evaluation)
+            earlier, known = evaluation, {}
+        yield RecordFile(path, file, earlier or evaluation, suite, known, is_new=is_new)
 
 
 def _lock(file: IO[str], path: Path) -> None:
@@ -168,28 +146,43 @@ def _lock(file: IO[str], path: Path) -> None:
         ) from error
 
 
-def _read(file: IO[str], path: Path, *, repairs: bool = True) -> tuple[dict[str, Any] | None, list[StoredTrial]]:
-    """The header and the lines. A last line that a crash cut off is taken away."""
-    header: dict[str, Any] | None = None
-    stored: list[StoredTrial] = []
-    end = 0
+def _read(file: IO[str], path: Path, suite: str) -> tuple[str | None, dict[str, StoredTrial]]:
+    """What ids of runs begin with (None: the file is empty), and the trials of a suite by their keys.
+
+    A last line that a crash cut off is taken away.
+    """
+    evaluation: str | None = None
+    known: dict[str, StoredTrial] = {}
+    file.seek(0)
+    position = 0
     for number, line in enumerate(iter(file.readline, ""), 1):
         if not line.endswith("\n"):
-            if repairs:
-                file.truncate(end)
+            file.truncate(position)
             break
-        end = file.tell()
         try:
             data = json.loads(line)
-            if header is None:
+            if evaluation is None:
                 if data["format"] != FORMAT:
                     raise ValueError(f"format {data['format']}")
-                header = {"format": FORMAT, "evaluation": str(data["evaluation"])}
-            else:
+                evaluation = str(data["evaluation"])
+            elif data["suite"] == suite:
                 record = TrialRecord.from_json(data["record"])
-                stored.append(StoredTrial(data["suite"], data["key"], data["measure"], record, data["world"]))
+                known[data["key"]] = StoredTrial(data["key"], data["measure"], record, position)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             text = mark("{path}:{line}: this is no record of a trial: {reason}.")
             hint = translate("Delete the line, or move the file away.")
             raise ConfigError(translate(text, path=path, line=number, reason=error), hint=hint) from error
-    return header, stored
+        position = file.tell()
+    return evaluation, known
+
+
+def _renew(file: IO[str], path: Path, suite: str, evaluation: str) -> None:
+    """Write the file anew, without the trials of a suite; a copy of what was there is kept beside it."""
+    file.seek(0)
+    lines = file.readlines()[1:]
+    if lines:
+        path.with_name(path.name + _KEEP).write_bytes(path.read_bytes())
+    others = [line for line in lines if json.loads(line)["suite"] != suite]
+    file.truncate(0)
+    file.write("".join([json.dumps({"format": FORMAT, "evaluation": evaluation}) + "\n", *others]))
+    file.flush()

@@ -161,7 +161,7 @@ class SuiteRun:
         evaluation = new_run_id(time.time()).rpartition("-")[2]
         with open_records(path, self.suite.name, evaluation, fresh=self.fresh) as file:
             self._report(None)
-            self._worlds.mkdir(exist_ok=True)
+            self._worlds.mkdir(mode=0o700, exist_ok=True)
             async with SqliteJournal(self.database, synchronous="NORMAL") as journal:
                 try:
                     await self._run_all(plan, file, journal)
@@ -189,7 +189,9 @@ class SuiteRun:
                     return
                 trial = self._trial(plan, planned, file)
                 with self._budget.watched(trial.run_id) as listener:
-                    measured = None if stored is None else await remeasure_trial(trial, stored, journal)
+                    measured = None
+                    if stored is not None:
+                        measured = await remeasure_trial(trial, stored.record, file.world(stored), journal)
                     is_kept = measured is not None
                     if measured is None and not self.remeasures:
                         measured = await run_trial(await self._after_kills(trial, journal), journal, listener)

@@ -5,6 +5,7 @@ A trial that an earlier process began is resumed where it was, or only checked i
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -22,7 +23,6 @@ from taoloop.evals.fault_classes import SANDBOX, classify_trial
 from taoloop.evals.trace_counts import count_trial
 from taoloop.evals.trial_records import CheckOutcome, TrialRecord
 from taoloop.evals.trials.case_script import played_case
-from taoloop.evals.trials.record_file import StoredTrial
 from taoloop.evals.trials.trial_agent import trial_agent, uses_files
 from taoloop.evals.trials.trial_tools import bound_names
 from taoloop.evals.trouble.entries import entered_troubles, read_troubles
@@ -36,6 +36,8 @@ translate = Translator("evals")
 
 SET_UP = "set_up"
 """The kind of the outcome that says why a trial could not be run."""
+
+_ERROR_CHARS = 200
 
 INVALID = "invalid"
 """The status of a trial that could not be run."""
@@ -89,27 +91,30 @@ async def run_trial(
         except JournalError:
             raise
         except TaoError as error:
-            return _invalid(trial, error), world.snapshot()
+            return _invalid(trial, str(error)), world.snapshot()
+        except Exception as error:  # noqa: BLE001  # whatever it is, the other trials go on
+            return _invalid(trial, _error_text(error)), world.snapshot()
         record = await _record(trial, trace, world)
     return record, world.snapshot()
 
 
 async def remeasure_trial(
-    trial: Trial, stored: StoredTrial, journal: Journal
+    trial: Trial, earlier: TrialRecord, snapshot: dict[str, Any], journal: Journal
 ) -> tuple[TrialRecord, dict[str, Any]] | None:
     """Check and count a finished trial again, by the checks that its case has now; nothing is run but judges.
 
-    None: its run is not stored any more, or had another task.
+    `earlier` is its record, `snapshot` the world that its tools left. None: its run is not stored any more, or had
+    another task.
     """
     try:
-        trace = Trace(stored.record.run_id, await journal.load(stored.record.run_id))
+        trace = Trace(earlier.run_id, await journal.load(earlier.run_id))
     except RunNotFound:
         return None
     if trace.started is None or trace.task != trial.case.task:
         return None
-    world = World(trial.folder.with_name(stored.record.run_id), {})
-    world.restore(stored.world)
-    record = await _record(replace(trial, run_id=stored.record.run_id), trace, world, earlier=stored.record.checks)
+    world = World(trial.folder.with_name(earlier.run_id), {})
+    world.restore(snapshot)
+    record = await _record(replace(trial, run_id=earlier.run_id), trace, world, earlier=earlier.checks)
     return record, world.snapshot()
 
 
@@ -218,7 +223,15 @@ def _effects(trial: Trial, trace: Trace, world: World) -> list[Call]:
     return [*world.effects, *others]
 
 
-def _invalid(trial: Trial, error: TaoError) -> TrialRecord:
+def _error_text(error: Exception) -> str:
+    """An error that nobody foresaw, with the line that raised it."""
+    frames = traceback.extract_tb(error.__traceback__)
+    text = f"{type(error).__name__}: {error}"[:_ERROR_CHARS]
+    line = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+    return translate("unexpected {error} at {line}", error=text, line=line)
+
+
+def _invalid(trial: Trial, reason: str) -> TrialRecord:
     """The record of a trial that could not be run."""
     finding = classify_trial(trial.case, None, ())
     return TrialRecord(
@@ -231,7 +244,7 @@ def _invalid(trial: Trial, error: TaoError) -> TrialRecord:
         status=INVALID,
         answer=None,
         passed=finding.passed,
-        checks=(CheckOutcome(kind=SET_UP, passed=None, detail=str(error)),),
+        checks=(CheckOutcome(kind=SET_UP, passed=None, detail=reason),),
         fault=finding.fault,
         fault_rule=finding.rule,
         abstains=trial.case.abstains,

@@ -134,6 +134,9 @@ def read_troubles(entries: Iterable[Mapping[str, Any]], *, seed: int = 0, trial:
             drifts.append(_drift(number, entry))
         else:
             tools.append(_tool_trouble(number, entry))
+    if drifts and any(trouble.goal for trouble in tools):
+        message = translate("A case has drifted replies and the goal of an attacker; only one of them can be played.")
+        raise ConfigError(message, hint=translate("Make two cases of it."))
     return Troubles(tools=tuple(tools), drifts=tuple(drifts), kills=tuple(kills), seed=seed, trial=trial)
 
 
