@@ -71,7 +71,8 @@ def calls_and_texts(path: Path) -> tuple[list[ast.Call], list[ast.Constant | ast
 
 def constants_of(path: Path) -> frozenset[str]:
     """The texts of a source that have no values in them."""
-    return frozenset(node.value for node in calls_and_texts(path)[1] if isinstance(node, ast.Constant))
+    values = (node.value for node in calls_and_texts(path)[1] if isinstance(node, ast.Constant))
+    return frozenset(value for value in values if isinstance(value, str))
 
 
 def arguments_of(folder: Path, functions: set[str], position: int = 0) -> Iterator[str]:

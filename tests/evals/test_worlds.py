@@ -72,7 +72,7 @@ def test_trials_at_the_same_time_have_worlds_of_their_own(tmp_path: Path) -> Non
         Args:
             amount: how much
         """
-        before = current_world().state["balance"]
+        before: int = current_world().state["balance"]
         await meeting.wait()  # until all four trials are here
         current_world().state["balance"] = before + amount
         (current_world().files / "receipt.txt").write_text(str(amount), encoding="utf-8")
