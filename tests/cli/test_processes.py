@@ -60,7 +60,17 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Shell:
     return tao
 
 
-@pytest.mark.parametrize("command", cli.list_commands(click.Context(cli)))
+QUICK = ("run", "deny", "approve", "serve", "doctor")
+"""Commands that always run: a success, a change, two errors and a server; the others differ in their imports alone."""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param(command, marks=() if command in QUICK else pytest.mark.nightly)
+        for command in cli.list_commands(click.Context(cli))
+    ],
+)
 def test_a_command_is_a_process_with_its_exit_code(prepared: Shell, tmp_path: Path, command: str) -> None:
     args, code, text = CALLS[command]
     ended = prepared.fresh_process(command, *args, TAOLOOP_DB=str(copy_of(prepared, tmp_path)), code=code)

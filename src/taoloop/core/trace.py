@@ -123,7 +123,7 @@ class Trace:
         self.calls_requested = 0
         self.answer: Answer | None = None
         self.taken_over: Observed | None = None  # another agent took the conversation over, and has ended
-        self.held_back: Answer | None = None  # sent back for want of evidence; once, until a finished run is resumed
+        self.held_back: Answer | None = None  # sent back for want of evidence; once for each draft
         self.closing_reply: ModelReplied | None = None
         self.overflowed = False  # the last prompt was too long for the model, and was not shortened yet
         self.overflows = 0
@@ -337,7 +337,7 @@ class Trace:
         if self.closing_reply is not None:
             self.phase = "closed"
             return
-        if fact.code == UNSUPPORTED:  # readable, so no error that a limit counts; it happens once
+        if fact.code == UNSUPPORTED:  # readable, so no error that a limit counts; once for each draft
             self.held_back, self.answer, self.phase = self.answer, None, "thinking"
             return
         self.last_rejected = fact
@@ -489,6 +489,8 @@ class Trace:
         if fact.about in (UNDONE, REVISION):
             if self.phase in ("decided", "answered", "closed"):  # what was decided before is decided again
                 self.phase, self.answer, self.taken_over = "thinking", None, None
+            if fact.about == REVISION:
+                self.held_back = None
         elif fact.by == "guard" and fact.about in self.changed_tools:
             self.changed_tools.remove(fact.about)
         elif fact.by == "guard":

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 from tests.runtime.after.test_replay import SCRIPTS, recorded
-from tests.runtime.planning import TASK, Shop, planner
-from tests.runtime.test_plan_steps import Person
+from tests.runtime.planning import TASK, Person, Shop, planner
 from tests.scripting import call
 from tests.strategies.test_self_consistency import run as votes, says
 

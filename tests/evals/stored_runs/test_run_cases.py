@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.runtime.planning import TASK, Shop, planner
-from tests.runtime.test_plan_steps import Person
+from tests.runtime.planning import TASK, Person, Shop, planner
 from tests.scripting import call
 
 from taoloop import Agent, MemoryJournal, ScriptedModel, ToolError, tool

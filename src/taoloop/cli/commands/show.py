@@ -189,8 +189,7 @@ def _transcript(trace: Trace, pen: RowWriter) -> None:
         if entry.kind == "Action" and entry.tool is not None and (todos := todo_text(entry.tool, entry.args)):
             text = entry.tool + todos
         if entry.kind == "Action" and entry.tool == MAKE_PLAN and (plan := read_plan(entry.args)) is not None:
-            is_followed = progress.made_by is not None and progress.made_by.requested.call_id == entry.call_id
-            lines = plan_lines(pen.language, plan, progress if is_followed else None)
+            lines = plan_lines(pen.language, plan, progress.by_plan.get(entry.call_id or ""))
             text = "\n".join((entry.tool, *lines))
         if entry.child is not None:
             text += "\n" + pen.text("by run {run_id}: tao show {run_id}", run_id=entry.child)

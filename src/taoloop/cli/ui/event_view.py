@@ -418,8 +418,10 @@ def write_unknown_calls(pen: RowWriter, trace: Trace) -> None:
 
 def write_rejection(pen: RowWriter, fact: facts.ReplyRejected) -> None:
     """A reply that was not accepted: unreadable, or an answer without evidence."""
-    label = mark("Sent back") if fact.code == UNSUPPORTED else mark("Unreadable")
-    pen.row(label, f"{fact.code}: {fact.message}", style="yellow", body="yellow")
+    if fact.code == UNSUPPORTED:
+        pen.row("Sent back", fact.message, style="yellow", body="yellow")
+    else:
+        pen.row("Unreadable", f"{fact.code}: {fact.message}", style="yellow", body="yellow")
 
 
 def write_end(pen: RowWriter, fact: facts.Finished, trace: Trace) -> None:
@@ -451,8 +453,8 @@ def write_sources(pen: RowWriter, fact: facts.Finished, trace: Trace) -> None:
     cited = number_citations(fact.answer or "")[1] if trace.agent.evidence != "off" else ()
     for number, name in enumerate(cited, 1):
         call = trace.calls.get(name.removeprefix("obs:"))
-        what = "" if call is None else f" · {call.requested.tool} {one_line(input_text(call.args))[:80]}"
-        pen.line(f"   [{number}] {name.removeprefix('obs:')}{what}", "dim")
+        what = f"{call.requested.tool} {one_line(input_text(call.args))[:80]}" if call else pen.text("no such call")
+        pen.line(f"   [{number}] {name.removeprefix('obs:')} · {what}", "dim")
     for citation in fact.citations:
         if not citation.startswith("obs:"):
             pen.line(f"   [{citation}]", "dim")

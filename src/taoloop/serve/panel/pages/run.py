@@ -23,6 +23,7 @@ from taoloop.errors import ConfigError, JournalLocked, RunNotFound, TaoError
 from taoloop.journals.base import LockHolder, RunRow, locks_of
 from taoloop.runtime.after.regression_file import case_name
 from taoloop.runtime.journal_access import is_driven_here
+from taoloop.runtime.lessons import Lesson, lesson_in
 from taoloop.serve.panel.context import PanelContext, Route
 from taoloop.serve.panel.event_stream import send_events
 from taoloop.serve.panel.run_reading import (
@@ -93,6 +94,7 @@ async def run_page(context: PanelContext) -> web.StreamResponse:
         colour=_colour(context),
         window={name: context.query(name) or None for name in ("from", "to")},
         case_file=f"test_{case_name(run_id)}.zip",
+        lesson=await _lesson(context, started),
         **await _head(context, row),
     )
 
@@ -271,6 +273,14 @@ async def _started(context: PanelContext) -> RunStarted | None:
     events = await read_events(context.queries, context.param("run_id"), 0, 1)
     fact = events[0].fact if events and isinstance(events[0], Event) else None
     return fact if isinstance(fact, RunStarted) else None
+
+
+async def _lesson(context: PanelContext, started: RunStarted | None) -> Lesson | None:
+    """The lesson that the run left for later ones; None if there is none."""
+    if started is None or "lessons=" not in started.agent.strategy:
+        return None
+    run_id = context.param("run_id")
+    return lesson_in(Trace(run_id, await context.journal.load(run_id)))
 
 
 def _first_sections(position: RunPosition, row: RunRow | None) -> list[int]:

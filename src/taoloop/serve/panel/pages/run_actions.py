@@ -1,4 +1,4 @@
-"""What a person does to a run on its page: stop it, leave a note that the model reads, and mark its outcome."""
+"""What a person does to a run on its page: stop it, leave a note for the model, mark its outcome, drop its lesson."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from aiohttp import web
 from taoloop.core.human_input import MarkVerdict
 from taoloop.errors import ConfigError, NotWaiting
 from taoloop.journals.base import locks_of
-from taoloop.runtime.after.evaluation import mark_run
+from taoloop.runtime.after.evaluation import drop_lesson, mark_run
 from taoloop.runtime.approvals.inbox import add_note
 from taoloop.runtime.journal_access import end_holder, stop_run
 from taoloop.serve.panel.context import PanelContext, Route
@@ -66,6 +66,14 @@ async def stop(context: PanelContext) -> web.StreamResponse:
     return context.redirect(context.run_path(run_id))
 
 
+async def drop(context: PanelContext) -> web.StreamResponse:
+    """`POST /runs/{run_id}/drop-lesson`: no later run reads the lesson of the run any more."""
+    run_id, identity = context.param("run_id"), context.identity
+    signed = {"by": identity.name, "authenticated": identity.authenticated}
+    await drop_lesson(context.journal, run_id, clock=context.panel.clock, **signed)
+    return context.redirect(context.run_path(run_id))
+
+
 async def end_process(context: PanelContext) -> web.StreamResponse:
     """`POST /runs/{run_id}/end-process`: ends the process that is at work on the run, with all of its runs."""
     run_id = context.param("run_id")
@@ -79,5 +87,6 @@ ROUTES: Final = (
     Route("POST", "/runs/{run_id}/notes", note, role="approver"),
     Route("POST", "/runs/{run_id}/marks", set_mark, role="approver"),
     Route("POST", "/runs/{run_id}/stop", stop, role="approver"),
+    Route("POST", "/runs/{run_id}/drop-lesson", drop, role="approver"),
     Route("POST", "/runs/{run_id}/end-process", end_process, role="admin"),
 )
