@@ -276,9 +276,7 @@ def baseline_notes(run: SuiteRun, baseline: Results | None) -> Iterator[str]:
     known = [] if baseline is None else [each.name for each in baseline.configurations]
     lacking = [each.name for each in run.configurations if each.name not in known]
     if baseline is not None and lacking and not len(known) == len(run.configurations) == 1:
-        text = mark(
-            "Not compared with the baseline, which has none of this name: {names}. It has: {known}."
-        )
+        text = mark("Not compared with the baseline, which has none of this name: {names}. It has: {known}.")
         yield translate(text, names=", ".join(lacking), known=", ".join(known))
 
 
