@@ -44,8 +44,8 @@ def refund_case(*orders: str, **fields: Any) -> Case:
     return Case(**settings | fields)
 
 
-def run_cases(folder: Path, cases: Sequence[Case], **options: Any) -> SuiteOutcome:
-    suite_fields: dict[str, Any] = {"tools": (refund,), "model": "oracle", "people": "approve", "concurrency": 1}
+def run_cases(folder: Path, cases: Sequence[Case], tools: Sequence[Any] = (refund,), **options: Any) -> SuiteOutcome:
+    suite_fields: dict[str, Any] = {"tools": tools, "model": "oracle", "people": "approve", "concurrency": 1}
     suite = Suite(name="refunds", cases=lambda: cases, **suite_fields)
     configurations = configurations_of(suite, {})
     run = SuiteRun(suite=suite, configurations=configurations, database=folder / "e.db", env={}, **options)
@@ -119,3 +119,26 @@ def test_what_is_wrong_with_a_case_is_found_before_anything_is_run(
         run_cases(tmp_path, cases)
 
     assert list(tmp_path.iterdir()) == []
+
+
+@tool(tier="read", inline=True)
+def spoil(order: str) -> str:
+    """Spoil the world.
+
+    Args:
+        order: the order
+    """
+    current_world().state[order] = object()
+    return "done"
+
+
+def test_a_world_that_is_no_json_makes_its_own_trial_invalid_and_the_others_are_kept(tmp_path: Path) -> None:
+    spoils = {"tool_calls": [{"name": "spoil", "args": {"order": "A1"}}]}
+    spoiled = refund_case(
+        "A1", case_id="spoiled", script=(spoils, "Done."), checks=(Check(kind="exact", expected="Done."),)
+    )
+
+    records = run_cases(tmp_path, [spoiled, refund_case("A2")], tools=(refund, spoil)).records
+
+    assert [record.passed for record in records] == [None, True]
+    assert "no longer be stored as JSON" in records[0].checks[0].detail
