@@ -47,5 +47,5 @@ def test_the_results_never_replace_the_baseline_that_they_are_compared_with(tao:
     tao(*ARGS, code=exits.OK)
     before = (tao.folder / "out.json").read_bytes()
     refused = tao(*ARGS, "--baseline", str(tao.folder / "out.json"), code=exits.USAGE)
-    assert "would replace the baseline" in refused.err
+    assert "--out would replace" in refused.err
     assert (tao.folder / "out.json").read_bytes() == before
