@@ -144,7 +144,7 @@ def evaluate(
     with capture_stdout() as stream:
         env = load_environment()
         chosen = only_cases(load_suite(name), split_repeated(case_ids))
-        earlier = None if baseline is None else read_results(expand_home(baseline))
+        earlier = None if baseline is None else baseline_results(expand_home(baseline), chosen)
         configurations = configurations_of(chosen, compared_axes(axes))
         path = database_of(chosen, db, env)
         run = SuiteRun(
@@ -183,6 +183,20 @@ def require_other_files(suite: str, *, out: str | None, html: str | None, agents
             text = mark("{option} would replace {path}, which is read or written otherwise; name another file.")
             raise click.UsageError(translate(text, option=option, path=name))
         inputs.add(path)
+
+
+def baseline_results(path: Path, suite: Suite) -> Results:
+    """The results of `--baseline`.
+
+    Raises:
+        ConfigError: the file cannot be read, or has results of another suite.
+    """
+    results = read_results(path)
+    if results.suite != suite.name:
+        text = mark("The baseline {path!r} has results of the suite {other!r}, not of {suite!r}.")
+        hint = translate("Name results of this suite: there is nothing to compare.")
+        raise ConfigError(translate(text, path=str(path), other=results.suite, suite=suite.name), hint=hint)
+    return results
 
 
 def check_models(run: SuiteRun, env: Mapping[str, str]) -> None:
