@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -182,9 +183,23 @@ def write_results(results: Results, path: Path) -> None:
     Raises:
         OSError: the file cannot be written.
     """
+    write_whole(path, json.dumps(results.to_json(), ensure_ascii=False) + "\n")
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file whole or not at all; a part that could not be written is removed.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
     part = path.with_name(f"{path.name}.part")
-    part.write_text(json.dumps(results.to_json(), ensure_ascii=False) + "\n", encoding="utf-8")
-    part.replace(path)
+    try:
+        part.write_text(text, encoding="utf-8")
+        part.replace(path)
+    except OSError:
+        with suppress(OSError):
+            part.unlink()
+        raise
 
 
 def read_results(path: Path) -> Results:
