@@ -25,14 +25,14 @@ from taoloop.errors import ToolError
 from taoloop.tools.documents.index import (
     Index,
     IndexedPassage,
-    MeanTerms,
-    count_mean_terms,
+    IndexTotals,
     embedder_name,
     find_passages,
-    find_with_neighbours,
+    find_sections,
     read_generation,
+    read_totals,
 )
-from taoloop.tools.documents.section_scores import score_passages
+from taoloop.tools.documents.section_scores import score_sections
 from taoloop.tools.embedding import Embedder, cosine, embed_texts, reciprocal_rank_fusion
 
 EXACT_BELOW = 2_000
@@ -41,7 +41,8 @@ EXACT_BELOW = 2_000
 CANDIDATES = 200
 """How many vectors are compared by angle then."""
 
-_MAX_MATCHES = 3_000  # passages that the words of one search may cover together
+_MAX_SECTIONS = 50  # that are scored of those that words find
+_MAX_MATCHES = 3_000  # sections that the words of one search may cover together
 _SHORT_QUERY_WORDS = 8  # of a query so short that a passage may contain all of them
 _GROUP_FACTOR = 4  # how many passages are looked at for each that is returned
 _NEAR_DUPLICATE = 0.85  # the share of words that passages have in common if they say nearly the same
@@ -103,8 +104,7 @@ class _IndexStatistics:
     """Statistics of one generation of the index."""
 
     generation: int = -1
-    size: int = 0
-    mean_terms: MeanTerms = field(default_factory=MeanTerms)
+    totals: IndexTotals = field(default_factory=IndexTotals)
     counts: dict[str, int] = field(default_factory=dict)
     sign_bits: Mapping[int, int] | None = None
 
@@ -143,9 +143,7 @@ class PassageSearch:
         generation = read_generation(database)
         with self._lock:
             if self._statistics.generation != generation:
-                size = int(database.execute("SELECT count(*) FROM passage").fetchone()[0])
-                mean_terms = count_mean_terms(database)
-                self._statistics = _IndexStatistics(generation=generation, size=size, mean_terms=mean_terms)
+                self._statistics = _IndexStatistics(generation=generation, totals=read_totals(database))
             return self._statistics
 
     def _search_words(
@@ -153,28 +151,28 @@ class PassageSearch:
     ) -> dict[int, float]:
         query_words = query_terms(query)
         words = ([word for word in query_words if word not in COMMON_WORDS] or query_words)[:_MAX_QUERY_WORDS]
-        counts = {word: self._count_passages(database, statistics, word) for word in words}
+        counts = {word: self._count_sections(database, statistics, word) for word in words}
         selected, rest = _select_words(counts)
         if not selected and (english := translated_words(query)):
             return self._search_words(database, statistics, " ".join(english), limit)
         if not selected:
             prefixes = [f'"{word}"*' for word in words if len(word) >= _MIN_PREFIX_CHARS][:_MAX_PREFIXES]
             return _rank_by_words(database, " OR ".join(prefixes), limit) if prefixes else {}
-        found = limit // 2  # their neighbours join them
-        numbers = {*_rank_by_words(database, " OR ".join(f'"{word}"' for word in selected), found)}
+        numbers = _rank_by_words(database, " OR ".join(f'"{word}"' for word in selected), _MAX_SECTIONS)
         frequent = [word for word in rest if counts[word] <= _MAX_MATCHES]
         if frequent and len(selected) + len(frequent) <= _SHORT_QUERY_WORDS:
             every = " AND ".join(f'"{word}"' for word in (*selected, *frequent))
-            numbers.update(_rank_by_words(database, every, found))
+            numbers |= _rank_by_words(database, every, _MAX_SECTIONS)
         rarities = {}
         for word in query_words[:_MAX_QUERY_WORDS]:
-            count = self._count_passages(database, statistics, word)
-            rarities[word] = math.log(1 + (statistics.size - count + 0.5) / (count + 0.5))
-        scores = score_passages(find_with_neighbours(database, numbers), rarities, statistics.mean_terms)
-        return dict(sorted(scores.items(), key=lambda item: (-item[1], item[0]))[:limit])
+            count = self._count_sections(database, statistics, word)
+            rarities[word] = math.log(1 + (statistics.totals.sections - count + 0.5) / (count + 0.5))
+        sections = find_sections(database, numbers)
+        scores = score_sections(sections.values(), rarities, statistics.totals)
+        return dict([*scores.items()][:limit])
 
-    def _count_passages(self, database: sqlite3.Connection, statistics: _IndexStatistics, word: str) -> int:
-        """How many passages contain a word."""
+    def _count_sections(self, database: sqlite3.Connection, statistics: _IndexStatistics, word: str) -> int:
+        """How many sections contain a word."""
         count = statistics.counts.get(word)
         if count is None:
             query = "SELECT count(*) FROM passage_words WHERE passage_words MATCH ?"

@@ -21,11 +21,12 @@ from taoloop.core.ranking.porter import porter_stem
 from taoloop.core.ranking.query import COMMON_WORDS
 from taoloop.core.text import lazy_pattern
 from taoloop.core.words import CJK, clean_text, name_parts
-from taoloop.tools.documents.index import TITLE_WEIGHT, IndexedPassage, MeanTerms, title_text
+from taoloop.tools.documents.index import TITLE_WEIGHT, IndexedPassage, IndexTotals, title_text
 
 _STEM_SATURATION = 2.0  # k1 for stems, of which a text has more than of one form
 _LENGTH_SHARE = 0.75  # b
-_WRITTEN_WEIGHT = 0.5
+_OPENING_CHARS = 150
+_WRITTEN_WEIGHT = 1.0
 _PAIR_WEIGHT = 0.5
 
 _CJK_CHARACTER = lazy_pattern(f"[{CJK}]")
@@ -49,13 +50,6 @@ class _Counts:
         _add(self.stems, other.stems)
         _add(self.written, other.written)
         _add(self.pairs, other.pairs)
-
-
-@dataclass(slots=True)
-class _Section:
-    titles: _Counts
-    whole: _Counts = field(default_factory=_Counts)
-    passages: dict[int, _Counts] = field(default_factory=dict)
 
 
 class _WordCounter:
@@ -104,40 +98,47 @@ class _WordCounter:
                 _add(counts.pairs, {(first, second): text.count(first + second[1:])})
 
 
-def score_passages(
-    passages: Iterable[IndexedPassage], rarities: Mapping[str, float], means: MeanTerms
+def score_sections(
+    sections: Iterable[Sequence[IndexedPassage]], rarities: Mapping[str, float], totals: IndexTotals
 ) -> dict[int, float]:
-    """The scores of passages by their numbers.
+    """The scores of the passages of sections by their numbers: of each section the best one first, then the others.
 
-    `rarities` are the words of the query in their order, each with its weight. The passages of a section that are not
-    given do not count.
+    `rarities` are the words of the query in their order, each with its weight.
     """
     counter = _WordCounter([*rarities])
-    sections: dict[object, _Section] = {}
-    for passage in passages:
-        key = (passage.file, passage.heading) if passage.heading else passage.number
-        if (section := sections.get(key)) is None:
-            section = sections[key] = _Section(counter.count(title_text(passage.file, passage.heading)))
-        section.passages[passage.number] = counts = counter.count(passage.text)
-        section.whole.add(counts)
     stems: dict[str, float] = {}
     for word, rarity in rarities.items():
         weight = rarity * (COMMON_WEIGHT if word in COMMON_WORDS else 1.0)
         stems[counter.stems[word]] = max(weight, stems.get(counter.stems[word], 0.0))
     pairs = {pair: _PAIR_WEIGHT * max(stems[stem] for stem in pair) for pair in counter.pairs}
     written = {word: _WRITTEN_WEIGHT * rarity for word, rarity in rarities.items()}
-    scores: dict[int, float] = {}
-    for section in sections.values():
-        titles, whole = section.titles, section.whole
-        length = whole.terms / means.section
+    best: dict[int, float] = {}
+    others: dict[int, float] = {}
+    for section in sections:
+        titles = counter.count(_title_and_opening(section))
+        counts = {passage.number: counter.count(passage.text) for passage in section}
+        whole = _Counts()
+        for part in counts.values():
+            whole.add(part)
+        length = whole.terms * totals.sections / totals.terms
         score = _bm25(stems, whole.stems, length, _STEM_SATURATION, titles.stems, TITLE_WEIGHT)
         score += _bm25(written, whole.written, length, SATURATION, titles.written)
         score += _bm25(pairs, whole.pairs, length, SATURATION)
-        for number, counts in section.passages.items():
-            length = counts.terms / means.passage
-            own = _bm25(stems, counts.stems, length, _STEM_SATURATION, titles.stems, TITLE_WEIGHT)
+        scores: dict[int, float] = {}
+        for number, part in counts.items():
+            length = part.terms * totals.passages / totals.terms
+            own = _bm25(stems, part.stems, length, _STEM_SATURATION, titles.stems, TITLE_WEIGHT)
             scores[number] = round(score + own, 4)
-    return scores
+        first = max(scores, key=lambda number: scores[number])
+        best[first] = scores.pop(first)
+        others |= scores
+    return {number: scores[number] for scores in (best, others) for number in sorted(scores, key=lambda number: -scores[number])}
+
+
+def _title_and_opening(section: Sequence[IndexedPassage]) -> str:
+    """What says what a section is about: its headings and file name, and how it begins."""
+    first = section[0]
+    return f"{title_text(first.file, first.heading)}\n{first.text[:_OPENING_CHARS]}"
 
 
 def _add(counts: dict[_Term, int], others: Mapping[_Term, int]) -> None:
