@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import pairwise
+from itertools import filterfalse, pairwise
 from typing import TypeVar
 
 from taoloop.core.ranking.bm25 import COMMON_WEIGHT, SATURATION
@@ -24,16 +24,17 @@ from taoloop.core.words import CJK, clean_text, name_parts
 from taoloop.tools.documents.index import TITLE_WEIGHT, IndexedPassage, IndexTotals, title_text
 
 _STEM_SATURATION = 2.0  # k1 for stems, of which a text has more than of one form
-_LENGTH_SHARE = 0.75  # b
+_LENGTH_SHARE = 0.6  # b
 _OPENING_CHARS = 150
-_WRITTEN_WEIGHT = 1.0
+_WRITTEN_WEIGHT = 0.5
 _PAIR_WEIGHT = 0.5
 
 _CJK_CHARACTER = lazy_pattern(f"[{CJK}]")
 _LETTERS = lazy_pattern(rf"[^\W{CJK}_]+")
-_SPACES = {code: " " for code in range(128) if not chr(code).isalnum()}
+_PLAIN = lazy_pattern(rf"[\x00-\x7f\u2010-\u2027\u3000-\u303f，：；！？（）\u4e00-\u9fff]*")
+_LETTERS_ONLY = bytes(code if code < 128 and chr(code).isalnum() else 32 for code in range(256))
 _Term = TypeVar("_Term")
-_NO_FORM = (("", ""),)
+_GAP = ("",)
 
 
 @dataclass(slots=True)
@@ -49,7 +50,8 @@ class _Counts:
         self.terms += other.terms
         _add(self.stems, other.stems)
         _add(self.written, other.written)
-        _add(self.pairs, other.pairs)
+        if other.pairs:
+            _add(self.pairs, other.pairs)
 
 
 class _WordCounter:
@@ -59,37 +61,42 @@ class _WordCounter:
         self._runs = [word for word in words if _CJK_CHARACTER.match(word)]
         self.stems = {word: word if word in self._runs else porter_stem(_without_accents(word)) for word in words}
         self._wanted = {*self.stems.values()}
+        self._beginnings = (*{stem[:2] for stem in self._wanted},)  # which a word and its stem have in common
         self.pairs = {*pairwise(self.stems[word] for word in words if word not in COMMON_WORDS)}
         self._known: set[str] = set()  # of the words of texts
         self._forms: dict[str, list[tuple[str, str]]] = {}  # those with a stem of the query: what they are, and stems
+        self._rows: dict[str, list[str]] = {}  # their stems alone
 
     def count(self, text: str) -> _Counts:
-        if is_ascii := text.isascii():
-            words = text.translate(_SPACES).split()
-        else:
+        if not (text.isascii() or _PLAIN.fullmatch(text)):
             text = clean_text(text)
             words = _LETTERS.findall(text)
-        unknown = {*words} - self._known
+        else:
+            words = text.encode().translate(_LETTERS_ONLY).decode().split()
+        unknown = {*filterfalse(self._known.__contains__, words)}
         self._known |= unknown
         for word in unknown:
-            if forms := [form for form in _word_forms(word) if form[1] in self._wanted]:
-                self._forms[word] = forms
-        counts = _Counts(len(words))
-        for word in words:
-            if word in self._forms:
-                for form, stem in self._forms[word]:
-                    counts.written[form] = counts.written.get(form, 0) + 1
-                    counts.stems[stem] = counts.stems.get(stem, 0) + 1
-        if any(first in counts.stems and second in counts.stems for first, second in self.pairs):
-            row = [stem for word in words if word not in COMMON_WORDS for _, stem in self._forms.get(word, _NO_FORM)]
-            _add(counts.pairs, Counter(pair for pair in pairwise(row) if pair in self.pairs))
-        if self._runs and not is_ascii:
-            self._count_runs(text.casefold(), counts)
+            if word.startswith(self._beginnings) or not word.islower() or not word.isascii():
+                if forms := [form for form in _word_forms(word) if form[1] in self._wanted]:
+                    self._forms[word] = forms
+                    self._rows[word] = [stem for _, stem in forms]
+        counts = _Counts(len(words) + len(text.encode()) - len(text))  # each CJK character has three bytes, and two terms
+        hits = [*filter(self._forms.__contains__, words)]
+        for word in hits:
+            for form, stem in self._forms[word]:
+                counts.written[form] = counts.written.get(form, 0) + 1
+                counts.stems[stem] = counts.stems.get(stem, 0) + 1
+        if len(hits) > 1 and any(first in counts.stems and second in counts.stems for first, second in self.pairs):
+            row: list[str] = []
+            for word in filterfalse(COMMON_WORDS.__contains__, words):
+                row += self._rows.get(word, _GAP)
+            _add(counts.pairs, Counter(filter(self.pairs.__contains__, pairwise(row))))
+        if self._runs and not text.isascii():
+            self._count_runs(text, counts)
         return counts
 
     def _count_runs(self, text: str, counts: _Counts) -> None:
         """Count what is written without spaces: pairs of characters, and three where two pairs overlap."""
-        counts.terms += 2 * len(_CJK_CHARACTER.findall(text))
         found = {run: number for run in self._runs if (number := text.count(run))}
         counts.stems |= found
         counts.written |= found
@@ -117,9 +124,7 @@ def score_sections(
     for section in sections:
         titles = counter.count(_title_and_opening(section))
         counts = {passage.number: counter.count(passage.text) for passage in section}
-        whole = _Counts()
-        for part in counts.values():
-            whole.add(part)
+        whole = _sum(counts.values())
         length = whole.terms * totals.sections / totals.terms
         score = _bm25(stems, whole.stems, length, _STEM_SATURATION, titles.stems, TITLE_WEIGHT)
         score += _bm25(written, whole.written, length, SATURATION, titles.written)
@@ -133,6 +138,15 @@ def score_sections(
         best[first] = scores.pop(first)
         others |= scores
     return {number: scores[number] for scores in (best, others) for number in sorted(scores, key=lambda number: -scores[number])}
+
+
+def _sum(parts: Collection[_Counts]) -> _Counts:
+    if len(parts) == 1:
+        return next(iter(parts))
+    whole = _Counts()
+    for part in parts:
+        whole.add(part)
+    return whole
 
 
 def _title_and_opening(section: Sequence[IndexedPassage]) -> str:
