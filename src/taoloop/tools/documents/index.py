@@ -89,7 +89,7 @@ class IndexedPassage(ParsedPassage):
     number: int
     """Its row in the index."""
     section: int
-    """The number of the first passage of its section."""
+    """The number of its section: that of the first passage of it."""
     file: str
     """The path of its file in the folder."""
 
@@ -273,8 +273,8 @@ def find_passages(database: sqlite3.Connection, where: str, values: Iterable[obj
     return [IndexedPassage(**{**row, "heading": heading}) for row, heading in zip(rows, headings, strict=True)]
 
 
-def find_sections(database: sqlite3.Connection, numbers: Collection[int]) -> dict[int, list[IndexedPassage]]:
-    """The passages of some sections, by the numbers of their first passages."""
+def find_sections(database: sqlite3.Connection, numbers: Collection[int]) -> list[list[IndexedPassage]]:
+    """The passages of the sections with these numbers, in this order."""
     placeholders = ",".join("?" * len(numbers))
     where = f"""
 WHERE passage.number IN (
@@ -284,14 +284,15 @@ WHERE passage.number IN (
   ORDER BY passage.number
 """  # noqa: S608  # question marks
     passages = find_passages(database, where, numbers)
-    return {number: [*section] for number, section in groupby(passages, key=lambda passage: passage.section)}
+    sections = {number: [*section] for number, section in groupby(passages, key=lambda passage: passage.section)}
+    return [sections[number] for number in numbers if number in sections]
 
 
 def read_totals(database: sqlite3.Connection) -> IndexTotals:
     """What an index has in total; FTS5 keeps its number of rows and of terms (the "averages record")."""
     block = database.execute("SELECT block FROM passage_words_data WHERE id = 1").fetchone()[0]
     sections, _, terms = [*_read_varints(block), 0, 0, 0][:3]
-    return IndexTotals(database.execute("SELECT count(*) FROM passage").fetchone()[0], sections, terms)
+    return IndexTotals(database.execute("SELECT count(*) FROM passage").fetchone()[0], sections, max(terms, 1))
 
 
 def _read_varints(block: bytes) -> Iterator[int]:
@@ -337,7 +338,7 @@ def _delete_file(database: sqlite3.Connection, number: int, path: str) -> None:
 
 
 def _insert_passage(database: sqlite3.Connection, file: int | None, passage: ParsedPassage) -> int | None:
-    """Its number."""
+    """Insert a passage, and return its number."""
     position = (passage.ordinal, passage.start, passage.end, passage.line, passage.page)
     return database.execute(
         "INSERT INTO passage (id, file, ordinal, start, stop, line, page, heading, text)"
@@ -347,11 +348,12 @@ def _insert_passage(database: sqlite3.Connection, file: int | None, passage: Par
 
 
 def _split_sections(passages: Iterable[_Passage]) -> Iterator[list[_Passage]]:
-    """The passages of a file by sections."""
+    """The passages of a file in their order, grouped by sections."""
     section: list[_Passage] = []
     for passage in passages:
-        belongs = section and passage.heading and passage.heading == section[0].heading
-        if section and not (belongs and len(section) < MAX_SECTION_PASSAGES):
+        if section and (
+            not passage.heading or passage.heading != section[0].heading or len(section) == MAX_SECTION_PASSAGES
+        ):
             yield section
             section = []
         section.append(passage)

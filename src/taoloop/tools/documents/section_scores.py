@@ -3,14 +3,14 @@
 The score is a sum of BM25 over the stems of a passage, over those of its whole section, over the words of the section
 as they are written, and over pairs of neighbours in the query that are neighbours in the section. Where one of them
 errs, the others seldom do: a passage lacks words that its section has, two words share a stem, and words far apart have
-nothing to do with each other.
+nothing to do with each other. What a section says first, like its headings, tells what it is about, and counts more.
 """
 
 from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import filterfalse, pairwise
@@ -24,14 +24,15 @@ from taoloop.core.words import CJK, clean_text, name_parts
 from taoloop.tools.documents.index import TITLE_WEIGHT, IndexedPassage, IndexTotals, title_text
 
 _STEM_SATURATION = 2.0  # k1 for stems, of which a text has more than of one form
-_LENGTH_SHARE = 0.6  # b
-_OPENING_CHARS = 150
+_LENGTH_SHARE = 0.6  # b: a long section often says more, and not only the same at greater length
+_OPENING_CHARS = 150  # of a section that count like its headings: about a sentence
 _WRITTEN_WEIGHT = 0.5
 _PAIR_WEIGHT = 0.5
 
 _CJK_CHARACTER = lazy_pattern(f"[{CJK}]")
 _LETTERS = lazy_pattern(rf"[^\W{CJK}_]+")
-_PLAIN = lazy_pattern(rf"[\x00-\x7f\u2010-\u2027\u3000-\u303f，：；！？（）\u4e00-\u9fff]*")
+# ASCII, dashes, quotation marks, and Chinese with its punctuation: no letters that need more than ASCII or normalizing
+_PLAIN = lazy_pattern(r"[\x00-\x7f\u2010-\u2027\u3000-\u3003\u3008-\u301b，：；！？（）\u4e00-\u9fff]*")
 _LETTERS_ONLY = bytes(code if code < 128 and chr(code).isalnum() else 32 for code in range(256))
 _Term = TypeVar("_Term")
 _GAP = ("",)
@@ -76,11 +77,12 @@ class _WordCounter:
         unknown = {*filterfalse(self._known.__contains__, words)}
         self._known |= unknown
         for word in unknown:
-            if word.startswith(self._beginnings) or not word.islower() or not word.isascii():
-                if forms := [form for form in _word_forms(word) if form[1] in self._wanted]:
-                    self._forms[word] = forms
-                    self._rows[word] = [stem for _, stem in forms]
-        counts = _Counts(len(words) + len(text.encode()) - len(text))  # each CJK character has three bytes, and two terms
+            may_fit = word.startswith(self._beginnings) or not (word.islower() and word.isascii())
+            if may_fit and (forms := [form for form in _word_forms(word) if form[1] in self._wanted]):
+                self._forms[word] = forms
+                self._rows[word] = [stem for _, stem in forms]
+        cjk_terms = len(text.encode()) - len(text)  # a character of CJK has three bytes, and counts as two terms
+        counts = _Counts(len(words) + cjk_terms)
         hits = [*filter(self._forms.__contains__, words)]
         for word in hits:
             for form, stem in self._forms[word]:
@@ -122,7 +124,7 @@ def score_sections(
     best: dict[int, float] = {}
     others: dict[int, float] = {}
     for section in sections:
-        titles = counter.count(_title_and_opening(section))
+        titles = counter.count(_titles_and_opening(section))
         counts = {passage.number: counter.count(passage.text) for passage in section}
         whole = _sum(counts.values())
         length = whole.terms * totals.sections / totals.terms
@@ -137,19 +139,21 @@ def score_sections(
         first = max(scores, key=lambda number: scores[number])
         best[first] = scores.pop(first)
         others |= scores
-    return {number: scores[number] for scores in (best, others) for number in sorted(scores, key=lambda number: -scores[number])}
+    return _sort_down(best) | _sort_down(others)
 
 
-def _sum(parts: Collection[_Counts]) -> _Counts:
-    if len(parts) == 1:
-        return next(iter(parts))
+def _sort_down(scores: Mapping[int, float]) -> dict[int, float]:
+    return dict(sorted(scores.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _sum(parts: Iterable[_Counts]) -> _Counts:
     whole = _Counts()
     for part in parts:
         whole.add(part)
     return whole
 
 
-def _title_and_opening(section: Sequence[IndexedPassage]) -> str:
+def _titles_and_opening(section: Sequence[IndexedPassage]) -> str:
     """What says what a section is about: its headings and file name, and how it begins."""
     first = section[0]
     return f"{title_text(first.file, first.heading)}\n{first.text[:_OPENING_CHARS]}"
