@@ -26,8 +26,8 @@ from taoloop.core.events import Event, RunStarted
 from taoloop.core.message import ModelReply
 from taoloop.core.views.transcript import Result
 from taoloop.dialects import DIALECTS, get_dialect
+from taoloop.evals.trouble.drift import Drift
 from taoloop.testing import DriftInjector
-from taoloop.testing.drift import Drift
 from taoloop.tools.tool import Tool
 
 STEPS, RATE, SEEDS = 30, 0.2, 25

@@ -31,6 +31,7 @@ LAYERS = [
     "prompts",
     "runtime",
     "config",
+    "evals",
     "serve",
     "testing",
     "cli",

@@ -28,7 +28,7 @@ SECTIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         "构建",
         (
             *("tools", "tool-file", "openapi", "openapi-calls", "graphql", "mcp", "sql", "documents", "fetch"),
-            *("web-search", "patterns", "skills", "testing"),
+            *("web-search", "patterns", "skills", "testing", "evaluation", "stored-runs"),
         ),
     ),
     ("Trust", "信任", ("security", "unattended", "approvals", "recovery", "undo", "audit", "handles")),
@@ -70,7 +70,7 @@ def write_pages(folder: Path, language: str) -> None:
             (folder / f"{page}.md").write_text(page_text(page, language), encoding="utf-8")
     for schema in DOCS.glob("*.schema.json"):
         shutil.copy(schema, folder)
-    for image in DOCS.glob("*.svg"):
+    for image in (*DOCS.glob("*.svg"), *DOCS.glob("*.png")):
         shutil.copy(image, folder)
 
 

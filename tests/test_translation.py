@@ -28,9 +28,10 @@ from taoloop.serve.panel.access import ROLES
 from taoloop.translation import Translator, error_texts, translate_error
 
 FOLDER = Path(taoloop.__file__).parent
-PACKAGES = ("cli", "config", "journals", "models", "serve/panel")
+PACKAGES = ("cli", "config", "evals", "journals", "models", "serve/panel")
 MARKERS = {
     "cli": {"translate", "mark", "text", "row", "report", "say", "_read_text"},
+    "evals": {"translate", "mark", "say", "_say"},
     "serve/panel": {"translate", "mark", "say"},
 }
 """Calls whose first argument is a text in English, by package; in the others `translate` and `mark`."""
@@ -55,17 +56,29 @@ def texts_in(node: ast.AST) -> Iterator[str]:
 
 
 @cache
-def calls_and_constants(path: Path) -> tuple[list[ast.Call], frozenset[object]]:
-    """The calls in a source and the values of its constants: each source is read once."""
-    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
-    constants = frozenset(node.value for node in nodes if isinstance(node, ast.Constant))
-    return [node for node in nodes if isinstance(node, ast.Call)], constants
+def calls_and_texts(path: Path) -> tuple[list[ast.Call], list[ast.Constant | ast.JoinedStr]]:
+    """The calls in a source and its texts, with values in them or without: each source is read once."""
+    calls: list[ast.Call] = []
+    texts: list[ast.Constant | ast.JoinedStr] = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        match node:
+            case ast.Call():
+                calls.append(node)
+            case ast.JoinedStr() | ast.Constant(value=str()):
+                texts.append(node)
+    return calls, texts
+
+
+def constants_of(path: Path) -> frozenset[str]:
+    """The texts of a source that have no values in them."""
+    values = (node.value for node in calls_and_texts(path)[1] if isinstance(node, ast.Constant))
+    return frozenset(value for value in values if isinstance(value, str))
 
 
 def arguments_of(folder: Path, functions: set[str], position: int = 0) -> Iterator[str]:
     """The texts that are an argument of calls of these functions."""
     for path in folder.rglob("*.py"):
-        for call in calls_and_constants(path)[0]:
+        for call in calls_and_texts(path)[0]:
             if len(call.args) > position:
                 name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
                 if name in functions:
@@ -165,7 +178,7 @@ def test_every_text_with_a_name_has_a_chinese_one() -> None:
 def test_every_chinese_text_of_a_catalogue_is_used(package: str) -> None:
     """`tests/tools/test_texts.py` looks at those of the tools, some of which are on cards."""
     names = {text for catalog in catalogs() if catalog.package == package for text in catalog.english.values()}
-    constants = {value for path in FOLDER.rglob("*.py") for value in calls_and_constants(path)[1]}
+    constants = {text for path in FOLDER.rglob("*.py") for text in constants_of(path)}
     used = names | constants | {f"{kind} above 0, or None for no limit" for kind in ("a number", "a whole number")}
     assert sorted(chinese_texts(package).keys() - used) == []
 
@@ -274,18 +287,18 @@ def test_every_error_has_a_chinese_text() -> None:
     for path in FOLDER.rglob("*.py"):
         if path.relative_to(FOLDER).as_posix().startswith(UNTRANSLATED):
             continue
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ERRORS:
-                arguments = [*node.args, *(word.value for word in node.keywords if word.arg in ("message", "hint"))]
+        for call in calls_and_texts(path)[0]:
+            if getattr(call.func, "id", "") in ERRORS:
+                arguments = [*call.args, *(word.value for word in call.keywords if word.arg in ("message", "hint"))]
                 missing |= {text for argument in arguments for text in texts_of_errors(argument)}
     elsewhere = set().union(*(chinese_texts(package) for package in PACKAGES))  # a translator marks it there
     assert sorted(missing - chinese_texts("").keys() - elsewhere) == []
 
 
 def test_every_chinese_text_of_an_error_is_used() -> None:
-    syntax = [node for path in FOLDER.rglob("*.py") for node in ast.walk(ast.parse(path.read_text("utf-8")))]
-    texts = {node.value for node in syntax if isinstance(node, ast.Constant) and isinstance(node.value, str)}
-    used = {pattern_of(node) for node in syntax} | {numbered(text, r"{[^{}]*}|%[.\d]*[dfrs]") for text in texts}
+    paths = list(FOLDER.rglob("*.py"))
+    used = {pattern_of(node) for path in paths for node in calls_and_texts(path)[1]}
+    used |= {numbered(text, r"{[^{}]*}|%[.\d]*[dfrs]") for path in paths for text in constants_of(path)}
     system = {os.strerror(code) for code in errno.errorcode}
     assert sorted(chinese_texts("").keys() - used - system) == []
 

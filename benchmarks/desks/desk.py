@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-from desks.records import Records
-
 from taoloop.core.cards.tool_card import Tier, ToolCard
+from taoloop.evals.suites.tau_records import TauRecords
 
 Database = dict[str, Any]
 Function = Callable[..., Any]
@@ -130,7 +129,7 @@ class Desk:
 
 def _records(value: Any, edit: Callable[[Any], None]) -> Iterator[dict[str, Any]]:
     """The records in a value, except those of a table that copies them later: they are edited then."""
-    if isinstance(value, Records):
+    if isinstance(value, TauRecords):
         value.edit(edit)
     elif isinstance(value, dict):
         yield value

@@ -18,8 +18,10 @@ from types import ModuleType
 from typing import Any
 
 from desks.desk import Call, Database, Desk, Function, Task
-from desks.tau2 import find_tau2, load_tau2
-from desks.tau_cards import DOMAINS, tau_card
+from desks.tau2 import load_tau2
+
+from taoloop.evals.suites.tau_cards import DOMAINS, tau_card
+from taoloop.evals.suites.tau_checkout import find_tau2
 
 
 def load_desks(checkout: Path) -> tuple[Desk, ...]:

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from desks.desk import Call, Database, Desk, Goal, Task, call, other_than
-from desks.tau_cards import WRITES
+
+from taoloop.evals.suites.tau_cards import WRITES
 
 Calls = Callable[[Task, Database], list[Call]]
 

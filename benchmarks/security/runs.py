@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from security.cards import CARDS, has_effect, is_destructive, sends_out
 from security.disguise import Carrier, Spelling
 from security.dojo import Call, Goal, Task, environment, goals_of, is_done, is_won, system_message, true_calls
 from security.goals import goal_calls
@@ -20,6 +19,7 @@ from security.stage import Stage, tools_of
 
 from taoloop import Agent, Limits, MemoryJournal
 from taoloop.core.views.transcript import Result
+from taoloop.evals.suites.dojo_cards import CARDS, has_effect, is_destructive, sends_out
 
 NO_LIMITS = Limits(max_steps=None, max_consecutive_errors=None, repeat_tell=None, repeat_stop=None)
 """An attack must fail at the policy, never at a limit."""

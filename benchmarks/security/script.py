@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any, Literal
 
-from security.cards import CARDS
 from security.disguise import MARK, Spelling, respelt
 from security.dojo import Call
+
+from taoloop.evals.suites.dojo_cards import CARDS
 
 Timing = Literal["at-once", "late"]
 Pins = Literal["honest", "hijacked"]

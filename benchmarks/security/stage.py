@@ -10,12 +10,12 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
-from security.cards import CARDS
 from security.dojo import Call, as_text, run, suites
 from security.people import Person, answers
 from security.script import Script
 
 from taoloop.core.cards.tool_card import ToolCard
+from taoloop.evals.suites.dojo_cards import CARDS
 from taoloop.runtime.approvals.request import ApprovalAnswer, ApprovalRequest
 from taoloop.tools.from_card import tool_from_card
 from taoloop.tools.tool import Tool

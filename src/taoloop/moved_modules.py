@@ -49,6 +49,7 @@ MOVED_MODULES = {
     "taoloop.serve.mcp.desk": "taoloop.serve.mcp.dispatcher",
     "taoloop.serve.mcp.offers": "taoloop.serve.mcp.server",
     "taoloop.strategies.base": "taoloop.core.effects",
+    "taoloop.testing.drift": "taoloop.evals.trouble.drift",
     "taoloop.tools.base": "taoloop.tools.tool",
     "taoloop.tools.calculator": "taoloop.tools.builtin.calculator",
     "taoloop.tools.clock": "taoloop.tools.builtin.time_now",

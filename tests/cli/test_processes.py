@@ -33,6 +33,8 @@ CALLS: dict[str, tuple[list[str], int, str]] = {
     "lessons": ([], 0, "no lessons"),
     "diff": (["last", "last"], 0, ""),
     "undo": (["last"], 0, "nothing to undo"),
+    "eval": (["smok"], 2, "Did you mean 'smoke'"),
+    "mark": (["last", "maybe"], 2, "maybe"),
     "costs": ([], 0, "usd"),
     "verify": (["last"], 0, "events"),
     "export": (["last", "-o", "run.jsonl"], 0, ""),
@@ -58,7 +60,17 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Shell:
     return tao
 
 
-@pytest.mark.parametrize("command", cli.list_commands(click.Context(cli)))
+QUICK = ("run", "deny", "approve", "serve", "doctor")
+"""Commands that always run: a success, a change, two errors and a server; the others differ in their imports alone."""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param(command, marks=() if command in QUICK else pytest.mark.nightly)
+        for command in cli.list_commands(click.Context(cli))
+    ],
+)
 def test_a_command_is_a_process_with_its_exit_code(prepared: Shell, tmp_path: Path, command: str) -> None:
     args, code, text = CALLS[command]
     ended = prepared.fresh_process(command, *args, TAOLOOP_DB=str(copy_of(prepared, tmp_path)), code=code)

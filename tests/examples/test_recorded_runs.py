@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-PART = Path(__file__).parent / "data" / "react_fever_part.jsonl"
-EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
+ROOT = Path(__file__).resolve().parent.parent.parent
+PART = ROOT / "src" / "taoloop" / "evals" / "suites" / "data" / "fever_davinci002_sample.jsonl"
+EXAMPLES = ROOT / "examples"
 
 
 @pytest.fixture

@@ -13,8 +13,9 @@ from tests.sizes import examples
 from taoloop.core.decision import Call, PlannedCall, PlanStep
 from taoloop.core.events import Fault, Resumed
 from taoloop.core.policy import Policy, Profile, Rule
-from taoloop.core.value_origins import stated_origin
+from taoloop.core.value_origins import stated_origin, stated_origins
 from taoloop.policy import judge
+from taoloop.policy.plan_grants import plan_grant
 
 FROM_ONE = {"from": "tool:look.id", "step": 1}
 HERE = {"from": "tool:look.items[].id"}
@@ -83,8 +84,28 @@ def test_an_origin_without_a_step_also_means_what_this_run_has_called() -> None:
     assert other_step.judge("pay", to="A-1", amount=5).startswith("ask")
 
 
+def test_only_what_a_listed_call_returned_is_at_an_origin() -> None:
+    """A read needs no approval, so a model that chooses among values must not add to them by a call of its own."""
+    run = run_of(planned("look", query="ann"), planned("pay", to=HERE, amount=5))
+    run.see(json.dumps({"items": [{"id": "A-1"}, {"id": "A-2"}]}), query="ann")
+    run.see(json.dumps({"items": [{"id": "E-9"}]}), query="eve")
+    assert run.judge("pay", to="E-9", amount=5).startswith("ask")
+    run.see(json.dumps({"items": [{"id": "A-3"}]}), query="ann")  # the same call once more: its news
+    assert run.judge("pay", to="A-3", amount=5) == "allow plan"
+    run.ask("pay", {"to": "A-3", "amount": 5}, rule="plan")
+    assert run.judge("pay", to="A-3", amount=5).startswith("ask")
+    open_step = run_of()
+    open_step.see(json.dumps({"items": [{"id": "E-9"}]}), query="eve")
+    pay = planned("pay", to=HERE, amount=5)
+    [origin] = [origin for _, origin in stated_origins(pay.args)]
+    assert list(plan_grant(run.trace).found_values(pay, origin)) == ["A-3"]
+    assert list(plan_grant(open_step.trace).found_values(pay, origin)) == [
+        "E-9"
+    ]  # a step without a list leaves it to its model
+
+
 def test_nothing_is_found_in_a_call_that_failed() -> None:
-    run = run_of(planned("pay", to=HERE, amount=5))
+    run = run_of(planned("look", query="x"), planned("pay", to=HERE, amount=5))
     run.see(json.dumps({"items": [{"id": "A-1"}]}), query="x", fault=Fault(code="x", message="A-1"))
     assert run.judge("pay", to="A-1", amount=5).startswith("ask")
 

@@ -1,13 +1,28 @@
-"""An agent that plans a refund: its tools, its plan, and the replies of its model."""
+"""An agent that plans a refund: its tools, its plan, the replies of its model, and the person who is asked."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 from tests.scripting import call
 
-from taoloop import Agent, MemoryJournal, ScriptedModel, ToolContext, tool
+from taoloop import (
+    Agent,
+    ApprovalAnswer,
+    ApprovalRequest,
+    MemoryJournal,
+    Result,
+    ScriptedModel,
+    ToolContext,
+    tool,
+)
+from taoloop.core.effects import ModelRequest
 from taoloop.core.trace import Trace
+from taoloop.core.views.plans import plan_progress
+from taoloop.policy.plan_grants import step_of
+from taoloop.runtime.after.replay import replay
 
 TASK = "Refund the order of ann, at most 50."
 
@@ -69,3 +84,51 @@ async def step_trace(agent: Agent, run_id: str, number: int) -> Trace:
     journal = agent.journal
     assert isinstance(journal, MemoryJournal)
     return Trace(f"{run_id}.{number}", await journal.load(f"{run_id}.{number}"))
+
+
+class Person:
+    """Answers questions, and remembers them."""
+
+    def __init__(self, *answers: ApprovalAnswer | bool) -> None:
+        self.asked: list[ApprovalRequest] = []
+        self.answers = list(answers)
+
+    def __call__(self, request: ApprovalRequest) -> ApprovalAnswer | bool:
+        self.asked.append(request)
+        return self.answers.pop(0) if self.answers else ApprovalAnswer(approved=True, by="boss")
+
+    @property
+    def tools(self) -> list[str]:
+        return [request.tool for request in self.asked]
+
+
+class StepModel:
+    """Replies of the run that plans, and of the runs of its steps by number."""
+
+    spec, dialect = "steps", "native"
+
+    def __init__(self, replies: Sequence[Any], steps: dict[int, Sequence[Any]]) -> None:
+        self.main = ScriptedModel(replies, strict=False)
+        self.steps = {number: ScriptedModel(texts, strict=False) for number, texts in steps.items()}
+
+    async def complete(self, request: ModelRequest) -> Any:
+        step = step_of(request.trace)
+        return await (self.main if step is None else self.steps[step.number]).complete(request)
+
+    def check_used(self, replies: int) -> None:
+        pass
+
+    async def close(self) -> None:
+        pass
+
+
+def step_of_run(agent: Agent, result: Result, number: int) -> Trace:
+    return asyncio.run(step_trace(agent, result.run_id, number))
+
+
+def assert_replays(trace: Trace) -> None:
+    assert [event for event in replay(trace) if not event.same] == []
+
+
+def statuses(result: Result) -> list[tuple[int, str]]:
+    return [(number, progress.status) for number, progress in plan_progress(result.trace).steps.items()]

@@ -192,7 +192,9 @@ def test_exit_ends_the_run_while_other_branches_have_more_to_do() -> None:
         },
         edges={START: ["a", "b"], "a": {"order_id == 'x'": EXIT, "else": END}, "b": "c", "c": END},
     )
-    assert state_of(graph.agent().run_sync('{"order_id": "x"}'))["rounds"] == 1
+    left = graph.agent().run_sync('{"order_id": "x"}')
+    assert state_of(left)["rounds"] == 1
+    assert left.reason == "The graph reached its end; nodes run: 2."
     assert state_of(graph.agent().run_sync('{"order_id": "y"}'))["rounds"] == 2
 
 
@@ -328,6 +330,19 @@ def problem_of(**changes: Any) -> str:
         ({"edges": {START: "a", "a": "x", "b": END}}, "leads to 'x', which is no node. Known nodes: a, b"),
         ({"edges": {START: "a", "a": {"amount > 1": "b"}, "b": END}}, 'where none of its conditions holds. Add "else"'),
         ({"edges": {START: "a", "a": {"sum > 1": "b", "else": END}, "b": END}}, "reads 'sum', which is no field"),
+        (
+            {"edges": {START: "a", "a": {"order_id.total > 1": "b", "else": END}, "b": END}},
+            "'a': the condition 'order_id.total > 1' reads 'order_id.total', and there is no such part in the field",
+        ),
+        ({"answer": "{notes[0].text}"}, "the answer '{notes[0].text}' reads 'notes[0].text', and there is no such"),
+        (
+            {"edges": {START: "a", "a": {"notes == [] or not (amount > 'x')": "b", "else": END}, "b": END}},
+            "compares 'amount', which is number, with string",
+        ),
+        (
+            {"edges": {START: "a", "a": {"order_id < rounds": "b", "else": END}, "b": END}},
+            "which is string, with integer",
+        ),
         ({"edges": {START: "a", "a": {"amount >": "b", "else": END}, "b": END}}, "cannot be read"),
         ({"edges": {START: "a", "a": {"exec('x')": "b", "else": END}, "b": END}}, "is not allowed in a condition"),
         ({"edges": {START: "a", "a": "b", "b": "a"}}, "the graph cannot end. Add a branch to END"),
@@ -359,6 +374,13 @@ def test_each_mistake_in_a_graph_names_its_node_and_the_way_out(changes: dict[st
     except ConfigError as error:  # an unknown name of a tool is found where tools are
         problem = str(error)
     assert text in problem
+
+
+def test_conditions_that_may_hold_pass_the_check() -> None:
+    conditions = ["amount >= rounds", "notes[0] == 'x'", "len(notes) > 1", "'a' < order_id", "error.code == 'x'"]
+    edges: dict[str, Any] = {START: "a", "a": {**dict.fromkeys(conditions, "b"), "else": END}, "b": END}
+    nodes = {"a": Node(history, writes="verdict"), "b": Node(stock, writes="verdict")}
+    Graph(state=Order, nodes=nodes, edges=edges, answer="{notes[0]} {order_id}").check()
 
 
 def test_the_drawing_marks_the_path_of_a_run() -> None:

@@ -470,6 +470,26 @@ def problem_of_text() -> str:
     return str(caught.value.hint)
 
 
+def test_agents_with_names_in_chinese_are_told_apart() -> None:
+    both = [agent("账单", "Paid."), agent("发票", "Sent.")]
+    first = triage(*both, replies=["x"])
+    names = [card.name for card in first.run_sync(TASK).trace.agent.tools if card.hands_over_to]
+    assert len(set(names)) == 2
+    over = triage(*both, replies=[call(names[1], reason="It knows more.")]).run_sync(TASK)
+    assert (over.answer, answered_by(over.trace)) == ("Sent.", "发票")
+
+
+@pytest.mark.parametrize("most", [0, True, "2", 1.5])
+def test_a_limit_that_is_no_whole_number_is_refused(most: Any) -> None:
+    with pytest.raises(ConfigError, match="Write a whole number from 1 on"):
+        Handoff(agent=agent("billing"), max_times=most)
+
+
+def test_agents_whose_hand_offs_would_be_one_tool_are_named() -> None:
+    with pytest.raises(ConfigError, match="to 'a b' and 'a_b' would both be the tool 'hand_over_to_a_b'"):
+        triage(agent("a b", "x"), agent("a_b", "y")).run_sync(TASK)
+
+
 def test_a_circle_needs_a_limit() -> None:
     names = ("triage", "billing", "refunds")
     circle = [agent(name, handoffs=[names[(index + 1) % 3]]) for index, name in enumerate(names)]

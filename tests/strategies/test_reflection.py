@@ -137,6 +137,8 @@ def test_words_of_the_task_may_be_cited_for_its_demands() -> None:
         ('- "hut has 5 rooms" [obs:call_1]', "quotes 'hut has 5 rooms', which stands neither"),
         ("- Too long [task: at most ten words]", "quotes 'at most ten words'"),
         ("- Too long [task]", "cites nothing"),
+        ("- Too long [task: a]", "quotes 'a'"),
+        ("- Too long [task: ow ma]", "quotes 'ow ma'"),
         ("1. It is wrong.\n2. So is that.", "'So is that.' cites nothing"),
     ],
 )
@@ -179,7 +181,13 @@ def test_a_quotation_may_differ_in_signs_and_leave_words_out(quote: str) -> None
     assert result.answer == "3"
 
 
-@pytest.mark.parametrize("reply", ["NONE", "None.", "**NONE**", "- NONE", "<think>hm [obs:call_9]</think>NONE", "无"])
+NOTHING = ["NONE", "None.", "**NONE**", "- NONE", "<think>hm [obs:call_9]</think>NONE", "无"]
+IN_OTHER_WORDS = ["Final Answer: NONE", "No problems found.", "最终答案：无", "没有发现问题。"]
+
+
+@pytest.mark.parametrize(
+    "reply", ["NONE", "None.", "**NONE**", "- NONE", "<think>hm [obs:call_9]</think>NONE", "无", *IN_OTHER_WORDS]
+)
 def test_a_critique_that_finds_nothing_ends_the_run(reply: str) -> None:
     result = run(looks("hut"), says("3"), reply)
     assert (result.answer, result.reason) == ("3", "The critique of the draft found nothing to correct.")
@@ -188,6 +196,14 @@ def test_a_critique_that_finds_nothing_ends_the_run(reply: str) -> None:
 def test_an_empty_critique_is_refused_as_one_that_cites_nothing() -> None:
     assert run(looks("hut"), says("3"), "", "NONE").reason == "The critique of the draft found nothing to correct."
     assert "twice" in run(looks("hut"), says("3"), "", "<think>for ever").reason
+
+
+def test_findings_beyond_the_most_that_count_are_reported() -> None:
+    many = "\n".join(f"- Point {number} [obs:call_1]" for number in range(25))
+    result = run(looks("hut"), says("4"), many, says("3"), "NONE")
+    judgement = notes(result, CRITIQUE)[0]
+    assert judgement.startswith("Findings that count: 10\n")
+    assert judgement.endswith("- Point 9 [obs:call_1]\nLeft out, because at most 10 findings count: 15")
 
 
 # Stop rules
@@ -485,6 +501,31 @@ def test_with_evidence_required_an_answer_without_it_is_no_draft() -> None:
     assert purposes(result) == ["decide", "decide", "repair", "critique", "decide"]
     assert result.reason.startswith("The revision did not change the draft")
     assert all(event.same for event in replay(result.trace))
+
+
+def test_each_draft_without_its_evidence_is_sent_back_once() -> None:
+    bare, cited = says("It has 3 rooms."), says("It has 3 rooms [obs:call_1].")
+    result = agent(looks("hut"), bare, cited, WRONG, bare, cited, evidence="require").run_sync(TASK)
+    assert (result.status, result.answer) == ("completed", "It has 3 rooms [obs:call_1].")
+    assert purposes(result) == ["decide", "decide", "repair", "critique", "decide", "repair"]
+    assert all(event.same for event in replay(result.trace))
+    twice = agent(looks("hut"), cited, WRONG, bare, bare, "NONE", evidence="require").run_sync(TASK)
+    assert twice.status == "unsupported"
+
+
+def test_an_answer_of_an_agent_that_took_over_is_not_reviewed() -> None:
+    """The task is no longer the first agent's: its model is asked nothing more."""
+    over = {"tool_calls": [{"name": "hand_over_to_guide", "args": {"reason": "It knows the huts."}}]}
+    for replies, status, reason in (
+        (["It has 4 rooms."], "completed", "The agent 'guide' took over."),
+        ([], "model_failed", "The agent 'guide' took over."),
+    ):
+        guide = Agent(name="guide", description="Huts.", model=ScriptedModel(replies))
+        desk = Agent(name="desk", model=ScriptedModel([over]), handoffs=[guide], strategy="reflect")
+        result = desk.run_sync(TASK)
+        assert (result.status, result.trace.model_calls) == (status, 1)
+        assert result.reason.startswith(reason)
+        assert all(event.same for event in replay(result.trace))
 
 
 # How it is shown

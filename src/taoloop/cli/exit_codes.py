@@ -30,6 +30,8 @@ JOURNAL = 11
 TAMPERED = 12
 NOT_UNDONE = 13
 HELD = 14
+THRESHOLD = 17
+WORSE = 18
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 TERMINATED = 143
@@ -50,7 +52,7 @@ OF_STATUS: dict[Status, int] = {
 
 _OTHERS: dict[int, str] = {
     FOUND: mark(
-        "a finding of lint, doctor, replay or diff; a tool that failed when called by hand;"
+        "a finding of lint, doctor, replay, diff or eval --counterfactual; a tool that failed when called by hand;"
         " output that cannot be written; or an error inside taoloop"
     ),
     USAGE: mark("a wrong option, name, key or file; nothing was started"),
@@ -59,6 +61,8 @@ _OTHERS: dict[int, str] = {
     TAMPERED: mark("the run was changed after it was written"),
     NOT_UNDONE: mark("something that the run did could not be undone"),
     HELD: mark("another process is working on the run; it was left alone"),
+    THRESHOLD: mark("an evaluation does not meet a threshold of its suite"),
+    WORSE: mark("an evaluation is worse than its baseline"),
     BROKEN_PIPE: mark("stopped, because nobody reads the output any more"),
     TERMINATED: mark("stopped by SIGTERM"),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 import sys
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -45,6 +46,31 @@ def _add_handler(
         before = signal.signal(number, lambda _number, _frame: loop.call_soon_threadsafe(callback))
         return lambda: signal.signal(number, before)
     return lambda: loop.remove_signal_handler(number)
+
+
+@contextmanager
+def _woken_by_signals() -> Iterator[None]:
+    """Wake the running event loop at each signal.
+
+    The system may give a signal to a thread that a tool blocks. Its handler runs in the main thread all the same, but
+    only once that has something to do.
+    """
+    loop = asyncio.get_running_loop()
+    receiver, sender = socket.socketpair()
+    with receiver, sender:
+        for end in (receiver, sender):
+            end.setblocking(False)
+        try:
+            loop.add_reader(receiver, receiver.recv, 4096)
+        except NotImplementedError:  # the loop of Windows, whose thread gets the signals
+            yield
+            return
+        before = signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(before)
+            loop.remove_reader(receiver)
 
 
 class SignalStopper:
@@ -95,7 +121,8 @@ class SignalStopper:
                 run.close()
                 return None
             try:
-                return await run
+                with _woken_by_signals():
+                    return await run
             except asyncio.CancelledError:
                 if not self._is_stopped():
                     raise

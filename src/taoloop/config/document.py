@@ -260,9 +260,9 @@ def _json(path: Path, text: str) -> Any:
 def _not_yaml(path: Path, error: YamlError) -> AgentFileError:
     match error:
         case DuplicateKeyError():
-            place = SourceLocation(path=path, line=error.line, field=field_name(error.path))
+            location = SourceLocation(path=path, line=error.line, field=field_name(error.path))
             text = translate("the field appears a second time (first in line {line}).", line=error.first_line)
-            return place.error(text, hint=translate("Remove one of the two."))
+            return location.error(text, hint=translate("Remove one of the two."))
         case YamlSizeError():
             return _file_error(path, mark("it has too many parts, or is nested too deeply."), line=error.line)
     hint = mark("Check the indentation, and quote texts that hold `: ` or begin with a special character.")

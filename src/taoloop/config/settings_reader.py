@@ -414,11 +414,16 @@ def _known_fields(kind: type, mode: Mode, value: Any) -> Any:
         counts = {_key_of(name) for name in fields_of(kind) if name not in required_fields(kind)}
         items = ((key_text(name), item) for name, item in value.items())
         return {name: item for name, item in items if not _is_absent(item, has_default=name in counts)}
-    known = tuple(fields_of(kind))
+    known = _field_names(kind)
     for name in value:
         if name not in known:
             raise PydanticCustomError("unknown", "unknown field", {"name": key_text(name), "known": known})
     return value
+
+
+@cache
+def _field_names(kind: type) -> tuple[str, ...]:
+    return tuple(fields_of(kind))
 
 
 def _is_absent(value: Any, *, has_default: bool) -> bool:

@@ -24,6 +24,7 @@ GapCode = Literal[
     "no_outcome",
     "not_contained",
     "not_observed",
+    "uncited",
     "irrelevant",
     "unsourced",
     "used_tools",
@@ -37,9 +38,10 @@ class EvidenceGap:
     code: GapCode
     """`no_citation`: the answer cites nothing. `unknown`: the run has no such call, or no observation has the passage.
     `failed`: the cited call failed. `no_outcome`: it has no observation. `not_contained`: no observation that the
-    sentence cites has the value. `not_observed`: no observation has the value, in an answer by a schema. `irrelevant`:
-    the cited one has none of the sentence's values. `unsourced`: the answer says that it rests on no observation, and
-    has a value that is not in the task either. `used_tools`: it says so, and a call of the run succeeded."""
+    sentence cites has the value. `not_observed`: no observation has the value, in an answer by a schema. `uncited`: no
+    observation has it, in a sentence that cites nothing. `irrelevant`: the cited one has none of the sentence's values.
+    `unsourced`: the answer says that it rests on no observation, and has a value that is not in the task either.
+    `used_tools`: it says so, and a call of the run succeeded."""
     citation: str = ""
     """What is cited, such as `obs:call_2`; several are separated by a comma and a space."""
     value: str = ""

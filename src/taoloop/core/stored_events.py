@@ -228,11 +228,11 @@ def _adapter(kind: str) -> TypeAdapter[Fact]:
     return TypeAdapter(_BY_KIND[kind])
 
 
-HEAD_KINDS = frozenset({"run_started", "action_started", "paused", "resumed", "finished"})
+HEAD_KINDS = frozenset({"run_started", "action_started", "paused", "resumed", "finished", "marked"})
 """A journal that stores the head of a run apart from its events does so at these at the latest.
 
-Then no effect on the world, no end and no pause can be removed from the end of a trace unnoticed. To write the head
-with every event would cost a tenth of the time of an append.
+Then no effect on the world, no end, no pause and no mark can be removed from the end of a trace unnoticed. To write the
+head with every event would cost a tenth of the time of an append.
 """
 
 _POSITION = struct.Struct(">qd")

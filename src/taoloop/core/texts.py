@@ -50,6 +50,7 @@ TEXTS = TextCatalog(
         "gap_no_outcome": "{citation}: this call has no result.",
         "gap_not_contained": "{citation} does not contain {value}, in the sentence: {sentence}",
         "gap_not_observed": "No observation that succeeded contains {value}, in the field {sentence}",
+        "gap_uncited": "No observation of this run contains {value}, in a sentence that cites nothing: {sentence}",
         "gap_irrelevant": "{citation} contains nothing of what the sentence says: {sentence}",
         "gap_unsourced": "The answer says that it rests on no observation, and {value} is not in the task, in the"
         " sentence: {sentence}",
@@ -91,6 +92,7 @@ TEXTS = TextCatalog(
         "critique_none": "Nothing to correct.",
         "critique_counts": "Findings that count: {count}",
         "critique_dropped": "Dropped: {count}",
+        "critique_left_out": "Left out, because at most {allowed} findings count: {count}",
         "critique_refused": "This critique is refused, because nothing of it cites an observation of this run or "
         "words of the task. Give each finding with what it rests on, as [obs:{example}] or "
         "[task: exact words], or reply NONE.",

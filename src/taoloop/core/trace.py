@@ -36,8 +36,8 @@ from taoloop.core.events import (
     Status,
     new_event,
 )
+from taoloop.core.human_input import InputAnswered, Marked
 from taoloop.core.images import ImageInfo
-from taoloop.core.input_answered import InputAnswered
 from taoloop.core.message import Usage
 from taoloop.core.policy import Policy
 from taoloop.core.views.steps import (
@@ -123,7 +123,7 @@ class Trace:
         self.calls_requested = 0
         self.answer: Answer | None = None
         self.taken_over: Observed | None = None  # another agent took the conversation over, and has ended
-        self.held_back: Answer | None = None  # sent back for want of evidence; once, until a finished run is resumed
+        self.held_back: Answer | None = None  # sent back for want of evidence; once for each draft
         self.closing_reply: ModelReplied | None = None
         self.overflowed = False  # the last prompt was too long for the model, and was not shortened yet
         self.overflows = 0
@@ -337,7 +337,7 @@ class Trace:
         if self.closing_reply is not None:
             self.phase = "closed"
             return
-        if fact.code == UNSUPPORTED:  # readable, so no error that a limit counts; it happens once
+        if fact.code == UNSUPPORTED:  # readable, so no error that a limit counts; once for each draft
             self.held_back, self.answer, self.phase = self.answer, None, "thinking"
             return
         self.last_rejected = fact
@@ -489,6 +489,8 @@ class Trace:
         if fact.about in (UNDONE, REVISION):
             if self.phase in ("decided", "answered", "closed"):  # what was decided before is decided again
                 self.phase, self.answer, self.taken_over = "thinking", None, None
+            if fact.about == REVISION:
+                self.held_back = None
         elif fact.by == "guard" and fact.about in self.changed_tools:
             self.changed_tools.remove(fact.about)
         elif fact.by == "guard":
@@ -530,6 +532,10 @@ class Trace:
             self.phase, self.answer, self.taken_over = "thinking", None, None
         self._segment_at = at
 
+    def _marked(self, fact: Marked, _at: float) -> None:
+        if self.finished is None:
+            raise IllegalEvent(f"Run {self.run_id} has not finished; it cannot take {fact.kind}.")
+
     def _finished(self, fact: Finished, at: float) -> None:
         self.finished = fact
         self._views.clear()  # a stored trace holds no prompt; a view that is still needed is built again
@@ -541,7 +547,7 @@ class Trace:
             self._segment_at = None
 
 
-_FACTS_AFTER_FINISH: tuple[type[Fact], ...] = (Resumed, Compensated)
+_FACTS_AFTER_FINISH: tuple[type[Fact], ...] = (Resumed, Compensated, Marked)
 
 
 def _drops_lesson(fact: Fact) -> bool:
@@ -567,6 +573,7 @@ _FOLDS: dict[type[Fact], Callable[[Trace, Any, float], None]] = {
     Voted: Trace._voted,
     LimitReached: Trace._limit_reached,
     Noted: Trace._noted,
+    Marked: Trace._marked,
     Paused: Trace._paused,
     Resumed: Trace._resumed,
     Finished: Trace._finished,

@@ -278,10 +278,10 @@ class Conversation:
             cards = tuple(card for card in cards if card.name != PAGING_TOOL)
         if self._paging_cards and self._dialect.native and not self._was_cut:
             self.tools = tuple(card for card in self.tools if card.name != PAGING_TOOL)
-        others: list[ToolCard] = []
+        unoffered: list[ToolCard] = []
         if self._offers is not None:
-            others = [card for card in listed_cards(agent.tools) if not self._offers(card) and card.name != RUN_STEP]
-        described = tool_block(others, agent.prompts) if others else ""
+            unoffered = [card for card in listed_cards(agent.tools) if not self._offers(card) and card.name != RUN_STEP]
+        described = tool_block(unoffered, agent.prompts) if unoffered else ""
         system = system_prompt(
             agent.prompts,
             self._dialect,

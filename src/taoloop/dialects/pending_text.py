@@ -97,13 +97,13 @@ def may_be_placeholder(text: str) -> bool:
     if len(text) > _MAX_PLACEHOLDER_CHARS:
         return False
     plain = text.casefold().rstrip()
-    first, *others = plain.rstrip(".。").split() or [""]
+    first, *words = plain.rstrip(".。").split() or [""]
     return (
         _PLACE.fullmatch(text) is not None
         or "as one json object" in plain
         or any(answer.startswith(plain) for answer in EXAMPLE_ANSWERS)
         or _TEMPLATE_CHARS.issuperset(plain.removeprefix("the "))
-        or (_begins_one(first, _TEMPLATE_STARTS) and all(_begins_one(word, _TEMPLATE_WORDS) for word in others))
+        or (_begins_one(first, _TEMPLATE_STARTS) and all(_begins_one(word, _TEMPLATE_WORDS) for word in words))
     )
 
 

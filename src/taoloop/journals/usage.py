@@ -24,7 +24,7 @@ from taoloop.core.events import (
     Resumed,
     RunStarted,
 )
-from taoloop.core.input_answered import InputAnswered
+from taoloop.core.human_input import InputAnswered
 from taoloop.core.message import STEP_PURPOSES
 
 FORKED = "fork of run "

@@ -15,7 +15,7 @@ from taoloop.models.prices import Price, PricedModel
 from taoloop.models.providers import Endpoint, endpoint, find_provider, shown_address
 from taoloop.models.rate_limit import RateLimited
 from taoloop.models.real_call_switch import ForbiddenModel, is_set
-from taoloop.models.registry import default_spec, is_provider, resolve_model, translate
+from taoloop.models.registry import default_spec, is_provider, mock_is_set, resolve_model, translate
 from taoloop.models.retry import SPEC_SEPARATOR, Fallback, Retrying
 from taoloop.models.scripted import Reply, ScriptedModel
 from taoloop.models.settings import ModelEndpoint, Rate, Retry
@@ -48,6 +48,12 @@ class BuiltModel:
         """Let go of the connections of the models that were made here."""
         for model in self.owned:
             await model.close()
+
+
+def is_mocked(model: ModelSource, env: Mapping[str, str]) -> bool:
+    """Whether the offline model takes the place of a model, because it is a provider's and `AI_MOCK` is set."""
+    spec = default_spec(env) if model is None else model
+    return mock_is_set(env) and isinstance(spec, str) and any(map(is_provider, split_specs(spec)))
 
 
 def build_model(

@@ -147,9 +147,9 @@ class JudgedCall:
             if past.document is not UNKNOWN:
                 yield from ((past, value) for value in values_at(past.document, origin.path))
 
-    def values_at(self, origin: CallOrigin) -> Iterator[Any]:
-        """The plain values at an origin, for certain: of calls that were not undone, in outputs known as a whole."""
-        yield from (value for _, value in self._fields(origin, strict=True))
+    def fields_at(self, origin: CallOrigin) -> Iterator[tuple[PastCall, Any]]:
+        """The plain values at an origin, for certain: each with its call, not undone, in an output known as a whole."""
+        return self._fields(origin, strict=True)
 
     def _past_calls(self, origin: CallOrigin, *, strict: bool) -> Iterator[PastCall]:
         """The calls that an origin considers: those whose arguments are what it says; `strict`: none undone."""

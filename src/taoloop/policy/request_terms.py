@@ -180,10 +180,10 @@ def asks_now(texts: Iterable[str], card: ToolCard, args: Any, *, by_reply: bool)
     and do not ask about the act, negate it or put it off.
     """
     is_timed = _carries_time(card, args)
-    now, reminders, others = _terms_of(tuple(texts), is_timed)
+    now, reminders, other_intent = _terms_of(tuple(texts), is_timed)
     if now.calls_for(card) or reminders.calls_for(card):
         return True
-    return by_reply and now.says_anything and not others.speaks_of(card)
+    return by_reply and now.says_anything and not other_intent.speaks_of(card)
 
 
 @lru_cache(maxsize=128)
@@ -192,17 +192,17 @@ def _terms_of(texts: tuple[str, ...], is_timed: bool) -> tuple[TaskIntent, TaskI
 
     Each text stays one: "it" may refer back to another sentence.
     """
-    now, reminders, others = TaskIntent(), TaskIntent(), TaskIntent()
+    now, reminders, other_intent = TaskIntent(), TaskIntent(), TaskIntent()
     for text in texts:
         sentences = re.split(_SENTENCE.pattern, without_quotes(text))
         terms = [_split_terms(sentence, is_timed=is_timed) for sentence in sentences]
         now.add("\n".join(asking for asking, _ in terms))
-        others.add("\n".join((*(rest for _, rest in terms), *quoted_parts(text))))
+        other_intent.add("\n".join((*(rest for _, rest in terms), *quoted_parts(text))))
         for sentence in sentences:
             for match in _REMINDED.finditer(sentence):
                 if not _is_question(sentence) and not _is_negated(sentence):
                     reminders.add(match["kept"] or match["asked"])
-    return now, reminders, others
+    return now, reminders, other_intent
 
 
 def _carries_time(card: ToolCard, args: Any) -> bool:
@@ -236,16 +236,16 @@ def _split_terms(sentence: str, *, is_timed: bool) -> tuple[str, str]:
         return "", sentence
     is_asked = (plain.rstrip().endswith("?") and not is_asking) and not _CHINESE_ASKING.search(plain)
     clauses = [part for part in re.split(_CLAUSE.pattern, plain) if part.strip()]
-    now, others = list[str](), asides
+    now, other_clauses = list[str](), asides
     for index, clause in enumerate(clauses):
         is_question = _is_question(clause) or (is_asked and index == len(clauses) - 1)
         is_now = not is_question and (is_timed or not _is_later(clause))
         if is_now:
             now.append(clause)
         if not is_now or _is_negated(clause):
-            others.append(clause)
+            other_clauses.append(clause)
     asking = plain if len(now) == len(clauses) else ", ".join(now)
-    return asking, ", ".join(others)
+    return asking, ", ".join(other_clauses)
 
 
 def _kept_part(match: re.Match[str]) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 from taoloop.core.cards.questions import is_question
 from taoloop.core.cards.tool_card import ToolCard
-from taoloop.core.events import Event, Observed, Source
+from taoloop.core.events import Event, Observed, RunStarted, Source
 from taoloop.core.text import lazy_pattern
 from taoloop.core.trace import Trace
 from taoloop.policy.provenance import Provenance, sources_of
@@ -24,6 +24,7 @@ SNIPPET_CHARS = 120
 _MAX_OUTPUTS_PER_WORD = 4  # bounds the index; a phrase of words that are more common is searched for by its rarer ones
 _SENTENCE_ENDS = lazy_pattern(r"[.?!:;](?:\s+|$)|[。？！：；\n]+")
 _MIN_QUOTE = 4  # characters of a sentence that can be a quotation
+_OUTSIDE = ""  # in place of the id of a call of this run
 _LARGEST_AMOUNT = 10**15  # a float holds whole numbers and cents up to here
 _MIN_PORTION, _PORTION_DIVISOR = 2, 64  # a question reads two outputs into the index, or one in 64 of what is left
 
@@ -46,11 +47,17 @@ class UntrustedIndex:
 
     def fold(self, event: Event) -> None:
         """Process the next event."""
-        if isinstance(event.fact, Observed):
-            self._outputs.append(event.fact)
+        fact = event.fact
+        if isinstance(fact, Observed):
+            self._outputs.append(fact)
+        elif isinstance(fact, RunStarted) and fact.tainted:
+            self._outputs += [Observed(call_id=_OUTSIDE, ok=True, output=text) for text in _quoted_outputs(fact)]
 
-    def find(self, value: Any) -> tuple[str, str] | None:
-        """The call whose output contains this value, and the text around it; None if no output does."""
+    def find(self, value: Any) -> tuple[str | None, str] | None:
+        """The call whose output contains this value, and the text around it; None if no output does.
+
+        The call is None for an output of another run, which the task or the conversation quotes.
+        """
         phrase = normalise_text(f"{value:.15g}" if isinstance(value, float) else str(value))
         if (location := self._find_phrase(phrase, re.compile(re.escape(phrase)))) is not None:
             return location
@@ -60,7 +67,7 @@ class UntrustedIndex:
                 return location
         return None
 
-    def _find_phrase(self, phrase: str, pattern: re.Pattern[str]) -> tuple[str, str] | None:
+    def _find_phrase(self, phrase: str, pattern: re.Pattern[str]) -> tuple[str | None, str] | None:
         words = sorted(atoms(phrase), key=len, reverse=True)[:4]
         if not words:
             return None
@@ -72,7 +79,7 @@ class UntrustedIndex:
                 # as it was written, where that is the same place
                 excerpt_text = raw_text if len(raw_text) == len(text) else text
                 start = max(0, position - (SNIPPET_CHARS - min(len(phrase), SNIPPET_CHARS)) // 2)
-                return observed.call_id, excerpt_text[start : start + SNIPPET_CHARS]
+                return observed.call_id or None, excerpt_text[start : start + SNIPPET_CHARS]
         return None
 
     def read_portion(self) -> None:
@@ -109,6 +116,14 @@ class UntrustedIndex:
         if index not in self._plain:
             self._plain[index] = normalise_text(_output_text(self._outputs[index]))
         return self._plain[index]
+
+
+def _quoted_outputs(started: RunStarted) -> list[str]:
+    """What the task and the conversation of a run quote from outputs of other runs, each in a frame of this run."""
+    begin, end = (re.escape(f"<{mark} {started.nonce}>") for mark in ("untrusted-data", "/untrusted-data"))
+    frame = re.compile(f"{begin}(.*?){end}", re.DOTALL)
+    texts = (started.task, *(message.content for message in started.history))
+    return [quoted for text in texts for quoted in frame.findall(text)]
 
 
 def _spellings(value: Any) -> list[str]:
@@ -169,7 +184,7 @@ def _source_of(labels: Provenance, index: UntrustedIndex | None, card: ToolCard,
     return Source(arg=path, role=role, badge="UNKNOWN")
 
 
-def _quoted_part(index: UntrustedIndex, value: Any) -> tuple[str, str] | None:
+def _quoted_part(index: UntrustedIndex, value: Any) -> tuple[str | None, str] | None:
     """Where a question to a person has a sentence from, if an untrusted output has the same one."""
     sentences = (part.strip() for part in _SENTENCE_ENDS.split(str(value)))
     locations = (index.find(part) for part in sentences if len(part) >= _MIN_QUOTE)

@@ -9,6 +9,7 @@ from taoloop.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from taoloop.core.views.transcript import Result as Result
     from taoloop.runtime.after.abandonment import abandon_run as abandon_run
+    from taoloop.runtime.after.evaluation import mark_run as mark_run
     from taoloop.runtime.after.fork import Fork as Fork, make_fork as make_fork
     from taoloop.runtime.after.fork_edits import EditedObservation as EditedObservation, Edits as Edits
     from taoloop.runtime.after.recovery import (
@@ -58,6 +59,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
     {
         "taoloop.core.views.transcript": "Result",
         "taoloop.runtime.after.abandonment": "abandon_run",
+        "taoloop.runtime.after.evaluation": "mark_run",
         "taoloop.runtime.after.fork": "Fork make_fork",
         "taoloop.runtime.after.fork_edits": "EditedObservation Edits",
         "taoloop.runtime.after.recovery": "Recovered orphans recover stuck_runs",

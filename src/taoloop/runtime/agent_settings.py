@@ -79,7 +79,8 @@ class Handoff:
         if self.history not in get_args(HandoffHistory):
             known = ", ".join(get_args(HandoffHistory))
             raise ConfigError(f"The history of a hand-off is {self.history!r}.", hint=f"Choose one of {known}.")
-        if self.max_times is not None and self.max_times < 1:
+        most: object = self.max_times  # whatever a caller without types passes
+        if most is not None and (type(most) is not int or most < 1):
             raise ConfigError(f"max_times is {self.max_times!r}.", hint="Write a whole number from 1 on.")
 
     @property

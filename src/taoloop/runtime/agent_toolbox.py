@@ -47,8 +47,8 @@ def with_paging_tool(tools: Iterable[Tool], *, handles: bool) -> Toolbox:
     if handles:
         from taoloop.tools.builtin.observations import ask_about  # noqa: PLC0415  # loads the schema machinery
 
-        others = [tool for tool in toolbox if tool.name not in (PAGING_TOOL, READER)]
-        return Toolbox([*others, ask_about] if others else ())
+        tools = [tool for tool in toolbox if tool.name not in (PAGING_TOOL, READER)]
+        return Toolbox([*tools, ask_about] if tools else ())
     if len(toolbox) and PAGING_TOOL not in toolbox:
         from taoloop.tools.builtin.observations import read_observation  # noqa: PLC0415  # loads the schema machinery
 

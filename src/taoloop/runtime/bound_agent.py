@@ -42,7 +42,7 @@ from taoloop.runtime.engine.redaction import redactor_for
 from taoloop.runtime.engine.run_artifacts import ImageSource, RunArtifacts, first_artifacts, take_images
 from taoloop.runtime.engine.tool_execution import require_transactions
 from taoloop.runtime.journal_access import acquire_run, open_journal, require_open, run_lock
-from taoloop.runtime.plan_steps import plan_tools
+from taoloop.runtime.plan_steps import with_plan_tools
 from taoloop.runtime.resume_facts import AgentChanges, agent_changes, policy_note, replacing_policy, undo_facts
 from taoloop.runtime.runner import Listener, Runner
 from taoloop.runtime.tool_source import LoadedEntries, resolve_sources, sources_in
@@ -149,9 +149,8 @@ class BoundAgent:
         return self._entries.problems
 
     def _with_plan_tools(self, toolbox: Toolbox, strategy: Strategy) -> Toolbox:
-        if not isinstance(strategy, PlanExecute) or RUN_STEP in toolbox:
-            return toolbox
-        return Toolbox([*toolbox, *plan_tools(lambda: self.step_agent, self.settings.approve)])
+        is_planning = isinstance(strategy, PlanExecute)
+        return with_plan_tools(toolbox, lambda: self.step_agent, self.settings.approve) if is_planning else toolbox
 
     def _toolbox_of(self, trace: Trace) -> Toolbox:
         """The tools for a run, which may plan where the agent does not do so any more."""

@@ -8,6 +8,7 @@ afterwards.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -244,11 +245,17 @@ def handoff_tools(agent: AgentSettings) -> list[Tool]:
     tools: list[Tool] = []
     for handoff in handoffs_of(agent):
         check_handoff(agent, handoff)
-        tools.append(_handoff_tool(agent, handoff))
-        if tools[-1].name in [tool.name for tool in tools[:-1]]:
+        tool = _handoff_tool(agent, handoff)
+        other = next((other.card.hands_over_to for other in tools if other.name == tool.name), None)
+        if other == handoff.name:
+            raise ConfigError(f"The agent {agent.name!r} hands over to {other!r} twice.", hint="Remove one of the two.")
+        if other is not None:
             raise ConfigError(
-                f"The agent {agent.name!r} hands over to {handoff.name!r} twice.", hint="Remove one of the two."
+                f"The hand-offs of {agent.name!r} to {other!r} and {handoff.name!r} would both be the tool "
+                f"{tool.name!r}.",
+                hint="Rename one of these agents.",
             )
+        tools.append(tool)
     return tools
 
 
@@ -279,8 +286,14 @@ def _handoff_tool(agent: AgentSettings, handoff: Handoff) -> Tool:
 
 
 def tool_name(agent: str) -> str:
-    """The name of the tool that hands over to an agent."""
-    return "hand_over_to_" + re.sub(r"[^A-Za-z0-9_-]", "_", agent)
+    """The name of the tool that hands over to an agent: in ASCII, as providers want it.
+
+    A name with other letters, such as a Chinese one, is told apart from others by a part of its digest.
+    """
+    written = re.sub(r"[^A-Za-z0-9_-]", "_", agent)
+    if not agent.isascii():
+        written = f"{written.strip('_')}_{hashlib.sha256(agent.encode()).hexdigest()[:6]}".lstrip("_")
+    return f"hand_over_to_{written}"
 
 
 def _tier(agent: AgentSettings, target: AgentSettings) -> Tier:

@@ -31,7 +31,7 @@ from taoloop.dialects.prompt import observation_text
 from taoloop.errors import ToolError
 from taoloop.journals.base import Journal
 from taoloop.policy import tainted, trusted_texts
-from taoloop.policy.plan_grants import found_values
+from taoloop.policy.plan_grants import plan_grant
 from taoloop.runtime.approvals.request import Approver
 from taoloop.runtime.child_run import ChildAgent, ParentRun, drive_child, joined_tiers, load_trace, no_budget, no_child
 from taoloop.runtime.engine.clock import new_nonce
@@ -130,10 +130,11 @@ def _answer(step: int, result: Result) -> str:
     """
     if result.status == "completed" and result.answer is not None:
         return result.answer
-    name = "step_ended_partly" if result.answer else "step_ended"
-    values = {"status": result.status, "reason": result.reason, "answer": result.answer, "run_id": result.run_id}
-    hint = TEXTS.run_text("plan_broken_hint")
-    raise ToolError(TEXTS.run_text(name, step=step, **values), code=f"step_{result.status}", hint=hint)
+    kind = "step_failed" if result.status == "too_many_errors" else "step_ended"
+    values = {"status": result.status, "reason": result.reason.rstrip(".。"), "answer": result.answer}
+    message = TEXTS.run_text(f"{kind}_partly" if result.answer else kind, step=step, run_id=result.run_id, **values)
+    code = "step_failed" if kind == "step_failed" else f"step_{result.status}"
+    raise ToolError(message, code=code, hint=TEXTS.run_text("plan_broken_hint"))
 
 
 async def _earlier_calls(parent_run: ParentRun) -> tuple[Call, ...]:
@@ -209,7 +210,7 @@ def _values(planned: PlannedCall, traces: Mapping[int, Trace]) -> dict[str, tupl
             value
             for number, trace in traces.items()
             if origin.step in (None, number)
-            for value in found_values(trace, planned, origin)
+            for value in plan_grant(trace).found_values(planned, origin)
         )
         for _, origin in stated_origins(planned.args)
     }
@@ -323,7 +324,18 @@ _STEP_CARD = ToolCard(
 )
 
 
-def plan_tools(agent: Callable[[], StepAgent], approver: Approver | None) -> Iterator[Tool]:
+def with_plan_tools(toolbox: Toolbox, agent: Callable[[], StepAgent], approver: Approver | None) -> Toolbox:
+    """The tools of an agent with `make_plan` and `run_step`; they stay as they are if they have them.
+
+    Raises:
+        ToolDefinitionError: a tool of the agent has one of these names.
+    """
+    if RUN_STEP in toolbox and isinstance(toolbox.get(RUN_STEP).handler, StepTool):
+        return toolbox
+    return Toolbox([*toolbox, *_plan_tools(agent, approver)])
+
+
+def _plan_tools(agent: Callable[[], StepAgent], approver: Approver | None) -> Iterator[Tool]:
     """`make_plan` and `run_step`; `agent` gives the one that carries out steps, `approver` answers its questions."""
     chinese = chinese_texts("runtime")
     yield replace(tool_from_card(_PLAN_CARD, _make_plan, chinese=chinese), inline=True)

@@ -28,10 +28,16 @@ _ENGLISH = {
     "no_question": "The call {call_id} of run {run_id} is no question of the model.",
     "no_question_hint": "Approve or refuse it: tao approve, tao deny.",
     "question_plain_yes": "This is a question of the model, and a plain yes does not answer it.",
-    "question_misfit": "The answer does not fit the question: {why}.",
+    "question_misfit": "The answer {answer!r} does not fit the question.",
     "question_choices": "Choose one, by its number or its words: {choices}. To say something else, decline the"
     " question with a note.",
-    "question_format": "Expected: {format}. To say something else, decline the question with a note.",
+    "question_format": "Expected: {form}. To say something else, decline the question with a note.",
+    "form_text": "a text of 1 to {most:,} characters",
+    "form_number": "a number, such as 1234.5",
+    "form_integer": "a whole number, such as 12",
+    "form_yes_no": "yes or no",
+    "form_date": "a day, such as 2026-05-12",
+    "form_email": "an e-mail address, such as ann@example.com",
     "question_secret": "It seems to ask for a secret ({words}). Do not answer with one: the model and its provider read"
     " the answer, and it stays in the journal.",
     "question_quotes": "It repeats words of the untrusted output of {calls}: their author may be the one who asks.",
@@ -157,8 +163,10 @@ _ENGLISH = {
     "<untrusted-data {nonce}>\n{content}\n</untrusted-data {nonce}>",
     # plans and their steps
     "child_no_plan": "Step {step} is no step of a plan of this run that is due.",
+    "step_failed": "Step {step} failed: {reason} (run {run_id}).",
+    "step_failed_partly": "Step {step} failed: {reason}. What it has so far: {answer} (run {run_id}).",
     "step_ended": "Step {step} ended as {status}: {reason} (run {run_id}).",
-    "step_ended_partly": "Step {step} ended as {status}: {reason} What it has so far: {answer} (run {run_id}).",
+    "step_ended_partly": "Step {step} ended as {status}: {reason}. What it has so far: {answer} (run {run_id}).",
     "plan_broken_hint": "The plan is broken here. Make another one for what is left (make_plan), or answer from what"
     " there is.",
     "plan_purpose": "Set the plan of the run: steps that an executor carries out one after another, each with the tools"

@@ -8,6 +8,7 @@ cites, in the task or in the draft. What a sound citation is made to say is not 
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -29,11 +30,13 @@ MAX_FINDING_CHARS = 600
 
 _BULLET = lazy_pattern(r"[ \t]*(?:[-*•·–—][ \t]+|\(?[0-9]{1,2}[.)、．）][ \t]*)(?=\S)")
 _NOTHING = lazy_pattern(
-    r"\W*(?:none|(?:no|without) (?:findings?|problems?|issues?)|nothing to correct|无|没有(?:意见|问题|发现)?)\W*"
+    r"\W*(?:(?:final answer|最终答案|答案)\W*)?(?:none|(?:no|without) (?:findings?|problems?|issues?)(?: found)?"
+    r"|nothing to correct|无|没有(?:意见|问题|发现)?(?:问题)?)\W*"
 )
 _TASK = lazy_pattern(r"[\[【][ \t]?(?:task|任务)[ \t]?(?:[:：]([^\]】\n]{1,400}))?[\]】]")
 _QUOTED = lazy_pattern(r'"([^"\n]{4,400})"|“([^”\n]{4,400})”|「([^」\n]{2,400})」')
 _EDGES = " \t\"'“”‘’「」.。,，;；:：!！?？"
+_MIN_CITED = 2  # characters of the task that can be cited
 _ELISION = lazy_pattern(r"[\[(（]?(?:…+|\.{3,})[\])）]?")
 
 DropCode = Literal["uncited", "unknown", "misquoted"]
@@ -70,6 +73,8 @@ class Critique:
     """What counts, in its order."""
     dropped: tuple[DroppedFinding, ...] = ()
     """What does not count."""
+    left_out: int = 0
+    """How many more findings it has than may count; they were not looked at, or are the least grave ones."""
     is_empty: bool = False
     """It neither has findings nor says that there are none."""
 
@@ -121,7 +126,7 @@ class CritiqueSources:
 
     def _is_said(self, quote: str) -> bool:
         plain = _plain(quote)
-        return bool(plain) and any(plain in _plain(text) for text in self.said)
+        return len(plain) >= _MIN_CITED and any(_has_words(_plain(text), plain) for text in self.said)
 
     def _has(self, quote: str, names: list[str]) -> bool:
         parts = [_plain(part).strip(_EDGES) for part in _ELISION.split(quote)]
@@ -137,6 +142,12 @@ class CritiqueSources:
         return text
 
 
+def _has_words(text: str, words: str) -> bool:
+    """Whether words stand in a text, and no other ASCII word only begins or ends with them."""
+    begin, end = (r"(?<![a-z0-9])" if words[0].isascii() else "", r"(?![a-z0-9])" if words[-1].isascii() else "")
+    return re.search(f"{begin}{re.escape(words)}{end}", text) is not None
+
+
 def read_critique(text: str, sources: CritiqueSources) -> Critique:
     """The findings in the reply of a critic, and those among them that do not count."""
     findings: list[CitedFinding] = []
@@ -150,7 +161,8 @@ def read_critique(text: str, sources: CritiqueSources) -> Critique:
                 findings.append(finding)
             case DroppedFinding() as drop:
                 dropped.append(drop)
-    return Critique(findings=tuple(findings[:MAX_FINDINGS]), dropped=tuple(dropped))
+    left_out = len(items) - len(dropped) - min(len(findings), MAX_FINDINGS)
+    return Critique(findings=tuple(findings[:MAX_FINDINGS]), dropped=tuple(dropped), left_out=left_out)
 
 
 def dropped_texts(language: str, critique: Critique) -> str:

@@ -125,8 +125,8 @@ def _is_foreign(call: CallView) -> bool:
 
 def _is_made_up_for(trace: Trace, call: CallView, calls: Sequence[CallView], number: int) -> bool:
     requested = call.requested
-    others = [(index, other) for index, other in enumerate(calls) if other.observed is not None and other.observed.ok]
-    same_tool = [(index, other) for index, other in others if other.requested.tool == requested.tool]
+    results = [(index, other) for index, other in enumerate(calls) if other.observed is not None and other.observed.ok]
+    same_tool = [(index, other) for index, other in results if other.requested.tool == requested.tool]
     later = [other for index, other in same_tool if index > number]
     if requested.tier in ("read", "draft") or requested.verdict == "allow":
         return bool(later)

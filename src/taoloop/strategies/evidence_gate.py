@@ -39,10 +39,11 @@ def _gaps(trace: Trace, answer: str, *, with_tools: bool) -> tuple[EvidenceGap, 
 
 
 def held_back(trace: Trace, answer: Answer, *, with_tools: bool) -> ReplyRejected | None:
-    """The rejection of an answer with gaps where the agent requires evidence, once in a run; None: the answer stands.
+    """The rejection of an answer with gaps where the agent requires evidence, once; None: the answer stands.
 
     It is corrected in its own step, and counts for no limit of errors: the reply could be read. Whether an answer was
-    sent back before follows from the trace (`Trace.held_back`), so a crash does not grant another one.
+    sent back before follows from the trace (`Trace.held_back`), so a crash does not grant another one; a revision that
+    `reflect` asks for begins anew.
     """
     reply = trace.last_reply
     if trace.agent.evidence != "require" or trace.held_back is not None or reply is None:

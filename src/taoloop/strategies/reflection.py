@@ -117,6 +117,8 @@ class Reflect:
         if reflection.evaluation is not None:
             reason = end_message(agent.language, "reflect_evaluated", reason=reflection.evaluation)
             effect = Finish(fact=replace(effect.fact, reason=reason))
+        elif trace.taken_over is not None:
+            pass  # the answer is another agent's, which has reviewed it if it reflects
         elif trace.phase == "answered" and effect.fact.status == "completed":
             return self._review(agent, trace, reflection, effect.fact)
         elif effect.fact.answer is None and reflection.is_revising:
@@ -318,6 +320,9 @@ def _judgement(trace: Trace, reflection: Reflection) -> str:
     text = TEXTS.text(language, "critique_counts", count=len(critique.findings))
     lines = "\n".join(f"- {finding.text}" for finding in critique.findings)
     rest = f"\n{TEXTS.text(language, 'critique_dropped', count=len(critique.dropped))}\n{dropped}" if dropped else ""
+    if critique.left_out:
+        values = {"allowed": MAX_FINDINGS, "count": critique.left_out}
+        rest += f"\n{TEXTS.text(language, 'critique_left_out', **values)}"
     return f"{text}\n{lines}{rest}"
 
 

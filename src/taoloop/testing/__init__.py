@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from taoloop.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from taoloop.evals.trouble.drift import DRIFT as DRIFT, DriftInjector as DriftInjector
     from taoloop.models.real_call_switch import (
         allow_real_calls as allow_real_calls,
         forbid_real_calls as forbid_real_calls,
     )
     from taoloop.models.scripted import ScriptedModel as ScriptedModel
-    from taoloop.testing.drift import DRIFT as DRIFT, DriftInjector as DriftInjector
     from taoloop.testing.fakes import (
         FakeClock as FakeClock,
         FakeEmbedder as FakeEmbedder,
@@ -38,7 +38,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
     {
         "taoloop.models.real_call_switch": "allow_real_calls forbid_real_calls",
         "taoloop.models.scripted": "ScriptedModel",
-        "taoloop.testing.drift": "DRIFT DriftInjector",
+        "taoloop.evals.trouble.drift": "DRIFT DriftInjector",
         "taoloop.testing.fakes": "FakeClock FakeEmbedder FakeNames FakePace HttpDouble",
         "taoloop.testing.recorder": "Recorder",
         "taoloop.testing.regression": "assert_same_decisions recorded_run",

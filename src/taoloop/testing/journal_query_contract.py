@@ -28,7 +28,7 @@ from taoloop.core.events import (
     Resumed,
     RunStarted,
 )
-from taoloop.core.input_answered import InputAnswered
+from taoloop.core.human_input import InputAnswered
 from taoloop.core.message import Usage
 from taoloop.errors import ConfigError, JournalError, RunNotFound, RunPruned
 from taoloop.journals.base import Journal, Lease, RunRow

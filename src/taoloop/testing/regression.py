@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from difflib import unified_diff
 from pathlib import Path
 from typing import Any
@@ -14,22 +14,17 @@ import pydantic_core
 
 from taoloop.core import events as facts
 from taoloop.core.decision import Act, Call, Voted
-from taoloop.core.events import ActionRequested, Event, Fact, Observed, RunStarted
+from taoloop.core.events import ActionRequested, Event, Fact, Observed
 from taoloop.core.stored_events import event_record
 from taoloop.core.trace import TOOL_CALL_LIMIT, Trace
 from taoloop.core.views.transcript import Result
 from taoloop.errors import ConfigError, IllegalEvent, InvalidArguments, ReplayDiverged, TaoError
-from taoloop.models.replay import ReplayModel, not_an_event, read_records
+from taoloop.evals.stored_runs.described_runs import spec_of_now, with_spec
+from taoloop.models.replay import not_an_event, read_records
 from taoloop.policy import judge
 from taoloop.runtime.after.replay import replay
 from taoloop.runtime.agent import Agent
 from taoloop.testing.trace_asserts import trace_of
-
-_RUN_FIELDS = (
-    *("model", "dialect", "limits", "approved_tiers", "language", "context_tokens"),
-    *("source", "workspace", "memory", "tools_from", "policy_from"),
-)
-"""What a run was given for itself; all else comes from the agent as it is now."""
 
 _DECIDED: dict[type[Fact], tuple[str, ...]] = {
     facts.ModelReplied: ("step", "purpose", "decision"),
@@ -83,7 +78,9 @@ def assert_same_decisions(recorded: Result | Trace | Path | str, agent: Agent | 
     trace = recorded_run(recorded) if isinstance(recorded, Path | str) else trace_of(recorded)
     if trace.started is None:
         raise AssertionError(f"The run {trace.run_id} never began.")
-    now = trace if agent is None else _with_agent(trace, trace.started, agent)
+    now = trace
+    if agent is not None:
+        now = with_spec(trace, spec_of_now(trace.agent, agent, trace.task, keeps_model=True))
     judging = None if agent is None else _Judging(trace, agent, Trace(trace.run_id))
     where = f"Run {trace.run_id}"
     try:
@@ -146,18 +143,6 @@ async def _stored(path: Path, run_id: str) -> Trace:
 
     async with SqliteJournal(path, read_only=True) as journal:
         return Trace(run_id, await journal.load(run_id))
-
-
-def _with_agent(trace: Trace, started: RunStarted, agent: Agent) -> Trace:
-    """The record with the description of the agent of now, as far as a run is not given it for itself."""
-    own = started.agent
-    unbound = replace(agent, model=ReplayModel(()), fallback=(), dialect=own.dialect, language=own.language)  # no key
-    spec = unbound.spec_for(trace.task)
-    limits: dict[str, Any] = {name: getattr(own, name) for name in _RUN_FIELDS}
-    allowed = {card.name for card in own.tools}  # a run may have had only some of the tools
-    tools = tuple(card for card in spec.tools if card.name in allowed)
-    fact = replace(started, agent=replace(spec, tools=tools, **limits))
-    return Trace(trace.run_id, [trace.events[0]._replace(fact=fact), *trace.events[1:]])
 
 
 def _essence(fact: Fact) -> dict[str, Any]:

@@ -7,12 +7,15 @@ what pydantic and the validator of JSON Schema report in English: by `pydantic: 
 from __future__ import annotations
 
 import errno
+import json
 import os
 from collections.abc import Mapping
 from typing import Any
 
 from taoloop.core.text import RUN_LANGUAGE, TextCatalog, chinese_texts
 from taoloop.errors import ToolError
+
+_MOST_OPTIONS = 20  # that an error names
 
 
 class ToolTexts(TextCatalog):
@@ -78,6 +81,9 @@ def schema_problem(keyword: str, value: object, message: str) -> str:
         message: The validator's own words, which an English run shows.
     """
     if RUN_LANGUAGE.get() != "zh":
+        if keyword == "enum" and isinstance(value, list) and len(value) <= _MOST_OPTIONS:  # it leaves some out
+            refused, words, _ = message.partition(" is not one of ")
+            return f"{refused}{words}{', '.join(json.dumps(option, ensure_ascii=False) for option in value)}"
         return message
     shown = "、".join(map(str, value)) if isinstance(value, list) else str(value)
     texts = chinese_texts("tools")
@@ -161,7 +167,10 @@ TEXTS = ToolTexts(
         "nothing": "nothing",
         # track_todos
         "todos_saved": "Saved: {counts}.",
-        "todos_count": "{count} {state}",
+        "todos_open": "{count} open",
+        "todos_in_progress": "{count} in_progress",
+        "todos_done": "{count} done",
+        "todos_dropped": "{count} dropped",
         "todos_comma": ", ",
         "todos_gone": "Of the list before, items that were not done are gone: {numbers}. Unless you reworded them,"
         " write them again, with the state dropped if they are not needed.",

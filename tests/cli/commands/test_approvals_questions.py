@@ -74,7 +74,7 @@ def test_the_new_events_as_json_and_who_answers(tao: Shell) -> None:
     ("reply", "text", "error"),
     [
         (ASKS, "3", "Choose one, by its number or its words: 1. R-17; 2. R-71"),
-        (call("ask_user", question="How many?", format="integer"), "many", "Expected: integer"),
+        (call("ask_user", question="How many?", format="integer"), "many", "Expected: a whole number"),
         (call("ask_user", question="Which?"), "", "does not fit"),
         (call("ask_user", question="Which?"), "x" * 20_001, "does not fit"),
     ],
@@ -89,8 +89,29 @@ def test_of_two_answers_the_first_counts(tao: Shell) -> None:
     run_id = waiting(tao)
     tao("answer", run_id, "1", "--by", "ann", code=0)
     assert "answered by ann" in tao("answer", run_id, "call_1", "2", code=2).err
-    assert "asks nothing" in tao("answer", run_id, "2", code=2).err
+    assert "answered by ann" in tao("answer", run_id, "2", code=2).err
     assert answers(tao, run_id) == ["R-17"]
+
+
+def test_a_negative_number_is_an_answer_and_no_option(tao: Shell) -> None:
+    run_id = waiting(tao, call("ask_user", question="How cold?", format="number"))
+    tao("answer", run_id, "-5.5", "--by", "ann", code=0)
+    assert answers(tao, run_id) == ["-5.5"]
+
+
+def test_a_run_without_a_question_says_so(tao: Shell) -> None:
+    tao.script("Done.")
+    run_id = tao("run", "x", "--model", "scripted:script.yaml", "--json", code=0).events[0]["run_id"]
+    assert "asks nothing" in tao("answer", run_id, "2", code=2).err
+
+
+def test_the_transcript_of_an_answered_question_keeps_the_question(tao: Shell) -> None:
+    run_id = waiting(tao)
+    tao("answer", run_id, "2", code=0)
+    tao("resume", run_id, code=0)
+    shown = tao("show", run_id, code=0).out
+    assert '"question": "Which invoice?"' in shown
+    assert "ask_user R-71" in shown
 
 
 def test_of_several_questions_one_is_named(tao: Shell) -> None:

@@ -35,6 +35,12 @@ def test_an_answer_without_evidence_ends_with_16_and_can_be_resumed(tao: Shell) 
     assert f"tao run --resume {end['run_id']}" in shown
 
 
+def test_a_citation_of_no_call_is_shown_as_such(tao: Shell) -> None:
+    made_up = "It is 42 [obs:call_7]."
+    ended = tao("run", "what is 6*7?", "--model", tao.script(LOOK, made_up), "--evidence", "warn", code=0)
+    assert "[1] call_7 · no such call" in ended.out + ended.err
+
+
 def test_a_warning_ends_with_0(tao: Shell) -> None:
     ended = tao("run", "what is 6*7?", "--model", tao.script(LOOK, BAD), "--evidence", "warn", code=0)
     assert "obs:call_1 does not contain 43" in ended.out + ended.err

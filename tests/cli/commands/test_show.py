@@ -160,6 +160,26 @@ def test_show_prints_each_sample_and_the_count(tao: Shell) -> None:
     assert "same as recorded" in tao("replay", run_id, code=0).out
 
 
+def test_each_plan_of_a_run_is_shown_with_what_became_of_its_steps(tao: Shell) -> None:
+    def step(number: int, expression: str, **more: object) -> dict[str, object]:
+        calls = [{"tool": "calculator", "args": {"expression": expression}}]
+        return {"number": number, "goal": f"Work out {expression}", "calls": calls, **more}
+
+    first = call("make_plan", steps=[step(1, "1+1", expect="calculator == 'result=3'"), step(2, "2+2")])
+    second = call("make_plan", steps=[step(2, "3+3")])
+    spec = tao.script(first, second, "6")
+    tao("run", "Add.", "--model", spec, "--strategy", "plan_execute", code=0)
+    lines = [line.strip() for line in tao("show", "last", code=0).out.splitlines()]
+    shown = [line for line in lines if line[:2] in ("1.", "2.")]
+    assert shown == [
+        "1. Work out 1+1 · failed",
+        "2. Work out 2+2 · dropped: planned again",
+        "2. Work out 3+3 · done",
+    ]
+    tasks = [line.rsplit("  ", 1)[-1] for line in tao("runs", code=0).out.splitlines()]
+    assert tasks == ["Step 2 of a plan: Work out 3+3", "Step 1 of a plan: Work out 1+1", "Add."]
+
+
 def test_a_setting_of_a_strategy_that_cannot_be_is_refused(tao: Shell) -> None:
     refused = tao("run", "which?", "--strategy", "cot_sc:n=0")
     assert refused.code == 2

@@ -32,5 +32,10 @@ def test_every_kind_of_secret_is_suspected() -> None:
 
 
 def test_plain_calls_and_words_are_not() -> None:
-    for text in ('add_async\n{"a": 3, "b": 2}', "A Plain Sentence, in words: no more.", "x" * 1_000):
+    for text in (
+        'add_async\n{"a": 3, "b": 2}',
+        "A Plain Sentence, in words: no more.",
+        "x" * 1_000,
+        'track_todos {"a": 1}',
+    ):
         assert not may_hold(text)

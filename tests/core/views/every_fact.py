@@ -34,7 +34,7 @@ from taoloop.core.events import (
     RunStarted,
     Source,
 )
-from taoloop.core.input_answered import InputAnswered
+from taoloop.core.human_input import InputAnswered, Marked
 from taoloop.core.message import ToolCallText, Usage
 
 BUY = {"item": "tea", "count": 2}
@@ -130,6 +130,7 @@ FACTS: tuple[Fact, ...] = (
         denied=("call_2",),
     ),
     Compensated(call_id="call_1", by_call_id="call_9", ok=False, note="the shop is closed"),
+    Marked(verdict="wrong", by="ann", note="Milk was wanted."),
 )
 
 

@@ -142,7 +142,10 @@ async def test_after_a_crash_at_any_event_nothing_is_asked_twice_or_lost(cut: in
     [
         ({"choices": CHOICES}, "r-17", "R-17"),
         ({"format": "integer"}, "17", 17),
+        ({"format": "number"}, "-３.5", -3.5),
         ({"format": "yes_no"}, "是", True),
+        ({"format": "date"}, "2026年1月31日", "2026-01-31"),
+        ({"format": "date"}, "31 January 2026", "2026-01-31"),
         ({"format": "date"}, "2026-01-31", "2026-01-31"),
         ({}, "汉堡，不是柏林", "汉堡，不是柏林"),
     ],
@@ -155,7 +158,13 @@ async def test_a_text_is_read_as_what_is_asked_for(args: dict[str, Any], text: s
 
 @pytest.mark.parametrize(
     ("args", "text"),
-    [({"choices": CHOICES}, "3"), ({"format": "integer"}, "many"), ({"format": "date"}, "soon"), ({}, " ")],
+    [
+        ({"choices": CHOICES}, "3"),
+        ({"format": "integer"}, "many"),
+        ({"format": "date"}, "soon"),
+        ({"format": "date"}, "05/06/2026"),
+        ({}, " "),
+    ],
 )
 @in_loop
 async def test_what_does_not_fit_is_refused_and_the_question_stays_open(args: dict[str, Any], text: str) -> None:
@@ -164,6 +173,42 @@ async def test_what_does_not_fit_is_refused_and_the_question_stays_open(args: di
     with pytest.raises(InvalidArguments):
         await answer(journal, text)
     assert (await Inbox(journal).load()).find("asks", "call_1") is not None
+
+
+@pytest.mark.parametrize(
+    ("form", "text", "expected"),
+    [
+        ("integer", "many", "Expected: a whole number, such as 12."),
+        ("yes_no", "maybe", "Expected: yes or no."),
+        ("date", "tomorrow", "Expected: a day, such as 2026-05-12."),
+        ("email", "ann", "Expected: an e-mail address, such as ann@example.com."),
+    ],
+)
+@in_loop
+async def test_a_refusal_says_what_is_expected_in_words_of_people(form: str, text: str, expected: str) -> None:
+    request = request_of((await wait(MemoryJournal(), asks(format=form))).trace)
+    with pytest.raises(InvalidArguments) as caught:
+        question_answer(request, text, by="ann")
+    assert expected in str(caught.value.hint)
+    assert f"{text!r} does not fit" in caught.value.message
+
+
+@in_loop
+async def test_a_program_may_answer_with_a_text_as_a_person_does() -> None:
+    journal = MemoryJournal()
+    waiting = await wait(journal, asks(format="integer"))
+
+    def approve(_request: ApprovalRequest) -> ApprovalAnswer:
+        return ApprovalAnswer(approved=True, args={"answer": " 17 "}, by="ann")
+
+    done = await agent(journal, asks(format="integer"), approve=approve).resume(waiting.run_id)
+    assert [fact.output for fact in facts(done.trace, Observed)] == ["17"]
+
+
+@in_loop
+async def test_equal_choices_are_offered_once() -> None:
+    request = request_of((await wait(MemoryJournal(), asks(choices=["R-17", "R-17", "R-71"]))).trace)
+    assert question_answer(request, "2", by="ann").args == {"answer": "R-71"}
 
 
 def test_a_plain_yes_answers_nothing_and_a_refusal_says_why() -> None:

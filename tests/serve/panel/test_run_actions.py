@@ -7,8 +7,10 @@ import asyncio
 from tests.serve.panel.panels import Browser, browse
 from tests.serve.panel.run_samples import answered, put, started, steps
 
-from taoloop import Agent, MemoryJournal, Trace
+from taoloop import Agent, MemoryJournal, ScriptedModel, Trace
 from taoloop.core.events import Noted, Paused
+from taoloop.core.human_input import Marked
+from taoloop.runtime.lessons import find_lessons
 
 WAITING = (started(), *steps(1), Paused(reason="Somebody must decide."))
 
@@ -38,11 +40,63 @@ def test_a_completed_run_takes_no_note() -> None:
     browse(journal, scenario, "ann")
 
 
+def test_a_lesson_is_dropped_on_the_page_of_its_run_by_those_who_may_act() -> None:
+    journal = MemoryJournal()
+    replies = ["The hut has <b>4</b> rooms.", "NONE", "Count the <b>attic</b>, too."]
+    judge = Agent(model=ScriptedModel(replies, strict=False), strategy="reflect:lessons=2", journal=journal)
+
+    run_id = judge.run_sync("Count the rooms.").run_id
+    asyncio.run(judge.learn_from(run_id, "The attic is missing."))
+
+    async def scenario(browser: Browser) -> None:
+        path, button = f"/runs/{run_id}/drop-lesson", "Drop the lesson"
+        page = await browser.get(f"/runs/{run_id}")
+        if browser_may_act := button in page:
+            assert "Count the &lt;b&gt;attic&lt;/b&gt;, too." in page.partition(button)[2]
+        dropped = await browser.post(path, 200 if browser_may_act else 403)
+        assert button not in dropped
+        assert len(await find_lessons(journal)) == (0 if browser_may_act else 1)
+        if browser_may_act:
+            assert "has no lesson" in await browser.post(path, 400)
+            last = (await journal.load(run_id))[-1].fact
+            assert isinstance(last, Noted)
+            assert (last.by, last.authenticated) == ("ann", "panel_token")
+
+    browse(journal, scenario, "bob")
+    browse(journal, scenario, "ann")
+
+
+def test_the_outcome_of_a_run_is_marked_and_marked_again() -> None:
+    journal = MemoryJournal()
+
+    async def scenario(browser: Browser) -> None:
+        await put(journal, "r1", [started(), *steps(1), *answered(2)])
+        assert "Right or wrong?" in await browser.get("/runs/r1")
+        assert "You marked it right" in await browser.post("/runs/r1/marks", verdict="right")
+        page = await browser.post("/runs/r1/marks", verdict="wrong", note=" Tea was <b> twice. ")
+        assert "You marked it wrong" in page
+        assert "Tea was &lt;b&gt; twice." in page
+        assert "marked right" not in page.split("What happened")[0]
+        marks = [event.fact for event in await journal.load("r1") if isinstance(event.fact, Marked)]
+        assert marks[1] == Marked(verdict="wrong", by="ann", note="Tea was <b> twice.", authenticated="panel_token")
+        await browser.post("/runs/r1/marks", 403, verdict="right", csrf="forged")
+        assert "not &#39;maybe&#39;" in await browser.post("/runs/r1/marks", 400, verdict="maybe")
+        await put(journal, "r2", WAITING)
+        assert "Right or wrong?" not in await browser.get("/runs/r2")
+        assert "has not ended" in await browser.post("/runs/r2/marks", 400, verdict="right")
+        assert len(await journal.load("r1")) == 8
+
+    browse(journal, scenario, "ann")
+
+
 def test_a_viewer_only_reads() -> None:
     journal = MemoryJournal()
 
     async def scenario(browser: Browser) -> None:
         await put(journal, "r1", WAITING)
+        await put(journal, "r2", [started(), *steps(1), *answered(2)])
+        assert "Right or wrong?" not in await browser.get("/runs/r2")
+        await browser.post("/runs/r2/marks", 403, verdict="right")
         page = await browser.get("/runs/r1")
         for text in ("Add a note", ">Stop<", "End the process", ">Fork<"):
             assert text not in page

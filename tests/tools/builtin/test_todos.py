@@ -9,7 +9,7 @@ import pytest
 from taoloop import Agent, Result, ScriptedModel
 from taoloop.core.policy import PROFILES
 from taoloop.core.views.todos import MAX_TODO_CHARS, MAX_TODOS
-from taoloop.tools.builtin.todos import UPDATE_TODOS
+from taoloop.tools.builtin.todos import TRACK_TODOS
 
 MISFIT = "invalid_arguments: The arguments of 'track_todos' do not fit: 'todos"
 
@@ -30,7 +30,7 @@ def item(text: str, state: str = "open") -> dict[str, str]:
 def test_it_says_what_was_saved_in_both_languages() -> None:
     todos = [item("a", "done"), item("b", "in_progress"), item("c")]
     assert outputs(run(todos)) == ["Saved: 1 open, 1 in_progress, 1 done."]
-    assert outputs(run(todos, task="请做三件事。")) == ["已保存：1 项 open、1 项 in_progress、1 项 done。"]
+    assert outputs(run(todos, task="请做三件事。")) == ["已保存：1 项待办、1 项进行中、1 项已完成。"]
     assert outputs(run([])) == ["Saved: 0."]
 
 
@@ -50,7 +50,10 @@ def test_open_items_that_vanish_are_named_by_number() -> None:
         ([item("a", "in_progress"), item("b", "in_progress")], "two_in_progress: Items 1, 2 are all in_progress"),
         ([item("a"), item("  ")], "blank_item: Items without a text: 2."),
         ([item("a"), item("b"), item(" a ")], "double_item: Items 1, 3 have the same text."),
-        ([item("a", "finished")], MISFIT),
+        (
+            [item("a", "finished")],
+            f'{MISFIT}.0.state\': "finished" is not one of "open", "in_progress", "done", "dropped".',
+        ),
         ([item("a" * (MAX_TODO_CHARS + 1))], "long_item: Items of more than 300 characters: 1."),
         ([item(f"{n}") for n in range(MAX_TODOS + 1)], "too_many_items: The list has 41 items; at most 40"),
         (
@@ -81,6 +84,6 @@ def test_two_lists_of_one_decision_are_taken_in_their_order() -> None:
 
 
 def test_the_card_names_the_bounds() -> None:
-    described = str(UPDATE_TODOS.card.input_schema)
+    described = str(TRACK_TODOS.card.input_schema)
     assert f"at most {MAX_TODOS}" in described
     assert f"at most {MAX_TODO_CHARS} characters" in described

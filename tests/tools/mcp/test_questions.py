@@ -17,7 +17,7 @@ from tests.chinese import english_in
 
 from taoloop import Agent, ApprovalAnswer, ApprovalRequest, ScriptedModel
 from taoloop.core.events import InDoubt, Observed
-from taoloop.core.input_answered import InputAnswered
+from taoloop.core.human_input import InputAnswered
 from taoloop.core.stored_events import encode_fact
 from taoloop.core.views.transcript import Result, step_summaries
 from taoloop.runtime.after.replay import replay

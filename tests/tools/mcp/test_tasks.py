@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from taoloop import Agent, ApprovalAnswer, ApprovalRequest, ScriptedModel
-from taoloop.core.input_answered import InputAnswered
+from taoloop.core.human_input import InputAnswered
 from taoloop.errors import McpFailed, ToolTimeout
 from taoloop.tools.mcp import McpServer, mcp_tools
 from taoloop.tools.tool import ToolContext

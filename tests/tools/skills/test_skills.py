@@ -87,8 +87,9 @@ def test_no_path_leaves_the_skill(root: Path, path: str) -> None:
     tools = by_name(skill_tools(folder_of(root)))
     with pytest.raises(ToolError) as error:
         use(tools["read_skill_file"], name="pdf", path=path)
-    assert error.value.code in ("path_refused", "no_file")
-    with pytest.raises(ToolError):
+    assert error.value.code == "no_file"
+    assert error.value.hint == "It has: SKILL.md, a.md, scripts/hi.py."
+    with pytest.raises(ToolError, match="has no script"):
         use(tools["run_skill_script"], name="pdf", script=path)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
@@ -29,12 +30,14 @@ from taoloop.cli.ui.stdio import capture_stdout, one_line, print_stderr
 from taoloop.core.cards.decimals import decimal_literals
 from taoloop.core.cards.questions import is_question
 from taoloop.core.events import ApprovalGiven, ApprovalRefused, ApprovalScope, Noted
+from taoloop.core.human_input import MarkVerdict
 from taoloop.core.text import escape_invisible
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import PROBE
 from taoloop.errors import ConfigError, NotWaiting
 from taoloop.journals.base import Journal
 from taoloop.runtime.after.abandonment import abandon_run
+from taoloop.runtime.after.evaluation import mark_run
 from taoloop.runtime.approvals.in_doubt import describe_doubt, doubt_requests
 from taoloop.runtime.approvals.inbox import (
     AnswerRecorded,
@@ -57,6 +60,8 @@ from taoloop.runtime.approvals.request import (
 )
 from taoloop.runtime.approvals.user_questions import question_answer
 from taoloop.translation import mark, translate_error
+
+_NEGATIVE_NUMBER = re.compile(r"-[0-9][0-9.,]*(?:[eE][-+]?[0-9]+)?")
 
 
 @click.command("approvals")
@@ -199,7 +204,18 @@ def _confirms_scope(run_prefix: str, call_id: str, edited: Mapping[str, Any] | N
     return not (sys.stdin.isatty() and sys.stderr.isatty()) or confirm(translate("Approve this?", language), language)
 
 
-@click.command("answer")
+class _AnswerCommand(click.Command):
+    """A command whose last words may be a negative number, which is no option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """The arguments, with a negative number behind all options."""
+        numbers = [text for text in args if _NEGATIVE_NUMBER.fullmatch(text)]
+        if len(numbers) == 1 and "--" not in args:
+            args = [*(text for text in args if text not in numbers), "--", *numbers]
+        return super().parse_args(ctx, args)
+
+
+@click.command("answer", cls=_AnswerCommand)
 @click.argument("run_id")
 @click.argument("words", nargs=-1, required=True, metavar="[CALL_ID] TEXT")
 @options.db_option
@@ -210,8 +226,8 @@ def answer_command(run_id: str, words: tuple[str, ...], db: str | None, by: str 
 
     CALL_ID may be left out where only one question waits. The model reads TEXT. If you started the run, TEXT counts as
     words of the task, otherwise as untrusted text; no call is approved by it. A choice is given by its number or its
-    words. `tao approvals` shows the question, `tao deny` declines it, and `tao resume` continues the run. Of two
-    answers the first counts.
+    words, a date as 2026-05-12 or in words. `tao approvals` shows the question, `tao deny` declines it, and
+    `tao resume` continues the run. Of two answers the first counts.
 
       tao answer 20261104-09 "Hamburg, not Berlin"
       tao answer RUN_ID CALL_ID 1
@@ -226,11 +242,25 @@ def answer_command(run_id: str, words: tuple[str, ...], db: str | None, by: str 
             trace = Trace(full_id, await journal.load(full_id))
             request = approval_request(trace, require_waiting(trace, call_ids[0]))
         else:
-            request = _only_question(full_id, await pending_approvals(journal, run_id=full_id), text)
+            waiting = await pending_approvals(journal, run_id=full_id)
+            if not any(approval.request.question for approval in waiting):
+                _require_unanswered(Trace(full_id, await journal.load(full_id)))
+            request = _only_question(full_id, waiting, text)
         answer = question_answer(request, text, by=name, authenticated=authentication_of(name))
         return await answer_approval(journal, request.run_id, request.call_id, answer, digest=request.digest)
 
     return _record(run_id, db, answer, as_json)
+
+
+def _require_unanswered(trace: Trace) -> None:
+    """Say who answered the last question of a run, if there was one.
+
+    Raises:
+        AlreadyAnswered: somebody has answered it.
+    """
+    for call in reversed(trace.calls.values()):
+        if call.approval is not None and is_question(trace.card(call.requested.tool)):
+            require_waiting(trace, call.requested.call_id)
 
 
 def _only_question(run_id: str, waiting: Sequence[PendingApproval], text: str) -> ApprovalRequest:
@@ -309,6 +339,41 @@ def abandon_command(run_id: str, by: str | None, note: str, db: str | None, as_j
         pen = RowWriter(console_for(stream), view_language(recorded.trace.agent.language, stream))
         pen.line(pen.text("run {run_id} is abandoned and cannot be resumed", run_id=full_id))
         write_unknown_calls(pen, recorded.trace)
+    return exits.OK
+
+
+@click.command("mark")
+@click.argument("run_id")
+@click.argument("verdict", type=click.Choice(get_args(MarkVerdict)))
+@options.by_option
+@click.option("--note", metavar="TEXT", default="", help="Why, for the record.")
+@options.db_option
+@options.json_option("The new event as JSON.")
+def mark_command(run_id: str, verdict: MarkVerdict, by: str | None, note: str, db: str | None, as_json: bool) -> int:
+    """Mark the outcome of the run RUN_ID as right or wrong.
+
+    The run must have ended, and no model reads the mark. `tao show` shows it, and judges of evaluations are calibrated
+    against it. If you mark a run again, your later mark counts; marks of several people who disagree do not count.
+
+      tao mark 20261104-09 right
+      tao mark 20261104-09 wrong --note "The total is without tax."
+    """
+    path, name = database(db, load_environment()), current_user(by)
+    with capture_stdout() as stream:
+        full_id = load_run(path, run_id).run_id
+        recorded = query_database(
+            path,
+            lambda journal: mark_run(
+                journal, full_id, verdict, by=name, authenticated=authentication_of(name), note=note
+            ),
+            read_only=False,
+        )
+        if as_json:
+            write_events(stream, full_id, recorded.events)
+            return exits.OK
+        pen = RowWriter(console_for(stream), view_language(recorded.trace.agent.language, stream))
+        text = mark("run {run_id} is marked right") if verdict == "right" else mark("run {run_id} is marked wrong")
+        pen.line(pen.text(text, run_id=full_id))
     return exits.OK
 
 

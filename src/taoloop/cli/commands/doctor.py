@@ -45,7 +45,7 @@ _STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class SetupCheck:
     """One check of `tao doctor`."""
 
     name: str
@@ -79,22 +79,22 @@ def doctor_command(db: str | None, as_json: bool) -> int:
     return exits.FOUND if any(check.state == "fail" for check in checks) else exits.OK
 
 
-def _env() -> tuple[Mapping[str, str], Check]:
+def _env() -> tuple[Mapping[str, str], SetupCheck]:
     try:
         env = load_environment()
     except EnvFileError as error:
-        return os.environ, Check(ENV_FILE, "fail", *error_texts(error))
+        return os.environ, SetupCheck(ENV_FILE, "fail", *error_texts(error))
     if Path(ENV_FILE).is_file():
-        return env, Check(ENV_FILE, "ok", translate("{path} is read", path=Path.cwd() / ENV_FILE))
-    return env, Check(ENV_FILE, "ok", translate("there is none in this folder"))
+        return env, SetupCheck(ENV_FILE, "ok", translate("{path} is read", path=Path.cwd() / ENV_FILE))
+    return env, SetupCheck(ENV_FILE, "ok", translate("there is none in this folder"))
 
 
-def _python() -> Iterator[Check]:
+def _python() -> Iterator[SetupCheck]:
     text = f"{platform.python_version()} ({sys.executable}), taoloop {taoloop.__version__}"
-    yield Check("python", "ok", text)
+    yield SetupCheck("python", "ok", text)
 
 
-def _packages() -> Iterator[Check]:
+def _packages() -> Iterator[SetupCheck]:
     present, absent = [], []
     for line in requires("taoloop") or []:
         name = re.split(r"[<>=!~\[ ;]", line, maxsplit=1)[0]
@@ -106,51 +106,51 @@ def _packages() -> Iterator[Check]:
             absent.append((name, "extra ==" in line))
     if broken := [name for name, optional in absent if not optional]:
         text = translate("missing: {names}.", names=", ".join(broken))
-        yield Check("packages", "fail", text, translate("Install taoloop again."))
-    yield Check("packages", "ok", ", ".join(dict.fromkeys(present)))
+        yield SetupCheck("packages", "fail", text, translate("Install taoloop again."))
+    yield SetupCheck("packages", "ok", ", ".join(dict.fromkeys(present)))
     if optional := [name for name, optional in absent if optional]:
         text = translate("not installed: {names}.", names=", ".join(dict.fromkeys(optional)))
         hint = translate("For models of providers and all kinds of tools: pip install 'taoloop[all]'.")
-        yield Check("extras", "warn", text, hint)
+        yield SetupCheck("extras", "warn", text, hint)
 
 
-def _zones() -> Iterator[Check]:
+def _zones() -> Iterator[SetupCheck]:
     from zoneinfo import ZoneInfo, available_timezones  # noqa: PLC0415  # slow to list; only asked here
 
     try:
         ZoneInfo("Asia/Shanghai")
     except (KeyError, OSError, ValueError):
         hint = translate("Install them: pip install tzdata.")
-        yield Check("time zones", "fail", translate("Asia/Shanghai is unknown."), hint)
+        yield SetupCheck("time zones", "fail", translate("Asia/Shanghai is unknown."), hint)
         return
-    yield Check("time zones", "ok", translate("{n} known", n=len(available_timezones())))
+    yield SetupCheck("time zones", "ok", translate("{n} known", n=len(available_timezones())))
 
 
-def _sqlite() -> Iterator[Check]:
-    yield Check("sqlite", "ok", sqlite3.sqlite_version)
+def _sqlite() -> Iterator[SetupCheck]:
+    yield SetupCheck("sqlite", "ok", sqlite3.sqlite_version)
 
 
-def _terminal() -> Iterator[Check]:
+def _terminal() -> Iterator[SetupCheck]:
     encoding = (sys.stdout.encoding or "unknown").lower()
     hint = translate("Chinese may not be shown; set PYTHONUTF8=1 or a UTF-8 locale.")
     good = encoding.replace("-", "").startswith("utf8")
     kind = translate(", a terminal") if sys.stdout.isatty() else translate(", not a terminal")
     colours = ", NO_COLOR" if os.environ.get("NO_COLOR") else ""
-    yield Check("terminal", "ok" if good else "warn", encoding + kind + colours, "" if good else hint)
+    yield SetupCheck("terminal", "ok" if good else "warn", encoding + kind + colours, "" if good else hint)
 
 
-def _sandbox() -> Iterator[Check]:
+def _sandbox() -> Iterator[SetupCheck]:
     """Starts one; without it `run_python` and `run_command` are not offered, and all else works."""
     probe = probe_sandbox()
     if probe.program is None:
         text = translate("no run_python, no run_command: {reason}.", reason=probe.reason.rstrip("."))
-        yield Check("sandbox", "warn", text, INSTALL)
+        yield SetupCheck("sandbox", "warn", text, INSTALL)
     else:
         text = translate("{program}, a start takes {ms:.0f} ms", program=probe.program, ms=probe.start_s * 1000)
-        yield Check("sandbox", "ok", text)
+        yield SetupCheck("sandbox", "ok", text)
 
 
-def _database(path: Path) -> Iterator[Check]:
+def _database(path: Path) -> Iterator[SetupCheck]:
     folder = path.parent
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
@@ -160,48 +160,48 @@ def _database(path: Path) -> Iterator[Check]:
             text = translate("{path}: {n} run|{path}: {n} runs", path=path, n=count)
         else:
             text = translate("{path}: the first run creates it", path=path)
-        yield Check("database", "ok", text)
+        yield SetupCheck("database", "ok", text)
         yield _writable(path if path.exists() else folder, folder)
         free = shutil.disk_usage(folder).free
     except TaoError as error:
-        yield Check("database", "fail", *error_texts(error))
+        yield SetupCheck("database", "fail", *error_texts(error))
         return
     except OSError as error:
-        yield Check("database", "fail", f"{path}: {error}.", translate("Choose another path with --db."))
+        yield SetupCheck("database", "fail", f"{path}: {error}.", translate("Choose another path with --db."))
         return
     hint = translate("Free some space; a full disk ends runs.") if free < _LITTLE_SPACE else ""
-    yield Check("space", "warn" if hint else "ok", translate("{n:.1f} GB free", n=free / 1024**3), hint)
+    yield SetupCheck("space", "warn" if hint else "ok", translate("{n:.1f} GB free", n=free / 1024**3), hint)
 
 
-def _writable(target: Path, folder: Path) -> Check:
+def _writable(target: Path, folder: Path) -> SetupCheck:
     """Tries it: permissions alone do not show that a file system is mounted read-only."""
     try:
         with tempfile.TemporaryFile(dir=folder), target.open("ab") if target.is_file() else tempfile.TemporaryFile():
-            return Check("writable", "ok", str(target))
+            return SetupCheck("writable", "ok", str(target))
     except OSError as error:
         hint = translate("Correct the permissions, or choose another path with --db or TAOLOOP_DB.")
-        return Check("writable", "fail", f"{target}: {error.strerror or error}.", hint)
+        return SetupCheck("writable", "fail", f"{target}: {error.strerror or error}.", hint)
 
 
-def _model(env: Mapping[str, str]) -> Check:
+def _model(env: Mapping[str, str]) -> SetupCheck:
     spec = default_spec(env)
     text = translate("{model} ({reason})", model=spec, reason=default_reason(env))
     try:
         resolve_model(spec, env)
     except TaoError as error:
         message, hint = error_texts(error)
-        return Check("model", "fail", text + translate(": ") + message, hint)
+        return SetupCheck("model", "fail", text + translate(": ") + message, hint)
     if spec == OFFLINE:
         hint = mark("It is a small deterministic planner, not a language model; `tao models` shows how to set one up.")
-        return Check("model", "ok", text + translate("."), translate(hint))
+        return SetupCheck("model", "ok", text + translate("."), translate(hint))
     if lacking := missing_packages(spec):
         hint = translate("Install the extra: pip install 'taoloop[{extra}]'", extra=extra_of(spec))
         missing_text = translate("missing: {names}.", names=", ".join(lacking))
-        return Check("model", "fail", text + translate(": ") + missing_text, hint)
-    return Check("model", "ok", text)
+        return SetupCheck("model", "fail", text + translate(": ") + missing_text, hint)
+    return SetupCheck("model", "ok", text)
 
 
-_CHECKS: tuple[Callable[[], Iterator[Check]], ...] = (_python, _packages, _zones, _sqlite, _terminal, _sandbox)
+_CHECKS: tuple[Callable[[], Iterator[SetupCheck]], ...] = (_python, _packages, _zones, _sqlite, _terminal, _sandbox)
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,11 +143,16 @@ def _state(row: RunRow, states: Mapping[str, str]) -> str:
     return states.get(row.run_id, row.status)
 
 
+def _task(row: RunRow) -> str:
+    """The task on one line; of a run inside another one its first line, for a model or a plan wrote the rest."""
+    return one_line(row.task if row.parent is None else row.task.strip().partition("\n")[0])
+
+
 def _write_lines(stream: TextIO, rows: list[RunRow], states: Mapping[str, str]) -> None:
     """One line per run, and nothing else, on `stream`."""
     lines = []
     for row in rows:
-        task = one_line(row.task)
+        task = _task(row)
         if len(task) > _MOST_CHARS:
             task = f"{task[: _MOST_CHARS - 1]}…"
         events = translate("{n} event|{n} events", n=row.events)
@@ -185,13 +190,13 @@ def _table(console: Console, rows: list[RunRow], states: Mapping[str, str]) -> N
         for row in rows:
             status = Text(_state(row, states), STATUS_STYLES.get(row.status, "yellow"))
             console.print(Text(row.run_id), overflow="fold")
-            console.print(Padding(Text("  ").join((status, Text(one_line(row.task)))), (0, 0, 0, 2)), overflow="fold")
+            console.print(Padding(Text("  ").join((status, Text(_task(row)))), (0, 0, 0, 2)), overflow="fold")
         return
     table = Table(box=None, pad_edge=False, header_style="dim")
     for number, name in enumerate(header):
         table.add_column(name, no_wrap=True, justify="right" if number == 3 else "left")
     for row in rows:
-        task = Text(one_line(row.task))
+        task = Text(_task(row))
         task.truncate(console.width - used_columns, overflow="ellipsis")
         status = Text(_state(row, states), STATUS_STYLES.get(row.status, "yellow"))
         table.add_row(row.run_id, format_local_time(row.started_at), status, str(row.events), task)

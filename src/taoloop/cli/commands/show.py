@@ -33,6 +33,7 @@ from taoloop.cli.ui.event_view import (
     write_events,
     write_input_answered,
     write_links,
+    write_marked,
     write_open_todos,
     write_rejection,
     write_review,
@@ -43,11 +44,12 @@ from taoloop.cli.ui.event_view import (
 from taoloop.cli.ui.stdio import OutputError, capture_stdout, print_stderr, write_json_lines
 from taoloop.core.decision import UNSUPPORTED
 from taoloop.core.events import Compensated, Event, ModelReplied, Noted, ReplyRejected
-from taoloop.core.input_answered import InputAnswered
+from taoloop.core.human_input import InputAnswered
 from taoloop.core.stored_events import event_line, event_record
 from taoloop.core.texts import task_with_images
 from taoloop.core.trace import Trace, images_of
 from taoloop.core.views.loaded_contents import loaded_contents
+from taoloop.core.views.marks import run_marks
 from taoloop.core.views.plans import MAKE_PLAN, plan_lines, plan_progress, read_plan
 from taoloop.core.views.steps import DROPPED_LESSON, CallView
 from taoloop.core.views.transcript import GATE, Entry, step_summaries, transcript
@@ -120,7 +122,7 @@ def show_command(
         else:
             _transcript(trace, pen)
         if not events:
-            _undone(trace, pen)
+            _write_aftermath(trace, pen)
             write_open_todos(pen, trace)
         _end(trace, pen, db)
     return exits.OK
@@ -155,12 +157,15 @@ def make_private_file(file: Path, data: bytes) -> None:
         stream.write(data)
 
 
-def _undone(trace: Trace, pen: RowWriter) -> None:
+def _write_aftermath(trace: Trace, pen: RowWriter) -> None:
+    """What came after the end: a dropped lesson, effects that were undone, marks of people."""
     for event in trace.events:
         if isinstance(event.fact, Noted) and event.fact.about == DROPPED_LESSON:
             write_dropped_lesson(pen, event.fact)
         if isinstance(event.fact, Compensated) and event.fact.ok:
             write_undone(pen, trace, event.fact)
+    for fact in run_marks(trace).by_person.values():
+        write_marked(pen, fact)
 
 
 def _head(trace: Trace, pen: RowWriter) -> None:
@@ -184,8 +189,7 @@ def _transcript(trace: Trace, pen: RowWriter) -> None:
         if entry.kind == "Action" and entry.tool is not None and (todos := todo_text(entry.tool, entry.args)):
             text = entry.tool + todos
         if entry.kind == "Action" and entry.tool == MAKE_PLAN and (plan := read_plan(entry.args)) is not None:
-            is_followed = progress.made_by is not None and progress.made_by.requested.call_id == entry.call_id
-            lines = plan_lines(pen.language, plan, progress if is_followed else None)
+            lines = plan_lines(pen.language, plan, progress.by_plan.get(entry.call_id or ""))
             text = "\n".join((entry.tool, *lines))
         if entry.child is not None:
             text += "\n" + pen.text("by run {run_id}: tao show {run_id}", run_id=entry.child)

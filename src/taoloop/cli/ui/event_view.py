@@ -20,7 +20,7 @@ from taoloop.core import events as facts
 from taoloop.core.cards.card_changes import card_changes
 from taoloop.core.decision import UNSUPPORTED, Answer, Voted, number_citations
 from taoloop.core.events import Event
-from taoloop.core.input_answered import InputAnswered
+from taoloop.core.human_input import InputAnswered, Marked
 from taoloop.core.stored_events import event_line
 from taoloop.core.texts import gap_text, preapproval_note, task_with_images
 from taoloop.core.trace import Trace
@@ -217,7 +217,7 @@ class EventWriter:
                 write_input_answered(pen, fact)
             case facts.DoubtSettled() as fact:
                 write_doubt_settled(pen, fact)
-            case facts.Noted() as fact:
+            case facts.Noted() | Marked() as fact:
                 self._noted(fact)
             case facts.Compensated(ok=True) as fact:
                 write_undone(pen, self.trace, fact)
@@ -233,9 +233,11 @@ class EventWriter:
         write_links(self.pen, fact)
         self.pen.row("Task", task_with_images(fact), style="bold", body="bold")
 
-    def _noted(self, fact: facts.Noted) -> None:
+    def _noted(self, fact: facts.Noted | Marked) -> None:
         pen = self.pen
-        if fact.about == DROPPED_LESSON:
+        if isinstance(fact, Marked):
+            write_marked(pen, fact)
+        elif fact.about == DROPPED_LESSON:
             write_dropped_lesson(pen, fact)
         elif fact.by != "guard":
             pen.row("Note", fact.text, style="yellow", body="dim")
@@ -395,6 +397,17 @@ def write_undone(pen: RowWriter, trace: Trace, fact: facts.Compensated) -> None:
     pen.row("Undone", text, style="yellow", body="yellow")
 
 
+def write_marked(pen: RowWriter, fact: Marked) -> None:
+    """What a person says of the outcome of a run."""
+    name = fact.by if fact.authenticated or fact.by == "user" else pen.text("{by} (claimed)", by=fact.by)
+    text = pen.text(_MARKED[fact.verdict], by=name)
+    is_right = fact.verdict == "right"
+    pen.row("Mark", f"{text}{pen.text(': ') + fact.note if fact.note else ''}", style="green" if is_right else "red")
+
+
+_MARKED = mark({"right": "right, says {by}", "wrong": "wrong, says {by}"})
+
+
 def write_unknown_calls(pen: RowWriter, trace: Trace) -> None:
     """The calls of a run that has ended of which nobody knows whether they happened."""
     for call in trace.pending.values() if trace.finished is not None else ():
@@ -405,8 +418,10 @@ def write_unknown_calls(pen: RowWriter, trace: Trace) -> None:
 
 def write_rejection(pen: RowWriter, fact: facts.ReplyRejected) -> None:
     """A reply that was not accepted: unreadable, or an answer without evidence."""
-    label = mark("Sent back") if fact.code == UNSUPPORTED else mark("Unreadable")
-    pen.row(label, f"{fact.code}: {fact.message}", style="yellow", body="yellow")
+    if fact.code == UNSUPPORTED:
+        pen.row("Sent back", fact.message, style="yellow", body="yellow")
+    else:
+        pen.row("Unreadable", f"{fact.code}: {fact.message}", style="yellow", body="yellow")
 
 
 def write_end(pen: RowWriter, fact: facts.Finished, trace: Trace) -> None:
@@ -438,8 +453,8 @@ def write_sources(pen: RowWriter, fact: facts.Finished, trace: Trace) -> None:
     cited = number_citations(fact.answer or "")[1] if trace.agent.evidence != "off" else ()
     for number, name in enumerate(cited, 1):
         call = trace.calls.get(name.removeprefix("obs:"))
-        what = "" if call is None else f" · {call.requested.tool} {one_line(input_text(call.args))[:80]}"
-        pen.line(f"   [{number}] {name.removeprefix('obs:')}{what}", "dim")
+        what = f"{call.requested.tool} {one_line(input_text(call.args))[:80]}" if call else pen.text("no such call")
+        pen.line(f"   [{number}] {name.removeprefix('obs:')} · {what}", "dim")
     for citation in fact.citations:
         if not citation.startswith("obs:"):
             pen.line(f"   [{citation}]", "dim")

@@ -127,12 +127,12 @@ def _write_commands(pen: RowWriter, items: Sequence[InboxItem], db_argument: str
     """How many wait, how to answer the first call of each kind, and to resume the runs."""
     pen.line("")
     questions = [item.calls[0].request for item in items if item.kind in QUESTIONS]
-    others = [item for item in items if item.kind not in QUESTIONS]
+    decisions = [item for item in items if item.kind not in QUESTIONS]
     if questions:
         pen.line(pen.text("{n} call waits for a person.|{n} calls wait for a person.", n=len(questions)), "bold")
-    if others:
+    if decisions:
         text = mark("{n} run waits for a person's decision.|{n} runs wait for a person's decision.")
-        pen.line(pen.text(text, n=len(others)), "bold")
+        pen.line(pen.text(text, n=len(decisions)), "bold")
     if own := sum(request.for_operator or bool(request.doubt) for request in questions):
         pen.line(pen.text(mark("{n} of them only the operator may answer, not the user."), n=own))
     if first := next((request for request in questions if request.question is not None), None):
@@ -144,9 +144,9 @@ def _write_commands(pen: RowWriter, items: Sequence[InboxItem], db_argument: str
     if first := next((request for request in questions if request.doubt), None):
         pen.line(f"tao settle {first.run_id} {first.call_id}{db_argument} --happened|--repeat|--leave", "dim")
     shown = [item for item in items if item.kind in QUESTIONS][:1] + [
-        next(item for item in others if item.kind == kind) for kind in dict.fromkeys(item.kind for item in others)
+        next(item for item in decisions if item.kind == kind) for kind in dict.fromkeys(item.kind for item in decisions)
     ]
     for item in shown:
         pen.line(f"{item.command}{db_argument}", "dim")
-    if first_run := next((item for item in others if item.call_id == WHOLE_RUN), None):
+    if first_run := next((item for item in decisions if item.call_id == WHOLE_RUN), None):
         pen.line(f"tao abandon {first_run.run_id}{db_argument} --note …", "dim")

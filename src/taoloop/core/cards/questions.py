@@ -54,10 +54,10 @@ def is_question(card: ToolCard | None) -> bool:
 
 
 def choices_of(args: Any) -> tuple[str, ...]:
-    """The answers that a question offers; empty: any."""
+    """The answers that a question offers, each once; empty: any."""
     choices = args.get("choices") if isinstance(args, Mapping) else None
     is_list = isinstance(choices, Sequence) and not isinstance(choices, str)
-    return tuple(map(str, choices)) if is_list and choices is not None else ()
+    return tuple(dict.fromkeys(map(str, choices))) if is_list and choices is not None else ()
 
 
 def answer_form(args: Any) -> dict[str, Any]:

@@ -338,6 +338,8 @@ def _size(value: Any) -> tuple[int, int]:
 
 
 def _inner_values(value: Any) -> Iterable[Any]:
+    if isinstance(value, str | int | float | None):  # most of them, and an abstract class is slow to ask
+        return ()
     return value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
 
 

@@ -172,7 +172,8 @@ def may_hold(text: str) -> bool:
     if "-" in text and _may_hold_dashed(text):
         return True
     if "_" in text and (
-        "k_" in text
+        "sk_" in text
+        or "rk_" in text
         or "gh" in text
         or "github" in text
         or "npm_" in text

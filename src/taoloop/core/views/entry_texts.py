@@ -56,6 +56,8 @@ ENTRY_TEXTS = TextCatalog(
         "lesson": "Lesson of an earlier attempt",
         "evaluation": "The answer was judged wrong",
         "dropped_lesson": "The lesson is dropped: no later run reads it",
+        "marked_right": "Marked right by a person",
+        "marked_wrong": "Marked wrong by a person",
         "end": "End",
         # names of facts and texts
         "agent": "Agent",

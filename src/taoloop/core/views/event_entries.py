@@ -39,7 +39,7 @@ from taoloop.core.events import (
     RunStarted,
     Source,
 )
-from taoloop.core.input_answered import InputAnswered
+from taoloop.core.human_input import InputAnswered, Marked
 from taoloop.core.message import STEP_PURPOSES, Usage
 from taoloop.core.text import join_sentences
 from taoloop.core.texts import gap_text, image_label, preapproval_note, task_with_images
@@ -442,6 +442,14 @@ class _EntryWriter:
             "links": tuple(links),
         }
 
+    def marked(self, fact: Marked) -> dict[str, Any]:
+        return {
+            "tone": "good" if fact.verdict == "right" else "bad",
+            "title": self._title(f"marked_{fact.verdict}"),
+            "details": [self._detail("by", self._who(fact.by, fact.authenticated))],
+            "texts": [self._text("note", fact.note)],
+        }
+
     def finished(self, fact: Finished) -> dict[str, Any]:
         return {
             "tone": "good" if fact.status == "completed" else "bad",
@@ -488,6 +496,7 @@ _WRITERS: Mapping[type[Fact], Callable[[_EntryWriter, Any], dict[str, Any]]] = {
     Paused: _EntryWriter.paused,
     Resumed: _EntryWriter.resumed,
     Noted: _EntryWriter.noted,
+    Marked: _EntryWriter.marked,
     Finished: _EntryWriter.finished,
 }
 

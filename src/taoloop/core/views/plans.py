@@ -13,11 +13,11 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any, Literal
 
 from taoloop.core.decision import PLAN_MODEL, PlannedCall, PlanStep
-from taoloop.core.events import ActionRequested, Event, Observed
+from taoloop.core.events import ActionRequested, Event, Noted, Observed
 from taoloop.core.text import TextCatalog, printable_json
 from taoloop.core.trace import Trace
-from taoloop.core.value_origins import is_stated
-from taoloop.core.views.steps import CallView
+from taoloop.core.value_origins import is_stated, stated_origins
+from taoloop.core.views.steps import UNDONE, CallView
 
 MAKE_PLAN, RUN_STEP = "make_plan", "run_step"
 """The tools of an agent that plans: the model calls the first one, the strategy the second one."""
@@ -160,12 +160,16 @@ class PlanProgress:
         self.runs = 0
         """How many steps of plans have begun."""
         self.is_broken = False
-        """Whether a step of the plan failed, so that it must be made again."""
+        """Whether a step of the plan failed, or a person noted something since, so that the model decides again."""
         self.steps: dict[int, StepProgress] = {}
+        self.by_plan: dict[str, dict[int, StepProgress]] = {}
+        """The steps of each plan that was followed, by the id of the call that made it: later plans reuse numbers."""
 
     def fold(self, event: Event) -> None:
         """Process the next event."""
         fact = event.fact
+        if type(fact) is Noted:
+            self._heed(fact)
         if type(fact) not in (Observed, ActionRequested):
             return
         call = self._calls.get(fact.call_id)  # type: ignore[union-attr]  # one of the two
@@ -175,6 +179,11 @@ class PlanProgress:
             self.settle(call)
         elif call.requested.tool == RUN_STEP and call.requested.verdict == "allow":
             self.begin(call)
+
+    def _heed(self, note: Noted) -> None:
+        """The model reads the note of a person, and that something was undone, before the rest of its plan goes on."""
+        is_heeded = note.about == UNDONE or (note.by != "guard" and not note.about)
+        self.is_broken |= is_heeded and self.due is not None
 
     def begin(self, call: CallView) -> None:
         """A step begins."""
@@ -200,8 +209,8 @@ class PlanProgress:
     def _follow(self, plan: TaskPlan, call: CallView) -> None:
         for progress in self.steps.values():
             progress.is_dropped |= progress.call is None
-        for step in plan.steps:
-            self.steps[step.number] = StepProgress(step)
+        steps = self.by_plan[call.requested.call_id] = {step.number: StepProgress(step) for step in plan.steps}
+        self.steps |= steps
         self.plan, self.made_by, self.is_broken = plan, call, False
 
     @property
@@ -220,6 +229,16 @@ class PlanProgress:
     def done(self) -> set[int]:
         """The numbers of the steps that were carried out."""
         return {number for number, progress in self.steps.items() if progress.status == "done"}
+
+    def users_of(self, number: int) -> list[int]:
+        """The steps that take values from what a step has called."""
+        return [
+            other
+            for other, progress in self.steps.items()
+            for call in progress.step.calls
+            for _, origin in stated_origins(call.args)
+            if other != number and origin.step in (None, number)
+        ]
 
     def needed(self, step: PlanStep) -> list[StepProgress]:
         """The steps that a step depends on, and those that these depend on, in the order of their numbers."""
@@ -253,6 +272,7 @@ TEXTS = TextCatalog(
     "core",
     {
         "plan_step": "{number}. {goal}",
+        "plan_step_task": "{task} (step {number} of the plan: {goal})",
         "plan_after": " (after {numbers})",
         "plan_expect": "expects: {expect}",
         "plan_from": "<{origin} of step {step}>",
@@ -266,6 +286,16 @@ TEXTS = TextCatalog(
         "status_dropped": "dropped: planned again",
     },
 )
+
+
+def shown_task(trace: Trace) -> str:
+    """The task of a run for people: of the run of a step, the user's task and the step, without what its prompt has."""
+    started = trace.started
+    if started is None or started.plan_step is None:
+        return trace.task
+    step, task = started.plan_step, started.trusted[0] if started.trusted else ""
+    values = {"task": task, "number": step.number, "goal": step.goal}
+    return TEXTS.text(trace.agent.language, "plan_step_task", **values).strip()
 
 
 def status_text(language: str, status: StepStatus) -> str:
@@ -322,13 +352,13 @@ def step_notes(language: str, step: PlanStep) -> Iterator[str]:
         yield TEXTS.text(language, "plan_expect", expect=step.expect)
 
 
-def plan_lines(language: str, plan: TaskPlan, progress: PlanProgress | None = None) -> Iterator[str]:
+def plan_lines(language: str, plan: TaskPlan, steps: Mapping[int, StepProgress] | None = None) -> Iterator[str]:
     """The plan as lines of text: each step, with its calls and what it expects indented below it.
 
-    With the `progress` of its run each step also has its status.
+    With its `steps` as they have come (`PlanProgress.by_plan`) each one also has its status.
     """
     for step in plan.steps:
-        status = "" if progress is None else f" · {status_text(language, progress.steps[step.number].status)}"
+        status = "" if steps is None else f" · {status_text(language, steps[step.number].status)}"
         yield step_title(language, step) + status
         yield from (f"   {call_text(language, call)}" for call in step.calls)
         yield from (f"   {note}" for note in step_notes(language, step))

@@ -272,6 +272,11 @@ def _setting_differences(run: int, a: Trace, b: Trace) -> Iterator[Difference]:
         yield from _differ(run, (0, 0), "prompt", name, getattr(a.agent, name), getattr(b.agent, name))
 
 
+def decision_differences(a: Step, b: Step) -> Iterator[Difference]:
+    """In what the decisions of two steps differ, whatever policy, people and tools answered to them."""
+    yield from _step_differences(1, a, b, decisions_only=True, thoughts=False)
+
+
 def _end_differences(run: int, a: Trace, b: Trace) -> Iterator[Difference]:
     yield from _differ(run, (None, None), "end", "end", _end(a), _end(b))
 

@@ -14,7 +14,7 @@ from taoloop.core.events import (
     Paused,
     Resumed,
 )
-from taoloop.core.input_answered import InputAnswered
+from taoloop.core.human_input import InputAnswered, Marked
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import PROBE
 
@@ -80,7 +80,7 @@ def _times(trace: Trace) -> tuple[float, float]:
     forked = "" if original is None else f"fork of run {original} at "
     for event in trace.events:
         fact = event.fact
-        if isinstance(fact, Compensated):
+        if isinstance(fact, Compensated | Marked):
             continue
         since_last_s = max(0.0, event.at - last)
         if is_held and not _ends_a_wait(fact):

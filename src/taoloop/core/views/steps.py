@@ -21,7 +21,7 @@ from taoloop.core.events import (
     Observed,
     ReplyRejected,
 )
-from taoloop.core.input_answered import InputAnswered
+from taoloop.core.human_input import InputAnswered
 from taoloop.core.message import SIDE_PURPOSES
 
 NO_OUTCOME, TIMED_OUT = "no_outcome", "timeout"

@@ -29,6 +29,7 @@ from taoloop.core.events import (
     Paused,
     Resumed,
 )
+from taoloop.core.human_input import Marked
 from taoloop.core.message import SIDE_PURPOSES
 
 SpanKind = Literal["model", "tool", "person"]
@@ -162,6 +163,8 @@ class TimelineBuilder:
     def fold(self, event: Event) -> None:
         """Process the next event."""
         at, fact = event.at, event.fact
+        if isinstance(fact, Marked):
+            return  # somebody looked at the run long after it
         self._last_at = max(at, self._last_at)
         match fact:
             case ModelReplied():

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from taoloop.core.cards.questions import is_question
 from taoloop.core.decision import UNSUPPORTED, Act, Answer, EvidenceGap, Voted, excerpt
 from taoloop.core.events import (
     ActionRequested,
@@ -324,7 +325,8 @@ def _entry_fields(trace: Trace, event: Event, is_draft: bool) -> Iterator[dict[s
             tool = GATE if fact.code == UNSUPPORTED else PARSER
             yield {"kind": "Observation", "content": fact.message, "tool": tool, "ok": False}
         case ActionRequested() as fact:
-            args = trace.calls[fact.call_id].args
+            is_asked = is_question(trace.card(fact.tool))  # whose answer stands where the arguments were
+            args = fact.args if is_asked else trace.calls[fact.call_id].args
             fields = {"content": input_text(args), "tool": fact.tool, "args": args, "call_id": fact.call_id}
             yield {"kind": "Action", **fields}
         case Observed() as fact:

@@ -170,16 +170,18 @@ def is_record(value: Any, named_by: str, card: ToolCard, *, json_answer: bool) -
     """
     if not isinstance(value, dict):
         return False
-    others = {key: inner for key, inner in value.items() if key != named_by}
-    if any(key in card.parameters or _says_call(plain_key(key)) for key in others):
+    arguments = {key: inner for key, inner in value.items() if key != named_by}
+    if any(key in card.parameters or _says_call(plain_key(key)) for key in arguments):
         return False
     if json_answer:
         return plain_key(named_by) in _DATA_NAMES or plain_key(named_by) == "action"
-    if plain_key(named_by) not in _DATA_NAMES or not card.required or not others:
+    if plain_key(named_by) not in _DATA_NAMES or not card.required or not arguments:
         return False
-    if any(isinstance(inner, dict | list) for inner in others.values()):
+    if any(isinstance(inner, dict | list) for inner in arguments.values()):
         return False
-    return len(others) > len(card.parameters) or not all(_may_be_argument(inner, card) for inner in others.values())
+    return len(arguments) > len(card.parameters) or not all(
+        _may_be_argument(inner, card) for inner in arguments.values()
+    )
 
 
 def _says_call(plain: str) -> bool:

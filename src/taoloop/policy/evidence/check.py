@@ -4,9 +4,9 @@ Checked is what a sentence attributes to the observations that it cites (`claims
 succeeded and contain something of the sentence, and each value of the sentence must be in one of them, or follow from
 the other numbers of the sentence by one operation (`computed.py`). A value that the user or the call's arguments have
 already needs no source if another one of the sentence has it. For calls above `read` the arguments are part of what
-happened. Sentences that cite nothing are not checked; an answer that cites nothing is a gap as a whole where its run
-had tools. One by an output schema need not cite: its values are looked for in all observations. A model can still say
-something false in words, without a value.
+happened. An answer that cites nothing is a gap as a whole where its run had tools. Beside sentences that cite, one that
+does not, and a field of an answer by an output schema, need no citation, but their numbers, dates, identifiers and
+addresses are looked for in all observations. A model can still say something false in words, without a value.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ from typing import Literal
 from taoloop.core.cards.tool_search import PAGING_TOOL
 from taoloop.core.decision import NO_EVIDENCE, EvidenceGap, GapCode, cited_ids
 from taoloop.core.trace import Trace
+from taoloop.core.views.loaded_contents import loaded_contents
 from taoloop.core.views.steps import CallView
-from taoloop.policy.evidence.claims import Claim, ClaimedValue, claims_in, is_precise, number_value
+from taoloop.core.views.todos import TODO_CARD
+from taoloop.policy.evidence.claims import Claim, ClaimedValue, claims_in, is_label_number, is_precise, number_value
 from taoloop.policy.evidence.computed import is_computed
 from taoloop.policy.evidence.source_text import SourceText
 
@@ -45,57 +47,57 @@ class _Evidence:
         self._trace = trace
         self._with_tools = with_tools and any(card.name != PAGING_TOOL for card in trace.agent.tools)
         self._succeeded = [call for call in trace.calls.values() if _succeeded(call)]
+        self._observed = [call for call in self._succeeded if not self._is_own_text(call)]
         self._sources: dict[str, SourceText] = {}
 
     def gaps(self, answer: str) -> Iterator[EvidenceGap]:
-        texts = _texts_of(answer, is_json=self._trace.agent.output_schema is not None)
+        is_data = self._trace.agent.output_schema is not None
+        texts = _texts_of(answer, is_json=is_data)
         claims = [claim for text in texts for claim in claims_in(text)]
         cited = dict.fromkeys(name for text in texts for name in cited_ids(text, observations=True))
         sources = [name for name in cited if name != NO_EVIDENCE]
-        if not sources and self._with_tools:
-            if NO_EVIDENCE in cited:
-                yield from self._declared(claims)
-            elif self._trace.agent.output_schema is None:
-                yield EvidenceGap(code="no_citation")
-            else:
-                yield from self._typed(answer)
+        if self._with_tools and not is_data and not cited:
+            yield EvidenceGap(code="no_citation")
             return
+        if self._with_tools and not sources and NO_EVIDENCE in cited:
+            if self._observed:
+                names = ", ".join(f"obs:{call.requested.call_id}" for call in self._observed[:MAX_GAPS])
+                yield EvidenceGap(code="used_tools", citation=names)
+                return
+            if not is_data:
+                for claim in claims:
+                    yield from self._unsourced(claim)
+                return
         for name in sources:
             if (code := self._fault(name)) is not None:
                 yield EvidenceGap(code=code, citation=name[:80])
         for claim in claims:
             yield from self._claim(claim)
+        if self._with_tools:
+            yield from self._beside(_fields_of(answer), "not_observed") if is_data else self._beside(claims, "uncited")
 
-    def _declared(self, claims: list[Claim]) -> Iterator[EvidenceGap]:
-        """An answer that says of itself that it rests on no observation."""
-        if self._succeeded:
-            names = ", ".join(f"obs:{call.requested.call_id}" for call in self._succeeded[:MAX_GAPS])
-            yield EvidenceGap(code="used_tools", citation=names)
-            return
-        for claim in claims:
-            yield from self._unsourced(claim)
+    def _beside(self, beside: Iterable[Claim], code: GapCode) -> Iterator[EvidenceGap]:
+        """Fields of an answer by a schema, and sentences that cite nothing beside others that do.
 
-    def _typed(self, answer: str) -> Iterator[EvidenceGap]:
-        """An answer by a schema, which need not cite: its values must be in any observation of the run, or in the task.
-
-        Its texts may be written freely, so only their numbers, dates, identifiers and addresses are looked for.
+        What they say in words is free. Their numbers, dates, identifiers and addresses must be in any observation of
+        the run, in the task, or follow from others of the answer.
         """
-        claims = list(_fields_of(answer))
-        sources = [self._source(f"obs:{call.requested.call_id}") for call in self._succeeded]
+        claims = list(beside)
+        sources = [*(self._source(f"obs:{call.requested.call_id}") for call in self._observed), self._failures]
         everything = Claim("", (), tuple(value for claim in claims for value in claim.values))
         for claim in claims:
-            for value in claim.values:
-                if _best(source.verdict(value) for source in sources) is not False:
+            for value in () if claim.citations else claim.values:
+                if not is_precise(value) or (code == "uncited" and is_label_number(value)):
                     continue
-                if self._said.contains(value) or (
-                    value.kind == "number" and self._is_computed(value, everything, [*sources, self._said])
-                ):
+                if self._task_texts.contains(value) or any(source.verdict(value) is not False for source in sources):
                     continue
-                yield _gap("not_observed", "", claim, value)
+                if value.kind == "number" and self._is_computed(value, everything, [*sources, self._task_texts]):
+                    continue
+                yield _gap(code, "", claim, value)
 
     def _unsourced(self, claim: Claim) -> Iterator[EvidenceGap]:
         for value in claim.values:
-            if value.kind != "name" and not self._said.contains(value):
+            if value.kind != "name" and not self._task_texts.contains(value) and not self._failures.contains(value):
                 yield _gap("unsourced", NO_EVIDENCE, claim, value)
 
     def _fault(self, name: str) -> Literal["unknown", "failed", "no_outcome"] | None:
@@ -124,12 +126,12 @@ class _Evidence:
         for value, verdict in zip(claim.values, verdicts, strict=True):
             if verdict is not False:  # contained, or it cannot be compared
                 continue
-            is_said = self._said.contains(value)
-            if is_said and value.kind == "name":
+            is_in_task = self._task_texts.contains(value)
+            if is_in_task and value.kind == "name":
                 continue
-            if True in verdicts and (is_said or arguments.contains(value)):
+            if True in verdicts and (is_in_task or arguments.contains(value)):
                 continue
-            if value.kind == "number" and self._is_computed(value, claim, [*sources, self._said, arguments]):
+            if value.kind == "number" and self._is_computed(value, claim, [*sources, self._task_texts, arguments]):
                 continue
             missing = True
             yield _gap("not_contained", ", ".join(names), claim, value)
@@ -156,11 +158,26 @@ class _Evidence:
         )
 
     @cached_property
-    def _said(self) -> SourceText:
-        """What people said: the task, the conversation before it, the operator's instructions."""
+    def _task_texts(self) -> SourceText:
+        """What people said: the task, the conversation before it, the operator's instructions and approved skills."""
         trace = self._trace
         history = trace.started.history if trace.started is not None else ()
-        return SourceText([trace.task, trace.agent.instructions, *(message.content for message in history)])
+        skills = (_output(call) for call in self._succeeded if self._is_approved_content(call))
+        return SourceText([trace.task, trace.agent.instructions, *(message.content for message in history), *skills])
+
+    @cached_property
+    def _failures(self) -> SourceText:
+        """What failed calls said: a report of a failure may repeat it, and it is evidence for nothing else."""
+        failed = (call.observed for call in self._trace.calls.values() if not _succeeded(call))
+        return SourceText(seen.error.message for seen in failed if seen is not None and seen.error is not None)
+
+    def _is_own_text(self, call: CallView) -> bool:
+        """Whether a call only returned what the model or the operator wrote, which shows nothing of the world."""
+        return call.requested.tool == TODO_CARD.name or self._is_approved_content(call)
+
+    def _is_approved_content(self, call: CallView) -> bool:
+        loaded = loaded_contents(self._trace).by_call.get(call.requested.call_id)
+        return loaded is not None and loaded.content.trusted
 
     def _source(self, name: str) -> SourceText:
         if (source := self._sources.get(name)) is None:
@@ -239,7 +256,7 @@ def _fields_of(answer: str) -> Iterator[Claim]:
         elif isinstance(value, list):
             pending += [(f"{path}[{index}]", item) for index, item in reversed(list(enumerate(value)))]
         elif isinstance(value, str):
-            values = tuple(item for claim in claims_in(value) for item in claim.values if is_precise(item))
+            values = tuple(item for claim in claims_in(value) if not claim.citations for item in claim.values)
             yield Claim(f"{path}: {value}", (), values)
         elif isinstance(value, (int, Decimal)) and not isinstance(value, bool):
             yield Claim(f"{path}: {value}", (), (number_value(value, path.rpartition(".")[2]),))

@@ -7,7 +7,6 @@ in sentences of languages that capitalise all nouns.
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from typing import Literal, NamedTuple
@@ -15,8 +14,10 @@ from typing import Literal, NamedTuple
 from taoloop.core.decision import CitationMark, citation_marks
 from taoloop.core.text import lazy_pattern
 from taoloop.policy.evidence.dates import Day, dates_in
-from taoloop.policy.evidence.number_words import digits_for_words
-from taoloop.policy.evidence.numbers import numbers_in
+from taoloop.policy.evidence.names import is_identifier
+from taoloop.policy.evidence.number_words import dates_in_digits, digits_for_words
+from taoloop.policy.evidence.numbers import numbers_in, plain_characters
+from taoloop.policy.evidence.units import Unit, unit_beside
 from taoloop.policy.intent.vocabulary import words_of
 
 MAX_ANSWER_CHARS = 200_000
@@ -28,21 +29,28 @@ _QUOTES = lazy_pattern(
     '|\u300e([^\u300e\u300f\n]{1,2000})\u300f|\u300a([^\u300a\u300b\n]{1,2000})\u300b|(?<!\\w)"([^"\n]{1,2000})"(?!\\w)'
     "|(?<!\\w)\u2018([^\u2018\n]{1,2000}?)\u2019(?!\\w)|(?<!\\w)'([^'\n]{2,200})'(?!\\w)|`([^`\n]{1,500})`"
 )
+_DENIES = lazy_pattern(r"(?i)\b(?:not|never|no|nor|neither|none|without|cannot)\b|n[’']t\b|[不未没無无非否]")
 _FENCE = lazy_pattern(r"^ {0,3}(```|~~~)[^\n]*\n(?:.*\n)*? {0,3}\1[ \t]*$", 8)  # re.MULTILINE
 _SENTENCE_END = lazy_pattern(r"\n+|[。！？；]+[”’」』）\"]*|[.!?]+[”’\"»)\]*_]*(?=\s+\S)")
 _ABBREVIATION = lazy_pattern(
-    r"(?i)(?:\b(?:e\.g|i\.e|no|nr|dr|mr|mrs|ms|st|vs|approx|ca|fig|inc|ltd|co|jr|sr|u\.s|z\.b)|\b[A-Z])$"
+    r"(?i)(?:\b(?:e\.g|i\.e|no|nr|dr|mr|mrs|ms|st|vs|approx|ca|fig|mio|mrd|inc|ltd|co|jr|sr|u\.s|z\.b)|\b[A-Z])$"
 )
 _LIST_NUMBER = lazy_pattern(r"\s*(?:[-*•#>|]+\s*)*\(?[0-9]{1,3}[.)、](?=\s)")
 _URL = lazy_pattern(r"https?://[^\s<>\"'”’」』）\])，。]{1,2000}")
-_IDENTIFIER = lazy_pattern(r"(?<![\w$])[A-Za-z0-9][A-Za-z0-9_./:@#+-]{0,200}")
+_IDENTIFIER = lazy_pattern(r"(?<![\w$])(?:@|~?/|\.{1,2}/)?[A-Za-z0-9][A-Za-z0-9_./:@#+-]{0,200}")
+_PATH = lazy_pattern(r"(?:~|\.{1,2})/\S+|/[^/\s]+/\S+|@\w{3,}")
+_DOTTED = lazy_pattern(r"(?:[\w-]+/)*[\w-]{2,}(?:\.[\w-]{2,})*\.[a-z][a-z0-9]{1,9}")
+_VERSION = lazy_pattern(r"(?<![\w.])[vV](?=[0-9]+(?:\.[0-9]+)+)")
+_PHONE = lazy_pattern(r"(?<!\w)\+[0-9]{1,3}(?:[ \u00a0][0-9]{2,}){1,6}(?!\w)")
+"""A telephone number with its country code; one without spaces is a number like any other."""
 _HANDLE = lazy_pattern(r"\$\{?obs[0-9]+[^\s}]{0,200}\}?")
 _NUMBER_WITH_UNIT = lazy_pattern(
-    r"[0-9][0-9.,]*(?:[A-Za-z]{1,5}(?:/[A-Za-z]{1,4})?)?"
+    r"[0-9][0-9.,]*(?:[A-Za-z]{1,5}(?:/[A-Za-z]{1,4})?|[eE][-+]?[0-9]{1,3})?"
     r"|[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?"
 )
 _ORDINAL = lazy_pattern(r"(?i)[0-9]+(?:st|nd|rd|th)|[0-9]+-[a-z]+|[0-9]{1,2}(?::[0-9]{2})?[ap]m")
 _DATE = lazy_pattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9:.+Z-]*)?|[0-9.]+[-/][0-9.]+(?:[-/][0-9.]+)?")
+_DECADE = lazy_pattern(r"(?:1[0-9]|20)[0-9]0s")
 _HALF_DAY = lazy_pattern(r"(?i)(?::[0-9]{2})*\s?[ap]\.?m\b")
 _COUNTED = lazy_pattern(
     r"[ \u00a0](?P<word>[A-Za-z][A-Za-z-]+)"
@@ -62,7 +70,7 @@ _UNDER = lazy_pattern(
 )
 _ABOUT_AFTER = lazy_pattern(r"\s?(?:[%\w]{0,3}左右|多(?![于少])|余|or so\b)")
 _HEDGE_CHARS = 24
-_FRACTION = lazy_pattern(r"(?<![\w./])([0-9]{1,3})/([1-9][0-9]{0,2})(?![\w/])")
+_FRACTION = lazy_pattern(r"(?<![0-9A-Za-z_./])([0-9]{1,3})/([1-9][0-9]{0,2})(?![0-9A-Za-z_/])")
 _HALF_DAY_BEFORE = lazy_pattern(r"(?:上午|下午|晚上|早上|凌晨|中午|傍晚|夜里)\s?$")
 _MAX_COUNT = 20
 _NAME = lazy_pattern(
@@ -80,7 +88,7 @@ _UNITS = words_of(
     " dollars pound pounds yen yuan cent cents degree degrees celsius fahrenheit kelvin mph kmh knots kb"
     " mb gb tb kwh kw w mw v a hz khz mhz ghz mile miles feet ft inch inches meter meters metre metres"
     " kilometer kilometers kilometre kilometres litre litres liter liters gram grams kilogram kilograms"
-    " percent point points"
+    " percent point points mio mrd bn mn tn lakh crore"
 )
 _NO_NAMES = words_of(
     "i monday tuesday wednesday thursday friday saturday sunday january february march april may june july"
@@ -110,6 +118,12 @@ class ClaimedValue(NamedTuple):
     """What a count counts, or its Chinese measure word with what follows."""
     days: tuple[Day, ...] = ()
     """What a date may be."""
+    unit: Unit | None = None
+    """The unit of a number, if it is one of `units.py`."""
+    amounts: tuple[Decimal, ...] = ()
+    """What a number may be in its unit."""
+    is_denied: bool = False
+    """Whether the sentence has a negation before a quotation."""
 
 
 class Claim(NamedTuple):
@@ -165,8 +179,16 @@ def number_value(number: int | Decimal, name: str) -> ClaimedValue:
 def is_precise(value: ClaimedValue) -> bool:
     """Whether a value of a free text can only come from somewhere: no name that is a word, and no other quotation."""
     if value.kind == "name":
-        return any(char.isdigit() or char in "_@" for char in value.text)
+        return is_identifier(value.text)
     return value.kind != "quote" or value.text.startswith(("http://", "https://"))
+
+
+def is_label_number(value: ClaimedValue) -> bool:
+    """Whether a number may only name or count something, as in `step 2`, `3 items` or `100 %`."""
+    if value.kind == "count" or (Decimal(1),) in value.readings:
+        return True
+    plain = value.readings[0][0] if value.kind == "number" and [*map(len, value.readings)] == [1] else None
+    return plain is not None and plain == plain.to_integral_value() and 0 <= plain <= _MAX_COUNT
 
 
 def _plain(sentence: str) -> str:
@@ -209,14 +231,18 @@ def _values(sentence: str, quotes: list[tuple[int, int]]) -> Iterator[ClaimedVal
     for start, end in quotes:
         quoted = sentence[start + 1 : end - 1].strip()
         if any(char.isalnum() for char in quoted):
-            yield ClaimedValue("quote", quoted)
+            yield ClaimedValue("quote", quoted, is_denied=_DENIES.search(sentence[:start]) is not None)
     text = _blank(sentence, quotes)
     text = _blank(text, (match.span() for match in _HANDLE.finditer(text)))
     if (number := _LIST_NUMBER.match(text)) is not None:
         text = " " * number.end() + text[number.end() :]
     for match in _URL.finditer(text):
         yield ClaimedValue("quote", match[0].rstrip(".,;:!?"))
-    text = unicodedata.normalize("NFKC", _blank(text, (match.span() for match in _URL.finditer(text))))
+    text = plain_characters(_blank(text, (match.span() for match in _URL.finditer(text))))
+    text = _VERSION.sub(" ", dates_in_digits(text))
+    for match in _PHONE.finditer(text):
+        yield ClaimedValue("quote", match[0])
+    text = _blank(text, (match.span() for match in _PHONE.finditer(text)))
     identifiers = [match for match in _IDENTIFIER.finditer(text) if _is_identifier(match[0].rstrip(".:/-+#"))]
     for match in identifiers:
         yield ClaimedValue("name", match[0].rstrip(".:/-+#"))
@@ -224,7 +250,7 @@ def _values(sentence: str, quotes: list[tuple[int, int]]) -> Iterator[ClaimedVal
     dates = list(dates_in(text))
     for date in dates:
         yield ClaimedValue("date", text[date.start : date.end], days=date.readings)
-    text = _blank(text, ((date.start, date.end) for date in dates))
+    text = _blank(text, ((date.start, date.end + text.startswith(("-", "–"), date.end)) for date in dates))  # May 12–15
     yield from _numbers(text)
     if not _OTHER_LANGUAGE.search(text):
         yield from _names(text)
@@ -235,6 +261,8 @@ def _is_identifier(word: str) -> bool:
     if _NUMBER_WITH_UNIT.fullmatch(word) or _ORDINAL.fullmatch(word) or _DATE.fullmatch(word):
         return False
     has_letter = any(char.isalpha() for char in word)
+    if _PATH.fullmatch(word) or _DOTTED.fullmatch(word):
+        return has_letter
     return has_letter and (any(char.isdigit() for char in word) or "_" in word.strip("_") or "@" in word.strip("@"))
 
 
@@ -254,12 +282,17 @@ def _numbers(text: str) -> Iterator[ClaimedValue]:
         written = text[number.start : number.end]
         counted = _COUNTED.match(blanked, number.end) if number.is_plain else None
         bound = _bound(blanked, number.start, number.end)
+        if _DECADE.fullmatch(blanked, number.start, number.end + 1):
+            years = tuple((Decimal(written) + year,) for year in range(10))
+            yield ClaimedValue("number", written, years)
+            continue
         if counted is not None and len(written) <= 2 and int(written) <= _MAX_COUNT:
             word = (counted["word"] or counted["measure"]).lower()
             if word not in _UNITS and word not in _NO_NAMES:  # a day of a month is no count
                 yield ClaimedValue("count", written, number.readings, counted=word)
                 continue
-        yield ClaimedValue("number", written, number.readings, bound)
+        unit = unit_beside(blanked, number.start, number.end)
+        yield ClaimedValue("number", written, number.readings, bound, unit=unit, amounts=number.amounts)
 
 
 def _bound(text: str, start: int, end: int) -> Bound:

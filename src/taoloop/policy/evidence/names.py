@@ -27,6 +27,11 @@ _MIN_STEM, _MOST_ENDING = 5, 3
 _SKIPPED = frozenset({"of", "the", "and", "for", "de", "du", "des", "la"})
 
 
+def is_identifier(name: str) -> bool:
+    """Whether a name has one form only, in any language: digits, an underscore, an address, a path or a file name."""
+    return any(char.isdigit() or char in "_@./" for char in name)
+
+
 class SourceNames:
     """The words of an observation, in which names are looked for."""
 
@@ -38,7 +43,7 @@ class SourceNames:
         words = _WORD.findall(_fold_accents(name.casefold()))
         if not words or f" {' '.join(words)} " in self._phrases:
             return True
-        if any(char.isdigit() for char in name) or "_" in name or "@" in name:
+        if is_identifier(name):
             return False
         if len(words) == 1:
             return self._has_form(words[0]) or (name.isupper() and self._has_initials(words[0]))

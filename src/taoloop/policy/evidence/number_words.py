@@ -22,6 +22,12 @@ _CHINESE = lazy_pattern(
     "(百分之)?(?<![万亿千百十零〇一二两三四五六七八九第])((?:[一二两三四五六七八九十][零〇一二两三四五六七八九十百千万亿]*)|〇)(?:点([零〇一二三四五六七八九]+))?"
     "(?!分(?!之)|[些样般起旦直定切])"
 )
+_FORMAL = str.maketrans("壹贰叁肆伍陆柒捌玖拾佰仟", "一二三四五六七八九十百千")
+_FORMAL_NUMERAL = lazy_pattern("(?=[零壹贰叁肆伍陆柒捌玖万亿]*[拾佰仟])[零壹贰叁肆伍陆柒捌玖拾佰仟万亿]{2,}")
+_TWENTY = lazy_pattern("廿(?=[一二三四五六七八九]?[日号])")
+_FRACTION = lazy_pattern("([一二三四五六七八九十]{1,3})分之([一二三四五六七八九十]{1,3})(?![百千万亿])")
+_TENTHS = lazy_pattern("([一二两三四五六七八九1-9])成(半|[一二三四五六七八九])?(?![为了立员功本熟果年长就])")
+_DATE_PART = lazy_pattern("(?<![零〇一二三四五六七八九十百千])([零〇一二三四五六七八九十]{1,4})(?=年|月|[日号])")
 _MAX_WORDS = 24
 _MIXED = lazy_pattern(r"(?<![0-9.,])(?:([0-9]{1,4})亿)?([0-9]{1,4})万([0-9]{4}(?![0-9]))?")
 """Digits with units between them, such as 1亿2451万6650."""
@@ -29,6 +35,8 @@ _MIXED = lazy_pattern(r"(?<![0-9.,])(?:([0-9]{1,4})亿)?([0-9]{1,4})万([0-9]{4}
 
 def digits_for_words(text: str, *, least: int = 0) -> str:
     """The text with its numbers in words as digits, those from `least` on: the others are often no numbers at all."""
+    if not text.isascii():
+        text = _with_shares(text)
     if "万" in text:
         text = _MIXED.sub(_mixed, text)
     if any(char in text for char in "一二两三四五六七八九十"):
@@ -36,6 +44,30 @@ def digits_for_words(text: str, *, least: int = 0) -> str:
     if not text.isascii() and not any(char.isascii() and char.isalpha() for char in text):
         return text
     return _ENGLISH.sub(lambda match: _english(match, least), text)
+
+
+def dates_in_digits(text: str) -> str:
+    """The text with Chinese dates in digits: 二〇二四年五月廿一日 is 2024年5月21日."""
+    if not any(char in text for char in "年月日号"):
+        return text
+    return _DATE_PART.sub(lambda match: str(_chinese_value(match[1])), _TWENTY.sub("二十", text))
+
+
+def _with_shares(text: str) -> str:
+    """Shares and formal numerals as digits: 三成五 is 35%, 三分之一 is 1/3, 叁拾捌 is 三十八."""
+    if "分之" in text:
+        text = _FRACTION.sub(lambda match: f"{_chinese_value(match[2])}/{_chinese_value(match[1])}", text)
+    if "成" in text:
+        text = _TENTHS.sub(_tenths, text)
+    if any(char in text for char in "拾佰仟"):
+        text = _FORMAL_NUMERAL.sub(lambda match: match[0].translate(_FORMAL), text)
+    return text
+
+
+def _tenths(match: re.Match[str]) -> str:
+    tens, ones = match[1], match[2]
+    share = 10 * (int(tens) if tens.isdigit() else _DIGITS[tens])
+    return f"{share + (0 if ones is None else 5 if ones == '半' else _DIGITS[ones])}%"
 
 
 def _mixed(match: re.Match[str]) -> str:

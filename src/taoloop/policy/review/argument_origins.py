@@ -110,7 +110,8 @@ def _origin_of(
     call_id, snippet, origin = source.call_id or "", source.snippet, ""
     if whence == "observation":
         if not call_id or source.badge == "LOOKED UP":
-            call_id, snippet = index.find(value) or (call_id, snippet)
+            observed_by, snippet = index.find(value) or (call_id, snippet)
+            call_id = observed_by or ""  # without one, the output is of the run before
         card = before.card(requested.tool)
         if card is not None:
             path = _INDEX.sub("[]", source.arg)

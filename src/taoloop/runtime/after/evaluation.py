@@ -1,4 +1,4 @@
-"""What people make of a run that has ended: a lesson is drawn from an answer that is wrong, or a lesson is dropped.
+"""What people make of a run that has ended: it is marked right or wrong, and lessons are drawn from it or dropped.
 
 The lesson is a reply of the run's model, in the run's own trace (`taoloop.runtime.lessons`).
 """
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from taoloop.core.decision import Answer
 from taoloop.core.events import Fact, Noted, Resumed
+from taoloop.core.human_input import Marked, MarkVerdict
 from taoloop.core.text import replace_surrogates
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import DROPPED_LESSON, EVALUATION
@@ -22,6 +23,36 @@ from taoloop.strategies import get_strategy
 
 if TYPE_CHECKING:
     from taoloop.runtime.bound_agent import BoundAgent
+
+
+async def mark_run(
+    journal: Journal,
+    run_id: str,
+    verdict: MarkVerdict,
+    *,
+    by: str = "user",
+    note: str = "",
+    authenticated: str = "",
+    clock: Clock | None = None,
+) -> AnswerRecorded:
+    """Record that a person holds the outcome of a finished run for right or wrong; `note` says why.
+
+    The run stays as it is, and no model reads the mark. A later mark of the same person replaces this one in views
+    (`taoloop.core.views.marks`). `authenticated` as in `ApprovalAnswer`; `clock` is by default the machine's.
+
+    Raises:
+        RunNotFound: the journal has no such run.
+        ConfigError: it has not ended.
+    """
+    text = replace_surrogates(note.strip())
+    fact = Marked(verdict=verdict, by=person_name(by), note=text, authenticated=authenticated)
+
+    def decide(trace: Trace) -> list[Fact]:
+        if trace.finished is None:
+            raise ConfigError(f"Run {run_id} has not ended, so it cannot be marked.", hint="Mark it when it has ended.")
+        return [fact]
+
+    return await add_facts(journal, run_id, decide, clock, None)
 
 
 async def learn_from(

@@ -34,11 +34,13 @@ from taoloop.core.events import (
     Resumed,
     RunStarted,
 )
+from taoloop.core.human_input import Marked
 from taoloop.core.preview import preview
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.core.text import replace_surrogates
 from taoloop.core.trace import Trace, images_of
-from taoloop.core.views.steps import Step
+from taoloop.core.views.plans import plan_progress
+from taoloop.core.views.steps import CallView, Step
 from taoloop.dialects import get_dialect
 from taoloop.dialects.parsing.strict_json import NotJsonError, loads
 from taoloop.dialects.reply_events import reply_to_events
@@ -247,7 +249,7 @@ class _Branch:
                 self._rewrite(event, rewritten)
             elif isinstance(fact, Observed) and fact.call_id in outcomes:
                 self.add(event.at, self._edited_observation(fact, outcomes[fact.call_id]))
-            else:
+            elif not isinstance(fact, Marked):  # what people said of the original's outcome stays there
                 self.add(event.at, _narrow_permission(fact))
 
     def _copied_events(self) -> list[Event]:
@@ -282,6 +284,18 @@ class _Branch:
             raise ConfigError(f"Step {at} has no decision, for its reply could not be read.", hint="Edit the decision.")
         self._require_outcomes(step)
         return step
+
+    def _require_unused_values(self, call: CallView) -> None:
+        """Refuse to edit the result of a step of a plan if a later one takes values from its run: it still would."""
+        progress = plan_progress(self.original)
+        step = next((number for number, entry in progress.steps.items() if entry.call is call), None)
+        users = [] if step is None else progress.users_of(step)
+        if users and progress.made_by is not None:
+            raise ConfigError(
+                f"The result of step {step} of the plan cannot be edited: step {users[0]} of the plan takes a value"
+                " from what the calls of that step returned.",
+                hint=f"Fork at step {progress.made_by.requested.step}, and edit the plan itself.",
+            )
 
     def _require_outcomes(self, step: Step) -> None:
         call_count = len(step.decision.calls) if isinstance(step.decision, Act) else 0
@@ -373,6 +387,12 @@ class _Branch:
         trace = self.trace
         effect = self.strategy.next(trace.agent, trace)
         if not isinstance(effect, CallModel) or effect.request.purpose not in ("decide", "repair", "sample"):
+            made_by = plan_progress(trace).made_by
+            if made_by is not None and trace.limit_reached is None:
+                raise ConfigError(
+                    "The run asks for no decision here: the plan says what comes next.",
+                    hint=f"Fork at step {made_by.requested.step}, and edit the plan itself.",
+                )
             reached = trace.limit_reached
             phase = f"the run is {trace.phase}" if reached is None else f"the limit {reached.limit} is reached"
             raise ConfigError(
@@ -415,6 +435,8 @@ class _Branch:
                 )
             if call_id in outcomes:
                 raise ConfigError(f"The outcome of {call_id} is edited twice.", hint="Give it once.")
+            if outcome.code is None:
+                self._require_unused_values(call)
             outcomes[call_id] = outcome
         return outcomes
 

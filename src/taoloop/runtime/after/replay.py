@@ -44,7 +44,7 @@ from taoloop.core.events import (
     Verdict,
 )
 from taoloop.core.handles import contains_handle
-from taoloop.core.input_answered import InputAnswered
+from taoloop.core.human_input import InputAnswered, Marked
 from taoloop.core.message import ModelReply
 from taoloop.core.trace import TOOL_CALL_LIMIT, Trace
 from taoloop.core.views.steps import LESSON, NEW_POLICY, PROBE, UNDONE
@@ -131,7 +131,7 @@ def _without_wording(fact: Fact) -> Fact:
 
 
 def _from_outside(fact: Fact) -> bool:
-    """Whether no trace implies a fact: the start, a resume, a note, a stop, an early read in vain, an undo."""
+    """Whether no trace implies a fact: the start, a resume, a note, a stop, an early read in vain, an undo, a mark."""
     if isinstance(fact, Noted):
         return fact.by != "guard" or fact.about in (UNDONE, NEW_POLICY) or fact.about.startswith(LESSON)
     if isinstance(fact, Observed) and fact.error is not None and fact.error.code == UNDONE:
@@ -142,7 +142,7 @@ def _from_outside(fact: Fact) -> bool:
         return fact.by != PROBE
     if fact.kind == "finished":
         return getattr(fact, "status", None) in ("stopped", "model_failed")
-    return isinstance(fact, RunStarted | Resumed | ReadDropped | Compensated)
+    return isinstance(fact, RunStarted | Resumed | ReadDropped | Compensated | Marked)
 
 
 def _abandoned_at(trace: Trace) -> int:

@@ -30,7 +30,7 @@ from taoloop.core.events import (
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.core.text import RUN_LANGUAGE, replace_surrogates
 from taoloop.core.trace import Trace
-from taoloop.core.views.plans import plan_progress
+from taoloop.core.views.plans import plan_progress, shown_task
 from taoloop.core.views.steps import NO_OUTCOME, PROBE, CallView
 from taoloop.errors import (
     AlreadyAnswered,
@@ -262,7 +262,7 @@ async def pending_approvals(
     for stuck in await stuck_runs(journal) if in_doubt else ():
         if is_within(stuck.run_id, run_id):
             requests = stuck_requests(stuck)
-            approvals += [PendingApproval(request=one, task=stuck.task, outer=stuck.run_id) for one in requests]
+            approvals += [PendingApproval(request=one, task=shown_task(stuck), outer=stuck.run_id) for one in requests]
     for row in await rows_with_status(journal, ("waiting",), run_id=run_id):
         try:
             trace = Trace(row.run_id, await journal.load(row.run_id))
@@ -275,7 +275,7 @@ async def pending_approvals(
         if trace.paused is not None:
             requests = [approval_request(trace, call) for call in unanswered_calls(trace)]
             requests += doubt_requests(trace) if in_doubt else []
-            approvals += [PendingApproval(request=request, task=trace.task, outer=outer) for request in requests]
+            approvals += [PendingApproval(request=request, task=shown_task(trace), outer=outer) for request in requests]
     return approvals
 
 

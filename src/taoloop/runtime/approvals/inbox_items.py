@@ -17,6 +17,7 @@ from typing import Any, Final, Literal, get_args
 
 from taoloop.core.events import Paused, Status
 from taoloop.core.trace import Trace
+from taoloop.core.views.plans import shown_task
 from taoloop.core.views.steps import PROBE, CallView
 from taoloop.core.views.transcript import observation_text
 from taoloop.errors import RunNotFound, TaoError
@@ -110,7 +111,7 @@ class InboxItem:
     """The name of the run's agent."""
 
     task: str
-    """The task of the run."""
+    """The task of the run; of a step of a plan, the user's task and the step."""
 
     language: str
     """The language of the run, in which its reasons are."""
@@ -441,7 +442,7 @@ def _item(kind: InboxKind, trace: Trace, call_id: str, outer: Trace, **values: A
         run_id=trace.run_id,
         call_id=call_id,
         agent=trace.agent.name,
-        task=trace.task,
+        task=shown_task(trace),
         language=trace.agent.language,
         status=trace.status,
         outer=outer.run_id,

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from taoloop.core.events import Fact
-from taoloop.core.input_answered import InputAnswered
+from taoloop.core.human_input import InputAnswered
 from taoloop.core.trace import Trace
 from taoloop.runtime.approvals.request import (
     ApprovalAnswer,

@@ -143,15 +143,15 @@ class ApprovalRequest:
         """The calls that a step of the plan lists, each as the question about it alone would show it."""
         plan = self.plan
         numbers = [] if plan is None else [other.number for other in plan.steps]
-        place = f"steps[{numbers.index(step.number)}]" if step.number in numbers else ""
+        path = f"steps[{numbers.index(step.number)}]" if step.number in numbers else ""
         return tuple(
-            self._planned_call(f"{place}.calls[{number}].args.", call) for number, call in enumerate(step.calls)
+            self._planned_call(f"{path}.calls[{number}].args.", call) for number, call in enumerate(step.calls)
         )
 
-    def _planned_call(self, place: str, call: PlannedCall) -> ApprovalRequest:
+    def _planned_call(self, path: str, call: PlannedCall) -> ApprovalRequest:
         card = self.tools.get(call.tool)
-        own = (source for source in self.sources if source.arg.startswith(place))
-        sources = tuple(replace(source, arg=source.arg.removeprefix(place)) for source in own)
+        own = (source for source in self.sources if source.arg.startswith(path))
+        sources = tuple(replace(source, arg=source.arg.removeprefix(path)) for source in own)
         return ApprovalRequest(
             run_id=self.run_id,
             call_id=self.call_id,

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from taoloop.core.cards.questions import ANSWER, choices_of
+from taoloop.core.cards.questions import ANSWER, MAX_ANSWER_CHARS, choices_of
+from taoloop.core.decision import excerpt
 from taoloop.core.text import replace_surrogates
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import CallView
 from taoloop.dialects.parsing.strict_json import NotJsonError, loads
 from taoloop.errors import InvalidArguments
 from taoloop.policy import CodeRule
+from taoloop.policy.evidence.dates import dates_in
 from taoloop.runtime.approvals.input_requests import misfit_of
 from taoloop.runtime.approvals.request import (
     NO_WORDS,
@@ -59,9 +62,13 @@ def checked_answer(request: ApprovalRequest, answer: ApprovalAnswer) -> Approval
     hint = _hint_of(request)
     if answer.args is None:
         raise InvalidArguments(TEXTS.text(language, "question_plain_yes"), hint=hint)
-    if problems := misfit_of(request.question.fields, dict(answer.args)):
-        raise InvalidArguments(TEXTS.text(language, "question_misfit", why=problems), hint=hint)
-    return replace(answer, args=dict(answer.args), scope="call", batch=False, digits=None)
+    args = dict(answer.args)
+    if isinstance(args.get(ANSWER), str) and misfit_of(request.question.fields, args):
+        args[ANSWER] = answer_value(request, args[ANSWER].strip())  # as a person writes it
+    if misfit_of(request.question.fields, args):
+        message = TEXTS.text(language, "question_misfit", answer=excerpt(str(args.get(ANSWER, args))))
+        raise InvalidArguments(message, hint=hint)
+    return replace(answer, args=args, scope="call", batch=False, digits=None)
 
 
 def valid_answer(
@@ -109,7 +116,9 @@ def _hint_of(request: ApprovalRequest) -> str:
     if choices := choices_of(request.args):
         shown = "; ".join(f"{number}. {choice}" for number, choice in enumerate(choices, 1))
         return TEXTS.text(request.language, "question_choices", choices=shown)
-    return TEXTS.text(request.language, "question_format", format=str(request.args.get("format") or "text"))
+    kind = str(request.args.get("format") or "text")
+    form = TEXTS.text(request.language, f"form_{kind}", most=MAX_ANSWER_CHARS)
+    return TEXTS.text(request.language, "question_format", form=form)
 
 
 def answer_value(request: ApprovalRequest, text: str) -> Any:
@@ -125,7 +134,15 @@ def answer_value(request: ApprovalRequest, text: str) -> Any:
         return word in YES_WORDS
     if kind in _TYPED:
         try:
-            return loads(text)
+            return loads(unicodedata.normalize("NFKC", text))
         except NotJsonError:
             return text
-    return text
+    return _day_of(text) if kind == "date" else text
+
+
+def _day_of(text: str) -> str:
+    """A date as a person writes it in the form 2026-01-31; the text itself if it is none, or may be two."""
+    date = next(dates_in(text), None)
+    if date is None or (date.start, date.end) != (0, len(text)) or len(date.readings) != 1 or 0 in date.readings[0]:
+        return text
+    return "{:04}-{:02}-{:02}".format(*date.readings[0])

@@ -19,8 +19,8 @@ from taoloop.runtime.approvals.request import RESERVED_NAMES
 from taoloop.runtime.engine.clock import Clock
 
 Role = Literal["viewer", "approver", "admin"]
-"""What a person may do. A viewer reads everything; an approver also answers what waits for a person, adds notes, and
-stops, resumes and forks runs; an admin also undoes what runs did, and abandons runs."""
+"""What a person may do. A viewer reads everything; an approver also answers what waits for a person, adds notes,
+stops, resumes and forks runs, and drops lessons; an admin also undoes what runs did, and abandons runs."""
 
 ROLES: Final[tuple[Role, ...]] = get_args(Role)
 

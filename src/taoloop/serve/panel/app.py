@@ -23,6 +23,7 @@ from taoloop.serve.panel.context import PanelContext, Route, language_of
 from taoloop.serve.panel.pages import (
     compare,
     costs,
+    evaluations,
     fork,
     inbox,
     inbox_item,
@@ -56,6 +57,7 @@ _ROUTES: Final[tuple[Route, ...]] = (
     *policy.ROUTES,
     *undo.ROUTES,
     *costs.ROUTES,
+    *evaluations.ROUTES,
 )
 
 NAVIGATION: Final = (
@@ -63,6 +65,7 @@ NAVIGATION: Final = (
     ("/inbox", mark("Inbox")),
     ("/compare", mark("Compare")),
     ("/costs", mark("Costs and health")),
+    ("/evals", mark("Evaluations")),
 )
 """The pages in the navigation: the path of each and its name."""
 

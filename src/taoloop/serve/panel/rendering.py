@@ -23,6 +23,7 @@ from markupsafe import Markup, escape
 
 from taoloop.core.decision import split_at_citations
 from taoloop.core.text import escape_invisible
+from taoloop.evals.report.page import PARTS_STYLE, style_text
 from taoloop.translation import Translator, mark
 
 translate = Translator("serve/panel")
@@ -54,6 +55,9 @@ STATUS_NAMES: Final = mark(
 TIER_NAMES: Final = mark({"read": "read", "draft": "draft", "write": "write", "destructive": "destructive"})
 """What people read for the tier of a tool."""
 
+REPORT_STYLE: Final = "report.css"
+"""The file with the look of the parts of reports on evaluations, which are made elsewhere."""
+
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3_600, 86_400
 
 
@@ -76,12 +80,14 @@ _TYPES = {"js": "text/javascript", "css": "text/css", "txt": "text/plain", "svg"
 
 @cache
 def static_file(name: str) -> StaticFile | None:
-    """The file of this name in `static`; None: there is none."""
-    folder = files(__package__).joinpath("static")
-    names = {item.name for item in folder.iterdir() if item.is_file()}
-    if name not in names:
-        return None
-    body = folder.joinpath(name).read_bytes()
+    """The file of this name in `static`, or `REPORT_STYLE`; None: there is none."""
+    if name == REPORT_STYLE:
+        body = style_text(PARTS_STYLE).encode()
+    else:
+        folder = files(__package__).joinpath("static")
+        if name not in {item.name for item in folder.iterdir() if item.is_file()}:
+            return None
+        body = folder.joinpath(name).read_bytes()
     content_type = _TYPES.get(name.rpartition(".")[2], "application/octet-stream")
     return StaticFile(body, content_type, sha256(body).hexdigest()[:12])
 

@@ -17,6 +17,7 @@ from taoloop.runtime.engine.clock import Clock, SystemClock, random_hex
 from taoloop.serve.hosts import AllowedHosts
 from taoloop.serve.panel.access import PanelAccess, Sessions
 from taoloop.serve.panel.background_runs import AgentSource, BackgroundRuns
+from taoloop.serve.panel.evaluation_reading import KnownEvaluations
 from taoloop.serve.panel.live import Broadcaster
 from taoloop.serve.panel.run_reading import KnownEvents, KnownViews
 
@@ -81,6 +82,8 @@ class PanelState:
         """Views of the runs that people look at."""
         self.events = KnownEvents(self.journal)
         """The events of the runs whose steps people go through."""
+        self.evaluations = KnownEvaluations(self.journal)
+        """The results of evaluations."""
         self.inbox = Inbox(self.journal)
         """What waits for a person."""
         self._preparing: asyncio.Task[None] | None = None

@@ -8,10 +8,17 @@ from typing import Any, NamedTuple
 from taoloop.core.cards.coercion import resolve_reference, schema_types
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.text import lazy_pattern
-from taoloop.strategies.graph.expressions import Expression, ExpressionError, read_condition, read_path, read_template
+from taoloop.strategies.graph.expressions import (
+    Expression,
+    ExpressionError,
+    Path,
+    read_condition,
+    read_path,
+    read_template,
+)
 from taoloop.strategies.graph.parallel_writes import parallel_writes
 from taoloop.strategies.graph.progress import ERROR, written_fields
-from taoloop.strategies.graph.state_types import misfit
+from taoloop.strategies.graph.state_types import misfit, parts_at
 from taoloop.strategies.graph.workflow import END, EXIT, MERGE_RULES, START, Branch, GraphNode, Workflow, reachable_sets
 
 _NAME = lazy_pattern(r"[^\W\d][\w-]*")
@@ -135,6 +142,45 @@ def _expression_problems(workflow: Workflow, owner: str, what: str, text: Any, r
                 f"{owner!r}: {what} {text!r} reads {field!r}, which is no field of the state.",
                 f"Known fields: {', '.join(workflow.fields)}.",
             )
+            return
+    yield from _type_problems_of_expression(workflow, f"{owner!r}: {what} {text!r}", expression)
+
+
+def _type_problems_of_expression(workflow: Workflow, what: str, expression: Expression) -> Iterator[GraphProblem]:
+    """What an expression reads and compares that no state can have."""
+    for path in sorted(expression.paths, key=str):
+        if path[0] != ERROR and not _schemas_at(workflow, path):
+            yield GraphProblem(
+                f"{what} reads {_written(path)!r}, and there is no such part in the field {path[0]!r}.",
+                "Read another part, or change the type of the field.",
+            )
+    for sides in expression.orderings:
+        left, right = (_types_of(workflow, side) for side in sides)
+        if _never_fits(left, right):
+            shown = _written(sides[0]) if isinstance(sides[0], tuple) else sides[0]
+            yield GraphProblem(
+                f"{what} compares {shown!r}, which is {_type_names(left)}, with {_type_names(right)}.",
+                "Compare numbers with numbers, and texts with texts.",
+            )
+
+
+def _schemas_at(workflow: Workflow, path: Path) -> list[Any]:
+    return parts_at(workflow.fields[str(path[0])], path[1:], workflow.state)
+
+
+def _types_of(workflow: Workflow, side: Path | str | float) -> frozenset[str]:
+    """The types that one side of a comparison may have; empty if that is any."""
+    if not isinstance(side, tuple):
+        return frozenset({"string" if isinstance(side, str) else "number"})
+    if side[0] == ERROR:
+        return frozenset()
+    types = [schema_types(rule, workflow.state) for rule in _schemas_at(workflow, side) if isinstance(rule, Mapping)]
+    return frozenset().union(*types) if types and all(types) else frozenset()
+
+
+def _written(path: Path) -> str:
+    """A path as it is written."""
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
 
 
 def _node_problems(workflow: Workflow, node: GraphNode, cards: Mapping[str, ToolCard]) -> Iterator[GraphProblem]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import json
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -24,6 +24,9 @@ _PATH = lazy_pattern(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*|\[-?\d+\])*")
 _STEP = lazy_pattern(r"[A-Za-z_]\w*|-?\d+")
 
 State = Mapping[str, Any]
+Path = tuple[str | int, ...]
+"""A field of the state, and what is in it: `order.total` is order, total."""
+
 _CONSTANTS = {"true": True, "false": False, "null": None}
 _COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Eq: operator.eq,
@@ -57,6 +60,10 @@ class Expression:
     """Its value in a state; raises `ExpressionError` where it has none."""
     field: str = ""
     """The field, where the expression is nothing but that: its value keeps its type."""
+    paths: frozenset[Path] = frozenset()
+    """What it reads of its fields, as far as that does not depend on the state."""
+    orderings: tuple[tuple[Path | str | float, Path | str | float], ...] = ()
+    """What its comparisons of size compare: paths or constants."""
 
 
 @lru_cache(maxsize=4096)
@@ -72,6 +79,9 @@ def read_condition(text: str) -> Expression:
         tree = ast.parse(text.strip(), mode="eval").body
         fields: set[str] = set()
         evaluate = _compile(tree, fields)
+        nodes = list(ast.walk(tree))
+        paths = frozenset(path for node in nodes if len(path := _path_of(node)) > 1)
+        orderings = tuple(_orderings(nodes))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         reason = error if isinstance(error, ExpressionError) else getattr(error, "msg", error)
         raise ExpressionError(str(reason) or "it is nested too deeply") from error
@@ -82,7 +92,36 @@ def read_condition(text: str) -> Expression:
         except (TypeError, ValueError, LookupError) as error:
             raise error if isinstance(error, ExpressionError) else ExpressionError(str(error)) from error
 
-    return Expression(frozenset(fields), holds)
+    return Expression(frozenset(fields), holds, paths=paths, orderings=orderings)
+
+
+def _path_of(node: ast.AST) -> Path:
+    """What an expression reads, such as `order.items[0]`; empty if it is no plain path."""
+    match node:
+        case ast.Name(id=name) if name not in _CONSTANTS:
+            return (name,)
+        case ast.Attribute(value=inner, attr=name):
+            return (*path, name) if (path := _path_of(inner)) else ()
+        case ast.Subscript(value=inner, slice=ast.Constant(value=str() | int() as key)):
+            return (*path, key) if (path := _path_of(inner)) else ()
+    return ()
+
+
+def _orderings(nodes: list[ast.AST]) -> Iterator[tuple[Path | str | float, Path | str | float]]:
+    """The two sides of each comparison of size, where both are plain paths or constants."""
+    for node in nodes:
+        if not isinstance(node, ast.Compare):
+            continue
+        sides = [_side_of(operand) for operand in (node.left, *node.comparators)]
+        for op, left, right in zip(node.ops, sides[:-1], sides[1:], strict=True):
+            if isinstance(op, ast.Lt | ast.LtE | ast.Gt | ast.GtE) and left is not None and right is not None:
+                yield left, right
+
+
+def _side_of(node: ast.expr) -> Path | str | float | None:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str | int | float):
+        return node.value
+    return _path_of(node) or None
 
 
 def read_template(value: Any) -> Expression:
@@ -113,7 +152,7 @@ def read_path(path: str) -> Callable[[Any], Any]:
     """
     if not _PATH.fullmatch(path):
         raise ExpressionError(f"{{{path}}} is no field: write {{name}}, {{name.part}} or {{name[0]}}")
-    steps = [int(step) if step.lstrip("-").isdigit() else step for step in _STEP.findall(path)]
+    steps = _steps(path)
 
     def find(value: Any) -> Any:
         for number, step in enumerate(steps):
@@ -123,10 +162,15 @@ def read_path(path: str) -> Callable[[Any], Any]:
     return find
 
 
+def _steps(path: str) -> Path:
+    return tuple(int(step) if step.lstrip("-").isdigit() else step for step in _STEP.findall(path))
+
+
 @lru_cache(maxsize=4096)
 def _read_text(text: str) -> Expression:
     parts: list[str | Callable[[Any], Any]] = []
     fields: set[str] = set()
+    paths: set[Path] = set()
     position = 0
     for match in _PLACEHOLDER.finditer(text):
         parts.append(text[position : match.start()])
@@ -135,7 +179,9 @@ def _read_text(text: str) -> Expression:
             parts.append(match[0][0])
         else:
             parts.append(read_path(path.strip()))
-            fields.add(_STEP.findall(path)[0])
+            steps = _steps(path)
+            fields.add(str(steps[0]))
+            paths |= {steps} if len(steps) > 1 else set()
     parts.append(text[position:])
     parts = [part for part in parts if part != ""]
     if not fields:
@@ -143,10 +189,11 @@ def _read_text(text: str) -> Expression:
         return Expression(frozenset(), lambda _state: plain)
     if len(parts) == 1 and callable(whole := parts[0]):
         name = text.strip("{} ")
-        return Expression(frozenset(fields), whole, field=name if name in fields else "")
+        return Expression(frozenset(fields), whole, field=name if name in fields else "", paths=frozenset(paths))
     return Expression(
         frozenset(fields),
         lambda state: "".join(part if isinstance(part, str) else text_of(part(state)) for part in parts),
+        paths=frozenset(paths),
     )
 
 
@@ -156,7 +203,8 @@ def text_of(value: Any) -> str:
 
 
 def _joined(parts: Any, evaluate: Callable[[State], Any]) -> Expression:
-    return Expression(frozenset().union(*(part.fields for part in parts)), evaluate)
+    fields, paths = ([getattr(part, name) for part in parts] for name in ("fields", "paths"))
+    return Expression(frozenset().union(*fields), evaluate, paths=frozenset().union(*paths))
 
 
 def _part(value: Any, step: str | int, *, is_field: bool = False) -> Any:

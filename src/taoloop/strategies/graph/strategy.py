@@ -90,7 +90,8 @@ def _completed(agent: AgentSpec, trace: Trace, progress: GraphProgress) -> Effec
         answer = progress.answer()
     except ExpressionError as error:
         return Finish(fact=_failed(agent, Failure(kind="node", node="answer", reason=str(error))))
-    reason = TEXTS.text(agent.language, "graph_done", count=sum(progress.visits.values()))
+    count = sum(progress.visits.values()) - len(progress.due)  # those that EXIT left undone
+    reason = TEXTS.text(agent.language, "graph_done", count=count)
     # the answer is made from the state by rule, not by a model: its agent nodes have checked what they answered
     return Finish(fact=answered_finish(trace, answer, reason, cited_ids(answer), with_tools=False))
 

@@ -49,6 +49,8 @@ def is_plannable(card: ToolCard | None) -> bool:
 
 def normalised_plan(args: Mapping[str, Any], cards: Cards) -> dict[str, Any]:
     """The arguments of `make_plan` as they count: values corrected without loss, and each origin's step depended on."""
+    if (card := cards(MAKE_PLAN)) is not None:
+        args = coerce_args(args, card.input_schema)
     steps = args.get("steps")
     if not isinstance(steps, list):
         return dict(args)
@@ -205,13 +207,12 @@ def plan_problems(
     `progress` is that of the run so far: steps that have begun keep their numbers, and those that are done may be
     depended on. None: nothing is known of the run. `max_steps` is how many steps a plan may have.
     """
-    plan = read_plan(args)
-    if plan is None:
-        card = cards(MAKE_PLAN)
-        problem = "" if card is None else misfit(args, card.input_schema, card.input_schema)
-        return (TEXTS.text(language, "plan_form", problem=problem or "steps"),)
-    if not plan.steps:
+    plan, card = read_plan(args), cards(MAKE_PLAN)
+    if plan is not None and not plan.steps:
         return (TEXTS.text(language, "plan_empty"),)
+    problem = "" if card is None else misfit(args, card.input_schema, card.input_schema)
+    if plan is None or problem:
+        return (TEXTS.text(language, "plan_form", problem=problem or "steps"),)
     done = None if progress is None else {number: progress.steps[number].step for number in progress.done}
     check = _PlanCheck(plan=plan, cards=cards, language=language, done=done)
     count, counts = len(plan.steps), Counter(step.number for step in plan.steps)

@@ -34,8 +34,8 @@ _NOBODY = frozenset({"headless", "read-only", "locked"})
 
 def plan_verdict(trace: Trace, plan: TaskPlan, approve: Approve) -> tuple[Tier, Verdict]:
     """The highest tier among the calls of a plan, and whether a person is asked about it, for which reasons."""
-    cards = ((place, call, trace.card(call.tool)) for place, call in plan.calls)
-    calls = [(f"{place}.args.", call, card) for place, call, card in cards if card is not None]
+    cards = ((path, call, trace.card(call.tool)) for path, call in plan.calls)
+    calls = [(f"{path}.args.", call, card) for path, call, card in cards if card is not None]
     tiers = [card.tier or "destructive" for _, _, card in calls]
     tier: Tier = max(tiers, key=TIERS.index, default="read")
     profile, language = trace.agent.policy.profile, trace.agent.language
@@ -43,7 +43,7 @@ def plan_verdict(trace: Trace, plan: TaskPlan, approve: Approve) -> tuple[Tier, 
     asks = approve == "always" or (approve == "writes" and changes and profile != "autonomous")
     if not asks or profile in _NOBODY:
         return tier, _verdict(language, "allow", ("plan",))
-    sources = tuple(source for place, call, card in calls for source in call_sources(trace, call, card, place))
+    sources = tuple(source for path, call, card in calls for source in call_sources(trace, call, card, path))
     codes = ["plan_calls" if changes else "plan_always"]
     if any(_is_denied(trace, call, card) for _, call, card in calls):
         codes.append("plan_denied")
@@ -68,18 +68,18 @@ def _verdict(language: str, kind: VerdictKind, codes: tuple[str, ...], sources: 
     return Verdict(kind=kind, reasons=reasons, rule=PLAN_RULE, sources=sources, reason_codes=codes)
 
 
-def call_sources(trace: Trace, call: PlannedCall, card: ToolCard, place: str = "") -> Iterator[Source]:
-    """Where each value of a planned call comes from, with `place` before its path.
+def call_sources(trace: Trace, call: PlannedCall, card: ToolCard, prefix: str = "") -> Iterator[Source]:
+    """Where each value of a planned call comes from, with `prefix` before its path.
 
     A value that is not known yet is untrusted, unless the operator trusts the tool that is to return it.
     """
     origins = dict(stated_origins(call.args))
     for source in argument_sources(trace, _known(call.args), card):
-        yield replace(source, arg=f"{place}{source.arg}")
+        yield replace(source, arg=f"{prefix}{source.arg}")
     for path, origin in origins.items():
         is_trusted = any(fnmatchcase(origin.origin.tool, name) for name in trace.agent.policy.trusted_tools)
         yield Source(
-            arg=f"{place}{path}",
+            arg=f"{prefix}{path}",
             role=card.role(first_name(path)),
             badge="LOOKED UP" if is_trusted else "FOREIGN",
             snippet=origin.key,

@@ -12,15 +12,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from taoloop.core.agent_spec import AgentSpec
-from taoloop.core.decision import PLAN_MODEL, Act, Call, PlannedCall, PlanStep, cited_ids
+from taoloop.core.cards.coercion import schema_types
+from taoloop.core.cards.tool_card import ToolCard
+from taoloop.core.decision import PLAN_MODEL, Act, Call, PlannedCall, PlanStep, cited_ids, excerpt
 from taoloop.core.effects import Effect, Finish, Record
 from taoloop.core.events import Finished, ModelReplied, new_model_replied
+from taoloop.core.text import printable_json
 from taoloop.core.trace import Trace
-from taoloop.core.value_origins import stated_origin
+from taoloop.core.value_origins import is_stated, stated_origin
 from taoloop.core.views.steps import CallView
 from taoloop.errors import IllegalEvent
 from taoloop.policy.call_history import UNKNOWN, past_calls, same_value
-from taoloop.policy.plan_grants import origin_values, step_of
+from taoloop.policy.plan_grants import plan_grant, step_of
 from taoloop.strategies.denied_calls import answered_finish
 from taoloop.strategies.graph.expressions import ExpressionError, read_condition
 from taoloop.strategies.plan_execute.checks import RESULT, name_in_conditions
@@ -80,7 +83,8 @@ def _next_call(agent: AgentSpec, trace: Trace, step: PlanStep) -> Effect:
         return _done(agent, trace, step)
     planned = step.calls[len(made)]
     try:
-        call = Call(tool=planned.tool, args=_filled(trace, planned, planned.args))
+        args = {name: _filled(trace, planned, value) for name, value in planned.args.items()}
+        call = Call(tool=planned.tool, args=_as_taken(trace.card(planned.tool), planned, args))
     except _NoValueError as error:
         return Finish(fact=_failed(agent, trace, "step_no_value", tool=planned.tool, origin=error.args[0]))
     except _SeveralValuesError:
@@ -106,9 +110,9 @@ def _filled(trace: Trace, planned: PlannedCall, value: Any) -> Any:
     origin = stated_origin(value)
     if origin is not None:
         values: list[Any] = []
-        for found in origin_values(trace, planned, origin):
-            if not any(same_value(found, other) for other in values):
-                values.append(found)
+        for candidate in plan_grant(trace).origin_values(planned, origin):
+            if not any(same_value(candidate, other) for other in values):
+                values.append(candidate)
         if not values:
             raise _NoValueError(origin.origin.text)
         if len(values) > 1:
@@ -119,6 +123,17 @@ def _filled(trace: Trace, planned: PlannedCall, value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_filled(trace, planned, part) for part in value]
     return value
+
+
+def _as_taken(card: ToolCard | None, planned: PlannedCall, args: dict[str, Any]) -> dict[str, Any]:
+    """The arguments, with an id that was found as a number as a text where the tool takes texts alone."""
+    if card is None:
+        return args
+    for name, value in args.items():
+        is_number = isinstance(value, int) and not isinstance(value, bool) and is_stated(planned.args[name])
+        if is_number and schema_types(card.parameters.get(name, {}), card.input_schema) == {"string"}:
+            args[name] = str(value)
+    return args
 
 
 def _done(agent: AgentSpec, trace: Trace, step: PlanStep) -> Effect:
@@ -135,29 +150,45 @@ def _answered(agent: AgentSpec, trace: Trace, step: PlanStep) -> Effect:
     if answer.lstrip().startswith(FAILED):
         detail = answer.lstrip().removeprefix(FAILED).strip()
         return Finish(fact=_failed(agent, trace, "step_reported", answer, detail=detail))
-    if step.calls and (problem := _unmet(agent, trace, step, answer)) is not None:
+    problem = _unmade(agent, trace, answer) or _unmet(agent, trace, step, answer) if step.calls else None
+    if problem is not None:
         return Finish(fact=problem)
-    reason = TEXTS.text(agent.language, "step_done", count=len(trace.calls))
+    reason = TEXTS.text(agent.language, "step_answered", count=len(trace.calls))
     return Finish(fact=answered_finish(trace, answer, reason, cited_ids(answer)))
+
+
+def _unmade(agent: AgentSpec, trace: Trace, answer: str) -> Finished | None:
+    """The end of a step in which the model left out a listed call, or one failed for good; None if all were made."""
+    grant, calls = plan_grant(trace), [call for call in trace.calls.values() if call.observed is not None]
+    succeeded = {call.requested.digest for call in calls if call.observed is not None and call.observed.ok}
+    left_out = grant.unmade[0].tool if grant.unmade else None
+    for call in calls:
+        is_denied = call.requested.verdict == "deny" and call.requested.tool == left_out
+        if is_denied or (call.requested.call_id in grant.made and call.requested.digest not in succeeded):
+            return _failed(agent, trace, "step_failed", answer, tool=call.requested.tool, detail=_error_of(call))
+    return None if left_out is None else _failed(agent, trace, "step_unmade", answer, tool=left_out)
 
 
 def _unmet(agent: AgentSpec, trace: Trace, step: PlanStep, answer: str | None = None) -> Finished | None:
     """The end of a step after which what the plan expects does not hold; None if it does."""
     if not step.expect.strip():
         return None
+    condition, outputs = read_condition(step.expect), _outputs(trace, step)
     try:
-        if read_condition(step.expect).evaluate(_outputs(trace, step)):
+        if condition.evaluate(outputs):
             return None
     except ExpressionError as error:
         return _failed(agent, trace, "step_no_condition", answer, expect=step.expect, problem=error)
-    return _failed(agent, trace, "step_unexpected", answer, expect=step.expect)
+    values = ", ".join(f"{name} = {excerpt(printable_json(outputs[name]))}" for name in sorted(condition.fields))
+    return _failed(agent, trace, "step_unexpected", answer, expect=step.expect, values=values)
 
 
 def _outputs(trace: Trace, step: PlanStep) -> dict[str, Any]:
-    """What a condition reads: the last output of each tool that the step lists, and that of its last call."""
-    outputs: dict[str, Any] = {}
+    """What a condition reads: the last output of each tool of the listed calls, and that of the last one of them."""
+    outputs, grant = dict[str, Any](), plan_grant(trace)
     for planned in step.calls:
-        documents = [past.document for past in past_calls(trace).of(planned.tool) if past.document is not UNKNOWN]
+        listed = (past for past in past_calls(trace).of(planned.tool) if grant.has_listed(planned.tool, past.args))
+        documents = [past.document for past in listed if past.document is not UNKNOWN]
         if documents:
             outputs[name_in_conditions(planned.tool)] = outputs[RESULT] = documents[-1]
     return outputs

@@ -89,7 +89,10 @@ class PlanExecute:
     (the default); `always`; `never`. Where the policy's profile has nobody to ask, no plan is asked about."""
 
     kind: ClassVar[str] = "plan_execute"
+    """The name without settings."""
+
     rules: ClassVar[tuple[str, ...]] = ("plan_execute", "react")
+    """Whose rules and texts are in the prompts."""
 
     def __post_init__(self) -> None:
         """Reject settings under which no plan could be followed."""
@@ -162,6 +165,9 @@ class PlanExecute:
         """What follows from a plan of the model: it is refused with what is wrong, or requested."""
         args = normalised_plan(call.args, trace.card) if isinstance(call.args, Mapping) else call.args
         progress = plan_progress(trace)
+        if progress.plans > self.max_replans:  # a broken one ends the run before the model is asked (`_ask`)
+            text = TEXTS.text(agent.language, "plan_no_other", allowed=self.max_replans)
+            return _refused(trace, (call,), Fault(code=INVALID_PLAN, message=text))
         problems = plan_problems(args, trace.card, progress, agent.language, max_steps=self.max_plan_steps)
         if problems:
             return _refused(trace, (call,), invalid_plan(problems, agent.tools, agent.language))

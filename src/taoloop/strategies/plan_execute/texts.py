@@ -29,19 +29,23 @@ TEXTS = TextCatalog(
         "plan_origin_call": "Step {number}: the origin {origin!r} is of step {other}, which does not call {tool}.",
         "plan_origin_field": "Step {number}: the output of {tool} has no field as in {origin!r}.",
         "plan_expect": "Step {number}: {expect!r} is no condition over the outputs of its calls ({names}): {problem}.",
+        "plan_no_other": "The plan was carried out, and no other plan may be made (max_replans {allowed}): give the"
+        " final answer.",
         "plan_only": "Nothing was called: a plan comes first. List the call in a step of a plan (make_plan).",
         "plan_alone": "Nothing was called: make_plan must be the only call of a reply.",
         # how a run that follows a plan ended
         "plan_refused_twice": "The model made no plan that can be carried out. Last: {detail}",
-        "plan_made": "Plan with {count} steps; the executor carries it out.",
+        "plan_made": "Steps of the plan: {count}. The executor carries them out.",
         "plan_step_reason": "Step {number} of the plan: {goal}",
         # how the run of a step ended
         "step_done": "The step made the calls that it lists: {count}.",
-        "step_failed": "The step failed: {tool}: {detail}",
-        "step_no_value": "The step failed: no value was found at {origin} for the call of {tool}. The calls there"
-        " failed, have no such field, or gave an output that is not kept as a whole.",
-        "step_unexpected": "What the plan expects does not hold: {expect}",
+        "step_answered": "The model ended the step; its calls: {count}.",
+        "step_failed": "The call of {tool} failed: {detail}",
+        "step_unmade": "The call of {tool} that the plan lists was not made with a value that it allows.",
+        "step_no_value": "No value was found at {origin} for the call of {tool}: the calls there returned none, failed,"
+        " or gave an output that is not kept as a whole.",
+        "step_unexpected": "What the plan expects does not hold: {expect}; it read {values}.",
         "step_no_condition": "What the plan expects cannot be determined: {expect}: {problem}",
-        "step_reported": "The model reports that the step failed: {detail}",
+        "step_reported": "The model reports: {detail}",
     },
 )

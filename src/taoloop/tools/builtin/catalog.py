@@ -16,7 +16,7 @@ from taoloop.tools.builtin.lookup import lookup_tool, workspace_lookup_tool
 from taoloop.tools.builtin.memory import MEMORY_TOOLS, memory_tools
 from taoloop.tools.builtin.observations import read_observation
 from taoloop.tools.builtin.time_now import time_now
-from taoloop.tools.builtin.todos import UPDATE_TODOS
+from taoloop.tools.builtin.todos import TRACK_TODOS
 from taoloop.tools.sandbox.sandbox import Sandbox, require_sandbox
 from taoloop.tools.texts import TEXTS
 from taoloop.tools.tool import Tool
@@ -60,7 +60,7 @@ def builtin_tools(
         root = workspace
     else:
         root = _NoWorkspace() if workspace is None else Workspace(workspace, create=True)
-    tools = {tool.name: tool for tool in (calculator, time_now, UPDATE_TODOS)}
+    tools = {tool.name: tool for tool in (calculator, time_now, TRACK_TODOS)}
     if needs(("lookup",)):
         tools["lookup"] = workspace_lookup_tool(root) if table is None else lookup_tool(table)
     if needs(FILE_TOOLS):

@@ -19,9 +19,7 @@ async def _track_todos(todos: list[Mapping[str, str]], *, context: ToolContext) 
     """What the list counts; no text of it, which may contain values that the model must not see."""
     texts, states = [todo["text"] for todo in todos], [todo["state"] for todo in todos]
     _require_consistent(texts, states)
-    counts = [
-        TEXTS.run_text("todos_count", count=n, state=state) for state in TODO_STATES if (n := states.count(state))
-    ]
+    counts = [TEXTS.run_text(f"todos_{state}", count=count) for state in TODO_STATES if (count := states.count(state))]
     text = TEXTS.run_text("todos_saved", counts=TEXTS.run_text("todos_comma").join(counts) or "0")
     earlier = _earlier_todos(context.calls(), context.call_id)
     if gone := [number for number, todo in enumerate(earlier, 1) if todo.is_open and todo.text not in texts]:
@@ -29,7 +27,7 @@ async def _track_todos(todos: list[Mapping[str, str]], *, context: ToolContext) 
     return text
 
 
-UPDATE_TODOS = tool_from_card(TODO_CARD, _track_todos, chinese=chinese_texts("core"))
+TRACK_TODOS = tool_from_card(TODO_CARD, _track_todos, chinese=chinese_texts("core"))
 """The built-in tool `track_todos`."""
 
 

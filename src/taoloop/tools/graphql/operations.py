@@ -179,16 +179,16 @@ def _of_documents(source: GraphqlSource, schema: GraphQLSchema, result: Operatio
             if not isinstance(node, OperationDefinitionNode):
                 continue
             name = node.name.value if node.name is not None else ""
-            place = name or (f"line {node.loc.start_token.line}" if node.loc is not None else "")
+            operation = name or (f"line {node.loc.start_token.line}" if node.loc is not None else "")
             if problem := _unusable(node, name, seen):
-                result.leave_out(label, place, *problem)
+                result.leave_out(label, operation, *problem)
                 continue
             seen[name] = label
             if not _is_selected(source, name, deprecated=False):
                 continue
             sent = DocumentNode(definitions=(node, *_used_fragments(node, fragments)))
             if problem_text := _document_error(schema, sent):
-                result.leave_out(label, place, problem_text, "Correct the document, or update the schema.")
+                result.leave_out(label, operation, problem_text, "Correct the document, or update the schema.")
                 continue
             yield _of_node(schema, node, sent, _comment_above(node))
 

@@ -138,8 +138,8 @@ def _describe_leaf(error: BaseException) -> str:
 def validation_problem(error: ValidationError, ignored: Collection[str | int] = ()) -> str:
     """The first finding of pydantic with its place, of which the `ignored` parts are left out."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    place = ".".join(str(part) for part in first["loc"] if part not in ignored)
-    return f"{place}: {first['msg']}" if place else first["msg"]
+    path = ".".join(str(part) for part in first["loc"] if part not in ignored)
+    return f"{path}: {first['msg']}" if path else first["msg"]
 
 
 def _is_of_old_session(error: BaseException) -> bool:

@@ -219,8 +219,8 @@ class _Truncator:
             self._remaining -= len('"additionalProperties":false,')
             return
         names: dict[str, Any] = {"not": {"enum": omitted}}
-        others = {"allOf": [visible["propertyNames"], names]} if "propertyNames" in visible else names
-        visible["propertyNames"] = others
+        schema = {"allOf": [visible["propertyNames"], names]} if "propertyNames" in visible else names
+        visible["propertyNames"] = schema
         self.charge(names)
 
     def _alternatives(

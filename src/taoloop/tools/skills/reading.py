@@ -95,7 +95,8 @@ def read_skill(top: ConfinedDirectory, name: str, settings: SkillFolder) -> Skil
     data = content.kept.get(SKILL_FILE)
     if data is None:
         other = next((path for path in content.files if path.lower() == SKILL_FILE.lower()), "")
-        hint = f"Rename {other} to {SKILL_FILE}." if other else f"Add it, or move {readable_path(name)} elsewhere."
+        add = f"Add it, or move the folder {readable_path(name)} elsewhere."
+        hint = f"Rename {other} to {SKILL_FILE}." if other else add
         raise ContentError(f"it has no {SKILL_FILE}", hint=hint)
     if len(data) > MAX_TEXT_BYTES:
         message = f"it has {len(data):,} bytes, more than {MAX_TEXT_BYTES:,}"

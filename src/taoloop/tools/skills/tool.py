@@ -84,9 +84,10 @@ class SkillTools:
         """A text file of a skill, and the digest of the skill that it belongs to.
 
         Raises:
-            ToolError: `skill_changed`, `path_refused`, `no_file`, `too_large`, `not_text` or `hidden_text`.
+            ToolError: `skill_changed`, `no_file`, `too_large`, `not_text` or `hidden_text`.
         """
-        path, skill = "/".join(split_path(path)), self._skills[name]
+        skill = self._skills[name]
+        path = self._inner_path("no_file", skill, path, tuple(skill.content.files))
         content = self._current(skill, lambda other: other == path)
         data = content.kept.get(path)
         if data is None:
@@ -107,10 +108,11 @@ class SkillTools:
         """Run a script of a skill to its end.
 
         Raises:
-            ToolError: `skill_changed`, `path_refused`, `no_script`, `bad_script`, `no_sandbox` or `sandbox_failed`.
+            ToolError: `skill_changed`, `no_script`, `bad_script`, `no_sandbox` or `sandbox_failed`.
                 Nothing was run.
         """
-        path, skill = "/".join(split_path(script)), self._skills[name]
+        skill = self._skills[name]
+        path = self._inner_path("no_script", skill, script, skill.scripts)
         if path not in skill.scripts:
             raise self._no_file("no_script", skill, path, skill.scripts)
         content = await asyncio.to_thread(self._current, skill, lambda _: True)
@@ -140,6 +142,13 @@ class SkillTools:
             changes = file_changes(skill.content.files, content.files)
             raise TEXTS.error("skill_changed", "skill_changed", name=name, changes=changes)
         return content
+
+    def _inner_path(self, text: str, skill: Skill, path: str, files: tuple[str, ...]) -> str:
+        """A path within the folder of a skill; one that leads out of it is none of its files."""
+        try:
+            return "/".join(split_path(path))
+        except ToolError:
+            raise self._no_file(text, skill, path, files) from None
 
     def _no_file(self, text: str, skill: Skill, path: str, files: tuple[str, ...]) -> ToolError:
         hint = TEXTS.run_text("its_files_hint", files=", ".join(files[:_SHOWN_FILES]) or TEXTS.run_text("none"))

@@ -102,11 +102,11 @@ async def _picker(context: PanelContext, run_ids: Sequence[str], problem: str) -
     for run_id in run_ids[:MOST_RUNS]:
         matches = (await context.queries.find(RunQuery(prefix=run_id), limit=MOST_RUNS)).rows
         chosen += [row for row in matches if row.run_id == run_id]
-    others = (await context.queries.find(RunQuery(text=text, only_outermost=True), limit=_CANDIDATES)).rows
+    candidates = (await context.queries.find(RunQuery(text=text, only_outermost=True), limit=_CANDIDATES)).rows
     if chosen and not text:
         alike = await context.queries.find(RunQuery(text=chosen[0].task[:200]), limit=_CANDIDATES)
-        others = (*alike.rows, *others)
-    rows = {row.run_id: row for row in (*chosen, *others)}
+        candidates = (*alike.rows, *candidates)
+    rows = {row.run_id: row for row in (*chosen, *candidates)}
     return context.page(
         "compare_picker.html",
         status=404 if problem else 200,

@@ -15,6 +15,7 @@ from taoloop.core.events import Event, Finished, ModelReplied, Observed, Paused,
 from taoloop.core.trace import Trace
 from taoloop.core.views.event_entries import EntryText, EventEntry, event_entries
 from taoloop.core.views.handoff import read_outcome
+from taoloop.core.views.marks import RunMarks
 from taoloop.core.views.run_totals import RunTotals
 from taoloop.core.views.timeline import TimelineBuilder
 from taoloop.core.views.todos import TodoList, todo_list
@@ -22,6 +23,7 @@ from taoloop.errors import ConfigError, JournalLocked, RunNotFound, TaoError
 from taoloop.journals.base import LockHolder, RunRow, locks_of
 from taoloop.runtime.after.regression_file import case_name
 from taoloop.runtime.journal_access import is_driven_here
+from taoloop.runtime.lessons import Lesson, lesson_in
 from taoloop.serve.panel.context import PanelContext, Route
 from taoloop.serve.panel.event_stream import send_events
 from taoloop.serve.panel.run_reading import (
@@ -92,6 +94,7 @@ async def run_page(context: PanelContext) -> web.StreamResponse:
         colour=_colour(context),
         window={name: context.query(name) or None for name in ("from", "to")},
         case_file=f"test_{case_name(run_id)}.zip",
+        lesson=await _lesson(context, started),
         **await _head(context, row),
     )
 
@@ -272,6 +275,14 @@ async def _started(context: PanelContext) -> RunStarted | None:
     return fact if isinstance(fact, RunStarted) else None
 
 
+async def _lesson(context: PanelContext, started: RunStarted | None) -> Lesson | None:
+    """The lesson that the run left for later ones; None if there is none."""
+    if started is None or "lessons=" not in started.agent.strategy:
+        return None
+    run_id = context.param("run_id")
+    return lesson_in(Trace(run_id, await context.journal.load(run_id)))
+
+
 def _first_sections(position: RunPosition, row: RunRow | None) -> list[int]:
     """The parts that the page has at once: the one that was asked for, and the end of a run that goes on."""
     if position.last < 0:
@@ -311,9 +322,13 @@ async def _head(context: PanelContext, row: RunRow | None) -> dict[str, Any]:
     is_running = row is not None and row.status == "running"
     if locks is not None and is_running:
         holder = await locks.holder(run_id)
-    end, speaker = None, ""
+    end, speaker, marks = None, "", RunMarks()
     if row is not None and not is_running:
-        for event in reversed(await read_events(context.queries, run_id, max(0, row.events - _EARLIER), _EARLIER)):
+        events = await read_events(context.queries, run_id, max(0, row.events - _EARLIER), _EARLIER)
+        for event in events:
+            if isinstance(event, Event):
+                marks.fold(event)
+        for event in reversed(events):
             if end is None and isinstance(event, Event) and isinstance(event.fact, Finished | Paused):
                 end = event
             elif end is not None:  # the event before it may be that another agent took over
@@ -325,6 +340,8 @@ async def _head(context: PanelContext, row: RunRow | None) -> dict[str, Any]:
         "is_driven_here": is_driven_here(context.journal, run_id),
         "end": end,
         "speaker": speaker,
+        "marks": tuple(marks.by_person.values()),
+        "own_mark": marks.by_person.get(context.identity.name),
     }
 
 

@@ -1,0 +1,1 @@
+"""Results as people see them: figures and sentences, plots, and one page that needs nothing else."""

@@ -1,0 +1,1 @@
+"""The statistics of evaluations, by the standard library alone: intervals, paired tests, corrections, case numbers."""

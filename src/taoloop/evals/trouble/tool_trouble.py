@@ -1,0 +1,111 @@
+"""Tools that are wrong on purpose: they time out, fail, lie, flood, change, or return text of an attacker."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import wraps
+from typing import Any
+
+from taoloop.errors import ToolError, ToolTimeout
+from taoloop.evals.trouble.entries import ToolTrouble, current_troubles
+from taoloop.tools.tool import Tool, ToolContext, ToolOutput
+
+_CONTEXT = "trouble_call_context"
+"""The parameter that takes the context of a call where the tool's own handler has none."""
+
+_FILLER = "Nothing of this line matters for the task. "
+
+
+def troubled_tool(tool: Tool) -> Tool:
+    """The tool, wrong in those calls that the trial's trouble names (`current_troubles`). Policies judge it the same.
+
+    Which call of its run a call is follows from the trace; an attempt that repeats a call after trouble has none.
+    """
+    parameter = tool.context_parameter or _CONTEXT
+
+    def own_values(values: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in values.items() if name != parameter}
+
+    @wraps(tool.handler)
+    def call(**values: Any) -> Any:
+        context = values[parameter]
+        troubles = _troubles_with(tool, context)
+        if (trouble := _preventing(troubles)) is not None:
+            return _result_without_effect(tool, trouble)
+        return _spoiled(tool, context, troubles, tool.invoke(own_values(values), context))
+
+    @wraps(tool.handler)
+    async def call_async(**values: Any) -> Any:
+        context = values[parameter]
+        troubles = _troubles_with(tool, context)
+        if (trouble := _preventing(troubles)) is not None:
+            return _result_without_effect(tool, trouble)
+        return _spoiled(tool, context, troubles, await tool.invoke(own_values(values), context))
+
+    handler: Callable[..., Any] = call_async if tool.is_async else call
+    return replace(tool, handler=handler, context_parameter=parameter)
+
+
+def _troubles_with(tool: Tool, context: ToolContext) -> list[ToolTrouble]:
+    """What is wrong with this call."""
+    candidates = [trouble for trouble in current_troubles().tools if trouble.tool == tool.name]
+    if not candidates or context.attempt > 1:
+        return []
+    number = _call_number(tool, context)
+    return [
+        trouble
+        for trouble in candidates
+        if (not trouble.calls or number in trouble.calls) and _happens(trouble, number)
+    ]
+
+
+def _call_number(tool: Tool, context: ToolContext) -> int:
+    """Which call of the tool in its run this is, from 1."""
+    number = 0
+    for view in context.calls():
+        number += view.requested.tool == tool.name
+        if view.requested.call_id == context.call_id:
+            break
+    return number
+
+
+def _happens(trouble: ToolTrouble, number: int) -> bool:
+    if trouble.rate >= 1:
+        return True
+    troubles = current_troubles()
+    chance = random.Random(f"{troubles.seed}/{troubles.trial}/{trouble}/{number}")  # noqa: S311  # to be repeatable
+    return chance.random() < trouble.rate
+
+
+def _preventing(troubles: Sequence[ToolTrouble]) -> ToolTrouble | None:
+    """The trouble for which the effect does not happen."""
+    return next((each for each in troubles if each.failure in ("fails", "lies") or each.value == "before_effect"), None)
+
+
+def _result_without_effect(tool: Tool, trouble: ToolTrouble) -> ToolOutput:
+    if trouble.failure == "lies":
+        return ToolOutput(trouble.value, "text")
+    if trouble.failure == "fails":
+        raise ToolError(trouble.value)
+    raise ToolTimeout(f"{tool.name} gave no result in time.")
+
+
+def _spoiled(tool: Tool, context: ToolContext, troubles: Sequence[ToolTrouble], result: Any) -> Any:
+    """The result of a call that had its effect, as it arrives."""
+    for trouble in troubles:
+        if trouble.failure == "times_out":
+            raise ToolTimeout(f"{tool.name} gave no result in time.")
+        if trouble.failure == "changes":
+            number = _call_number(tool, context)
+            result = ToolOutput(trouble.value[min(number, len(trouble.value)) - 1], "text")
+        else:
+            text = tool.render(result).text
+            addition = _filler(trouble.value - len(text)) if trouble.failure == "floods" else trouble.value
+            result = ToolOutput(f"{text}\n{addition}", "text")
+    return result
+
+
+def _filler(length: int) -> str:
+    return (_FILLER * (max(0, length) // len(_FILLER) + 1))[: max(0, length)]

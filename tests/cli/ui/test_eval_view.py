@@ -1,0 +1,62 @@
+"""Evaluations on a terminal: tables that fit, verdicts, what failed and the commands that show it."""
+
+from __future__ import annotations
+
+import io
+
+from tests.evals.trial_making import scored, trials
+
+from taoloop.cli.ui.eval_view import EvalProgressView, print_results
+from taoloop.evals.results import Results
+from taoloop.evals.thresholds import threshold_outcomes
+from taoloop.evals.trial_records import CheckOutcome
+from taoloop.evals.trials.suite_run import SuiteProgress
+
+
+def printed(results: Results, **thresholds: dict[str, float]) -> str:
+    stream = io.StringIO()
+    print_results(stream, results, threshold_outcomes(results, thresholds))
+    return stream.getvalue()
+
+
+def test_one_configuration_is_a_table_of_figures_with_intervals_and_numbers() -> None:
+    text = printed(scored(trials("x", [True] * 4)), task_success={"at_least": 0.5, "surely_at_least": 0.9})
+    assert "task success" in text
+    assert "100%  51.0% to 100%" in text
+    assert "There was nothing to count for: " in text
+    assert ["not met" in line for line in text.splitlines() if "at least" in line] == [False, True]
+
+
+def test_what_failed_is_named_with_its_reason_and_the_command_that_shows_it() -> None:
+    checks = (CheckOutcome(kind="exact", passed=False, detail="expected 42\x1b[2J"),)
+    text = printed(scored(trials("x", [False] * 7, checks=checks, fault="agent", run_id="r-1")))
+    assert "c0 · x: exact: expected 42\n  tao show r-1 --db" in text
+    assert "… and 2 more: --out and --html have all of them." in text
+    assert "\x1b" not in text
+
+
+def test_configurations_are_compared_and_the_verdict_is_said() -> None:
+    text = printed(scored(trials("x", [False] * 40), trials("y", [True] * 40)))
+    assert "y compared with x" in text
+    assert any(
+        line.startswith("task success") and line.endswith("better") for line in map(str.rstrip, text.splitlines())
+    )
+
+
+def test_so_many_configurations_that_nobody_could_read_them_are_an_overview() -> None:
+    text = printed(scored(*(trials(f"x{number}", [True]) for number in range(6))))
+    assert "--out and --html have all figures of so many configurations." in text
+    assert "pass@k" not in text
+
+
+def test_the_progress_is_ten_lines_where_there_is_no_terminal() -> None:
+    stream = io.StringIO()
+    progress = SuiteProgress(total=200)
+    with EvalProgressView(stream) as view:
+        view(progress, None)
+        for record in trials("x", [True] * 199 + [False]):
+            progress.add(record, kept=False)
+            view(progress, record)
+    lines = stream.getvalue().splitlines()
+    assert len(lines) == 10
+    assert lines[-1] == "200/200  199 right  1 not right"

@@ -1,0 +1,84 @@
+"""Results in a few sentences: verdicts with interval and p, what would decide, and what a reader must beware of."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tests.evals.trial_making import scored, trial, trials
+
+from taoloop.core.human_input import MarkVerdict
+from taoloop.evals.judge_calibration import judge_reports
+from taoloop.evals.report.figures import format_interval, metric_label
+from taoloop.evals.report.headlines import figure_notes, headlines
+from taoloop.evals.trial_records import CheckOutcome
+
+
+def texts(*outcomes: list[bool]) -> list[str]:
+    results = scored(*(trials(name, own) for name, own in zip("abcdef", outcomes, strict=False)))
+    return [line.text for line in headlines(results)]
+
+
+def test_a_verdict_has_its_difference_interval_and_p() -> None:
+    success, verdict = texts([False] * 40, [True] * 40)
+    assert success.startswith("b: 100% right (95% interval ")
+    assert verdict.startswith("b is right more often than a: +100.0 points (95% interval +")
+    assert "corrected p <0.001, 40 pairs." in verdict
+
+
+def test_what_is_not_decided_says_how_many_cases_would_decide() -> None:
+    verdict = texts([True, False] * 10, [True, False] * 9 + [True, True])[1]
+    assert verdict.startswith("Whether b or a is right more often is not decided: +5.0 points")
+    assert "cases would decide." in verdict
+
+
+def test_many_comparisons_are_one_sentence_for_each_verdict() -> None:
+    lines = texts([False] * 30, [True] * 30, [True] * 30, [False] * 30)
+    assert lines[1] == "Right more often than what they are compared with: b, c. Not decided: d."
+
+
+def test_configurations_without_a_language_model_only_frame_the_others() -> None:
+    results = scored(trials("m", [True, False]), trials("o", [True, True]))
+    configurations = tuple(
+        replace(each, settings={"model": name})
+        for each, name in zip(results.configurations, ("x:y", "oracle"), strict=True)
+    )
+    lines = headlines(replace(results, configurations=configurations))
+    assert lines[0].text.startswith("m: 50.0% right")
+    assert "o:" not in lines[0].text
+
+
+def test_a_reader_is_warned_of_judges_that_nobody_calibrated_and_of_flaky_cases() -> None:
+    results = replace(scored(trials("x", [[True, False]]), model="offline"), judges={"style": {"calibrated": False}})
+    warnings = [line.text for line in headlines(results) if line.tone == "warn"]
+    assert warnings == [
+        "1 case is flaky and in quarantine: c0.",
+        (
+            "The judge style is not calibrated: nobody has said how often it is wrong, "
+            "so nobody knows how far the figures that rest on it can be believed. "
+            "Mark runs as right and as wrong with `tao mark` or in the panel."
+        ),
+    ]
+
+
+def test_a_calibrated_judge_is_shown_with_the_rate_behind_its_own() -> None:
+    records = [
+        trial(f"c{index}", run_id=f"r{index}", checks=(CheckOutcome(kind="judge", passed=index > 2, judge="style"),))
+        for index in range(20)
+    ]
+    marks: dict[str, MarkVerdict] = {f"r{index}": "right" if index > 4 else "wrong" for index in range(15)}
+    results = replace(scored(records), judges=judge_reports(records, marks))
+    texts = [line.text for line in headlines(results)]
+    assert texts[1].startswith("Judge style: calls 100% (72.2% to 100%) of what people mark right right, and 60.0% (")
+    assert "it calls 85.0% (64.0% to 94.8%) right, which means 75.0% (" in texts[1]
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_every_figure_has_an_interval_or_says_why_not(language: str) -> None:
+    for records in (trials("x", [True]), trials("x", [[True, False]] * 3), trials("x", [True, False] * 9)):
+        results = scored(records)
+        for name, figure in results.configurations[0].metrics.items():
+            assert format_interval(name, figure, language) or figure.value is None
+    notes = list(figure_notes(scored(trials("x", [[True, True]] * 3)), language))
+    assert any(metric_label("mean_steps", language) in note for note in notes)
+    assert any("k = 2" in note for note in notes)
