@@ -37,11 +37,9 @@ def test_a_section_counts_to_its_end_and_its_best_passage_is_the_result(tmp_path
 
 def test_a_section_is_more_about_what_it_says_first(tmp_path: Path) -> None:
     zebra = f"The zebra is striped. {FILLER}"
-    texts = {"a": ["# Birds", FILLER, FILLER, zebra], "b": ["# Farms", zebra, FILLER, FILLER]}
-    assert (
-        first(tmp_path / "texts", "zebra striped", **{name: "\n\n".join(text) for name, text in texts.items()})
-        == "b.md"
-    )
+    blocks = {"a": ["# Birds", FILLER, FILLER, zebra], "b": ["# Farms", zebra, FILLER, FILLER]}
+    texts = {name: "\n\n".join(block) for name, block in blocks.items()}
+    assert first(tmp_path / "texts", "zebra striped", **texts) == "b.md"
 
 
 def test_a_section_whose_title_alone_has_words_is_found(tmp_path: Path) -> None:

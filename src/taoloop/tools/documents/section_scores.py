@@ -155,8 +155,8 @@ def _sum(parts: Iterable[_Counts]) -> _Counts:
 
 def _titles_and_opening(section: Sequence[IndexedPassage]) -> str:
     """What says what a section is about: its headings and file name, and how it begins."""
-    first = section[0]
-    return f"{title_text(first.file, first.heading)}\n{first.text[:_OPENING_CHARS]}"
+    opening = "\n".join(passage.text[:_OPENING_CHARS] for passage in section[:2])  # the first may be a heading alone
+    return f"{title_text(section[0].file, section[0].heading)}\n{opening[:_OPENING_CHARS]}"
 
 
 def _add(counts: dict[_Term, int], others: Mapping[_Term, int]) -> None:
