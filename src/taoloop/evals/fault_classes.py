@@ -150,7 +150,7 @@ def _tool_broke(evidence: _Evidence) -> bool:
         if call.observed is not None:
             last[call.requested.tool] = call.observed
     arranged = {cast("Mapping[str, object]", trouble).get("tool") for trouble in evidence.case.trouble}
-    faults = {tool: seen.error.code for tool, seen in last.items() if seen.error is not None}
+    faults = {tool: observed.error.code for tool, observed in last.items() if observed.error is not None}
     return any(code in _TOOL_FAULTS and tool not in arranged for tool, code in faults.items())
 
 

@@ -258,3 +258,14 @@ def test_an_evaluation_in_which_no_trial_counts_is_no_success(tao: Shell) -> Non
     (trial,) = results_of(tao)["trials"]
     assert (trial["passed"], trial["fault"]) == (None, "environment")
     assert f"the check raised SystemExit: no at {tao.folder / 'desk.py'}:" in shown.out
+
+
+def test_a_run_that_did_not_complete_says_why(tao: Shell) -> None:
+    case = {"id": "loop", "task": "Count.", "expect": {"number": 1}}
+    case["scripts"] = {"endless": [{"tool_calls": [{"name": "count", "args": {"by": 1}}]}]}
+    shown = tao("eval", write_suite(tao, [case]), "--model", "script:endless", "--out", "out.json", code=exits.OK)
+
+    (trial,) = results_of(tao)["trials"]
+    assert (trial["status"], trial["passed"], trial["fault"]) == ("model_failed", False, "agent")
+    assert trial["reason"] in shown.out
+    assert "'script:endless' of the case 'loop' is over" in trial["reason"]

@@ -14,6 +14,7 @@ import click
 
 import taoloop
 from taoloop.cli import exit_codes as exits
+from taoloop.cli.agent_loading import require_extra
 from taoloop.cli.commands.eval_runs import (
     StoredRunOptions,
     stored_run_options,
@@ -38,6 +39,7 @@ from taoloop.evals.suites.catalog import load_suite, shipped_suites
 from taoloop.evals.thresholds import ThresholdOutcome, threshold_outcomes, worse_metrics
 from taoloop.evals.trials.suite_run import SuiteRun
 from taoloop.journals.sqlite.file import default_path
+from taoloop.models.registry import OFFLINE, default_spec, is_provider, mock_is_set
 from taoloop.tools.settings_check import expand_home
 from taoloop.translation import mark
 
@@ -159,6 +161,7 @@ def evaluate(
             on_progress=(view := EvalProgressView(sys.stderr)),
         )
         run.prepare()
+        check_models(run, env)
         make_private(path, expected=db is None)
         with view:
             stopper = drive(run)
@@ -168,6 +171,23 @@ def evaluate(
         write_files(results, out, html)
         keep_for_panel(results, path)
         return stopper.code if stopper.code is not None else exit_code_for_results(results, chosen, outcomes)
+
+
+def check_models(run: SuiteRun, env: Mapping[str, str]) -> None:
+    """Report before the trials what a model lacks, and where no language model answers though none was chosen.
+
+    Raises:
+        MissingExtra: a package of a provider is not installed.
+    """
+    for settings in run.settings.values():
+        require_extra(settings["model"])
+    wants_provider = any(each.model is not None and is_provider(each.model) for each in run.configurations)
+    is_open = any(each.model is None and each.agent is None for each in run.configurations)
+    if mock_is_set(env) and (wants_provider or is_open):
+        print_stderr(translate("AI_MOCK is set: the offline planner answers, not a language model."))
+    elif is_open and default_spec(env) == OFFLINE:
+        text = mark("No model is configured: the offline planner answers, not a language model (see `tao models`).")
+        print_stderr(translate(text))
 
 
 def keep_for_panel(results: Results, database: Path) -> None:

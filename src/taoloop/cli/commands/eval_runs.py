@@ -79,10 +79,10 @@ class StoredRunOptions:
             raise click.UsageError(translate("Give either --from-runs or --counterfactual."))
         if suite is not None and (self.from_runs or self.counterfactual):
             raise click.UsageError(translate("Name no SUITE with --from-runs and --counterfactual."))
-        given = [name for name in ("search", "status", "marked") if getattr(self, name) is not None]
-        if given and not (self.from_runs or self.counterfactual):
+        options = [name for name in ("search", "status", "marked") if getattr(self, name) is not None]
+        if options and not (self.from_runs or self.counterfactual):
             text = mark("--{name} chooses stored runs: add --from-runs or --counterfactual.")
-            raise click.UsageError(translate(text, name=given[0]))
+            raise click.UsageError(translate(text, name=options[0]))
 
 
 def stored_run_options(command: F) -> F:
@@ -160,14 +160,14 @@ def write_suite_of_runs(chosen: StoredRunOptions, arguments: Mapping[str, Any]) 
     return exits.OK
 
 
-def _no_run(path: Path, left_out: Mapping[str, int]) -> ConfigError:
-    _print_left_out(left_out)
+def _no_run(path: Path, reasons: Mapping[str, int]) -> ConfigError:
+    _print_left_out(reasons)
     hint = translate("See which runs there are: {command}.", command="tao runs")
     return ConfigError(translate("{path}: no run fits.", path=path), hint=hint)
 
 
-def _print_left_out(left_out: Mapping[str, int]) -> None:
-    for reason, count in left_out.items():
+def _print_left_out(reasons: Mapping[str, int]) -> None:
+    for reason, count in reasons.items():
         print_stderr(
             translate(mark("left out: {n} run ({reason})|left out: {n} runs ({reason})"), n=count, reason=reason)
         )

@@ -126,7 +126,7 @@ def open_records(path: Path, suite: str, evaluation: str, *, fresh: bool = False
         raise JournalError(message, hint=translate("Name another database with --db.")) from error
     with file:
         _lock(file, path)
-        earlier, known = _read(file, path, suite)
+        earlier, known = _read_trials(file, path, suite)
         is_new = earlier is None or fresh
         if is_new:
             _renew(file, path, suite, evaluation)
@@ -146,7 +146,7 @@ def _lock(file: IO[str], path: Path) -> None:
         ) from error
 
 
-def _read(file: IO[str], path: Path, suite: str) -> tuple[str | None, dict[str, StoredTrial]]:
+def _read_trials(file: IO[str], path: Path, suite: str) -> tuple[str | None, dict[str, StoredTrial]]:
     """What ids of runs begin with (None: the file is empty), and the trials of a suite by their keys.
 
     A last line that a crash cut off is taken away.
@@ -182,7 +182,7 @@ def _renew(file: IO[str], path: Path, suite: str, evaluation: str) -> None:
     lines = file.readlines()[1:]
     if lines:
         path.with_name(path.name + _KEEP).write_bytes(path.read_bytes())
-    others = [line for line in lines if json.loads(line)["suite"] != suite]
+    remaining = [line for line in lines if json.loads(line)["suite"] != suite]
     file.truncate(0)
-    file.write("".join([json.dumps({"format": FORMAT, "evaluation": evaluation}) + "\n", *others]))
+    file.write("".join([json.dumps({"format": FORMAT, "evaluation": evaluation}) + "\n", *remaining]))
     file.flush()

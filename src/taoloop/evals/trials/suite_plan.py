@@ -69,7 +69,7 @@ class SuitePlan:
         """What a configuration is made of: what it sets, and what its agent, or the environment, says otherwise."""
         spec = bind(self.agents[configuration.name]).spec_for(SAMPLE_TASK)
         own = {"agent": spec.name, "model": spec.model, "strategy": spec.strategy, "dialect": spec.dialect}
-        return {**own, "policy": spec.policy.profile, **configuration.settings}
+        return {**own, "policy": spec.policy.profile, **configuration.settings, "model": spec.model}
 
     def planned_trials(self) -> Iterator[PlannedTrial]:
         """Each trial: all of one case, then those of the next; only one case is in memory."""
