@@ -206,7 +206,7 @@ def read_results(path: Path) -> Results:
         text = mark("The results {path!r} cannot be read: {reason}.")
         raise ConfigError(translate(text, path=str(path), reason=error.strerror or error)) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        text = mark("The file {path!r} has no results of `tao eval --out`: {reason}.")
+        text = mark("The file {path!r} does not hold results of `tao eval --out`: {reason}.")
         hint = translate("Write it again with `tao eval SUITE --out FILE.json`.")
         raise ConfigError(translate(text, path=str(path), reason=error), hint=hint) from error
 

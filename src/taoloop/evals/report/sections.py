@@ -146,7 +146,8 @@ class ReportSections:
         legend = (tag("li", self._labels.named(each.name)) for each in self._configurations)
         note = self._say(
             "The upper left is best; lines are 95% intervals. "
-            "Hollow: another one has no worse figure and one that is better, which is no verdict."
+            "Hollow: another configuration is at least as good in both figures and better in one, "
+            "which is not a verdict."
         )
         if self._has_frames:
             note = join_sentences(note, self._say("Grey: no language model; it frames the others."))
