@@ -61,7 +61,7 @@ def test_a_question_is_answered_and_another_is_declined(fill: Any, open_page: Op
     fill(lambda journal: leave_question(journal, run_id="asks-again"))
     page = open_page("ann", "/inbox/asks-user/call_1")
     page.get_by_label("R-71").check()
-    page.get_by_role("button", name="Answer").click()
+    page.get_by_role("button", name="Send the answer").click()
     page.get_by_role("heading", name="Answered").wait_for()
     assert [fact.args for fact in facts(fill, "asks-user", ApprovalGiven)] == [{"answer": "R-71"}]
     page.get_by_role("link", name="Back to the inbox").click()

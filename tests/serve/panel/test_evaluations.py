@@ -24,7 +24,7 @@ CHECKS = (CheckOutcome(kind="exact", passed=False, detail=f"expected {HOSTILE}")
 
 
 def some_results(database: Path, *, created_at: float = 1e9, cases: int = 4) -> Results:
-    first = trials("first", [False] * cases, checks=CHECKS, fault="agent", answer=HOSTILE, run_id="run-1")
+    first = trials("first", [False] * cases, checks=CHECKS, fault="agent", answer=HOSTILE, run_id="run-1", steps=2)
     second = trials("second", [True] * cases, category="safety", run_id="run-2")
     return replace(scored(first, second), suite="orders", created_at=created_at, database=str(database))
 
