@@ -73,7 +73,7 @@ def configurations_of(suite: Suite, chosen: Mapping[Axis, Sequence[Any]]) -> tup
     for axis, values in axes.items():
         if len(set(values)) < len(values):
             twice = next(value for value in values if values.count(value) > 1)
-            message = translate("{value!r} is there twice among the {axis} to compare.", value=twice, axis=axis)
+            message = translate("{value!r} appears twice among the {axis} to compare.", value=twice, axis=axis)
             raise ConfigError(message, hint=translate("Remove one of the two."))
     return tuple(_combinations(axes))
 

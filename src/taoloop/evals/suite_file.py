@@ -327,7 +327,7 @@ def _further_cases(document: ConfigDocument, source: CaseSource | None) -> Calla
     except ConfigError as error:
         raise document.error((*field_path, "function"), error.message, hint=error.hint) from error
     if not callable(function):
-        raise document.error((*field_path, "function"), translate("{name} is no function.", name=name))
+        raise document.error((*field_path, "function"), translate("{name} is not a function.", name=name))
     return partial(_cases_of_function, document, name, function)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -9,8 +10,10 @@ from tests.evals.trial_making import scored, trial, trials
 
 from taoloop.core.human_input import MarkVerdict
 from taoloop.evals.judge_calibration import judge_reports
+from taoloop.evals.report.comparison_part import comparison_part
 from taoloop.evals.report.figures import format_interval, metric_label
 from taoloop.evals.report.headlines import figure_notes, headlines
+from taoloop.evals.report.labels import ReportLabels
 from taoloop.evals.trial_records import CheckOutcome
 
 
@@ -37,6 +40,20 @@ def test_many_comparisons_are_one_sentence_for_each_verdict() -> None:
     assert lines[1] == "Right more often than what they are compared with: b, c. Not decided: d."
 
 
+def test_comparisons_with_a_baseline_are_told_apart_from_those_with_each_other() -> None:
+    records = trials("a", [False] * 30), trials("b", [True] * 30)
+    results = scored(*records, baseline=scored(trials("a", [True] * 30), trials("b", [True] * 30)))
+    assert [line.text for line in headlines(results)][1:] == [
+        "Right more often than what they are compared with: b.",
+        "Compared with the baseline: Right less often: a. Not decided: b.",
+    ]
+    tables = comparison_part(results, ReportLabels(results, "en")).split('class="verdicts"')[1:]
+    assert [re.findall(r'<th scope="col"[^>]*title="([^"]+)"', table) for table in tables] == [
+        ["b compared with a"],
+        ["a compared with baseline: a", "b compared with baseline: b"],
+    ]
+
+
 def test_configurations_without_a_language_model_only_frame_the_others() -> None:
     results = scored(trials("m", [True, False]), trials("o", [True, True]))
     configurations = tuple(
@@ -54,7 +71,7 @@ def test_a_reader_is_warned_of_judges_that_nobody_calibrated_and_of_flaky_cases(
     assert warnings == [
         "1 case is flaky and in quarantine: c0.",
         (
-            "The judge style is not calibrated: nobody has said how often it is wrong, "
+            "The judge style is not calibrated: how often it is wrong is unknown, "
             "so nobody knows how far the figures that rest on it can be believed. "
             "Mark runs as right and as wrong with `tao mark` or in the panel."
         ),
@@ -69,8 +86,10 @@ def test_a_calibrated_judge_is_shown_with_the_rate_behind_its_own() -> None:
     marks: dict[str, MarkVerdict] = {f"r{index}": "right" if index > 4 else "wrong" for index in range(15)}
     results = replace(scored(records), judges=judge_reports(records, marks))
     texts = [line.text for line in headlines(results)]
-    assert texts[1].startswith("Judge style: calls 100% (72.2% to 100%) of what people mark right right, and 60.0% (")
-    assert "it calls 85.0% (64.0% to 94.8%) right, which means 75.0% (" in texts[1]
+    assert texts[1].startswith(
+        "Judge style: agrees with people on 100% (72.2% to 100%) of what they marked right and on 60.0% ("
+    )
+    assert "the judge calls 85.0% (64.0% to 94.8%) right; corrected for its errors, 75.0% (" in texts[1]
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])

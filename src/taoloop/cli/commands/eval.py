@@ -19,11 +19,12 @@ from taoloop.cli.commands.eval_runs import (
     StoredRunOptions,
     stored_run_options,
     try_on_stored_runs,
+    unwritable_file,
     write_suite_of_runs,
 )
 from taoloop.cli.database import load_environment, make_private, query_database
 from taoloop.cli.options import split_repeated
-from taoloop.cli.signals import SignalStopper
+from taoloop.cli.signals import SignalStopper, announce_stop
 from taoloop.cli.translation import interface_language, translate
 from taoloop.cli.ui.eval_view import EvalProgressView, print_results
 from taoloop.cli.ui.stdio import capture_stdout, print_stderr
@@ -239,9 +240,8 @@ def write_files(results: Results, out: str | None, html: str | None) -> None:
         try:
             write(results, expand_home(name))
         except OSError as error:
-            message = translate("{path} cannot be written: {reason}.", path=name, reason=error.strerror or error)
             hint = translate("The trials are kept: the same command with another path writes the results at once.")
-            raise ConfigError(message, hint=hint) from error
+            raise unwritable_file(name, error, hint) from error
 
 
 def exit_code_for_results(results: Results, suite: Suite, outcomes: Sequence[ThresholdOutcome]) -> int:
@@ -260,7 +260,7 @@ def drive(run: SuiteRun) -> SignalStopper:
     Raises:
         TaoError: says what went wrong, after how much was kept.
     """
-    with SignalStopper(_announce_stop) as stopper:
+    with SignalStopper(announce_stop) as stopper:
         try:
             stopper.drive(run.run())
         except TaoError:
@@ -272,10 +272,6 @@ def drive(run: SuiteRun) -> SignalStopper:
                 print_stderr(translate(text, n=ended))
             raise
     return stopper
-
-
-def _announce_stop() -> None:
-    print_stderr(translate("stopping… (Ctrl-C again to quit at once)"))
 
 
 def scored(run: SuiteRun, database: Path, baseline: Results | None) -> Results:

@@ -45,7 +45,7 @@ _HEAD = mark(
     "The tools answer what the runs recorded, and change nothing; any other call fails with `not_recorded`.\n"
     "`tao eval {path} --model oracle` repeats what the runs did."
 )
-_MARKED_WRONG = mark("Marked wrong{note}: write what is right under `expect`, and take away the comment signs.")
+_MARKED_WRONG = mark("Marked wrong{note}: write what is right under `expect`, and remove the comment signs.")
 
 
 @dataclass(slots=True)

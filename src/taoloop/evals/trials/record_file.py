@@ -101,7 +101,7 @@ class RecordFile:
             with suppress(OSError):
                 self._file.truncate(end)
             message = translate("{path}: a trial cannot be recorded: {reason}.", path=self.path, reason=error.strerror)
-            hint = translate("Make room, and run the same command again: what is finished is kept.")
+            hint = translate("Free some space, and run the same command again: finished trials are kept.")
             raise JournalFull(message, hint=hint) from error
 
 
@@ -169,7 +169,7 @@ def _read_trials(file: IO[str], path: Path, suite: str) -> tuple[str | None, dic
                 record = TrialRecord.from_json(data["record"])
                 known[data["key"]] = StoredTrial(data["key"], data["measure"], record, position)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            text = mark("{path}:{line}: this is no record of a trial: {reason}.")
+            text = mark("{path}:{line}: this is not the record of a trial: {reason}.")
             hint = translate("Delete the line, or move the file away.")
             raise ConfigError(translate(text, path=path, line=number, reason=error), hint=hint) from error
         position = file.tell()
