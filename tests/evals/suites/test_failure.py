@@ -21,7 +21,7 @@ def test_an_oracle_copes_with_wrong_tools_and_drifted_replies(tmp_path: Path) ->
 def test_the_offline_model_frames_the_table_from_below(tmp_path: Path) -> None:
     cases = ["read-fails-once", "read-fails-always", "write-lies", "read-changes"]
     run = run_shipped("failure", tmp_path, cases=cases, models=["offline"])
-    assert run.failed("agent") == ["read-fails-once", "read-changes", "write-lies"]  # no answer is right for the other
+    assert sorted(run.failed("agent")) == sorted(cases)  # a model that fails does not abstain either
 
 
 @pytest.mark.nightly
