@@ -28,11 +28,11 @@ SECTIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         "构建",
         (
             *("tools", "tool-file", "openapi", "openapi-calls", "graphql", "mcp", "sql", "documents", "fetch"),
-            *("web-search", "patterns", "skills", "testing", "evaluation", "stored-runs"),
+            *("web-search", "patterns", "graph", "skills", "testing", "evaluation", "stored-runs"),
         ),
     ),
-    ("Trust", "信任", ("security", "unattended", "approvals", "recovery", "undo", "audit", "handles")),
-    ("Serve", "服务", ("gateway", "gateway-api", "gateway-config", "gateway-operation")),
+    ("Trust", "信任", ("security", "unattended", "approvals", "evidence", "recovery", "undo", "audit", "handles")),
+    ("Serve", "服务", ("panel", "gateway", "gateway-api", "gateway-config", "gateway-operation")),
     ("Reference", "参考", ("cli", "errors", "benchmarks", "api", "modules", "architecture", "changelog")),
 )
 """The sections of the navigation, by reader: English title, Chinese title, pages in order."""

@@ -42,5 +42,5 @@ def test_agents_that_are_chosen_have_their_own_model() -> None:
 
 
 def test_nothing_is_compared_with_itself() -> None:
-    with pytest.raises(ConfigError, match="'react' is there twice among the strategies"):
+    with pytest.raises(ConfigError, match="'react' appears twice among the strategies"):
         configurations_of(suite_with(), {"strategies": ("react", "react")})

@@ -13,7 +13,8 @@ from types import FrameType
 from typing import Any, Self, TypeVar
 
 from taoloop.cli import exit_codes as exits
-from taoloop.cli.ui.stdio import OutputError
+from taoloop.cli.translation import translate
+from taoloop.cli.ui.stdio import OutputError, print_stderr
 from taoloop.core.events import Event
 from taoloop.runtime.runner import Listener
 
@@ -71,6 +72,11 @@ def _woken_by_signals() -> Iterator[None]:
         finally:
             signal.set_wakeup_fd(before)
             loop.remove_reader(receiver)
+
+
+def announce_stop() -> None:
+    """Say on standard error that the first signal was heard, and what the second does."""
+    print_stderr(translate("stopping… (Ctrl-C again to quit at once)"))
 
 
 class SignalStopper:

@@ -12,10 +12,8 @@ from dataclasses import dataclass, replace
 
 from taoloop.evals.metrics import METRICS, Metric, count_cases, group_cases
 from taoloop.evals.results import IntervalNote, MetricComparison, MetricValue, PairedComparison, Verdict
-from taoloop.evals.statistics.case_numbers import cases_needed
-from taoloop.evals.statistics.corrections import holm
 from taoloop.evals.statistics.intervals import Counted, mean_interval, share_difference_interval
-from taoloop.evals.statistics.paired_tests import mcnemar, sign_flip
+from taoloop.evals.statistics.paired_tests import cases_needed, holm, mcnemar, sign_flip
 from taoloop.evals.trial_records import TrialRecord
 
 ALPHA = 0.05

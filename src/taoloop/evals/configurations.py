@@ -73,12 +73,12 @@ def configurations_of(suite: Suite, chosen: Mapping[Axis, Sequence[Any]]) -> tup
     for axis, values in axes.items():
         if len(set(values)) < len(values):
             twice = next(value for value in values if values.count(value) > 1)
-            message = translate("{value!r} is there twice among the {axis} to compare.", value=twice, axis=axis)
+            message = translate("{value!r} appears twice among the {axis} to compare.", value=twice, axis=axis)
             raise ConfigError(message, hint=translate("Remove one of the two."))
-    return tuple(_named(axes))
+    return tuple(_combinations(axes))
 
 
-def _named(axes: Mapping[Axis, Sequence[Any]]) -> Iterator[Configuration]:
+def _combinations(axes: Mapping[Axis, Sequence[Any]]) -> Iterator[Configuration]:
     labels = {axis: _labels(axis, values) for axis, values in axes.items()}
     differing = [axis for axis in AXES if len(axes[axis]) > 1]
     for indices in product(*(range(len(axes[axis])) for axis in AXES)):

@@ -150,7 +150,7 @@ def _tool_broke(evidence: _Evidence) -> bool:
         if call.observed is not None:
             last[call.requested.tool] = call.observed
     arranged = {cast("Mapping[str, object]", trouble).get("tool") for trouble in evidence.case.trouble}
-    faults = {tool: seen.error.code for tool, seen in last.items() if seen.error is not None}
+    faults = {tool: observed.error.code for tool, observed in last.items() if observed.error is not None}
     return any(code in _TOOL_FAULTS and tool not in arranged for tool, code in faults.items())
 
 
@@ -182,7 +182,10 @@ FAULT_RULES: tuple[FaultRule, ...] = (
         "model_unreachable",
         "environment",
         False,
-        mark("The model could not be asked: its service was down, too busy or too slow, or did not know key or model."),
+        mark(
+            "The model could not be reached: "
+            "its service was down, overloaded or too slow, or rejected the key or the model."
+        ),
         _model_is_unreachable,
     ),
     FaultRule(
@@ -196,28 +199,28 @@ FAULT_RULES: tuple[FaultRule, ...] = (
         "simulator_strayed",
         "simulator",
         False,
-        mark("The simulated person did not keep to their part."),
+        mark("The simulated person did not keep to their role."),
         lambda evidence: any(each.kind == SIMULATOR and not each.passed for each in evidence.outcomes),
     ),
     FaultRule(
         "nobody_answered",
         "simulator",
         False,
-        mark("A call that the case expects waits for a person, and the suite has nobody who answers."),
+        mark("A call that the case expects waits for a person, and the suite names nobody to answer."),
         lambda evidence: not evidence.has_failed(FORBIDDEN_ACTION) and _expected_call_waits(evidence),
     ),
     FaultRule(
         "judge_undecided",
         "judge",
         False,
-        mark("No check fails, and the judge gave no verdict that can be read."),
+        mark("No check fails, but the judge gave no readable verdict."),
         lambda evidence: evidence.is_open(by_judge=True),
     ),
     FaultRule(
         "check_undecided",
         "environment",
         False,
-        mark("No check fails, and a check that is no judge could not be carried out."),
+        mark("No check fails, but a check other than a judge could not be carried out."),
         lambda evidence: evidence.is_open(by_judge=False),
     ),
     FaultRule(
@@ -231,7 +234,7 @@ FAULT_RULES: tuple[FaultRule, ...] = (
         "tool_broke",
         "tool",
         True,
-        mark("The last call of a tool failed by the tool's own doing, and the case did not arrange that."),
+        mark("The last call of a tool failed through a fault of the tool, which the case did not arrange."),
         _tool_broke,
     ),
     FaultRule(
@@ -259,7 +262,7 @@ FAULT_RULES: tuple[FaultRule, ...] = (
         "denied",
         "agent",
         True,
-        mark("The task rests on calls that were denied."),
+        mark("The task depends on calls that were denied."),
         lambda evidence: evidence.status == "blocked",
     ),
     FaultRule(
@@ -273,7 +276,7 @@ FAULT_RULES: tuple[FaultRule, ...] = (
         "unsupported",
         "agent",
         True,
-        mark("The answer was held back for want of evidence."),
+        mark("The answer was withheld for lack of evidence."),
         lambda evidence: evidence.status == "unsupported",
     ),
     FaultRule("no_answer", "agent", True, mark("The run ended without an answer."), _gave_no_answer),
@@ -288,7 +291,7 @@ FAULT_RULES: tuple[FaultRule, ...] = (
         "wrong_world",
         "agent",
         True,
-        mark("Only the final state of the world is not the one that was expected."),
+        mark("Only the final state of the world differs from what was expected."),
         lambda evidence: all(each.passed is not False or each.kind == "world" for each in evidence.outcomes),
     ),
     FaultRule("wrong_answer", "agent", True, mark("The answer is wrong."), lambda _: True),

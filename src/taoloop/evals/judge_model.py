@@ -76,8 +76,8 @@ class JudgeModel:
         text = mark(
             "The judge {judge} says neither right nor wrong: {reply!r}. Ask another model, or a clearer question."
         )
-        shown = reply if len(reply) <= _SHOWN_CHARS else f"{reply[: _SHOWN_CHARS - 1]}…"
-        return self._outcome(None, translate(text, judge=self._model.spec, reply=shown))
+        excerpt = reply if len(reply) <= _SHOWN_CHARS else f"{reply[: _SHOWN_CHARS - 1]}…"
+        return self._outcome(None, translate(text, judge=self._model.spec, reply=excerpt))
 
     async def _ask(self, contents: Mapping[str, str], turn: int) -> str:
         nonce, choices = new_nonce(), (RIGHT, WRONG)

@@ -399,7 +399,7 @@ METRICS: Mapping[str, Metric] = _metrics(
     Metric(
         name="lost_effects",
         label=mark("lost effects"),
-        formula=mark("effects that the trace has and the world has not / valid trials"),
+        formula=mark("effects in the trace that the world lacks / valid trials"),
         unit="count",
         better="lower",
         kind="events",
@@ -472,7 +472,7 @@ METRICS: Mapping[str, Metric] = _metrics(
     Metric(
         name="latency_p50_s",
         label=mark("median latency"),
-        formula=mark("the seconds that half of the valid trials that do not wait for a person do not exceed"),
+        formula=mark("median of the seconds of valid trials that do not wait for a person"),
         unit="s",
         better="lower",
         kind="quantile",
@@ -483,7 +483,7 @@ METRICS: Mapping[str, Metric] = _metrics(
     Metric(
         name="latency_p95_s",
         label=mark("95th percentile of latency"),
-        formula=mark("the seconds that 95 % of the valid trials that do not wait for a person do not exceed"),
+        formula=mark("95th percentile of the seconds of valid trials that do not wait for a person"),
         unit="s",
         better="lower",
         kind="quantile",

@@ -47,6 +47,10 @@ class MetricValue:
     """What a reader must know of the interval."""
 
 
+NO_FIGURE = MetricValue(value=None)
+"""What stands for a figure that there is not."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigurationResults:
     """What came of one configuration."""
@@ -67,6 +71,10 @@ class ConfigurationResults:
     """The number of trials that are invalid: they count in no metric but in those of the policy, if they wait."""
     flaky: tuple[str, ...] = ()
     """Cases whose trials disagree although nothing of the configuration is random: they are in quarantine."""
+
+    def figure(self, metric: str) -> MetricValue:
+        """The figure of a metric; without a value if another version measured the results, and not by this metric."""
+        return self.metrics.get(metric, NO_FIGURE)
 
     @property
     def is_frame(self) -> bool:
@@ -198,7 +206,7 @@ def read_results(path: Path) -> Results:
         text = mark("The results {path!r} cannot be read: {reason}.")
         raise ConfigError(translate(text, path=str(path), reason=error.strerror or error)) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        text = mark("The file {path!r} has no results of `tao eval --out`: {reason}.")
+        text = mark("The file {path!r} does not hold results of `tao eval --out`: {reason}.")
         hint = translate("Write it again with `tao eval SUITE --out FILE.json`.")
         raise ConfigError(translate(text, path=str(path), reason=error), hint=hint) from error
 

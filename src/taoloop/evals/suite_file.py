@@ -323,7 +323,7 @@ def _further_cases(document: ConfigDocument, source: CaseSource | None) -> Calla
     except ConfigError as error:
         raise document.error((*field_path, "function"), error.message, hint=error.hint) from error
     if not callable(function):
-        raise document.error((*field_path, "function"), translate("{name} is no function.", name=name))
+        raise document.error((*field_path, "function"), translate("{name} is not a function.", name=name))
     return partial(_cases_of_function, document, name, function)
 
 
@@ -431,22 +431,22 @@ def _checks(document: ConfigDocument, field_path: FieldPath, expect: Mapping[Any
 
 def _check(document: ConfigDocument, field_path: FieldPath, kind: CheckKind, value: Any) -> Check:
     line = document.location(field_path).line
-    named = _EXPECTED_FIELD.get(kind)
-    if named is None or not isinstance(value, dict):
+    field_name = _EXPECTED_FIELD.get(kind)
+    if field_name is None or not isinstance(value, dict):
         if kind == "json_path":
             hint = translate("Write {example}.", example='json_path: {path: "$.total", equals: 3}')
             raise document.error(field_path, translate("a mapping with `path` and `equals` is expected."), hint=hint)
         check = Check(kind=kind, expected=value, line=line)
     else:
-        known = (named, *(name for name in _SETTINGS_OF_CHECKS.get(kind, ()) if name != named))
+        known = (field_name, *(name for name in _SETTINGS_OF_CHECKS.get(kind, ()) if name != field_name))
         for name in value:
             if name not in known:
                 raise document.unknown((*field_path, str(name)), known)
-        if named not in value:
-            message = translate("the field `{name}` is missing.", name=named)
-            raise document.error(field_path, message, hint=translate("Add `{name}: …`.", name=named))
-        settings = {name: setting for name, setting in value.items() if name != named}
-        check = Check(kind=kind, expected=value[named], settings=settings, line=line)
+        if field_name not in value:
+            message = translate("the field `{name}` is missing.", name=field_name)
+            raise document.error(field_path, message, hint=translate("Add `{name}: …`.", name=field_name))
+        settings = {name: setting for name, setting in value.items() if name != field_name}
+        check = Check(kind=kind, expected=value[field_name], settings=settings, line=line)
     from taoloop.evals.checks.check_settings import problem_of  # noqa: PLC0415  # loads regular expressions
 
     if problem := problem_of(check):

@@ -63,7 +63,7 @@ def _outcomes(
     configuration: ConfigurationResults, thresholds: Mapping[str, Mapping[str, float]]
 ) -> Iterator[ThresholdOutcome]:
     for metric, limits in thresholds.items():
-        figure = configuration.metrics.get(metric, MetricValue(value=None))
+        figure = configuration.figure(metric)
         for bound in BOUNDS:
             if bound in limits:
                 end, is_within = _HELD[bound]

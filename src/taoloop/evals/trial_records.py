@@ -110,6 +110,8 @@ class TrialRecord:
     """How the run ended, or `invalid` if the trial could not be set up."""
     answer: str | None
     """The answer; None if there is none."""
+    reason: str = ""
+    """Why the run did not complete, in words; empty if it did."""
     passed: bool | None
     """Whether all checks hold; None if the trial is invalid and counts in no rate (`fault` says whose fault it is)."""
     score: float | None = None

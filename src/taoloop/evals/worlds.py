@@ -174,7 +174,7 @@ def _storage_errors(path: Path) -> Iterator[None]:
         message = translate(
             "{path}: the world of a trial cannot be written: {reason}.", path=path, reason=error.strerror
         )
-        hint = translate("Make room, and run the same command again: what is finished is kept.")
+        hint = translate("Free some space, and run the same command again: finished trials are kept.")
         raise kind(message, hint=hint) from error
 
 

@@ -153,7 +153,13 @@ def test_results_are_measured_again_without_running(tao: Shell) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a pipe with a name, and signals")
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, exits.INTERRUPTED)])
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [
+        (signal.SIGKILL, -signal.SIGKILL),
+        pytest.param(signal.SIGINT, exits.INTERRUPTED, marks=pytest.mark.nightly),
+    ],
+)
 def test_after_a_crash_in_the_middle_finished_cases_are_kept_and_the_rest_is_resumed(
     tao: Shell, number: signal.Signals, code: int
 ) -> None:
@@ -246,7 +252,10 @@ def test_a_line_that_is_no_record_is_named_and_one_that_a_crash_cut_off_is_run_a
     assert records.read_text("utf-8").splitlines()[:2] == whole.splitlines()[:2]
     assert len(results_of(tao)["trials"]) == 2
     records.write_text(whole.replace('"passed": true', '"passt": true', 1), "utf-8")
-    assert f"{records}:2: this is no record of a trial" in tao("eval", suite, "--db", "evals.db", code=exits.USAGE).err
+    assert (
+        f"{records}:2: this is not the record of a trial"
+        in tao("eval", suite, "--db", "evals.db", code=exits.USAGE).err
+    )
 
 
 def test_an_evaluation_in_which_no_trial_counts_is_no_success(tao: Shell) -> None:
@@ -258,3 +267,14 @@ def test_an_evaluation_in_which_no_trial_counts_is_no_success(tao: Shell) -> Non
     (trial,) = results_of(tao)["trials"]
     assert (trial["passed"], trial["fault"]) == (None, "environment")
     assert f"the check raised SystemExit: no at {tao.folder / 'desk.py'}:" in shown.out
+
+
+def test_a_run_that_did_not_complete_says_why(tao: Shell) -> None:
+    case = {"id": "loop", "task": "Count.", "expect": {"number": 1}}
+    case["scripts"] = {"endless": [{"tool_calls": [{"name": "count", "args": {"by": 1}}]}]}
+    shown = tao("eval", write_suite(tao, [case]), "--model", "script:endless", "--out", "out.json", code=exits.OK)
+
+    (trial,) = results_of(tao)["trials"]
+    assert (trial["status"], trial["passed"], trial["fault"]) == ("model_failed", False, "agent")
+    assert trial["reason"] in shown.out
+    assert "'script:endless' of the case 'loop' is over" in trial["reason"]

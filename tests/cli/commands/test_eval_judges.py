@@ -26,7 +26,7 @@ def test_a_judge_is_not_believed_until_people_marked_runs(tao: Shell) -> None:
     write_suite(tao)
     shown = tao(*ARGS, code=exits.OK).out
     assert "is not calibrated" in shown
-    assert "which means" not in shown
+    assert "corrected for its errors" not in shown
     first = read_results(tao.folder / "out.json")
     (judge,) = first.judges.values()
     assert (judge["calibrated"], judge["specificity"]["value"]) == (False, None)
@@ -38,8 +38,8 @@ def test_a_judge_is_not_believed_until_people_marked_runs(tao: Shell) -> None:
     (judge,) = read_results(tao.folder / "out.json").judges.values()
     assert (judge["sensitivity"]["value"], judge["specificity"]["value"]) == (1, 0)
     assert "is not calibrated" not in shown
-    assert "calls 100% (20.7% to 100%) of what people mark right right" in shown
-    assert "cannot be said" in shown  # it calls everything right
+    assert "agrees with people on 100% (20.7% to 100%) of what they marked right" in shown
+    assert "cannot be estimated" in shown  # it calls everything right
 
 
 def test_the_results_never_replace_the_baseline_that_they_are_compared_with(tao: Shell) -> None:

@@ -55,7 +55,7 @@ def test_the_progress_is_ten_lines_where_there_is_no_terminal() -> None:
     with EvalProgressView(stream) as view:
         view(progress, None)
         for record in trials("x", [True] * 199 + [False]):
-            progress.add(record, kept=False)
+            progress.add(record, is_reused=False)
             view(progress, record)
     lines = stream.getvalue().splitlines()
     assert len(lines) == 10

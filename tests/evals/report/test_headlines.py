@@ -71,7 +71,7 @@ def test_a_reader_is_warned_of_judges_that_nobody_calibrated_and_of_flaky_cases(
     assert warnings == [
         "1 case is flaky and in quarantine: c0.",
         (
-            "The judge style is not calibrated: nobody has said how often it is wrong, "
+            "The judge style is not calibrated: how often it is wrong is unknown, "
             "so nobody knows how far the figures that rest on it can be believed. "
             "Mark runs as right and as wrong with `tao mark` or in the panel."
         ),
@@ -86,8 +86,10 @@ def test_a_calibrated_judge_is_shown_with_the_rate_behind_its_own() -> None:
     marks: dict[str, MarkVerdict] = {f"r{index}": "right" if index > 4 else "wrong" for index in range(15)}
     results = replace(scored(records), judges=judge_reports(records, marks))
     texts = [line.text for line in headlines(results)]
-    assert texts[1].startswith("Judge style: calls 100% (72.2% to 100%) of what people mark right right, and 60.0% (")
-    assert "it calls 85.0% (64.0% to 94.8%) right, which means 75.0% (" in texts[1]
+    assert texts[1].startswith(
+        "Judge style: agrees with people on 100% (72.2% to 100%) of what they marked right and on 60.0% ("
+    )
+    assert "the judge calls 85.0% (64.0% to 94.8%) right; corrected for its errors, 75.0% (" in texts[1]
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])

@@ -74,5 +74,5 @@ def test_a_run_is_named_with_the_command_that_shows_it(tmp_path: Path) -> None:
 def test_results_without_any_valid_trial_say_so() -> None:
     broken: list[TrialRecord] = [replace(each, passed=None, fault="environment") for each in trials("x", [True])]
     text = page(scored(broken))
-    assert "No trial counts, so there is no figure." in text
+    assert "No trial is valid, so there are no figures." in text
     assert "1 trial is invalid and counts in no rate." in text

@@ -14,15 +14,17 @@ import click
 
 import taoloop
 from taoloop.cli import exit_codes as exits
+from taoloop.cli.agent_loading import require_extra
 from taoloop.cli.commands.eval_runs import (
     StoredRunOptions,
     stored_run_options,
     try_on_stored_runs,
+    unwritable_file,
     write_suite_of_runs,
 )
 from taoloop.cli.database import load_environment, make_private, query_database
 from taoloop.cli.options import split_repeated
-from taoloop.cli.signals import SignalStopper
+from taoloop.cli.signals import SignalStopper, announce_stop
 from taoloop.cli.translation import interface_language, translate
 from taoloop.cli.ui.eval_view import EvalProgressView, print_results
 from taoloop.cli.ui.stdio import capture_stdout, print_stderr
@@ -38,6 +40,7 @@ from taoloop.evals.suites.catalog import load_suite, shipped_suites
 from taoloop.evals.thresholds import ThresholdOutcome, threshold_outcomes, worse_metrics
 from taoloop.evals.trials.suite_run import SuiteRun
 from taoloop.journals.sqlite.file import default_path
+from taoloop.models.registry import OFFLINE, default_spec, is_provider, mock_is_set
 from taoloop.tools.settings_check import expand_home
 from taoloop.translation import mark
 
@@ -159,6 +162,7 @@ def evaluate(
             on_progress=(view := EvalProgressView(sys.stderr)),
         )
         run.prepare()
+        check_models(run, env)
         make_private(path, expected=db is None)
         with view:
             stopper = drive(run)
@@ -168,6 +172,23 @@ def evaluate(
         write_files(results, out, html)
         keep_for_panel(results, path)
         return stopper.code if stopper.code is not None else exit_code_for_results(results, chosen, outcomes)
+
+
+def check_models(run: SuiteRun, env: Mapping[str, str]) -> None:
+    """Report before the trials what a model lacks, and where no language model answers though none was chosen.
+
+    Raises:
+        MissingExtra: a package of a provider is not installed.
+    """
+    for settings in run.settings.values():
+        require_extra(settings["model"])
+    wants_provider = any(each.model is not None and is_provider(each.model) for each in run.configurations)
+    is_open = any(each.model is None and each.agent is None for each in run.configurations)
+    if mock_is_set(env) and (wants_provider or is_open):
+        print_stderr(translate("AI_MOCK is set: the offline planner answers, not a language model."))
+    elif is_open and default_spec(env) == OFFLINE:
+        text = mark("No model is configured: the offline planner answers, not a language model (see `tao models`).")
+        print_stderr(translate(text))
 
 
 def keep_for_panel(results: Results, database: Path) -> None:
@@ -193,9 +214,8 @@ def write_files(results: Results, out: str | None, html: str | None) -> None:
         try:
             write(results, expand_home(name))
         except OSError as error:
-            message = translate("{path} cannot be written: {reason}.", path=name, reason=error.strerror or error)
             hint = translate("The trials are kept: the same command with another path writes the results at once.")
-            raise ConfigError(message, hint=hint) from error
+            raise unwritable_file(name, error, hint) from error
 
 
 def exit_code_for_results(results: Results, suite: Suite, outcomes: Sequence[ThresholdOutcome]) -> int:
@@ -214,7 +234,7 @@ def drive(run: SuiteRun) -> SignalStopper:
     Raises:
         TaoError: says what went wrong, after how much was kept.
     """
-    with SignalStopper(_announce_stop) as stopper:
+    with SignalStopper(announce_stop) as stopper:
         try:
             stopper.drive(run.run())
         except TaoError:
@@ -226,10 +246,6 @@ def drive(run: SuiteRun) -> SignalStopper:
                 print_stderr(translate(text, n=ended))
             raise
     return stopper
-
-
-def _announce_stop() -> None:
-    print_stderr(translate("stopping… (Ctrl-C again to quit at once)"))
 
 
 def scored(run: SuiteRun, database: Path, baseline: Results | None) -> Results:

@@ -16,7 +16,7 @@ from taoloop.cli import exit_codes as exits
 from taoloop.cli.agent_loading import AgentOptions, with_mock_model
 from taoloop.cli.database import database, load_environment, query_database
 from taoloop.cli.options import split_repeated
-from taoloop.cli.signals import SignalStopper
+from taoloop.cli.signals import SignalStopper, announce_stop
 from taoloop.cli.translation import translate
 from taoloop.cli.ui.counterfactual_view import print_counterfactual
 from taoloop.cli.ui.stdio import capture_stdout, print_stderr
@@ -79,10 +79,10 @@ class StoredRunOptions:
             raise click.UsageError(translate("Give either --from-runs or --counterfactual."))
         if suite is not None and (self.from_runs or self.counterfactual):
             raise click.UsageError(translate("Name no SUITE with --from-runs and --counterfactual."))
-        given = [name for name in ("search", "status", "marked") if getattr(self, name) is not None]
-        if given and not (self.from_runs or self.counterfactual):
+        options = [name for name in ("search", "status", "marked") if getattr(self, name) is not None]
+        if options and not (self.from_runs or self.counterfactual):
             text = mark("--{name} chooses stored runs: add --from-runs or --counterfactual.")
-            raise click.UsageError(translate(text, name=given[0]))
+            raise click.UsageError(translate(text, name=options[0]))
 
 
 def stored_run_options(command: F) -> F:
@@ -141,8 +141,7 @@ def write_suite_of_runs(chosen: StoredRunOptions, arguments: Mapping[str, Any]) 
     try:
         record = suite.write(target)
     except OSError as error:
-        message = translate("{path} cannot be written: {reason}.", path=out, reason=error.strerror or error)
-        raise ConfigError(message) from error
+        raise unwritable_file(out, error) from error
     with capture_stdout() as stream:
         text = mark(
             "{path}: {n} case; the tools answer from {record}|{path}: {n} cases; the tools answer from {record}"
@@ -160,14 +159,14 @@ def write_suite_of_runs(chosen: StoredRunOptions, arguments: Mapping[str, Any]) 
     return exits.OK
 
 
-def _no_run(path: Path, left_out: Mapping[str, int]) -> ConfigError:
-    _print_left_out(left_out)
+def _no_run(path: Path, reasons: Mapping[str, int]) -> ConfigError:
+    _print_left_out(reasons)
     hint = translate("See which runs there are: {command}.", command="tao runs")
     return ConfigError(translate("{path}: no run fits.", path=path), hint=hint)
 
 
-def _print_left_out(left_out: Mapping[str, int]) -> None:
-    for reason, count in left_out.items():
+def _print_left_out(reasons: Mapping[str, int]) -> None:
+    for reason, count in reasons.items():
         print_stderr(
             translate(mark("left out: {n} run ({reason})|left out: {n} runs ({reason})"), n=count, reason=reason)
         )
@@ -200,7 +199,7 @@ def try_on_stored_runs(chosen: StoredRunOptions, arguments: Mapping[str, Any]) -
         finally:
             await _close(change.agent, built)
 
-    with SignalStopper(_announce_stop) as stopper:
+    with SignalStopper(announce_stop) as stopper:
         result = stopper.drive(work())
     if result is None:
         return stopper.code or exits.INTERRUPTED
@@ -289,14 +288,16 @@ async def _close(agent: Agent | None, built: BuiltModel | None) -> None:
         await built.close()
 
 
-def _announce_stop() -> None:
-    print_stderr(translate("stopping… (Ctrl-C again to quit at once)"))
-
-
 def _write_json(result: Counterfactual, out: str) -> None:
     try:
         text = json.dumps(result.to_json(), ensure_ascii=False, default=str)
         expand_home(out).write_text(f"{text}\n", encoding="utf-8")
     except OSError as error:
-        message = translate("{path} cannot be written: {reason}.", path=out, reason=error.strerror or error)
-        raise ConfigError(message) from error
+        raise unwritable_file(out, error) from error
+
+
+def unwritable_file(path: str, error: OSError, hint: str = "") -> ConfigError:
+    """The error about a file that an option names and that cannot be written."""
+    return ConfigError(
+        translate("{path} cannot be written: {reason}.", path=path, reason=error.strerror or error), hint=hint
+    )

@@ -10,10 +10,10 @@ from taoloop.cli import exit_codes as exits, options
 from taoloop.cli.agent_loading import AgentOptions, agent_of_run
 from taoloop.cli.database import database, load_environment, load_run, query_database
 from taoloop.cli.options import authentication_of, current_user
-from taoloop.cli.signals import SignalStopper
+from taoloop.cli.signals import SignalStopper, announce_stop
 from taoloop.cli.translation import translate, view_language
 from taoloop.cli.ui.event_view import RowWriter, console_for
-from taoloop.cli.ui.stdio import capture_stdout, one_line, print_stderr, write_json_lines
+from taoloop.cli.ui.stdio import capture_stdout, one_line, write_json_lines
 from taoloop.core.views.transcript import Result
 from taoloop.journals.base import Journal
 from taoloop.runtime.after.evaluation import drop_lesson, learn_from
@@ -69,7 +69,7 @@ def lessons_command(
             elif wrong is not None:
                 chosen = AgentOptions.from_arguments({"agent": agent})
                 own = replace(agent_of_run(trace.agent, chosen, env), journal=path)
-                with SignalStopper(_announce_stop) as stopper:
+                with SignalStopper(announce_stop) as stopper:
                     stopper.drive(_learn(own, trace.run_id, wrong, name))
                 trace = load_run(path, run_id)
             lesson = None if drop else lesson_in(trace)
@@ -92,10 +92,6 @@ def _print(pen: RowWriter, lessons: list[Lesson], run_id: str | None, *, dropped
         short = task if len(task) <= _SHOWN_CHARS else f"{task[: _SHOWN_CHARS - 1]}…"
         pen.line(f"{lesson.run_id} · {lesson.agent} · {lesson.status} · {short}", "bold")
         pen.row("Lesson", lesson.text, style="magenta")
-
-
-def _announce_stop() -> None:
-    print_stderr(translate("stopping… (Ctrl-C again to quit at once)"))
 
 
 async def _drop(journal: Journal, run_id: str, name: str) -> AnswerRecorded:

@@ -144,18 +144,18 @@ def _overview(results: Results) -> Table:
     for heading in others.values():
         table.add_column(translate(heading))
     for each in results.configurations:
-        success = each.metrics.get(SUCCESS, MetricValue(value=None))
+        success = each.figure(SUCCESS)
         table.add_row(
             one_line(each.name),
             Text(format_value(SUCCESS, success.value), "bold"),
             Text(format_interval(SUCCESS, success), "dim"),
-            *(_cell(each.metrics.get(name, MetricValue(value=None)), name) for name in others),
+            *(_cell(each.figure(name), name) for name in others),
         )
     return table
 
 
 def _value(configuration: ConfigurationResults, metric: str) -> str:
-    return format_value(metric, configuration.metrics.get(metric, MetricValue(value=None)).value)
+    return format_value(metric, configuration.figure(metric).value)
 
 
 def _figure_tables(results: Results, console: Console) -> Iterator[Table]:
@@ -164,10 +164,7 @@ def _figure_tables(results: Results, console: Console) -> Iterator[Table]:
     if len(results.configurations) == 1:
         yield _single_table(results.configurations[0], names)
         return
-    cells = {
-        each.name: {name: _cell(each.metrics.get(name, MetricValue(value=None)), name) for name in names}
-        for each in results.configurations
-    }
+    cells = {each.name: {name: _cell(each.figure(name), name) for name in names} for each in results.configurations}
     labels = max((cell_len(metric_label(name)) for name in names), default=0) + _COLUMN_GAP
     room = console.width - labels
     columns: dict[str, int] = {}
@@ -215,7 +212,7 @@ def _single_table(configuration: ConfigurationResults, names: Sequence[str]) -> 
     table.add_column(translate("95% interval"))
     table.add_column("n", justify="right")
     for name in names:
-        figure = configuration.metrics.get(name, MetricValue(value=None))
+        figure = configuration.figure(name)
         interval = Text(format_interval(name, figure), "dim")
         style = "bold" if name == SUCCESS else ""
         table.add_row(metric_label(name), Text(format_value(name, figure.value), style), interval, f"{figure.n:,}")

@@ -87,7 +87,7 @@ def own_outcomes(end: TrialEnd) -> tuple[CheckOutcome, ...]:
         outcomes.append(_forbidden(end))
     if end.case.abstains:
         text = mark("there is no right answer, and the run gave {answer}")
-        detail = "" if end.abstained else translate(text, **_said(end))
+        detail = "" if end.abstained else translate(text, **_answer_value(end))
         outcomes.append(CheckOutcome(kind=ABSTENTION, passed=end.abstained, detail=detail))
     return tuple(outcomes)
 
@@ -111,11 +111,11 @@ def _outcome(check: Check, passed: bool, end: TrialEnd, score: float | None = No
     text = mark("expected {expected}, and the answer is {answer}")
     if end.answer is None:
         text = mark("expected {expected}, and there is no answer")
-    detail = translate(text, expected=_short(check.expected), **_said(end))
+    detail = translate(text, expected=_short(check.expected), **_answer_value(end))
     return CheckOutcome(kind=check.kind, passed=False, score=score, detail=detail)
 
 
-def _said(end: TrialEnd) -> dict[str, str]:
+def _answer_value(end: TrialEnd) -> dict[str, str]:
     return {"answer": _short(end.answer)}
 
 

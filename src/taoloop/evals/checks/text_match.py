@@ -37,8 +37,8 @@ def plain_answer(answer: str) -> str:
 
 def normalise_for_scoring(text: str) -> str:
     """Lower case, without punctuation, then without the articles a, an and the, and with single spaces."""
-    kept = "".join(char for char in text.lower() if char not in string.punctuation)
-    return " ".join(_ARTICLES.sub(" ", kept).split())
+    unpunctuated = "".join(char for char in text.lower() if char not in string.punctuation)
+    return " ".join(_ARTICLES.sub(" ", unpunctuated).split())
 
 
 def exact_match(answer: str, expected: str) -> bool:

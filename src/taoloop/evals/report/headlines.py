@@ -56,7 +56,7 @@ def _successes(results: Results, language: str | None) -> Iterator[Headline]:
         if SUCCESS in configuration.metrics and configuration.metrics[SUCCESS].value is not None
     ]
     if not rated:
-        yield Headline(translate("No trial counts, so there is no figure.", language), "warn")
+        yield Headline(translate("No trial is valid, so there are no figures.", language), "warn")
         return
     rated.sort(key=lambda pair: -(pair[0].value or 0.0))
     texts = []
@@ -155,9 +155,11 @@ def _success_text(comparison: PairedComparison, success: MetricComparison, langu
     )
     needed = ""
     if success.verdict == "inconclusive" and success.cases_needed is not None:
-        needed = translate(
-            "About {n} case would decide.|About {n} cases would decide.", language, n=success.cases_needed
+        needed_text = mark(
+            "If the true difference is this large, about {n} case would decide."
+            "|If the true difference is this large, about {n} cases would decide."
         )
+        needed = translate(needed_text, language, n=success.cases_needed)
     return join_sentences(text, numbers, needed)
 
 
@@ -175,8 +177,8 @@ def _judges(results: Results, language: str | None) -> Iterator[Headline]:
         figures = {part: _share_text(judge[part], language) for part in ("sensitivity", "specificity")}
         texts = [
             translate(
-                "Judge {name}: calls {sensitivity} of what people mark right right, "
-                "and {specificity} of what they mark wrong wrong.",
+                "Judge {name}: agrees with people on {sensitivity} of what they marked right "
+                "and on {specificity} of what they marked wrong.",
                 language,
                 name=name,
                 **figures,
@@ -185,9 +187,12 @@ def _judges(results: Results, language: str | None) -> Iterator[Headline]:
         for configuration, rates in judge["rates"].items():
             values = {"name": configuration, "measured": _share_text(rates["measured"], language)}
             if rates["corrected"] is None:
-                text = mark("{name}: it calls {measured} right; the rate behind that cannot be said.")
+                text = mark("{name}: the judge calls {measured} right; the true rate cannot be estimated.")
             else:
-                text = mark("{name}: it calls {measured} right, which means {corrected} (Rogan and Gladen 1978).")
+                text = mark(
+                    "{name}: the judge calls {measured} right; "
+                    "corrected for its errors, {corrected} (Rogan and Gladen 1978)."
+                )
                 values["corrected"] = _share_text(rates["corrected"], language)
             texts.append(translate(text, language, **values))
         yield Headline(join_sentences(*texts), "plain")
@@ -216,9 +221,9 @@ def warnings(results: Results, language: str | None = None) -> Iterator[Headline
     for name, judge in results.judges.items():
         if not judge.get("calibrated"):
             text = mark(
-                "The judge {name} is not calibrated: nobody has said how often it is wrong, "
-                "so nobody knows how far the figures that rest on it can be believed. "
-                "Mark runs as right and as wrong with `tao mark` or in the panel."
+                "The judge {name} is not calibrated: how often it is wrong is unknown, "
+                "and so is how far the figures that rest on it can be trusted. "
+                "Mark some runs as right and some as wrong, with `tao mark` or in the panel."
             )
             yield Headline(translate(text, language, name=name), "warn")
 

@@ -43,7 +43,7 @@ class ReportLabels:
 
     def figure_text(self, metric: str, configuration: ConfigurationResults) -> str:
         """A metric of a configuration with its interval on one line."""
-        figure = configuration.metrics.get(metric, MetricValue(value=None))
+        figure = configuration.figure(metric)
         interval = format_interval(metric, figure, self.language)
         value = format_value(metric, figure.value, self.language)
         return f"{metric_label(metric, self.language)}: {value}{f' ({interval})' if interval else ''}"

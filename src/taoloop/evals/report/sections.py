@@ -45,7 +45,7 @@ from taoloop.evals.report.tallies import (
     reason_of,
     tally_cases,
 )
-from taoloop.evals.results import ConfigurationResults, MetricValue, Results
+from taoloop.evals.results import NO_FIGURE, ConfigurationResults, MetricValue, Results
 from taoloop.evals.trial_records import TrialRecord
 
 RunLink = Callable[[str], str]
@@ -55,7 +55,6 @@ _SCATTERS = ("cost_usd", "mean_steps", "latency_p50_s")
 _MOST_BINS, _MOST_NAMED_CASES = 240, 60
 _MOST_TRIALS = 40
 _ANSWER_CHARS = 300
-_NO_FIGURE = MetricValue(value=None)
 _ARROWS = {"higher": " ↑", "lower": " ↓", None: ""}
 
 
@@ -112,10 +111,7 @@ class ReportSections:
     # Success
 
     def _successes(self) -> str:
-        rows = (
-            [self._name_cell(each), *self._share_cells(each.metrics.get(SUCCESS, _NO_FIGURE))]
-            for each in self._configurations
-        )
+        rows = ([self._name_cell(each), *self._share_cells(each.figure(SUCCESS))] for each in self._configurations)
         return self._share_table(self._say("Configuration"), rows, self._say("Right answers"))
 
     def _share_table(self, what: str, rows: Iterable[Iterable[str]], label: str) -> str:
@@ -150,7 +146,8 @@ class ReportSections:
         legend = (tag("li", self._labels.named(each.name)) for each in self._configurations)
         note = self._say(
             "The upper left is best; lines are 95% intervals. "
-            "Hollow: another one has no worse figure and one that is better, which is no verdict."
+            "Hollow: another configuration is at least as good in both figures and better in one, "
+            "which is not a verdict."
         )
         if self._has_frames:
             note = join_sentences(note, self._say("Grey: no language model; it frames the others."))
@@ -161,8 +158,8 @@ class ReportSections:
             ScatterPoint(
                 label=self._labels.number(each.name),
                 text="\n".join((each.name, *(self._labels.figure_text(name, each) for name in (SUCCESS, metric)))),
-                x=each.metrics.get(metric, _NO_FIGURE),
-                y=each.metrics.get(SUCCESS, _NO_FIGURE),
+                x=each.figure(metric),
+                y=each.figure(SUCCESS),
                 is_frame=self._has_frames and each.is_frame,
             )
             for each in self._configurations
@@ -214,7 +211,7 @@ class ReportSections:
         cells = (
             [
                 self._name_cell(each),
-                *(self._category_cell(each.by_category.get(category, _NO_FIGURE)) for category in categories),
+                *(self._category_cell(each.by_category.get(category, NO_FIGURE)) for category in categories),
             ]
             for each in self._configurations
         )
@@ -273,7 +270,7 @@ class ReportSections:
             if all(figure.value is None for figure in figures):
                 empty.append(label)
                 continue
-            cells = (self._figure_cell(name, each.metrics.get(name, _NO_FIGURE)) for each in self._configurations)
+            cells = (self._figure_cell(name, each.figure(name)) for each in self._configurations)
             rows.append([self._metric_head(name), *cells])
         heads = ("<td></td>", *(head(self._labels.named(each.name)) for each in self._configurations))
         note = self._say("↑ more is better, ↓ less is better; n is what was counted.")
@@ -328,7 +325,7 @@ class ReportSections:
         answer = trial.answer or ""
         shortened = answer[:_ANSWER_CHARS] + ("…" if len(answer) > _ANSWER_CHARS else "")
         yield row_head(inert(trial.case_id))
-        yield tag("td", self._labels.badge(trial.configuration) or inert(trial.configuration))
+        yield tag("td", self._labels.named(trial.configuration))
         yield tag("td", inert(reason_of(trial)), tag("small", inert(rule_text(trial.fault_rule, self._language))))
         yield tag("td", inert(shortened) if answer else tag("i", self._say("no answer")))
         yield tag("td", self._run_link(trial.run_id))

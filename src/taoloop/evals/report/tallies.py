@@ -99,6 +99,11 @@ def failed_trials(results: Results) -> Mapping[str, list[TrialRecord]]:
 
 
 def reason_of(trial: TrialRecord) -> str:
-    """Why a trial is not right, in the words of its first check that does not hold; "" if no check says why."""
+    """Why a trial is not right: why its run did not complete, else in the words of its first check that does not hold.
+
+    Empty if neither says why.
+    """
+    if trial.reason:
+        return f"{trial.status}: {trial.reason}"
     failed = next((check for check in trial.checks if check.passed is not True), None)
     return "" if failed is None else f"{failed.kind}: {failed.detail}" if failed.detail else failed.kind

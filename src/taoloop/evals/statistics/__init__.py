@@ -1,1 +1,1 @@
-"""The statistics of evaluations, by the standard library alone: intervals, paired tests, corrections, case numbers."""
+"""The statistics of evaluations, by the standard library alone: intervals, tests of pairs, rates behind judges."""

@@ -1,4 +1,7 @@
-"""Whether two configurations differ on the same cases: exact McNemar for yes and no, sign flips for everything else."""
+"""Whether two configurations differ on the same cases, corrected over all tests, and how many cases would decide.
+
+McNemar's exact test is for yes and no, sign flips are for everything else.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ import math
 from collections.abc import Iterable, Sequence
 from operator import getitem
 from random import Random
+
+from taoloop.evals.statistics.intervals import NORMAL
 
 MAX_EXACT = 14
 """Up to so many differences that are not 0 all ways to flip their signs are tried."""
@@ -16,6 +21,9 @@ MAX_DRAWN = 1_000
 
 DRAWS = 9_999
 """How many ways are drawn."""
+
+POWER = 0.8
+"""The probability with which that many cases would decide, if the true difference is the one that was seen."""
 
 _OUTWEIGHS = 0.01  # of the sum of squares: below it the normal distribution is exact to about 0.001
 _BLOCK = 8  # differences whose sums for all of their signs are tabulated
@@ -75,3 +83,38 @@ def _draw_sums(sizes: Sequence[float], seed: int) -> Iterable[float]:
     padded = [*sizes, *[0.0] * (-len(sizes) % _BLOCK)]
     tables = [_signed_sums(padded[start : start + _BLOCK]) for start in range(0, len(padded), _BLOCK)]
     return (sum(map(getitem, tables, random.randbytes(len(tables)))) for _ in range(DRAWS))
+
+
+def holm(p_values: Sequence[float | None]) -> list[float | None]:
+    """The corrected p of each test (Holm 1979): at most as often as p says is any of them small by chance.
+
+    None stays None and is not counted: without a pair that differs no outcome could have been significant, and such
+    tests need no correction (Tarone 1990).
+    """
+    order = sorted((p, index) for index, p in enumerate(p_values) if p is not None)
+    corrected: list[float | None] = [None] * len(p_values)
+    greatest = 0.0
+    for rank, (p, index) in enumerate(order):
+        greatest = max(greatest, min(1.0, (len(order) - rank) * p))
+        corrected[index] = greatest
+    return corrected
+
+
+def cases_needed(differences: Sequence[float], alpha: float) -> int | None:
+    """How many cases would decide at the level `alpha`, with a probability of 80 %; None if no number can be said.
+
+    It supposes that further cases differ as those seen do: `n = ((z(1 - alpha/2) s0 + z(0.8) s1) / d)²` with the mean
+    difference `d`, its spread around 0 `s0` and around `d` `s1`; for differences of -1, 0 and 1 this is Connor's
+    (1987) number for McNemar's test. At least so many that the exact test can reach `alpha` at all. A difference that
+    was seen by chance makes the number too small: it is a guide for planning.
+    """
+    count = len(differences)
+    mean = math.fsum(differences) / count if count else 0.0
+    if not mean:
+        return None
+    around_zero = math.fsum(value * value for value in differences) / count
+    around_mean = max(0.0, around_zero - mean * mean)
+    reach = NORMAL.inv_cdf(1 - alpha / 2) * math.sqrt(around_zero) + NORMAL.inv_cdf(POWER) * math.sqrt(around_mean)
+    differing = sum(value != 0 for value in differences) / count
+    least = (1 - math.log2(alpha)) / differing  # so many signs that all equal ones have a probability of alpha
+    return max(count + 1, math.ceil((reach / mean) ** 2), math.ceil(least))

@@ -46,7 +46,7 @@ from taoloop.translation import Translator, mark
 
 translate = Translator("evals")
 
-_SPENT = mark("The limit of cost was reached before its end.")
+_SPENT = mark("The cost limit was reached before its end.")
 _DERIVED = 8  # facts in a row that follow from the trace alone, before a model is asked
 
 
@@ -380,4 +380,4 @@ def require_change(change: TriedChange) -> None:
     """
     if change.agent is None and change.model is None and change.policy is None:
         hint = translate(mark("Give --model, --agent or --policy."))
-        raise ConfigError(translate(mark("Nothing is named that the runs are to be tried with.")), hint=hint)
+        raise ConfigError(translate(mark("There is nothing to try on the runs.")), hint=hint)

@@ -35,8 +35,8 @@ KIND_TEXTS: Mapping[str, str] = mark(
         "answer": "gives another answer",
         "unreadable": "gives a reply that cannot be read: {what}",
         "readable": "gives a reply that can be read, where the recorded one could not",
-        "verdict": "the policy decides otherwise: {what}",
-        "course": "the strategy goes another way: {what}",
+        "verdict": "the policy decides differently: {what}",
+        "course": "the strategy takes another course: {what}",
     }
 )
 """The kinds of divergences in words; `what` is `Divergence.what`."""

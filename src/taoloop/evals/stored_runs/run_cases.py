@@ -45,7 +45,7 @@ _HEAD = mark(
     "The tools answer what the runs recorded, and change nothing; any other call fails with `not_recorded`.\n"
     "`tao eval {path} --model oracle` repeats what the runs did."
 )
-_MARKED_WRONG = mark("Marked wrong{note}: write what is right under `expect`, and take away the comment signs.")
+_MARKED_WRONG = mark("Marked wrong{note}: write what is right under `expect`, and remove the comment signs.")
 
 
 @dataclass(slots=True)
@@ -180,15 +180,15 @@ def _check_of(answer: str) -> dict[str, Any]:
 
 def _actions(trace: Trace, *, is_refused: bool) -> Iterator[dict[str, Any]]:
     """The calls that succeeded, or those that a person refused; each once."""
-    seen: set[str] = set()
+    digests: set[str] = set()
     for call in trace.calls.values():
         requested = call.requested
         refused = isinstance(call.approval, ApprovalRefused)
         succeeded = call.observed is not None and call.observed.ok
-        if requested.tool in _OWN_TOOLS | REAL_TOOLS or requested.digest in seen:
+        if requested.tool in _OWN_TOOLS | REAL_TOOLS or requested.digest in digests:
             continue
         if refused if is_refused else succeeded:
-            seen.add(requested.digest)
+            digests.add(requested.digest)
             yield {"tool": requested.tool, "args": _args(requested.args)}
 
 

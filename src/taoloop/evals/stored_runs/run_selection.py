@@ -36,9 +36,9 @@ async def selected_runs(journal: Journal, selection: RunSelection) -> AsyncItera
         JournalError: the journal cannot be read, or has no queries.
     """
     query = RunQuery(text=selection.search, statuses=selection.statuses, agent=selection.agent, only_outermost=True)
-    cursor, left = None, selection.last
-    while left > 0:
-        page = await queries_of(journal).find(query, cursor=cursor, limit=min(left, _PAGE))
+    cursor, remaining = None, selection.last
+    while remaining > 0:
+        page = await queries_of(journal).find(query, cursor=cursor, limit=min(remaining, _PAGE))
         for row in page.rows:
             trace = Trace(row.run_id, await journal.load(row.run_id))
             if trace.started is None or trace.started.undoes is not None:
@@ -46,8 +46,8 @@ async def selected_runs(journal: Journal, selection: RunSelection) -> AsyncItera
             if selection.marked is not None and run_marks(trace).verdict != selection.marked:
                 continue
             yield trace
-            left -= 1
-            if not left:
+            remaining -= 1
+            if not remaining:
                 return
         cursor = page.cursor
         if cursor is None:

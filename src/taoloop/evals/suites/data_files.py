@@ -59,5 +59,5 @@ def _record(path: Path, number: int, line: str) -> dict[str, Any]:
         message = translate("this line is not JSON: {reason}.", reason=error)
         raise AgentFileError(message, path=str(path), line=number) from error
     if not isinstance(record, dict):
-        raise AgentFileError(translate("this line is no JSON object."), path=str(path), line=number)
+        raise AgentFileError(translate("this line is not a JSON object."), path=str(path), line=number)
     return record

@@ -111,8 +111,8 @@ class CaseScriptModel:
 
 def _script(case: Case, spec: str, strategy: str = "") -> tuple[Any, ...]:
     name = spec.removeprefix(_SCRIPT)
-    named = case.scripts.get(f"{name}:{strategy}") or case.scripts.get(name, ())
-    script = case.script if spec in _ORACLES else named
+    own_script = case.scripts.get(f"{name}:{strategy}") or case.scripts.get(name, ())
+    script = case.script if spec in _ORACLES else own_script
     if not script:
         text = mark("the case {case!r} has no script for the model {spec!r}.")
         hint = translate("Add `script:` with the replies of a right model.")

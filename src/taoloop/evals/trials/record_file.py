@@ -101,7 +101,7 @@ class RecordFile:
             with suppress(OSError):
                 self._file.truncate(end)
             message = translate("{path}: a trial cannot be recorded: {reason}.", path=self.path, reason=error.strerror)
-            hint = translate("Make room, and run the same command again: what is finished is kept.")
+            hint = translate("Free some space, and run the same command again: finished trials are kept.")
             raise JournalFull(message, hint=hint) from error
 
 
@@ -126,7 +126,7 @@ def open_records(path: Path, suite: str, evaluation: str, *, fresh: bool = False
         raise JournalError(message, hint=translate("Name another database with --db.")) from error
     with file:
         _lock(file, path)
-        earlier, known = _read(file, path, suite)
+        earlier, known = _read_trials(file, path, suite)
         is_new = earlier is None or fresh
         if is_new:
             _renew(file, path, suite, evaluation)
@@ -146,7 +146,7 @@ def _lock(file: IO[str], path: Path) -> None:
         ) from error
 
 
-def _read(file: IO[str], path: Path, suite: str) -> tuple[str | None, dict[str, StoredTrial]]:
+def _read_trials(file: IO[str], path: Path, suite: str) -> tuple[str | None, dict[str, StoredTrial]]:
     """What ids of runs begin with (None: the file is empty), and the trials of a suite by their keys.
 
     A last line that a crash cut off is taken away.
@@ -169,7 +169,7 @@ def _read(file: IO[str], path: Path, suite: str) -> tuple[str | None, dict[str, 
                 record = TrialRecord.from_json(data["record"])
                 known[data["key"]] = StoredTrial(data["key"], data["measure"], record, position)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            text = mark("{path}:{line}: this is no record of a trial: {reason}.")
+            text = mark("{path}:{line}: this is not the record of a trial: {reason}.")
             hint = translate("Delete the line, or move the file away.")
             raise ConfigError(translate(text, path=path, line=number, reason=error), hint=hint) from error
         position = file.tell()
@@ -182,7 +182,7 @@ def _renew(file: IO[str], path: Path, suite: str, evaluation: str) -> None:
     lines = file.readlines()[1:]
     if lines:
         path.with_name(path.name + _KEEP).write_bytes(path.read_bytes())
-    others = [line for line in lines if json.loads(line)["suite"] != suite]
+    remaining = [line for line in lines if json.loads(line)["suite"] != suite]
     file.truncate(0)
-    file.write("".join([json.dumps({"format": FORMAT, "evaluation": evaluation}) + "\n", *others]))
+    file.write("".join([json.dumps({"format": FORMAT, "evaluation": evaluation}) + "\n", *remaining]))
     file.flush()

@@ -69,7 +69,7 @@ class SuitePlan:
         """What a configuration is made of: what it sets, and what its agent, or the environment, says otherwise."""
         spec = bind(self.agents[configuration.name]).spec_for(SAMPLE_TASK)
         own = {"agent": spec.name, "model": spec.model, "strategy": spec.strategy, "dialect": spec.dialect}
-        return {**own, "policy": spec.policy.profile, **configuration.settings}
+        return {**own, "policy": spec.policy.profile, **configuration.settings, "model": spec.model}
 
     def planned_trials(self) -> Iterator[PlannedTrial]:
         """Each trial: all of one case, then those of the next; only one case is in memory."""
@@ -108,7 +108,7 @@ def plan_suite(
     whole = hashlib.sha256()
     for case in suite.cases():
         if case.case_id in locations:
-            text = mark("the case {case!r} is there a second time (first at {location}).")
+            text = mark("the case {case!r} appears a second time (first at {location}).")
             raise _case_error(case, translate(text, case=case.case_id, location=locations[case.case_id]))
         locations[case.case_id] = case.location()
         require_failing_checks(case)
@@ -154,7 +154,9 @@ def _require_possible_trouble(suite: Suite, case: Case, agents: Mapping[str, Age
     for name in filter(None, (trouble.tool for trouble in troubles.tools)):
         if not any(is_troubled(tool) and tool.name == name for agent in agents.values() for tool in agent.tools):
             message = translate("there is no tool {name!r} that trouble could be made with.", name=name)
-            hint = translate("Name a tool of the suite or the agent; built-in tools for files can have none.")
+            hint = translate(
+                "Name a tool of the suite or the agent; trouble cannot be made with the built-in file tools."
+            )
             raise _case_error(case, message, hint)
 
 

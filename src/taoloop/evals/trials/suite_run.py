@@ -52,10 +52,10 @@ class SuiteProgress:
 
     total: int
     """The number of trials."""
-    kept: int = 0
+    reused: int = 0
     """Of these, those that an earlier call had finished."""
     ended: int = 0
-    """Trials with a record, kept ones included."""
+    """Trials with a record, reused ones included."""
     passed: int = 0
     """Of these, those that passed."""
     failed: int = 0
@@ -65,10 +65,10 @@ class SuiteProgress:
     cost_usd: float = 0.0
     """What these trials have cost, as far as prices are known."""
 
-    def add(self, record: TrialRecord, *, kept: bool) -> None:
+    def add(self, record: TrialRecord, *, is_reused: bool) -> None:
         """Count a trial that has ended."""
         self.ended += 1
-        self.kept += kept
+        self.reused += is_reused
         self.passed += record.passed is True
         self.failed += record.passed is False
         self.invalid += record.passed is None
@@ -192,7 +192,7 @@ class SuiteRun:
                     measured = None
                     if stored is not None:
                         measured = await remeasure_trial(trial, stored.record, file.world(stored), journal)
-                    is_kept = measured is not None
+                    is_reused = measured is not None
                     if measured is None and not self.remeasures:
                         measured = await run_trial(await self._after_kills(trial, journal), journal, listener)
                     if measured is None:
@@ -200,7 +200,7 @@ class SuiteRun:
                     record, world = measured
                     file.add(planned.key, planned.measure, record, world)
                 remove_needless_world(trial, record)
-                self._add(planned.key, record, kept=is_kept)
+                self._add(planned.key, record, is_reused=is_reused)
 
         concurrency = self.concurrency if self.concurrency is not None else self.suite.concurrency
         try:
@@ -246,7 +246,7 @@ class SuiteRun:
             elif stored is not None and stored.record.status == INVALID:
                 stored = None
             elif stored is not None and stored.measure == planned.measure:
-                self._add(planned.key, stored.record, kept=True)
+                self._add(planned.key, stored.record, is_reused=True)
                 continue
             yield planned, stored
 
@@ -267,9 +267,9 @@ class SuiteRun:
             seed=plan.seeds[planned.configuration],
         )
 
-    def _add(self, key: str, record: TrialRecord, *, kept: bool) -> None:
+    def _add(self, key: str, record: TrialRecord, *, is_reused: bool) -> None:
         self.records[key] = record
-        self.progress.add(record, kept=kept)
+        self.progress.add(record, is_reused=is_reused)
         self._budget.add(record)
         self.progress.cost_usd = self._budget.spent_usd
         self._report(record)
@@ -286,12 +286,12 @@ class SuiteRun:
             if self.remeasures:
                 text = mark("{n} of {total} trials could not be measured again: they were not run with these tasks.")
             yield translate(text, n=missing, total=self.progress.total)
-        if self.progress.kept and not self.remeasures:
+        if self.progress.reused and not self.remeasures:
             text = mark(
                 "{n} trial was kept from an earlier call (--fresh runs it again)."
                 "|{n} trials were kept from an earlier call (--fresh runs them again)."
             )
-            yield translate(text, n=self.progress.kept)
+            yield translate(text, n=self.progress.reused)
         kinds = (SANDBOX, SET_UP)
         details = dict.fromkeys(
             (record.case_id, outcome.detail) for record in records for outcome in record.checks if outcome.kind in kinds

@@ -184,6 +184,7 @@ async def _record(trial: Trial, trace: Trace, world: World, earlier: Sequence[Ch
         run_id=trial.run_id,
         status=trace.status,
         answer=answer,
+        reason=_reason(trace),
         passed=passed,
         score=sum(scores) / len(scores) if scores else None,
         checks=outcomes,
@@ -195,6 +196,12 @@ async def _record(trial: Trial, trace: Trace, world: World, earlier: Sequence[Ch
         cost_usd=figures.cost_usd,
         latency_s=figures.active_s,
     )
+
+
+def _reason(trace: Trace) -> str:
+    """Why a run did not complete, or waits; empty if it completed."""
+    end = trace.finished or trace.paused
+    return "" if end is None or end.status == "completed" else " ".join(end.reason.split())
 
 
 async def _check(end: TrialEnd, judges: Judges) -> list[CheckOutcome]:
@@ -215,12 +222,12 @@ def _sandbox_outcomes(world: World) -> list[CheckOutcome]:
 def _effects(trial: Trial, trace: Trace, world: World) -> list[Call]:
     """The effects that the world recorded; of tools that it does not record, those that the trace says happened."""
     recorded = bound_names(trial.agent.tools)
-    others = [
+    unrecorded = [
         Call(tool=view.requested.tool, args=view.args)
         for view in trace.calls.values()
         if view.requested.tool not in recorded and view.attempts and view.observed is not None and view.observed.ok
     ]
-    return [*world.effects, *others]
+    return [*world.effects, *unrecorded]
 
 
 def _error_text(error: Exception) -> str:

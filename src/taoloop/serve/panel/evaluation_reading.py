@@ -14,7 +14,6 @@ from taoloop.journals.base import Journal
 from taoloop.translation import error_texts
 
 _MOST_LOADED = 3
-_NO_FIGURE = MetricValue(value=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +117,6 @@ def _line_of(name: str, results: Results) -> EvaluationLine:
         cases=len({trial.case_id for trial in results.trials}),
         trials=len(results.trials),
         configurations=tuple(
-            ConfigurationLine(name=each.name, success=each.metrics.get("task_success", _NO_FIGURE))
-            for each in results.configurations
+            ConfigurationLine(name=each.name, success=each.figure("task_success")) for each in results.configurations
         ),
     )
