@@ -106,7 +106,7 @@ def test_a_budget_that_cannot_be_kept_ends_the_evaluation(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("cases", "message"),
     [
-        ([refund_case("A1"), refund_case("A1")], "the case 'A1' is there a second time"),
+        ([refund_case("A1"), refund_case("A1")], "the case 'A1' appears a second time"),
         ([refund_case("A1", forbidden_actions=(ActionPattern(tool="refnd"),))], "no tool 'refnd'"),
         ([refund_case("A1", tools=("calculator",))], "no tool 'calculator'"),
         ([refund_case("A1", checks=())], "it has no check"),

@@ -128,7 +128,7 @@ def test_a_file_that_is_no_results_is_in_the_list_with_its_problem_and_breaks_no
 
     async def scenario(browser: Browser) -> None:
         text = await browser.get("/evals")
-        assert "has no results of `tao eval --out`: format 99." in text
+        assert "does not hold results of `tao eval --out`: format 99." in text
         assert ">orders</a>" in text
         await browser.get("/evals/runs.db.broken-20260101T000000Z", 400)
         await browser.get("/evals/..%2Fruns", 400)
@@ -141,7 +141,7 @@ def test_a_journal_without_results_says_how_to_get_some(tmp_path: Path) -> None:
         assert "No evaluation yet. Run one: tao eval smoke" in await browser.get("/evals")
 
     async def no_file(browser: Browser) -> None:
-        assert "This journal is no file" in await browser.get("/evals")
+        assert "This journal is not a file" in await browser.get("/evals")
 
     browse_results(tmp_path / "runs.db", no_results)
     browse(MemoryJournal(), no_file)
