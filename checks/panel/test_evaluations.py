@@ -50,6 +50,20 @@ def test_the_pages_are_accessible_and_fit(open_page: Open, language: str, path: 
         assert all(left >= 0 and right <= width for left, right in boxes), "labels are in the window"
 
 
+def test_an_earlier_evaluation_is_chosen_as_the_baseline_and_the_results_are_downloaded(
+    tmp_path: Path, open_page: Open
+) -> None:
+    earlier = replace(scored(trials("first", [True] * 12)), suite="orders", created_at=0.0)
+    keep_results(earlier, tmp_path / "runs.db")
+    page = open_page("bob", f"/evals/{NAME}")
+    page.get_by_label("Compare with").select_option(label="1970-01-01 00:00:00 UTC · 12 trials")
+    page.get_by_role("button", name="Compare").click()
+    page.get_by_text("Compared with the baseline:").first.wait_for()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download as JSON").click()
+    assert download.value.suggested_filename == f"{NAME}.json"
+
+
 def test_a_failed_trial_leads_to_its_run(open_page: Open) -> None:
     page = open_page("bob", "/evals")
     page.get_by_role("link", name="orders").click()

@@ -7,7 +7,14 @@ from typing import Any
 
 import pytest
 from checks.panel.conftest import LANGUAGES, Open, assert_every_look, serious_findings
-from tests.runtime.approvals.waiting_runs import leave_approval, leave_blocked, leave_dead, leave_failed_undo
+from tests.runtime.approvals.waiting_runs import (
+    leave_approval,
+    leave_blocked,
+    leave_dead,
+    leave_failed_undo,
+    leave_question,
+)
+from tests.runtime.planning import TASK, Shop, planner
 from tests.serve.panel.inbox_runs import ask_about_a_table, ask_about_an_invoice, ask_with_hostile_texts
 
 from taoloop import Trace
@@ -24,6 +31,9 @@ async def leave_all(journal: SqliteJournal) -> None:
     await leave_blocked(journal)
     await leave_failed_undo(journal)
     await leave_dead(journal)
+    await leave_question(journal, choices=["R-17", "R-71"])
+    await planner(Shop(), journal=journal).run(TASK, run_id="plans")
+    await planner(Shop(), journal=journal, approve=lambda _: True).run(TASK, run_id="planned")
 
 
 PAGES = (
@@ -36,6 +46,9 @@ PAGES = (
     "/inbox/orders.undo-1/call_1",
     "/inbox/blocked/run",
     "/inbox/dead/run",
+    "/inbox/asks-user/call_1",
+    "/inbox/plans/call_1",
+    "/runs/planned",
 )
 
 
@@ -55,6 +68,8 @@ def test_every_page_is_accessible_and_fits(fill: Any, open_page: Open, language:
     origin = page.url.partition("/inbox")[0]
     for path in PAGES:
         page.goto(f"{origin}{path}")
+        if path == "/runs/planned":
+            page.locator("#run-plan table.plan").wait_for()
         assert page.locator("main img, main script").count() == 0, path
         assert_every_look(page)
 

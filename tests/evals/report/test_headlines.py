@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -9,8 +10,10 @@ from tests.evals.trial_making import scored, trial, trials
 
 from taoloop.core.human_input import MarkVerdict
 from taoloop.evals.judge_calibration import judge_reports
+from taoloop.evals.report.comparison_part import comparison_part
 from taoloop.evals.report.figures import format_interval, metric_label
 from taoloop.evals.report.headlines import figure_notes, headlines
+from taoloop.evals.report.labels import ReportLabels
 from taoloop.evals.trial_records import CheckOutcome
 
 
@@ -35,6 +38,20 @@ def test_what_is_not_decided_says_how_many_cases_would_decide() -> None:
 def test_many_comparisons_are_one_sentence_for_each_verdict() -> None:
     lines = texts([False] * 30, [True] * 30, [True] * 30, [False] * 30)
     assert lines[1] == "Right more often than what they are compared with: b, c. Not decided: d."
+
+
+def test_comparisons_with_a_baseline_are_told_apart_from_those_with_each_other() -> None:
+    records = trials("a", [False] * 30), trials("b", [True] * 30)
+    results = scored(*records, baseline=scored(trials("a", [True] * 30), trials("b", [True] * 30)))
+    assert [line.text for line in headlines(results)][1:] == [
+        "Right more often than what they are compared with: b.",
+        "Compared with the baseline: Right less often: a. Not decided: b.",
+    ]
+    tables = comparison_part(results, ReportLabels(results, "en")).split('class="verdicts"')[1:]
+    assert [re.findall(r'<th scope="col"[^>]*title="([^"]+)"', table) for table in tables] == [
+        ["b compared with a"],
+        ["a compared with baseline: a", "b compared with baseline: b"],
+    ]
 
 
 def test_configurations_without_a_language_model_only_frame_the_others() -> None:

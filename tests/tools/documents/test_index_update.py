@@ -251,6 +251,22 @@ def test_several_processes_look_at_once(tmp_path: Path) -> None:
     assert found(root, "number7") == ["7.txt"]
 
 
+def test_nothing_of_a_long_section_is_left_when_its_file_changes(tmp_path: Path) -> None:
+    root = tmp_path / "long"
+    root.mkdir()
+    lines = [f"zebra{number} " + "and so on " * 10 for number in range(40)]
+    (root / "a.md").write_text("# Zebras\n\n" + "\n\n".join(lines))
+    settings = folder_of(root, passage_chars=100)
+    update_index(Index(settings))
+    (root / "a.md").write_text("# Zebras\n\nnone")
+    update_index(Index(settings))
+    with Index(settings).open() as database:
+        database.execute("INSERT INTO passage_words (passage_words) VALUES ('integrity-check')")
+        left = "SELECT count(*) FROM passage_words WHERE passage_words MATCH '\"zebra\"* NOT zebras OR and'"
+        assert database.execute(left).fetchone() == (0,)
+        assert database.execute("SELECT count(*) FROM passage_words_docsize").fetchone() == (1,)
+
+
 def test_the_index_is_readable_by_its_owner_only(texts: Path) -> None:
     look(texts)
     assert Index(folder_of(texts)).path.stat().st_mode & 0o077 == 0

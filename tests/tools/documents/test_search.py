@@ -217,6 +217,11 @@ def test_a_search_sees_what_changed_since_the_last(tmp_path: Path) -> None:
     assert search.search("beta", 1)[0].passage.file == "b.txt"
 
 
+def test_words_that_begin_like_the_query_find_the_passage_of_a_section_that_has_them(tmp_path: Path) -> None:
+    text = "# Animals\n\n" + "\n\n".join(f"The {name} lives here, as {'people said ' * 8}" for name in ("cow", "zebra"))
+    assert indexed(tmp_path / "texts", a=text).search("zeb", 1)[0].passage.text.startswith("The zebra")
+
+
 def test_an_embedding_model_finds_what_no_word_finds(tmp_path: Path) -> None:
     root = tmp_path / "documents"
     root.mkdir()

@@ -26,6 +26,26 @@ def test_a_passage_counts_with_the_rest_of_its_section(tmp_path: Path) -> None:
     assert first(tmp_path / "texts", "zebra quagga", a=f"# Birds\n\n{same}", b=whole) == "b.md"
 
 
+def test_a_section_counts_to_its_end_and_its_best_passage_is_the_result(tmp_path: Path) -> None:
+    middle = "\n\n".join([FILLER] * 5)
+    texts = {"a": f"# Birds\n\nThe zebra eats.\n\n{middle}\n\n{FILLER}", "b": f"# Farms\n\nThe zebra eats.\n\n{middle}"}
+    texts["b"] += f"\n\n{FILLER} The quagga, too; as a quagga is a zebra."
+    hits = indexed(tmp_path / "texts", **texts).search("zebra quagga", 2)
+    assert [hit.passage.file for hit in hits] == ["b.md", "a.md"]
+    assert "quagga" in hits[0].passage.text
+
+
+def test_a_section_is_more_about_what_it_says_first(tmp_path: Path) -> None:
+    zebra = f"The zebra is striped. {FILLER}"
+    blocks = {"a": ["# Birds", FILLER, FILLER, zebra], "b": ["# Farms", zebra, FILLER, FILLER]}
+    texts = {name: "\n\n".join(block) for name, block in blocks.items()}
+    assert first(tmp_path / "texts", "zebra striped", **texts) == "b.md"
+
+
+def test_a_section_whose_title_alone_has_words_is_found(tmp_path: Path) -> None:
+    assert indexed(tmp_path / "texts", zebra="!!!").search("zebra", 1)[0].passage.text == "!!!"
+
+
 def test_a_word_as_it_is_written_counts_more_than_another_with_its_stem(tmp_path: Path) -> None:
     texts = {"a": f"The generic zebra. {FILLER}", "b": f"The general zebra. {FILLER}"}
     assert first(tmp_path / "texts", "general zebra", **texts) == "b.md"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -264,9 +264,18 @@ def scored(run: SuiteRun, database: Path, baseline: Results | None) -> Results:
         version=taoloop.__version__,
         baseline=baseline,
         judges=judge_reports(outcome.records, marks),
-        notes=outcome.notes,
+        notes=(*outcome.notes, *baseline_notes(run, baseline)),
         database=str(database),
     )
+
+
+def baseline_notes(run: SuiteRun, baseline: Results | None) -> Iterator[str]:
+    """Which configurations are not compared with the baseline, because it has none of their name."""
+    known = [] if baseline is None else [each.name for each in baseline.configurations]
+    lacking = [each.name for each in run.configurations if each.name not in known]
+    if baseline is not None and lacking and not len(known) == len(run.configurations) == 1:
+        text = mark("Not compared with the baseline, which has none of this name: {names}. It has: {known}.")
+        yield translate(text, names=", ".join(lacking), known=", ".join(known))
 
 
 def database_of(suite: Suite, db: str | None, env: Mapping[str, str]) -> Path:

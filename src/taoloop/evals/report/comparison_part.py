@@ -11,7 +11,7 @@ from taoloop.evals.report.figures import (
     metric_label,
     verdict_text,
 )
-from taoloop.evals.report.headlines import SUCCESS
+from taoloop.evals.report.headlines import SUCCESS, split_comparisons
 from taoloop.evals.report.labels import ReportLabels
 from taoloop.evals.report.markup import disclosure, head, inert, row_head, table, tag
 from taoloop.evals.report.plots import difference_plot
@@ -26,13 +26,15 @@ _SIGNS = {"better": "▲", "worse": "▼", "inconclusive": "·"}
 def comparison_part(results: Results, labels: ReportLabels) -> str:
     """The part of the report about all comparisons; "" if there is none.
 
-    Of more than two there is a table of the verdicts first, and each comparison opens when it is clicked.
+    Of more than two there are tables of the verdicts first, of those with a baseline in one of their own, and each
+    comparison opens when it is clicked.
     """
     comparisons = results.comparisons
     if len(comparisons) <= _MOST_OPEN:
         return "".join(tag("h3", _title(each, labels)) + _comparison(each, labels) for each in comparisons)
     details = (disclosure(_title(each, labels), _comparison(each, labels)) for each in comparisons)
-    return _verdict_table(comparisons, labels) + "".join(details)
+    tables = (_verdict_table(group, labels) for group in split_comparisons(results) if group)
+    return "".join(tables) + "".join(details)
 
 
 def _title(comparison: PairedComparison, labels: ReportLabels) -> str:
@@ -59,7 +61,7 @@ def _verdict_table(comparisons: Sequence[PairedComparison], labels: ReportLabels
         [row_head(inert(metric_label(name, labels.language))), *(_sign_cell(of.get(name), labels) for of in verdicts)]
         for name in decided
     )
-    firsts = ", ".join(dict.fromkeys(comparison.first for comparison in comparisons))
+    firsts = labels.say(", ").join(dict.fromkeys(comparison.first for comparison in comparisons))
     note = labels.say(
         "Compared with {first}: ▲ better, ▼ worse, · inconclusive. Metrics without any verdict are left out.",
         first=firsts,

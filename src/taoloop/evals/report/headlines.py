@@ -80,8 +80,25 @@ def _verdicts(results: Results, language: str | None) -> Iterator[Headline]:
     if len(results.comparisons) <= _MOST_COMPARISONS:
         yield from (comparison_headline(comparison, language) for comparison in results.comparisons)
         return
+    with_each_other, with_baseline = split_comparisons(results)
+    if with_each_other:
+        yield Headline(_verdict_sentences(with_each_other, language), "plain")
+    if with_baseline:
+        text = translate("Compared with the baseline:", language)
+        yield Headline(join_sentences(text, _verdict_sentences(with_baseline, language)), "plain")
+
+
+def split_comparisons(results: Results) -> tuple[list[PairedComparison], list[PairedComparison]]:
+    """The comparisons of these configurations with each other, and those with configurations of a baseline."""
+    names = {configuration.name for configuration in results.configurations}
+    with_each_other = [each for each in results.comparisons if each.first in names]
+    return with_each_other, [each for each in results.comparisons if each.first not in names]
+
+
+def _verdict_sentences(comparisons: list[PairedComparison], language: str | None) -> str:
+    """The second configurations of comparisons, by their verdict on success."""
     groups: dict[str, list[str]] = {"better": [], "worse": [], "inconclusive": []}
-    for comparison in results.comparisons:
+    for comparison in comparisons:
         if (success := _success_of(comparison)) is not None:
             groups[success.verdict].append(comparison.second)
     texts = {
@@ -94,7 +111,7 @@ def _verdicts(results: Results, language: str | None) -> Iterator[Headline]:
         for verdict, names in groups.items()
         if names
     )
-    yield Headline(join_sentences(*parts), "plain")
+    return join_sentences(*parts)
 
 
 def comparison_headline(comparison: PairedComparison, language: str | None = None) -> Headline:

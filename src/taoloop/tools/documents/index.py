@@ -1,4 +1,7 @@
-"""The index of a folder: an SQLite file with the passages, their search terms, and their vectors.
+"""The index of a folder: an SQLite file with the passages, the search terms of their sections, and their vectors.
+
+The terms of a section are in the row of `passage_words` with the number of its first passage; the passages up to the
+next row belong to it. A passage without a heading is a section of its own.
 
 Everything in it comes from the documents, so it may be deleted at any time and is built again. Each use opens the file
 by itself, so any thread or process may use it; the passages of a file are replaced in one transaction.
@@ -8,11 +11,12 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from taoloop.core.words import TOKENIZER, index_terms, name_parts
 from taoloop.errors import ToolError
@@ -26,7 +30,11 @@ BUSY_TIMEOUT_S = 10.0
 TITLE_WEIGHT = 2.0
 """How much a word in the headings or in the file name counts, beside one in the text."""
 
+MAX_SECTION_PASSAGES = 16
+"""How many passages are scored as one section; a longer section counts as several."""
+
 _SEPARATOR = "\x1f"  # between headings
+_Passage = TypeVar("_Passage", bound=ParsedPassage)
 _HINTS = {  # what to do, by a part of what SQLite says
     "fts5": "no_fts5",
     "locked": "locked_hint",
@@ -66,10 +74,12 @@ INSERT INTO passage_words (passage_words, rank) VALUES ('rank', 'bm25({TITLE_WEI
 CREATE TABLE vector (number INTEGER PRIMARY KEY, signs BLOB NOT NULL, vector BLOB NOT NULL);
 """  # noqa: S608  # constants
 _KIND = DatabaseKind(application_id=0x54616F44, version=1, tables=_TABLES)  # "TaoD"
-_SELECT_PASSAGE = """
-SELECT passage.number, passage.id, file.path AS file, ordinal, start, stop AS "end", line, page, heading, text
+_SECTION = "(SELECT max(id) FROM passage_words_docsize WHERE id <= passage.number)"
+_SELECT_PASSAGE = f"""
+SELECT passage.number, {_SECTION} AS section, passage.id, file.path AS file, ordinal, start, stop AS "end", line, page,
+    heading, text
   FROM passage JOIN file ON file.number = passage.file
-"""
+"""  # noqa: S608  # a constant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,17 +88,21 @@ class IndexedPassage(ParsedPassage):
 
     number: int
     """Its row in the index."""
+    section: int
+    """The number of its section: that of the first passage of it."""
     file: str
     """The path of its file in the folder."""
 
 
-class MeanTerms(NamedTuple):
-    """How many terms the texts of an index have on average."""
+class IndexTotals(NamedTuple):
+    """What an index has in total."""
 
-    passage: float = 1.0
-    """A passage."""
-    section: float = 1.0
-    """All passages of a section."""
+    passages: int = 0
+    """How many passages."""
+    sections: int = 0
+    """How many sections."""
+    terms: int = 0
+    """How many terms, without those of titles."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,16 +206,10 @@ def replace_file(database: sqlite3.Connection, file: IndexedFile, document: Pars
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (file.path, file.stamp, file.read_ns, file.digest, kind, encoding, title, readable, notes, file.hint),
         )
-        for passage in document.passages if document else ():
-            heading = _SEPARATOR.join(passage.heading)
-            position = (passage.ordinal, passage.start, passage.end, passage.line, passage.page)
-            number = database.execute(
-                "INSERT INTO passage (id, file, ordinal, start, stop, line, page, heading, text)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (passage.id, cursor.lastrowid, *position, heading, passage.text),
-            ).lastrowid
-            words = _index_words(file.path, heading, passage.text)
-            database.execute("INSERT INTO passage_words (rowid, titles, words) VALUES (?, ?, ?)", (number, *words))
+        for section in _split_sections(document.passages if document else ()):
+            numbers = [_insert_passage(database, cursor.lastrowid, passage) for passage in section]
+            words = _index_words(file.path, section)
+            database.execute("INSERT INTO passage_words (rowid, titles, words) VALUES (?, ?, ?)", (numbers[0], *words))
         _advance_generation(database)
     return True
 
@@ -265,26 +273,26 @@ def find_passages(database: sqlite3.Connection, where: str, values: Iterable[obj
     return [IndexedPassage(**{**row, "heading": heading}) for row, heading in zip(rows, headings, strict=True)]
 
 
-def find_with_neighbours(database: sqlite3.Connection, numbers: Collection[int]) -> list[IndexedPassage]:
-    """Some passages, each with the passage before it and the one behind it in its section."""
+def find_sections(database: sqlite3.Connection, numbers: Collection[int]) -> list[list[IndexedPassage]]:
+    """The passages of the sections with these numbers, in this order."""
     placeholders = ",".join("?" * len(numbers))
     where = f"""
 WHERE passage.number IN (
-  SELECT near.number FROM passage AS hit JOIN passage AS near
-      ON near.file = hit.file AND near.ordinal BETWEEN hit.ordinal - 1 AND hit.ordinal + 1
-    WHERE hit.number IN ({placeholders})
-      AND (near.number = hit.number OR near.heading = hit.heading AND hit.heading != ''))
+  SELECT passage.number FROM passage_words_docsize AS first CROSS JOIN passage
+      ON passage.number BETWEEN first.id AND first.id + {MAX_SECTION_PASSAGES - 1}
+    WHERE first.id IN ({placeholders}) AND first.id = {_SECTION})
+  ORDER BY passage.number
 """  # noqa: S608  # question marks
-    return find_passages(database, where, numbers)
+    passages = find_passages(database, where, numbers)
+    sections = {number: [*section] for number, section in groupby(passages, key=lambda passage: passage.section)}
+    return [sections[number] for number in numbers if number in sections]
 
 
-def count_mean_terms(database: sqlite3.Connection) -> MeanTerms:
-    """How long passages and sections are, by the totals that FTS5 keeps (its "averages record": passages and terms)."""
+def read_totals(database: sqlite3.Connection) -> IndexTotals:
+    """What an index has in total; FTS5 keeps its number of rows and of terms (the "averages record")."""
     block = database.execute("SELECT block FROM passage_words_data WHERE id = 1").fetchone()[0]
-    passages, _, terms = [*_read_varints(block), 0, 0, 0][:3]
-    names = "CASE heading WHEN '' THEN number ELSE file || ' ' || heading END"
-    sections = database.execute(f"SELECT count(DISTINCT {names}) FROM passage").fetchone()[0]  # noqa: S608  # a constant
-    return MeanTerms(max(terms, 1) / max(passages, 1), max(terms, 1) / max(sections, 1))
+    sections, _, terms = [*_read_varints(block), 0, 0, 0][:3]
+    return IndexTotals(database.execute("SELECT count(*) FROM passage").fetchone()[0], sections, max(terms, 1))
 
 
 def _read_varints(block: bytes) -> Iterator[int]:
@@ -319,19 +327,43 @@ def add_vectors(database: sqlite3.Connection, name: str, rows: Iterable[tuple[in
 
 def _delete_file(database: sqlite3.Connection, number: int, path: str) -> None:
     """Delete a file and its passages; FTS5 needs the same words with which they were added."""
-    rows = database.execute("SELECT number, heading, text FROM passage WHERE file = ?", (number,)).fetchall()
+    sections = [*_split_sections(find_passages(database, "WHERE passage.file = ? ORDER BY ordinal", (number,)))]
     database.executemany(
         "INSERT INTO passage_words (passage_words, rowid, titles, words) VALUES ('delete', ?, ?, ?)",
-        ((passage, *_index_words(path, heading, text)) for passage, heading, text in rows),
+        ((section[0].number, *_index_words(path, section)) for section in sections),
     )
     database.execute("DELETE FROM vector WHERE number IN (SELECT number FROM passage WHERE file = ?)", (number,))
     database.execute("DELETE FROM passage WHERE file = ?", (number,))
     database.execute("DELETE FROM file WHERE number = ?", (number,))
 
 
-def _index_words(path: str, heading: str, text: str) -> tuple[str, str]:
-    """The search terms of a passage: those of its headings and file name, and its own."""
-    titles = title_text(path, heading.split(_SEPARATOR))
+def _insert_passage(database: sqlite3.Connection, file: int | None, passage: ParsedPassage) -> int | None:
+    """Insert a passage, and return its number."""
+    position = (passage.ordinal, passage.start, passage.end, passage.line, passage.page)
+    return database.execute(
+        "INSERT INTO passage (id, file, ordinal, start, stop, line, page, heading, text)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (passage.id, file, *position, _SEPARATOR.join(passage.heading), passage.text),
+    ).lastrowid
+
+
+def _split_sections(passages: Iterable[_Passage]) -> Iterator[list[_Passage]]:
+    """The passages of a file in their order, grouped by sections."""
+    section: list[_Passage] = []
+    for passage in passages:
+        if section and (
+            not passage.heading or passage.heading != section[0].heading or len(section) == MAX_SECTION_PASSAGES
+        ):
+            yield section
+            section = []
+        section.append(passage)
+    if section:
+        yield section
+
+
+def _index_words(path: str, section: Sequence[ParsedPassage]) -> tuple[str, str]:
+    """The search terms of a section: those of its headings and file name, and those of its text."""
+    titles, text = title_text(path, section[0].heading), "\n".join(passage.text for passage in section)
     title_words, words = ([*index_terms(part), *name_parts(part)] for part in (titles, text))
     return " ".join(title_words), " ".join(words)
 

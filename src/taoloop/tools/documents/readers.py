@@ -63,7 +63,7 @@ _MIN_LETTERS = 8  # so many of them are hardly ever in the first half by chance
 _BIG5_COMMON = re.compile(rb"[\xa4-\xc6][\x40-\xfe]|\xa1[\x40-\xbf]")
 _GB_COMMON = re.compile(rb"[\xb0-\xd7][\xa1-\xfe]|[\xa1-\xa5][\xa1-\xfe]")
 
-READER_VERSION = 5
+READER_VERSION = 6
 """Increases when the same file would give other passages or terms: an index of another version is built again."""
 
 MAX_CHARS = 20_000_000

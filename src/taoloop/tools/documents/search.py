@@ -1,10 +1,10 @@
 """Searching passages by their words (BM25) and, with an embedding model, also by meaning.
 
 BM25 gives each word its weight: the rarer, the more. The most common words also cost the most, so in a large index the
-rarest find the passages, until they cover enough, and all words then score the best of these: the cost of a search
-depends neither on the length of the query nor on the size of the folder. The passages with all words of a short query
-are among them. Words of any question find passages only where a query has no others. Each section is one result, and so
-are passages that say nearly the same.
+rarest find the sections, until they cover enough, and all words then score the best of these: the cost of a search
+depends neither on the length of the query nor on the size of the folder. The sections with all words of a short query
+are among them. Words of any question find sections only where a query has no others. Each section is one result, its
+best passage, and so are passages that say nearly the same.
 """
 
 from __future__ import annotations
@@ -16,23 +16,24 @@ import sqlite3
 import sys
 import threading
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from taoloop.core.ranking.query import COMMON_WORDS, translated_words
-from taoloop.core.words import query_terms
+from taoloop.core.words import fold_text, query_terms
 from taoloop.errors import ToolError
 from taoloop.tools.documents.index import (
     Index,
     IndexedPassage,
-    MeanTerms,
-    count_mean_terms,
+    IndexTotals,
     embedder_name,
     find_passages,
-    find_with_neighbours,
+    find_sections,
     read_generation,
+    read_totals,
 )
-from taoloop.tools.documents.section_scores import score_passages
+from taoloop.tools.documents.section_scores import score_sections
 from taoloop.tools.embedding import Embedder, cosine, embed_texts, reciprocal_rank_fusion
 
 EXACT_BELOW = 2_000
@@ -41,8 +42,10 @@ EXACT_BELOW = 2_000
 CANDIDATES = 200
 """How many vectors are compared by angle then."""
 
-_MAX_MATCHES = 3_000  # passages that the words of one search may cover together
-_SHORT_QUERY_WORDS = 8  # of a query so short that a passage may contain all of them
+_MAX_SECTIONS = 50  # that are scored, of those that words find
+_MAX_PASSAGES = 80  # that are scored; the best sections may have more of them than that leaves for the others
+_MAX_MATCHES = 3_000  # sections that the words of one search may cover together
+_SHORT_QUERY_WORDS = 8  # of a query so short that a section may contain all of them
 _GROUP_FACTOR = 4  # how many passages are looked at for each that is returned
 _NEAR_DUPLICATE = 0.85  # the share of words that passages have in common if they say nearly the same
 _MIN_COMMON_WORDS = 8  # shorter passages are not compared
@@ -103,8 +106,7 @@ class _IndexStatistics:
     """Statistics of one generation of the index."""
 
     generation: int = -1
-    size: int = 0
-    mean_terms: MeanTerms = field(default_factory=MeanTerms)
+    totals: IndexTotals = field(default_factory=IndexTotals)
     counts: dict[str, int] = field(default_factory=dict)
     sign_bits: Mapping[int, int] | None = None
 
@@ -143,9 +145,7 @@ class PassageSearch:
         generation = read_generation(database)
         with self._lock:
             if self._statistics.generation != generation:
-                size = int(database.execute("SELECT count(*) FROM passage").fetchone()[0])
-                mean_terms = count_mean_terms(database)
-                self._statistics = _IndexStatistics(generation=generation, size=size, mean_terms=mean_terms)
+                self._statistics = _IndexStatistics(generation=generation, totals=read_totals(database))
             return self._statistics
 
     def _search_words(
@@ -153,28 +153,28 @@ class PassageSearch:
     ) -> dict[int, float]:
         query_words = query_terms(query)
         words = ([word for word in query_words if word not in COMMON_WORDS] or query_words)[:_MAX_QUERY_WORDS]
-        counts = {word: self._count_passages(database, statistics, word) for word in words}
+        counts = {word: self._count_sections(database, statistics, word) for word in words}
         selected, rest = _select_words(counts)
         if not selected and (english := translated_words(query)):
             return self._search_words(database, statistics, " ".join(english), limit)
         if not selected:
-            prefixes = [f'"{word}"*' for word in words if len(word) >= _MIN_PREFIX_CHARS][:_MAX_PREFIXES]
-            return _rank_by_words(database, " OR ".join(prefixes), limit) if prefixes else {}
-        found = limit // 2  # their neighbours join them
-        numbers = {*_rank_by_words(database, " OR ".join(f'"{word}"' for word in selected), found)}
+            prefixes = [word for word in words if len(word) >= _MIN_PREFIX_CHARS][:_MAX_PREFIXES]
+            return _rank_by_prefixes(database, prefixes, limit) if prefixes else {}
+        numbers = _rank_by_words(database, " OR ".join(f'"{word}"' for word in selected), _MAX_SECTIONS)
         frequent = [word for word in rest if counts[word] <= _MAX_MATCHES]
         if frequent and len(selected) + len(frequent) <= _SHORT_QUERY_WORDS:
             every = " AND ".join(f'"{word}"' for word in (*selected, *frequent))
-            numbers.update(_rank_by_words(database, every, found))
+            numbers |= _rank_by_words(database, every, _MAX_SECTIONS)
         rarities = {}
         for word in query_words[:_MAX_QUERY_WORDS]:
-            count = self._count_passages(database, statistics, word)
-            rarities[word] = math.log(1 + (statistics.size - count + 0.5) / (count + 0.5))
-        scores = score_passages(find_with_neighbours(database, numbers), rarities, statistics.mean_terms)
-        return dict(sorted(scores.items(), key=lambda item: (-item[1], item[0]))[:limit])
+            count = self._count_sections(database, statistics, word)
+            rarities[word] = math.log(1 + (statistics.totals.sections - count + 0.5) / (count + 0.5))
+        sections = _take_first(find_sections(database, numbers), _MAX_PASSAGES)
+        scores = score_sections(sections, rarities, statistics.totals)
+        return dict(islice(scores.items(), limit))
 
-    def _count_passages(self, database: sqlite3.Connection, statistics: _IndexStatistics, word: str) -> int:
-        """How many passages contain a word."""
+    def _count_sections(self, database: sqlite3.Connection, statistics: _IndexStatistics, word: str) -> int:
+        """How many sections contain a word."""
         count = statistics.counts.get(word)
         if count is None:
             query = "SELECT count(*) FROM passage_words WHERE passage_words MATCH ?"
@@ -261,6 +261,25 @@ def _select_words(counts: Mapping[str, int]) -> tuple[list[str], list[str]]:
         else:
             rest.append(word)
     return selected, rest
+
+
+def _take_first(sections: Iterable[list[IndexedPassage]], limit: int) -> Iterator[list[IndexedPassage]]:
+    """The first sections, until they have so many passages."""
+    taken = 0
+    for section in sections:
+        if taken < limit:
+            taken += len(section)
+            yield section
+
+
+def _rank_by_prefixes(database: sqlite3.Connection, prefixes: Sequence[str], limit: int) -> dict[int, float]:
+    """Of each section the passage that has most of the prefixes."""
+    scores = _rank_by_words(database, " OR ".join(f'"{prefix}"*' for prefix in prefixes), limit)
+    order: dict[int, float] = {}
+    for section in find_sections(database, scores):
+        best = max(section, key=lambda passage: sum(map(fold_text(passage.text).count, prefixes)))
+        order[best.number] = scores[best.section]
+    return order
 
 
 def _rank_by_words(database: sqlite3.Connection, matching: str, limit: int) -> dict[int, float]:

@@ -3,7 +3,7 @@
 The score is a sum of BM25 over the stems of a passage, over those of its whole section, over the words of the section
 as they are written, and over pairs of neighbours in the query that are neighbours in the section. Where one of them
 errs, the others seldom do: a passage lacks words that its section has, two words share a stem, and words far apart have
-nothing to do with each other.
+nothing to do with each other. What a section says first, like its headings, tells what it is about, and counts more.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import pairwise
+from itertools import filterfalse, pairwise
 from typing import TypeVar
 
 from taoloop.core.ranking.bm25 import COMMON_WEIGHT, SATURATION
@@ -21,18 +21,21 @@ from taoloop.core.ranking.porter import porter_stem
 from taoloop.core.ranking.query import COMMON_WORDS
 from taoloop.core.text import lazy_pattern
 from taoloop.core.words import CJK, clean_text, name_parts
-from taoloop.tools.documents.index import TITLE_WEIGHT, IndexedPassage, MeanTerms, title_text
+from taoloop.tools.documents.index import TITLE_WEIGHT, IndexedPassage, IndexTotals, title_text
 
 _STEM_SATURATION = 2.0  # k1 for stems, of which a text has more than of one form
-_LENGTH_SHARE = 0.75  # b
+_LENGTH_SHARE = 0.6  # b: a long section often says more, and not only the same at greater length
+_OPENING_CHARS = 150  # of a section that count like its headings: about a sentence
 _WRITTEN_WEIGHT = 0.5
 _PAIR_WEIGHT = 0.5
 
 _CJK_CHARACTER = lazy_pattern(f"[{CJK}]")
 _LETTERS = lazy_pattern(rf"[^\W{CJK}_]+")
-_SPACES = {code: " " for code in range(128) if not chr(code).isalnum()}
+# ASCII, dashes, quotation marks, and Chinese with its punctuation: no letters that need more than ASCII or normalizing
+_PLAIN = lazy_pattern(r"[\x00-\x7f\u2010-\u2027\u3000-\u3003\u3008-\u301b，：；！？（）\u4e00-\u9fff]*")
+_LETTERS_ONLY = bytes(code if code < 128 and chr(code).isalnum() else 32 for code in range(256))
 _Term = TypeVar("_Term")
-_NO_FORM = (("", ""),)
+_GAP = ("",)
 
 
 @dataclass(slots=True)
@@ -48,14 +51,8 @@ class _Counts:
         self.terms += other.terms
         _add(self.stems, other.stems)
         _add(self.written, other.written)
-        _add(self.pairs, other.pairs)
-
-
-@dataclass(slots=True)
-class _Section:
-    titles: _Counts
-    whole: _Counts = field(default_factory=_Counts)
-    passages: dict[int, _Counts] = field(default_factory=dict)
+        if other.pairs:
+            _add(self.pairs, other.pairs)
 
 
 class _WordCounter:
@@ -65,37 +62,43 @@ class _WordCounter:
         self._runs = [word for word in words if _CJK_CHARACTER.match(word)]
         self.stems = {word: word if word in self._runs else porter_stem(_without_accents(word)) for word in words}
         self._wanted = {*self.stems.values()}
+        self._beginnings = (*{stem[:2] for stem in self._wanted},)  # which a word and its stem have in common
         self.pairs = {*pairwise(self.stems[word] for word in words if word not in COMMON_WORDS)}
         self._known: set[str] = set()  # of the words of texts
         self._forms: dict[str, list[tuple[str, str]]] = {}  # those with a stem of the query: what they are, and stems
+        self._rows: dict[str, list[str]] = {}  # their stems alone
 
     def count(self, text: str) -> _Counts:
-        if is_ascii := text.isascii():
-            words = text.translate(_SPACES).split()
-        else:
+        if not (text.isascii() or _PLAIN.fullmatch(text)):
             text = clean_text(text)
             words = _LETTERS.findall(text)
-        unknown = {*words} - self._known
+        else:
+            words = text.encode().translate(_LETTERS_ONLY).decode().split()
+        unknown = {*filterfalse(self._known.__contains__, words)}
         self._known |= unknown
         for word in unknown:
-            if forms := [form for form in _word_forms(word) if form[1] in self._wanted]:
+            may_fit = word.startswith(self._beginnings) or not (word.islower() and word.isascii())
+            if may_fit and (forms := [form for form in _word_forms(word) if form[1] in self._wanted]):
                 self._forms[word] = forms
-        counts = _Counts(len(words))
-        for word in words:
-            if word in self._forms:
-                for form, stem in self._forms[word]:
-                    counts.written[form] = counts.written.get(form, 0) + 1
-                    counts.stems[stem] = counts.stems.get(stem, 0) + 1
-        if any(first in counts.stems and second in counts.stems for first, second in self.pairs):
-            row = [stem for word in words if word not in COMMON_WORDS for _, stem in self._forms.get(word, _NO_FORM)]
-            _add(counts.pairs, Counter(pair for pair in pairwise(row) if pair in self.pairs))
-        if self._runs and not is_ascii:
-            self._count_runs(text.casefold(), counts)
+                self._rows[word] = [stem for _, stem in forms]
+        cjk_terms = len(text.encode()) - len(text)  # a character of CJK has three bytes, and counts as two terms
+        counts = _Counts(len(words) + cjk_terms)
+        hits = [*filter(self._forms.__contains__, words)]
+        for word in hits:
+            for form, stem in self._forms[word]:
+                counts.written[form] = counts.written.get(form, 0) + 1
+                counts.stems[stem] = counts.stems.get(stem, 0) + 1
+        if len(hits) > 1 and any(first in counts.stems and second in counts.stems for first, second in self.pairs):
+            row: list[str] = []
+            for word in filterfalse(COMMON_WORDS.__contains__, words):
+                row += self._rows.get(word, _GAP)
+            _add(counts.pairs, Counter(filter(self.pairs.__contains__, pairwise(row))))
+        if self._runs and not text.isascii():
+            self._count_runs(text, counts)
         return counts
 
     def _count_runs(self, text: str, counts: _Counts) -> None:
         """Count what is written without spaces: pairs of characters, and three where two pairs overlap."""
-        counts.terms += 2 * len(_CJK_CHARACTER.findall(text))
         found = {run: number for run in self._runs if (number := text.count(run))}
         counts.stems |= found
         counts.written |= found
@@ -104,40 +107,56 @@ class _WordCounter:
                 _add(counts.pairs, {(first, second): text.count(first + second[1:])})
 
 
-def score_passages(
-    passages: Iterable[IndexedPassage], rarities: Mapping[str, float], means: MeanTerms
+def score_sections(
+    sections: Iterable[Sequence[IndexedPassage]], rarities: Mapping[str, float], totals: IndexTotals
 ) -> dict[int, float]:
-    """The scores of passages by their numbers.
+    """The scores of the passages of sections by their numbers: of each section the best one first, then the others.
 
-    `rarities` are the words of the query in their order, each with its weight. The passages of a section that are not
-    given do not count.
+    `rarities` are the words of the query in their order, each with its weight.
     """
     counter = _WordCounter([*rarities])
-    sections: dict[object, _Section] = {}
-    for passage in passages:
-        key = (passage.file, passage.heading) if passage.heading else passage.number
-        if (section := sections.get(key)) is None:
-            section = sections[key] = _Section(counter.count(title_text(passage.file, passage.heading)))
-        section.passages[passage.number] = counts = counter.count(passage.text)
-        section.whole.add(counts)
     stems: dict[str, float] = {}
     for word, rarity in rarities.items():
         weight = rarity * (COMMON_WEIGHT if word in COMMON_WORDS else 1.0)
         stems[counter.stems[word]] = max(weight, stems.get(counter.stems[word], 0.0))
     pairs = {pair: _PAIR_WEIGHT * max(stems[stem] for stem in pair) for pair in counter.pairs}
     written = {word: _WRITTEN_WEIGHT * rarity for word, rarity in rarities.items()}
-    scores: dict[int, float] = {}
-    for section in sections.values():
-        titles, whole = section.titles, section.whole
-        length = whole.terms / means.section
+    best: dict[int, float] = {}
+    others: dict[int, float] = {}
+    for section in sections:
+        titles = counter.count(_titles_and_opening(section))
+        counts = {passage.number: counter.count(passage.text) for passage in section}
+        whole = _sum(counts.values())
+        length = whole.terms * totals.sections / totals.terms
         score = _bm25(stems, whole.stems, length, _STEM_SATURATION, titles.stems, TITLE_WEIGHT)
         score += _bm25(written, whole.written, length, SATURATION, titles.written)
         score += _bm25(pairs, whole.pairs, length, SATURATION)
-        for number, counts in section.passages.items():
-            length = counts.terms / means.passage
-            own = _bm25(stems, counts.stems, length, _STEM_SATURATION, titles.stems, TITLE_WEIGHT)
+        scores: dict[int, float] = {}
+        for number, part in counts.items():
+            length = part.terms * totals.passages / totals.terms
+            own = _bm25(stems, part.stems, length, _STEM_SATURATION, titles.stems, TITLE_WEIGHT)
             scores[number] = round(score + own, 4)
-    return scores
+        first = max(scores, key=lambda number: scores[number])
+        best[first] = scores.pop(first)
+        others |= scores
+    return _sort_down(best) | _sort_down(others)
+
+
+def _sort_down(scores: Mapping[int, float]) -> dict[int, float]:
+    return dict(sorted(scores.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _sum(parts: Iterable[_Counts]) -> _Counts:
+    whole = _Counts()
+    for part in parts:
+        whole.add(part)
+    return whole
+
+
+def _titles_and_opening(section: Sequence[IndexedPassage]) -> str:
+    """What says what a section is about: its headings and file name, and how it begins."""
+    opening = "\n".join(passage.text[:_OPENING_CHARS] for passage in section[:2])  # the first may be a heading alone
+    return f"{title_text(section[0].file, section[0].heading)}\n{opening[:_OPENING_CHARS]}"
 
 
 def _add(counts: dict[_Term, int], others: Mapping[_Term, int]) -> None:
