@@ -76,7 +76,7 @@ def test_an_agent_and_a_policy_are_tried_on_stored_runs(tao: Shell) -> None:
     agent = tao("eval", "--counterfactual", "--agent", "agent.yaml", "--search", "ann")
     assert "the same: 100.0% (95% interval: 20.7% to 100.0%)" in agent.out
     policy = tao("eval", "--counterfactual", "--policy", "read-only", code=1)
-    assert "the policy decides otherwise: pay: allow → deny" in policy.out
+    assert "the policy decides differently: pay: allow → deny" in policy.out
     assert (tao.folder / "ledger.txt").read_text() == "ann\n"
 
 
