@@ -47,7 +47,7 @@ class ScatterPoint:
         """Whether this point is at least as good as the other one in both figures, and better in one."""
         if self.is_frame:
             return False
-        (x, y), (other_x, other_y) = self.place, other.place
+        (x, y), (other_x, other_y) = self.position, other.position
         return x <= other_x and y >= other_y and (x, y) != (other_x, other_y)
 
 
