@@ -278,3 +278,14 @@ def test_a_run_that_did_not_complete_says_why(tao: Shell) -> None:
     assert (trial["status"], trial["passed"], trial["fault"]) == ("model_failed", False, "agent")
     assert trial["reason"] in shown.out
     assert "'script:endless' of the case 'loop' is over" in trial["reason"]
+
+
+def test_a_configuration_that_the_baseline_lacks_is_said_to_be_not_compared(tao: Shell) -> None:
+    suite = write_suite(tao, counting_cases(range(1, 3)))
+    tao("eval", suite, "--strategy", "react,reflect", "--out", "first.json", code=exits.OK)
+    shown = tao("eval", suite, "--strategy", "reflect,act_only", "--baseline", "first.json", "--out", "out.json")
+
+    note = "has none of this name: act_only. It has: react, reflect."
+    assert any(note in line for line in results_of(tao)["notes"])
+    assert note in shown.out.replace("\n", " ")
+    assert [each["first"] for each in results_of(tao)["comparisons"]] == ["reflect", "baseline: reflect"]

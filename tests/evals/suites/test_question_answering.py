@@ -96,7 +96,7 @@ def test_larger_data_comes_from_a_folder_of_ones_own(tmp_path: Path, monkeypatch
         list(hotpotqa_cases())
     path = tmp_path / "hotpotqa_mine.jsonl"
     path.write_text(json.dumps(records[0]) + "\n[]\n")
-    with pytest.raises(AgentFileError, match=r"hotpotqa_mine\.jsonl:2: this line is no JSON object"):
+    with pytest.raises(AgentFileError, match=r"hotpotqa_mine\.jsonl:2: this line is not a JSON object"):
         list(hotpotqa_cases())
     path.write_text(json.dumps(records[0]) + "\n")
     assert [case["id"] for case in hotpotqa_cases()] == [records[0]["id"]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -51,7 +51,7 @@ from taoloop.translation import mark
 @click.option("--agent", "agents", metavar="AGENT", multiple=True, help="An agent to evaluate; repeatable.")
 @click.option("--strategy", "strategies", metavar="NAME,…", multiple=True, help="Strategies to compare.")
 @click.option(
-    "--model", "models", metavar="SPEC,…", multiple=True, help="Models to compare; `oracle` plays the suite's."
+    "--model", "models", metavar="SPEC,…", multiple=True, help="Models to compare; `oracle` plays the suite's scripts."
 )
 @click.option("--dialect", "dialects", metavar="NAME,…", multiple=True, help="Dialects to compare.")
 @click.option("--policy", "policies", metavar="FILE,…", multiple=True, help="Policies to compare: files or profiles.")
@@ -67,9 +67,9 @@ from taoloop.translation import mark
 )
 @click.option("--case", "case_ids", metavar="ID,…", multiple=True, help="Only these cases.")
 @click.option("--remeasure", "remeasures", is_flag=True, help="Check and count finished trials again; run nothing.")
-@click.option("--fresh", is_flag=True, help="Run every trial again, also those that are finished.")
+@click.option("--fresh", is_flag=True, help="Run every trial again, including finished ones.")
 @click.option("--out", metavar="FILE", type=click.Path(dir_okay=False), help="Write the results as JSON.")
-@click.option("--html", metavar="FILE", type=click.Path(dir_okay=False), help="Write the results as a page.")
+@click.option("--html", metavar="FILE", type=click.Path(dir_okay=False), help="Write the results as an HTML page.")
 @click.option("--baseline", metavar="FILE", type=click.Path(dir_okay=False), help="Compare with the results in FILE.")
 @click.option(
     "--db",
@@ -91,7 +91,7 @@ def eval_command(suite: str | None, lists: bool, **arguments: Any) -> int:
       tao eval suite.yaml --agent agent.yaml --baseline results.json
       tao eval --list
 
-    Stored runs are a source of cases, and can be gone through with something else. No tool is called for that.
+    Stored runs can become cases, and another model, agent or policy can be tried on them. No tool is called for that.
 
       tao eval --from-runs --last 50 --status completed --out suite.yaml
       tao eval --counterfactual --model openai:NEW --last 200
@@ -196,10 +196,12 @@ def keep_for_panel(results: Results, database: Path) -> None:
     try:
         keep_results(results, database)
     except OSError as error:
-        text = mark("The panel will not have these results, for they cannot be kept beside {path}: {reason}.")
+        text = mark("The panel will not show these results: they cannot be saved beside {path}: {reason}.")
         print_stderr(translate(text, path=database, reason=error.strerror or error))
         return
-    print_stderr(translate("The panel shows it with its runs: {command}", command=f"tao panel --db {database}"))
+    print_stderr(
+        translate("The panel shows the results and their runs: {command}", command=f"tao panel --db {database}")
+    )
 
 
 def write_files(results: Results, out: str | None, html: str | None) -> None:
@@ -262,9 +264,18 @@ def scored(run: SuiteRun, database: Path, baseline: Results | None) -> Results:
         version=taoloop.__version__,
         baseline=baseline,
         judges=judge_reports(outcome.records, marks),
-        notes=outcome.notes,
+        notes=(*outcome.notes, *baseline_notes(run, baseline)),
         database=str(database),
     )
+
+
+def baseline_notes(run: SuiteRun, baseline: Results | None) -> Iterator[str]:
+    """Which configurations are not compared with the baseline, because it has none of their name."""
+    known = [] if baseline is None else [each.name for each in baseline.configurations]
+    lacking = [each.name for each in run.configurations if each.name not in known]
+    if baseline is not None and lacking and not len(known) == len(run.configurations) == 1:
+        text = mark("Not compared with the baseline, which has none of this name: {names}. It has: {known}.")
+        yield translate(text, names=", ".join(lacking), known=", ".join(known))
 
 
 def database_of(suite: Suite, db: str | None, env: Mapping[str, str]) -> Path:
@@ -310,7 +321,7 @@ def compared_axes(values: Mapping[str, tuple[str, ...]]) -> dict[Axis, tuple[Any
     try:
         axes["seeds"] = tuple(map(int, split_repeated(values["seeds"]) or ()))
     except ValueError as error:
-        raise ConfigError(translate("A seed is no whole number: {error}.", error=error)) from error
+        raise ConfigError(translate("A seed is not a whole number: {error}.", error=error)) from error
     return axes
 
 
