@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from tests.evals.trial_making import scored, trials
 
 from taoloop.evals.result_files import MOST_KEPT, keep_results, result_files, results_folder
-from taoloop.evals.results import read_results
+from taoloop.evals.results import read_results, write_results
 
 
 def test_the_newest_come_first_with_those_of_the_databases_of_evaluations(tmp_path: Path) -> None:
@@ -32,3 +33,10 @@ def test_the_oldest_make_way(tmp_path: Path) -> None:
     names = list(result_files(tmp_path / "runs.db"))
     assert len(names) == MOST_KEPT
     assert names[-1].endswith("T014642Z")
+
+
+def test_results_that_cannot_be_written_leave_no_part_behind(tmp_path: Path) -> None:
+    (tmp_path / "out.json").mkdir()
+    with pytest.raises(OSError, match="directory"):
+        write_results(scored(trials("x", [True])), tmp_path / "out.json")
+    assert [path.name for path in tmp_path.iterdir()] == ["out.json"]

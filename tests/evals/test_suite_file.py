@@ -94,6 +94,10 @@ cases:
         ("suite: a\nmodel: opnai:x\ncases: []\n", ":2: model: There is no model called 'opnai:x'."),
         ("suite: a\ncompare:\n  strategies: [react, raect]\ncases: []\n", ":3: compare.strategies[1]: There is no str"),
         ("suite: a\nmax_cost_usd: -1\ncases: []\n", ":2: max_cost_usd: a number above 0 is expected, not -1."),
+        (
+            "suite: a\nthresholds: {task_success: {at_least: 90}}\ncases: []\n",
+            ":2: thresholds.task_success.at_least: task_success is a share from 0 to 1, not 90. 90 % is 0.9.",
+        ),
         ("suite: ../a\ncases: []\n", ":1: suite: a name of letters, digits"),
     ],
 )

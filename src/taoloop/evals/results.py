@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+import taoloop
 from taoloop.errors import ConfigError
 from taoloop.evals.trial_records import TrialRecord
 from taoloop.translation import Translator, mark
@@ -191,9 +193,23 @@ def write_results(results: Results, path: Path) -> None:
     Raises:
         OSError: the file cannot be written.
     """
+    write_whole(path, json.dumps(results.to_json(), ensure_ascii=False) + "\n")
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file whole or not at all; a part that could not be written is removed.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
     part = path.with_name(f"{path.name}.part")
-    part.write_text(json.dumps(results.to_json(), ensure_ascii=False) + "\n", encoding="utf-8")
-    part.replace(path)
+    try:
+        part.write_text(text, encoding="utf-8")
+        part.replace(path)
+    except OSError:
+        with suppress(OSError):
+            part.unlink()
+        raise
 
 
 def read_results(path: Path) -> Results:
@@ -202,12 +218,20 @@ def read_results(path: Path) -> Results:
     Raises:
         ConfigError: the file cannot be read, or is no results of this version.
     """
+    record: Any = None
     try:
-        return Results.from_json(json.loads(path.read_text(encoding="utf-8")))
+        record = json.loads(path.read_text(encoding="utf-8"))
+        return Results.from_json(record)
     except OSError as error:
         text = mark("The results {path!r} cannot be read: {reason}.")
         raise ConfigError(translate(text, path=str(path), reason=error.strerror or error)) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
+        version = record.get("version") if isinstance(record, dict) else None
+        if version not in (None, taoloop.__version__):
+            text = mark("The results {path!r} are of taoloop {version}, which this version, {own}, cannot read.")
+            hint = translate("Run the evaluation again with this version.")
+            own = taoloop.__version__
+            raise ConfigError(translate(text, path=str(path), version=version, own=own), hint=hint) from error
         text = mark("The file {path!r} does not hold results of `tao eval --out`: {reason}.")
         hint = translate("Write it again with `tao eval SUITE --out FILE.json`.")
         raise ConfigError(translate(text, path=str(path), reason=error), hint=hint) from error

@@ -280,6 +280,10 @@ def _require_thresholds(document: ConfigDocument, thresholds: Mapping[Any, Any])
                 raise document.unknown((*field_path, bound), BOUNDS)
             if not is_number(limit):
                 raise document.error((*field_path, bound), translate("a number is expected."))
+            if METRICS[metric].unit == "share" and not 0 <= limit <= 1:
+                text = translate("{metric} is a share from 0 to 1, not {limit}.", metric=metric, limit=f"{limit:g}")
+                hint = translate("90 % is 0.9.")
+                raise document.error((*field_path, bound), text, hint=hint)
 
 
 def _agent_source(source: str, document: ConfigDocument) -> str:

@@ -123,6 +123,11 @@ class World:
         """State and effects as JSON data."""
         return {"state": self.state, "effects": [[effect.tool, effect.args] for effect in self.effects]}
 
+    def saved_snapshot(self) -> dict[str, Any]:
+        """State and effects as they were last saved, which is JSON data even if the state is none any more."""
+        saved: dict[str, Any] = json.loads(self._stored)
+        return saved
+
     def restore(self, snapshot: Mapping[str, Any]) -> None:
         """Take over state and effects that `snapshot` gave."""
         self.state = snapshot["state"]

@@ -289,3 +289,17 @@ def test_a_configuration_that_the_baseline_lacks_is_said_to_be_not_compared(tao:
     assert any(note in line for line in results_of(tao)["notes"])
     assert note in shown.out.replace("\n", " ")
     assert [each["first"] for each in results_of(tao)["comparisons"]] == ["reflect", "baseline: reflect"]
+
+
+def test_a_baseline_of_another_suite_or_version_is_refused_before_anything_is_run(tao: Shell) -> None:
+    suite = write_suite(tao, counting_cases(range(2)))
+    tao("eval", suite, "--out", "first.json")
+    results = json.loads((tao.folder / "first.json").read_text(encoding="utf-8"))
+    for change, message in (
+        ({"suite": "other"}, "The baseline 'first.json' has results of the suite 'other', not of '"),
+        ({"version": "9.0", "new": 1}, "are of taoloop 9.0, which this version, "),
+    ):
+        (tao.folder / "first.json").write_text(json.dumps(results | change), encoding="utf-8")
+        refused = tao("eval", suite, "--baseline", "first.json", "--fresh", code=exits.USAGE)
+        assert message in refused.err
+        assert not refused.out

@@ -42,10 +42,12 @@ def test_a_judge_is_not_believed_until_people_marked_runs(tao: Shell) -> None:
     assert "cannot be estimated" in shown  # it calls everything right
 
 
-def test_the_results_never_replace_the_baseline_that_they_are_compared_with(tao: Shell) -> None:
+def test_the_results_never_replace_a_file_that_the_evaluation_reads(tao: Shell) -> None:
     write_suite(tao)
     tao(*ARGS, code=exits.OK)
     before = (tao.folder / "out.json").read_bytes()
     refused = tao(*ARGS, "--baseline", str(tao.folder / "out.json"), code=exits.USAGE)
-    assert "would replace the baseline" in refused.err
+    assert "--out would replace" in refused.err
     assert (tao.folder / "out.json").read_bytes() == before
+    for replaced in ("out.json", "suite.json"):
+        assert "--html would replace" in tao(*ARGS, "--html", str(tao.folder / replaced), code=exits.USAGE).err

@@ -33,6 +33,13 @@ def test_em_and_f1_are_those_of_hotpotqa(answer: str, expected: str, em: bool, f
     assert f1_score(answer, expected) == pytest.approx(f1)
 
 
+def test_chinese_is_scored_by_character_and_without_its_punctuation() -> None:
+    assert exact_match("“北京”。", "北京")
+    assert f1_score("北京大学", "北京") == pytest.approx(2 / 3)
+    assert f1_score("答案是 Python 语言。", "Python") == pytest.approx(2 / 7)
+    assert not exact_match("Paris’", "Paris"), "without Chinese it is as the papers have it"
+
+
 @pytest.mark.parametrize(
     ("answer", "number"),
     [

@@ -41,8 +41,14 @@ def test_trials_of_one_case_are_no_independent_observations() -> None:
     independent = share_interval([Counted(right, 1) for right in (1, 1, 0, 1, 0, 1, 1, 1)])
     assert independent == wilson(6 / 8, 8)
     alike = share_interval([Counted(10 * right, 10) for right in (1, 1, 0, 1, 0, 1, 1, 1)])
-    assert alike.low < independent.low
-    assert alike.high > independent.high
+    assert alike == pytest.approx(independent)
+
+
+def test_further_trials_make_no_interval_wider() -> None:
+    for rights in ((1, 1, 0), (1, 0, 0, 1), (1,) * 9 + (0,)):
+        once = share_interval([Counted(right, 1) for right in rights])
+        thrice = share_interval([Counted(3 * right, 3) for right in rights])
+        assert once.low - 1e-9 <= thrice.low <= thrice.high <= once.high + 1e-9
 
 
 def test_all_right_and_all_wrong_never_have_an_interval_without_width() -> None:

@@ -44,8 +44,14 @@ def refund_case(*orders: str, **fields: Any) -> Case:
     return Case(**settings | fields)
 
 
-def run_cases(folder: Path, cases: Sequence[Case], path: Path | None = None, **options: Any) -> SuiteOutcome:
-    suite_fields: dict[str, Any] = {"tools": (refund,), "model": "oracle", "people": "approve", "concurrency": 1}
+def run_cases(
+    folder: Path,
+    cases: Sequence[Case],
+    path: Path | None = None,
+    tools: Sequence[Any] = (refund,),
+    **options: Any,
+) -> SuiteOutcome:
+    suite_fields: dict[str, Any] = {"tools": tools, "model": "oracle", "people": "approve", "concurrency": 1}
     suite = Suite(name="refunds", cases=lambda: cases, path=path, **suite_fields)
     configurations = configurations_of(suite, {})
     run = SuiteRun(suite=suite, configurations=configurations, database=folder / "e.db", env={}, **options)
@@ -133,3 +139,26 @@ def test_a_trial_whose_process_fails_is_invalid_and_the_others_go_on(tmp_path: P
     assert (failed.passed, failed.fault_rule) == (None, "not_set_up")
     assert "ended with 1" in failed.checks[0].detail
     assert other.passed
+
+
+@tool(tier="read", inline=True)
+def spoil(order: str) -> str:
+    """Spoil the world.
+
+    Args:
+        order: the order
+    """
+    current_world().state[order] = object()
+    return "done"
+
+
+def test_a_world_that_is_no_json_makes_its_own_trial_invalid_and_the_others_are_kept(tmp_path: Path) -> None:
+    spoils = {"tool_calls": [{"name": "spoil", "args": {"order": "A1"}}]}
+    spoiled = refund_case(
+        "A1", case_id="spoiled", script=(spoils, "Done."), checks=(Check(kind="exact", expected="Done."),)
+    )
+
+    records = run_cases(tmp_path, [spoiled, refund_case("A2")], tools=(refund, spoil)).records
+
+    assert [record.passed for record in records] == [None, True]
+    assert "no longer be stored as JSON" in records[0].checks[0].detail

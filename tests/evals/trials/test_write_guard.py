@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +25,8 @@ from taoloop.evals.trials.write_guard import guarded_writes
         lambda path: path.with_name("old").chmod(0o600),
         lambda path: path.symlink_to("old"),
         lambda path: shutil.copy(__file__, path),
+        sqlite3.connect,
+        lambda path: sqlite3.connect(path.as_uri(), uri=True),
     ],
 )
 def test_a_write_outside_is_prevented_and_its_line_is_noted(tmp_path: Path, write: Callable[[Path], object]) -> None:
@@ -58,3 +61,13 @@ def test_reads_and_writes_inside_and_temporary_files_are_allowed(tmp_path: Path)
     (tmp_path / "after").write_text("x", "utf-8")
 
     assert notes == []
+
+
+def test_databases_in_memory_in_the_folder_and_opened_for_reading_are_no_writes(tmp_path: Path) -> None:
+    outside, inside = tmp_path / "outside.db", tmp_path / "trial"
+    inside.mkdir()
+    sqlite3.connect(outside).close()
+
+    with guarded_writes(inside, lambda path, _: pytest.fail(path)):
+        for name in (":memory:", "", str(inside / "own.db"), f"{outside.as_uri()}?mode=ro", "file::memory:"):
+            sqlite3.connect(name, uri=name.startswith("file:")).close()

@@ -141,12 +141,11 @@ def evaluate(
     """
     if fresh and remeasures:
         raise click.UsageError(translate("Give either --fresh or --remeasure."))
-    if out and baseline and expand_home(out).resolve() == expand_home(baseline).resolve():
-        raise click.UsageError(translate("--out would replace the baseline; name another file."))
+    require_other_files(name, out=out, html=html, baseline=baseline, db=db, agents=axes["agents"])
     with capture_stdout() as stream:
         env = load_environment()
         chosen = only_cases(load_suite(name), split_repeated(case_ids))
-        earlier = None if baseline is None else read_results(expand_home(baseline))
+        earlier = None if baseline is None else baseline_results(expand_home(baseline), chosen)
         configurations = configurations_of(chosen, compared_axes(axes))
         path = database_of(chosen, db, env)
         run = SuiteRun(
@@ -172,6 +171,33 @@ def evaluate(
         write_files(results, out, html)
         keep_for_panel(results, path)
         return stopper.code if stopper.code is not None else exit_code_for_results(results, chosen, outcomes)
+
+
+def require_other_files(suite: str, *, out: str | None, html: str | None, agents: Sequence[str], **read: Any) -> None:
+    """Report that what is written would replace a file that the evaluation reads, or that the other option writes."""
+    inputs = {expand_home(name).resolve() for name in (suite, *agents, *read.values()) if name is not None}
+    for option, name in (("--out", out), ("--html", html)):
+        if name is None:
+            continue
+        path = expand_home(name).resolve()
+        if path in inputs:
+            text = mark("{option} would replace {path}, which is read or written otherwise; name another file.")
+            raise click.UsageError(translate(text, option=option, path=name))
+        inputs.add(path)
+
+
+def baseline_results(path: Path, suite: Suite) -> Results:
+    """The results of `--baseline`.
+
+    Raises:
+        ConfigError: the file cannot be read, or has results of another suite.
+    """
+    results = read_results(path)
+    if results.suite != suite.name:
+        text = mark("The baseline {path!r} has results of the suite {other!r}, not of {suite!r}.")
+        hint = translate("Name results of this suite: there is nothing to compare.")
+        raise ConfigError(translate(text, path=str(path), other=results.suite, suite=suite.name), hint=hint)
+    return results
 
 
 def check_models(run: SuiteRun, env: Mapping[str, str]) -> None:
@@ -319,9 +345,10 @@ def compared_axes(values: Mapping[str, tuple[str, ...]]) -> dict[Axis, tuple[Any
     axes["agents"] = values["agents"]
     axes["strategies"] = _split_strategies(split_repeated(values["strategies"]) or ())
     try:
-        axes["seeds"] = tuple(map(int, split_repeated(values["seeds"]) or ()))
+        axes["seeds"] = tuple(map(int, seeds := split_repeated(values["seeds"]) or ()))
     except ValueError as error:
-        raise ConfigError(translate("A seed is not a whole number: {error}.", error=error)) from error
+        names = ", ".join(seeds)
+        raise ConfigError(translate("--seed takes whole numbers, not {seeds!r}.", seeds=names)) from error
     return axes
 
 

@@ -43,6 +43,9 @@ ABSTENTION = "abstention"
 """Kinds of outcomes beside those of `Check`."""
 
 _SHOWN_CHARS = 120
+_ABSTAINING_STATUSES = ("completed", "unsupported")
+"""How a run ends that gives no answer of its own accord: with an empty one, or with one that it holds back."""
+
 _NO_ANSWER_WORDS = re.compile(
     r"\b(?:no answer|cannot be (?:answered|determined)|can(?:no|')t (?:answer|determine|be answered|tell|find)"
     r"|unable to|not enough information|insufficient|do(?:es)? not know|don't know|unknown|unanswerable"
@@ -71,8 +74,13 @@ class TrialEnd:
 
     @property
     def abstained(self) -> bool:
-        """Whether there is no answer, or it says that there is none."""
-        return self.answer is None or not self.answer.strip() or bool(_NO_ANSWER_WORDS.search(self.answer))
+        """Whether the run ended by itself without an answer, or with one that says that there is none.
+
+        A run that waits for a person, failed or reached a limit did not decide to abstain.
+        """
+        if self.answer is None or not self.answer.strip():
+            return self.status in _ABSTAINING_STATUSES
+        return bool(_NO_ANSWER_WORDS.search(self.answer))
 
 
 def check_end(check: Check, end: TrialEnd) -> CheckOutcome:

@@ -1,7 +1,8 @@
 """How answers are compared as texts, as numbers and as data. Pure.
 
 EM and F1 are those of HotpotQA (Yang et al. 2018, `hotpot_evaluate_v1.py`), by which ReAct (Yao et al. 2023) is scored,
-too: case, punctuation, articles and spaces do not count.
+too: case, punctuation, articles and spaces do not count. Chinese is scored as in CMRC 2018 (Cui et al. 2019): its
+punctuation does not count either, and each Chinese character is a word.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from taoloop.core.decision import citation_marks
 from taoloop.core.text import lazy_pattern
 
 _ARTICLES = lazy_pattern(r"\b(a|an|the)\b")
+_PUNCTUATION = frozenset(string.punctuation)
+_CHINESE_PUNCTUATION = _PUNCTUATION | frozenset("，。、：；？！…—～·“”‘’「」『』《》〈〉【】（）［］｛｝％＂＇．")
+_CHINESE_CHARACTER = lazy_pattern("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 _CLOSED_ANSWERS = frozenset({"yes", "no", "noanswer"})
 _NUMBER = lazy_pattern(r"(?<![\w.])[-+−]?(?:\d{1,3}(?:[,，]\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w])")
 _BASIS = lazy_pattern(r"\s*\(\w+\(.*\)\)\s*\Z", re.DOTALL)
@@ -36,8 +40,13 @@ def plain_answer(answer: str) -> str:
 
 
 def normalise_for_scoring(text: str) -> str:
-    """Lower case, without punctuation, then without the articles a, an and the, and with single spaces."""
-    unpunctuated = "".join(char for char in text.lower() if char not in string.punctuation)
+    """Lower case, without punctuation, then without the articles a, an and the, and with single spaces.
+
+    Around each Chinese character is a space. A text without any is normalised as the papers do it.
+    """
+    punctuation = _CHINESE_PUNCTUATION if _CHINESE_CHARACTER.search(text) else _PUNCTUATION
+    unpunctuated = "".join(char for char in text.lower() if char not in punctuation)
+    unpunctuated = _CHINESE_CHARACTER.sub(r" \g<0> ", unpunctuated)
     return " ".join(_ARTICLES.sub(" ", unpunctuated).split())
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from taoloop.evals.report.markup import inert, tag
 from taoloop.evals.report.sections import ReportSections, Section
-from taoloop.evals.results import Results, translate
+from taoloop.evals.results import Results, translate, write_whole
 
 PARTS_STYLE = "parts.css"
 """The file with the look of the parts, for whoever shows them in a page of their own."""
@@ -23,9 +23,7 @@ def write_page(results: Results, path: Path, language: str = "en") -> None:
     Raises:
         OSError: the file cannot be written.
     """
-    part = path.with_name(f"{path.name}.part")
-    part.write_text(page(results, language), encoding="utf-8")
-    part.replace(path)
+    write_whole(path, page(results, language))
 
 
 def page(results: Results, language: str = "en") -> str:

@@ -73,7 +73,8 @@ def share_interval(cases: Sequence[Counted]) -> Interval:
     """The interval of a share: Wilson's, on the effective number of observations (Korn and Graubard 1998).
 
     With one observation per case it is Wilson's own. Otherwise observations count for less the more alike those of a
-    case are. Where nothing shows how alike they are (all right, all wrong, one case) each case counts as one.
+    case are, but never for less than if all of a case were the same: further trials make no interval wider. Where
+    nothing shows how alike they are (all right, all wrong, one case) each case counts as one.
     """
     return wilson(ratio(cases), effective_number(cases))
 
@@ -87,7 +88,8 @@ def effective_number(cases: Sequence[Counted]) -> float:
         return count
     error = ratio_error(cases)
     independent = min(observations, share * (1 - share) / error**2) if error else observations
-    return float(independent * (Z / t_quantile(count - 1)) ** 2)
+    all_alike = observations**2 / math.fsum(case.n**2 for case in cases)  # Kish 1965: no correlation is above 1
+    return max(all_alike, float(independent * (Z / t_quantile(count - 1)) ** 2))
 
 
 def mean_interval(cases: Sequence[Counted]) -> Interval | None:

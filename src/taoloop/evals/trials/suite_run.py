@@ -319,4 +319,8 @@ class SuiteRun:
         )
         yield from (f"{case_id}: {detail}" for case_id, detail in islice(details, _NOTES))
         if len(details) > _NOTES:
-            yield translate("{n} further notes of this kind are in the results (--out).", n=len(details) - _NOTES)
+            text = mark(
+                "{n} further note of this kind is in the results (--out)."
+                "|{n} further notes of this kind are in the results (--out)."
+            )
+            yield translate(text, n=len(details) - _NOTES)

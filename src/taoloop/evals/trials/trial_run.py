@@ -15,7 +15,7 @@ from typing import Any
 from taoloop.core.decision import Call
 from taoloop.core.trace import Trace
 from taoloop.core.views.run_figures import run_figures
-from taoloop.errors import JournalError, RunNotFound, TaoError
+from taoloop.errors import JournalError, RunNotFound, TaoError, ToolError
 from taoloop.evals.cases import Case
 from taoloop.evals.checks.check_outcomes import TrialEnd, check_end, own_outcomes
 from taoloop.evals.checks.judges import Judges
@@ -79,8 +79,8 @@ async def run_trial(
 ) -> tuple[TrialRecord, dict[str, Any]]:
     """Run a trial to its end, and check it; gives its record, and the world that its tools left (`World.snapshot`).
 
-    What goes wrong with the trial itself (its files cannot be written, its agent refuses to start) makes an invalid
-    record.
+    What goes wrong with the trial itself (its files cannot be written, its agent refuses to start, its tools leave a
+    world that is no JSON) makes an invalid record.
 
     Raises:
         JournalError: the journal cannot keep the trace; nothing of this trial is lost that was in it before.
@@ -91,10 +91,14 @@ async def run_trial(
         except JournalError:
             raise
         except TaoError as error:
-            return invalid_record(trial, str(error)), world.snapshot()
+            return invalid_record(trial, str(error)), world.saved_snapshot()
         except Exception as error:  # noqa: BLE001  # whatever it is, the other trials go on
-            return invalid_record(trial, _error_text(error)), world.snapshot()
+            return invalid_record(trial, _error_text(error)), world.saved_snapshot()
         record = await _record(trial, trace, world)
+        try:
+            world.save()
+        except ToolError as error:
+            return invalid_record(trial, str(error)), world.saved_snapshot()
     return record, world.snapshot()
 
 

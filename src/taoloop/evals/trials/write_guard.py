@@ -19,6 +19,8 @@ from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import taoloop
 
@@ -38,6 +40,7 @@ _PATHS: dict[str, tuple[tuple[int, int | None], ...]] = {
     "os.chmod": ((0, 2),),
     "os.chown": ((0, 3),),
     "os.utime": ((0, 3),),
+    "sqlite3.connect": ((0, None),),
 }
 """The events that change files: which of their arguments are paths that change, and the open folders that these are
 relative to."""
@@ -79,12 +82,26 @@ def _audit(event: str, arguments: tuple[Any, ...]) -> None:
         return
     if event == "open" and not _opens_for_writing(arguments):
         return
+    if event == "sqlite3.connect" and not _is_writable_database(arguments[0]):
+        return
     for index, folder_index in _PATHS[event]:
-        path = arguments[index]
+        path = _file_of_uri(arguments[index]) if event == "sqlite3.connect" else arguments[index]
         if isinstance(path, str | bytes | os.PathLike):
             folder = "" if folder_index is None else _open_folder(arguments[folder_index])
             if folder is not None:
                 _require_inside(guard, event, os.path.join(folder, os.fsdecode(path)), arguments)  # noqa: PTH118
+
+
+def _is_writable_database(name: Any) -> bool:
+    """Whether SQLite opens a file for writing: not in memory, and not by a URI that only reads (`file:…?mode=ro`)."""
+    text = os.fsdecode(name)
+    only_reads = text.startswith("file:") and ("mode=ro" in text or "mode=memory" in text or "immutable=1" in text)
+    return text not in ("", ":memory:") and not text.startswith("file::memory:") and not only_reads
+
+
+def _file_of_uri(name: Any) -> str:
+    text = os.fsdecode(name)
+    return url2pathname(urlsplit(text).path) if text.startswith("file:") else text
 
 
 def _open_folder(descriptor: int) -> str | None:
