@@ -1,10 +1,11 @@
-"""The four modes of the ReAct paper on one question with the same tools; beside them CoT-SC, combinations, reflection.
+"""The four modes of the ReAct paper on one question with the same tools, and beside them every other pattern.
 
 Standard answers at once, Reason-only thinks without tools, Act-only acts without thinking, ReAct does both. The
 replies are scripted after the paper's figure: Reason-only hallucinates, and nothing from outside can correct it;
 Act-only finds the page and cannot put it together with the question; ReAct corrects its path by observations. CoT-SC
 hallucinates by majority. Where the samples do not agree, CoT-SC → ReAct looks it up; where ReAct gets nowhere within
 its steps, ReAct → CoT-SC falls back on what the model knows. Reflection corrects a hasty draft by what was observed.
+Plan-and-Execute and a graph make the first search without asking the model, and leave the rest to ReAct.
 
 Source: Yao et al., "ReAct: Synergizing Reasoning and Acting in Language Models" (ICLR 2023), figure 1, section 3.2.
 Run: python examples/four_modes.py
@@ -12,9 +13,11 @@ Run: python examples/four_modes.py
 
 from __future__ import annotations
 
+import asyncio
+import json
 from pathlib import Path
 
-from taoloop import Agent, Result, ScriptedModel
+from taoloop import END, START, Agent, Graph, MemoryJournal, Node, Result, ScriptedModel, Trace
 from taoloop.strategies import normalise_answer
 from taoloop.tools.documents import paper_tools
 
@@ -80,10 +83,62 @@ SCRIPTS = {
 """The replies of each mode."""
 
 
-def run(mode: str) -> Result:
+PLAN = {
+    "steps": [
+        {
+            "number": 1,
+            "goal": "Find the program that the Apple Remote was designed for",
+            "calls": [{"tool": "search", "args": {"entity": "Apple Remote"}}],
+        },
+        {"number": 2, "goal": "Find what else controls that program", "depends_on": [1]},
+    ]
+}
+
+PLANNER = [
+    f"Thought: The remote first, then its program.\nAction: make_plan: {json.dumps(PLAN)}",
+    chain("The page of the program names them.", "keyboard function keys"),
+]
+"""The replies of `plan_execute` around its steps; the second step is decided by ReAct."""
+
+MODES = (*SCRIPTS, "plan_execute", "graph")
+
+
+def planned(_task: str, trace: Trace) -> str:
+    """A model that plans, and that acts as in ReAct within a step."""
+    is_step = trace.started is not None and trace.started.depth > 0
+    return (REACT[1:] if is_step else PLANNER)[trace.model_calls]
+
+
+def flow() -> Graph:
+    """A graph that opens the page of a title, and leaves the rest to an agent."""
+    reader = Agent(name="reader", model=ScriptedModel(REACT[1:]), tools=TOOLS, dialect="text", max_steps=4)
+    fields = {name: {"type": "string", "default": ""} for name in ("question", "title", "page", "answer")}
+    return Graph(
+        state={"type": "object", "properties": fields},
+        nodes={
+            "open": Node(TOOLS[0], args={"entity": "{title}"}, writes="page"),
+            "read": Node(reader, args={"task": "{question}\n{page}"}, writes="answer"),
+        },
+        edges={START: "open", "open": "read", "read": END},
+        answer="{answer}",
+    )
+
+
+def run(mode: str, journal: MemoryJournal | None = None) -> Result:
     """One mode on the question; every mode is given the same tools and four steps."""
-    agent = Agent(model=ScriptedModel(SCRIPTS[mode]), tools=TOOLS, strategy=mode, dialect="text", max_steps=4)
+    if mode == "graph":
+        return flow().agent(journal=journal).run_sync(json.dumps({"question": QUESTION, "title": "Apple Remote"}))
+    model = planned if mode == "plan_execute" else ScriptedModel(SCRIPTS[mode])
+    agent = Agent(model=model, tools=TOOLS, strategy=mode, dialect="text", max_steps=4, journal=journal)
     return agent.run_sync(QUESTION)
+
+
+async def used(journal: MemoryJournal) -> tuple[int, int]:
+    """The replies and the calls of the paper's tools in a run and the runs inside it."""
+    traces = [Trace(row.run_id, await journal.load(row.run_id)) for row in await journal.runs()]
+    names = {tool.name for tool in TOOLS}
+    calls = sum(call.requested.tool in names for trace in traces for call in trace.calls.values())
+    return sum(trace.model_calls for trace in traces), calls
 
 
 def is_right(result: Result) -> bool:
@@ -93,8 +148,9 @@ def is_right(result: Result) -> bool:
 
 if __name__ == "__main__":
     print(f"Question: {QUESTION}\nRight:    {RIGHT}\n")
-    for name in SCRIPTS:
-        result = run(name)
-        trace, verdict = result.trace, "right" if is_right(result) else "wrong"
-        used = f"replies: {trace.model_calls}  calls: {trace.tool_calls}"
-        print(f"{name:18} {verdict}  {used}  {result.answer}")
+    for name in MODES:
+        journal = MemoryJournal()
+        result = run(name, journal)
+        replies, calls = asyncio.run(used(journal))
+        verdict = "right" if is_right(result) else "wrong"
+        print(f"{name:18} {verdict}  replies: {replies}  calls: {calls}  {result.answer}")

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from checks.panel.conftest import Open
+from checks.panel.refunds import WHOLE, run
 from tests.runtime.approvals.waiting_runs import (
     asking,
     leave_approval,
@@ -23,11 +24,12 @@ from tests.runtime.planning import TASK, Shop, planner
 from tests.serve.panel.panels import ServedPanel, served_panel
 from tests.serve.panel.run_samples import answered, put, started, steps
 
-from taoloop import Agent, Trace
+from taoloop import Agent, ScriptedModel, Trace
 from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.events import ApprovalGiven, ApprovalRefused, DoubtSettled, Finished, Noted
 from taoloop.core.human_input import Marked
 from taoloop.journals.sqlite.journal import SqliteJournal
+from taoloop.runtime.lessons import find_lessons
 
 
 @pytest.fixture
@@ -165,3 +167,31 @@ def test_a_view_is_saved_and_forgotten_and_preferences_and_the_logout_hold(fill:
     page.wait_for_url("**/login*")
     page.goto(f"{page.url.partition('/login')[0]}/runs")
     page.wait_for_url("**/login?next=%2Fruns")
+
+
+def test_a_lesson_is_dropped(fill: Any, open_page: Open) -> None:
+    async def learn(journal: SqliteJournal) -> None:
+        replies = ["The hut has 4 rooms.", "NONE", "Count the <b>attic</b>, too."]
+        judge = Agent(model=ScriptedModel(replies, strict=False), strategy="reflect:lessons=2", journal=journal)
+        await judge.run("Count the rooms.", run_id="r1")
+        await judge.learn_from("r1", "The attic is missing.")
+
+    fill(learn)
+    page = open_page("ann", "/runs/r1")
+    page.locator("summary", has_text="Lesson").click()
+    assert page.get_by_text("Count the <b>attic</b>, too.").first.is_visible()
+    page.get_by_role("button", name="Drop the lesson").click()
+    page.locator("summary", has_text="Lesson").wait_for(state="detached")
+    assert fill(find_lessons) == []
+
+
+def test_a_policy_is_typed(fill: Any, open_page: Open) -> None:
+    run_id = fill(lambda journal: run(journal, WHOLE))
+    page = open_page("ada", f"/runs/{run_id}/policy")
+    page.get_by_label("As in a policy file, in YAML").fill("profile: [")
+    page.get_by_role("button", name="Try it").click()
+    page.get_by_role("alert").wait_for()
+    assert page.get_by_label("As in a policy file, in YAML").input_value().strip() == "profile: ["
+    page.get_by_label("As in a policy file, in YAML").fill("profile: locked")
+    page.get_by_role("button", name="Try it").click()
+    page.locator("article.c-newly_denied").first.wait_for()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import json
 import sys
@@ -15,7 +16,7 @@ import pytest
 from tests.models.provider_answers import whole
 from tests.shell import run_in_process
 
-from taoloop import Agent, Limits, Result
+from taoloop import Agent, Limits, MemoryJournal, Result
 from taoloop.core.events import Finished, ModelReplied, Observed
 from taoloop.core.views.transcript import step_summaries
 from taoloop.testing import HttpDouble
@@ -315,6 +316,10 @@ def test_the_four_modes_run_on_one_question_with_the_same_tools(load: Loader) ->
     assert thoughts == {"standard": 0, "reason_only": 1, "act_only": 0, "react": 4}
     right = {name for name, result in results.items() if modes.is_right(result)}
     assert right == {"react", "cot_sc_then_react", "react_then_cot_sc", "reflect"}
+    for name, used in (("plan_execute", (5, 3)), ("graph", (3, 3))):
+        journal = MemoryJournal()
+        assert modes.is_right(modes.run(name, journal))
+        assert asyncio.run(modes.used(journal)) == used
 
 
 def test_a_wrong_premise_is_corrected_by_an_observation_only(load: Loader) -> None:

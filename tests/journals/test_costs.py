@@ -6,6 +6,7 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, closing
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -126,6 +127,16 @@ def test_what_was_used_is_summed_by_day_key_and_agent(opened: Callable[[], Any])
     )  # fmt: skip
     assert (third.agent, third.cost_usd) == ("other", 2.0)
     assert fourth == CostRow(day=TODAY, key="b", agent="counter", runs=1)
+
+
+@pytest.mark.parametrize("executor", ["plan_execute", "graph"])
+def test_a_decision_of_an_executor_is_no_call_of_a_model(opened: Callable[[], Any], executor: str) -> None:
+    async def body(journal: Journal) -> None:
+        decided = replace(replied(0.0, given=0, written=0, cached=0), model=executor)
+        await keep(journal, "r1", (NOON, started()), (NOON, decided), (NOON, replied(0.5)))
+
+    (row,) = summed(opened, body)
+    assert (row.model_calls, row.cost_usd) == (1, 0.5)
 
 
 def test_a_call_counts_on_the_day_on_which_its_reply_came(opened: Callable[[], Any]) -> None:

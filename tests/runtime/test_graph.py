@@ -121,6 +121,7 @@ def test_functions_an_agent_and_a_join_reach_the_answer_and_replay_without_any_c
     visits = graph_progress(result.trace).visits
     assert visits == {"look_up": 1, "history": 1, "stock": 1, "judge": 1, "pay": 1}
     assert len({call.requested.step for call in list(result.trace.calls.values())[1:3]}) == 1  # in parallel
+    assert result.trace.model_calls == 0, "the graph decides, and only its agent asks a model"
     assert_replays(result.trace)
 
 

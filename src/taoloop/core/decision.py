@@ -191,7 +191,13 @@ class Undoing:
 
 
 PLAN_MODEL = "plan_execute"
-"""The `model` of the replies that carry out a plan: no model wrote them, and they count as no model call."""
+"""The `model` of the replies that carry out a plan."""
+
+GRAPH_MODEL = "graph"
+"""The `model` of the replies that run the nodes of a graph."""
+
+NO_MODELS = frozenset((PLAN_MODEL, GRAPH_MODEL))
+"""The `model` of replies that no model wrote: they are decisions of the executor, and count as no model call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from taoloop.core.agent_spec import AgentSpec, Limits
 from taoloop.core.cards.questions import STARTED_BY, starter_of
 from taoloop.core.cards.tool_card import Tier, ToolCard
-from taoloop.core.decision import PLAN_MODEL, UNSUPPORTED, Answer, Voted
+from taoloop.core.decision import NO_MODELS, UNSUPPORTED, Answer, Voted
 from taoloop.core.events import (
     ActionRequested,
     ActionStarted,
@@ -260,7 +260,7 @@ class Trace:
         self.has_images = bool(fact.images) or any(message.images for message in fact.history)
 
     def _model_replied(self, fact: ModelReplied, _at: float) -> None:
-        self.model_calls += fact.model != PLAN_MODEL
+        self.model_calls += fact.model not in NO_MODELS
         self.working_s += fact.latency_s
         self._spend(fact.usage, fact.cost_usd)
         if fact.purpose == "compact":  # no step, and no decision

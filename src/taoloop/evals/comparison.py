@@ -17,9 +17,9 @@ from taoloop.evals.statistics.paired_tests import cases_needed, holm, mcnemar, s
 from taoloop.evals.trial_records import TrialRecord
 
 ALPHA = 0.05
-"""The level of a verdict: differences by chance alone get one in at most 5 % of all results."""
+"""The level of a verdict: if nothing differs, at most 5 % of all results have any verdict."""
 
-_DETERMINISTIC_MODELS = ("offline", "oracle", "script", "replay")
+_DETERMINISTIC_MODELS = ("offline", "oracle", "script", "scripted", "replay")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +67,7 @@ def find_flaky_cases(records: Iterable[TrialRecord], settings: Mapping[str, obje
     without being flaky: pass^k says how often they do.
     """
     model = str(settings.get("model") or "").partition(":")[0]
-    if model.removesuffix("ed") not in _DETERMINISTIC_MODELS:
+    if model not in _DETERMINISTIC_MODELS:
         return ()
     cases = group_cases(records)
     return tuple(case_id for case_id, trials in cases.items() if len({trial.passed for trial in trials} - {None}) > 1)

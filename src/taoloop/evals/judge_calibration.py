@@ -88,8 +88,9 @@ class MarkedVerdict(NamedTuple):
 def _marked_verdicts(outcomes: _Judged, marks: Mapping[str, MarkVerdict]) -> Iterator[MarkedVerdict]:
     """The verdicts on marked trials that no other check fails."""
     for record, outcome in outcomes:
-        others = (other for other in record.checks if other is not outcome)
-        if record.run_id in marks and outcome.passed is not None and not any(each.passed is False for each in others):
+        other_checks = (check for check in record.checks if check is not outcome)
+        fails_elsewhere = any(check.passed is False for check in other_checks)
+        if record.run_id in marks and outcome.passed is not None and not fails_elsewhere:
             yield MarkedVerdict(record.case_id, marks[record.run_id] == "right", outcome.passed)
 
 

@@ -93,7 +93,8 @@ class MetricComparison:
     difference: MetricValue
     """Second minus first, with its interval (not corrected); `n` is the number of pairs."""
     p: float | None
-    """The two-sided probability of such a difference by chance; None without a pair that differs."""
+    """The two-sided p value: how likely a difference at least this large is if the two are alike; None without a pair
+    that differs."""
     p_corrected: float | None
     """The same, corrected over all that is compared in these results (Holm 1979)."""
     verdict: Verdict
@@ -101,7 +102,8 @@ class MetricComparison:
     test: str
     """The name of the test, such as `mcnemar` or `sign_flip`."""
     cases_needed: int | None = None
-    """How many cases would decide, if inconclusive; None if no number can be said."""
+    """If inconclusive, how many cases would decide with a probability of 80 %, if the true difference is the measured
+    one; None if no number can be said."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

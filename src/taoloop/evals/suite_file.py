@@ -46,7 +46,7 @@ _SETTINGS_OF_CHECKS: dict[CheckKind, tuple[str, ...]] = {
     "number": ("tolerance", "relative"),
     "json_path": ("path", "equals"),
     "f1": ("at_least",),
-    "judge": ("model", "criteria"),
+    "judge": ("model",),
 }
 """The settings of the kinds of checks that have some, beside what is expected."""
 

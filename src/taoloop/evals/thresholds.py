@@ -46,8 +46,8 @@ def threshold_outcomes(results: Results, thresholds: Mapping[str, Mapping[str, f
 
     Configurations without a language model are not held to thresholds where there are others: they only frame them.
     """
-    held = [each for each in results.configurations if not each.is_frame] or results.configurations
-    return tuple(outcome for configuration in held for outcome in _outcomes(configuration, thresholds))
+    configurations = [each for each in results.configurations if not each.is_frame] or results.configurations
+    return tuple(outcome for configuration in configurations for outcome in _outcomes(configuration, thresholds))
 
 
 def worse_metrics(comparison: PairedComparison, thresholds: Mapping[str, Mapping[str, float]]) -> tuple[str, ...]:

@@ -34,7 +34,7 @@ def count_trial(trace: Trace, case: Case, *, passed: bool | None, effects: Itera
     """
     figures = run_figures(trace)
     calls = [call for call in trace.calls.values() if not is_question(trace.card(call.requested.tool))]
-    wanted = [(call.requested.tool, call.requested.args) for call in calls]
+    requested = [(call.requested.tool, call.requested.args) for call in calls]
     patterns = case.expected_actions
     return TrialCounts(
         steps=figures.steps,
@@ -42,8 +42,8 @@ def count_trial(trace: Trace, case: Case, *, passed: bool | None, effects: Itera
         calls_ended=sum(map(has_ended, calls)),
         calls_succeeded=sum(map(_has_succeeded, calls)),
         expected_actions=len(patterns),
-        tools_selected=count_selected(patterns, [tool for tool, _ in wanted]),
-        arguments_right=count_matches(patterns, wanted),
+        tools_selected=count_selected(patterns, [tool for tool, _ in requested]),
+        arguments_right=count_matches(patterns, requested),
         repeated_calls=len(calls) - len({call.requested.digest for call in calls}),
         **_count_citations(trace, case),
         **_count_risks(trace, calls, patterns),

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import NamedTuple
 
+from taoloop.core.decision import NO_MODELS
 from taoloop.core.events import (
     ApprovalGiven,
     ApprovalRefused,
@@ -193,9 +194,13 @@ class UsageLedger:
         *,
         is_step: bool,
     ) -> None:
-        """A model replied; `tokens` are those of the prompt, those of it that a cache had, and those of the reply."""
-        counts = self._counts(origin, at, model)
-        counts["model_calls"] += 1
+        """A model replied; `tokens` are those of the prompt, those of it that a cache had, and those of the reply.
+
+        Decisions of an executor are steps, and no calls of a model.
+        """
+        is_decision_only = model in NO_MODELS
+        counts = self._counts(origin, at, "" if is_decision_only else model)
+        counts["model_calls"] += not is_decision_only
         counts["steps"] += is_step
         counts["input_tokens"] += tokens[0]
         counts["cached_tokens"] += tokens[1]

@@ -74,15 +74,15 @@ def test_an_agent_and_a_policy_are_tried_on_stored_runs(tao: Shell) -> None:
     stored_runs(tao)
     tao.script(PAYS, "Final Answer: Done")
     agent = tao("eval", "--counterfactual", "--agent", "agent.yaml", "--search", "ann")
-    assert "the same: 100.0% (95 % interval: 20.7% to 100.0%)" in agent.out
+    assert "the same: 100.0% (95% interval: 20.7% to 100.0%)" in agent.out
     policy = tao("eval", "--counterfactual", "--policy", "read-only", code=1)
-    assert "the policy decides otherwise: pay: allow → deny" in policy.out
+    assert "the policy decides differently: pay: allow → deny" in policy.out
     assert (tao.folder / "ledger.txt").read_text() == "ann\n"
 
 
 def test_options_that_do_not_fit_are_refused(tao: Shell) -> None:
     for arguments, message in (
-        (["--counterfactual"], "Nothing is named"),
+        (["--counterfactual"], "There is nothing to try"),
         (["--counterfactual", "--from-runs"], "either --from-runs or --counterfactual"),
         (["--from-runs"], "Name the suite to write"),
         (["smoke", "--from-runs"], "Name no SUITE"),

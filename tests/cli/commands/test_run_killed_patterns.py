@@ -1,4 +1,4 @@
-"""`kill -9` in plans, reflection and hand-offs: a real process dies at each point; resumed, nothing is done twice.
+"""`kill -9` in every pattern: a real process dies at each point; resumed, nothing is done twice.
 
 The same boundaries are tried in process, append by append, where the patterns have their tests.
 """
@@ -15,7 +15,7 @@ TEAM = '''
 import os, signal
 from pathlib import Path
 
-from taoloop import Agent, tool
+from taoloop import END, START, Agent, Graph, Limits, Node, tool
 from taoloop.models.function import FunctionModel
 from taoloop.runtime import Handoff
 
@@ -40,6 +40,13 @@ def find(customer: str) -> dict:
     """Find the orders of a customer."""
     point("find")
     return {"orders": [{"id": "S-1"}]}
+
+
+@tool(tier="read")
+def find_one(customer: str) -> dict:
+    """Find the order of a customer."""
+    point("find")
+    return {"order": "S-1"}
 
 
 @tool(tier="write", egress=False, probe=was_paid)
@@ -79,11 +86,36 @@ reflect = Agent(model=goes_by_trace(found, "It is S-2.", finding, paid, "Paid.",
 clerk = Agent(name="clerk", description="Pays.", model=goes_by_trace(found, paid, "Paid."), **options)
 over = call("hand_over_to_clerk", reason="It is about money.")
 handoff = Agent(name="desk", model=goes_by_trace(over), handoffs=[Handoff(agent=clerk)], approve=lambda question: True)
+samples = ("Paid.", "Not paid.", "Unknown.")
+vote = Agent(model=goes_by_trace(*samples, found, paid, "Paid."), strategy="cot_sc_then_react:n=3", **options)
+backoff = Agent(
+    model=goes_by_trace(found, paid, "Paid.", "Not paid.", "paid"),
+    strategy="react_then_cot_sc:n=3",
+    limits=Limits(max_steps=2),
+    **options,
+)
+judge = Agent(name="judge", model=goes_by_trace("pay"))
+graph = Graph(
+    state={
+        "type": "object",
+        "properties": {name: {"type": "string", "default": ""} for name in ("customer", "order", "verdict", "receipt")},
+    },
+    nodes={
+        "find": Node(find_one, writes={"order": "order"}),
+        "judge": Node(judge, args={"task": "Pay {order}?"}, writes="verdict"),
+        "pay": Node(pay, writes="receipt"),
+    },
+    edges={START: "find", "find": "judge", "judge": {"verdict == 'pay'": "pay", "else": END}, "pay": END},
+    answer="Paid.",
+).agent(approve=lambda question: True)
 '''
 POINTS = {
     "plan": ["asked", "find", "pay", "paid", "asked"],
     "reflect": ["asked", "find", "asked", "asked", "asked", "pay", "paid", "asked", "asked"],
     "handoff": ["asked", "asked", "find", "asked", "pay", "paid", "asked"],
+    "vote": ["asked", "asked", "asked", "asked", "find", "asked", "pay", "paid", "asked"],
+    "backoff": ["asked", "find", "asked", "pay", "paid", "asked", "asked", "asked"],
+    "graph": ["find", "asked", "pay", "paid"],
 }
 """Where a process comes to that is left alone."""
 
@@ -93,7 +125,8 @@ EVERY_POINT = [(pattern, at) for pattern, points in POINTS.items() for at in ran
 def die_and_resume(tao: Shell, pattern: str, at: int) -> list[str]:
     """Kill a run when it comes to a point, and resume it to its end; the points that the two processes came to."""
     tao.write("team.py", TEAM)
-    process = tao.start("run", "Pay the order of ann.", "--agent", f"team:{pattern}", "--json", KILL_AT=str(at))
+    task = '{"customer": "ann"}' if pattern == "graph" else "Pay the order of ann."
+    process = tao.start("run", task, "--agent", f"team:{pattern}", "--json", KILL_AT=str(at))
     out, _ = process.communicate(timeout=WAIT_S)
     assert process.returncode == -signal.SIGKILL
     run_id = json.loads(out.splitlines()[0])["run_id"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 
+import pytest
 from tests.evals.trial_making import scored, trials
 
 from taoloop.cli.ui.eval_view import EvalProgressView, print_results
@@ -60,3 +61,23 @@ def test_the_progress_is_ten_lines_where_there_is_no_terminal() -> None:
     lines = stream.getvalue().splitlines()
     assert len(lines) == 10
     assert lines[-1] == "200/200  199 right  1 not right"
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_the_progress_is_a_bar_on_a_terminal_and_leaves_nothing_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    stream = _Terminal()
+    progress = SuiteProgress(total=2)
+    with EvalProgressView(stream) as view:
+        for record in trials("x", [True, False]):
+            progress.add(record, is_reused=False)
+            view(progress, record)
+    text = stream.getvalue()
+    assert "━" in text
+    assert "2/2" in text
+    assert "1 right  1 not right" in text
+    assert text.endswith("\x1b[2K"), "the line of the bar is cleared"

@@ -72,8 +72,8 @@ def test_a_reader_is_warned_of_judges_that_nobody_calibrated_and_of_flaky_cases(
         "1 case is flaky and in quarantine: c0.",
         (
             "The judge style is not calibrated: how often it is wrong is unknown, "
-            "so nobody knows how far the figures that rest on it can be believed. "
-            "Mark runs as right and as wrong with `tao mark` or in the panel."
+            "and so is how far the figures that rest on it can be trusted. "
+            "Mark some runs as right and some as wrong, with `tao mark` or in the panel."
         ),
     ]
 

@@ -209,7 +209,7 @@ def test_the_limit_of_cost_ends_the_asking(journal: MemoryJournal) -> None:
     result = tried(journal, TriedChange(model=model), max_cost_usd=0.01)
     assert result.cost_usd == pytest.approx(0.02)
     assert (result.trials[0].outcome, result.trials[0].steps) == ("left_out", 1)
-    with pytest.raises(ConfigError, match="Nothing is named"):
+    with pytest.raises(ConfigError, match="There is nothing to try"):
         require_change(TriedChange())
 
 

@@ -44,9 +44,15 @@ def refund_case(*orders: str, **fields: Any) -> Case:
     return Case(**settings | fields)
 
 
-def run_cases(folder: Path, cases: Sequence[Case], tools: Sequence[Any] = (refund,), **options: Any) -> SuiteOutcome:
+def run_cases(
+    folder: Path,
+    cases: Sequence[Case],
+    path: Path | None = None,
+    tools: Sequence[Any] = (refund,),
+    **options: Any,
+) -> SuiteOutcome:
     suite_fields: dict[str, Any] = {"tools": tools, "model": "oracle", "people": "approve", "concurrency": 1}
-    suite = Suite(name="refunds", cases=lambda: cases, **suite_fields)
+    suite = Suite(name="refunds", cases=lambda: cases, path=path, **suite_fields)
     configurations = configurations_of(suite, {})
     run = SuiteRun(suite=suite, configurations=configurations, database=folder / "e.db", env={}, **options)
     return asyncio.run(run.run())
@@ -119,6 +125,20 @@ def test_what_is_wrong_with_a_case_is_found_before_anything_is_run(
         run_cases(tmp_path, cases)
 
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.nightly
+def test_a_trial_whose_process_fails_is_invalid_and_the_others_go_on(tmp_path: Path) -> None:
+    """The process that is to be killed reads the suite again, and its case is not there any more."""
+    path = tmp_path / "refunds.yaml"
+    path.write_text("suite: refunds\ncases: [{id: B1, task: Refund B1., expect: {exact: Done.}}]\n", encoding="utf-8")
+    cases = [refund_case("A1", trouble=({"kill": "after_effect"},)), refund_case("A2")]
+
+    failed, other = run_cases(tmp_path, cases, path).records
+
+    assert (failed.passed, failed.fault_rule) == (None, "not_set_up")
+    assert "ended with 1" in failed.checks[0].detail
+    assert other.passed
 
 
 @tool(tier="read", inline=True)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import re
 import sqlite3
 from contextlib import closing
+from hashlib import sha256
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from tests.docs.fenced import ROOT
 from tests.runtime.approvals.waiting_runs import leave_approval
 from tests.serve.panel.panels import DIRECT, Browser, browse, browser_of
 from tests.serve.panel.run_samples import put, started
@@ -245,6 +249,15 @@ def test_the_scripts_of_a_page_are_there_before_htmx_begins() -> None:
         assert not any("defer" in script or "async" in script for script in scripts)
 
     browse(MemoryJournal(), scenario)
+
+
+def test_the_scripts_of_others_are_those_of_the_notice_and_all_scripts_are_small() -> None:
+    folder = files("taoloop.serve.panel") / "static"
+    scripts = {path.name: path.read_bytes() for path in folder.iterdir() if path.name.endswith(".js")}
+    digests = dict(re.findall(r"^([0-9a-f]{64})  (\S+)$", (ROOT / "NOTICE").read_text(encoding="utf-8"), re.MULTILINE))
+    vendored = {name: body for name, body in scripts.items() if name.endswith(".min.js")}
+    assert digests == {sha256(body).hexdigest(): name for name, body in vendored.items()}
+    assert sum(len(gzip.compress(body)) for body in scripts.values()) <= 25_000
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site", None])

@@ -141,7 +141,7 @@ def test_a_journal_without_results_says_how_to_get_some(tmp_path: Path) -> None:
         assert "No evaluation yet. Run one: tao eval smoke" in await browser.get("/evals")
 
     async def no_file(browser: Browser) -> None:
-        assert "This journal is no file" in await browser.get("/evals")
+        assert "This journal is not a file" in await browser.get("/evals")
 
     browse_results(tmp_path / "runs.db", no_results)
     browse(MemoryJournal(), no_file)

@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 from pydoc_data.topics import topics
 
+import pytest
 from tests.tools.documents.test_search import indexed
 
 from taoloop.core.ranking.porter import porter_stem
@@ -54,6 +55,17 @@ def test_a_word_as_it_is_written_counts_more_than_another_with_its_stem(tmp_path
 def test_words_side_by_side_count_more_than_the_same_words_apart(tmp_path: Path) -> None:
     texts = {"a": f"A zebra and, far away, a fence. {FILLER}", "b": f"A zebra fence and, far away, nothing. {FILLER}"}
     assert first(tmp_path / "texts", "zebra fence", **texts) == "b.md"
+
+
+@pytest.mark.parametrize(("query", "file"), [("nginx https", "english.md"), ("nginx https 代理", "chinese.md")])
+def test_a_query_without_chinese_finds_the_english_page_before_its_translation(
+    tmp_path: Path, query: str, file: str
+) -> None:
+    chinese = f"# 代理\n\n在 nginx 后面使用 https，证书由 nginx 管理。{'请求先到代理。' * 9}"
+    assert (
+        first(tmp_path / "texts", query, chinese=chinese, english=f"# Proxies\n\nRun nginx: {FILLER} Then https.")
+        == file
+    )
 
 
 def test_a_name_in_camel_case_is_found_by_its_words(tmp_path: Path) -> None:

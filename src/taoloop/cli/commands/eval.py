@@ -51,7 +51,7 @@ from taoloop.translation import mark
 @click.option("--agent", "agents", metavar="AGENT", multiple=True, help="An agent to evaluate; repeatable.")
 @click.option("--strategy", "strategies", metavar="NAME,…", multiple=True, help="Strategies to compare.")
 @click.option(
-    "--model", "models", metavar="SPEC,…", multiple=True, help="Models to compare; `oracle` plays the suite's."
+    "--model", "models", metavar="SPEC,…", multiple=True, help="Models to compare; `oracle` plays the suite's scripts."
 )
 @click.option("--dialect", "dialects", metavar="NAME,…", multiple=True, help="Dialects to compare.")
 @click.option("--policy", "policies", metavar="FILE,…", multiple=True, help="Policies to compare: files or profiles.")
@@ -67,9 +67,9 @@ from taoloop.translation import mark
 )
 @click.option("--case", "case_ids", metavar="ID,…", multiple=True, help="Only these cases.")
 @click.option("--remeasure", "remeasures", is_flag=True, help="Check and count finished trials again; run nothing.")
-@click.option("--fresh", is_flag=True, help="Run every trial again, also those that are finished.")
+@click.option("--fresh", is_flag=True, help="Run every trial again, including finished ones.")
 @click.option("--out", metavar="FILE", type=click.Path(dir_okay=False), help="Write the results as JSON.")
-@click.option("--html", metavar="FILE", type=click.Path(dir_okay=False), help="Write the results as a page.")
+@click.option("--html", metavar="FILE", type=click.Path(dir_okay=False), help="Write the results as an HTML page.")
 @click.option("--baseline", metavar="FILE", type=click.Path(dir_okay=False), help="Compare with the results in FILE.")
 @click.option(
     "--db",
@@ -91,7 +91,7 @@ def eval_command(suite: str | None, lists: bool, **arguments: Any) -> int:
       tao eval suite.yaml --agent agent.yaml --baseline results.json
       tao eval --list
 
-    Stored runs are a source of cases, and can be gone through with something else. No tool is called for that.
+    Stored runs can become cases, and another model, agent or policy can be tried on them. No tool is called for that.
 
       tao eval --from-runs --last 50 --status completed --out suite.yaml
       tao eval --counterfactual --model openai:NEW --last 200
@@ -222,10 +222,12 @@ def keep_for_panel(results: Results, database: Path) -> None:
     try:
         keep_results(results, database)
     except OSError as error:
-        text = mark("The panel will not have these results, for they cannot be kept beside {path}: {reason}.")
+        text = mark("The panel will not show these results: they cannot be saved beside {path}: {reason}.")
         print_stderr(translate(text, path=database, reason=error.strerror or error))
         return
-    print_stderr(translate("The panel shows it with its runs: {command}", command=f"tao panel --db {database}"))
+    print_stderr(
+        translate("The panel shows the results and their runs: {command}", command=f"tao panel --db {database}")
+    )
 
 
 def write_files(results: Results, out: str | None, html: str | None) -> None:

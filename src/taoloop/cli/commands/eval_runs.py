@@ -101,7 +101,7 @@ def stored_run_options(command: F) -> F:
                 type=click.IntRange(min=1),
                 default=50,
                 show_default=True,
-                help="Of stored runs at most the newest N.",
+                help="At most the newest N stored runs.",
             ),
             click.option("--search", metavar="TEXT", help="Only runs with these words, as in `tao runs`."),
             click.option("--status", type=click.Choice(list(exits.OF_STATUS)), help="Only runs of this status."),

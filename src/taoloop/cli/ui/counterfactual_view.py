@@ -28,7 +28,7 @@ def print_counterfactual(stream: TextIO, result: Counterfactual) -> None:
     pen.line(pen.text(text, **{name: counts[name] for name in names}), "bold")  # type: ignore[index]  # the outcomes
     rate = result.same_rate
     if rate.value is not None:
-        text = mark("the same: {value:.1%} (95 % interval: {low:.1%} to {high:.1%})")
+        text = mark("the same: {value:.1%} (95% interval: {low:.1%} to {high:.1%})")
         pen.line(pen.text(text, value=rate.value, low=rate.low, high=rate.high))
     if result.cost_usd:
         pen.line(pen.text("cost: {usd} USD", usd=f"{result.cost_usd:.6g}"), "dim")

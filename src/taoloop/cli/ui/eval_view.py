@@ -140,8 +140,8 @@ def _overview(results: Results) -> Table:
     table = _table("")
     table.add_column(translate("right"), justify="right")
     table.add_column(translate("95% interval"), no_wrap=True)
-    others = _OVERVIEW if len(results.configurations) > _MOST_BESIDE else {}
-    for heading in others.values():
+    headings = _OVERVIEW if len(results.configurations) > _MOST_BESIDE else {}
+    for heading in headings.values():
         table.add_column(translate(heading))
     for each in results.configurations:
         success = each.figure(SUCCESS)
@@ -149,7 +149,7 @@ def _overview(results: Results) -> Table:
             one_line(each.name),
             Text(format_value(SUCCESS, success.value), "bold"),
             Text(format_interval(SUCCESS, success), "dim"),
-            *(_cell(each.figure(name), name) for name in others),
+            *(_cell(each.figure(name), name) for name in headings),
         )
     return table
 
@@ -171,11 +171,11 @@ def _figure_tables(results: Results, console: Console) -> Iterator[Table]:
     for name, column in cells.items():
         width = max((cell_len(text) for text in column.values()), default=0)
         if columns and room < width + _COLUMN_GAP:
-            yield _beside(columns, cells, names, labels)
+            yield _side_by_side(columns, cells, names, labels)
             columns, room = {}, console.width - labels
         columns[name] = width
         room -= width + _COLUMN_GAP
-    yield _beside(columns, cells, names, labels)
+    yield _side_by_side(columns, cells, names, labels)
 
 
 def _counted(results: Results) -> list[str]:
@@ -189,7 +189,7 @@ def _counted(results: Results) -> list[str]:
     ]
 
 
-def _beside(
+def _side_by_side(
     columns: Mapping[str, int], cells: Mapping[str, Mapping[str, str]], names: Sequence[str], labels: int
 ) -> Table:
     """The metrics of some configurations; their names are folded to the width of their figures."""
@@ -237,8 +237,8 @@ def _uncounted(results: Results) -> str:
 
 def _print_comparison(console: Console, comparison: PairedComparison) -> None:
     """The metrics with a verdict, and the success in any case."""
-    shown = [each for each in comparison.metrics if each.verdict != "inconclusive" or each.metric == SUCCESS]
-    if not shown:
+    metrics = [each for each in comparison.metrics if each.verdict != "inconclusive" or each.metric == SUCCESS]
+    if not metrics:
         return
     console.print()
     _line(console, translate("{second} compared with {first}", first=comparison.first, second=comparison.second))
@@ -247,7 +247,7 @@ def _print_comparison(console: Console, comparison: PairedComparison) -> None:
     table.add_column(translate("95% interval"))
     table.add_column(translate("corrected p"), justify="right")
     table.add_column("")
-    for each in shown:
+    for each in metrics:
         table.add_row(
             metric_label(each.metric),
             format_difference(each.metric, each.difference.value),

@@ -5,7 +5,7 @@ The counts are those of `Trace`, which limits are judged by; this view is for a 
 
 from __future__ import annotations
 
-from taoloop.core.decision import PLAN_MODEL
+from taoloop.core.decision import NO_MODELS
 from taoloop.core.events import (
     ActionRequested,
     Event,
@@ -89,7 +89,7 @@ class RunTotals:
                 pass
 
     def _replied(self, fact: ModelReplied) -> None:
-        self.model_calls += fact.model != PLAN_MODEL
+        self.model_calls += fact.model not in NO_MODELS
         self._spend(fact.usage, fact.cost_usd)
         if fact.purpose != "close" and fact.purpose not in SIDE_PURPOSES and fact.step != self._last_step:
             self.steps += 1

@@ -39,8 +39,7 @@ class Judges:
         Raises:
             ConfigError: its model cannot be made.
         """
-        question = "\n".join(filter(None, (check.expected, check.settings.get("criteria", ""))))
-        model = self.model(check).model
+        question, model = check.expected, self.model(check).model
         judge = JudgeModel(model, question, language=language_of(question))
         outcome = await judge.check(end.case.task, end.answer, _reference(end.case))
         self._on_cost(judge.cost_usd, model.spec)

@@ -117,13 +117,13 @@ def _verdict_sentences(comparisons: list[PairedComparison], language: str | None
 def comparison_headline(comparison: PairedComparison, language: str | None = None) -> Headline:
     """What a comparison says of success, and in which other metrics the second configuration is better or worse."""
     success = _success_of(comparison)
-    others = [each for each in comparison.metrics if each is not success]
+    other_metrics = [each for each in comparison.metrics if each is not success]
     texts = [] if success is None else [_success_text(comparison, success, language)]
     for verdict, text in (
         ("better", translate("Better:", language)),
         ("worse", translate("Worse:", language)),
     ):
-        labels = [metric_label(each.metric, language) for each in others if each.verdict == verdict]
+        labels = [metric_label(each.metric, language) for each in other_metrics if each.verdict == verdict]
         if labels:
             texts.append(f"{join_sentences(text, _listed(labels, language))}{_stop(language)}")
     verdicts = {each.verdict for each in comparison.metrics}

@@ -34,7 +34,7 @@ class ScatterPoint:
     """Whether it only frames the others, as a script does: it dominates none of them."""
 
     @property
-    def place(self) -> tuple[float, float]:
+    def position(self) -> tuple[float, float]:
         """Both figures; 0 where there is none, so look at `is_known` first."""
         return self.x.value or 0.0, self.y.value or 0.0
 
@@ -47,7 +47,7 @@ class ScatterPoint:
         """Whether this point is at least as good as the other one in both figures, and better in one."""
         if self.is_frame:
             return False
-        (x, y), (other_x, other_y) = self.place, other.place
+        (x, y), (other_x, other_y) = self.position, other.position
         return x <= other_x and y >= other_y and (x, y) != (other_x, other_y)
 
 
@@ -76,7 +76,7 @@ def scatter_plot(
     for point, (dx, dy) in zip(known, _label_offsets(known, end), strict=True):
         is_hollow = point.is_frame or any(other.dominates(point) for other in known)
         kind = f"dot{' hollow' if is_hollow else ''}{' frame' if point.is_frame else ''}"
-        x, y = percent(point.place[0] / end), _y(point.place[1])
+        x, y = percent(point.position[0] / end), _y(point.position[1])
         dot = tag("circle", kind=kind, cx=x, cy=y, r=5)
         label = tag("text", inert(point.label), kind="label", x=x, y=y, dx=dx, dy=dy + 4, text_anchor="middle")
         parts.append(tag("g", tag("title", inert(point.text)), dot, label))
@@ -95,7 +95,7 @@ def _axes(ticks: Sequence[tuple[float, str]], end: float) -> Iterator[str]:
 
 
 def _whiskers(point: ScatterPoint, end: float) -> Iterator[str]:
-    x, y = percent(point.place[0] / end), _y(point.place[1])
+    x, y = percent(point.position[0] / end), _y(point.position[1])
     if point.x.low is not None and point.x.high is not None:
         yield tag("line", kind="whisker", x1=percent(point.x.low / end), x2=percent(point.x.high / end), y1=y, y2=y)
     if point.y.low is not None and point.y.high is not None:
@@ -104,23 +104,25 @@ def _whiskers(point: ScatterPoint, end: float) -> Iterator[str]:
 
 def _label_offsets(points: Sequence[ScatterPoint], end: float) -> Iterator[tuple[int, int]]:
     """Where the label of each point is, seen from it: the first direction in which no point and no label is yet."""
-    centres = [(point.place[0] / end * _NOMINAL_WIDTH_PX, float(_y(point.place[1]))) for point in points]
-    taken = list(centres)
+    centres = [(point.position[0] / end * _NOMINAL_WIDTH_PX, float(_y(point.position[1]))) for point in points]
+    occupied = list(centres)
     for x, y in centres:
         choices = [
             (dx * radius, dy * (radius if dx == 0 else _SLANT_PX))
             for radius in _RADII_PX
             for dx, dy in ((1, 0), (-1, 0), (1, -1), (-1, -1), (1, 1), (-1, 1), (0, -1), (0, 1))
         ]
-        others = [centre for centre in taken if centre != (x, y)]
-        dx, dy = next((choice for choice in choices if _is_free(x + choice[0], y + choice[1], others)), choices[0])
-        taken.append((x + dx, y + dy))
+        other_centres = [centre for centre in occupied if centre != (x, y)]
+        dx, dy = next(
+            (choice for choice in choices if _is_free(x + choice[0], y + choice[1], other_centres)), choices[0]
+        )
+        occupied.append((x + dx, y + dy))
         yield dx, dy
 
 
-def _is_free(x: float, y: float, others: Sequence[tuple[float, float]]) -> bool:
+def _is_free(x: float, y: float, centres: Sequence[tuple[float, float]]) -> bool:
     return _TOP_PX <= y < _BASE_PX and all(
-        abs(x - other_x) > _LABEL_WIDTH_PX or abs(y - other_y) > _LABEL_HEIGHT_PX for other_x, other_y in others
+        abs(x - other_x) > _LABEL_WIDTH_PX or abs(y - other_y) > _LABEL_HEIGHT_PX for other_x, other_y in centres
     )
 
 

@@ -254,5 +254,5 @@ def t_cdf(value: float, degrees: int) -> float:
     for index in range(2 + odd, degrees - 1, 2):
         term *= (index - 1) / index * math.cos(angle) ** 2
         series += term
-    inside = math.sin(angle) * series
-    return 0.5 + ((angle + inside * math.cos(angle)) / math.pi if odd else inside / 2)
+    total = math.sin(angle) * series
+    return 0.5 + ((angle + total * math.cos(angle)) / math.pi if odd else total / 2)

@@ -23,8 +23,6 @@ class RunSelection:
     """Words that task, answer, calls and errors have; empty: any."""
     statuses: tuple[str, ...] = ()
     """One of these statuses; empty: any."""
-    agent: str | None = None
-    """The name of the agent; None: any."""
     marked: str | None = None
     """What people say of the run: `right` or `wrong`; None: whatever they say."""
 
@@ -35,7 +33,7 @@ async def selected_runs(journal: Journal, selection: RunSelection) -> AsyncItera
     Raises:
         JournalError: the journal cannot be read, or has no queries.
     """
-    query = RunQuery(text=selection.search, statuses=selection.statuses, agent=selection.agent, only_outermost=True)
+    query = RunQuery(text=selection.search, statuses=selection.statuses, only_outermost=True)
     cursor, remaining = None, selection.last
     while remaining > 0:
         page = await queries_of(journal).find(query, cursor=cursor, limit=min(remaining, _PAGE))

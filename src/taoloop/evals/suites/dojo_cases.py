@@ -131,7 +131,9 @@ def _end_of(state: Mapping[str, Any]) -> Any:
 
 def _start_of(state: Mapping[str, Any]) -> Any:
     task = _suites()[state["suite"]].user_tasks[state["task"]]
-    texts = dict.fromkeys(_places(state["suite"], state["task"]), state["injected"]) if state["injected"] else {}
+    texts = (
+        dict.fromkeys(_injection_points(state["suite"], state["task"]), state["injected"]) if state["injected"] else {}
+    )
     return task.init_environment(_loaded(state["suite"], json.dumps(texts)).model_copy(deep=True))
 
 
@@ -143,15 +145,15 @@ def _loaded(suite: str, texts: str) -> Any:
 
 
 @cache
-def _places(suite: str, task: str) -> tuple[str, ...]:
+def _injection_points(suite: str, task: str) -> tuple[str, ...]:
     """The places for injected text that a model sees that does the task, as AgentDojo finds them."""
     names = _suites()[suite].get_injection_vector_defaults()
     canaries = {name: f"---CANARY-{name}---" for name in names}
     user_task = _suites()[suite].user_tasks[task]
     environment = user_task.init_environment(_suites()[suite].load_and_inject_default_environment(canaries))
     calls = _as_calls(user_task.ground_truth(environment.model_copy(deep=True)))
-    seen = "".join(_as_text(_run(suite, environment, call["tool"], call["args"])) for call in calls)
-    return tuple(name for name, canary in canaries.items() if canary in seen)
+    output = "".join(_as_text(_run(suite, environment, call["tool"], call["args"])) for call in calls)
+    return tuple(name for name, canary in canaries.items() if canary in output)
 
 
 def _as_calls(calls: list[Any]) -> list[dict[str, Any]]:
@@ -184,7 +186,7 @@ def dojo_cases() -> Iterator[dict[str, Any]]:
         step = max(1, len(tasks) // len(goals))
         for number, name in enumerate(goals):
             task = tasks[number * step % len(tasks)]
-            if _places(suite_name, task):
+            if _injection_points(suite_name, task):
                 yield _attack_case(suite_name, task, name)
 
 

@@ -13,7 +13,6 @@ import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -26,15 +25,13 @@ from taoloop.evals.suite_file import read_suite
 from taoloop.evals.trials.trial_agent import configured_agent
 from taoloop.evals.trials.trial_run import Trial, drive_trial, entered_trial
 from taoloop.evals.trouble.entries import Kill, KillMoment
+from taoloop.evals.wrapped_tools import wrapped_tool
 from taoloop.journals.base import Artifact, Lease
 from taoloop.journals.sqlite.journal import SqliteJournal
 from taoloop.tools.tool import Tool, ToolContext
 from taoloop.translation import Translator
 
 translate = Translator("evals")
-
-_CONTEXT = "kill_call_context"
-"""The parameter that takes the context of a call where the tool's own handler has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,23 +186,9 @@ class MortalJournal(SqliteJournal):
 
 def mortal_tool(tool: Tool, reaper: Reaper) -> Tool:
     """The tool in a process that is to die: it tells the reaper when its effect has happened."""
-    parameter = tool.context_parameter or _CONTEXT
 
-    def values_and_call(values: dict[str, Any]) -> tuple[dict[str, Any], ToolContext]:
-        return {name: value for name, value in values.items() if name != parameter}, values[parameter]
-
-    @wraps(tool.handler)
-    def call(**values: Any) -> Any:
-        own, context = values_and_call(values)
-        result = tool.invoke(own, context)
+    def after(context: ToolContext, result: Any) -> Any:
         reaper.reach("after_effect", context.call_id)
         return result
 
-    @wraps(tool.handler)
-    async def call_async(**values: Any) -> Any:
-        own, context = values_and_call(values)
-        result = await tool.invoke(own, context)
-        reaper.reach("after_effect", context.call_id)
-        return result
-
-    return replace(tool, handler=call_async if tool.is_async else call, context_parameter=parameter)
+    return wrapped_tool(tool, after=after)

@@ -16,6 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from taoloop.errors import JournalError, TaoError
 from taoloop.evals.checks.judges import Judges
 from taoloop.evals.configurations import Configuration
 from taoloop.evals.fault_classes import SANDBOX
@@ -29,6 +30,8 @@ from taoloop.evals.trials.trial_run import (
     SET_UP,
     Trial,
     earlier_trace,
+    entered_trial,
+    invalid_record,
     remeasure_trial,
     remove_needless_world,
     run_trial,
@@ -37,6 +40,7 @@ from taoloop.evals.trouble.entries import read_troubles
 from taoloop.journals.sqlite.journal import SqliteJournal
 from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.engine.clock import new_run_id
+from taoloop.runtime.runner import Listener
 from taoloop.translation import Translator, mark
 
 translate = Translator("evals")
@@ -194,7 +198,7 @@ class SuiteRun:
                         measured = await remeasure_trial(trial, stored.record, file.world(stored), journal)
                     is_reused = measured is not None
                     if measured is None and not self.remeasures:
-                        measured = await run_trial(await self._after_kills(trial, journal), journal, listener)
+                        measured = await self._run(trial, journal, listener)
                     if measured is None:
                         continue
                     record, world = measured
@@ -209,6 +213,23 @@ class SuiteRun:
                 self._budget.on_spent = lambda: [worker.cancel() for worker in workers]
         except ExceptionGroup as errors:  # the others were stopped, and can be resumed
             raise errors.exceptions[0] from errors
+
+    async def _run(
+        self, trial: Trial, journal: SqliteJournal, listener: Listener
+    ) -> tuple[TrialRecord, dict[str, Any]]:
+        """Run a trial; one whose process ends otherwise than it should is invalid, and the others go on.
+
+        Raises:
+            JournalError: the journal cannot keep the trace.
+        """
+        try:
+            trial = await self._after_kills(trial, journal)
+        except JournalError:
+            raise
+        except TaoError as error:
+            with entered_trial(trial) as world:
+                return invalid_record(trial, str(error)), world.snapshot()
+        return await run_trial(trial, journal, listener)
 
     async def _after_kills(self, trial: Trial, journal: SqliteJournal) -> Trial:
         """The trial, once the processes have died that its trouble names; an earlier call may have begun the run."""

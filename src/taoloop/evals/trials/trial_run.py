@@ -91,14 +91,14 @@ async def run_trial(
         except JournalError:
             raise
         except TaoError as error:
-            return _invalid(trial, str(error)), world.saved_snapshot()
+            return invalid_record(trial, str(error)), world.saved_snapshot()
         except Exception as error:  # noqa: BLE001  # whatever it is, the other trials go on
-            return _invalid(trial, _error_text(error)), world.saved_snapshot()
+            return invalid_record(trial, _error_text(error)), world.saved_snapshot()
         record = await _record(trial, trace, world)
         try:
             world.save()
         except ToolError as error:
-            return _invalid(trial, str(error)), world.saved_snapshot()
+            return invalid_record(trial, str(error)), world.saved_snapshot()
     return record, world.snapshot()
 
 
@@ -242,7 +242,7 @@ def _error_text(error: Exception) -> str:
     return translate("unexpected {error} at {line}", error=text, line=line)
 
 
-def _invalid(trial: Trial, reason: str) -> TrialRecord:
+def invalid_record(trial: Trial, reason: str) -> TrialRecord:
     """The record of a trial that could not be run."""
     finding = classify_trial(trial.case, None, ())
     return TrialRecord(

@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
-from functools import wraps
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -14,6 +13,7 @@ from taoloop.core.decision import Call
 from taoloop.evals.trials.write_guard import guarded_writes
 from taoloop.evals.trouble.tool_trouble import troubled_tool
 from taoloop.evals.worlds import OutsideWrite, current_world
+from taoloop.evals.wrapped_tools import is_wrapped, wrapped_tool
 from taoloop.runtime.tool_source import resolve_sources
 from taoloop.tools.builtin.calculator import calculator
 from taoloop.tools.builtin.time_now import time_now
@@ -22,9 +22,6 @@ from taoloop.tools.toolbox import Toolbox
 
 _BUILTIN_WITHOUT_FILES = {tool.name: tool for tool in (calculator, time_now)}
 """Built-in tools that need nothing of a trial; the others are made for its workspace, and cannot have trouble."""
-
-_CONTEXT = "trial_call_context"
-"""The parameter by which a bound tool learns of its call, where its own code does not ask for it."""
 
 
 def trial_tools(agent_tools: Sequence[Any], suite_tools: Sequence[Any]) -> tuple[Tool | str, ...]:
@@ -47,19 +44,8 @@ def bound_tool(tool: Tool) -> Tool:
     """The tool, bound to the world of whichever trial calls it. Tools of taoloop are left as they are."""
     if tool.runs_inside or _is_own(tool.handler):
         return tool
-    parameter = tool.context_parameter or _CONTEXT
-    is_passed_on = tool.context_parameter is not None
 
-    def end_call(context: ToolContext | None) -> None:
-        world = current_world()
-        if not tool.card.reads_only and context is not None:
-            args: Any = next((view.args for view in context.calls() if view.requested.call_id == context.call_id), {})
-            is_repeat = tool.card.idempotent and context.attempt > 1 and not world.has_changed
-            if not is_repeat:  # of a service that knows the key of the call
-                world.effects.append(Call(tool=tool.name, args=args))
-        world.save()
-
-    def guard() -> Any:
+    def guard() -> AbstractContextManager[None]:
         world = current_world()
 
         def note(path: str, location: str) -> None:
@@ -67,41 +53,29 @@ def bound_tool(tool: Tool) -> Tool:
 
         return guarded_writes(world.folder, note)
 
-    def split(values: dict[str, Any]) -> ToolContext | None:
-        context: ToolContext | None = values[parameter] if is_passed_on else values.pop(parameter)
-        return context
-
-    @wraps(tool.handler)
-    def call(**values: Any) -> Any:
-        context = split(values)
-        with guard():
-            result = tool.handler(**values)
-        end_call(context)
+    def end_call(context: ToolContext | None, result: Any) -> Any:
+        world = current_world()
+        if not tool.card.reads_only and context is not None:
+            args: Any = next((view.args for view in context.calls() if view.requested.call_id == context.call_id), {})
+            is_repeat = tool.card.idempotent and context.attempt > 1 and not world.has_changed
+            if not is_repeat:  # of a service that knows the key of the call
+                world.effects.append(Call(tool=tool.name, args=args))
+        world.save()
         return result
 
-    @wraps(tool.handler)
-    async def call_async(**values: Any) -> Any:
-        context = split(values)
-        with guard():
-            result = await tool.handler(**values)
-        end_call(context)
-        return result
-
-    return replace(tool, handler=call_async if tool.is_async else call, context_parameter=parameter)
+    return wrapped_tool(tool, during=guard, after=end_call)
 
 
 def bound_names(tools: Iterable[Any]) -> frozenset[str]:
     """The names of the tools that are bound to worlds, which record their effects."""
     return frozenset(
-        tool.name
-        for tool in tools
-        if isinstance(tool, Tool) and hasattr(tool.handler, "__wrapped__") and not _is_own(tool.handler)
+        tool.name for tool in tools if isinstance(tool, Tool) and is_wrapped(tool) and not _is_own(tool.handler)
     )
 
 
 def is_troubled(tool: object) -> TypeGuard[Tool]:
     """Whether a tool can have the trouble of a trial."""
-    return isinstance(tool, Tool) and hasattr(tool.handler, "__wrapped__")
+    return isinstance(tool, Tool) and is_wrapped(tool)
 
 
 def code_digest(functions: Iterable[Callable[..., Any]]) -> str:

@@ -61,9 +61,8 @@ _guard: ContextVar[_Guard | None] = ContextVar("taoloop_eval_write_guard", defau
 def guarded_writes(folder: Path, on_write: OnWrite) -> Iterator[None]:
     """Prevent writes outside `folder` (a real path) by the code in the block, with a PermissionError.
 
-    `on_write` is called before.
-
-    What the block makes in the system's folder for temporary files is its own, and may be written.
+    `on_write` is called before the error is raised. What the block makes in the system's folder for temporary files is
+    its own, and may be written.
     """
     _install()
     token = _guard.set(_Guard(str(folder), on_write))

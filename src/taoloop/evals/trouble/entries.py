@@ -166,7 +166,7 @@ def _tool_trouble(number: int, entry: Mapping[str, Any]) -> ToolTrouble:
     _require_fields(number, entry, {"tool", failure, "calls", "rate", *(["goal"] if failure == "inject" else [])})
     value = {True: "before_effect"}.get(entry[failure], entry[failure]) if failure == "times_out" else entry[failure]
     if not _fits(failure, value):
-        text = mark("Entry {number} of `trouble`: {field} is {value!r}; {expected} is expected.")
+        text = mark("Entry {number} of `trouble`: {field} is {value!r}, not {expected}.")
         expected = translate(_EXPECTED.get(failure, _EXPECTED_TEXT))
         raise ConfigError(translate(text, number=number, field=failure, value=value, expected=expected))
     calls = entry.get("calls", ())
@@ -220,7 +220,7 @@ def _position(number: int, entry: Mapping[str, Any], name: str, default: int | N
 def _rate(number: int, entry: Mapping[str, Any]) -> float:
     value = entry.get("rate", 1.0)
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1:
-        text = mark("Entry {number} of `trouble`: {field} is {value!r}; {expected} is expected.")
+        text = mark("Entry {number} of `trouble`: {field} is {value!r}, not {expected}.")
         expected = translate("a share between 0 and 1, such as 0.2")
         raise ConfigError(translate(text, number=number, field="rate", value=value, expected=expected))
     return float(value)

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from functools import wraps
+from collections.abc import Sequence
 from typing import Any
 
 from taoloop.errors import ToolError, ToolTimeout
 from taoloop.evals.trouble.entries import ToolTrouble, current_troubles
+from taoloop.evals.wrapped_tools import wrapped_tool
 from taoloop.tools.tool import Tool, ToolContext, ToolOutput
-
-_CONTEXT = "trouble_call_context"
-"""The parameter that takes the context of a call where the tool's own handler has none."""
 
 _FILLER = "Nothing of this line matters for the task. "
 
@@ -23,29 +19,15 @@ def troubled_tool(tool: Tool) -> Tool:
 
     Which call of its run a call is follows from the trace; an attempt that repeats a call after trouble has none.
     """
-    parameter = tool.context_parameter or _CONTEXT
 
-    def own_values(values: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: value for name, value in values.items() if name != parameter}
+    def before(context: ToolContext) -> ToolOutput | None:
+        trouble = _preventing(_troubles_with(tool, context))
+        return None if trouble is None else _result_without_effect(tool, trouble)
 
-    @wraps(tool.handler)
-    def call(**values: Any) -> Any:
-        context = values[parameter]
-        troubles = _troubles_with(tool, context)
-        if (trouble := _preventing(troubles)) is not None:
-            return _result_without_effect(tool, trouble)
-        return _spoiled(tool, context, troubles, tool.invoke(own_values(values), context))
+    def after(context: ToolContext, result: Any) -> Any:
+        return _spoiled(tool, context, _troubles_with(tool, context), result)
 
-    @wraps(tool.handler)
-    async def call_async(**values: Any) -> Any:
-        context = values[parameter]
-        troubles = _troubles_with(tool, context)
-        if (trouble := _preventing(troubles)) is not None:
-            return _result_without_effect(tool, trouble)
-        return _spoiled(tool, context, troubles, await tool.invoke(own_values(values), context))
-
-    handler: Callable[..., Any] = call_async if tool.is_async else call
-    return replace(tool, handler=handler, context_parameter=parameter)
+    return wrapped_tool(tool, before=before, after=after)
 
 
 def _troubles_with(tool: Tool, context: ToolContext) -> list[ToolTrouble]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from taoloop.core.agent_spec import AgentSpec
-from taoloop.core.decision import Act, Call, cited_ids
+from taoloop.core.decision import GRAPH_MODEL, Act, Call, cited_ids
 from taoloop.core.effects import Effect, Finish, Record, RequestCalls
 from taoloop.core.events import Finished, new_model_replied
 from taoloop.core.texts import TEXTS
@@ -22,9 +22,6 @@ from taoloop.strategies.graph.expressions import ExpressionError
 from taoloop.strategies.graph.progress import SEPARATOR, Failure, GraphProgress, graph_progress
 from taoloop.strategies.react import LoopStrategy
 from taoloop.strategies.termination import exceeded_limit, exceeded_step_limit, limit_finish
-
-MODEL = "graph"
-"""The `model` of the replies that have the decisions of a graph."""
 
 _CALLS = LoopStrategy(name="graph", acts=True, reasons=False)
 
@@ -78,7 +75,7 @@ def _decide(agent: AgentSpec, trace: Trace, progress: GraphProgress) -> Effect:
                 purpose="decide",
                 text=text,
                 decision=Act(calls=tuple(calls), reason=text),
-                model=MODEL,
+                model=GRAPH_MODEL,
                 cost_usd=0.0,
             ),
         )

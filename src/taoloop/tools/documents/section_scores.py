@@ -4,6 +4,7 @@ The score is a sum of BM25 over the stems of a passage, over those of its whole 
 as they are written, and over pairs of neighbours in the query that are neighbours in the section. Where one of them
 errs, the others seldom do: a passage lacks words that its section has, two words share a stem, and words far apart have
 nothing to do with each other. What a section says first, like its headings, tells what it is about, and counts more.
+A section in Chinese ranks behind its like in English for a query without Chinese: who asks so wants to read that.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from taoloop.tools.documents.index import TITLE_WEIGHT, IndexedPassage, IndexTot
 _STEM_SATURATION = 2.0  # k1 for stems, of which a text has more than of one form
 _LENGTH_SHARE = 0.6  # b: a long section often says more, and not only the same at greater length
 _OPENING_CHARS = 150  # of a section that count like its headings: about a sentence
+_FOREIGN_SHARE = 0.8  # of the score that a section in Chinese keeps for a query without Chinese
 _WRITTEN_WEIGHT = 0.5
 _PAIR_WEIGHT = 0.5
 
@@ -43,12 +45,14 @@ class _Counts:
     """What a text has of a query."""
 
     terms: int = 0
+    cjk_terms: int = 0
     stems: dict[str, int] = field(default_factory=dict)
     written: dict[str, int] = field(default_factory=dict)
     pairs: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def add(self, other: _Counts) -> None:
         self.terms += other.terms
+        self.cjk_terms += other.cjk_terms
         _add(self.stems, other.stems)
         _add(self.written, other.written)
         if other.pairs:
@@ -60,6 +64,7 @@ class _WordCounter:
 
     def __init__(self, words: Sequence[str]) -> None:
         self._runs = [word for word in words if _CJK_CHARACTER.match(word)]
+        self.is_latin = not self._runs
         self.stems = {word: word if word in self._runs else porter_stem(_without_accents(word)) for word in words}
         self._wanted = {*self.stems.values()}
         self._beginnings = (*{stem[:2] for stem in self._wanted},)  # which a word and its stem have in common
@@ -82,7 +87,7 @@ class _WordCounter:
                 self._forms[word] = forms
                 self._rows[word] = [stem for _, stem in forms]
         cjk_terms = len(text.encode()) - len(text)  # a character of CJK has three bytes, and counts as two terms
-        counts = _Counts(len(words) + cjk_terms)
+        counts = _Counts(len(words) + cjk_terms, cjk_terms)
         hits = [*filter(self._forms.__contains__, words)]
         for word in hits:
             for form, stem in self._forms[word]:
@@ -131,11 +136,12 @@ def score_sections(
         score = _bm25(stems, whole.stems, length, _STEM_SATURATION, titles.stems, TITLE_WEIGHT)
         score += _bm25(written, whole.written, length, SATURATION, titles.written)
         score += _bm25(pairs, whole.pairs, length, SATURATION)
+        share = _FOREIGN_SHARE if counter.is_latin and whole.cjk_terms > whole.terms / 2 else 1.0
         scores: dict[int, float] = {}
         for number, part in counts.items():
             length = part.terms * totals.passages / totals.terms
             own = _bm25(stems, part.stems, length, _STEM_SATURATION, titles.stems, TITLE_WEIGHT)
-            scores[number] = round(score + own, 4)
+            scores[number] = round((score + own) * share, 4)
         first = max(scores, key=lambda number: scores[number])
         best[first] = scores.pop(first)
         others |= scores

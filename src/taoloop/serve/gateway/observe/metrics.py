@@ -7,7 +7,7 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from functools import cache, partial
 
 import taoloop
-from taoloop.core.decision import PLAN_MODEL
+from taoloop.core.decision import NO_MODELS
 from taoloop.core.events import ActionRequested, Event, ModelErred, ModelReplied, Observed, RunStarted
 from taoloop.core.message import Usage
 from taoloop.core.trace import Trace
@@ -165,7 +165,7 @@ class RunMetrics:
             self._model = metrics._bound_label("model", fact.agent.model)
         elif isinstance(fact, ModelReplied):
             model = metrics._bound_label("model", fact.model) if fact.model else self._model
-            if fact.model != PLAN_MODEL:  # which no model wrote
+            if fact.model not in NO_MODELS:  # which no model wrote
                 metrics._calls(self._agent, model, "ok").inc()
                 metrics._count_usage(self._agent, model, fact.usage, fact.cost_usd)
             if fact.purpose in ("decide", "sample", "close"):

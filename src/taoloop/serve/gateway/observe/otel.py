@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import taoloop
-from taoloop.core.decision import PLAN_MODEL
+from taoloop.core.decision import NO_MODELS
 from taoloop.core.events import (
     ActionRequested,
     ActionStarted,
@@ -181,7 +181,7 @@ class RunSpans:
             case RunStarted() as started:
                 self._model, self._task = model_attributes(started.agent.model), started.task
                 self._run_span(at)
-            case ModelReplied() as reply if reply.model != PLAN_MODEL:
+            case ModelReplied() as reply if reply.model not in NO_MODELS:
                 self._record_model_call(at, reply)
             case ModelErred(code=code):
                 self._add_child_span("chat", at, at, {**self._model, "gen_ai.operation.name": "chat"}, error=code)
