@@ -71,7 +71,11 @@ main()
 
 
 @pytest.mark.parametrize(
-    ("command", "code"), [(["serve", "agent.yaml", "--port", "0"], 0), (["mcp", "--http", "127.0.0.1:0"], 143)]
+    ("command", "code"),
+    [
+        (["serve", "agent.yaml", "--port", "0"], 0),
+        pytest.param(["mcp", "--http", "127.0.0.1:0"], 143, marks=pytest.mark.nightly),
+    ],
 )
 def test_a_server_ends_with_a_signal_where_loops_watch_none(tmp_path: Path, command: list[str], code: int) -> None:
     (tmp_path / "agent.yaml").write_text("model: offline\n")

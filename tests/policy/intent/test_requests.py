@@ -282,6 +282,7 @@ def test_a_long_task_takes_time_in_proportion(unit: str) -> None:
         ("我昨天给ann付款5元了", "send_money", False),
         ("给ann付款5元", "send_money", True),
         ("昨天忘了给ann付款，请付款5元", "send_money", True),
+        ("核对发票，与订单一致就付款5元", "send_money", True),
         ("查一下订单1003的退款", "refund_order", False),
         ("帮我办理订单1003的退款", "refund_order", True),
         ("查一下订单1003并退款", "refund_order", True),

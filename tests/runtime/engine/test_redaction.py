@@ -203,7 +203,7 @@ def test_a_log_record_is_redacted_with_its_arguments_and_traceback(log: io.Strin
     assert "ValueError" in log.getvalue()
 
 
-@pytest.mark.parametrize("size", [1, 3, 7, 1000])
+@pytest.mark.parametrize("size", [pytest.param(1, marks=pytest.mark.nightly), 3, 7, 1000])
 def test_a_reply_that_comes_in_pieces_never_shows_a_secret(size: int) -> None:
     text = "\n".join(f"First some words. {text} Then more words." for _, text in PLANTED)
     stream, shown = RedactedStream(REDACTOR), ""

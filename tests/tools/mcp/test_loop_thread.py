@@ -113,7 +113,9 @@ assert mcp_tools(server).tools
 """
 
 
-@pytest.mark.parametrize("end", ["", "import os, signal; os.kill(os.getpid(), signal.SIGINT)"])
+@pytest.mark.parametrize(
+    "end", ["", pytest.param("import os, signal; os.kill(os.getpid(), signal.SIGINT)", marks=pytest.mark.nightly)]
+)
 def test_servers_end_with_the_process(tmp_path: Path, log: Path, end: str) -> None:
     argv = [sys.executable, "-c", PROGRAM.format(end=end), str(tmp_path / "pins"), str(FAKE)]
     plan = json.dumps({"log": str(log), "stay": True})

@@ -36,7 +36,11 @@ def press(log: Path, tmp_path: Path) -> McpServer:
     )
 
 
-@pytest.mark.parametrize("reached", ["stdio auto", "stdio 2025-11-25", "http 2025-11-25"], indirect=True)
+@pytest.mark.parametrize(
+    "reached",
+    ["stdio auto", *(pytest.param(way, marks=pytest.mark.nightly) for way in ("stdio 2025-11-25", "http 2025-11-25"))],
+    indirect=True,
+)
 def test_progress_keeps_a_call_alive_up_to_a_hard_limit(good: Good) -> None:
     work = only(mcp_tools(good(timeout_s=0.3, max_timeout_s=20.0)), "good.work")
     assert use(work, steps=10) == "done work"

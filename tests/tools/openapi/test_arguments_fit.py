@@ -38,7 +38,9 @@ def judge_samples(made: Tool) -> tuple[int, list[str]]:
     return fitting, refused
 
 
-@pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.nightly if OPERATIONS[name] > 200 else ()) for name in OPERATIONS]
+)
 def test_arguments_from_the_cards_of_real_documents_fit(shared: Path, name: str) -> None:
     source = OpenapiSource(document=str(shared / "openapi" / name), include_deprecated=True, cache=False)
     total = 0

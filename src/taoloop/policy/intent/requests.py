@@ -395,6 +395,7 @@ def is_confirmation(text: str) -> bool:
 
 CHINESE_CLAUSE_END = lazy_pattern(
     r"[，。；！？!?;\n,.]|然后|接着|而是|但是|不过|再(?=[\u3400-\u9fff])|并且|并(?=[\u3400-\u9fff])"
+    r"|(?<=[\u3400-\u9fff])就(?=[\u3400-\u9fff])"
 )
 CHINESE_NEGATION = lazy_pattern(
     r"不要|不得|不准|不许|不能|不可|不必|不用|不想|不需要|不应|不再|切勿|请勿|勿|禁止|严禁|避免|无需|无须|不"

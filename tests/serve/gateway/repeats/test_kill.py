@@ -133,7 +133,7 @@ POINTS: list[tuple[str, list[Any]]] = [
 
 
 @pytest.mark.skipif(os.name != "posix", reason="run locks need fcntl")
-@pytest.mark.parametrize("key", ["", "k1"])
+@pytest.mark.parametrize("key", ["", pytest.param("k1", marks=pytest.mark.nightly)])
 @pytest.mark.parametrize(("point", "replies"), POINTS, ids=[point for point, _ in POINTS])
 def test_a_client_that_retries_after_a_kill_places_one_order(
     tmp_path: Path, point: str, replies: list[Any], key: str
@@ -189,7 +189,7 @@ def _no_answer(served: Served) -> None:
         served.ask("Order tea.")
 
 
-FORMS = ["agent", "inline", "ai-agent"]
+FORMS = ["agent", *(pytest.param(form, marks=pytest.mark.nightly) for form in ("inline", "ai-agent"))]
 
 
 def replies_of(form: str) -> list[Any]:
