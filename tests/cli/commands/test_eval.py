@@ -291,6 +291,13 @@ def test_a_configuration_that_the_baseline_lacks_is_said_to_be_not_compared(tao:
     assert [each["first"] for each in results_of(tao)["comparisons"]] == ["reflect", "baseline: reflect"]
 
 
+def test_a_baseline_with_none_of_the_configurations_is_refused_before_anything_is_run(tao: Shell) -> None:
+    suite = write_suite(tao, counting_cases(range(1)))
+    tao("eval", suite, "--strategy", "react,reflect", "--out", "first.json")
+    refused = tao("eval", suite, "--strategy", "act_only,standard", "--baseline", "first.json", code=exits.USAGE)
+    assert "none of the configurations act_only, standard. It has: react, reflect." in refused.err
+
+
 def test_a_baseline_of_another_suite_or_version_is_refused_before_anything_is_run(tao: Shell) -> None:
     suite = write_suite(tao, counting_cases(range(2)))
     tao("eval", suite, "--out", "first.json")

@@ -29,7 +29,7 @@ from taoloop.cli.translation import interface_language, translate
 from taoloop.cli.ui.eval_view import EvalProgressView, print_results
 from taoloop.cli.ui.stdio import capture_stdout, print_stderr
 from taoloop.errors import ConfigError, TaoError
-from taoloop.evals.configurations import configurations_of
+from taoloop.evals.configurations import Configuration, configurations_of
 from taoloop.evals.judge_calibration import judge_reports, marked_runs
 from taoloop.evals.report.page import write_page
 from taoloop.evals.result_files import EVALS_FOLDER, keep_results
@@ -147,6 +147,7 @@ def evaluate(
         chosen = only_cases(load_suite(name), split_repeated(case_ids))
         earlier = None if baseline is None else baseline_results(expand_home(baseline), chosen)
         configurations = configurations_of(chosen, compared_axes(axes))
+        require_comparable(configurations, earlier)
         path = database_of(chosen, db, env)
         run = SuiteRun(
             suite=chosen,
@@ -198,6 +199,23 @@ def baseline_results(path: Path, suite: Suite) -> Results:
         hint = translate("Name results of this suite: there is nothing to compare.")
         raise ConfigError(translate(text, path=str(path), other=results.suite, suite=suite.name), hint=hint)
     return results
+
+
+def require_comparable(configurations: Sequence[Configuration], baseline: Results | None) -> None:
+    """Report a baseline that has none of the configurations: with nothing compared, nothing could be worse.
+
+    A single configuration is compared with a single one, whatever their names.
+
+    Raises:
+        ConfigError: nothing can be compared.
+    """
+    known = [] if baseline is None else [each.name for each in baseline.configurations]
+    names = [each.name for each in configurations]
+    if baseline is None or not set(known).isdisjoint(names) or len(known) == len(names) == 1:
+        return
+    text = mark("The baseline has none of the configurations {names}. It has: {known}.")
+    hint = translate("Name results of the same configurations, or leave --baseline out.")
+    raise ConfigError(translate(text, names=", ".join(names), known=", ".join(known)), hint=hint)
 
 
 def check_models(run: SuiteRun, env: Mapping[str, str]) -> None:

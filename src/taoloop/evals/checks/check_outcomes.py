@@ -19,7 +19,7 @@ from taoloop.config.import_attribute import load_attribute
 from taoloop.core.trace import Trace
 from taoloop.evals.action_patterns import fits_pattern
 from taoloop.evals.cases import Case, Check, CheckKind
-from taoloop.evals.checks.check_settings import answers_of
+from taoloop.evals.checks.check_settings import answers_of, compile_pattern
 from taoloop.evals.checks.text_match import (
     exact_match,
     f1_score,
@@ -146,7 +146,8 @@ def _number(check: Check, end: TrialEnd) -> CheckOutcome:
 
 
 def _regex(check: Check, end: TrialEnd) -> CheckOutcome:
-    return _outcome(check, end.answer is not None and bool(re.search(check.expected, plain_answer(end.answer))), end)
+    fits = end.answer is not None and compile_pattern(check.expected).compiled.is_valid(plain_answer(end.answer))
+    return _outcome(check, fits, end)
 
 
 def _json_path(check: Check, end: TrialEnd) -> CheckOutcome:

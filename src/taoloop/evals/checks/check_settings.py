@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, get_args
 
 from taoloop.core.events import Status
+from taoloop.errors import ConfigError
 from taoloop.evals.cases import Check, CheckKind
 from taoloop.evals.checks.text_match import path_steps
+from taoloop.tools.json_schema import Validator, compile_schema
 from taoloop.translation import Translator, mark
 
 translate = Translator("evals")
@@ -52,7 +55,24 @@ def _regex_problem(check: Check) -> str:
         re.compile(check.expected)
     except re.error as error:
         return translate("the pattern cannot be used: {reason}.", reason=error)
+    try:
+        compile_pattern(check.expected)
+    except ConfigError:
+        return translate("the pattern has syntax of Python alone; write it as for `pattern` in JSON Schema.")
     return ""
+
+
+@lru_cache(maxsize=1_000)
+def compile_pattern(pattern: str) -> Validator:
+    """What judges whether a pattern occurs in an answer, within a bounded number of steps.
+
+    The engine of JSON Schema gives up where `re` would search for ever, without a way to stop it: `^(a+)+$` in a long
+    answer. Such an answer does not fit.
+
+    Raises:
+        ConfigError: the pattern has syntax that only `re` knows.
+    """
+    return compile_schema({"type": "string", "pattern": pattern.replace(r"\Z", r"\z")}, "the pattern")
 
 
 def _json_path_problem(check: Check) -> str:
