@@ -42,6 +42,8 @@ if TYPE_CHECKING:
         Node as Node,
         Person as Person,
     )
+    from taoloop.runtime.observation.run_observation import RunIdFilter as RunIdFilter
+    from taoloop.runtime.observation.telemetry import Telemetry as Telemetry, instrument as instrument
     from taoloop.tools.function import tool as tool
     from taoloop.tools.tool import Tool as Tool, ToolContext as ToolContext
 
@@ -69,6 +71,8 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "taoloop.runtime.approvals.request": "ApprovalAnswer ApprovalRequest",
         "taoloop.runtime.chat": "Chat",
         "taoloop.runtime.graph": "END EXIT START Graph Node Person",
+        "taoloop.runtime.observation.run_observation": "RunIdFilter",
+        "taoloop.runtime.observation.telemetry": "Telemetry instrument",
         "taoloop.tools.function": "tool",
         "taoloop.tools.tool": "Tool ToolContext",
     },

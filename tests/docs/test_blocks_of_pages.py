@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import logging
 import os
 import runpy
 import shlex
@@ -22,6 +23,7 @@ from taoloop.cli.app import cli
 from taoloop.config.agent_file import load_agent, load_policy
 from taoloop.config.tool_file import load_tools
 from taoloop.models.providers import variables
+from taoloop.runtime.observation import telemetry
 
 TAO = ("tao", "scripts/try")
 RUNNING = tuple(page for page in PAGES if any(block.language == "python" or block.words for block in blocks(page)))
@@ -36,8 +38,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("PYTHONUTF8", "1")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    known = set(sys.modules)
+    known, root = set(sys.modules), logging.getLogger()
+    handlers, level = list(root.handlers), root.level
     yield tmp_path
+    telemetry._process_telemetry = None  # what a page does to its process ends with it
+    root.handlers[:] = handlers
+    root.setLevel(level)
     for name in set(sys.modules) - known:
         if str(tmp_path) in str(getattr(sys.modules[name], "__file__", "")):
             del sys.modules[name]

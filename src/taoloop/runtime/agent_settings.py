@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from taoloop.policy import CodeRule
     from taoloop.runtime.approvals.request import Approver
     from taoloop.runtime.engine.run_artifacts import Describer
+    from taoloop.runtime.observation.telemetry import Telemetry
     from taoloop.strategies import Strategy
     from taoloop.tools.tool import Tool
     from taoloop.tools.toolbox import ToolFolder
@@ -34,6 +35,7 @@ else:
             {
                 **_TYPES,
                 "runtime": "Approver Describer",
+                "runtime.observation.telemetry": "Telemetry",
                 "strategies": "Strategy",
                 "tools": "Tool",
                 "tools.toolbox": "ToolFolder",
@@ -265,6 +267,10 @@ class AgentSettings:
     secrets: Mapping[str, str] | Sequence[str] = field(default=(), repr=False)
     """Values that never reach trace, prompt, log or listener; a mapping names them. Those of the environment
     (`*_API_KEY`, `*_TOKEN`, `*PASSWORD` …) and what looks like a vendor's key are known anyway."""
+
+    telemetry: Telemetry | bool | None = None
+    """What exports its runs to OpenTelemetry: a `Telemetry`, or True for the providers of the process. None goes by
+    `taoloop.instrument`, and for a run inside another one by that run; False exports nothing."""
 
     redact: bool = True
     """Whether secrets are replaced. False keeps everything as it is."""

@@ -42,6 +42,7 @@ from taoloop.runtime.engine.redaction import redactor_for
 from taoloop.runtime.engine.run_artifacts import ImageSource, RunArtifacts, first_artifacts, take_images
 from taoloop.runtime.engine.tool_execution import require_transactions
 from taoloop.runtime.journal_access import acquire_run, open_journal, require_open, run_lock
+from taoloop.runtime.observation.run_observation import observe_run
 from taoloop.runtime.plan_steps import with_plan_tools
 from taoloop.runtime.resume_facts import AgentChanges, agent_changes, policy_note, replacing_policy, undo_facts
 from taoloop.runtime.runner import Listener, Runner
@@ -449,7 +450,7 @@ class BoundAgent:
 
             facts += await lesson_notes(journal, started, most, lessons_from)
         lease = await getattr(journal, "begin", journal.create)(trace.run_id)  # one with the first append, if it can
-        with run_lock(journal, lease):
+        with run_lock(journal, lease), observe_run(self.settings, trace, started.agent, listener) as listener:
             return await self._drive(
                 trace, lease, journal, listener, on_delta, started.agent, approver, redactor, facts, first, rules
             )
@@ -487,7 +488,7 @@ class BoundAgent:
         lease, earlier = await acquire_run(
             journal, trace.run_id, at=at, take_over=take_over, kill_holder=kill_holder
         )  # no other worker can write now
-        with run_lock(journal, lease):
+        with run_lock(journal, lease), observe_run(self.settings, trace, trace.agent, listener) as listener:
             for event in (await journal.load(trace.run_id))[len(trace) :]:
                 trace.append(event)
             require_open(trace)  # another process may have ended it a moment ago

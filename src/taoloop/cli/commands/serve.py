@@ -123,7 +123,7 @@ async def _serve(
     from taoloop.journals.costs import cost_rows  # noqa: PLC0415  # as above
     from taoloop.runtime.engine.clock import SystemClock  # noqa: PLC0415  # as above
     from taoloop.runtime.engine.redaction import redactor_for  # noqa: PLC0415  # as above
-    from taoloop.serve.gateway.observe.otel import Telemetry  # noqa: PLC0415  # as above
+    from taoloop.runtime.observation.telemetry import Telemetry  # noqa: PLC0415  # as above
     from taoloop.serve.gateway.observe.request_log import RequestLog  # noqa: PLC0415  # as above
     from taoloop.serve.gateway.quotas import Quotas  # noqa: PLC0415  # as above
     from taoloop.serve.gateway.server import GatewayServer, require_keys_off_localhost  # noqa: PLC0415  # as above

@@ -24,10 +24,10 @@ from taoloop.policy import authority_of
 from taoloop.runtime.approvals.inbox import WaitingQuestions
 from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.engine.clock import Clock, SystemClock
+from taoloop.runtime.observation.telemetry import RunSpans, Telemetry
 from taoloop.serve.gateway.auth.keys import ApiKey
 from taoloop.serve.gateway.config.model import GatewayConfig, ServedAgent, ServerLimits
 from taoloop.serve.gateway.observe.metrics import Metrics, RunMetrics
-from taoloop.serve.gateway.observe.otel import RunSpans, Telemetry
 from taoloop.serve.gateway.observe.readiness import StorageProbe
 from taoloop.serve.gateway.repeats.ledger import RequestLedger
 from taoloop.serve.gateway.shared.counters import DAY_S, Counters, LocalCounters, UsageKind

@@ -22,6 +22,7 @@ from taoloop.journals.base import Journal
 from taoloop.runtime.after.retention import RetentionTask
 from taoloop.runtime.notifications.notice import inbox_link
 from taoloop.runtime.notifications.notifier import NotificationTask
+from taoloop.runtime.observation.telemetry import Telemetry
 from taoloop.serve.gateway.app import Gateway, error_response
 from taoloop.serve.gateway.auth.panel_access import (
     PANEL_PATH,
@@ -34,7 +35,6 @@ from taoloop.serve.gateway.config.model import GatewayConfig
 from taoloop.serve.gateway.config.tls import TlsFiles, load_certificate, server_context
 from taoloop.serve.gateway.errors import ApiError
 from taoloop.serve.gateway.observe.metrics import Metrics
-from taoloop.serve.gateway.observe.otel import Telemetry
 from taoloop.serve.gateway.observe.readiness import StorageProbe
 from taoloop.serve.gateway.observe.request_log import RequestRecord
 from taoloop.serve.gateway.quotas import Quotas, RunAccounts, late_warnings

@@ -1,17 +1,23 @@
 """OpenTelemetry: runs as spans and metrics, following its semantic conventions for generative AI (extra `otel`).
 
+    taoloop.instrument()               # every agent of this process, through the providers of this process
+
 Driven by the events of a run, so that nothing is exported that is not in the trace; prompts and answers are exported
-only on request. Configured by the standard variables `OTEL_*`.
+only on request. Logfire, Langfuse, Phoenix and the like set the providers of the process; `Telemetry.from_env` makes
+providers of its own, configured by the standard variables `OTEL_*`.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-import taoloop
 from taoloop.core.decision import NO_MODELS
 from taoloop.core.events import (
     ActionRequested,
@@ -32,8 +38,12 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.trace import Span, TracerProvider
 
+    from taoloop.core.agent_spec import AgentSpec
     from taoloop.core.trace import Trace
 
+    Listener = Callable[[Event], None]
+
+__all__ = ["Telemetry", "instrument"]
 
 Attributes = dict[str, str | int | float | bool | Sequence[str]]
 
@@ -82,7 +92,9 @@ _FAILED = frozenset({"model_failed", "unreadable", "too_many_errors", "repeated_
 
 
 class Telemetry:
-    """Exports runs to OpenTelemetry. It has its own providers and sets nothing global.
+    """Exports runs to OpenTelemetry, through the providers that it is given. It sets nothing global.
+
+    `Agent(telemetry=…)` takes one; `instrument` makes one that serves every agent of the process.
 
     Args:
         tracer_provider, meter_provider: Those of the SDK, or of a test.
@@ -99,9 +111,9 @@ class Telemetry:
 
         self.api = trace
         self._providers = (tracer_provider, meter_provider)
-        meter = meter_provider.get_meter("taoloop", taoloop.__version__)
+        meter = meter_provider.get_meter("taoloop", _version())
         self.content = content
-        self.tracer = tracer_provider.get_tracer("taoloop", taoloop.__version__)
+        self.tracer = tracer_provider.get_tracer("taoloop", _version())
         self.tokens = meter.create_histogram(
             "gen_ai.client.token.usage",
             unit="{token}",
@@ -135,15 +147,115 @@ class Telemetry:
                     f"{name} has the protocol {env[name]!r}.", hint="Only http/protobuf is spoken; unset it."
                 )
         traces, figures = (env.get(f"OTEL_{what}_EXPORTER", "otlp").strip() != "none" for what in ("TRACES", "METRICS"))
-        content = env.get(CAPTURE, "").strip().lower() in ("true", "1")
         tracer_provider, meter_provider = _otlp_providers(traces=traces, figures=figures)
-        return cls(tracer_provider, meter_provider, content=content)
+        return cls(tracer_provider, meter_provider, content=_captures_content(env))
+
+    @classmethod
+    def of_process(cls, *, content: bool | None = None) -> Telemetry:
+        """Telemetry through the providers of this process: those that `logfire.configure()` and the like have set.
+
+        Providers that are set later count too: until then nothing is exported. `content` says whether spans include
+        tasks, answers, arguments and results; None goes by the variable of `CAPTURE`, which is off by default.
+
+        Raises:
+            MissingExtra: OpenTelemetry is not installed.
+        """
+        try:
+            from opentelemetry import metrics, trace  # noqa: PLC0415  # an extra
+        except ImportError as error:
+            hint = "Install the extra: pip install 'taoloop[otel]'."
+            raise MissingExtra("OpenTelemetry is not installed.", hint=hint) from error
+        shows = _captures_content(os.environ) if content is None else content
+        return cls(trace.get_tracer_provider(), metrics.get_meter_provider(), content=shows)
+
+    @contextmanager
+    def observe(self, trace: Trace, spec: AgentSpec, now: float, listener: Listener | None) -> Iterator[Listener]:
+        """Export what a run does in this block; gives the listener for its events, which passes them on to `listener`.
+
+        The span of the run is below the current one and is itself current in the block, so that spans of tools and
+        HTTP clients, and of runs inside this one, are below it.
+        """
+        from opentelemetry import context  # noqa: PLC0415  # an extra
+
+        spans = RunSpans(self, spec.name, spec.model, trace.run_id)
+        outer = _CURRENT.set(self)
+        attached = context.attach(spans.begin(now))
+
+        def record_event(event: Event) -> None:
+            spans.on_event(event)
+            if listener is not None:
+                listener(event)
+
+        try:
+            yield record_event
+        except BaseException:
+            spans.end("failed" if trace.finished is None else trace.status, trace)
+            raise
+        else:
+            spans.end(trace.status, trace)
+        finally:
+            context.detach(attached)
+            _CURRENT.reset(outer)
 
     def close(self) -> None:
         """Export what is queued, and end the threads. Blocks for a few seconds at most; call it in a thread."""
         for provider in self._providers:
             if callable(stop := getattr(provider, "shutdown", None)):
                 stop()
+
+
+@cache
+def _version() -> str:
+    return version("taoloop")
+
+
+def _captures_content(env: Mapping[str, str]) -> bool:
+    return env.get(CAPTURE, "").strip().lower() in ("true", "1")
+
+
+_CURRENT: ContextVar[Telemetry | None] = ContextVar("taoloop_telemetry", default=None)
+"""The telemetry of the run around, which the runs inside it share."""
+
+_process_telemetry: Telemetry | None = None
+
+
+def instrument(telemetry: Telemetry | None = None, *, content: bool | None = None) -> Telemetry:
+    """Export the runs of every agent of this process that has no telemetry of its own, from now on.
+
+    Args:
+        telemetry: What exports them; None: `Telemetry.of_process`, whose providers a library such as Logfire sets.
+        content: As for `Telemetry.of_process`; not together with `telemetry`, which knows it.
+
+    Returns:
+        What exports them. A later call replaces it; `Agent(telemetry=False)` leaves an agent out.
+
+    Raises:
+        MissingExtra: OpenTelemetry is not installed.
+        ConfigError: both `telemetry` and `content` are given.
+    """
+    global _process_telemetry  # noqa: PLW0603  # it is the process that is instrumented
+    if telemetry is not None and content is not None:
+        raise ConfigError("instrument was given `telemetry` and `content`.", hint="Say it of the Telemetry instead.")
+    _process_telemetry = Telemetry.of_process(content=content) if telemetry is None else telemetry
+    return _process_telemetry
+
+
+def run_telemetry(own: Telemetry | bool | None) -> Telemetry | None:
+    """What exports a run of an agent with this setting; None: nothing does.
+
+    Raises:
+        MissingExtra: the setting is True, and OpenTelemetry is not installed.
+        ConfigError: the setting is something else.
+    """
+    if own is None:
+        return _CURRENT.get() or _process_telemetry
+    if own is False:
+        return None
+    if own is True:
+        return Telemetry.of_process()
+    if isinstance(own, Telemetry):
+        return own
+    raise ConfigError(f"telemetry is {own!r}.", hint="Give a Telemetry, True (the providers of the process) or False.")
 
 
 class RunSpans:
@@ -171,6 +283,11 @@ class RunSpans:
         self._unmatched: list[tuple[float, Observed]] = []  # of calls of an earlier turn
         self._usage, self._cost_usd = Usage(), 0.0
         self._ended = False
+
+    def begin(self, at: float) -> Context:
+        """Begin the span of the turn; gives the context in which it is the current one."""
+        context: Context = self._telemetry.api.set_span_in_context(self._run_span(at))
+        return context
 
     def on_event(self, event: Event) -> None:
         """Record an event."""
@@ -349,7 +466,7 @@ def _otlp_providers(*, traces: bool, figures: bool) -> tuple[Any, Any]:
         ) from error
     service_name = Resource.create().attributes.get("service.name", "")
     default_name = {} if not str(service_name).startswith("unknown_service") else {"service.name": "taoloop"}
-    resource = Resource.create({**default_name, "service.version": taoloop.__version__})
+    resource = Resource.create({**default_name, "service.version": _version()})
     tracer_provider = TracerProvider(resource=resource)
     if traces:
         tracer_provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))

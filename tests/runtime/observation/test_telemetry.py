@@ -22,14 +22,15 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
 from opentelemetry.semconv._incubating.metrics import gen_ai_metrics
 
-from taoloop import Agent, MemoryJournal
+from taoloop import Agent, MemoryJournal, instrument, tool
 from taoloop.core.events import ActionRequested, Observed
 from taoloop.core.views.transcript import Result
 from taoloop.errors import ConfigError
-from taoloop.serve.gateway.observe.otel import RunSpans, Telemetry, model_attributes
+from taoloop.runtime.observation import telemetry as telemetry_module
+from taoloop.runtime.observation.telemetry import RunSpans, Telemetry, model_attributes
 
 PARENT = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}
-SCRIPT = [
+SCRIPT: list[Any] = [
     {
         "tool_calls": [{"name": "calculator", "args": {"expression": "17+25"}}],
         "usage": {"input_tokens": 100, "output_tokens": 10, "cached_tokens": 60},
@@ -274,7 +275,7 @@ _BARE = """
 import sys
 sys.modules["opentelemetry.sdk"] = None  # as where the extra is not installed
 from taoloop.errors import MissingExtra
-from taoloop.serve.gateway.observe.otel import Telemetry
+from taoloop.runtime.observation.telemetry import Telemetry
 assert Telemetry.from_env({}) is None
 try:
     Telemetry.from_env({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"})
@@ -290,3 +291,129 @@ def test_it_names_the_extra_where_it_is_not_installed_and_loads_nothing_before()
     assert "pip install 'taoloop[otel]'" in told
     assert "OTEL_EXPORTER_OTLP_ENDPOINT" in told
     assert "prometheus" not in loaded
+
+
+# From the library
+
+
+def nested_agent(bench: Bench, **options: Any) -> Agent:
+    """An agent that asks another one."""
+    script: list[Any] = [{"tool_calls": [{"name": "adder", "args": {"task": "17+25?"}}]}, {"text": "42"}]
+    inner = Agent(name="adder", model=list(SCRIPT), tools=["calculator"])
+    tools = [inner.as_tool(purpose="Adds numbers.", tier="read")]
+    return Agent(name="outer", model=script, tools=tools, telemetry=bench.telemetry, **options)
+
+
+def test_an_agent_exports_its_runs_and_those_inside_them_below_the_current_span() -> None:
+    bench = Bench()
+    tracer = bench.telemetry.tracer
+    with tracer.start_as_current_span("request") as request:
+        result = nested_agent(bench).run_sync("Add.")
+    assert result.status == "completed"
+    outer, inner = bench.span("invoke_agent outer"), bench.span("invoke_agent adder")
+    assert outer.parent is not None
+    assert outer.parent.span_id == request.get_span_context().span_id
+    assert inner.parent is not None
+    assert outer.context is not None
+    assert inner.parent.span_id == outer.context.span_id
+    assert attributes(outer)["taoloop.run.id"] == result.run_id
+    assert attributes(outer)["taoloop.status"] == "completed"
+
+
+def test_a_span_of_a_tool_is_below_that_of_the_run() -> None:
+    bench = Bench()
+
+    @tool(tier="read")
+    def look_up() -> str:
+        """Look up."""
+        with bench.telemetry.tracer.start_as_current_span("query"):
+            return "3"
+
+    script: list[Any] = [{"tool_calls": [{"name": "look_up", "args": {}}]}, {"text": "3"}]
+    Agent(model=script, tools=[look_up], telemetry=bench.telemetry).run_sync("Look.")
+    query, run = bench.span("query"), bench.span("invoke_agent")
+    assert query.parent is not None
+    assert run.context is not None
+    assert query.parent.span_id == run.context.span_id
+
+
+def test_a_run_that_waits_and_its_resume_are_two_spans() -> None:
+    bench = Bench()
+
+    @tool
+    def pay() -> str:
+        """Pay."""
+        return "paid"
+
+    script: list[Any] = [{"tool_calls": [{"name": "pay", "args": {}}]}, {"text": "Paid."}]
+    agent = Agent(model=script, tools=[pay], journal=MemoryJournal(), telemetry=bench.telemetry)
+    waiting = agent.run_sync("Pay.")
+    asyncio.run(_resume_approved(agent, waiting.run_id))
+    first, second = [span for span in bench.spans if span.name.startswith("invoke_agent")]
+    assert [attributes(span)["taoloop.status"] for span in (first, second)] == ["waiting", "completed"]
+    assert attributes(first)["taoloop.run.id"] == attributes(second)["taoloop.run.id"]
+
+
+async def _resume_approved(agent: Agent, run_id: str) -> None:
+    result = await agent.resume(run_id, approved_tiers=("destructive", "write"))
+    assert result.status == "completed"
+
+
+def test_a_run_that_is_cancelled_ends_its_span() -> None:
+    bench = Bench()
+
+    @tool(tier="read")
+    async def wait() -> str:
+        """Wait."""
+        await asyncio.Event().wait()
+        return ""
+
+    script: list[Any] = [{"tool_calls": [{"name": "wait", "args": {}}]}]
+    agent = Agent(model=script, tools=[wait], telemetry=bench.telemetry)
+
+    async def cancel() -> None:
+        requested = asyncio.Event()
+        running = asyncio.create_task(
+            agent.run("Wait.", on_event=lambda event: requested.set() if event.kind == "action_requested" else None)
+        )
+        await requested.wait()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+
+    asyncio.run(cancel())
+    assert attributes(bench.span("invoke_agent"))["taoloop.status"] == "stopped"
+
+
+@pytest.fixture
+def no_instrumentation() -> Iterator[None]:
+    """What a test instruments is not instrumented after it."""
+    yield
+    telemetry_module._process_telemetry = None
+
+
+@pytest.mark.usefixtures("no_instrumentation")
+def test_instrument_serves_every_agent_that_has_no_telemetry_of_its_own() -> None:
+    bench, own = Bench(), Bench()
+    assert instrument(bench.telemetry) is bench.telemetry
+    Agent(name="first", model=[{"text": "1"}]).run_sync("One.")
+    Agent(name="second", model=[{"text": "2"}], telemetry=False).run_sync("Two.")
+    Agent(name="third", model=[{"text": "3"}], telemetry=own.telemetry).run_sync("Three.")
+    assert [span.name for span in bench.spans if "invoke" in span.name] == ["invoke_agent first"]
+    assert [span.name for span in own.spans if "invoke" in span.name] == ["invoke_agent third"]
+
+
+@pytest.mark.usefixtures("no_instrumentation")
+def test_without_providers_of_the_process_nothing_is_exported_and_nothing_fails() -> None:
+    telemetry = instrument()
+    assert not telemetry.content
+    assert Agent(model=[{"text": "1"}]).run_sync("One.").status == "completed"
+    assert Agent(model=[{"text": "1"}], telemetry=True).run_sync("One.").status == "completed"
+
+
+def test_what_is_no_telemetry_is_refused_before_the_run() -> None:
+    agent = Agent(model=[{"text": "1"}], journal=MemoryJournal(), telemetry="yes")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="telemetry is 'yes'"):
+        agent.run_sync("One.")
+    with pytest.raises(ConfigError, match="`telemetry` and `content`"):
+        instrument(Bench().telemetry, content=True)
