@@ -106,15 +106,18 @@ def test_an_edited_plan_is_what_runs_and_the_approval_is_of_its_digest() -> None
     assert_replays(result.trace)
 
 
-def test_a_plan_edited_into_one_that_cannot_run_is_refused() -> None:
+def test_a_plan_edited_into_one_that_cannot_run_is_no_answer_and_can_be_answered_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     edited = {"steps": [{**FIND, "calls": [{"tool": "pay", "args": {}}]}]}
     shop, boss = Shop(), Person(ApprovalAnswer(approved=True, by="boss", args=edited))
-    result = planner(shop, plan(), "Nothing was done.", approve=boss).run_sync(TASK)
-    error = result.trace.calls["call_1"].observed
-    assert error is not None
-    assert error.error is not None
-    assert "there is no tool 'pay'" in error.error.message
-    assert shop.ledger == []
+    agent = planner(shop, approve=boss)
+    waiting = agent.run_sync(TASK)
+    assert (waiting.status, boss.tools, shop.ledger) == ("waiting", [MAKE_PLAN], [])
+    assert "there is no tool 'pay'" in waiting.reason
+    assert "there is no tool 'pay'" in caplog.text
+    done = asyncio.run(agent.resume(waiting.run_id))
+    assert (done.status, boss.tools, shop.ledger) == ("completed", [MAKE_PLAN, MAKE_PLAN], [("S-1", 40)])
 
 
 def test_a_step_without_calls_is_decided_by_the_model_and_judged_call_by_call() -> None:
