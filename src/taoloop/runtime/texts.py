@@ -55,6 +55,11 @@ _ENGLISH = {
     "edit_denied": "the edited arguments are not allowed: the rule {title!r} denies them",
     "edit_misfit": "The edited arguments do not fit.",
     "edit_misfit_why": "The edited arguments do not fit: {why}",
+    "note_unread": "Run {run_id} makes the calls that step {step} of a plan lists, and no model reads a note there.",
+    "note_unread_hint": "Add the note to {outer}: the model that plans reads it before the next step. To keep the call"
+    " from being made, deny it.",
+    "plan_values": "Approving a plan allows exactly the calls that it lists, and vouches for no value in another call.",
+    "plan_values_hint": "Approve the plan without `--values`; a call that is asked about later can be approved with it.",
     "answer_unusable": "The answer about {tool} ({call_id}) cannot be used, so the question stays open. {why}",
     "edit_no_json": "The edited arguments of {tool!r} are not JSON: {why}.",
     "edit_secret": "The edited arguments hold a secret, which is not stored, so the run could not make the call.",
