@@ -59,7 +59,7 @@ _ENGLISH = {
     "note_unread_hint": "Add the note to {outer}: the model that plans reads it before the next step. To keep the call"
     " from being made, deny it.",
     "plan_values": "Approving a plan allows exactly the calls that it lists, and vouches for no value in another call.",
-    "plan_values_hint": "Approve the plan without `--values`; a call that is asked about later can be approved with it.",
+    "plan_values_hint": "Approve the plan without `--values`; a call that is asked about later may have it.",
     "answer_unusable": "The answer about {tool} ({call_id}) cannot be used, so the question stays open. {why}",
     "edit_no_json": "The edited arguments of {tool!r} are not JSON: {why}.",
     "edit_secret": "The edited arguments hold a secret, which is not stored, so the run could not make the call.",
