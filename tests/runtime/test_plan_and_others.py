@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.runtime.planning import FIND, REFUND, TASK, Shop, plan, planner
 from tests.scripting import call
+from tests.tools.skills.folders import write_skill
 
 from taoloop import Agent, ApprovalAnswer, ApprovalRequest, MemoryJournal, ScriptedModel
 from taoloop.core.events import Observed, Verdict
@@ -16,6 +18,7 @@ from taoloop.core.trace import Trace
 from taoloop.core.views.handoff import answered_by
 from taoloop.core.views.plans import MAKE_PLAN, RUN_STEP
 from taoloop.runtime.after.replay import replay
+from taoloop.tools.skills import SkillFolder, approve_skills, skill_tools
 
 OVER = call("hand_over_to_clerk", reason="It knows more.")
 
@@ -147,3 +150,33 @@ def test_the_approval_of_a_plan_answers_no_question_to_the_person() -> None:
     assert asked[:2] == [MAKE_PLAN, "ask_user"]
     assert "S-1" in last_observed(inner(agent, result.run_id, 2)).output
     assert [view.requested.tool for view in result.trace.calls.values()] == [MAKE_PLAN, RUN_STEP, RUN_STEP]
+
+
+def test_the_model_that_plans_may_ask_the_user_and_load_a_skill_first_and_read_nothing_else(tmp_path: Path) -> None:
+    write_skill(tmp_path / "skills", "refunds")
+    settings = SkillFolder(tmp_path / "skills", pins=tmp_path)
+    approve_skills(settings)
+    skills = skill_tools(settings).tools
+    pay = {"number": 1, "goal": "Refund", "calls": [{"tool": "refund", "args": {"order_id": "S-1", "amount": 40}}]}
+    replies = [
+        call("ask_user", question="Which order?"),
+        call("load_skill", name="refunds"),
+        call("search_orders", customer="ann"),
+        plan(pay),
+        "Done.",
+    ]
+
+    def answer(request: ApprovalRequest) -> ApprovalAnswer:
+        args = {"answer": "S-1"} if request.tool == "ask_user" else None
+        return ApprovalAnswer(approved=True, by="user", args=args, authenticated="program")
+
+    shop = Shop()
+    agent = Agent(
+        model=ScriptedModel(replies, strict=False), strategy="plan_execute", approve=answer,
+        tools=[*shop.tools(), "ask_user", *skills], journal=MemoryJournal(),
+    )  # fmt: skip
+    result = agent.run_sync("Refund the order, 40 at most.")
+    assert (result.status, shop.ledger) == ("completed", [("S-1", 40)])
+    observed = [(view.requested.tool, view.observed and view.observed.ok) for view in result.trace.calls.values()]
+    tools = [("ask_user", True), ("load_skill", True), ("search_orders", False), (MAKE_PLAN, True), (RUN_STEP, True)]
+    assert observed == tools

@@ -25,12 +25,12 @@ from tests.runtime.planning import (
 from tests.scripting import call
 
 from taoloop import Agent, ApprovalAnswer, Limits, MemoryJournal, Result, ScriptedModel, tool
-from taoloop.core.events import ApprovalGiven, Observed, Paused
+from taoloop.core.events import ApprovalGiven, Noted, Observed, Paused
 from taoloop.core.policy import Policy, Rule
 from taoloop.core.trace import Trace
 from taoloop.core.views.plans import MAKE_PLAN, RUN_STEP
-from taoloop.errors import ConfigError, TaoError, ToolDefinitionError
-from taoloop.runtime.approvals.inbox import add_note, pending_approvals
+from taoloop.errors import ConfigError, RunNotResumable, TaoError, ToolDefinitionError
+from taoloop.runtime.approvals.inbox import add_note, answer_approval, pending_approvals
 from taoloop.runtime.approvals.inbox_items import Inbox
 
 
@@ -106,15 +106,18 @@ def test_an_edited_plan_is_what_runs_and_the_approval_is_of_its_digest() -> None
     assert_replays(result.trace)
 
 
-def test_a_plan_edited_into_one_that_cannot_run_is_refused() -> None:
+def test_a_plan_edited_into_one_that_cannot_run_is_no_answer_and_can_be_answered_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     edited = {"steps": [{**FIND, "calls": [{"tool": "pay", "args": {}}]}]}
     shop, boss = Shop(), Person(ApprovalAnswer(approved=True, by="boss", args=edited))
-    result = planner(shop, plan(), "Nothing was done.", approve=boss).run_sync(TASK)
-    error = result.trace.calls["call_1"].observed
-    assert error is not None
-    assert error.error is not None
-    assert "there is no tool 'pay'" in error.error.message
-    assert shop.ledger == []
+    agent = planner(shop, approve=boss)
+    waiting = agent.run_sync(TASK)
+    assert (waiting.status, boss.tools, shop.ledger) == ("waiting", [MAKE_PLAN], [])
+    assert "there is no tool 'pay'" in waiting.reason
+    assert "there is no tool 'pay'" in caplog.text
+    done = asyncio.run(agent.resume(waiting.run_id))
+    assert (done.status, boss.tools, shop.ledger) == ("completed", [MAKE_PLAN, MAKE_PLAN], [("S-1", 40)])
 
 
 def test_a_step_without_calls_is_decided_by_the_model_and_judged_call_by_call() -> None:
@@ -362,6 +365,30 @@ def test_a_note_of_a_person_is_read_before_the_plan_goes_on() -> None:
     assert (result.answer, shop.ledger) == ("Paid S-1 alone.", [("S-1", 40)])
     assert statuses(result) == [(1, "done"), (2, "open")]
     assert_replays(result.trace)
+
+
+def test_a_note_to_a_step_that_no_model_decides_is_refused_and_says_where_it_is_read() -> None:
+    """The run of such a step makes the calls that it lists; in any other step its model reads the note."""
+    shop, journal = Shop(), MemoryJournal()
+    listed = {"number": 1, "goal": "Pay", "calls": [pays("S-1")]}
+    strategy = "plan_execute:approve=never"
+    waiting = planner(shop, plan(listed), "Paid.", strategy=strategy, journal=journal).run_sync(TASK)
+    with pytest.raises(RunNotResumable) as refused:
+        asyncio.run(add_note(journal, f"{waiting.run_id}.2", "Do not pay S-2.", by="boss"))
+    assert waiting.run_id in refused.value.hint
+    model = StepModel([plan({"number": 1, "goal": "Pay"}), "Paid."], {1: [call("refund", **pays("S-1")["args"]), "Ok"]})
+    agent = Agent(model=model, tools=shop.tools(), strategy=strategy, journal=journal)
+    waiting = agent.run_sync(TASK)
+    asyncio.run(add_note(journal, f"{waiting.run_id}.2", "Pay today.", by="boss"))
+    assert any(isinstance(event.fact, Noted) for event in step_of_run(agent, waiting, 2).events)
+
+
+def test_the_approval_of_a_plan_vouches_for_no_value_in_other_calls() -> None:
+    journal = MemoryJournal()
+    waiting = planner(Shop(), journal=journal).run_sync(TASK)
+    answer = ApprovalAnswer(approved=True, by="boss", scope="values")
+    with pytest.raises(ConfigError, match="exactly the calls that it lists"):
+        asyncio.run(answer_approval(journal, waiting.run_id, "call_1", answer))
 
 
 def test_a_note_after_the_last_step_breaks_no_plan() -> None:

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 from tests.runtime.planning import (
+    FIND,
+    REFUND,
     TASK,
     Person,
     Shop,
@@ -56,6 +58,26 @@ def test_an_id_that_is_a_number_is_passed_as_the_text_that_a_tool_takes() -> Non
     shop.order_ids = (17,)  # type: ignore[assignment]  # as many shops number their orders
     result = planner(shop, approve=boss).run_sync(TASK)
     assert (shop.ledger, boss.tools, statuses(result)) == ([("17", 40)], [MAKE_PLAN], [(1, "done"), (2, "done")])
+
+
+@pytest.mark.parametrize(
+    ("total", "asked"),
+    [("40.5", [MAKE_PLAN]), ("40.50", [MAKE_PLAN]), ("40.5000000000000001", [MAKE_PLAN, "refund"])],
+)
+def test_an_amount_that_is_a_text_counts_as_the_number_that_it_is_exactly(total: str, asked: list[str]) -> None:
+    @tool(tier="read")
+    def search_orders(customer: str) -> dict[str, Any]:
+        """Search the orders of a customer."""
+        return {"items": [{"id": "S-1", "total": total}]}
+
+    amount = {"from": "tool:search_orders.items[].total", "step": 1}
+    refund = {**REFUND, "calls": [{"tool": "refund", "args": {"order_id": "S-1", "amount": amount}}]}
+    shop, boss = Shop(), Person()
+    model = StepModel([plan(FIND, refund), "Done."], {})
+    tools = [search_orders, shop.tools()[1]]
+    agent = Agent(model=model, tools=tools, strategy="plan_execute:max_replans=0", approve=boss)
+    agent.run_sync(TASK)
+    assert (shop.ledger, boss.tools) == ([("S-1", 40.5)], asked)
 
 
 HERE = {"from": "tool:search_orders.items[].id"}

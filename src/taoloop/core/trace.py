@@ -211,7 +211,7 @@ class Trace:
     @property
     def user(self) -> str:
         """The person for whom the run is, by whose name their logins are kept; empty: whoever uses this machine."""
-        labels = self.user_labels
+        labels = self.started.labels if self.started is not None else {}
         return labels.get(ACCOUNT) or labels.get("user", "")
 
     @property

@@ -148,5 +148,7 @@ def _observation(
         observed, prompts = opaque.hide(requested, observed), opaque.prompts
     elif len(observed.output) > share:
         observed = replace(observed, output=preview(observed.output, observed.form, share))
-    text = observation_text(requested, replace(observed, artifact=None), prompts, nonce)
+    if observed.artifact is not None:  # whoever reviews cannot read it
+        observed = replace(observed, artifact=None)
+    text = observation_text(requested, observed, prompts, nonce)
     return f"[obs:{requested.call_id}] {text}"

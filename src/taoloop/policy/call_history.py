@@ -32,6 +32,7 @@ from taoloop.policy.quantities import account_number_of, amount_of, decimal_of, 
 from taoloop.policy.value_match import normalise_text, strip_invisible
 
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
+_DECIMAL = lazy_pattern(r"-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,18})?")
 _NUMBER = lazy_pattern(r"[-+]?(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+)")
 _MAX_NUMBER_CHARS = 42  # of a number, an amount, or an account in groups
 
@@ -227,11 +228,16 @@ def _number_text(number: Decimal) -> str:
 
 
 def same_value(first: Any, second: Any) -> bool:
-    """Whether two plain values are the same: texts exactly, numbers by value, and an id that is a number as a text."""
+    """Whether two plain values are the same: texts exactly, numbers by value, and a number as a text, exactly.
+
+    A whole number is an id as well, so its text has its digits alone; any other one may have further zeros.
+    """
     if isinstance(first, bool) or isinstance(second, bool):
         return first is second
     if isinstance(first, str) != isinstance(second, str):
         text, number = (first, second) if isinstance(first, str) else (second, first)
+        if isinstance(number, float):
+            return _DECIMAL.fullmatch(text) is not None and Decimal(text) == Decimal(str(number))
         return isinstance(number, int) and text == str(number)
     is_plain = isinstance(first, str | int | float) and isinstance(second, str | int | float)
     return is_plain and first == second

@@ -549,11 +549,16 @@ class Runner:
 
     async def _ask_about_calls(self, calls: tuple[CallView, ...], doubts: tuple[CallView, ...] = ()) -> None:
         """Put the next question; without an answer to any, the run waits."""
-        if answers := await self._questions.ask_next(calls):
-            for call, given_answer in answers:
-                hides = self._handles is not None  # then the model must not read why arguments do not fit
+        answers, unusable = await self._questions.ask_next(calls), list[str]()
+        hides = self._handles is not None  # then nothing may say why arguments do not fit
+        for call, given_answer in answers:
+            try:
                 answer = valid_answer(self.trace, call, given_answer, self._toolbox, self._rules, hides=hides)
+            except InvalidArguments as error:
+                unusable.append(self._questions.postpone(call, error))
+            else:
                 self.note(answer_fact(call, answer))
+        if len(answers) > len(unusable):
             return
         reasons = [
             end_message(self.trace.agent.language, name, detail=_names(open_calls))
@@ -561,7 +566,7 @@ class Runner:
             if open_calls
         ]
         waiting_for = tuple(call.requested.call_id for call in (*calls, *doubts))
-        self.note(Paused(reason=" ".join(reasons), waiting_for=waiting_for))
+        self.note(Paused(reason=" ".join([*reasons, *unusable]), waiting_for=waiting_for))
 
 
 _PERFORM: dict[type[Effect], Callable[[Runner, Any], Coroutine[Any, Any, None]]] = {

@@ -64,6 +64,8 @@ def _open_denials(trace: Trace) -> tuple[CallView, ...]:
     Above `read` and `draft`, a call is made up for by the same call at another time, or by a later one of the tool with
     the same targets; below, by any later call of the tool. What a policy, a rule or a person denied is not among them.
     """
+    if not trace.total_errors and not trace.pending:  # every call succeeded
+        return ()
     calls, denials = tuple(trace.calls.values()), []
     lacked = [
         (number, call)

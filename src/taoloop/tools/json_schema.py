@@ -75,9 +75,12 @@ def findings(validator: Validator, instance: Any) -> list[str]:
     """
     problems = []
     try:
-        steps, parts = validator.bounds.steps(instance)
+        bounds = validator.bounds
+        steps, parts = (1, 1) if bounds.is_plain else bounds.steps(instance)
+        if validator.compiled.is_valid(instance):
+            return []
         if steps > _DETAILED_STEPS * parts:
-            return [] if validator.compiled.is_valid(instance) else [TEXTS.run_text("misfit_of_many")]
+            return [TEXTS.run_text("misfit_of_many")]
         for error in chain.from_iterable(map(_closest_errors, validator.compiled.iter_errors(instance))):
             where = ".".join(str(part) for part in error.instance_path)
             problem = schema_problem(error.kind.name, error.kind.value, str(error.message)[:200])

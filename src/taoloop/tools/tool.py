@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextvars
 import inspect
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Reversible
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -83,7 +83,7 @@ class ToolContext:
     answer is recorded. Where nobody can be asked it is `decline` at once. Only in the event loop of the run."""
     user: str = ""
     """The person for whom the run is, by whose name their logins are kept; empty: whoever uses this machine."""
-    calls: Callable[[], Iterable[CallView]] = tuple
+    calls: Callable[[], Reversible[CallView]] = tuple
     """`calls()` gives the calls of this run in their order, this one among them, to be read only: what a tool knows of
     earlier calls survives a crash if it comes from here."""
     parent_run: Any = None

@@ -211,9 +211,10 @@ async def test_equal_choices_are_offered_once() -> None:
     assert question_answer(request, "2", by="ann").args == {"answer": "R-71"}
 
 
-def test_a_plain_yes_answers_nothing_and_a_refusal_says_why() -> None:
+def test_a_plain_yes_answers_nothing_so_the_question_stays_open_and_a_refusal_says_why() -> None:
     result = agent(MemoryJournal(), asks(), approve=lambda _request: True).run_sync("pay it")
-    assert "plain yes" in facts(result.trace, Observed)[0].error.message
+    assert (result.status, facts(result.trace, Observed)) == ("waiting", [])
+    assert "plain yes" in result.reason
     no = ApprovalAnswer(approved=False, note="ask the accountant")
     result = agent(MemoryJournal(), asks(), approve=lambda _request: no).run_sync("pay it")
     assert "did not answer: ask the accountant" in facts(result.trace, Observed)[0].error.message

@@ -52,21 +52,22 @@ def _coerce_object(args: Mapping[str, Any], rule: _Rule, root: _Rule, levels: in
             corrected[name] = value
             continue
         alternatives = _alternatives(property_rule, root)
-        types = _types(alternatives)
-        if value is None and name in properties and name not in required and types and "null" not in types:
-            continue
+        if value is None and name in properties and name not in required:
+            types = _types(alternatives)
+            if types and "null" not in types:
+                continue
         corrected[name] = _coerce(value, alternatives, root, levels)
     return corrected
 
 
 def _coerce(value: Any, alternatives: Sequence[_Rule], root: _Rule, levels: int) -> Any:
-    types = _types(alternatives)
     if isinstance(value, str):
-        return _coerce_text(value, alternatives, types)
-    if isinstance(value, dict) and set(value) == {"base64"} and "object" not in types and _is_base64(alternatives):
+        return _coerce_text(value, alternatives)
+    if isinstance(value, float):
+        types = _types(alternatives)
+        return int(value) if "integer" in types and "number" not in types and value.is_integer() else value
+    if isinstance(value, dict) and value.keys() == {"base64"} and _is_base64(alternatives):
         return value["base64"]
-    if isinstance(value, float) and "integer" in types and "number" not in types and value.is_integer():
-        return int(value)
     if isinstance(value, dict | list) and levels:
         kind = "object" if isinstance(value, dict) else "array"
         fitting = [option for option in alternatives if kind in _declared_types(option)]
@@ -83,7 +84,8 @@ def _coerce(value: Any, alternatives: Sequence[_Rule], root: _Rule, levels: int)
 
 def _is_base64(alternatives: Sequence[_Rule]) -> bool:
     """Whether bytes are meant: as results have them, with the encoding as the key, they are the same bytes."""
-    return any(option.get("contentEncoding") == "base64" for option in alternatives)
+    is_encoded = any(option.get("contentEncoding") == "base64" for option in alternatives)
+    return is_encoded and "object" not in _types(alternatives)
 
 
 def _is_tagged(value: Mapping[str, Any], rule: _Rule) -> bool:
@@ -97,7 +99,7 @@ def _is_tagged(value: Mapping[str, Any], rule: _Rule) -> bool:
     return bool(tags) and all(name in value and value[name] == tag for name, tag in tags.items())
 
 
-def _coerce_text(value: str, alternatives: Sequence[_Rule], types: frozenset[str]) -> Any:
+def _coerce_text(value: str, alternatives: Sequence[_Rule]) -> Any:
     options = {
         option for alternative in alternatives for option in _options(alternative) or () if isinstance(option, str)
     }
@@ -108,6 +110,7 @@ def _coerce_text(value: str, alternatives: Sequence[_Rule], types: frozenset[str
     same = [option for option in options if option.casefold() == value.casefold()]
     if len(same) == 1:
         return same[0]
+    types = _types(alternatives)
     if "string" in types or len(value) > _MAX_NUMBER_CHARS:
         return value
     if "boolean" in types and value.casefold() in ("true", "false"):

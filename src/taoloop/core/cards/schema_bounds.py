@@ -9,7 +9,7 @@ value, and `steps` counts that before a value is judged.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 MAX_NODES = 100_000
@@ -52,6 +52,8 @@ class SchemaBounds:
 
     Attributes:
         patterns: how many different regular expressions it has.
+        is_plain: whether one rule applies to each part of a value, as without references and alternatives: then no
+            value takes many steps, and none needs to be counted.
 
     Raises:
         SchemaExcessError: the schema exceeds a limit. So much is known after at most `MAX_NODES` steps.
@@ -68,6 +70,7 @@ class SchemaBounds:
                 counter.count(node)
         self._most_rules = counter.most_rules
         self._most_descents = counter.most_descents
+        self.is_plain = self._most_rules == self._most_descents == 1
 
     def steps(self, value: Any) -> tuple[int, int]:
         """How many rules are applied to all parts of a JSON value at most, and the number of its parts.
@@ -333,14 +336,9 @@ def _size(value: Any) -> tuple[int, int]:
     level = [value]
     while level:
         parts, depth = parts + len(level), depth + 1
-        level = [inner for node in level for inner in _inner_values(node)]
+        nested = [node for node in level if isinstance(node, dict | list)]  # a JSON value has no other parts
+        level = [inner for node in nested for inner in (node.values() if isinstance(node, dict) else node)]
     return parts, depth
-
-
-def _inner_values(value: Any) -> Iterable[Any]:
-    if isinstance(value, str | int | float | None):  # most of them, and an abstract class is slow to ask
-        return ()
-    return value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
 
 
 def _excess(problem: str, path: _Path) -> SchemaExcessError:

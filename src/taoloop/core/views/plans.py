@@ -84,7 +84,7 @@ def read_plan(args: object) -> TaskPlan | None:
 
 
 def _read_step(plain: object) -> PlanStep | None:
-    if not isinstance(plain, Mapping):
+    if not isinstance(plain, dict):  # of JSON, as all parts of it
         return None
     number, goal, expect = plain.get("number"), plain.get("goal"), plain.get("expect") or ""
     depends_on, calls = plain.get("depends_on") or (), plain.get("calls") or ()
@@ -108,9 +108,7 @@ def _is_number(value: object) -> bool:
 
 
 def _is_call(value: object) -> bool:
-    if not isinstance(value, Mapping) or not isinstance(value.get("tool"), str):
-        return False
-    return isinstance(value.get("args") or {}, Mapping)
+    return isinstance(value, dict) and isinstance(value.get("tool"), str) and isinstance(value.get("args") or {}, dict)
 
 
 def find_cycle(plan: TaskPlan) -> list[int]:
@@ -170,15 +168,10 @@ class PlanProgress:
         fact = event.fact
         if type(fact) is Noted:
             self._heed(fact)
-        if type(fact) not in (Observed, ActionRequested):
-            return
-        call = self._calls.get(fact.call_id)  # type: ignore[union-attr]  # one of the two
-        if call is None:
-            return
-        if type(fact) is Observed:
+        elif type(fact) is Observed and (call := self._calls.get(fact.call_id)) is not None:
             self.settle(call)
-        elif call.requested.tool == RUN_STEP and call.requested.verdict == "allow":
-            self.begin(call)
+        elif type(fact) is ActionRequested and fact.tool == RUN_STEP and fact.verdict == "allow" and self._calls:
+            self.begin(self._calls[fact.call_id])
 
     def _heed(self, note: Noted) -> None:
         """The model reads the note of a person, and that something was undone, before the rest of its plan goes on."""
@@ -264,7 +257,7 @@ def is_planning(trace: Trace) -> bool:
 def number_of_step(call: CallView) -> int:
     """The number of the step that a call of `run_step` carries out; 0 if it names none."""
     args = call.args
-    number = args.get("step") if isinstance(args, Mapping) else None
+    number = args.get("step") if isinstance(args, dict) else None
     return number if isinstance(number, int) and not isinstance(number, bool) else 0
 
 

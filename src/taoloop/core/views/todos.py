@@ -23,6 +23,9 @@ TodoState = Literal["open", "in_progress", "done", "dropped"]
 
 TODO_STATES: tuple[TodoState, ...] = get_args(TodoState)
 
+OPEN_STATES: tuple[TodoState, ...] = ("open", "in_progress")
+"""The states of an item for which something is still to be done."""
+
 MAX_TODOS = 40
 """How many items a list may have: more is no overview any more, and each costs room in the prompt."""
 
@@ -106,7 +109,7 @@ class Todo:
     @property
     def is_open(self) -> bool:
         """Whether something is still to be done for it."""
-        return self.state in ("open", "in_progress")
+        return self.state in OPEN_STATES
 
     def __str__(self) -> str:
         """One line: `[ ]` open, `[>]` in progress, `[x]` done, `[-]` dropped, and the text."""

@@ -176,7 +176,7 @@ async def add_note(
 
     Raises:
         RunNotFound: the journal has no such run.
-        RunNotResumable: the run is completed, so no model will read it.
+        RunNotResumable: the run is completed, or makes the calls that a step of a plan lists, so no model will read it.
         NotWaiting: a process is at work on the run.
         ConfigError: the text is empty.
     """
@@ -190,6 +190,7 @@ async def add_note(
         if ended is not None and ended.status == "completed":
             raise RunNotResumable(f"Run {run_id} is completed.", hint="Start a new run, or fork this one.")
         require_open(trace)
+        _require_reader(trace)
         if ended is not None:
             stopped = Finished(status="stopped", answer=None, reason=ended.reason, limit=ended.limit)
             return [Resumed(limits=trace.limits, reason="note"), note, stopped]
@@ -198,6 +199,19 @@ async def add_note(
         return [note]
 
     return await add_facts(journal, run_id, decide, clock, redactor)
+
+
+def _require_reader(trace: Trace) -> None:
+    """Refuse a note to the step of a plan that makes its calls without a model: it would be read by nobody.
+
+    Raises:
+        RunNotResumable: says where the note is read.
+    """
+    started, language = trace.started, trace.agent.language
+    step = None if started is None else started.plan_step
+    if started is not None and step is not None and step.calls and not trace.model_calls:
+        message = TEXTS.text(language, "note_unread", run_id=trace.run_id, step=step.number)
+        raise RunNotResumable(message, hint=TEXTS.text(language, "note_unread_hint", outer=started.parent))
 
 
 async def settle_doubt(
@@ -503,6 +517,10 @@ def _check_answer(trace: Trace, call: CallView, answer: ApprovalAnswer) -> Appro
         return checked_answer(request, answer)
     if answer.approved is not True:
         return replace(answer, approved=False, args=None, scope="call")
+    if answer.scope == "values" and request.plan is not None:
+        raise ConfigError(
+            TEXTS.text(request.language, "plan_values"), hint=TEXTS.text(request.language, "plan_values_hint")
+        )
     if answer.scope == "rule" and not request.has_always:
         why = (
             "is hard to undo and nobody named its target"

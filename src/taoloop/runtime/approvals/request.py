@@ -24,6 +24,7 @@ from taoloop.core.policy import Policy
 from taoloop.core.trace import Trace
 from taoloop.core.views.plans import MAKE_PLAN, TaskPlan, call_text, is_planning, plan_progress, read_plan
 from taoloop.core.views.steps import TIMEOUT, CallView
+from taoloop.errors import InvalidArguments
 from taoloop.policy import CodeRule, authority_of, is_high_risk, judge, sources_of
 from taoloop.policy.grants import describe_grant, edited_sources, grant_of, target_provenance
 from taoloop.policy.judged_call import JudgedCall
@@ -527,6 +528,14 @@ class Questions:
                 return answers
             self._postponed |= {each.call_id for each in (request, *request.batch) if each.tool == request.tool}
         return []
+
+    def postpone(self, call: CallView, error: InvalidArguments) -> str:
+        """Leave a question open whose answer cannot be used, and log it; returns what people read about it."""
+        call_id, tool = call.requested.call_id, call.requested.tool
+        self._postponed.add(call_id)
+        text = TEXTS.text(self._trace.agent.language, "answer_unusable", tool=tool, call_id=call_id, why=error)
+        _LOG.error("run %s: %s", self._trace.run_id, text)
+        return text
 
     def _seconds_left(self, call_id: str) -> float:
         left_s = seconds_left(self._trace, call_id, self._clock.now())

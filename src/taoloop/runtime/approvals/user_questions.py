@@ -74,16 +74,15 @@ def checked_answer(request: ApprovalRequest, answer: ApprovalAnswer) -> Approval
 def valid_answer(
     trace: Trace, call: CallView, answer: ApprovalAnswer, toolbox: Toolbox, rules: tuple[CodeRule, ...], *, hides: bool
 ) -> ApprovalAnswer:
-    """An approver's answer to a call; a refusal if its edited arguments do not fit, or an operator's rule denies them.
+    """An approver's answer to a call; a refusal if an operator's rule denies the arguments as it has edited them.
 
-    To a question of the model it is a refusal if it does not fit the form. `hides`: the model must not read why.
+    Raises:
+        InvalidArguments: its edited arguments do not fit the tool or the plan, or what it answers to a question of the
+            model does not fit the form: then nobody has answered. `hides`: it does not say why arguments do not fit.
     """
     request = approval_request(trace, call)
     if request.question is not None:
-        try:
-            return checked_answer(request, answer)
-        except InvalidArguments as error:
-            return ApprovalAnswer(approved=False, by=answer.by, note=error.message)
+        return checked_answer(request, answer)
     if not answer.approved or answer.args is None:
         return answer
     edited: object = answer.args  # whatever an approver gave
@@ -91,8 +90,7 @@ def valid_answer(
     try:
         answer = replace(answer, args=fit_edit(trace, call, toolbox, args))
     except InvalidArguments as error:
-        note = TEXTS.run_text("edit_misfit" if hides else "edit_misfit_why", why=error)
-        return ApprovalAnswer(approved=False, by=answer.by, note=note)
+        raise InvalidArguments(TEXTS.run_text("edit_misfit" if hides else "edit_misfit_why", why=error)) from error
     if (denial := denying_rule(trace, call, answer, rules)) is not None:
         return ApprovalAnswer(approved=False, by=answer.by, note=denial)
     return answer

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing, closing
 from typing import Any
@@ -36,11 +35,11 @@ class StreamedValues:
         self._tool, self._report = tool, report
         self._values: list[Any] = []
         self._is_list = (tool.card.output_schema or {}).get("type") == "array"
-        self._stopped = threading.Event()
+        self._is_stopped = False  # set by another thread, at most once, and only read here
 
     def stop(self) -> None:
         """Take no more: nobody waits for the call. A sync generator is closed after the value that it is making."""
-        self._stopped.set()
+        self._is_stopped = True
 
     def take(self, result: Any) -> Any:
         """The result behind `result`, if it is a sync iterator; anything else as it is.
@@ -53,7 +52,7 @@ class StreamedValues:
         if not hasattr(result, "close"):  # `map` and others, which are no generators
             result, self._is_list = _generator_of(result), True
         with closing(result):
-            while not self._stopped.is_set():
+            while not self._is_stopped:
                 try:
                     value = next(result)
                 except StopIteration as end:

@@ -16,6 +16,7 @@ from typing import ClassVar
 
 from taoloop.core.action_requests import failed_observation
 from taoloop.core.agent_spec import AgentSpec
+from taoloop.core.cards.questions import is_question
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.cards.tool_search import PAGING_TOOL, is_discovery_tool, listed_cards
 from taoloop.core.decision import PLAN_MODEL, Act, Call, PlanStep, call_digest
@@ -66,8 +67,14 @@ _PLANNER = _Planner(name="plan_execute", acts=True, reasons=True)
 
 
 def is_offered(card: ToolCard) -> bool:
-    """Whether the model that plans may call a tool itself: to plan, to read what it needs for that, or to hand over."""
-    return card.name in (MAKE_PLAN, PAGING_TOOL) or is_discovery_tool(card) or bool(card.hands_over_to)
+    """Whether the model that plans may call a tool itself: to plan, to read what it needs for that, or to hand over.
+
+    It may ask the user and load a skill, on which a plan can depend. All other reads are for steps: what they return
+    cannot steer the first plan.
+    """
+    if card.name in (MAKE_PLAN, PAGING_TOOL) or is_discovery_tool(card) or card.hands_over_to:
+        return True
+    return is_question(card) or (bool(card.contents) and card.tier == "read")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,11 +5,11 @@ The call itself is the list (`core/views/todos.py`); the tool only judges it and
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Reversible
+from collections.abc import Iterable, Mapping, Reversible, Sequence
 
 from taoloop.core.text import chinese_texts
 from taoloop.core.views.steps import CallView
-from taoloop.core.views.todos import MAX_TODO_CHARS, MAX_TODOS, TODO_CARD, TODO_STATES, Todo, read_todos
+from taoloop.core.views.todos import MAX_TODO_CHARS, MAX_TODOS, OPEN_STATES, TODO_CARD, TODO_STATES
 from taoloop.tools.from_card import tool_from_card
 from taoloop.tools.texts import TEXTS
 from taoloop.tools.tool import ToolContext
@@ -22,7 +22,8 @@ async def _track_todos(todos: list[Mapping[str, str]], *, context: ToolContext) 
     counts = [TEXTS.run_text(f"todos_{state}", count=count) for state in TODO_STATES if (count := states.count(state))]
     text = TEXTS.run_text("todos_saved", counts=TEXTS.run_text("todos_comma").join(counts) or "0")
     earlier = _earlier_todos(context.calls(), context.call_id)
-    if gone := [number for number, todo in enumerate(earlier, 1) if todo.is_open and todo.text not in texts]:
+    open_texts = {number: todo["text"] for number, todo in enumerate(earlier, 1) if todo["state"] in OPEN_STATES}
+    if gone := [number for number, open_text in open_texts.items() if open_text not in texts]:
         text += " " + TEXTS.run_text("todos_gone", numbers=_numbers(gone))
     return text
 
@@ -53,12 +54,13 @@ def _require_consistent(texts: list[str], states: list[str]) -> None:
         raise TEXTS.error("todos_double", "double_item", numbers=_positions(text == double for text in plain))
 
 
-def _earlier_todos(calls: Iterable[CallView], call_id: str) -> tuple[Todo, ...]:
+def _earlier_todos(calls: Reversible[CallView], call_id: str) -> Sequence[Mapping[str, str]]:
     """The list that this one replaces; empty if it is the first."""
-    for call in reversed(calls if isinstance(calls, Reversible) else tuple(calls)):
+    for call in reversed(calls):
         is_list = call.requested.tool == TODO_CARD.name and call.observed is not None and call.observed.ok
         if is_list and call.requested.call_id != call_id:
-            return read_todos(call.args) or ()
+            todos: Sequence[Mapping[str, str]] = call.args["todos"]  # they fit the card: the call succeeded
+            return todos
     return ()
 
 
