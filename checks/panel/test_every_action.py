@@ -33,7 +33,6 @@ from taoloop.core.human_input import Marked
 from taoloop.journals.sqlite.journal import SqliteJournal
 from taoloop.runtime.lessons import find_lessons
 
-
 HOLD = """
 import asyncio, sys
 from taoloop.journals.sqlite.journal import SqliteJournal

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from checks.panel.conftest import LANGUAGES, Open, assert_every_look
-from checks.panel.refunds import WHOLE, agent_for, run
+from checks.panel.refunds import BROKEN, WHOLE, agent_for, run
 from tests.serve.panel.panels import ServedPanel, served_panel
 
 
@@ -55,3 +55,20 @@ def test_a_call_is_left_alone_and_steps_are_kept(fill: Any, open_page: Open) -> 
     assert undone.count() == 0
     page.get_by_role("link", name="Undo everything").click()
     undone.wait_for()
+
+
+def test_a_compensation_that_broke_off_is_tried_again(
+    fill: Any, open_page: Open, request: pytest.FixtureRequest
+) -> None:
+    run_id = fill(lambda journal: run(journal, WHOLE))
+    BROKEN.add("R-A-2")
+    request.addfinalizer(BROKEN.clear)
+    page = open_page("ada", f"/runs/{run_id}/undo")
+    for is_again in (False, True):
+        if is_again:
+            BROKEN.clear()
+            page.get_by_role("link", name="It is not undone: try its compensation again").click()
+        page.get_by_label("I have read the calls that will be made.").check()
+        page.get_by_role("button", name="Make this call").click()
+        title = "Undone before" if is_again else "May or may not have happened: check by hand"
+        page.get_by_role("heading", name=title).wait_for()  # the page follows by itself

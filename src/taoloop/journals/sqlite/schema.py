@@ -188,8 +188,9 @@ _V7: Migration = (
 )
 
 _V8: Migration = (
-    # A list by agent or key, and its counters, without reading the rows of other runs.
+    # A list by agent, model or key, and its counters, without reading the rows of other runs.
     "CREATE INDEX run_by_agent ON run (agent, number, status, parent, begun)",
+    "CREATE INDEX run_by_model ON run (model, number, status, parent, begun)",
     "CREATE INDEX run_by_key ON run (key, number, status, parent, begun, started_at)",
 )
 

@@ -112,8 +112,9 @@ async def sections_part(context: PanelContext) -> web.StreamResponse:
     first, seq = max(0, _number(context, "from", 0)), _number(context, "seq", -1)
     to = min(_number(context, "to", first + CHAPTER - 1), first + CHAPTER - 1)
     parts = cut_chapter(first, to, {seq})
-    values = {"parts": parts, "entries_of": await _entries_of(context, parts)}
-    return context.fragment("run_transcript.html", run_id=context.param("run_id"), **values)
+    entries_of = await _entries_of(context, parts)
+    run_id = context.param("run_id")
+    return context.fragment("run_transcript.html", run_id=run_id, parts=parts, entries_of=entries_of)
 
 
 async def tail_part(context: PanelContext) -> web.StreamResponse:
