@@ -30,9 +30,15 @@ def _refund() -> Tool:
     return refund.with_card(compensation_args={"refund_id": "output.refund_id"})
 
 
+BROKEN: set[str] = set()
+"""The refunds whose cancellation breaks off, so that nobody knows whether it happened."""
+
+
 @tool(tier="write")
 def cancel_refund(refund_id: str) -> str:
     """Cancel a refund."""
+    if refund_id in BROKEN:
+        raise RuntimeError("The bank hung up.")
     return f"{refund_id} is cancelled"
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -30,6 +32,20 @@ from taoloop.core.events import ApprovalGiven, ApprovalRefused, DoubtSettled, Fi
 from taoloop.core.human_input import Marked
 from taoloop.journals.sqlite.journal import SqliteJournal
 from taoloop.runtime.lessons import find_lessons
+
+HOLD = """
+import asyncio, sys
+from taoloop.journals.sqlite.journal import SqliteJournal
+
+async def hold():
+    async with SqliteJournal(sys.argv[1]) as journal:
+        journal.run_locks.lock(await journal.acquire("r1"))
+        print("held", flush=True)
+        await asyncio.Event().wait()
+
+asyncio.run(hold())
+"""
+"""A process that is at work on a run, and does nothing."""
 
 
 @pytest.fixture
@@ -87,8 +103,9 @@ def test_a_doubt_is_settled_and_a_blocked_run_gets_a_note_and_is_closed(fill: An
     page.goto(f"{origin}/inbox/blocked/run")
     page.locator("#note").fill("Order A1 is not ours.")
     page.get_by_role("button", name="Add the note").click()
-    page.get_by_text("Nobody has to answer this.").wait_for()
+    page.get_by_role("status").get_by_text("Order A1 is not ours.").wait_for()
     assert [fact.text for fact in facts(fill, "blocked", Noted)] == ["Order A1 is not ours."]
+    assert page.get_by_role("button", name="Close it for good").is_visible(), "it is still blocked"
     for path, run_id in (("wrong/run", "wrong"), ("orders.undo-1/call_1", "orders.undo-1")):
         page.goto(f"{origin}/inbox/{path}")
         page.get_by_label("Why, for the record").fill("seen")
@@ -121,6 +138,19 @@ def test_an_approved_run_is_resumed_and_stopped(fill: Any, open_page: Open) -> N
     page.goto(f"{page.url.partition('/inbox')[0]}/runs/asks")
     page.get_by_role("button", name="Stop", exact=True).click()
     page.locator("#run-head .s-stopped").wait_for()
+
+
+def test_the_process_of_another_run_is_ended(fill: Any, open_page: Open, panel: ServedPanel) -> None:
+    fill(lambda journal: put(journal, "r1", [started(), *steps(1)]))
+    arguments = [sys.executable, "-c", HOLD, str(panel.path)]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        page = open_page("ada", "/runs/r1")
+        page.locator("summary", has_text="Stop").click()
+        page.get_by_role("button", name="End the process").click()
+        page.get_by_text("No process is at work on this run any more.").wait_for()
+        assert process.wait(30) != 0
 
 
 def test_a_run_is_marked_exported_and_made_a_test_case(fill: Any, open_page: Open) -> None:

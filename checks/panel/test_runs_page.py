@@ -13,6 +13,15 @@ from taoloop.journals.sqlite.journal import SqliteJournal
 HOSTILE = "<img src=x onerror=alert(1)> [link](javascript:alert(1)) \u202e reversed \x1b[31m" + "x" * 300
 
 
+WATCH = """
+window.changes = 0;
+const seen = {subtree: true, childList: true, characterData: true, attributes: true};
+const watch = new MutationObserver((records) => { changes += records.length; });
+watch.observe(document.querySelector("table.runs tbody tr"), seen);
+"""
+"""Counts the changes of the first row."""
+
+
 async def run(journal: SqliteJournal, task: str) -> Any:
     return await Agent(model=ScriptedModel(["All done."]), dialect="native", journal=journal).run(task)
 
@@ -33,8 +42,10 @@ def test_a_run_appears_while_the_page_is_open(fill: Any, open_page: Open) -> Non
     rows = page.locator("table.runs tbody tr")
     assert rows.count() == 1
     rows.first.get_by_role("checkbox").check()
+    page.evaluate(WATCH)
     fill(lambda journal: run(journal, "second"))
     rows.nth(1).wait_for()
+    assert page.evaluate("changes") == 0, "what has not changed is left as it is"
     assert "second" in rows.nth(0).inner_text()
     assert not rows.nth(0).get_by_role("checkbox").is_checked()
     assert rows.nth(1).get_by_role("checkbox").is_checked(), "ticks stay"

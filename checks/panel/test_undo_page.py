@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from checks.panel.conftest import LANGUAGES, Open, assert_every_look
-from checks.panel.refunds import WHOLE, agent_for, run
+from checks.panel.refunds import BROKEN, WHOLE, agent_for, run
 from tests.serve.panel.panels import ServedPanel, served_panel
 
 
@@ -37,3 +37,38 @@ def test_of_two_people_with_the_same_plan_one_undoes_and_the_other_is_told(fill:
     first.get_by_role("heading", name="Undone before").wait_for()  # the page follows by itself
     second.get_by_role("button", name="Make this call").click()
     second.get_by_text("The run has changed since you saw this plan").wait_for()
+
+
+def test_a_call_is_left_alone_and_steps_are_kept(fill: Any, open_page: Open) -> None:
+    run_id = fill(lambda journal: run(journal, WHOLE))
+    page = open_page("ada", f"/runs/{run_id}/undo")
+    undone = page.get_by_role("heading", name="Will be undone, in this order")
+    page.get_by_role("link", name="Leave this call alone").click()
+    page.get_by_role("heading", name="Left alone").wait_for()
+    assert undone.count() == 0
+    page.get_by_role("link", name="Undo it after all").click()
+    undone.wait_for()
+    page.get_by_label("Keep the steps up to").fill("2")
+    page.get_by_role("button", name="Show this plan").click()
+    page.wait_for_url("**/undo?to=2")
+    page.get_by_role("heading", name="Cannot be undone").wait_for()
+    assert undone.count() == 0
+    page.get_by_role("link", name="Undo everything").click()
+    undone.wait_for()
+
+
+def test_a_compensation_that_broke_off_is_tried_again(
+    fill: Any, open_page: Open, request: pytest.FixtureRequest
+) -> None:
+    run_id = fill(lambda journal: run(journal, WHOLE))
+    BROKEN.add("R-A-2")
+    request.addfinalizer(BROKEN.clear)
+    page = open_page("ada", f"/runs/{run_id}/undo")
+    for is_again in (False, True):
+        if is_again:
+            BROKEN.clear()
+            page.get_by_role("link", name="It is not undone: try its compensation again").click()
+        page.get_by_label("I have read the calls that will be made.").check()
+        page.get_by_role("button", name="Make this call").click()
+        title = "Undone before" if is_again else "May or may not have happened: check by hand"
+        page.get_by_role("heading", name=title).wait_for()  # the page follows by itself

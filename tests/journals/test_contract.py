@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -157,8 +157,15 @@ class ReadsFromTheWrongEnd(MemoryJournal):
         before: int | None = None,
         limit: int = 500,
         last: bool = False,  # noqa: ARG002
+        **selection: Any,
     ) -> list[Event]:
-        return await super().read(run_id, after=after, before=before, limit=limit)
+        return await super().read(run_id, after=after, before=before, limit=limit, **selection)
+
+
+class SelectsBeforeTheLimit(MemoryJournal):
+    async def read(self, run_id: str, *, kinds: Any = None, **bounds: Any) -> list[Event]:
+        part = await super().read(run_id, **bounds)
+        return [event for event in part if kinds is None or event.kind in kinds]
 
 
 WRONG = (
@@ -182,6 +189,7 @@ WRONG = (
     TellsAllThatGrew,
     ForgetsWhatWasUsed,
     ReadsFromTheWrongEnd,
+    SelectsBeforeTheLimit,
 )
 
 

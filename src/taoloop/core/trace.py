@@ -153,6 +153,19 @@ class Trace:
         for event in events:
             self.append(event)
 
+    @classmethod
+    def excerpt(cls, run_id: str, events: Iterable[Event]) -> Trace:
+        """Some events of a run, in their order, with the first one. What counts over the run then counts these alone.
+
+        Raises:
+            IllegalEvent: a fact does not fit those before it.
+        """
+        trace = cls(run_id)
+        for event in events:
+            trace._fold(event.fact, event.at)
+            trace.events.append(event)
+        return trace
+
     def append(self, event: Event) -> None:
         """Add the next event.
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Collection
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import pydantic_core
@@ -49,14 +50,26 @@ class MemoryQueries:
         self._indexed_to = 0
 
     async def read(
-        self, run_id: str, *, after: int = -1, before: int | None = None, limit: int = 500, last: bool = False
+        self,
+        run_id: str,
+        *,
+        after: int = -1,
+        before: int | None = None,
+        limit: int = 500,
+        last: bool = False,
+        kinds: Collection[str] | None = None,
+        call_ids: Collection[str] | None = None,
     ) -> list[Event]:
         """A part of a run: as `JournalQueries.read`."""
         with self._lock:
             events = self._find(run_id).events
             start, end = max(0, after + 1), len(events) if before is None else max(0, min(before, len(events)))
             limit = max(0, limit)
-            return events[max(start, end - limit) : end] if last else events[start : min(end, start + limit)]
+            if kinds is None and call_ids is None:
+                return events[max(start, end - limit) : end] if last else events[start : min(end, start + limit)]
+            seqs = range(end - 1, start - 1, -1) if last else range(start, end)
+            selected = list(islice((events[seq] for seq in seqs if _is_asked(events[seq], kinds, call_ids)), limit))
+            return selected[::-1] if last else selected
 
     async def find(self, query: RunQuery, *, cursor: str | None = None, limit: int = 50) -> RunPage:
         """A page of runs: as `JournalQueries.find`."""
@@ -204,6 +217,12 @@ def row_of(run_id: str, run: MemoryRun) -> RunRow:
         key="" if fact is None else fact.labels.get(KEY, ""),
         model="" if fact is None else fact.agent.model,
     )
+
+
+def _is_asked(event: Event, kinds: Collection[str] | None, call_ids: Collection[str] | None) -> bool:
+    if kinds is not None and event.kind not in kinds:
+        return False
+    return call_ids is None or getattr(event.fact, "call_id", None) in call_ids
 
 
 def _fits(run_id: str, run: MemoryRun, query: RunQuery, hits: set[int] | None) -> bool:

@@ -6,7 +6,7 @@ says what is missing. Implementations pass `taoloop.testing.journal_query_contra
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, cast
 
@@ -81,11 +81,20 @@ class JournalQueries(Protocol):
     """Questions to a journal, each of which costs what its answer needs, however much is stored."""
 
     async def read(
-        self, run_id: str, *, after: int = -1, before: int | None = None, limit: int = 500, last: bool = False
+        self,
+        run_id: str,
+        *,
+        after: int = -1,
+        before: int | None = None,
+        limit: int = 500,
+        last: bool = False,
+        kinds: Collection[str] | None = None,
+        call_ids: Collection[str] | None = None,
     ) -> list[Event]:
         """At most `limit` events of a run whose seq is above `after` and below `before`, in their order.
 
-        They are the first of these, or the `last`, to page backwards.
+        They are the first of these, or the `last`, to page backwards. With `kinds` only the events of these kinds are
+        read, with `call_ids` only those about these calls.
 
         Raises:
             RunNotFound: there is no such run.

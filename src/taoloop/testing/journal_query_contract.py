@@ -55,6 +55,12 @@ async def keep(journal: Journal, run_id: str, *facts: Fact, at: float = 1_000.0)
     return lease
 
 
+def requested(number: int) -> ActionRequested:
+    """The request of a call."""
+    call_id = f"call_{number}"
+    return ActionRequested(step=number, call_id=call_id, tool="t", args={}, tier="read", verdict="allow", digest="d")
+
+
 async def found(journal: Journal, text: str = "", **fields: Any) -> list[str]:
     """The ids of the runs that fit, newest first."""
     page = await queries_of(journal).find(RunQuery(text=text, **fields), limit=1_000)
@@ -106,6 +112,28 @@ class JournalQueryContract(JournalContract):
             assert await queries.read("r1", **bounds) == expected, bounds
         (await queries.read("r1")).clear()
         assert len(await queries.read("r1")) == 10
+
+    async def test_events_of_some_kinds_and_calls_are_read(self, journal: Journal) -> None:
+        queries = queries_of(journal)
+        calls = [(requested(n), Observed(call_id=f"call_{n}", ok=True, output="call_2")) for n in range(1, 4)]
+        stored = events(STARTED, *(fact for pair in calls for fact in pair), note(1), OVER)
+        await keep(journal, "r1", *(event.fact for event in stored))
+        parts: Sequence[tuple[dict[str, Any], list[int]]] = (
+            ({"kinds": ("observed",)}, [2, 4, 6]),
+            ({"kinds": ("observed", "noted"), "last": True, "limit": 2}, [6, 7]),
+            ({"kinds": ("observed",), "limit": 2}, [2, 4]),
+            ({"kinds": ("observed",), "before": 6, "last": True, "limit": 1}, [4]),
+            ({"kinds": ("run_started",), "after": 0}, []),
+            ({"kinds": ()}, []),
+            ({"kinds": ("dreamt",)}, []),
+            ({"call_ids": ("call_2",)}, [3, 4]),
+            ({"call_ids": ("call_1", "call_3", "call_9"), "kinds": ("observed",)}, [2, 6]),
+            ({"call_ids": ("call_3", "call_1"), "last": True, "limit": 3}, [2, 5, 6]),
+            ({"call_ids": ()}, []),
+        )
+        for selection, expected in parts:
+            assert await queries.read("r1", **selection) == [stored[seq] for seq in expected], selection
+        await refused(RunNotFound, queries.read("nobody", kinds=("observed",)))
 
     async def test_of_a_run_that_is_not_there_nothing_is_read(self, journal: Journal) -> None:
         queries = queries_of(journal)

@@ -29,10 +29,12 @@ from taoloop.errors import AlreadyAnswered, ConfigError
 from taoloop.journals.base import Journal
 from taoloop.runtime import Settling, abandon_run, answer_approval, settle_doubt
 from taoloop.runtime.after.recovery import MAX_DEATHS
+from taoloop.runtime.after.replay import replay
 from taoloop.runtime.after.undo import approved_by, undo
 from taoloop.runtime.approvals.batch_answers import answer_batch
 from taoloop.runtime.approvals.inbox import add_note
 from taoloop.runtime.approvals.inbox_items import INBOX_KINDS, WHOLE_RUN, Inbox, InboxItem, find_item
+from taoloop.runtime.notifications.notice import notice_id
 from taoloop.tools.tool import Tool
 
 T = TypeVar("T")
@@ -250,10 +252,15 @@ def test_a_blocked_run_names_the_denied_calls_and_takes_a_note(play: Any) -> Non
         assert item.calls[0].request.reasons
         assert item.answer == "It is refunded."
         assert "refund_payment" in item.reason
-        await add_note(journal, "blocked", "Order A1 is not ours.", by="ann", authenticated="panel_token")
-        assert await load(journal) == [], "it goes on with the note once it is resumed"
+        told = notice_id(item)
+        for text in ("Order A1 is not ours.", "A2 is."):
+            noted = await add_note(journal, "blocked", text, by="ann", authenticated="panel_token")
+            assert noted.trace.status == "blocked", "it goes on with the note once it is resumed"
+            assert await load(journal) == [item], "until then it can be closed, and nobody is told once more"
+            assert notice_id((await load(journal))[0]) == told
         notes = [event.fact for event in await journal.load("blocked") if isinstance(event.fact, Noted)]
-        assert [(fact.by, fact.authenticated) for fact in notes] == [("ann", "panel_token")]
+        assert [(fact.by, fact.authenticated) for fact in notes] == [("ann", "panel_token")] * 2
+        assert all(step.same for step in replay(noted.trace))
 
     play(scene)
 
@@ -271,7 +278,7 @@ def test_a_run_that_died_less_often_is_left_to_recovery(play: Any) -> None:
 
 
 class CountingJournal(MemoryJournal):
-    """Counts how often each run is loaded."""
+    """Counts how often each run is read from its end, whole or in part."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -281,6 +288,12 @@ class CountingJournal(MemoryJournal):
         """All events of a run."""
         self.loads[run_id] += 1
         return await super().load(run_id)
+
+    async def read(self, run_id: str, *, last: bool = False, **part: Any) -> list[Event]:
+        """A part of a run."""
+        if last:
+            self.loads[run_id] += 1
+        return await super().read(run_id, last=last, **part)
 
 
 def test_runs_that_do_not_wait_are_not_read_and_the_others_only_when_they_have_grown() -> None:

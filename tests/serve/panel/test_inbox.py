@@ -299,6 +299,10 @@ def test_a_blocked_run_takes_a_note_and_is_closed_by_an_admin_only() -> None:
         await browser.post("/inbox/blocked/run/note", note="Order A1 is not ours.")
         noted = await last(browser, "blocked", Noted)
         assert (noted.by, noted.text, noted.authenticated) == ("ann", "Order A1 is not ours.", "panel_token")
+        page = await browser.get("/inbox/blocked/run")
+        assert "Noted by ann" in page
+        assert "Order A1 is not ours." in page
+        assert "tao resume blocked --profile supervised" in page, "it is still blocked"
         await browser.post("/inbox/blocked/run/close", 403, note="seen")
         await browser.log_in("ada")
         page = await browser.post("/inbox/blocked/run/close", note="seen")

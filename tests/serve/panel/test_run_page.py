@@ -65,8 +65,9 @@ def test_a_short_run_is_told_from_its_task_to_its_answer() -> None:
 def test_a_long_run_has_its_first_part_and_places_for_the_others() -> None:
     async def scenario(browser: Browser) -> None:
         page = await browser.get("/runs/r1")
-        assert entries_in(page) == list(range(100))
-        assert parts_in(page) == ["from=100&amp;to=199", "from=200&amp;to=299", "from=300&amp;to=302"]
+        assert entries_in(page) == list(range(24))
+        places = ["from=24&amp;to=99", "from=100&amp;to=199", "from=200&amp;to=299", "from=300&amp;to=302"]
+        assert parts_in(page) == places
         part = await browser.get("/runs/r1/events?from=200&to=299", is_fragment=True)
         assert entries_in(part) == list(range(200, 300))
         assert "<html" not in part
@@ -77,11 +78,11 @@ def test_a_long_run_has_its_first_part_and_places_for_the_others() -> None:
 def test_a_step_in_the_address_brings_its_part_and_its_state() -> None:
     async def scenario(browser: Browser) -> None:
         page = await browser.get("/runs/r1?step=90")
-        assert entries_in(page) == list(range(200, 300))
+        assert entries_in(page) == list(range(264, 288))
         assert 'id="step-90"' in page
         assert parts_in(page)[0] == "from=0&amp;to=99"
         assert 'hx-get="/runs/r1/state?step=90"' in page
-        assert entries_in(await browser.get("/runs/r1?seq=150")) == list(range(100, 200))
+        assert entries_in(await browser.get("/runs/r1?seq=150")) == list(range(146, 170))
 
     browse(journal_with("r1", started(), *steps(100), *answered(101)), scenario)
 
@@ -138,7 +139,7 @@ def test_what_is_new_comes_once_at_the_end_and_in_order() -> None:
 def test_a_run_that_waits_opens_with_its_end_too_and_leads_to_the_inbox() -> None:
     async def scenario(browser: Browser) -> None:
         page = await browser.get("/runs/r1")
-        assert entries_in(page) == [*range(100), 300, 301]
+        assert entries_in(page) == [*range(24), 300, 301]
         assert "Waits for a person." in page
         assert "Somebody must decide." in page
         assert 'href="/inbox"' in page
@@ -245,12 +246,30 @@ def test_a_run_that_does_not_exist_is_said() -> None:
 
 def test_a_run_of_very_many_parts_has_places_around_the_event_only() -> None:
     position = run_module.RunPosition(last=1_000_000, steps=1, step=None, seq=500_050)
-    assert len(position.sections) == run_module.MOST_SECTIONS
-    assert 500_000 in position.sections
-    assert list(run_module.RunPosition(last=250, steps=1, step=None, seq=None).sections) == [0, 100, 200]
-    assert len(run_module.RunPosition(last=-1, steps=0, step=None, seq=None).sections) == 0
+    assert len(position.places) == run_module.MOST_EVENTS
+    assert position.places[0] < 480_000 < 520_000 < position.places[-1]
+    assert position.places[0] % 1_000 == 0
+    assert list(run_module.RunPosition(last=250, steps=1, step=None, seq=None).places) == list(range(251))
+    assert len(run_module.RunPosition(last=-1, steps=0, step=None, seq=None).places) == 0
     last = run_module.RunPosition(last=1_000_000, steps=1, step=None, seq=1_000_000)
-    assert last.sections[-1] == 1_000_000
+    assert last.places[-1] == 1_000_000
+
+
+def test_what_is_far_away_has_one_place_that_becomes_sections() -> None:
+    async def scenario(browser: Browser) -> None:
+        page = await browser.get("/runs/r1")
+        assert entries_in(page) == list(range(24))
+        assert parts_in(page)[-1] == "from=900&amp;to=999"
+        assert 'hx-get="/runs/r1/sections?from=1000&amp;to=1202"' in page
+        address = "/runs/r1/sections?from=1000&to=1202"
+        sections = await browser.get(address, is_fragment=True)
+        assert entries_in(sections) == []
+        assert parts_in(sections) == ["from=1000&amp;to=1099", "from=1100&amp;to=1199", "from=1200&amp;to=1202"]
+        jumped = await browser.get(f"{address}&seq=1150", is_fragment=True)
+        assert entries_in(jumped) == list(range(1146, 1170))
+        assert parts_in(jumped)[1:3] == ["from=1100&amp;to=1145", "from=1170&amp;to=1199"]
+
+    browse(journal_with("r1", started(), *steps(400), *answered(401)), scenario)
 
 
 def test_every_address_is_below_the_mount() -> None:

@@ -34,6 +34,9 @@ PROBE = "probe"
 UNDONE = "undone by tao undo"
 """What a note to a resumed run is about, and the code of calls that were dropped, if effects of the run were undone."""
 
+NOTE = "note"
+"""Why a run that had ended was reopened, if only to take a person's note; it ends again with that."""
+
 NEW_POLICY = "new policy"
 """What a note to a run is about that was resumed under another policy."""
 

@@ -7,7 +7,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -33,7 +33,7 @@ from taoloop.journals.sqlite.file import (
 )
 from taoloop.journals.sqlite.positions import end, parse_position
 from taoloop.journals.sqlite.prune import prune
-from taoloop.journals.sqlite.reading import load_events, read_events
+from taoloop.journals.sqlite.reading import RunPart, load_events, read_events
 from taoloop.journals.sqlite.run_locks import run_locks_beside
 from taoloop.journals.sqlite.run_queries import BEYOND, count_runs, find_runs, growth_since, page_of
 from taoloop.journals.sqlite.search import RunSearch
@@ -188,10 +188,19 @@ class SqliteJournal:
         return rows
 
     async def read(
-        self, run_id: str, *, after: int = -1, before: int | None = None, limit: int = 500, last: bool = False
+        self,
+        run_id: str,
+        *,
+        after: int = -1,
+        before: int | None = None,
+        limit: int = 500,
+        last: bool = False,
+        kinds: Collection[str] | None = None,
+        call_ids: Collection[str] | None = None,
     ) -> list[Event]:
         """A part of a run: as `JournalQueries.read`."""
-        return await self._run_query(partial(read_events, self.path, run_id, after, before, limit, last=last))
+        part = RunPart(run_id, after, before, limit, last, kinds, call_ids)
+        return await self._run_query(partial(read_events, self.path, part))
 
     async def find(self, query: RunQuery, *, cursor: str | None = None, limit: int = 50) -> RunPage:
         """A page of runs: as `JournalQueries.find`. A text is looked for in the file `NAME-search` beside this one.

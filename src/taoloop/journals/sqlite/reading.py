@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
+from collections.abc import Collection
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from taoloop.core.events import Event, Fact
 from taoloop.core.stored_events import decode_fact, description_digest, whole_body
@@ -14,8 +16,15 @@ from taoloop.journals.sqlite.errors import not_found
 from taoloop.journals.sqlite.verify import description_of, event_rows
 from taoloop.translation import mark
 
-_AFTER = "SELECT seq, at, kind, body FROM event WHERE run_id = ? AND seq > ? AND seq < ? ORDER BY seq LIMIT ?"
-_BEFORE = "SELECT seq, at, kind, body FROM event WHERE run_id = ? AND seq > ? AND seq < ? ORDER BY seq DESC LIMIT ?"
+_PART = """
+SELECT seq, at, kind, body FROM event
+WHERE run_id = :run_id AND seq > :after AND seq < :before {conditions} ORDER BY seq {order} LIMIT :limit
+"""
+_OF_KINDS = "AND kind IN (SELECT value FROM json_each(:kinds))"
+_OF_CALLS = """
+AND CASE WHEN json_valid(CAST(body AS TEXT)) THEN json_extract(CAST(body AS TEXT), '$.call_id') END
+  IN (SELECT value FROM json_each(:call_ids))
+"""
 _MOST = 2**62  # above every seq
 
 
@@ -34,22 +43,50 @@ def load_events(path: Path, run_id: str, connection: sqlite3.Connection) -> list
     return events
 
 
-def read_events(
-    path: Path, run_id: str, after: int, before: int | None, limit: int, connection: sqlite3.Connection, *, last: bool
-) -> list[Event]:
-    """At most `limit` events between two places of a run, the first or the `last` of them.
+class RunPart(NamedTuple):
+    """What is read of a run; the fields are the arguments of `JournalQueries.read`."""
+
+    run_id: str
+    """The run."""
+    after: int
+    """The seq before the first event."""
+    before: int | None
+    """The seq after the last one; None: the end of the run."""
+    limit: int
+    """The most events."""
+    last: bool
+    """Whether these are the last of them."""
+    kinds: Collection[str] | None
+    """The kinds of events; None: all."""
+    call_ids: Collection[str] | None
+    """The calls that the events are about; None: events about anything."""
+
+
+def read_events(path: Path, part: RunPart, connection: sqlite3.Connection) -> list[Event]:
+    """The events of a part of a run.
 
     Raises:
         RunNotFound: there is no such run.
-        JournalCorrupt: one is missing or cannot be read.
+        JournalCorrupt: one is missing, where all between two places are read, or cannot be read.
     """
-    bounds = (run_id, after, _MOST if before is None else before, max(0, limit))
-    rows = connection.execute(_BEFORE if last else _AFTER, bounds).fetchall()
-    if last:
+    run_id = part.run_id
+    values: dict[str, Any] = {"run_id": run_id, "after": part.after, "limit": max(0, part.limit)}
+    values["before"] = _MOST if part.before is None else part.before
+    conditions = []
+    if part.kinds is not None:
+        conditions.append(_OF_KINDS)
+        values["kinds"] = json.dumps(list(part.kinds))
+    if part.call_ids is not None:
+        conditions.append(_OF_CALLS)
+        values["call_ids"] = json.dumps(list(part.call_ids))
+    statement = _PART.format(conditions=" ".join(conditions), order="DESC" if part.last else "")
+    rows = connection.execute(statement, values).fetchall()
+    if part.last:
         rows.reverse()
     if not rows and connection.execute("SELECT 1 FROM run WHERE id = ?", (run_id,)).fetchone() is None:
         raise not_found(path, run_id, connection)
-    for expected, (seq, *_) in enumerate(rows, start=rows[0][0] if last and rows else after + 1):
+    first = rows[0][0] if part.last and rows else part.after + 1
+    for expected, (seq, *_) in enumerate(rows if not conditions else (), start=first):
         if seq != expected:
             raise JournalCorrupt(f"{path}: event {expected} of run {run_id!r} is missing.")
     return [_event(path, run_id, seq, row, connection) for seq, *row in rows]

@@ -187,7 +187,14 @@ _V7: Migration = (
     "CREATE INDEX run_inner ON run (status, parent) WHERE parent IS NOT NULL",
 )
 
-MIGRATIONS: tuple[Migration, ...] = (_V1, _V2, _V3, _V4, _V5, _V6, _V7)
+_V8: Migration = (
+    # A list by agent, model or key, and its counters, without reading the rows of other runs.
+    "CREATE INDEX run_by_agent ON run (agent, number, status, parent, begun)",
+    "CREATE INDEX run_by_model ON run (model, number, status, parent, begun)",
+    "CREATE INDEX run_by_key ON run (key, number, status, parent, begun, started_at)",
+)
+
+MIGRATIONS: tuple[Migration, ...] = (_V1, _V2, _V3, _V4, _V5, _V6, _V7, _V8)
 
 READABLE = 1
 """From this version on, a file can be looked at without being brought up to date."""

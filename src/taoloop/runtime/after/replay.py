@@ -47,7 +47,7 @@ from taoloop.core.handles import contains_handle
 from taoloop.core.human_input import InputAnswered, Marked
 from taoloop.core.message import ModelReply
 from taoloop.core.trace import TOOL_CALL_LIMIT, Trace
-from taoloop.core.views.steps import LESSON, NEW_POLICY, PROBE, UNDONE
+from taoloop.core.views.steps import LESSON, NEW_POLICY, NOTE, PROBE, UNDONE
 from taoloop.dialects.reply_events import reply_to_events
 from taoloop.errors import ReplayDiverged
 from taoloop.runtime.output_type import BAD_ANSWER, OutputValidator, validator_for
@@ -96,7 +96,8 @@ def replay(trace: Trace) -> Iterator[ReplayedEvent]:
         elif isinstance(fact, ApprovalGiven | ApprovalRefused | Paused) and is_asking and not derived:
             decided = fact  # and so does what a person said
         else:
-            if not derived and not _from_outside(fact) and event.seq < abandoned_at:
+            is_outside = _from_outside(fact) or _ends_note(replayed, fact) or event.seq >= abandoned_at
+            if not derived and not is_outside:
                 derived = _derive(replayed, event, trace, running_calls, validator)
             decided = derived.pop(0) if derived else fact
             if is_fork and isinstance(decided, Pinned) and isinstance(fact, Pinned) and not fact.calls:
@@ -143,6 +144,15 @@ def _from_outside(fact: Fact) -> bool:
     if fact.kind == "finished":
         return getattr(fact, "status", None) in ("stopped", "model_failed")
     return isinstance(fact, RunStarted | Resumed | ReadDropped | Compensated | Marked)
+
+
+def _ends_note(replayed: Trace, fact: Fact) -> bool:
+    """Whether a run that was reopened to take a note ends with this, as it had ended before."""
+    match [event.fact for event in replayed.events[-2:]]:
+        case [Resumed(reason=reason), Noted()]:
+            return reason == NOTE and isinstance(fact, Finished)
+        case _:
+            return False
 
 
 def _abandoned_at(trace: Trace) -> int:

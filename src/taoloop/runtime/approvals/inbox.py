@@ -31,7 +31,7 @@ from taoloop.core.redaction.redactor import Redactor
 from taoloop.core.text import RUN_LANGUAGE, replace_surrogates
 from taoloop.core.trace import Trace
 from taoloop.core.views.plans import plan_progress, shown_task
-from taoloop.core.views.steps import NO_OUTCOME, PROBE, CallView
+from taoloop.core.views.steps import NO_OUTCOME, NOTE, PROBE, CallView
 from taoloop.errors import (
     AlreadyAnswered,
     ApprovalStale,
@@ -61,6 +61,7 @@ from taoloop.runtime.approvals.request import (
     seconds_left,
     unanswered_calls,
 )
+from taoloop.runtime.approvals.run_excerpt import read_excerpt
 from taoloop.runtime.approvals.user_questions import checked_answer
 from taoloop.runtime.engine.clock import Clock, SystemClock
 from taoloop.runtime.engine.redaction import redactor_for
@@ -172,7 +173,7 @@ async def add_note(
     """Add a person's note to a waiting or stopped run; the model reads it in its next turn, without secrets.
 
     A note counts as part of the task: values may be quoted from it. A run that had ended without being completed is
-    `stopped` after it, and continues when it is resumed. `authenticated` as in `ApprovalAnswer`.
+    `stopped` after it, or still `blocked`, and continues when it is resumed. `authenticated` as in `ApprovalAnswer`.
 
     Raises:
         RunNotFound: the journal has no such run.
@@ -193,7 +194,8 @@ async def add_note(
         _require_reader(trace)
         if ended is not None:
             stopped = Finished(status="stopped", answer=None, reason=ended.reason, limit=ended.limit)
-            return [Resumed(limits=trace.limits, reason="note"), note, stopped]
+            end = ended if ended.status == "blocked" else stopped  # its denied calls wait for a person as before
+            return [Resumed(limits=trace.limits, reason=NOTE), note, end]
         if trace.paused is None:
             _raise_at_work(trace)
         return [note]
@@ -279,7 +281,7 @@ async def pending_approvals(
             approvals += [PendingApproval(request=one, task=shown_task(stuck), outer=stuck.run_id) for one in requests]
     for row in await rows_with_status(journal, ("waiting",), run_id=run_id):
         try:
-            trace = Trace(row.run_id, await journal.load(row.run_id))
+            trace = await read_excerpt(journal, row.run_id)
             outer = await outermost_run_id(journal, trace)
         except TaoError as error:
             if on_error is None:
@@ -315,7 +317,7 @@ class WaitingQuestions:
 
 async def _count(journal: Journal, run_id: str) -> Counter[str]:
     try:
-        trace = Trace(run_id, await journal.load(run_id))
+        trace = await read_excerpt(journal, run_id)
     except TaoError:
         return Counter({"operator": 1})
     if trace.paused is None:

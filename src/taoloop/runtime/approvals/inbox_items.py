@@ -15,10 +15,10 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
-from taoloop.core.events import Paused, Status
+from taoloop.core.events import Finished, Paused, Resumed, Status
 from taoloop.core.trace import Trace
 from taoloop.core.views.plans import shown_task
-from taoloop.core.views.steps import PROBE, CallView
+from taoloop.core.views.steps import NOTE, PROBE, CallView
 from taoloop.core.views.transcript import observation_text
 from taoloop.errors import RunNotFound, TaoError
 from taoloop.journals.base import Journal, RunRow, locks_of
@@ -28,6 +28,7 @@ from taoloop.runtime.after.undo_plan import undo_id
 from taoloop.runtime.approvals.in_doubt import doubt_requests, stuck_requests
 from taoloop.runtime.approvals.inbox import is_one_question, outermost_run_id
 from taoloop.runtime.approvals.request import ApprovalRequest, approval_request, unanswered_calls
+from taoloop.runtime.approvals.run_excerpt import read_excerpt
 from taoloop.runtime.child_run import deaths_in_a_row
 from taoloop.strategies.planned_calls import PLAN, call_of, number_of, plan_of
 
@@ -226,8 +227,8 @@ class Inbox:
         if "blocked" in kinds:
             blocked, is_cut = await reader.blocked()
             items += blocked
-        if run_id is None and set(kinds) == set(INBOX_KINDS):
-            self._known = reader.seen
+        is_all = run_id is None and set(kinds) == set(INBOX_KINDS)
+        self._known = reader.seen if is_all else self._known | reader.seen
         order = {kind: number for number, kind in enumerate(INBOX_KINDS)}
         items = sorted((item for item in items if item.kind in kinds), key=lambda item: order[item.kind])
         return InboxListing(items=tuple(items), unreadable=tuple(reader.unreadable), is_cut=is_cut)
@@ -338,7 +339,7 @@ class _Reader:
         return items
 
     async def _questions(self, row: RunRow) -> Sequence[InboxItem]:
-        trace = Trace(row.run_id, await self._journal.load(row.run_id))
+        trace = await read_excerpt(self._journal, row.run_id)
         outer = Trace(row.run_id) if trace.paused is None else await self._outer(trace)
         return _question_items(trace, outer)
 
@@ -359,14 +360,14 @@ class _Reader:
         return [*doubts, _item("dead", trace, WHOLE_RUN, trace, since=trace.events[-1].at, calls=calls, deaths=deaths)]
 
     async def _blocked_items(self, row: RunRow) -> Sequence[InboxItem]:
-        trace = Trace(row.run_id, await self._journal.load(row.run_id))
+        trace = await read_excerpt(self._journal, row.run_id)
         ended = trace.finished
         if ended is None or ended.status != _BLOCKED:
             return ()
         denied = [trace.calls[call_id] for call_id in ended.denied if call_id in trace.calls]
         calls = tuple(InboxCall(request=approval_request(trace, call), note=_error_of(call)) for call in denied)
         values = {"calls": calls, "reason": ended.reason, "answer": ended.answer or ""}
-        return [_item("blocked", trace, WHOLE_RUN, trace, since=trace.events[-1].at, **values)]
+        return [_item("blocked", trace, WHOLE_RUN, trace, since=_blocked_since(trace), **values)]
 
     async def _undo_items(self, row: RunRow) -> Sequence[InboxItem]:
         return await self._undo_items_of(Trace(row.run_id, await self._journal.load(row.run_id)))
@@ -396,7 +397,7 @@ class _Reader:
 
     async def _tool_of(self, run_id: str, call_id: str) -> str:
         try:
-            call = Trace(run_id, await self._journal.load(run_id)).calls.get(call_id)
+            call = (await read_excerpt(self._journal, run_id, call_ids=(call_id,))).calls.get(call_id)
         except RunNotFound:
             return ""
         return "" if call is None else call.requested.tool
@@ -449,6 +450,20 @@ def _item(kind: InboxKind, trace: Trace, call_id: str, outer: Trace, **values: A
         command=resume_command(outer),
         **values,
     )
+
+
+def _blocked_since(trace: Trace) -> float:
+    """When a run became blocked; the notes that it took since have changed nothing of that."""
+    since = trace.events[-1].at
+    for event in reversed(trace.events):
+        match event.fact:
+            case Finished(status="blocked"):
+                since = event.at
+            case Resumed(reason=reason) if reason != NOTE:
+                break
+            case _:
+                pass
+    return since
 
 
 def resume_command(trace: Trace) -> str:

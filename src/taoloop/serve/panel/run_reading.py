@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator
-from typing import Final, NamedTuple, Protocol, TypeVar
+from collections.abc import AsyncIterator, Collection, Sequence
+from typing import NamedTuple, Protocol, TypeVar
 
 from taoloop.core.events import Event, Observed, RunStarted
+from taoloop.core.trace import Trace
 from taoloop.errors import JournalCorrupt
 from taoloop.journals.base import Journal, RunRow
 from taoloop.journals.queries import JournalQueries, RunQuery, queries_of
-
-SECTION: Final = 100
-"""How many events the page loads at a time."""
 
 _CHUNK = 500
 _PROBE = 20
@@ -32,7 +31,7 @@ class UnreadableEvent(NamedTuple):
 
 
 class Foldable(Protocol):
-    """What is built from events."""
+    """What is built from events: from all, or where it has an attribute `kinds` from those of these kinds."""
 
     def __init__(self) -> None: ...
 
@@ -67,10 +66,22 @@ async def read_events(queries: JournalQueries, run_id: str, first: int, limit: i
     return events
 
 
-async def read_all(queries: JournalQueries, run_id: str, *, after: int = -1) -> AsyncIterator[Event]:
-    """The events after one, in order, a part of them in memory at a time; those that cannot be read are left out."""
+async def read_all(
+    queries: JournalQueries, run_id: str, *, after: int = -1, kinds: Collection[str] | None = None
+) -> AsyncIterator[Event]:
+    """The events after one, in order, a part of them in memory at a time; those that cannot be read are left out.
+
+    With `kinds` only these are read.
+
+    Raises:
+        JournalCorrupt: one of these kinds cannot be read.
+    """
     while True:
-        events = await read_events(queries, run_id, after + 1, _CHUNK)
+        events: Sequence[Event | UnreadableEvent]
+        if kinds is None:
+            events = await read_events(queries, run_id, after + 1, _CHUNK)
+        else:
+            events = await queries.read(run_id, after=after, limit=_CHUNK, kinds=kinds)
         for event in events:
             if isinstance(event, Event):
                 yield event
@@ -200,7 +211,8 @@ class KnownViews:
         key = run_id, kind
         view, last = self._views.setdefault(key, (kind(), -1))
         self._views.move_to_end(key)
-        async for event in read_all(queries_of(self._journal), run_id, after=last):
+        kinds: Collection[str] | None = getattr(kind, "kinds", None)
+        async for event in read_all(queries_of(self._journal), run_id, after=last, kinds=kinds):
             if event.seq > self._views.get(key, (view, last))[1]:  # else another request brought it this far meanwhile
                 view.fold(event)
                 self._views[key] = view, event.seq
@@ -209,25 +221,53 @@ class KnownViews:
         return view  # type: ignore[return-value]  # the key determines the type
 
 
-class KnownEvents:
-    """The events of the runs whose steps people go through: a long run is not read again for each step."""
+class _KnownState:
+    """A run as it was at one of its steps, and all of its events that were read."""
+
+    def __init__(self, run_id: str) -> None:
+        self.lock = asyncio.Lock()
+        self.trace = Trace(run_id)
+        self.events: list[Event] = []
+
+
+class KnownStates:
+    """The runs whose steps people go through, as they were at a step: each event is read once, and folded on from.
+
+    Only a step back begins to fold anew, with the events that are in memory already. A run that was never looked at is
+    read piece by piece up to the step, and other pages are answered meanwhile.
+    """
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._events: OrderedDict[str, list[Event]] = OrderedDict()
+        self._runs: OrderedDict[str, _KnownState] = OrderedDict()
 
-    async def before(self, run_id: str, seq: int) -> list[Event]:
-        """The events of a run before one.
+    def is_near(self, run_id: str, seq: int) -> bool:
+        """Whether little is to be read for the state before an event."""
+        known = self._runs.get(run_id)
+        return seq <= (0 if known is None else len(known.events)) + _CHUNK
+
+    async def before(self, run_id: str, seq: int) -> Trace:
+        """A run before one of its events. Whoever gets it uses it at once, for another request may take it further.
 
         Raises:
             RunNotFound: there is no such run.
-            JournalCorrupt: one of them cannot be read.
+            JournalCorrupt: one of the events cannot be read.
         """
-        known = self._events.pop(run_id, [])
-        if len(known) < seq:
-            known = known + await queries_of(self._journal).read(run_id, after=len(known) - 1, before=seq, limit=seq)
-        if len(known) > len(self._events.get(run_id, ())):  # another request may have read more meanwhile
-            self._events[run_id] = known
-        while len(self._events) > _MOST_KNOWN:
-            self._events.popitem(last=False)
-        return known[:seq]
+        known = self._runs.setdefault(run_id, _KnownState(run_id))
+        self._runs.move_to_end(run_id)
+        while len(self._runs) > _MOST_KNOWN:
+            self._runs.popitem(last=False)
+        async with known.lock:
+            queries, limit = queries_of(self._journal), _CHUNK
+            if len(known.trace) > seq:
+                known.trace = Trace(run_id)
+            while len(known.trace) < seq:
+                at = len(known.trace)
+                if at == len(known.events):
+                    events = await queries.read(run_id, after=at - 1, before=seq, limit=limit)
+                    if not events:
+                        break
+                    known.events += events
+                for event in known.events[at : min(seq, at + limit)]:
+                    known.trace.append(event)
+            return known.trace

@@ -19,7 +19,7 @@ from taoloop.serve.panel.access import PanelAccess, Sessions
 from taoloop.serve.panel.background_runs import AgentSource, BackgroundRuns
 from taoloop.serve.panel.evaluation_reading import KnownEvaluations
 from taoloop.serve.panel.live import Broadcaster
-from taoloop.serve.panel.run_reading import KnownEvents, KnownViews
+from taoloop.serve.panel.run_reading import KnownStates, KnownViews
 
 _LOG = logging.getLogger("taoloop.panel")
 
@@ -80,8 +80,8 @@ class PanelState:
         """Tells open pages what is new."""
         self.views = KnownViews(self.journal)
         """Views of the runs that people look at."""
-        self.events = KnownEvents(self.journal)
-        """The events of the runs whose steps people go through."""
+        self.states = KnownStates(self.journal)
+        """The runs whose steps people go through, as they were at a step."""
         self.evaluations = KnownEvaluations(self.journal)
         """The results of evaluations."""
         self.inbox = Inbox(self.journal)

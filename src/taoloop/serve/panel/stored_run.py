@@ -7,6 +7,7 @@ import shlex
 
 from taoloop.core.trace import Trace
 from taoloop.errors import RunNotFound
+from taoloop.runtime.approvals.run_excerpt import read_excerpt
 from taoloop.serve.panel.context import PanelContext
 
 
@@ -19,8 +20,24 @@ async def load_trace(context: PanelContext) -> Trace:
     run_id = context.param("run_id")
     events = await context.journal.load(run_id)
     if not events:
-        raise RunNotFound(f"The run {run_id} ended before its first event was written; it is empty.")
+        raise _empty_run(run_id)
     return await asyncio.to_thread(Trace, run_id, events)  # other pages are answered meanwhile
+
+
+async def load_excerpt(context: PanelContext, *call_ids: str) -> Trace:
+    """The part of the run in the address that its open questions, its end and these calls need.
+
+    Raises:
+        RunNotFound: there is no such run, or it never began.
+    """
+    trace = await read_excerpt(context.journal, context.param("run_id"), call_ids=call_ids)
+    if not trace.events:
+        raise _empty_run(trace.run_id)
+    return trace
+
+
+def _empty_run(run_id: str) -> RunNotFound:
+    return RunNotFound(f"The run {run_id} ended before its first event was written; it is empty.")
 
 
 def command_line(context: PanelContext, *words: str) -> str:

@@ -8,11 +8,11 @@ from urllib.parse import quote, unquote
 
 from aiohttp import web
 
-from taoloop.core.trace import Trace
 from taoloop.errors import ConfigError
 from taoloop.runtime.approvals.batch_answers import answer_batch
 from taoloop.runtime.approvals.inbox_items import INBOX_KINDS, InboxItem, InboxKind
 from taoloop.runtime.approvals.request import ApprovalAnswer
+from taoloop.runtime.approvals.run_excerpt import read_excerpt
 from taoloop.serve.panel.context import PanelContext, Route
 from taoloop.serve.panel.inbox_reading import (
     BADGE_NAMES,
@@ -66,7 +66,7 @@ async def answer_several(context: PanelContext) -> web.StreamResponse:
     if items:
         outcomes = await answer_batch(context.journal, items, answer, digests=chosen, clock=context.panel.clock)
     runs = {item.outer: item for item in items}
-    traces = [Trace(item.run_id, await context.journal.load(item.run_id)) for item in runs.values()]
+    traces = [await read_excerpt(context.journal, item.run_id) for item in runs.values()]
     return context.page(
         "inbox_answered.html",
         outcomes=outcomes,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -11,15 +12,16 @@ from aiohttp import web
 
 from taoloop.core.cards.decimals import decimal_literals
 from taoloop.core.cards.questions import choices_of, is_question
-from taoloop.core.events import ApprovalGiven, ApprovalRefused, ApprovalScope, DoubtSettled, Event, Finished
+from taoloop.core.events import ApprovalGiven, ApprovalRefused, ApprovalScope, DoubtSettled, Event, Finished, Noted
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import PROBE
 from taoloop.dialects.parsing.strict_json import NotJsonError, loads
 from taoloop.errors import AlreadyAnswered, ConfigError, InvalidArguments, RunNotFound, TaoError
+from taoloop.policy.provenance import GUARD
 from taoloop.policy.review.argument_origins import argument_origins
 from taoloop.runtime.after.abandonment import abandon_run
 from taoloop.runtime.approvals.inbox import add_note, answer_approval, settle_doubt
-from taoloop.runtime.approvals.inbox_items import WHOLE_RUN, InboxCall, InboxItem, find_item
+from taoloop.runtime.approvals.inbox_items import WHOLE_RUN, InboxCall, InboxItem
 from taoloop.runtime.approvals.request import (
     EXPLICIT_YES_WORDS,
     SETTLINGS,
@@ -27,6 +29,7 @@ from taoloop.runtime.approvals.request import (
     Settling,
     approval_request,
 )
+from taoloop.runtime.approvals.run_excerpt import is_whole
 from taoloop.runtime.approvals.user_questions import question_answer, question_warnings
 from taoloop.serve.panel.context import PanelContext, Route
 from taoloop.serve.panel.inbox_reading import (
@@ -41,7 +44,7 @@ from taoloop.serve.panel.inbox_reading import (
     shown_call,
 )
 from taoloop.serve.panel.pages.resumption import item_path, item_url, next_step
-from taoloop.serve.panel.stored_run import load_trace
+from taoloop.serve.panel.stored_run import load_excerpt, load_trace
 from taoloop.translation import error_texts, mark
 
 _LATE, _UNPROCESSABLE = 409, 422
@@ -93,19 +96,33 @@ async def item_page(context: PanelContext) -> web.StreamResponse:
 
 async def arguments(context: PanelContext) -> web.StreamResponse:
     """`GET …/arguments`: the arguments of the call, whole, as JSON in a file."""
-    trace = await load_trace(context)
+    trace = await load_excerpt(context, context.param("call_id"))
     if (call := trace.calls.get(context.param("call_id"))) is None:
         raise _no_such_call(context)
     filename = f"{trace.run_id}-{context.param('call_id')}.json"
     return context.text(editable_json(call.args), "application/json", filename)
 
 
+async def evidence(context: PanelContext) -> web.StreamResponse:
+    """`GET …/evidence`: for the page of a long run, which is read for it: where each argument of the call came from."""
+    run_id, call_id = _key(context)
+    listing = await context.panel.inbox.load(run_id=run_id, now=context.panel.clock.now())
+    calls = (call for item in listing.items for call in item.calls if item.run_id == run_id)
+    call = next((call for call in calls if call.request.call_id == call_id), None)
+    if call is None:
+        raise _no_such_call(context)
+    trace = await load_trace(context)
+    origins = await asyncio.to_thread(argument_origins, trace, call_id)  # other pages are answered meanwhile
+    shown = shown_call(call, context.language, origins)
+    return context.fragment("inbox_evidence.html", shown=shown, flaw=await _flaw(context), badge_names=BADGE_NAMES)
+
+
 async def state(context: PanelContext) -> web.StreamResponse:
     """`GET …/state`: for an open page, whether somebody has answered or the call is another one by now."""
-    item = await find_item(context.journal, *_key(context))
+    item = await _find(context)
     values: dict[str, Any] = {"answer": None, "is_open": item is not None, "is_changed": False}
     if item is None:
-        values["answer"] = _answer_of(context, await load_trace(context))
+        values["answer"] = _answer_of(context, await load_excerpt(context, context.param("call_id")))
     elif item.call is not None:
         values["is_changed"] = item.call.request.digest != context.query("digest")
     return context.fragment("inbox_state.html", path=item_path(context, *_key(context)), **values)
@@ -115,7 +132,7 @@ async def approve(context: PanelContext) -> web.StreamResponse:
     """`POST …/approve`: this exact call, perhaps with other arguments, perhaps with more calls."""
     form = await context.form()
     fields = {name: str(form[name]) for name in ("args", "note", "scope", "confirm", "batch", "digest") if name in form}
-    item = await find_item(context.journal, *_key(context))
+    item = await _find(context)
     is_edited = "args" in fields
     if item is not None and item.kind == "approval" and item.calls[0].request.grave and not _is_confirmed(fields):
         problem = context.say("This is hard to undo, and nobody named what it acts on. Type yes in full to allow it.")
@@ -154,7 +171,7 @@ async def refuse(context: PanelContext) -> web.StreamResponse:
 async def answer_question(context: PanelContext) -> web.StreamResponse:
     """`POST …/answer`: the answer to a question of the model."""
     fields = await _fields(context, "answer", "digest")
-    item = await find_item(context.journal, *_key(context))
+    item = await _find(context)
     if item is None or item.kind != "question":
         return await _page(context, status=_LATE, is_late=True)
     identity = context.identity
@@ -236,12 +253,12 @@ async def _page(
     is_late: bool = False,
 ) -> web.StreamResponse:
     """The page of an item; `problem` is what was wrong with the form `at`, which keeps its `fields`."""
-    trace = await load_trace(context)
-    item = await find_item(context.journal, *_key(context))
+    trace = await load_excerpt(context, context.param("call_id"))
+    item = await _find(context)
     answer = _answer_of(context, trace) if item is None else None
     if item is None and answer is None and context.param("call_id") not in (*trace.calls, WHOLE_RUN):
         raise _no_such_call(context)
-    flaw = (await context.journal.verify(trace.run_id)).first
+    flaw = await _flaw(context) if is_whole(trace) else ""
     values: dict[str, Any] = {
         "item": item,
         "answer": answer,
@@ -253,7 +270,9 @@ async def _page(
         "choices": () if item is None or item.call is None else choices_of(item.call.request.args),
         "warnings": _warnings_of(context, item),
         "most_edited": MOST_EDITED_CHARS,
-        "flaw": "" if flaw is None else context.without_path(flaw.text),
+        "flaw": flaw,
+        "is_long": not is_whole(trace),
+        "notes": _notes_of(trace),
         "problem": problem,
         "at": at,
         "fields": fields or {},
@@ -273,7 +292,27 @@ async def _page(
 
 
 def _shown(context: PanelContext, trace: Trace, call: InboxCall) -> ShownCall:
-    return shown_call(call, context.language, argument_origins(trace, call.request.call_id))
+    """The call as the page shows it; of a long run the places where its arguments came from are asked for apart."""
+    origins = argument_origins(trace, call.request.call_id) if is_whole(trace) else ()
+    return shown_call(call, context.language, origins)
+
+
+async def _find(context: PanelContext) -> InboxItem | None:
+    """The item in the address; None: it was answered, or never waited."""
+    listing = await context.panel.inbox.load(run_id=context.param("run_id"), now=context.panel.clock.now())
+    return listing.find(*_key(context))
+
+
+async def _flaw(context: PanelContext) -> str:
+    """What is not as it was written in the run; empty if nothing is."""
+    flaw = (await context.journal.verify(context.param("run_id"))).first
+    return "" if flaw is None else context.without_path(flaw.text)
+
+
+def _notes_of(trace: Trace) -> list[tuple[float, Noted]]:
+    """The notes of people since the model last decided, and when they were added."""
+    facts = ((event.at, event.fact) for event in trace.events)
+    return [(at, fact) for at, fact in facts if isinstance(fact, Noted) and fact.by != GUARD and not fact.about]
 
 
 def _shown_alike(context: PanelContext, trace: Trace, call_id: str) -> ShownCall:
@@ -362,6 +401,7 @@ _ITEM = "/inbox/{run_id}/{call_id}"
 ROUTES: Final = (
     Route("GET", _ITEM, item_page),
     Route("GET", f"{_ITEM}/arguments", arguments),
+    Route("GET", f"{_ITEM}/evidence", evidence),
     Route("GET", f"{_ITEM}/state", state),
     Route("POST", f"{_ITEM}/approve", approve, role="approver"),
     Route("POST", f"{_ITEM}/answer", answer_question, role="approver"),

@@ -16,6 +16,7 @@ from taoloop.journals.base import KEY, locks_of
 from taoloop.runtime.approvals.inbox import outermost_run_id
 from taoloop.runtime.approvals.inbox_items import INBOX_KINDS, InboxItem, resume_command
 from taoloop.runtime.approvals.request import ApprovalRequest
+from taoloop.runtime.approvals.run_excerpt import read_excerpt
 from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.journal_access import require_unlocked
 from taoloop.serve.panel.context import PanelContext, Route
@@ -57,7 +58,7 @@ class NextStep:
 async def next_step(context: PanelContext, trace: Trace) -> NextStep:
     """What happens next to a run, or to the one around it."""
     outer_id = await outermost_run_id(context.journal, trace)
-    outer = trace if outer_id == trace.run_id else Trace(outer_id, await context.journal.load(outer_id))
+    outer = trace if outer_id == trace.run_id else await read_excerpt(context.journal, outer_id)
     listing = await context.panel.inbox.load(kinds=INBOX_KINDS, run_id=outer_id, now=context.panel.clock.now())
     locks = locks_of(context.journal)
     is_held = locks is not None and await locks.holder(outer_id) is not None

@@ -12,7 +12,6 @@ from typing import Any, Final
 from aiohttp import web
 
 from taoloop.core.events import Event, Finished, ModelReplied, Observed, Paused, RunStarted
-from taoloop.core.trace import Trace
 from taoloop.core.views.event_entries import EntryText, EventEntry, event_entries
 from taoloop.core.views.handoff import read_outcome
 from taoloop.core.views.marks import RunMarks
@@ -22,12 +21,12 @@ from taoloop.core.views.todos import TodoList, todo_list
 from taoloop.errors import ConfigError, JournalLocked, RunNotFound, TaoError
 from taoloop.journals.base import LockHolder, RunRow, locks_of
 from taoloop.runtime.after.regression_file import case_name
+from taoloop.runtime.approvals.run_excerpt import read_excerpt
 from taoloop.runtime.journal_access import is_driven_here
 from taoloop.runtime.lessons import Lesson, lesson_in
 from taoloop.serve.panel.context import PanelContext, Route
 from taoloop.serve.panel.event_stream import send_events
 from taoloop.serve.panel.run_reading import (
-    SECTION,
     UnreadableEvent,
     find_row,
     find_step,
@@ -37,11 +36,12 @@ from taoloop.serve.panel.run_reading import (
     read_all,
     read_events,
 )
+from taoloop.serve.panel.transcript_parts import CHAPTER, SECTION, TranscriptPart, cut_chapter, cut_transcript
 from taoloop.strategies.past_state import limit_use, next_request
 from taoloop.translation import mark, translate_error
 
-MOST_SECTIONS: Final = 600
-"""How many parts of the transcript one page has places for: enough for 20,000 steps; more are on further pages."""
+MOST_EVENTS: Final = 60_000
+"""How many events of the transcript one page has places for: enough for 20,000 steps; more are on further pages."""
 
 MESSAGES_SHOWN: Final = 12
 """How many of the newest messages of a prompt are shown at once."""
@@ -69,11 +69,11 @@ class RunPosition:
     """The event that was asked for, or with which the step begins."""
 
     @property
-    def sections(self) -> range:
-        """The first events of the parts that have a place in the page: all, or those around the event."""
-        middle = (self.seq or 0) // SECTION
-        first = max(0, min(middle - MOST_SECTIONS // 2, self.last // SECTION + 1 - MOST_SECTIONS))
-        return range(first * SECTION, min(self.last + 1, (first + MOST_SECTIONS) * SECTION), SECTION)
+    def places(self) -> range:
+        """The events that have a place in the page: all, or those around the event; whole chapters, but for the end."""
+        most, middle = MOST_EVENTS // CHAPTER, (self.seq or 0) // CHAPTER
+        first = max(0, min(middle - most // 2, self.last // CHAPTER + 1 - most))
+        return range(first * CHAPTER, min(self.last + 1, (first + most) * CHAPTER))
 
 
 async def run_page(context: PanelContext) -> web.StreamResponse:
@@ -82,7 +82,7 @@ async def run_page(context: PanelContext) -> web.StreamResponse:
     row = await find_row(queries, run_id)
     position = await _position(context, row)
     started = await _started(context)
-    parts = {first: await _entries(context, first, position.last) for first in _first_sections(position, row)}
+    parts = _parts(position, row)
     return context.page(
         "run.html",
         run_id=run_id,
@@ -90,7 +90,7 @@ async def run_page(context: PanelContext) -> web.StreamResponse:
         position=position,
         started=started,
         parts=parts,
-        section=SECTION,
+        entries_of=await _entries_of(context, parts),
         colour=_colour(context),
         window={name: context.query(name) or None for name in ("from", "to")},
         case_file=f"test_{case_name(run_id)}.zip",
@@ -105,6 +105,16 @@ async def section_part(context: PanelContext) -> web.StreamResponse:
     to = min(_number(context, "to", first + SECTION - 1), first + SECTION - 1)
     entries = await _entries(context, first, to)
     return context.fragment("run_entries.html", run_id=context.param("run_id"), entries=entries)
+
+
+async def sections_part(context: PanelContext) -> web.StreamResponse:
+    """`GET /runs/{run_id}/sections?from=SEQ&to=SEQ&seq=SEQ`: a chapter as sections, with what is around an event."""
+    first, seq = max(0, _number(context, "from", 0)), _number(context, "seq", -1)
+    to = min(_number(context, "to", first + CHAPTER - 1), first + CHAPTER - 1)
+    parts = cut_chapter(first, to, {seq})
+    entries_of = await _entries_of(context, parts)
+    run_id = context.param("run_id")
+    return context.fragment("run_transcript.html", run_id=run_id, parts=parts, entries_of=entries_of)
 
 
 async def tail_part(context: PanelContext) -> web.StreamResponse:
@@ -175,7 +185,9 @@ async def state_part(context: PanelContext) -> web.StreamResponse:
     seq = await find_step(context.queries, run_id, step, last)
     if seq is None:
         raise ConfigError(context.say("This run has no step {n}.", n=step), hint=context.say("Choose an earlier one."))
-    return context.fragment("run_state.html", run_id=run_id, step=step, **await state_values(context, seq))
+    if context.query("all") or context.panel.states.is_near(run_id, seq):
+        return context.fragment("run_state.html", run_id=run_id, step=step, **await state_values(context, seq))
+    return context.fragment("run_state_begin.html", run_id=run_id, step=step, seq=seq)
 
 
 async def state_values(context: PanelContext, seq: int) -> dict[str, Any]:
@@ -194,10 +206,10 @@ async def state_values(context: PanelContext, seq: int) -> dict[str, Any]:
         "todo_states": TODO_STATE_NAMES,
     }
     try:
-        events = await context.panel.events.before(run_id, seq + 1)
-        if events and isinstance(events[-1].fact, ModelReplied):
-            values["reply"] = events.pop().fact
-        trace = values["trace"] = Trace(run_id, events)
+        events = await context.queries.read(run_id, after=seq - 1, before=seq + 1, limit=1)
+        is_reply = bool(events) and isinstance(events[0].fact, ModelReplied)
+        values["reply"] = events[0].fact if is_reply else None
+        trace = values["trace"] = await context.panel.states.before(run_id, seq if is_reply else seq + 1)
         values["limits"] = limit_use(trace)
         values["todos"] = todo_list(trace).todos
         values["request"] = next_request(trace)
@@ -216,6 +228,7 @@ async def live(context: PanelContext) -> web.StreamResponse:
 ROUTES: Final = (
     Route("GET", "/runs/{run_id}", run_page),
     Route("GET", "/runs/{run_id}/events", section_part),
+    Route("GET", "/runs/{run_id}/sections", sections_part),
     Route("GET", "/runs/{run_id}/tail", tail_part),
     Route("GET", "/runs/{run_id}/head", head_part),
     Route("GET", "/runs/{run_id}/totals", totals_part),
@@ -279,18 +292,23 @@ async def _lesson(context: PanelContext, started: RunStarted | None) -> Lesson |
     """The lesson that the run left for later ones; None if there is none."""
     if started is None or "lessons=" not in started.agent.strategy:
         return None
-    run_id = context.param("run_id")
-    return lesson_in(Trace(run_id, await context.journal.load(run_id)))
+    return lesson_in(await read_excerpt(context.journal, context.param("run_id")))
 
 
-def _first_sections(position: RunPosition, row: RunRow | None) -> list[int]:
-    """The parts that the page has at once: the one that was asked for, and the end of a run that goes on."""
-    if position.last < 0:
+def _parts(position: RunPosition, row: RunRow | None) -> list[TranscriptPart]:
+    """The parts of the page; at once it has the event that was asked for, and the end of a run that goes on."""
+    places = position.places
+    if not places:
         return []
-    firsts = {(position.seq or 0) // SECTION * SECTION}
+    shown = {position.seq or 0}
     if row is not None and row.status in ("running", "waiting") and position.seq is None:
-        firsts.add(position.last // SECTION * SECTION)
-    return sorted(firsts)
+        shown.add(position.last)
+    return cut_transcript(places[0], places[-1], shown)
+
+
+async def _entries_of(context: PanelContext, parts: list[TranscriptPart]) -> dict[int, list[EventEntry]]:
+    """The entries of the parts that are shown at once, by the first event of each."""
+    return {part.first: await _entries(context, part.first, part.last) for part in parts if part.is_shown}
 
 
 async def _entries(context: PanelContext, first: int, to: int | None = None) -> list[EventEntry]:

@@ -7,11 +7,14 @@ from typing import Final
 
 from aiohttp import web
 
+from taoloop.core.events import Event
 from taoloop.core.trace import Trace
 from taoloop.core.views.plans import (
+    PlanProgress,
     StepProgress,
     StepStatus,
     call_text,
+    is_planning,
     plan_progress,
     status_text,
     step_notes,
@@ -19,7 +22,7 @@ from taoloop.core.views.plans import (
 )
 from taoloop.runtime.child_run import inner_run_id
 from taoloop.serve.panel.context import PanelContext, Route
-from taoloop.serve.panel.stored_run import load_trace
+from taoloop.serve.panel.run_reading import read_events
 
 _LOOKS: Final[dict[StepStatus, str]] = {
     "running": "running",
@@ -56,20 +59,44 @@ class PlanRow:
     """Why it failed; empty if it did not."""
 
 
+class PlanView:
+    """The plans of a run, folded from the events that calls and people bring, without what the model said."""
+
+    kinds: Final = (
+        *("run_started", "resumed", "paused", "noted", "action_requested", "judged_again", "approval_given"),
+        *("approval_refused", "action_started", "input_answered", "in_doubt", "doubt_settled", "observed"),
+    )
+    """What is read of the run."""
+
+    def __init__(self) -> None:
+        self._trace = Trace("")
+
+    def fold(self, event: Event) -> None:
+        """Process the next event of one of these kinds."""
+        self._trace.add(event.fact, event.at)
+
+    @property
+    def progress(self) -> PlanProgress:
+        """The plans, and how far they have come."""
+        return plan_progress(self._trace)
+
+
 async def plan_part(context: PanelContext) -> web.StreamResponse:
     """`GET /runs/{run_id}/plan`: the steps of all its plans, each with its status; nothing for a run without a plan."""
-    trace = await load_trace(context)
-    progress = plan_progress(trace)
+    run_id, progress = context.param("run_id"), PlanProgress({})
+    starts = await read_events(context.queries, run_id, 0, 1)
+    if any(isinstance(event, Event) and is_planning(Trace(run_id, [event])) for event in starts):
+        progress = (await context.panel.views.of(run_id, PlanView)).progress
     made_by = progress.made_by
     return context.fragment(
         "run_plan.html",
-        run_id=trace.run_id,
-        steps=[_row(context.language, trace, progress.steps[number]) for number in sorted(progress.steps)],
+        run_id=run_id,
+        steps=[_row(context.language, run_id, progress.steps[number]) for number in sorted(progress.steps)],
         approval=None if made_by is None else made_by.approval,
     )
 
 
-def _row(language: str, trace: Trace, progress: StepProgress) -> PlanRow:
+def _row(language: str, run_id: str, progress: StepProgress) -> PlanRow:
     call, step = progress.call, progress.step
     observed = None if call is None else call.observed
     error = None if observed is None else observed.error
@@ -79,7 +106,7 @@ def _row(language: str, trace: Trace, progress: StepProgress) -> PlanRow:
         notes=tuple(step_notes(language, step)),
         status=status_text(language, progress.status),
         look=_LOOKS.get(progress.status, "open"),
-        run_id="" if call is None else inner_run_id(trace.run_id, call.requested.call_id),
+        run_id="" if call is None else inner_run_id(run_id, call.requested.call_id),
         problem="" if error is None else error.message,
     )
 

@@ -45,4 +45,7 @@ document.addEventListener("htmx:sse:error", () => setAway(true));
 document.addEventListener("htmx:sse:after:connection", () => setAway(false));
 
 localiseTimes(document);
-document.addEventListener("htmx:after:swap", () => localiseTimes(document));
+// Before what is new is compared with what is shown, so that a row whose time alone would differ is left as it is.
+document.addEventListener("htmx:before:swap", (event) => {
+  for (const {fragment} of event.detail.tasks) if (fragment) localiseTimes(fragment);
+});

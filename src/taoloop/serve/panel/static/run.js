@@ -21,7 +21,12 @@
       return;
     }
     const parts = [...document.querySelectorAll(".events[data-first]")].filter((part) => Number(part.dataset.first) <= wanted);
-    parts.at(-1)?.scrollIntoView({block: "start", behavior: "instant"});
+    const part = parts.at(-1);
+    part?.scrollIntoView({block: "start", behavior: "instant"});
+    if (part && part.dataset.last && part.dataset.asked !== String(wanted)) { // a chapter: with the entry at once
+      part.dataset.asked = wanted;
+      htmx.ajax("GET", `${part.getAttribute("hx-get")}&seq=${wanted}`, {source: part, target: part, swap: "outerHTML"});
+    }
   }
   document.addEventListener("htmx:after:swap", () => { if (wanted !== null) scroll(); });
   for (const name of ["wheel", "touchmove", "pointerdown"]) {
@@ -82,13 +87,9 @@
   // Prints the whole transcript: parts that were not looked at are loaded first.
   document.addEventListener("click", async (event) => {
     if (!event.target.closest("[data-print]")) return;
-    for (const part of document.querySelectorAll(".events.waiting")) {
-      if (part.querySelector(".entry")) continue;
-      await new Promise((resolve) => {
-        part.addEventListener("htmx:after:swap", resolve, {once: true});
-        htmx.trigger(part, "intersect");
-      });
-    }
+    const load = (part) => htmx.ajax("GET", part.getAttribute("hx-get"), {source: part, target: part, swap: part.getAttribute("hx-swap") || "innerHTML"});
+    for (const chapter of document.querySelectorAll(".events.chapter")) await load(chapter);
+    for (const part of document.querySelectorAll(".events.waiting")) if (!part.querySelector(".entry")) await load(part);
     print();
   });
 })();

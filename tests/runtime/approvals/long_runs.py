@@ -1,0 +1,68 @@
+"""Runs of thousands of steps that wait for a person or are blocked, and a journal that counts what is read of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tests.runtime.approvals.waiting_runs import leave_approval, leave_blocked
+from tests.serve.panel.run_samples import put, steps
+
+from taoloop import MemoryJournal
+from taoloop.core.events import Event, Fact, ModelReplied, RunStarted
+from taoloop.journals.base import Journal
+
+STEPS = 2_000
+
+
+class CountingJournal(MemoryJournal):
+    """Counts the events that are read."""
+
+    events_read = 0
+
+    async def load(self, run_id: str) -> list[Event]:
+        """All events of a run."""
+        return self._counted(await super().load(run_id))
+
+    async def read(self, run_id: str, **part: Any) -> list[Event]:
+        """A part of a run."""
+        return self._counted(await super().read(run_id, **part))
+
+    def _counted(self, events: list[Event]) -> list[Event]:
+        self.events_read += len(events)
+        return events
+
+
+async def put_long_approval(journal: Journal, run_id: str = "asks") -> str:
+    """A run that waits for an approval of two payments after 2,000 steps; returns the id of the first call."""
+    short = MemoryJournal()
+    await leave_approval(short, 5, 6)
+    facts = [event.fact for event in await short.load("asks")]
+    first = next(number for number, fact in enumerate(facts) if isinstance(fact, ModelReplied))
+    await put(journal, run_id, [*facts[:first], *steps(STEPS), *(_later(fact) for fact in facts[first:])])
+    return "late_call_1"
+
+
+async def put_long_blocked(journal: Journal, run_id: str = "blocked") -> str:
+    """A run that was denied a call before its last 2,000 steps, and is blocked."""
+    short = MemoryJournal()
+    await leave_blocked(short)
+    facts = [_later(event.fact) for event in await short.load("blocked")]
+    last = max(number for number, fact in enumerate(facts) if isinstance(fact, ModelReplied))
+    await put(journal, run_id, [*facts[:last], *steps(STEPS, first=3), *facts[last:]])
+    return run_id
+
+
+def _later(fact: Fact) -> Fact:
+    """The same fact with other ids of calls, and in a later step."""
+    changes: dict[str, Any] = {}
+    if isinstance(fact, RunStarted):
+        return fact
+    if hasattr(fact, "call_id"):
+        changes["call_id"] = f"late_{fact.call_id}"
+    for name in ("waiting_for", "denied"):
+        if hasattr(fact, name):
+            changes[name] = tuple(f"late_{call_id}" for call_id in getattr(fact, name))
+    if hasattr(fact, "step"):
+        changes["step"] = fact.step + STEPS
+    return replace(fact, **changes)  # type: ignore[type-var]  # facts are dataclasses
