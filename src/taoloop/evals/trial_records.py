@@ -27,8 +27,13 @@ class CheckOutcome:
     """Whether it holds; None if it could not be decided (a judge that answered nonsense)."""
     score: float | None = None
     """A degree between 0 and 1 where the kind has one, such as F1."""
+    code: str = ""
+    """What was expected and what there was: the name of a text (`taoloop.evals.checks.outcome_texts`); empty if there
+    is nothing to say, or `detail` says it."""
+    values: Mapping[str, Any] = field(default_factory=dict)
+    """What the text is filled in with, as JSON data."""
     detail: str = ""
-    """What was expected and what there was, in words for people."""
+    """The same in somebody else's words: of a function of the suite, of an error, or of an earlier version."""
     judge: str = ""
     """The name of the judge (`taoloop.evals.judge_model`); empty for any other check."""
 
@@ -141,7 +146,11 @@ class TrialRecord:
             record["counts"] = {name: count for name, count in counts if count}
         if "checks" in record:
             record["checks"] = [
-                {name: value for name, value in asdict(outcome).items() if value not in (None, "") or name == "passed"}
+                {
+                    name: value
+                    for name, value in asdict(outcome).items()
+                    if value not in (None, "", {}) or name == "passed"
+                }
                 for outcome in self.checks
             ]
         return record

@@ -326,6 +326,10 @@ class ReportSections:
         shortened = answer[:_ANSWER_CHARS] + ("…" if len(answer) > _ANSWER_CHARS else "")
         yield row_head(inert(trial.case_id))
         yield tag("td", self._labels.named(trial.configuration))
-        yield tag("td", inert(reason_of(trial)), tag("small", inert(rule_text(trial.fault_rule, self._language))))
+        yield tag(
+            "td",
+            inert(reason_of(trial, self._language)),
+            tag("small", inert(rule_text(trial.fault_rule, self._language))),
+        )
         yield tag("td", inert(shortened) if answer else tag("i", self._say("no answer")))
         yield tag("td", self._run_link(trial.run_id))
