@@ -10,7 +10,20 @@ from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields
 from typing import Any, Literal, get_args
 
-from taoloop.evals.cases import Category
+from taoloop.evals.cases import CATEGORIES, Category
+from taoloop.evals.stored_fields import (
+    AMOUNT,
+    FLAG,
+    LIST,
+    MAPPING,
+    SHARE,
+    TEXT,
+    WHOLE,
+    Kind,
+    at_path,
+    check_fields,
+    choice,
+)
 
 Fault = Literal["agent", "tool", "environment", "simulator", "judge"]
 """Who is to blame for a trial that did not pass (`taoloop.evals.fault_classes`)."""
@@ -160,15 +173,17 @@ class TrialRecord:
         """The record that `to_json` gave.
 
         Raises:
-            TypeError, KeyError, ValueError: the data is no record.
+            StoredProblem: the data is no record; says which field.
         """
-        return cls(
-            **{
-                **record,
-                "checks": tuple(CheckOutcome(**outcome) for outcome in record.get("checks", ())),
-                "counts": TrialCounts(**record.get("counts", {})),
-            }
-        )
+        check_fields(record, _KINDS, _REQUIRED_FIELDS)
+        counts, checks = record.get("counts", {}), record.get("checks", ())
+        with at_path("counts"):
+            check_fields(counts, _COUNT_KINDS)
+        for index, outcome in enumerate(checks):
+            with at_path("checks", index):
+                check_fields(outcome, _CHECK_KINDS, ("kind", "passed"))
+        outcomes = tuple(CheckOutcome(**outcome) for outcome in checks)
+        return cls(**{**record, "checks": outcomes, "counts": TrialCounts(**counts)})
 
 
 _REQUIRED = object()
@@ -179,3 +194,30 @@ _DEFAULTS: dict[str, Any] = {
     for field in fields(TrialRecord)
     if field.default is not MISSING or field.name == "counts"
 }
+_REQUIRED_FIELDS = tuple(name for name in _FIELDS if name not in _DEFAULTS)
+_COUNT_KINDS = dict.fromkeys(_COUNTS, WHOLE)
+_CHECK_KINDS: Mapping[str, Kind] = {
+    "kind": TEXT,
+    "passed": FLAG.or_null(),
+    "score": SHARE.or_null(),
+    "code": TEXT,
+    "values": MAPPING,
+    "detail": TEXT,
+    "judge": TEXT,
+}
+_KINDS: Mapping[str, Kind] = {
+    **dict.fromkeys(("case_id", "configuration", "run_id", "case_digest", "status", "reason", "fault_rule"), TEXT),
+    "category": choice(CATEGORIES),
+    "trial": WHOLE,
+    "answer": TEXT.or_null(),
+    "passed": FLAG.or_null(),
+    "score": SHARE.or_null(),
+    "checks": LIST,
+    "fault": choice(FAULTS).or_null(),
+    "abstains": FLAG,
+    "abstained": FLAG,
+    "counts": MAPPING,
+    "cost_usd": AMOUNT.or_null(),
+    "latency_s": AMOUNT,
+}
+"""What each field of a stored record may be."""
