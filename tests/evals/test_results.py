@@ -104,6 +104,22 @@ def test_a_file_that_is_no_json_or_of_another_version_says_so(tmp_path: Path) ->
         read_results(tmp_path / "none.json")
 
 
+def test_the_ends_of_quantiles_of_few_cases_in_earlier_files_are_no_interval(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    data = stored(path)
+    data["metrics"]["x"]["latency_p50_s"] = {
+        "value": 2,
+        "low": 1,
+        "high": 3,
+        "n": 3,
+        "cases": 3,
+        "notes": ["few_cases"],
+    }
+    path.write_text(json.dumps(data), encoding="utf-8")
+    figure = read_results(path).configurations[0].metrics["latency_p50_s"]
+    assert (figure.value, figure.low, figure.high) == (2, None, None)
+
+
 def test_the_line_is_found_whatever_the_layout() -> None:
     text = json.dumps({"a": [{"b": {"c": 1, "d": 2}}, {"b": 3}], "e": []}, indent=2)
     for path in (("a",), ("a", 0, "b", "d"), ("a", 1, "b"), ("e",)):

@@ -1,8 +1,9 @@
 """The metrics of evaluations: what each is called, its formula, and how it is computed from records of trials.
 
 A metric is a quotient of sums over trials. Where its denominator is 0 there is no figure: none is not zero. Trials that
-are invalid (`passed` is None) count in none, but for those that wait for a person whom the suite does not have: in them
-the policy has decided, and what it did counts. Left out, they would hide its false alarms.
+are invalid (`passed` is None) count in none, but for those that wait for a person whom the suite does not have
+(`TrialRecord.awaits_nobody`): in them the policy has decided, so they count in the metrics of what it did. Left out,
+they would hide its false alarms.
 """
 
 from __future__ import annotations
@@ -63,16 +64,20 @@ class Metric:
     is_of_policy: bool = False
     """Whether it measures what the policy did, so that invalid trials that wait for a person count, too."""
 
-    def counted(self, trial: TrialRecord) -> tuple[float, float] | None:
-        """Numerator and denominator of a trial, both 0 if it does not count; None: its value is unknown."""
-        return (0.0, 0.0) if trial.passed is None and not self.is_of_policy else self.count(trial)
+    def counts(self, trials: Iterable[TrialRecord]) -> list[tuple[float, float] | None]:
+        """Numerator and denominator of each trial that counts; None: its value is unknown."""
+        return [
+            self.count(trial)
+            for trial in trials
+            if trial.passed is not None or (self.is_of_policy and trial.awaits_nobody)
+        ]
 
 
 def group_cases(records: Iterable[TrialRecord]) -> dict[str, list[TrialRecord]]:
     """The trials of one configuration that count in any metric, by case, in their order."""
     cases: dict[str, list[TrialRecord]] = {}
     for record in records:
-        if record.passed is not None or record.status == "waiting":
+        if record.passed is not None or record.awaits_nobody:
             cases.setdefault(record.case_id, []).append(record)
     return cases
 
@@ -87,8 +92,8 @@ def count_cases(metric: Metric, cases: Mapping[str, Sequence[TrialRecord]], k: i
     counted: dict[str, Counted] = {}
     for case_id, trials in cases.items():
         total = n = 0.0
-        for trial in trials:
-            if (count := metric.counted(trial)) is not None:
+        for count in metric.counts(trials):
+            if count is not None:
                 total += count[0]
                 n += count[1]
         if n:
@@ -122,14 +127,13 @@ def measure(metric: Metric, cases: Mapping[str, Sequence[TrialRecord]], k: int =
 def _unknown_notes(metric: Metric, cases: Mapping[str, Sequence[TrialRecord]]) -> list[IntervalNote]:
     if metric.unit != "usd":  # only prices can be unknown
         return []
-    is_partial = any(metric.counted(trial) is None for trials in cases.values() for trial in trials)
+    is_partial = any(None in metric.counts(trials) for trials in cases.values())
     return ["partly_unknown"] if is_partial else []
 
 
 def _measure_price(metric: Metric, cases: Mapping[str, Sequence[TrialRecord]]) -> MetricValue:
     """An amount per success, by way of successes per amount, which exist without any success, too."""
-    counts = {case_id: [metric.counted(trial) for trial in trials] for case_id, trials in cases.items()}
-    known = [[count for count in case if count is not None] for case in counts.values()]
+    known = [[count for count in metric.counts(trials) if count is not None] for trials in cases.values()]
     paid = [Counted(sum(count[1] for count in case), math.fsum(count[0] for count in case)) for case in known if case]
     successes, amount = round(sum(case.total for case in paid)), math.fsum(case.n for case in paid)
     if not successes:
@@ -148,7 +152,7 @@ def _measure_price(metric: Metric, cases: Mapping[str, Sequence[TrialRecord]]) -
 
 
 def _measure_quantile(metric: Metric, cases: Mapping[str, Sequence[TrialRecord]]) -> MetricValue:
-    counts = [[metric.counted(trial) for trial in trials] for trials in cases.values()]
+    counts = [metric.counts(trials) for trials in cases.values()]
     values = [[count[0] for count in case if count is not None and count[1]] for case in counts]
     values = [case for case in values if case]
     if not values:
@@ -157,8 +161,16 @@ def _measure_quantile(metric: Metric, cases: Mapping[str, Sequence[TrialRecord]]
     value = quantile(everything, metric.part)
     if len(values) == 1:
         return _metric_value(value, None, len(everything), 1, ["one_case"])
-    interval, is_bounded = quantile_interval(values, metric.part)
-    return _metric_value(value, interval, len(everything), len(values), [] if is_bounded else ["few_cases"])
+    low, high = quantile_interval(values, metric.part)
+    notes: tuple[IntervalNote, ...] = ("few_cases",) if low is None else ("unbounded",) if high is None else ()
+    return MetricValue(
+        value=value,
+        low=low,
+        high=None if low is None else high,
+        n=len(everything),
+        cases=len(values),
+        notes=notes,
+    )
 
 
 def _metric_value(

@@ -48,8 +48,8 @@ Verdict = Literal["better", "worse", "inconclusive"]
 IntervalNote = Literal["nothing_counted", "one_case", "no_variation", "few_cases", "unbounded", "partly_unknown"]
 """What a reader must know of a figure's interval. `nothing_counted`: there is no figure. `one_case`: no interval, for
 cases are the unit and there is only one. `no_variation`: the cases are all alike, so that the interval has no width.
-`few_cases`: too few for this quantile; the interval ends at the least or greatest value seen. `unbounded`: the interval
-has no upper end. `partly_unknown`: trials whose value is unknown are left out."""
+`few_cases`: too few for an interval of this quantile. `unbounded`: the interval has no upper end. `partly_unknown`:
+trials whose value is unknown are left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +91,8 @@ class ConfigurationResults:
     faults: Mapping[str, int] = field(default_factory=dict)
     """The number of trials that did not pass, by fault; invalid ones are among them."""
     invalid: int = 0
-    """The number of trials that are invalid: they count in no metric but in those of the policy, if they wait."""
+    """The number of trials that are invalid. They count in no metric, but for those that wait for a person whom the
+    suite does not have (`TrialRecord.awaits_nobody`): these count in the metrics of the policy."""
     flaky: tuple[str, ...] = ()
     """Cases whose trials disagree although nothing of the configuration is random: they are in quarantine."""
 
@@ -347,7 +348,10 @@ def _metric_from(record: Mapping[str, Any], kind: Kind) -> MetricValue:
     """A figure, whose value and ends are of a kind."""
     ends = dict.fromkeys(("value", "low", "high"), kind.or_null())
     check_fields(record, {**ends, "n": WHOLE, "cases": WHOLE, "notes": TEXTS}, ("value",))
-    return MetricValue(**{**record, "notes": tuple(record.get("notes", ()))})
+    notes = tuple(record.get("notes", ()))
+    if "few_cases" in notes:  # earlier versions gave the least and greatest value for ends, which reach less than 95 %
+        record = {**record, "low": None, "high": None}
+    return MetricValue(**{**record, "notes": notes})
 
 
 _FORMAT_KIND = Kind(lambda value: value == FORMAT, mark("format {names} is expected"), str(FORMAT))

@@ -29,6 +29,9 @@ Fault = Literal["agent", "tool", "environment", "simulator", "judge"]
 """Who is to blame for a trial that did not pass (`taoloop.evals.fault_classes`)."""
 FAULTS: tuple[Fault, ...] = get_args(Fault)
 
+NOBODY_ANSWERED = "nobody_answered"
+"""The rule by which a trial is invalid that waits for a person whom the suite does not have."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckOutcome:
@@ -150,6 +153,11 @@ class TrialRecord:
     """The cost of its model calls; None if a price is unknown."""
     latency_s: float = 0.0
     """Seconds from its first event to its last, without waiting for people."""
+
+    @property
+    def awaits_nobody(self) -> bool:
+        """Whether an expected call waits for a person whom the suite does not have, which makes the trial invalid."""
+        return self.passed is None and self.fault_rule == NOBODY_ANSWERED
 
     def to_json(self) -> dict[str, Any]:
         """The record as JSON data; defaults are left out."""
