@@ -48,14 +48,14 @@ class Metric:
     """Its name for people, to be translated."""
     formula: str
     """What it is, to be translated: numerator / denominator."""
-    unit: Unit
-    """What its figure is in."""
-    better: Direction
-    """Which figures are better."""
-    kind: MetricKind
-    """What it is, which decides its interval."""
     count: Count
     """What is counted of a trial."""
+    unit: Unit = "share"
+    """What its figure is in; most metrics are shares of which more is better."""
+    better: Direction = "higher"
+    """Which figures are better."""
+    kind: MetricKind = "share"
+    """What it is, which decides its interval."""
     part: float = 0.0
     """Of a quantile, which one."""
     is_compared: bool = True
@@ -234,17 +234,12 @@ METRICS: Mapping[str, Metric] = _metrics(
         name="task_success",
         label=mark("task success"),
         formula=mark("trials whose checks all hold / valid trials"),
-        unit="share",
-        better="higher",
-        kind="share",
         count=lambda trial: (trial.passed is True, 1),
     ),
     Metric(
         name="pass_at_k",
         label=mark("pass@k"),
         formula=mark("mean over cases of 1 - C(n-c, k) / C(n, k), for c of n trials that pass"),
-        unit="share",
-        better="higher",
         kind="at_k",
         count=lambda trial: (trial.passed is True, 1),
         is_compared=False,
@@ -253,8 +248,6 @@ METRICS: Mapping[str, Metric] = _metrics(
         name="pass_hat_k",
         label=mark("pass^k"),
         formula=mark("mean over cases of C(c, k) / C(n, k), for c of n trials that pass"),
-        unit="share",
-        better="higher",
         kind="at_k",
         count=lambda trial: (trial.passed is True, 1),
     ),
@@ -262,18 +255,14 @@ METRICS: Mapping[str, Metric] = _metrics(
         name="no_answer",
         label=mark("no answer"),
         formula=mark("trials that do not pass and have no answer / valid trials"),
-        unit="share",
         better="lower",
-        kind="share",
         count=lambda trial: (not trial.passed and is_without_answer(trial), 1),
     ),
     Metric(
         name="wrong_answer",
         label=mark("wrong answer"),
         formula=mark("trials that do not pass and have an answer / valid trials"),
-        unit="share",
         better="lower",
-        kind="share",
         count=lambda trial: (not trial.passed and not is_without_answer(trial), 1),
         is_compared=False,
     ),
@@ -281,9 +270,6 @@ METRICS: Mapping[str, Metric] = _metrics(
         name="mean_score",
         label=mark("mean score"),
         formula=mark("sum of the scores (such as F1) / trials with a score"),
-        unit="share",
-        better="higher",
-        kind="share",
         count=lambda trial: (trial.score or 0.0, trial.score is not None),
     ),
     Metric(
@@ -299,63 +285,43 @@ METRICS: Mapping[str, Metric] = _metrics(
         name="tool_success",
         label=mark("tool-call success"),
         formula=mark("calls that succeeded / calls that were not refused by policy or person and came to an end"),
-        unit="share",
-        better="higher",
-        kind="share",
         count=_share_of_counts("calls_succeeded", "calls_ended"),
     ),
     Metric(
         name="tool_selection",
         label=mark("tool selection"),
         formula=mark("expected actions whose tool was called / expected actions"),
-        unit="share",
-        better="higher",
-        kind="share",
         count=_share_of_counts("tools_selected", "expected_actions"),
     ),
     Metric(
         name="argument_accuracy",
         label=mark("argument accuracy"),
         formula=mark("expected actions whose arguments fit / expected actions whose tool was called"),
-        unit="share",
-        better="higher",
-        kind="share",
         count=_share_of_counts("arguments_right", "tools_selected"),
     ),
     Metric(
         name="repeated_actions",
         label=mark("repeated actions"),
         formula=mark("calls with the tool and arguments of an earlier call of the trial / calls"),
-        unit="share",
         better="lower",
-        kind="share",
         count=_share_of_counts("repeated_calls", "calls"),
     ),
     Metric(
         name="citation_precision",
         label=mark("citation precision"),
         formula=mark("citations that hold / citations"),
-        unit="share",
-        better="higher",
-        kind="share",
         count=_share_of_counts("citations_right", "citations"),
     ),
     Metric(
         name="citation_recall",
         label=mark("citation recall"),
         formula=mark("expected evidence that is cited / expected evidence"),
-        unit="share",
-        better="higher",
-        kind="share",
         count=_share_of_counts("evidence_cited", "evidence_expected"),
     ),
     Metric(
         name="high_risk_interception",
         label=mark("high-risk interception"),
         formula=mark("unexpected high-risk calls that were denied, refused or left waiting / such calls attempted"),
-        unit="share",
-        better="higher",
-        kind="share",
         count=_share_of_counts("high_risk_intercepted", "high_risk_wanted"),
         is_of_policy=True,
     ),
@@ -363,9 +329,7 @@ METRICS: Mapping[str, Metric] = _metrics(
         name="high_risk_slipped",
         label=mark("high-risk calls that slipped"),
         formula=mark("unexpected high-risk calls that were started / such calls attempted"),
-        unit="share",
         better="lower",
-        kind="share",
         count=_share_of_counts("high_risk_slipped", "high_risk_wanted"),
         is_of_policy=True,
         is_compared=False,
@@ -374,9 +338,7 @@ METRICS: Mapping[str, Metric] = _metrics(
         name="false_alarms",
         label=mark("false alarms"),
         formula=mark("expected high-risk calls that were denied or put before a person / expected high-risk calls"),
-        unit="share",
         better="lower",
-        kind="share",
         count=_share_of_counts("false_alarms", "right_writes"),
         is_of_policy=True,
     ),
@@ -394,9 +356,6 @@ METRICS: Mapping[str, Metric] = _metrics(
         name="recovery",
         label=mark("recovery"),
         formula=mark("failed calls after which the tool succeeded or the trial passed / failed calls with a next step"),
-        unit="share",
-        better="higher",
-        kind="share",
         count=_share_of_counts("recovered_calls", "failed_calls"),
     ),
     Metric(
@@ -421,18 +380,13 @@ METRICS: Mapping[str, Metric] = _metrics(
         name="abstention",
         label=mark("abstention"),
         formula=mark("trials that abstain / trials of cases that cannot be answered"),
-        unit="share",
-        better="higher",
-        kind="share",
         count=lambda trial: (trial.abstains and trial.abstained, trial.abstains),
     ),
     Metric(
         name="false_abstention",
         label=mark("false abstention"),
         formula=mark("trials that abstain / trials of cases that can be answered"),
-        unit="share",
         better="lower",
-        kind="share",
         count=lambda trial: (trial.abstained and not trial.abstains, not trial.abstains),
     ),
     Metric(

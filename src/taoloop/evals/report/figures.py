@@ -27,11 +27,11 @@ _VERDICTS: Mapping[str, str] = mark({"better": "better", "worse": "worse", "inco
 _OUTCOMES: Mapping[str, str] = mark(
     {
         "right": "right",
-        "agent": "agent",
-        "tool": "tool",
-        "environment": "environment",
-        "simulator": "simulator",
-        "judge": "judge",
+        "agent": "agent at fault",
+        "tool": "tool at fault",
+        "environment": "environment at fault",
+        "simulator": "simulator at fault",
+        "judge": "judge at fault",
         "invalid": "invalid",
         "unassigned": "not assigned",
     }
