@@ -44,20 +44,18 @@ class Kind(NamedTuple):
         return self._replace(holds=lambda value: value is None or self.holds(value))
 
 
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
 def _is_texts(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(each, str) for each in value)
 
 
 TEXT = Kind(lambda value: isinstance(value, str), mark("a text is expected"))
 FLAG = Kind(lambda value: isinstance(value, bool), mark("true or false is expected"))
-WHOLE = Kind(_is_whole, mark("a whole number of 0 or more is expected"))
-AMOUNT = Kind(lambda value: is_number(value) and value >= 0, mark("a number of 0 or more is expected"))
+WHOLE = Kind(lambda value: type(value) is int and value >= 0, mark("a whole number of 0 or more is expected"))
+AMOUNT = Kind(
+    lambda value: type(value) in (int, float) and 0 <= value < math.inf, mark("a number of 0 or more is expected")
+)
 NUMBER = Kind(is_number, mark("a finite number is expected"))
-SHARE = Kind(lambda value: is_number(value) and 0 <= value <= 1, mark("a number from 0 to 1 is expected"))
+SHARE = Kind(lambda value: type(value) in (int, float) and 0 <= value <= 1, mark("a number from 0 to 1 is expected"))
 MAPPING = Kind(lambda value: isinstance(value, dict), mark("a mapping is expected"))
 LIST = Kind(lambda value: isinstance(value, list), mark("a list is expected"))
 TEXTS = Kind(_is_texts, mark("a list of texts is expected"))
