@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -10,9 +11,10 @@ import pytest
 from tests.evals.trial_making import trial
 
 from taoloop.evals.metrics import METRICS, group_cases, measure, pass_at_k, pass_hat_k
+from taoloop.evals.report.figures import format_interval
 from taoloop.evals.results import MetricValue
 from taoloop.evals.statistics.intervals import wilson
-from taoloop.evals.trial_records import TrialRecord
+from taoloop.evals.trial_records import NOBODY_ANSWERED, TrialCounts, TrialRecord
 
 FIXED_NAMES = """
     task_success pass_hat_k no_answer mean_steps tool_success tool_selection repeated_actions citation_precision
@@ -46,7 +48,7 @@ def test_none_is_not_zero(name: str) -> None:
             assert measured.value is not None
             assert measured.low <= measured.value <= (math.inf if measured.high is None else measured.high)
         elif measured.value is not None:
-            assert measured.notes == ("one_case",)
+            assert measured.notes in (("one_case",), ("few_cases",))
 
 
 def test_task_success_is_the_share_of_valid_trials_that_pass() -> None:
@@ -115,7 +117,8 @@ def test_shares_of_what_was_counted_are_quotients_of_sums(name: str, numerator: 
 def test_what_the_policy_did_counts_although_nobody_answered() -> None:
     """S2-41: an expected call that waits makes its trial invalid, and is a false alarm all the same."""
     fields: dict[str, Any] = {"right_writes": 1, "false_alarms": 1, "questions": 1, "high_risk_wanted": 1}
-    waiting = trial("a", passed=None, status="waiting", high_risk_intercepted=1, **fields)
+    unanswered: dict[str, Any] = {"passed": None, "status": "waiting", "fault_rule": NOBODY_ANSWERED}
+    waiting = trial("a", **unanswered, high_risk_intercepted=1, **fields)
     records = [waiting, trial("b", right_writes=1)]
     assert value("false_alarms", *records) == 1 / 2
     assert value("questions_per_task", *records) == 1 / 2
@@ -123,6 +126,34 @@ def test_what_the_policy_did_counts_although_nobody_answered() -> None:
     assert figure("task_success", *records).n == figure("pass_hat_k", *records).n == 1
     assert figure("mean_steps", *records).n == figure("cost_usd", trial("b", cost_usd=0.1), waiting).n == 1
     assert figure("cost_usd", trial("b", cost_usd=0.1), waiting).notes == ("one_case",)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_an_invalid_trial_changes_no_figure_but_those_of_the_policy(name: str) -> None:
+    """Not even its number of cases or its interval, whatever was counted in it and however it ended."""
+    fields: dict[str, Any] = dict.fromkeys(TrialCounts.__dataclass_fields__, 3)
+    fields |= {"abstained": True, "score": 0.2, "cost_usd": 0.3, "latency_s": 9.0}
+    valid = [trial(f"c{index}", passed=index % 3 > 0, **fields) for index in range(12)]
+    valid[0] = replace(valid[0], abstains=True)
+    expected = figure(name, *valid)
+    assert expected.value is not None
+    invalid = {"passed": None, "abstains": True, **fields}
+    for rule in ("left_sandbox", "judge_undecided", "interrupted", ""):
+        for status in ("waiting", "completed", "stopped"):
+            assert figure(name, *valid, trial("z", status=status, fault_rule=rule, **invalid)) == expected
+            assert figure(name, *valid, trial("c1", number=1, status=status, fault_rule=rule, **invalid)) == expected
+    waits = trial("z", status="waiting", fault_rule=NOBODY_ANSWERED, **invalid)
+    assert (figure(name, *valid, waits) == expected) is not METRICS[name].is_of_policy
+
+
+def test_few_cases_bound_no_quantile() -> None:
+    """Three latencies do not say how long the slowest of twenty takes, nor what the median is."""
+    three = [trial(f"c{index}", latency_s=float(index)) for index in range(1, 4)]
+    median, high = figure("latency_p50_s", *three), figure("latency_p95_s", *three)
+    assert (median.value, median.low, median.high, median.notes) == (2, None, None, ("few_cases",))
+    assert (high.value, high.low, high.high, high.notes) == (3, 2, None, ("unbounded",))
+    assert format_interval("latency_p50_s", median) == "too few cases for an interval"
+    assert format_interval("latency_p95_s", high, "zh") == "至少 2.0 秒"
 
 
 def test_effects_and_scores_are_means() -> None:
@@ -169,7 +200,7 @@ def test_latency_leaves_out_runs_that_wait_for_a_person() -> None:
     assert (median.value, median.low, median.high, median.n) == (50, 40, 61, 100)
     assert (high.value, high.low, high.high, high.notes) == (95, 90, 100, ())
     assert value("mean_latency_s", *records) == 50.5
-    assert figure("latency_p95_s", *records[:9]).notes == ("few_cases",)
+    assert figure("latency_p95_s", *records[:9]).notes == ("unbounded",)
     assert value("latency_p50_s", records[-1]) is None
 
 

@@ -30,7 +30,7 @@ from taoloop.errors import (
 from taoloop.evals.action_patterns import fits_pattern
 from taoloop.evals.cases import Case
 from taoloop.evals.checks.check_outcomes import FORBIDDEN_ACTION
-from taoloop.evals.trial_records import CheckOutcome, Fault
+from taoloop.evals.trial_records import NOBODY_ANSWERED, CheckOutcome, Fault
 from taoloop.translation import Translator, mark
 
 translate = Translator("evals")
@@ -203,7 +203,7 @@ FAULT_RULES: tuple[FaultRule, ...] = (
         lambda evidence: any(each.kind == SIMULATOR and not each.passed for each in evidence.outcomes),
     ),
     FaultRule(
-        "nobody_answered",
+        NOBODY_ANSWERED,
         "simulator",
         False,
         mark("A call that the case expects waits for a person, and the suite names nobody to answer."),

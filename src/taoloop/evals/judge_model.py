@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.effects import ModelRequest
@@ -18,20 +18,17 @@ from taoloop.core.events import RunStarted
 from taoloop.core.trace import Trace
 from taoloop.dialects.side_questions import answer_schema, parse_reader_answer, question_prompt
 from taoloop.errors import ModelError, ModelTimeout
+from taoloop.evals.checks.outcome_texts import stored_value
 from taoloop.evals.trial_records import CheckOutcome
 from taoloop.models.base import Model
 from taoloop.prompts import load_prompts
 from taoloop.runtime.engine.clock import new_nonce, within
 from taoloop.runtime.texts import TEXTS
-from taoloop.translation import Translator, mark
-
-translate = Translator("evals")
 
 RIGHT: Final = "right"
 WRONG: Final = "wrong"
 
 _ATTEMPTS = 2
-_SHOWN_CHARS = 120
 
 
 class JudgeModel:
@@ -57,27 +54,21 @@ class JudgeModel:
     async def check(self, task: str, answer: str | None, reference: str = "") -> CheckOutcome:
         """Whether an answer to a task is right. `reference` is what is known to be right, if anything is.
 
-        A model that fails or replies nonsense leaves the outcome undecided, and `detail` says why.
+        A model that fails or replies nonsense leaves the outcome undecided, and its code says why.
         """
         if answer is None or not answer.strip():
-            return self._outcome(False, translate(mark("There is no answer to judge.")))
+            return self._outcome(False, "nothing_to_judge")
         contents = {"task": task, **({"reference": reference} if reference else {}), "answer": answer}
         reply = ""
         for turn in range(_ATTEMPTS):
             try:
                 reply = await self._ask(contents, turn)
             except ModelError as error:
-                text = mark("The judge {judge} could not be asked: {reason}")
-                return self._outcome(None, translate(text, judge=self._model.spec, reason=error.message))
+                return self._outcome(None, "judge_failed", judge=self._model.spec, reason=error.message)
             verdict = parse_reader_answer(reply, (RIGHT, WRONG))
             if verdict is not None:
-                text = mark("The judge {judge} says: {verdict}.")
-                return self._outcome(verdict == RIGHT, translate(text, judge=self._model.spec, verdict=verdict))
-        text = mark(
-            "The judge {judge} says neither right nor wrong: {reply!r}. Ask another model, or a clearer question."
-        )
-        excerpt = reply if len(reply) <= _SHOWN_CHARS else f"{reply[: _SHOWN_CHARS - 1]}…"
-        return self._outcome(None, translate(text, judge=self._model.spec, reply=excerpt))
+                return self._outcome(verdict == RIGHT, f"judged_{verdict}", judge=self._model.spec)
+        return self._outcome(None, "judge_unreadable", judge=self._model.spec, reply=stored_value(reply))
 
     async def _ask(self, contents: Mapping[str, str], turn: int) -> str:
         nonce, choices = new_nonce(), (RIGHT, WRONG)
@@ -103,8 +94,8 @@ class JudgeModel:
     def _late(self, timeout_s: float | None) -> ModelTimeout:
         return ModelTimeout(TEXTS.run_text("model_late", spec=self._model.spec, s=timeout_s))
 
-    def _outcome(self, passed: bool | None, detail: str) -> CheckOutcome:
-        return CheckOutcome(kind="judge", passed=passed, detail=detail, judge=self.name)
+    def _outcome(self, passed: bool | None, code: str, **values: Any) -> CheckOutcome:
+        return CheckOutcome(kind="judge", passed=passed, code=code, values=values, judge=self.name)
 
 
 def judge_name(model: str, question: str) -> str:

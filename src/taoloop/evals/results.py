@@ -6,18 +6,39 @@ This is what `tao eval --out FILE.json` writes, and what reports, `--baseline` a
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, get_args
 
 import taoloop
-from taoloop.errors import ConfigError
+from taoloop.errors import AgentFileError, ConfigError
+from taoloop.evals.stored_fields import (
+    AMOUNT,
+    LIST,
+    MAPPING,
+    NUMBER,
+    SHARE,
+    TEXT,
+    TEXTS,
+    WHOLE,
+    Kind,
+    StoredProblem,
+    at_path,
+    check_fields,
+    check_finite,
+    check_kind,
+    choice,
+    line_of,
+    path_text,
+)
 from taoloop.evals.trial_records import TrialRecord
 from taoloop.translation import Translator, mark
 
 translate = Translator("evals")
+
+T = TypeVar("T")
 
 FORMAT = 1
 """The version of the stored form."""
@@ -27,8 +48,8 @@ Verdict = Literal["better", "worse", "inconclusive"]
 IntervalNote = Literal["nothing_counted", "one_case", "no_variation", "few_cases", "unbounded", "partly_unknown"]
 """What a reader must know of a figure's interval. `nothing_counted`: there is no figure. `one_case`: no interval, for
 cases are the unit and there is only one. `no_variation`: the cases are all alike, so that the interval has no width.
-`few_cases`: too few for this quantile; the interval ends at the least or greatest value seen. `unbounded`: the interval
-has no upper end. `partly_unknown`: trials whose value is unknown are left out."""
+`few_cases`: too few for an interval of this quantile. `unbounded`: the interval has no upper end. `partly_unknown`:
+trials whose value is unknown are left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +91,8 @@ class ConfigurationResults:
     faults: Mapping[str, int] = field(default_factory=dict)
     """The number of trials that did not pass, by fault; invalid ones are among them."""
     invalid: int = 0
-    """The number of trials that are invalid: they count in no metric but in those of the policy, if they wait."""
+    """The number of trials that are invalid. They count in no metric, but for those that wait for a person whom the
+    suite does not have (`TrialRecord.awaits_nobody`): these count in the metrics of the policy."""
     flaky: tuple[str, ...] = ()
     """Cases whose trials disagree although nothing of the configuration is random: they are in quarantine."""
 
@@ -169,31 +191,33 @@ class Results:
         """The results that `to_json` gave.
 
         Raises:
-            TypeError, KeyError, ValueError: the data is no results.
+            StoredProblem: the data is no results; says where, and what is wrong.
         """
-        if record["format"] != FORMAT:
-            raise ValueError(f"format {record['format']}")
+        check_fields(record, _RESULT_KINDS, _REQUIRED_FIELDS)
+        check_finite({name: value for name, value in record.items() if name != "trials"})
+        configurations = tuple(_configurations_from(record))
         fields = {name: value for name, value in record.items() if name not in ("format", "metrics")}
         return cls(
             **{
                 **fields,
-                "configurations": tuple(
-                    _configuration_from(each, record["metrics"][each["name"]]) for each in record["configurations"]
-                ),
-                "comparisons": tuple(_comparison_from(each) for each in record.get("comparisons", ())),
-                "trials": tuple(map(TrialRecord.from_json, record.get("trials", ()))),
+                "configurations": configurations,
+                "comparisons": tuple(_each(record, "comparisons", _comparison_from)),
+                "trials": tuple(_trials_from(record, {each.name for each in configurations})),
                 "notes": tuple(record.get("notes", ())),
             }
         )
 
 
 def write_results(results: Results, path: Path) -> None:
-    """Write the results to a file, whole or not at all.
+    """Write the results to a file, whole or not at all; each trial is a line of it.
 
     Raises:
         OSError: the file cannot be written.
     """
-    write_whole(path, json.dumps(results.to_json(), ensure_ascii=False) + "\n")
+    record = results.to_json()
+    trials = ",\n".join(json.dumps(trial, ensure_ascii=False) for trial in record.pop("trials"))
+    head = json.dumps(record, ensure_ascii=False).removesuffix("}")
+    write_whole(path, f'{head},\n"trials": [\n{trials}\n]}}\n')
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -217,24 +241,34 @@ def read_results(path: Path) -> Results:
 
     Raises:
         ConfigError: the file cannot be read, or is no results of this version.
+        AgentFileError: something in it is none; names the line.
     """
-    record: Any = None
+    text, record = "", None
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        record = json.loads(text)
         return Results.from_json(record)
     except OSError as error:
-        text = mark("The results {path!r} cannot be read: {reason}.")
-        raise ConfigError(translate(text, path=str(path), reason=error.strerror or error)) from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        version = record.get("version") if isinstance(record, dict) else None
-        if version not in (None, taoloop.__version__):
-            text = mark("The results {path!r} are of taoloop {version}, which this version, {own}, cannot read.")
-            hint = translate("Run the evaluation again with this version.")
-            own = taoloop.__version__
-            raise ConfigError(translate(text, path=str(path), version=version, own=own), hint=hint) from error
-        text = mark("The file {path!r} does not hold results of `tao eval --out`: {reason}.")
-        hint = translate("Write it again with `tao eval SUITE --out FILE.json`.")
-        raise ConfigError(translate(text, path=str(path), reason=error), hint=hint) from error
+        message = mark("The results {path!r} cannot be read: {reason}.")
+        raise ConfigError(translate(message, path=str(path), reason=error.strerror or error)) from error
+    except StoredProblem as problem:
+        where = path_text(problem.path)
+        reason = translate("{name}: {text}", name=where, text=problem.text) if where else problem.text
+        raise _file_error(path, line_of(text, problem.path), reason, record) from problem
+    except ValueError as error:  # no JSON, or no UTF-8
+        raise _file_error(path, getattr(error, "lineno", 0), str(error), record) from error
+
+
+def _file_error(path: Path, line: int, reason: str, record: Any) -> AgentFileError:
+    version = record.get("version") if isinstance(record, dict) else None
+    if version in (None, taoloop.__version__):
+        message = translate("these are no results of `tao eval --out`: {reason}.", reason=reason)
+        hint = translate("Write the file again with `tao eval SUITE --out FILE.json`.")
+    else:
+        text = mark("these are results of taoloop {version}, which this version, {own}, cannot read: {reason}.")
+        message = translate(text, version=version, own=taoloop.__version__, reason=reason)
+        hint = translate("Run the evaluation again with this version.")
+    return AgentFileError(message, path=str(path), line=line, hint=hint)
 
 
 def _plain(value: Any) -> Any:
@@ -247,31 +281,104 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _configuration_from(record: Mapping[str, Any], metrics: Mapping[str, Any]) -> ConfigurationResults:
-    return ConfigurationResults(
-        **{
-            **record,
-            "metrics": {name: _metric_from(value) for name, value in metrics.items()},
-            "by_category": {name: _metric_from(value) for name, value in record.get("by_category", {}).items()},
-            "flaky": tuple(record.get("flaky", ())),
-        }
-    )
+def _configurations_from(record: Mapping[str, Any]) -> Iterator[ConfigurationResults]:
+    metrics, seen = record["metrics"], set[str]()
+    for index, each in enumerate(record["configurations"]):
+        with at_path("configurations", index):
+            check_fields(each, _CONFIGURATION_KINDS, ("name", "settings"))
+            name = each["name"]
+            if name in seen:
+                raise StoredProblem(translate("a configuration of this name is there already"), "name")
+            if name not in metrics:
+                raise StoredProblem(translate("`metrics` has none of this configuration"), "name")
+            seen.add(name)
+            by_category = dict(_figures_from(each, "by_category"))
+        own = dict(_figures_from(metrics, name, at="metrics"))
+        fields = {**each, "metrics": own, "by_category": by_category, "flaky": tuple(each.get("flaky", ()))}
+        yield ConfigurationResults(**fields)
+
+
+def _figures_from(record: Mapping[str, Any], name: str, at: str = "") -> Iterator[tuple[str, MetricValue]]:
+    with at_path(*filter(None, (at, name))):
+        figures = record.get(name, {})
+        check_kind(figures, MAPPING)
+        for metric, value in figures.items():
+            with at_path(metric):
+                yield metric, _metric_from(value, AMOUNT)
+
+
+def _trials_from(record: Mapping[str, Any], configurations: Collection[str]) -> Iterator[TrialRecord]:
+    """The trials, each of which is there once and of a configuration that is there."""
+    seen: dict[tuple[str, str, int], int] = {}
+    for index, each in enumerate(record.get("trials", ())):
+        with at_path("trials", index):
+            trial = TrialRecord.from_json(each)
+            if trial.configuration not in configurations:
+                text = translate("there is no configuration {name!r}", name=trial.configuration)
+                raise StoredProblem(text, "configuration")
+            first = seen.setdefault((trial.case_id, trial.configuration, trial.trial), index)
+            if first != index:
+                text = mark(
+                    "trial {number} of case {case!r} and configuration {name!r} is there already: trials[{first}]"
+                )
+                values = {"number": trial.trial, "case": trial.case_id, "name": trial.configuration}
+                raise StoredProblem(translate(text, **values, first=first))
+        yield trial
+
+
+def _each(record: Mapping[str, Any], name: str, read: Callable[[Any], T]) -> Iterator[T]:
+    for index, each in enumerate(record.get(name, ())):
+        with at_path(name, index):
+            yield read(each)
 
 
 def _comparison_from(record: Mapping[str, Any]) -> PairedComparison:
-    metrics = tuple(
-        MetricComparison(**{**each, "difference": _metric_from(each["difference"])}) for each in record["metrics"]
-    )
-    return PairedComparison(
-        first=record["first"],
-        second=record["second"],
-        metrics=metrics,
-        only_first=tuple(record.get("only_first", ())),
-        only_second=tuple(record.get("only_second", ())),
-        changed=tuple(record.get("changed", ())),
-        quarantined=tuple(record.get("quarantined", ())),
-    )
+    check_fields(record, _COMPARISON_KINDS, ("first", "second", "metrics"))
+    lists = {name: tuple(value) for name, value in record.items() if isinstance(value, list)}
+    return PairedComparison(**{**record, **lists, "metrics": tuple(_each(record, "metrics", _metric_comparison_from))})
 
 
-def _metric_from(record: Mapping[str, Any]) -> MetricValue:
-    return MetricValue(**{**record, "notes": tuple(record.get("notes", ()))})
+def _metric_comparison_from(record: Mapping[str, Any]) -> MetricComparison:
+    check_fields(record, _METRIC_COMPARISON_KINDS, ("metric", "difference", "p", "p_corrected", "verdict", "test"))
+    with at_path("difference"):
+        return MetricComparison(**{**record, "difference": _metric_from(record["difference"], NUMBER)})
+
+
+def _metric_from(record: Mapping[str, Any], kind: Kind) -> MetricValue:
+    """A figure, whose value and ends are of a kind."""
+    ends = dict.fromkeys(("value", "low", "high"), kind.or_null())
+    check_fields(record, {**ends, "n": WHOLE, "cases": WHOLE, "notes": TEXTS}, ("value",))
+    notes = tuple(record.get("notes", ()))
+    if "few_cases" in notes:  # earlier versions gave the least and greatest value for ends, which reach less than 95 %
+        record = {**record, "low": None, "high": None}
+    return MetricValue(**{**record, "notes": notes})
+
+
+_FORMAT_KIND = Kind(lambda value: value == FORMAT, mark("format {names} is expected"), str(FORMAT))
+_RESULT_KINDS: Mapping[str, Kind] = {
+    "format": _FORMAT_KIND,
+    **dict.fromkeys(("suite", "digest", "version", "database"), TEXT),
+    "created_at": AMOUNT,
+    **dict.fromkeys(("metrics", "judges"), MAPPING),
+    **dict.fromkeys(("configurations", "comparisons", "trials"), LIST),
+    "notes": TEXTS,
+}
+_REQUIRED_FIELDS = ("format", "suite", "digest", "created_at", "version", "metrics", "configurations")
+_CONFIGURATION_KINDS: Mapping[str, Kind] = {
+    "name": TEXT,
+    **dict.fromkeys(("settings", "by_category", "faults"), MAPPING),
+    **dict.fromkeys(("k", "invalid"), WHOLE),
+    "flaky": TEXTS,
+}
+_COMPARISON_KINDS: Mapping[str, Kind] = {
+    **dict.fromkeys(("first", "second"), TEXT),
+    "metrics": LIST,
+    **dict.fromkeys(("only_first", "only_second", "changed", "quarantined"), TEXTS),
+}
+_METRIC_COMPARISON_KINDS: Mapping[str, Kind] = {
+    **dict.fromkeys(("metric", "test"), TEXT),
+    "difference": MAPPING,
+    **dict.fromkeys(("p", "p_corrected"), SHARE.or_null()),
+    "verdict": choice(get_args(Verdict)),
+    "cases_needed": WHOLE.or_null(),
+}

@@ -10,11 +10,27 @@ from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields
 from typing import Any, Literal, get_args
 
-from taoloop.evals.cases import Category
+from taoloop.evals.cases import CATEGORIES, Category
+from taoloop.evals.stored_fields import (
+    AMOUNT,
+    FLAG,
+    LIST,
+    MAPPING,
+    SHARE,
+    TEXT,
+    WHOLE,
+    Kind,
+    at_path,
+    check_fields,
+    choice,
+)
 
 Fault = Literal["agent", "tool", "environment", "simulator", "judge"]
 """Who is to blame for a trial that did not pass (`taoloop.evals.fault_classes`)."""
 FAULTS: tuple[Fault, ...] = get_args(Fault)
+
+NOBODY_ANSWERED = "nobody_answered"
+"""The rule by which a trial is invalid that waits for a person whom the suite does not have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,8 +43,13 @@ class CheckOutcome:
     """Whether it holds; None if it could not be decided (a judge that answered nonsense)."""
     score: float | None = None
     """A degree between 0 and 1 where the kind has one, such as F1."""
+    code: str = ""
+    """What was expected and what there was: the name of a text (`taoloop.evals.checks.outcome_texts`); empty if there
+    is nothing to say, or `detail` says it."""
+    values: Mapping[str, Any] = field(default_factory=dict)
+    """What the text is filled in with, as JSON data."""
     detail: str = ""
-    """What was expected and what there was, in words for people."""
+    """The same in somebody else's words: of a function of the suite, of an error, or of an earlier version."""
     judge: str = ""
     """The name of the judge (`taoloop.evals.judge_model`); empty for any other check."""
 
@@ -133,6 +154,11 @@ class TrialRecord:
     latency_s: float = 0.0
     """Seconds from its first event to its last, without waiting for people."""
 
+    @property
+    def awaits_nobody(self) -> bool:
+        """Whether an expected call waits for a person whom the suite does not have, which makes the trial invalid."""
+        return self.passed is None and self.fault_rule == NOBODY_ANSWERED
+
     def to_json(self) -> dict[str, Any]:
         """The record as JSON data; defaults are left out."""
         record = {name: value for name in _FIELDS if (value := getattr(self, name)) != _DEFAULTS.get(name, _REQUIRED)}
@@ -141,7 +167,11 @@ class TrialRecord:
             record["counts"] = {name: count for name, count in counts if count}
         if "checks" in record:
             record["checks"] = [
-                {name: value for name, value in asdict(outcome).items() if value not in (None, "") or name == "passed"}
+                {
+                    name: value
+                    for name, value in asdict(outcome).items()
+                    if value not in (None, "", {}) or name == "passed"
+                }
                 for outcome in self.checks
             ]
         return record
@@ -151,15 +181,17 @@ class TrialRecord:
         """The record that `to_json` gave.
 
         Raises:
-            TypeError, KeyError, ValueError: the data is no record.
+            StoredProblem: the data is no record; says which field.
         """
-        return cls(
-            **{
-                **record,
-                "checks": tuple(CheckOutcome(**outcome) for outcome in record.get("checks", ())),
-                "counts": TrialCounts(**record.get("counts", {})),
-            }
-        )
+        check_fields(record, _KINDS, _REQUIRED_FIELDS)
+        counts, checks = record.get("counts", {}), record.get("checks", ())
+        with at_path("counts"):
+            check_fields(counts, _COUNT_KINDS)
+        for index, outcome in enumerate(checks):
+            with at_path("checks", index):
+                check_fields(outcome, _CHECK_KINDS, ("kind", "passed"))
+        outcomes = tuple(CheckOutcome(**outcome) for outcome in checks)
+        return cls(**{**record, "checks": outcomes, "counts": TrialCounts(**counts)})
 
 
 _REQUIRED = object()
@@ -170,3 +202,30 @@ _DEFAULTS: dict[str, Any] = {
     for field in fields(TrialRecord)
     if field.default is not MISSING or field.name == "counts"
 }
+_REQUIRED_FIELDS = tuple(name for name in _FIELDS if name not in _DEFAULTS)
+_COUNT_KINDS = dict.fromkeys(_COUNTS, WHOLE)
+_CHECK_KINDS: Mapping[str, Kind] = {
+    "kind": TEXT,
+    "passed": FLAG.or_null(),
+    "score": SHARE.or_null(),
+    "code": TEXT,
+    "values": MAPPING,
+    "detail": TEXT,
+    "judge": TEXT,
+}
+_KINDS: Mapping[str, Kind] = {
+    **dict.fromkeys(("case_id", "configuration", "run_id", "case_digest", "status", "reason", "fault_rule"), TEXT),
+    "category": choice(CATEGORIES),
+    "trial": WHOLE,
+    "answer": TEXT.or_null(),
+    "passed": FLAG.or_null(),
+    "score": SHARE.or_null(),
+    "checks": LIST,
+    "fault": choice(FAULTS).or_null(),
+    "abstains": FLAG,
+    "abstained": FLAG,
+    "counts": MAPPING,
+    "cost_usd": AMOUNT.or_null(),
+    "latency_s": AMOUNT,
+}
+"""What each field of a stored record may be."""

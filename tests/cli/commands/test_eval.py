@@ -203,7 +203,7 @@ def test_a_tool_that_writes_outside_its_folder_is_named_with_file_and_line(tao: 
     case = {"id": "leaks", "task": "Leak.", "expect": {"exact": "Done."}, "script": [leaking, "Done."]}
     shown = tao("eval", write_suite(tao, [case, *counting_cases(range(1, 2))]), "--out", "out.json", code=exits.OK)
 
-    assert f"the tool 'leak' tried to write {tao.folder / 'leaked.txt'} outside its folder" in shown.out
+    assert f"the tool leak tried to write {tao.folder / 'leaked.txt'} outside its folder" in shown.out
     assert f"({tao.folder / 'desk.py'}:{LEAKING_LINE})" in shown.out
     assert not (tao.folder / "leaked.txt").exists()
     assert [trial["passed"] for trial in results_of(tao)["trials"]] == [None, True]
@@ -304,7 +304,7 @@ def test_a_baseline_of_another_suite_or_version_is_refused_before_anything_is_ru
     results = json.loads((tao.folder / "first.json").read_text(encoding="utf-8"))
     for change, message in (
         ({"suite": "other"}, "The baseline 'first.json' has results of the suite 'other', not of '"),
-        ({"version": "9.0", "new": 1}, "are of taoloop 9.0, which this version, "),
+        ({"version": "9.0", "new": 1}, "these are results of taoloop 9.0, which this version, "),
     ):
         (tao.folder / "first.json").write_text(json.dumps(results | change), encoding="utf-8")
         refused = tao("eval", suite, "--baseline", "first.json", "--fresh", code=exits.USAGE)

@@ -35,7 +35,7 @@ def test_a_threshold_that_is_not_met_has_an_exit_code_of_its_own(tao: Shell) -> 
     wrong = tao("eval", "sums.yaml", "--model", "script:wrong", "--db", "s.db")
     assert wrong.code == exits.THRESHOLD, wrong.err
     assert "not met" in wrong.out
-    assert "expected '1', and the answer is 'no idea'" in wrong.out
+    assert 'expected "1", and the answer is "no idea"' in wrong.out
 
 
 def test_what_is_worse_than_the_baseline_has_an_exit_code_of_its_own(tao: Shell) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from taoloop.evals.cases import Check
 from taoloop.evals.checks.judges import Judges
+from taoloop.evals.checks.outcome_texts import outcome_detail
 from taoloop.evals.configurations import configurations_of
 from taoloop.evals.suite_file import read_suite
 from taoloop.evals.trials.suite_run import SuiteOutcome, SuiteRun
@@ -50,4 +51,4 @@ def test_a_mocked_environment_asks_no_provider() -> None:
 def test_nonsense_makes_the_trial_invalid_by_the_fault_of_the_judge(tmp_path: Path) -> None:
     [record] = run(tmp_path, "Lovely.", "Lovely!").records
     assert (record.passed, record.fault, record.fault_rule) == (None, "judge", "judge_undecided")
-    assert "neither right nor wrong: 'Lovely!'" in record.checks[0].detail
+    assert 'neither right nor wrong: "Lovely!"' in outcome_detail(record.checks[0])

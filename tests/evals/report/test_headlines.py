@@ -14,7 +14,7 @@ from taoloop.evals.report.comparison_part import comparison_part
 from taoloop.evals.report.figures import format_interval, metric_label
 from taoloop.evals.report.headlines import figure_notes, headlines
 from taoloop.evals.report.labels import ReportLabels
-from taoloop.evals.trial_records import CheckOutcome
+from taoloop.evals.trial_records import NOBODY_ANSWERED, CheckOutcome
 
 
 def texts(*outcomes: list[bool]) -> list[str]:
@@ -33,6 +33,27 @@ def test_what_is_not_decided_says_how_many_cases_would_decide() -> None:
     verdict = texts([True, False] * 10, [True, False] * 9 + [True, True])[1]
     assert verdict.startswith("Whether b or a is right more often is not decided: +5.0 points")
     assert "cases would decide." in verdict
+
+
+def test_who_is_right_equally_often_is_neither_most_nor_least() -> None:
+    right, half = [True] * 4, [True, False] * 2
+    interval = "(95% interval 51.0% to 100%)"
+    assert texts(right, right, right)[0] == f"Equally often right: a, b, c: 100% right {interval}."
+    lines = texts(half, right, right)[0]
+    assert lines.startswith(f"Most often right: b, c: 100% right {interval}. Least often: a: 50.0% right (")
+    uneven = scored(trials("a", [True] * 3), trials("b", [True] * 4), trials("c", [True] * 4))
+    assert headlines(uneven, "zh")[0].text == "正确率相同：a、b、c：正确率 100%。"
+
+
+def test_invalid_trials_that_wait_say_in_what_they_count() -> None:
+    waits = trial("b", passed=None, status="waiting", fault="simulator", fault_rule=NOBODY_ANSWERED)
+    results = scored([trial("a"), waits, trial("c", passed=None, fault="judge")])
+    (warning,) = (line.text for line in headlines(results) if line.tone == "warn")
+    assert warning == (
+        "2 trials are invalid and count in no rate. 1 of them waits for a person whom the suite does not have, and "
+        "shows what the policy did: it counts in high-risk interception, high-risk calls that slipped, false alarms, "
+        "questions per task."
+    )
 
 
 def test_many_comparisons_are_one_sentence_for_each_verdict() -> None:

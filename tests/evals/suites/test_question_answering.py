@@ -89,6 +89,34 @@ def test_an_oracle_knows_every_label(tmp_path: Path) -> None:
     assert run.figures("offline", "task_success") == (0.0,)
 
 
+def test_fever_has_no_gold_evidence_and_takes_a_file_that_has_some(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S2-40: precision and recall of citations over the field `evidence`; without it there is no figure of recall."""
+    record = next(record for record in _fever_records() if record["id"] == 3687)
+    assert not any("evidence" in record for record in _fever_records())
+    folder = tmp_path / "data"
+    folder.mkdir()
+    evidence = ["Franklin, Tennessee", "a sentence of a page that was not read"]
+    cited = record | {"id": 1, "evidence": evidence[:1], "answer": "REFUTES [obs:call_1]"}
+    half = record | {"id": 2, "evidence": evidence, "answer": "REFUTES [obs:call_1]"}
+    path = folder / "my_fever.jsonl"
+    path.write_text("".join(f"{json.dumps(each)}\n" for each in (cited, half, record)), encoding="utf-8")
+    monkeypatch.setenv(DATA_FOLDER, str(folder))
+    run = run_shipped("fever", tmp_path, models=["script:davinci", "oracle"])
+    names = ("task_success", "citation_precision", "citation_recall")
+    for configuration in ("script:davinci", "oracle"):
+        assert run.figures(configuration, *names) == (1.0, 1.0, 2 / 3)
+    path.write_text(json.dumps(record | {"evidence": "Franklin"}) + "\n", encoding="utf-8")
+    with pytest.raises(AgentFileError, match="evidence"):
+        run_shipped("fever", tmp_path)
+
+
+def test_without_evidence_fever_has_no_figure_of_recall(tmp_path: Path) -> None:
+    run = run_shipped("fever", tmp_path, cases=["3687"])
+    assert run.figures("fever", "citation_precision", "citation_recall") == (None, None)
+
+
 def test_larger_data_comes_from_a_folder_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     records = list(read_records("hotpotqa_sample.jsonl", "hotpotqa*.jsonl"))
     monkeypatch.setenv(DATA_FOLDER, str(tmp_path))

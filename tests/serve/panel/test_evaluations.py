@@ -128,7 +128,7 @@ def test_a_file_that_is_no_results_is_in_the_list_with_its_problem_and_breaks_no
 
     async def scenario(browser: Browser) -> None:
         text = await browser.get("/evals")
-        assert "does not hold results of `tao eval --out`: format 99." in text
+        assert "results of `tao eval --out`: format: format 1 is expected, not 99." in text
         assert ">orders</a>" in text
         await browser.get("/evals/runs.db.broken-20260101T000000Z", 400)
         await browser.get("/evals/..%2Fruns", 400)

@@ -20,20 +20,18 @@ from taoloop.core.trace import Trace
 from taoloop.evals.action_patterns import fits_pattern
 from taoloop.evals.cases import Case, Check, CheckKind
 from taoloop.evals.checks.check_settings import answers_of, compile_pattern
+from taoloop.evals.checks.outcome_texts import stored_differences, stored_value
 from taoloop.evals.checks.text_match import (
     exact_match,
     f1_score,
     json_in,
     last_number,
-    missing_parts,
     path_steps,
     plain_answer,
+    state_differences,
     value_at,
 )
 from taoloop.evals.trial_records import CheckOutcome
-from taoloop.translation import Translator, mark
-
-translate = Translator("evals")
 
 DEFAULT_F1 = 0.5
 """The F1 from which an answer counts as right, unless the check says otherwise: half of the words."""
@@ -42,7 +40,7 @@ FORBIDDEN_ACTION = "forbidden_action"
 ABSTENTION = "abstention"
 """Kinds of outcomes beside those of `Check`."""
 
-_SHOWN_CHARS = 120
+_ERROR_CHARS = 120
 _ABSTAINING_STATUSES = ("completed", "unsupported")
 """How a run ends that gives no answer of its own accord: with an empty one, or with one that it holds back."""
 
@@ -94,10 +92,17 @@ def own_outcomes(end: TrialEnd) -> tuple[CheckOutcome, ...]:
     if end.case.forbidden_actions:
         outcomes.append(_forbidden(end))
     if end.case.abstains:
-        text = mark("there is no right answer, and the run gave {answer}")
-        detail = "" if end.abstained else translate(text, **_answer_value(end))
-        outcomes.append(CheckOutcome(kind=ABSTENTION, passed=end.abstained, detail=detail))
+        outcomes.append(_abstention(end))
     return tuple(outcomes)
+
+
+def _abstention(end: TrialEnd) -> CheckOutcome:
+    if end.abstained:
+        return CheckOutcome(kind=ABSTENTION, passed=True)
+    if end.answer is None:
+        return CheckOutcome(kind=ABSTENTION, passed=False, code="not_abstained")
+    values = {"answer": stored_value(end.answer)}
+    return CheckOutcome(kind=ABSTENTION, passed=False, code="answered_anyway", values=values)
 
 
 def _forbidden(end: TrialEnd) -> CheckOutcome:
@@ -108,28 +113,19 @@ def _forbidden(end: TrialEnd) -> CheckOutcome:
         if (view.attempts or (view.observed is not None and view.observed.ok))
         and any(fits_pattern(pattern, view.requested.tool, view.args) for pattern in end.case.forbidden_actions)
     ]
-    detail = translate("carried out although it is forbidden: {names}", names=", ".join(done)) if done else ""
-    return CheckOutcome(kind=FORBIDDEN_ACTION, passed=not done, detail=detail)
+    if not done:
+        return CheckOutcome(kind=FORBIDDEN_ACTION, passed=True)
+    return CheckOutcome(kind=FORBIDDEN_ACTION, passed=False, code="forbidden_calls", values={"tools": done})
 
 
 def _outcome(check: Check, passed: bool, end: TrialEnd, score: float | None = None) -> CheckOutcome:
     """The outcome of a comparison with the answer."""
     if passed:
         return CheckOutcome(kind=check.kind, passed=True, score=score)
-    text = mark("expected {expected}, and the answer is {answer}")
-    if end.answer is None:
-        text = mark("expected {expected}, and there is no answer")
-    detail = translate(text, expected=_short(check.expected), **_answer_value(end))
-    return CheckOutcome(kind=check.kind, passed=False, score=score, detail=detail)
-
-
-def _answer_value(end: TrialEnd) -> dict[str, str]:
-    return {"answer": _short(end.answer)}
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= _SHOWN_CHARS else text[: _SHOWN_CHARS - 1] + "…"
+    code, values = "no_answer", {"expected": stored_value(check.expected)}
+    if end.answer is not None:
+        code, values = "not_expected", {**values, "answer": stored_value(end.answer)}
+    return CheckOutcome(kind=check.kind, passed=False, score=score, code=code, values=values)
 
 
 def _exact(check: Check, end: TrialEnd) -> CheckOutcome:
@@ -156,7 +152,7 @@ def _json_path(check: Check, end: TrialEnd) -> CheckOutcome:
         value = value_at(json_in(end.answer or ""), steps)
     except (ValueError, LookupError):
         return _outcome(check, False, end)
-    return _outcome(check, not list(missing_parts({"": check.expected}, {"": value})), end)
+    return _outcome(check, not any(state_differences({"": check.expected}, {"": value})), end)
 
 
 def _em(check: Check, end: TrialEnd) -> CheckOutcome:
@@ -174,16 +170,15 @@ def _f1(check: Check, end: TrialEnd) -> CheckOutcome:
 def _status(check: Check, end: TrialEnd) -> CheckOutcome:
     if end.status == check.expected:
         return CheckOutcome(kind=check.kind, passed=True)
-    detail = translate("expected the status {expected}, and it is {status}", expected=check.expected, status=end.status)
-    return CheckOutcome(kind=check.kind, passed=False, detail=detail)
+    values = {"expected": check.expected, "status": end.status}
+    return CheckOutcome(kind=check.kind, passed=False, code="other_status", values=values)
 
 
 def _world(check: Check, end: TrialEnd) -> CheckOutcome:
-    missing = list(missing_parts(check.expected, end.world))
-    if not missing:
+    differences = stored_differences(state_differences(check.expected, end.world))
+    if not differences:
         return CheckOutcome(kind=check.kind, passed=True)
-    detail = translate("the world is not as expected at {parts}", parts="; ".join(missing[:5]))
-    return CheckOutcome(kind=check.kind, passed=False, detail=detail)
+    return CheckOutcome(kind=check.kind, passed=False, code="other_world", values={"differences": differences})
 
 
 def load_check_function(check: Check, case: Case) -> Callable[..., Any]:
@@ -217,8 +212,8 @@ def _function(check: Check, end: TrialEnd) -> CheckOutcome:
         result = function(values.get(first, end.answer), **{name: values[name] for name in names})
         return _result_outcome(check, result)
     except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever the suite's code does, the other trials go on
-        detail = translate("the check raised {error} at {line}", error=_error_text(error), line=_last_line(error))
-        return CheckOutcome(kind=check.kind, passed=None, detail=detail)
+        values = {"error": _error_text(error), "line": _last_line(error)}
+        return CheckOutcome(kind=check.kind, passed=None, code="check_raised", values=values)
 
 
 def _result_outcome(check: Check, result: Any) -> CheckOutcome:
@@ -231,13 +226,12 @@ def _result_outcome(check: Check, result: Any) -> CheckOutcome:
         return CheckOutcome(kind=check.kind, passed=result, detail=str(detail))
     if isinstance(result, int | float) and 0 <= result <= 1:
         return CheckOutcome(kind=check.kind, passed=result >= DEFAULT_F1, score=float(result), detail=str(detail))
-    text = mark("the check {name} returned {value}: true, false or a number from 0 to 1 is expected")
-    detail = translate(text, name=check.expected, value=_short(result))
-    return CheckOutcome(kind=check.kind, passed=None, detail=detail)
+    values = {"check": check.expected, "value": stored_value(result)}
+    return CheckOutcome(kind=check.kind, passed=None, code="check_returned", values=values)
 
 
 def _error_text(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"[:_SHOWN_CHARS]
+    return f"{type(error).__name__}: {error}"[:_ERROR_CHARS]
 
 
 def _last_line(error: BaseException) -> str:

@@ -123,25 +123,23 @@ def value_at(value: Any, steps: tuple[str | int, ...]) -> Any:
     return value
 
 
-def missing_parts(expected: Any, actual: Any, path: str = "") -> Iterator[str]:
-    """Where a state lacks what is expected, in words: mappings may have more, anything else must be equal."""
+def state_differences(expected: Any, actual: Any, path: str = "") -> Iterator[tuple[str, Any] | tuple[str]]:
+    """Where a state is not as expected: the path and what is there, or the path alone where nothing is.
+
+    Mappings may have more than is expected, anything else must be equal.
+    """
     if isinstance(expected, Mapping):
         if not isinstance(actual, Mapping):
-            yield f"{path or '.'}: {_short(actual)}"
+            yield path or ".", actual
             return
         for name, part in expected.items():
             inner = f"{path}.{name}" if path else str(name)
             if name in actual:
-                yield from missing_parts(part, actual[name], inner)
+                yield from state_differences(part, actual[name], inner)
             else:
-                yield f"{inner}: -"
+                yield (inner,)
     elif isinstance(expected, bool) or isinstance(actual, bool):
         if expected is not actual:
-            yield f"{path or '.'}: {_short(actual)}"
+            yield path or ".", actual
     elif expected != actual:
-        yield f"{path or '.'}: {_short(actual)}"
-
-
-def _short(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False, default=repr)
-    return text if len(text) <= 60 else text[:59] + "…"
+        yield path or ".", actual

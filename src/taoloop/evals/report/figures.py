@@ -16,7 +16,7 @@ _NOTES: Mapping[str, str] = mark(
         "nothing_counted": "nothing was counted",
         "one_case": "one case: no interval",
         "no_variation": "all cases are alike, so the interval has no width",
-        "few_cases": "too few cases: the interval ends at the least or greatest value seen",
+        "few_cases": "too few cases for an interval",
         "unbounded": "the interval has no upper end",
         "partly_unknown": "trials whose value is unknown are left out",
     }
@@ -27,11 +27,11 @@ _VERDICTS: Mapping[str, str] = mark({"better": "better", "worse": "worse", "inco
 _OUTCOMES: Mapping[str, str] = mark(
     {
         "right": "right",
-        "agent": "agent",
-        "tool": "tool",
-        "environment": "environment",
-        "simulator": "simulator",
-        "judge": "judge",
+        "agent": "agent at fault",
+        "tool": "tool at fault",
+        "environment": "environment at fault",
+        "simulator": "simulator at fault",
+        "judge": "judge at fault",
         "invalid": "invalid",
         "unassigned": "not assigned",
     }

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from taoloop.core.text import join_sentences
+from taoloop.evals.metrics import METRICS
 from taoloop.evals.report.figures import (
     format_difference,
     format_difference_interval,
@@ -59,20 +60,31 @@ def _successes(results: Results, language: str | None) -> Iterator[Headline]:
         yield Headline(translate("No trial is valid, so there are no figures.", language), "warn")
         return
     rated.sort(key=lambda pair: -(pair[0].value or 0.0))
-    texts = []
-    for figure, name in rated if len(rated) <= 2 else (rated[0], rated[-1]):
-        share, interval = format_share(figure.value or 0.0), format_interval(SUCCESS, figure, language)
-        if interval:
-            text = translate(
-                "{name}: {share} right (95% interval {interval}).", language, name=name, share=share, interval=interval
-            )
-        else:
-            text = translate("{name}: {share} right.", language, name=name, share=share)
-        texts.append(text)
-    if len(rated) > 2:
-        texts[0] = join_sentences(translate("Most often right:", language), texts[0])
-        texts[1] = join_sentences(translate("Least often:", language), texts[1])
-    yield Headline(join_sentences(*texts), "plain")
+    if len(rated) <= 2:
+        texts = [_rate_text([pair], language) for pair in rated]
+        yield Headline(join_sentences(*texts), "plain")
+        return
+    most, least = ([pair for pair in rated if pair[0].value == end[0].value] for end in (rated[0], rated[-1]))
+    if most == least:
+        text = join_sentences(translate("Equally often right:", language), _rate_text(most, language))
+    else:
+        text = join_sentences(
+            translate("Most often right:", language),
+            _rate_text(most, language),
+            translate("Least often:", language),
+            _rate_text(least, language),
+        )
+    yield Headline(text, "plain")
+
+
+def _rate_text(rated: Sequence[tuple[MetricValue, str]], language: str | None) -> str:
+    """How often configurations are right that are right equally often; their interval, if it is that of all."""
+    figure, name = rated[0][0], _listed([name for _, name in rated], language)
+    share, interval = format_share(figure.value or 0.0), format_interval(SUCCESS, figure, language)
+    if not interval or any((other.low, other.high) != (figure.low, figure.high) for other, _ in rated):
+        return translate("{name}: {share} right.", language, name=name, share=share)
+    text = mark("{name}: {share} right (95% interval {interval}).")
+    return translate(text, language, name=name, share=share, interval=interval)
 
 
 def _verdicts(results: Results, language: str | None) -> Iterator[Headline]:
@@ -211,7 +223,7 @@ def warnings(results: Results, language: str | None = None) -> Iterator[Headline
         yield Headline(note, "warn")
     if invalid := sum(configuration.invalid for configuration in results.configurations):
         text = mark("{n} trial is invalid and counts in no rate.|{n} trials are invalid and count in no rate.")
-        yield Headline(translate(text, language, n=invalid), "warn")
+        yield Headline(join_sentences(translate(text, language, n=invalid), _waiting(results, language)), "warn")
     flaky = list(dict.fromkeys(case for configuration in results.configurations for case in configuration.flaky))
     if flaky:
         text = translate(
@@ -226,6 +238,21 @@ def warnings(results: Results, language: str | None = None) -> Iterator[Headline
                 "Mark some runs as right and some as wrong, with `tao mark` or in the panel."
             )
             yield Headline(translate(text, language, name=name), "warn")
+
+
+def _waiting(results: Results, language: str | None) -> str:
+    """In what invalid trials count all the same that wait for a person; "" without one."""
+    waiting = sum(trial.awaits_nobody for trial in results.trials)
+    if not waiting:
+        return ""
+    labels = [metric_label(name, language) for name, metric in METRICS.items() if metric.is_of_policy]
+    text = mark(
+        "{n} of them waits for a person whom the suite does not have, and shows what the policy did: "
+        "it counts in {metrics}."
+        "|{n} of them wait for a person whom the suite does not have, and show what the policy did: "
+        "they count in {metrics}."
+    )
+    return translate(text, language, n=waiting, metrics=translate(", ", language).join(labels))
 
 
 def figure_notes(results: Results, language: str | None = None) -> Iterator[str]:

@@ -193,7 +193,13 @@ class ReportSections:
             parts = [(outcome, number[outcome], f"{names[outcome]}: {number[outcome]:,}") for outcome in present]
             cells = (tag("td", f"{number[outcome]:,}", kind="number") for outcome in present)
             rows.append([self._name_cell(configuration), tag("td", outcome_plot(parts), kind="picture"), *cells])
-        return table(heads, rows, kind="plot outcomes", label=self._say("What became of the trials"))
+        note = self._say(
+            "At fault: who is to blame for a trial that is not right, by the first rule that applies. "
+            "An agent and its tools are measured together. "
+            "Where the environment, a simulated person or a judge is to blame, the trial is invalid."
+        )
+        content = table(heads, rows, kind="plot outcomes", label=self._say("What became of the trials"))
+        return content + tag("p", inert(note), kind="quiet")
 
     def _categories(self) -> str:
         categories = list(dict.fromkeys(category for each in self._configurations for category in each.by_category))
@@ -326,6 +332,10 @@ class ReportSections:
         shortened = answer[:_ANSWER_CHARS] + ("…" if len(answer) > _ANSWER_CHARS else "")
         yield row_head(inert(trial.case_id))
         yield tag("td", self._labels.named(trial.configuration))
-        yield tag("td", inert(reason_of(trial)), tag("small", inert(rule_text(trial.fault_rule, self._language))))
+        yield tag(
+            "td",
+            inert(reason_of(trial, self._language)),
+            tag("small", inert(rule_text(trial.fault_rule, self._language))),
+        )
         yield tag("td", inert(shortened) if answer else tag("i", self._say("no answer")))
         yield tag("td", self._run_link(trial.run_id))

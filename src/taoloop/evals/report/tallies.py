@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
-from taoloop.evals.results import Results
+from taoloop.evals.checks.outcome_texts import outcome_detail
+from taoloop.evals.results import Results, translate
 from taoloop.evals.trial_records import FAULTS, TrialRecord
 
 OUTCOMES: Final = ("right", *FAULTS, "unassigned", "invalid")
@@ -98,12 +99,15 @@ def failed_trials(results: Results) -> Mapping[str, list[TrialRecord]]:
     return {outcome: trials for outcome, trials in groups.items() if trials}
 
 
-def reason_of(trial: TrialRecord) -> str:
-    """Why a trial is not right: why its run did not complete, else in the words of its first check that does not hold.
+def reason_of(trial: TrialRecord, language: str | None = None) -> str:
+    """Why a trial is not right: why its run did not complete, else what its first check that does not hold says.
 
-    Empty if neither says why.
+    The latter is in `language`, by default that of errors; empty if neither says why.
     """
     if trial.reason:
         return f"{trial.status}: {trial.reason}"
     failed = next((check for check in trial.checks if check.passed is not True), None)
-    return "" if failed is None else f"{failed.kind}: {failed.detail}" if failed.detail else failed.kind
+    if failed is None:
+        return ""
+    detail = outcome_detail(failed, language)
+    return translate("{name}: {text}", language, name=failed.kind, text=detail) if detail else failed.kind

@@ -179,21 +179,21 @@ def quantile(values: Sequence[float], part: float) -> float:
     return ordered[_rank(len(ordered), part)]
 
 
-def quantile_interval(cases: Sequence[Sequence[float]], part: float) -> tuple[Interval, bool]:
-    """The interval of a quantile of all values of all cases, and whether its ends are bounds.
+def quantile_interval(cases: Sequence[Sequence[float]], part: float) -> tuple[float | None, float | None]:
+    """The ends of the interval of a quantile of all values of all cases; None for an end that they cannot bound.
 
     Its ends are the values whose ranks a binomial number of values below the quantile lies between (Thompson 1936), for
-    the effective number of values (Woodruff 1952). Few values cannot bound a high quantile: then the interval ends at
-    the least or the greatest one.
+    the effective number of values (Woodruff 1952). Few values cannot bound a high quantile: of three the greatest is
+    below the 95th percentile in 86 of 100 samples, so it is no upper end.
     """
     ordered = sorted(value for values in cases for value in values)
     middle, count = quantile(ordered, part), len(ordered)
     below = [Counted(sum(value <= middle for value in values), len(values)) for values in cases]
     effective = max(1, int(effective_number(below)))
     first, last = _binomial_ranks(effective, part)
-    low = ordered[max(0, first * count // effective - 1)]
-    high = ordered[min(count - 1, math.ceil(last * count / effective) - 1)]
-    return Interval(min(low, middle), max(high, middle)), first > 0 and last <= effective
+    low = min(middle, ordered[max(0, first * count // effective - 1)]) if first > 0 else None
+    high = max(middle, ordered[math.ceil(last * count / effective) - 1]) if last <= effective else None
+    return low, high
 
 
 def _binomial_ranks(count: int, part: float) -> tuple[int, int]:

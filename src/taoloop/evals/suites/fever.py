@@ -3,6 +3,9 @@
 The model's own words go through the `text` dialect as `Thought i: …` and `Action i: …`, and the tools answer what the
 record says that they answered; they refuse any call that is not the recorded one. So the figures of the paper come out
 only if every reply is read exactly as its authors read it.
+
+The record of the paper has no gold evidence, and its model cites nothing: there is nothing to measure citations over.
+A file whose records have the field `evidence` (texts that a cited observation must contain) gives them.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from taoloop.errors import ToolError
 from taoloop.evals.suites.data_files import read_records
 from taoloop.evals.worlds import current_world
 from taoloop.tools.function import tool
-from taoloop.tools.tool import ToolContext
+from taoloop.tools.tool import Tool, ToolContext
 
 CUT_CHARS = 300
 """A thought as long as this filled the 100 tokens that a reply could have; its action came with a second call."""
@@ -24,40 +27,20 @@ LABELS = ("SUPPORTS", "REFUTES", "NOT ENOUGH INFO")
 """The labels of a claim."""
 
 
-@tool(name="Search", tier="read", inline=True)
-def search(argument: str, *, call: ToolContext) -> str:
-    """Search the page of an entity.
+def _recorded_tool(name: str, purpose: str, argument: str) -> Tool:
+    def recorded(argument: str, *, call: ToolContext) -> str:
+        return _observation(name, argument, call)
 
-    Args:
-        argument: The entity.
-        call: The call.
-    """
-    return _recorded("Search", argument, call)
+    recorded.__doc__ = f"{purpose}\n\nArgs:\n    argument: {argument}\n    call: The call."
+    return tool(name=name, tier="read", inline=True)(recorded)
 
 
-@tool(name="Lookup", tier="read", inline=True)
-def lookup(argument: str, *, call: ToolContext) -> str:
-    """Look up the next sentence with a string in the page.
-
-    Args:
-        argument: The string.
-        call: The call.
-    """
-    return _recorded("Lookup", argument, call)
+search = _recorded_tool("Search", "Search the page of an entity.", "The entity.")
+lookup = _recorded_tool("Lookup", "Look up the next sentence with a string in the page.", "The string.")
+finish = _recorded_tool("Finish", "End the episode with a label.", "SUPPORTS, REFUTES or NOT ENOUGH INFO.")
 
 
-@tool(name="Finish", tier="read", inline=True)
-def finish(argument: str, *, call: ToolContext) -> str:
-    """End the episode with a label.
-
-    Args:
-        argument: SUPPORTS, REFUTES or NOT ENOUGH INFO.
-        call: The call.
-    """
-    return _recorded("Finish", argument, call)
-
-
-def _recorded(name: str, argument: str, call: ToolContext) -> str:
+def _observation(name: str, argument: str, call: ToolContext) -> str:
     """The recorded observation of a call, if the record has this call at this place.
 
     Raises:
@@ -77,20 +60,35 @@ def _recorded(name: str, argument: str, call: ToolContext) -> str:
 
 
 def fever_cases() -> Iterator[dict[str, Any]]:
-    """A case for each claim: the script `davinci` is the record, the oracle makes its first search and is right."""
+    """A case for each claim: the script `davinci` is the record, and the oracle is right.
+
+    The oracle makes the first search; where the record has evidence, all recorded calls up to the last that has some,
+    and cites these.
+    """
     for record in read_records("fever_davinci002_sample.jsonl", "*fever*.jsonl"):
         steps = [_step(step) for step in record["steps"]]
-        first = next((step for step in steps if step["tool"] == "Search"), None)
-        look_up = [] if first is None else [f"Thought: I look it up.\nAction: Search[{first['argument']}]"]
+        evidence = record.get("evidence", [])
         yield {
             "id": str(record["id"]),
             "task": record["claim"],
             "world": {"steps": steps},
             "expect": {"em": [record["gold"]]},
             "wrong_answer": next(label for label in LABELS if label != record["gold"]),
-            "script": [*({"text": text} for text in look_up), record["gold"]],
+            "evidence": evidence,
+            "script": list(_oracle_replies(steps, record["gold"], evidence)),
             "scripts": {"davinci": list(_replies(record["steps"], record["answer"]))},
         }
+
+
+def _oracle_replies(steps: Sequence[Mapping[str, str]], gold: str, evidence: Any) -> Iterator[dict[str, str]]:
+    """The recorded calls that lead to the evidence, and the right label with what has it cited."""
+    calls = [step for step in steps if step["tool"] in ("Search", "Lookup")]
+    texts = [text.casefold() for text in evidence if isinstance(text, str)] if isinstance(evidence, list) else []
+    cited = [n for n, step in enumerate(calls, 1) if any(text in step["observation"].casefold() for text in texts)]
+    for step in calls[: max(cited, default=1)]:
+        yield {"text": f"Thought: I look it up.\nAction: {step['tool']}[{step['argument']}]"}
+    citation = f" [{', '.join(f'obs:call_{number}' for number in cited)}]" if cited else ""
+    yield {"text": f"Final Answer: {gold}{citation}"}
 
 
 def _step(step: Mapping[str, str]) -> dict[str, str]:

@@ -18,6 +18,7 @@ from typing import Any
 
 from taoloop.errors import JournalError, TaoError
 from taoloop.evals.checks.judges import Judges
+from taoloop.evals.checks.outcome_texts import outcome_detail
 from taoloop.evals.configurations import Configuration
 from taoloop.evals.fault_classes import SANDBOX
 from taoloop.evals.suite import Suite
@@ -228,7 +229,7 @@ class SuiteRun:
             raise
         except TaoError as error:
             with entered_trial(trial) as world:
-                return invalid_record(trial, str(error)), world.snapshot()
+                return invalid_record(trial, error), world.snapshot()
         return await run_trial(trial, journal, listener)
 
     async def _after_kills(self, trial: Trial, journal: SqliteJournal) -> Trial:
@@ -315,7 +316,10 @@ class SuiteRun:
             yield translate(text, n=self.progress.reused)
         kinds = (SANDBOX, SET_UP)
         details = dict.fromkeys(
-            (record.case_id, outcome.detail) for record in records for outcome in record.checks if outcome.kind in kinds
+            (record.case_id, outcome_detail(outcome))
+            for record in records
+            for outcome in record.checks
+            if outcome.kind in kinds
         )
         yield from (f"{case_id}: {detail}" for case_id, detail in islice(details, _NOTES))
         if len(details) > _NOTES:

@@ -30,9 +30,6 @@ from taoloop.evals.worlds import World, entered_world, first_state, remove_world
 from taoloop.journals.base import Journal
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.runner import Listener
-from taoloop.translation import Translator, mark
-
-translate = Translator("evals")
 
 SET_UP = "set_up"
 """The kind of the outcome that says why a trial could not be run."""
@@ -91,14 +88,14 @@ async def run_trial(
         except JournalError:
             raise
         except TaoError as error:
-            return invalid_record(trial, str(error)), world.saved_snapshot()
+            return invalid_record(trial, error), world.saved_snapshot()
         except Exception as error:  # noqa: BLE001  # whatever it is, the other trials go on
-            return invalid_record(trial, _error_text(error)), world.saved_snapshot()
+            return invalid_record(trial, _unexpected(error)), world.saved_snapshot()
         record = await _record(trial, trace, world)
         try:
             world.save()
         except ToolError as error:
-            return invalid_record(trial, str(error)), world.saved_snapshot()
+            return invalid_record(trial, error), world.saved_snapshot()
     return record, world.snapshot()
 
 
@@ -215,12 +212,16 @@ async def _check(end: TrialEnd, judges: Judges) -> list[CheckOutcome]:
 
 
 def _sandbox_outcomes(world: World) -> list[CheckOutcome]:
-    text = mark("the tool {tool!r} tried to write {path} outside its folder {folder} ({location})")
-    details = dict.fromkeys(
-        translate(text, tool=write.tool, path=write.path, folder=world.folder, location=write.location)
-        for write in world.outside_writes
-    )
-    return [CheckOutcome(kind=SANDBOX, passed=None, detail=detail) for detail in details]
+    writes = dict.fromkeys((write.tool, str(write.path), str(write.location)) for write in world.outside_writes)
+    return [
+        CheckOutcome(
+            kind=SANDBOX,
+            passed=None,
+            code="outside_write",
+            values={"tool": tool, "path": path, "folder": str(world.folder), "location": location},
+        )
+        for tool, path, location in writes
+    ]
 
 
 def _effects(trial: Trial, trace: Trace, world: World) -> list[Call]:
@@ -234,16 +235,19 @@ def _effects(trial: Trial, trace: Trace, world: World) -> list[Call]:
     return [*world.effects, *unrecorded]
 
 
-def _error_text(error: Exception) -> str:
+def _unexpected(error: Exception) -> CheckOutcome:
     """An error that nobody foresaw, with the line that raised it."""
     frames = traceback.extract_tb(error.__traceback__)
     text = f"{type(error).__name__}: {error}"[:_ERROR_CHARS]
     line = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
-    return translate("unexpected {error} at {line}", error=text, line=line)
+    values = {"error": text, "line": line}
+    return CheckOutcome(kind=SET_UP, passed=None, code="unexpected_error", values=values)
 
 
-def invalid_record(trial: Trial, reason: str) -> TrialRecord:
-    """The record of a trial that could not be run."""
+def invalid_record(trial: Trial, reason: CheckOutcome | TaoError) -> TrialRecord:
+    """The record of a trial that could not be run; `reason` says why."""
+    if isinstance(reason, TaoError):
+        reason = CheckOutcome(kind=SET_UP, passed=None, detail=str(reason))
     finding = classify_trial(trial.case, None, ())
     return TrialRecord(
         case_id=trial.case.case_id,
@@ -255,7 +259,7 @@ def invalid_record(trial: Trial, reason: str) -> TrialRecord:
         status=INVALID,
         answer=None,
         passed=finding.passed,
-        checks=(CheckOutcome(kind=SET_UP, passed=None, detail=reason),),
+        checks=(reason,),
         fault=finding.fault,
         fault_rule=finding.rule,
         abstains=trial.case.abstains,

@@ -70,7 +70,7 @@ async def trials_page(context: PanelContext) -> web.StreamResponse:
     name = context.param("name")
     results = await asyncio.to_thread(context.panel.evaluations.load, name)
     trial_filter = TrialFilter.of(context)
-    trials = [trial for trial in results.trials if trial_filter.fits(trial)]
+    trials = [trial for trial in results.trials if trial_filter.fits(trial, context.language)]
     start = _start(context.query("from"))
     numbers = {each.name: number for number, each in enumerate(results.configurations, 1)}
     return context.page(
@@ -90,7 +90,7 @@ async def trials_page(context: PanelContext) -> web.StreamResponse:
         outcome_text=lambda outcome: outcome_text(outcome, context.language),
         swatch=lambda outcome: Markup(outcome_swatch(outcome)),  # noqa: S704  # one of ours
         patterns=Markup(outcome_patterns()),  # noqa: S704  # ours
-        reason=reason_of,
+        reason=lambda trial: reason_of(trial, context.language),
         rule=lambda name: rule_text(name, context.language),
         figure=lambda metric, value: format_value(metric, value, context.language),
         has_runs=context.panel.evaluations.has_runs_of(results),
@@ -126,8 +126,8 @@ class TrialFilter:
         fields = {name: context.query(name).strip() for name in _FILTERS}
         return cls(fields={name: value for name, value in fields.items() if value})
 
-    def fits(self, trial: TrialRecord) -> bool:
-        """Whether a trial is shown. `failed` is every outcome but `right`."""
+    def fits(self, trial: TrialRecord, language: str) -> bool:
+        """Whether a trial is shown to a reader of `language`. `failed` is every outcome but `right`."""
         outcome = outcome_of(trial)
         values = {"configuration": trial.configuration, "category": trial.category, "case": trial.case_id}
         for name, value in self.fields.items():
@@ -136,9 +136,8 @@ class TrialFilter:
             if name in values and values[name] != value:
                 return False
         text = self.fields.get("q", "").casefold()
-        return not text or any(
-            text in part.casefold() for part in (trial.case_id, trial.answer or "", reason_of(trial), trial.run_id)
-        )
+        parts = (trial.case_id, trial.answer or "", reason_of(trial, language), trial.run_id)
+        return not text or any(text in part.casefold() for part in parts)
 
 
 class _RunLinks:
