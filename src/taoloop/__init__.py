@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from taoloop.models.settings import Rate as Rate, Retry as Retry
     from taoloop.runtime.after.recovery import recover as recover
     from taoloop.runtime.agent import Agent as Agent
+    from taoloop.runtime.agent_settings import RunInfo as RunInfo
     from taoloop.runtime.approvals.request import ApprovalAnswer as ApprovalAnswer, ApprovalRequest as ApprovalRequest
     from taoloop.runtime.chat import Chat as Chat
     from taoloop.runtime.graph import (
@@ -43,7 +44,12 @@ if TYPE_CHECKING:
         Person as Person,
     )
     from taoloop.tools.function import tool as tool
-    from taoloop.tools.tool import Tool as Tool, ToolContext as ToolContext
+    from taoloop.tools.tool import (
+        RunContext as RunContext,
+        RunUsage as RunUsage,
+        Tool as Tool,
+        ToolContext as ToolContext,
+    )
 
 
 __version__ = "0.1.0"
@@ -66,10 +72,11 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "taoloop.models.settings": "Rate Retry",
         "taoloop.runtime.after.recovery": "recover",
         "taoloop.runtime.agent": "Agent",
+        "taoloop.runtime.agent_settings": "RunInfo",
         "taoloop.runtime.approvals.request": "ApprovalAnswer ApprovalRequest",
         "taoloop.runtime.chat": "Chat",
         "taoloop.runtime.graph": "END EXIT START Graph Node Person",
         "taoloop.tools.function": "tool",
-        "taoloop.tools.tool": "Tool ToolContext",
+        "taoloop.tools.tool": "RunContext RunUsage Tool ToolContext",
     },
 )

@@ -15,7 +15,7 @@ from taoloop.errors import ToolError
 from taoloop.evals.suites.data_files import read_records
 from taoloop.evals.worlds import current_world
 from taoloop.tools.function import tool
-from taoloop.tools.tool import ToolContext
+from taoloop.tools.tool import RunContext
 
 CUT_CHARS = 300
 """A thought as long as this filled the 100 tokens that a reply could have; its action came with a second call."""
@@ -25,7 +25,7 @@ LABELS = ("SUPPORTS", "REFUTES", "NOT ENOUGH INFO")
 
 
 @tool(name="Search", tier="read", inline=True)
-def search(argument: str, *, call: ToolContext) -> str:
+def search(argument: str, *, call: RunContext) -> str:
     """Search the page of an entity.
 
     Args:
@@ -36,7 +36,7 @@ def search(argument: str, *, call: ToolContext) -> str:
 
 
 @tool(name="Lookup", tier="read", inline=True)
-def lookup(argument: str, *, call: ToolContext) -> str:
+def lookup(argument: str, *, call: RunContext) -> str:
     """Look up the next sentence with a string in the page.
 
     Args:
@@ -47,7 +47,7 @@ def lookup(argument: str, *, call: ToolContext) -> str:
 
 
 @tool(name="Finish", tier="read", inline=True)
-def finish(argument: str, *, call: ToolContext) -> str:
+def finish(argument: str, *, call: RunContext) -> str:
     """End the episode with a label.
 
     Args:
@@ -57,7 +57,7 @@ def finish(argument: str, *, call: ToolContext) -> str:
     return _recorded("Finish", argument, call)
 
 
-def _recorded(name: str, argument: str, call: ToolContext) -> str:
+def _recorded(name: str, argument: str, call: RunContext) -> str:
     """The recorded observation of a call, if the record has this call at this place.
 
     Raises:
