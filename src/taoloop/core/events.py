@@ -93,6 +93,8 @@ class RunStarted:
     """The images of the task. What is to be read in them authorises nothing: policies know the words of the task."""
     version: int = EVENT_VERSION
     """The version of the stored form."""
+    deps: Mapping[str, Any] = field(default_factory=dict)
+    """What the agent declared of what the program gave the run (`record_deps`); empty: nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, Unpack
+
+from typing_extensions import TypeVar
 
 from taoloop.core.events import Event, Fact, Finished
 from taoloop.core.handles import mask_handles
@@ -16,7 +18,16 @@ from taoloop.journals.base import Journal
 from taoloop.policy import tainted
 from taoloop.policy.marked_text import mark_untrusted
 from taoloop.runtime.engine.clock import Clock, new_run_id
+from taoloop.runtime.run_options import ResumeOptions, TurnOptions
 from taoloop.runtime.texts import TEXTS
+
+Deps = TypeVar("Deps", default=Any)
+"""What the program gives each run."""
+
+Output = TypeVar("Output", default=Any)
+"""The value that an answer is."""
+
+Output_co = TypeVar("Output_co", default=Any, covariant=True)
 
 MAX_TURNS = 20
 """The most earlier turns (a task and its answer) that a run sees."""
@@ -127,74 +138,75 @@ def _shortened(text: str, language: str) -> str:
     return text[:MAX_MESSAGE_CHARS] + TEXTS.text(language, "message_cut", n=len(text) - MAX_MESSAGE_CHARS)
 
 
-class ChatAgent(Protocol):
+class ChatAgent(Protocol[Output_co]):
     """The methods of an agent that a conversation uses; an `Agent` has them."""
 
     @property
     def clock(self) -> Clock:
         """The clock that the ids of runs are made from."""
 
-    async def run(self, task: str, *args: Any, **options: Any) -> Result:
+    async def run(self, task: str, *args: Any, **options: Any) -> Result[Output_co]:
         """Run a task (`Agent.run`)."""
 
-    def run_sync(self, task: str, *args: Any, **options: Any) -> Result:
+    def run_sync(self, task: str, *args: Any, **options: Any) -> Result[Output_co]:
         """Run a task, for code that is not async."""
 
-    async def resume(self, run_id: str, *args: Any, **options: Any) -> Result:
+    async def resume(self, run_id: str, *args: Any, **options: Any) -> Result[Output_co]:
         """Resume a run (`Agent.resume`)."""
 
-    def resume_sync(self, run_id: str, *args: Any, **options: Any) -> Result:
+    def resume_sync(self, run_id: str, *args: Any, **options: Any) -> Result[Output_co]:
         """Resume a run, for code that is not async."""
 
 
-class Chat:
+class Chat(Generic[Deps, Output]):
     """A conversation with one agent: each run continues the last one that has an answer.
 
     `after` is that run's id, or None before the first. A run that ended without an answer is not part of the
-    conversation; one that waits or was stopped is `open`, and must be resumed before the next task.
+    conversation; one that waits or was stopped is `open`, and must be resumed before the next task. `deps` are those of
+    each run, unless a turn is given others.
     """
 
-    def __init__(self, agent: ChatAgent, after: str | None = None) -> None:
-        self.agent, self.after = agent, after
+    def __init__(self, agent: ChatAgent[Output], after: str | None = None, *, deps: Deps | None = None) -> None:
+        self.agent, self.after, self.deps = agent, after, deps
         self.open: str | None = None
 
-    async def run(self, task: str, **options: Any) -> Result:
+    async def run(self, task: str, *, deps: Deps | None = None, **options: Unpack[TurnOptions]) -> Result[Output]:
         """The next turn; `options` are those of `Agent.run`.
 
         Raises:
             RunNotAnswered: the last run waits for a person or was stopped: `resume` continues it.
         """
-        return await self.agent.run(task, after=self.after, **self._next(options))
+        return await self.agent.run(task, after=self.after, **self._next(options, deps))
 
-    def run_sync(self, task: str, **options: Any) -> Result:
+    def run_sync(self, task: str, *, deps: Deps | None = None, **options: Unpack[TurnOptions]) -> Result[Output]:
         """`run` for code that is not async."""
-        return self.agent.run_sync(task, after=self.after, **self._next(options))
+        return self.agent.run_sync(task, after=self.after, **self._next(options, deps))
 
-    async def resume(self, **options: Any) -> Result:
+    async def resume(self, *, deps: Deps | None = None, **options: Unpack[ResumeOptions]) -> Result[Output]:
         """Resume the open run; `options` are those of `Agent.resume`."""
         run_id = self._open_run()
-        return await self.agent.resume(run_id, **self._with_listener(run_id, options))
+        return await self.agent.resume(run_id, **self._with_listener(run_id, options, deps))
 
-    def resume_sync(self, **options: Any) -> Result:
+    def resume_sync(self, *, deps: Deps | None = None, **options: Unpack[ResumeOptions]) -> Result[Output]:
         """`resume` for code that is not async."""
         run_id = self._open_run()
-        return self.agent.resume_sync(run_id, **self._with_listener(run_id, options))
+        return self.agent.resume_sync(run_id, **self._with_listener(run_id, options, deps))
 
-    def _next(self, options: Mapping[str, Any]) -> dict[str, Any]:
+    def _next(self, options: TurnOptions, deps: Deps | None) -> dict[str, Any]:
         """The options of the next turn, with the id by which it can be resumed."""
         if self.open is not None:
             raise RunNotAnswered(
                 f"The run {self.open} of this conversation has no answer yet.", hint="Resume it first: chat.resume()."
             )
         run_id = options.get("run_id") or new_run_id(self.agent.clock.now())
-        return {**self._with_listener(run_id, options), "run_id": run_id}
+        return {**self._with_listener(run_id, options, deps), "run_id": run_id}
 
     def _open_run(self) -> str:
         if self.open is None:
             raise RunNotAnswered("No run of this conversation is open.", hint="Start the next one: chat.run(…).")
         return self.open
 
-    def _with_listener(self, run_id: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    def _with_listener(self, run_id: str, options: TurnOptions | ResumeOptions, deps: Deps | None) -> dict[str, Any]:
         """The options, with a listener that follows the run: a cancellation or an error returns no result."""
         listener = options.get("on_event")
 
@@ -203,7 +215,7 @@ class Chat:
             if listener is not None:
                 listener(event)
 
-        return {**options, "on_event": follow}
+        return {**options, "deps": self.deps if deps is None else deps, "on_event": follow}
 
     def _follow(self, run_id: str, fact: Fact) -> None:
         """The run is open from its first event until it ends in any other way than by a stop."""

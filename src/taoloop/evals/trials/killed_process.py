@@ -28,7 +28,7 @@ from taoloop.evals.trouble.entries import Kill, KillMoment
 from taoloop.evals.wrapped_tools import wrapped_tool
 from taoloop.journals.base import Artifact, Lease
 from taoloop.journals.sqlite.journal import SqliteJournal
-from taoloop.tools.tool import Tool, ToolContext
+from taoloop.tools.tool import RunContext, Tool
 from taoloop.translation import Translator
 
 translate = Translator("evals")
@@ -187,7 +187,7 @@ class MortalJournal(SqliteJournal):
 def mortal_tool(tool: Tool, reaper: Reaper) -> Tool:
     """The tool in a process that is to die: it tells the reaper when its effect has happened."""
 
-    def after(context: ToolContext, result: Any) -> Any:
+    def after(context: RunContext, result: Any) -> Any:
         reaper.reach("after_effect", context.call_id)
         return result
 
