@@ -11,7 +11,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,6 @@ from taoloop.evals.trials.trial_run import (
     INVALID,
     SET_UP,
     Trial,
-    earlier_trace,
     entered_trial,
     invalid_record,
     remeasure_trial,
@@ -232,27 +231,24 @@ class SuiteRun:
         return await run_trial(trial, journal, listener)
 
     async def _after_kills(self, trial: Trial, journal: SqliteJournal) -> Trial:
-        """The trial, once the processes have died that its trouble names; an earlier call may have begun the run."""
+        """The trial, once the processes have died that its trouble names."""
         kills = read_troubles(trial.case.trouble).kills
-        if not kills or self.suite.path is None or (await earlier_trace(trial, journal)).events:
+        if not kills or self.suite.path is None:
             return trial
-        from taoloop.evals.trials.killed_process import DoomedTrial, run_until_killed  # noqa: PLC0415  # for few suites
+        from taoloop.evals.trials.killed_process import DoomedTrial, killed_trial, start_process  # noqa: PLC0415  # rare
 
-        configuration = next(each for each in self.configurations if each.name == trial.configuration)
-        for kill in kills:
-            doomed = DoomedTrial(
-                suite_path=self.suite.path,
-                configuration=configuration,
-                case_id=trial.case.case_id,
-                number=trial.number,
-                run_id=trial.run_id,
-                folder=trial.folder,
-                database=self.database,
-                env=None if self.env is None else dict(self.env),
-                kill=kill,
-            )
-            await run_until_killed(doomed)
-        return replace(trial, may_exist=True)
+        doomed = DoomedTrial(
+            suite_path=self.suite.path,
+            configuration=next(each for each in self.configurations if each.name == trial.configuration),
+            case_id=trial.case.case_id,
+            number=trial.number,
+            run_id=trial.run_id,
+            folder=trial.folder,
+            database=self.database,
+            env=None if self.env is None else dict(self.env),
+            kill=kills[0],
+        )
+        return await killed_trial(trial, kills, journal, doomed, start_process)
 
     def _open_trials(self, plan: SuitePlan, file: RecordFile) -> Iterator[tuple[PlannedTrial, StoredTrial | None]]:
         """The trials that are to be run, or only measured: those that are stored, and now have other checks.
