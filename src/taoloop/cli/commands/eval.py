@@ -26,7 +26,7 @@ from taoloop.cli.database import load_environment, make_private, query_database
 from taoloop.cli.options import split_repeated
 from taoloop.cli.signals import SignalStopper, announce_stop
 from taoloop.cli.translation import interface_language, translate
-from taoloop.cli.ui.eval_view import EvalProgressView, print_results
+from taoloop.cli.ui.eval_view import EvalProgressView, print_results, print_suites
 from taoloop.cli.ui.stdio import capture_stdout, print_stderr
 from taoloop.errors import ConfigError, TaoError
 from taoloop.evals.configurations import Configuration, configurations_of
@@ -114,8 +114,7 @@ def eval_command(suite: str | None, lists: bool, **arguments: Any) -> int:
 def list_suites() -> int:
     """Print the suites that come with taoloop."""
     with capture_stdout() as stream:
-        for shipped in shipped_suites():
-            stream.write(f"{shipped.name:<12} {shipped.description}\n")
+        print_suites(stream, tuple(shipped_suites(interface_language())))
     return exits.OK
 
 
@@ -231,7 +230,10 @@ def check_models(run: SuiteRun, env: Mapping[str, str]) -> None:
     if mock_is_set(env) and (wants_provider or is_open):
         print_stderr(translate("AI_MOCK is set: the offline planner answers, not a language model."))
     elif is_open and default_spec(env) == OFFLINE:
-        text = mark("No model is configured: the offline planner answers, not a language model (see `tao models`).")
+        text = mark(
+            "No model is configured: the offline planner answers, not a language model (see `tao models`). "
+            "`--model oracle` plays the suite's scripts."
+        )
         print_stderr(translate(text))
 
 
