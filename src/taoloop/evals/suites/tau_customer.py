@@ -12,13 +12,16 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.effects import ModelRequest
+from taoloop.core.events import RunStarted
 from taoloop.core.message import Message
 from taoloop.core.trace import Trace
-from taoloop.errors import ConfigError, ModelError, ToolError
+from taoloop.errors import ConfigError, ModelTimeout, TaoError, ToolError
 from taoloop.evals.suites.tau_checkout import in_first_person
 from taoloop.evals.worlds import current_world
 from taoloop.models.registry import resolve_model
+from taoloop.runtime.engine.clock import within
 from taoloop.tools.function import tool
 from taoloop.translation import Translator, mark
 
@@ -73,8 +76,10 @@ async def ask_customer(question: str) -> str:
     state = current_world().state
     try:
         reply = await _customer_reply(state["instructions"], question)
-    except (ModelError, ConfigError) as error:
+    except TaoError as error:
         reason = str(error)[:_REASON_CHARS]
+    except Exception as error:  # noqa: BLE001  # whatever a model does, it is not the agent's fault
+        reason = f"{type(error).__name__}: {error}"[:_REASON_CHARS]
     else:
         if _WORD.search(reply):
             known = {*_NAMED_IDS.findall(state["instructions"]), *_NAMED_IDS.findall(question)}
@@ -88,14 +93,23 @@ async def ask_customer(question: str) -> str:
 async def _customer_reply(instructions: str, question: str) -> str:
     if not (spec := _spec()):
         return in_first_person(instructions)
-    model = resolve_model(spec)
+    model, timeout_s = resolve_model(spec), _timeout_s()
     role = f"You play a customer. Keep to these instructions, and make nothing up:\n{instructions}"
-    messages = (Message(role="system", content=role), Message(role="user", content=question))
+    trace = Trace("customer")
+    trace.add(RunStarted(task=question, agent=AgentSpec(name="customer", model=spec), nonce="customer"), 0.0)
     request = ModelRequest(
-        task=question, trace=Trace("customer"), messages=messages, dialect="native", timeout_s=_timeout_s()
+        task=question,
+        trace=trace,
+        messages=(Message(role="system", content=role), Message(role="user", content=question)),
+        dialect="native",
+        timeout_s=timeout_s,
     )
+
+    def late(limit_s: float | None) -> ModelTimeout:
+        return ModelTimeout(f"{spec} gave no reply within {limit_s:g} s.")
+
     try:
-        return (await model.complete(request)).text
+        return (await within(timeout_s, model.complete(request), late)).text
     finally:
         await model.close()
 
