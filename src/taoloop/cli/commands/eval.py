@@ -38,6 +38,7 @@ from taoloop.evals.scoring import BASELINE, score
 from taoloop.evals.suite import Axis, Suite
 from taoloop.evals.suites.catalog import load_suite, shipped_suites
 from taoloop.evals.thresholds import ThresholdOutcome, threshold_outcomes, worse_metrics
+from taoloop.evals.trials.record_file import record_path
 from taoloop.evals.trials.suite_run import SuiteRun
 from taoloop.journals.sqlite.file import default_path
 from taoloop.models.registry import OFFLINE, default_spec, is_provider, mock_is_set
@@ -270,7 +271,7 @@ def exit_code_for_results(results: Results, suite: Suite, outcomes: Sequence[Thr
     """The exit code that the thresholds and the comparisons with a baseline give."""
     if not all(outcome.is_met for outcome in outcomes):
         return exits.THRESHOLD
-    if results.trials and all(trial.passed is None for trial in results.trials):
+    if all(trial.passed is None for trial in results.trials):
         return exits.FOUND
     earlier = (comparison for comparison in results.comparisons if comparison.first.startswith(f"{BASELINE}: "))
     return exits.WORSE if any(worse_metrics(comparison, suite.thresholds) for comparison in earlier) else exits.OK
@@ -286,7 +287,7 @@ def drive(run: SuiteRun) -> SignalStopper:
         try:
             stopper.drive(run.run())
         except TaoError:
-            if ended := run.progress.ended:
+            if (ended := run.progress.ended) and record_path(run.database).exists():
                 text = mark(
                     "{n} trial is finished and kept; the same command goes on from there."
                     "|{n} trials are finished and kept; the same command goes on from there."

@@ -157,12 +157,13 @@ def print_results(stream: TextIO, results: Results, outcomes: Sequence[Threshold
     on a screen.
     """
     console = console_for(stream)
-    if len(results.configurations) <= _MOST_BESIDE:
-        _print_figures(console, results)
-    else:
+    if len(results.configurations) > _MOST_BESIDE:
         console.print(_overview(results), soft_wrap=True)
         _line(console, translate("--out and --html have all figures of so many configurations."), "dim")
-    console.print()
+        console.print()
+    elif _counted(results):  # else the headlines say that there are no figures
+        _print_figures(console, results)
+        console.print()
     for headline in headlines(results):
         _line(console, headline.text, _TONES[headline.tone])
     for comparison in results.comparisons:
@@ -224,7 +225,8 @@ def _is_absent(results: Results, metric: str) -> bool:
 def _is_alike(results: Results, metric: str) -> bool:
     """Whether several configurations have the same figure; what comes first is shown in any case."""
     values = {_value(each, metric) for each in results.configurations}
-    return metric != SUCCESS and len(results.configurations) > 1 and len(values) == 1
+    is_fixed = metric != SUCCESS and METRICS[metric].unit != "s"
+    return is_fixed and len(results.configurations) > 1 and len(values) == 1
 
 
 def _line(console: Console, text: str, style: str = "") -> None:

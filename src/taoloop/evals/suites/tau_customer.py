@@ -87,7 +87,7 @@ async def ask_customer(question: str) -> str:
             return reply
         reason = translate("the reply has no word: {reply!r}", reply=reply[:_REASON_CHARS])
     state.setdefault("unanswered", []).append(reason)
-    raise ToolError("The customer does not answer.")
+    raise ToolError(translate("The customer does not answer."))
 
 
 async def _customer_reply(instructions: str, question: str) -> str:

@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from taoloop.errors import JournalError, TaoError
+from taoloop.errors import ConfigError, JournalError, TaoError
 from taoloop.evals.checks.judges import Judges
 from taoloop.evals.configurations import Configuration
 from taoloop.evals.fault_classes import SANDBOX
@@ -137,8 +137,12 @@ class SuiteRun:
         """Find whatever is wrong with suite, agents and cases, once; nothing is written and nothing is run.
 
         Raises:
-            ConfigError: names what, and where it can, file and line.
+            ConfigError: names what, and where it can, file and line; or there is nothing to measure again.
         """
+        if self.remeasures and not record_path(self.database).exists():
+            text = mark("There is nothing to measure again: no trial of {suite!r} was run with the database {path}.")
+            hint = translate("Leave out --remeasure, or name the database of the trials with --db.")
+            raise ConfigError(translate(text, suite=self.suite.name, path=self.database), hint=hint)
         if self._plan is None:
             self._plan = plan_suite(self.suite, self.configurations, trials=self.trials, env=self.env)
             self.digest, self.progress.total = self._plan.digest, self._plan.total
@@ -164,7 +168,7 @@ class SuiteRun:
         evaluation = new_run_id(time.time()).rpartition("-")[2]
         with open_records(path, self.suite.name, evaluation, fresh=self.fresh) as file:
             self._report(None)
-            self._worlds.mkdir(mode=0o700, exist_ok=True)
+            self._make_worlds_folder()
             async with SqliteJournal(self.database, synchronous="NORMAL") as journal:
                 try:
                     await self._run_all(plan, file, journal)
@@ -176,6 +180,14 @@ class SuiteRun:
             with suppress(OSError):  # worlds of trials that did not pass are kept there
                 self._worlds.rmdir()
         return self.outcome()
+
+    def _make_worlds_folder(self) -> None:
+        try:
+            self._worlds.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            text = mark("{path}: the folder for the worlds of trials cannot be made: {reason}.")
+            hint = translate("Name another database with --db.")
+            raise JournalError(translate(text, path=self._worlds, reason=error.strerror), hint=hint) from error
 
     def outcome(self) -> SuiteOutcome:
         """What there is now."""

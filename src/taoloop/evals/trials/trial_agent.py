@@ -17,7 +17,7 @@ from taoloop.core.decision import Call
 from taoloop.core.policy import PROFILES, Policy
 from taoloop.core.search import suggest_names
 from taoloop.core.text import join_sentences
-from taoloop.errors import UnknownName
+from taoloop.errors import AgentFileError, ConfigError, UnknownName
 from taoloop.evals.action_patterns import fits_pattern
 from taoloop.evals.configurations import Configuration
 from taoloop.evals.stored_runs.recorded_tools import recorded_tools
@@ -75,7 +75,7 @@ def configured_agent(suite: Suite, configuration: Configuration, env: Mapping[st
     Raises:
         ConfigError: agent, model, tools or policy cannot be used.
     """
-    agent = load_agent(configuration.agent, env=env) if configuration.agent is not None else Agent(env=env)
+    agent = _loaded_agent(configuration.agent, env) if configuration.agent is not None else Agent(env=env)
     changes: dict[str, Any] = {
         "tools": trial_tools(agent.tools, suite.tools),
         "approve": _approver(suite.people),
@@ -105,6 +105,22 @@ def configured_agent(suite: Suite, configuration: Configuration, env: Mapping[st
     plain = replace(agent, **changes)
     model = TroubledModel(_built_model(plain), obeys=configuration.model == HIJACKED)
     return replace(plain, model=model, **_OF_THE_MODEL_BEHIND)
+
+
+def _loaded_agent(source: str, env: Mapping[str, str] | None) -> Agent:
+    """The agent of a file or a module; an agent file that names a model of suites is answered with the option for it.
+
+    Raises:
+        ConfigError: it cannot be used.
+    """
+    try:
+        return load_agent(source, env=env)
+    except AgentFileError as error:
+        if error.field != "model":
+            raise
+        names = ", ".join(CASE_SCRIPTS)
+        hint = translate("Models that play scripts of a suite are named by `--model`: {names}.", names=names)
+        raise ConfigError(error.message, hint=join_sentences(error.hint, hint)) from error
 
 
 def _built_model(agent: Agent) -> Model:
