@@ -21,7 +21,14 @@ if TYPE_CHECKING:
         tools_from_functions as tools_from_functions,
     )
     from taoloop.tools.sandbox.confinement import SandboxLimits as SandboxLimits
-    from taoloop.tools.tool import Probe as Probe, RunContext as RunContext, Tool as Tool, ToolOutput as ToolOutput
+    from taoloop.tools.tool import (
+        Probe as Probe,
+        RunContext as RunContext,
+        RunUsage as RunUsage,
+        Tool as Tool,
+        ToolContext as ToolContext,
+        ToolOutput as ToolOutput,
+    )
     from taoloop.tools.toolbox import LoadProblem as LoadProblem, LoadResult as LoadResult, Toolbox as Toolbox
 
 __getattr__, __dir__, __all__ = lazy_exports(
