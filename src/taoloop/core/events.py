@@ -91,10 +91,10 @@ class RunStarted:
     """For whom and in what way the run was started, such as `{"key": "billing"}`; rules read `user`."""
     images: tuple[ImageInfo, ...] = ()
     """The images of the task. What is to be read in them authorises nothing: policies know the words of the task."""
-    version: int = EVENT_VERSION
-    """The version of the stored form."""
     deps: Mapping[str, Any] = field(default_factory=dict)
     """What the agent declared of what the program gave the run (`record_deps`); empty: nothing."""
+    version: int = EVENT_VERSION
+    """The version of the stored form."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Generic, Literal, get_args
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    Literal,
+    _SpecialForm as SpecialForm,  # what type checkers take `Literal[…]` for as a value
+    get_args,
+)
 
 from typing_extensions import TypeVar
 
@@ -276,7 +283,7 @@ class AgentSettings(Generic[Deps, Output]):
     memory: str | Path | None = None
     """The file of the memory tools (`remember`, `recall`)."""
 
-    output_type: type[Output] | object = None
+    output_type: type[Output] | UnionType | SpecialForm | Mapping[str, Any] | None = None
     """Makes the answer data: a pydantic model, any type that pydantic can validate (a dataclass, `list[int]`,
     `Literal["yes", "no"]` …), or a JSON Schema as a dict. An answer that does not fit is sent back once."""
 

@@ -232,6 +232,8 @@ class EventWriter:
         self.pen.line(f"{model} · {agent.strategy} · {agent.dialect} · {agent.language}", "dim")
         write_links(self.pen, fact)
         self.pen.row("Task", task_with_images(fact), style="bold", body="bold")
+        if fact.deps:
+            self.pen.row("Deps", self._cut(input_text(fact.deps)), style="dim", body="dim")
 
     def _noted(self, fact: facts.Noted | Marked) -> None:
         pen = self.pen
