@@ -30,9 +30,17 @@ agents:
     model: openai:m
     tools: [calculator]
     dialect: native
+  clerk:
+    model: openai:m
+    tools: [write_file]
+    workspace: files
+    dialect: native
+server:
+  protocols: [agui]
 keys:
   - name: check
     digest: {KEY.digest}
+    task_authority: full
 """
 LLM_MODELS = """
 - model_id: gateway
@@ -65,6 +73,9 @@ def replies(body: dict[str, Any]) -> Any:
     if "outside" in asked:
         look = {"tool_calls": [{"name": "look_outside", "args": {"window": "east"}}]}
         return "The sky is red." if "all red" in seen else look
+    if "Write" in asked:
+        write = {"tool_calls": [{"name": "write_file", "args": {"path": "a.txt", "content": "all"}}]}
+        return "It is over." if seen else write
     call = {"tool_calls": [{"name": "calculator", "args": {"expression": "2 * 4"}}]}
     return "It is 8." if "8" in seen else call
 

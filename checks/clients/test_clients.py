@@ -76,12 +76,26 @@ def test_ai_is_told_what_went_wrong(served: Served) -> None:
 
 def test_the_official_client_for_node_follows_chats_and_responses(served: Served) -> None:
     assert node(served, "openai.mjs") == {
-        "models": ["assistant"],
+        "models": ["assistant", "clerk"],
         "chat": "It is 8.",
         "streamed": "It is 8.",
         "response": "It is 8.",
         "next": "It is not known.",
         "error": [404, "model_not_found"],
+    }
+
+
+# `@ag-ui/client`, from Node.js
+
+
+def test_the_client_of_ag_ui_runs_continues_and_resumes(served: Served) -> None:
+    assert node(served, "agui.mjs") == {
+        "chat": [["user", "assistant", "tool", "assistant"], "It is 8.", "RUN_STARTED", "RUN_FINISHED"],
+        "next": "You are Ann.",
+        "tools": [["user", "assistant", "tool", "assistant"], "The sky is red."],
+        "interrupt": ["tool_call", 1, True],
+        "resumed": ["It is over.", 0],
+        "error": [404, "RUN_ERROR", "model_not_found"],
     }
 
 

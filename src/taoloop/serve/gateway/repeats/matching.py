@@ -24,13 +24,17 @@ REPLAYED = "idempotent-replayed"
 """The header of a response that comes from the run of an earlier request."""
 
 
-async def match_request(context: RequestContext, run_request: RunRequest, body: bytes) -> RunRequest:
+async def match_request(
+    context: RequestContext, run_request: RunRequest, body: bytes, key: str | None = None
+) -> RunRequest:
     """The request as one for the run that it belongs to, where it repeats an earlier one; else as it is.
+
+    `key` takes the place of a missing `Idempotency-Key`, for protocols whose requests have ids of their own.
 
     Raises:
         ApiError: its `Idempotency-Key` is invalid, was used with another body, or its run is about to begin.
     """
-    ledger, key = context.ledger, context.request.headers.get("Idempotency-Key")
+    ledger, key = context.ledger, context.request.headers.get("Idempotency-Key", key)
     window_s = context.config.limits.repeat_window_s
     if key is None and (run_request.run is not None or not window_s or not _may_change(run_request)):
         return run_request
