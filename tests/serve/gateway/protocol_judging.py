@@ -8,9 +8,11 @@ from typing import Any
 
 from ag_ui.core import Event as AguiEvent
 from aiohttp import web
+from anthropic.types import RawMessageStreamEvent
 from pydantic import TypeAdapter, ValidationError
 
 _AGUI_EVENT: TypeAdapter[Any] = TypeAdapter(AguiEvent)
+_MESSAGE_EVENT: TypeAdapter[Any] = TypeAdapter(RawMessageStreamEvent)
 _OPENED = {
     "TEXT_MESSAGE": "messageId",
     "TOOL_CALL": "toolCallId",
@@ -54,10 +56,32 @@ def agui_problems(events: list[dict[str, Any]]) -> list[str]:
     return problems
 
 
-OTHER_FORMS = ("/v1/agui/",)
+def message_problems(events: list[dict[str, Any]]) -> list[str]:
+    """What is wrong with the events of a stream of Anthropic's Messages API."""
+    problems = []
+    kinds = [event["type"] for event in events]
+    if kinds[-1:] not in (["message_stop"], ["error"]) or (kinds[0] != "message_start" and kinds != ["error"]):
+        problems.append(f"begins or ends otherwise: {kinds}")
+    for event in events:
+        try:
+            if event["type"] != "error":
+                _MESSAGE_EVENT.validate_python(event)
+        except ValidationError as error:
+            problems.append(f"{event}: {error}")
+    blocks = [event["index"] for event in events if event["type"] == "content_block_start"]
+    ends = [event["index"] for event in events if event["type"] == "content_block_stop"]
+    if blocks != list(range(len(blocks))) or (kinds[-1] == "message_stop" and ends != blocks):
+        problems.append(f"opens the blocks {blocks} and ends {ends}")
+    return problems
+
+
+OTHER_FORMS = ("/v1/agui/", "/v1/messages")
 """Paths whose errors have the form of their protocol, which our own document describes."""
 
-PROTOCOL_STREAMS: dict[str, Callable[[list[dict[str, Any]]], list[str]]] = {"/v1/agui/{agent}": agui_problems}
+PROTOCOL_STREAMS: dict[str, Callable[[list[dict[str, Any]]], list[str]]] = {
+    "/v1/agui/{agent}": agui_problems,
+    "/v1/messages": message_problems,
+}
 """What judges the events of a stream, by the path."""
 
 

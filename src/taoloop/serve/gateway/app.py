@@ -24,6 +24,9 @@ from taoloop.serve.gateway.auth.login_pages import LOGIN_ROUTES
 from taoloop.serve.gateway.auth.origins import ANY, origin_refused
 from taoloop.serve.gateway.chat import chat_completions
 from taoloop.serve.gateway.errors import ApiError, error_for_exception
+from taoloop.serve.gateway.messages.encoder import error_body as messages_error_body
+from taoloop.serve.gateway.messages.message_request import CountedRequest, MessagesRequest
+from taoloop.serve.gateway.messages.route import count_message_tokens, create_message
 from taoloop.serve.gateway.observe.metrics import OTHER_LABEL
 from taoloop.serve.gateway.observe.readiness import ServerState
 from taoloop.serve.gateway.observe.request_log import RequestRecord
@@ -155,7 +158,10 @@ def error_response(error: ApiError, headers: dict[str, str] | None = None, path:
     return json_response(body, {**(headers or {}), **error.headers}, error.status)
 
 
-_ERROR_FORMS: Mapping[str, Callable[[ApiError], dict[str, Any]]] = {"/v1/agui/": agui_error_body}
+_ERROR_FORMS: Mapping[str, Callable[[ApiError], dict[str, Any]]] = {
+    "/v1/agui/": agui_error_body,
+    "/v1/messages": messages_error_body,
+}
 """The forms of errors below these paths; anywhere else they have OpenAI's."""
 
 
@@ -234,6 +240,19 @@ async def openapi(context: RequestContext) -> web.Response:
     return context.json_response(openapi_document())
 
 
+_REQUESTS = (
+    ChatRequest,
+    ResponsesRequest,
+    RunAgentInput,
+    MessagesRequest,
+    CountedRequest,
+    ApprovalWire,
+    NewKeyWire,
+    KeyChangeWire,
+)
+"""The requests of all routes, by the types that validate them."""
+
+
 @cache
 def openapi_document() -> dict[str, Any]:
     """The API of this server in OpenAPI 3.1: routes and answers from `openapi.yaml`, requests from their types."""
@@ -243,10 +262,7 @@ def openapi_document() -> dict[str, Any]:
     for operations in document["paths"].values():
         for operation in operations.values():
             operation["responses"].setdefault("default", {"description": "The error", "content": error})
-    models = [
-        (model, "validation")
-        for model in (ChatRequest, ResponsesRequest, RunAgentInput, ApprovalWire, NewKeyWire, KeyChangeWire)
-    ]
+    models = [(model, "validation") for model in _REQUESTS]
     _, generated = models_json_schema(models, ref_template=_REF)  # type: ignore[arg-type]  # the mode is a literal
     schemas = document["components"]["schemas"] = {**generated["$defs"], **document["components"]["schemas"]}
     for model in (ChatRequest, ResponsesRequest):  # an unsupported field may have a value without effect
@@ -260,6 +276,8 @@ ROUTES: list[tuple[str, str, Handler]] = [
     ("POST", "/v1/chat/completions", chat_completions),
     ("POST", "/v1/responses", responses),
     ("POST", "/v1/agui/{agent}", run_agui),
+    ("POST", "/v1/messages", create_message),
+    ("POST", "/v1/messages/count_tokens", count_message_tokens),
     ("GET", "/v1/runs/{run_id}", get_run),
     ("POST", "/v1/runs/{run_id}/approvals", answer_run),
     ("GET", "/v1/models", models),
