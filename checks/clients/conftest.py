@@ -36,7 +36,7 @@ agents:
     workspace: files
     dialect: native
 server:
-  protocols: [agui]
+  protocols: [agui, a2a]
 keys:
   - name: check
     digest: {KEY.digest}
@@ -133,6 +133,14 @@ def said_by(served: Served, *command: str, fails: bool = False) -> str:
     )
     assert (done.returncode != 0) == fails, done.stdout + done.stderr
     return (done.stderr if fails else done.stdout).strip()
+
+
+def python(served: Served, file: str, *args: str) -> Any:
+    """What a script of this folder prints; it runs in the environment of the clients from Python."""
+    program = FOLDER / "python" / "bin" / "python"
+    if not program.is_file():
+        pytest.skip("the clients from Python are not installed")
+    return json.loads(said_by(served, str(program), str(Path(__file__).with_name(file)), *args))
 
 
 def node(served: Served, file: str, *args: str) -> Any:

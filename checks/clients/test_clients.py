@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from checks.clients.conftest import Served, node, said_by
+import pytest
+from checks.clients.conftest import Served, node, python, said_by
 
 # `llm`, from Python
 
@@ -96,6 +97,25 @@ def test_the_client_of_ag_ui_runs_continues_and_resumes(served: Served) -> None:
         "interrupt": ["tool_call", 1, True],
         "resumed": ["It is over.", 0],
         "error": [404, "RUN_ERROR", "model_not_found"],
+    }
+
+
+# `a2a-sdk`, from Python
+
+
+@pytest.mark.parametrize("version", ["1.0", "0.3"])
+def test_the_official_client_of_a2a_follows_tasks(served: Served, version: str) -> None:
+    assert python(served, "a2a_client.py", version) == {
+        "sent": ["TASK_STATE_COMPLETED", "It is 8."],
+        "next": "You are Ann.",
+        "found": ["TASK_STATE_COMPLETED", "You are Ann."],
+        "streamed": "It is 8.",
+        "ended": ["task", "TASK_STATE_COMPLETED"],
+        "waits": "TASK_STATE_INPUT_REQUIRED",
+        "followed": "TASK_STATE_INPUT_REQUIRED",
+        "refused": ["TASK_STATE_COMPLETED", "It is over."],
+        "canceled": "TASK_STATE_CANCELED",
+        "unknown": "TaskNotFoundError",
     }
 
 

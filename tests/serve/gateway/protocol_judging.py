@@ -75,12 +75,34 @@ def message_problems(events: list[dict[str, Any]]) -> list[str]:
     return problems
 
 
-OTHER_FORMS = ("/v1/agui/", "/v1/messages")
+def task_problems(events: list[dict[str, Any]]) -> list[str]:
+    """What is wrong with the events of a stream of A2A, in either version."""
+    problems = [f"no response of JSON-RPC: {event}" for event in events if event.get("jsonrpc") != "2.0"]
+    results = [event.get("result", {}) for event in events]
+    kinds = [result.get("kind") or next(iter(result), "error") for result in results]
+    if kinds[0] != "task" or kinds.count("task") != 1:
+        problems.append(f"begins otherwise: {kinds}")
+    if kinds[-1] not in ("status-update", "statusUpdate", "error") or sum("tatus" in kind for kind in kinds) > 1:
+        problems.append(f"ends otherwise: {kinds}")
+    if len({json.dumps(event["id"]) for event in events}) != 1:
+        problems.append("changes its id")
+    pieces = [
+        result.get("artifactUpdate", result)
+        for result, kind in zip(results, kinds, strict=True)
+        if kind in ("artifactUpdate", "artifact-update")
+    ]
+    if any(piece["append"] for piece in pieces[:1]) or any(piece["lastChunk"] for piece in pieces[:-1]):
+        problems.append(f"has its artifact in another order: {pieces}")
+    return problems
+
+
+OTHER_FORMS = ("/v1/agui/", "/v1/messages", "/a2a/", "/.well-known/")
 """Paths whose errors have the form of their protocol, which our own document describes."""
 
 PROTOCOL_STREAMS: dict[str, Callable[[list[dict[str, Any]]], list[str]]] = {
     "/v1/agui/{agent}": agui_problems,
     "/v1/messages": message_problems,
+    "/a2a/{agent}": task_problems,
 }
 """What judges the events of a stream, by the path."""
 

@@ -16,6 +16,9 @@ from pydantic.json_schema import models_json_schema
 import taoloop
 from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.engine.clock import random_hex
+from taoloop.serve.gateway.a2a.card import CARD_PATH, agent_card, first_card
+from taoloop.serve.gateway.a2a.route import call_a2a
+from taoloop.serve.gateway.a2a.wire import RpcRequest, SendParams, TaskParams, error_response_body
 from taoloop.serve.gateway.agui.encoder import error_body as agui_error_body
 from taoloop.serve.gateway.agui.route import run_agui
 from taoloop.serve.gateway.agui.run_input import RunAgentInput
@@ -161,6 +164,8 @@ def error_response(error: ApiError, headers: dict[str, str] | None = None, path:
 _ERROR_FORMS: Mapping[str, Callable[[ApiError], dict[str, Any]]] = {
     "/v1/agui/": agui_error_body,
     "/v1/messages": messages_error_body,
+    "/a2a/": error_response_body,
+    CARD_PATH: error_response_body,
 }
 """The forms of errors below these paths; anywhere else they have OpenAI's."""
 
@@ -246,6 +251,9 @@ _REQUESTS = (
     RunAgentInput,
     MessagesRequest,
     CountedRequest,
+    RpcRequest,
+    SendParams,
+    TaskParams,
     ApprovalWire,
     NewKeyWire,
     KeyChangeWire,
@@ -278,6 +286,9 @@ ROUTES: list[tuple[str, str, Handler]] = [
     ("POST", "/v1/agui/{agent}", run_agui),
     ("POST", "/v1/messages", create_message),
     ("POST", "/v1/messages/count_tokens", count_message_tokens),
+    ("GET", CARD_PATH, first_card),
+    ("GET", f"/a2a/{{agent}}{CARD_PATH}", agent_card),
+    ("POST", "/a2a/{agent}", call_a2a),
     ("GET", "/v1/runs/{run_id}", get_run),
     ("POST", "/v1/runs/{run_id}/approvals", answer_run),
     ("GET", "/v1/models", models),

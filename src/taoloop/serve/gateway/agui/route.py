@@ -30,8 +30,7 @@ from taoloop.serve.gateway.chat_approval import ApprovalReply, is_for_operator
 from taoloop.serve.gateway.client_tools import open_client_calls
 from taoloop.serve.gateway.config.model import ServedAgent
 from taoloop.serve.gateway.errors import ApiError
-from taoloop.serve.gateway.repeats.ledger import RequestIdentity
-from taoloop.serve.gateway.repeats.matching import entered_request, match_request
+from taoloop.serve.gateway.repeats.matching import entered_request, match_request, run_of_ids
 from taoloop.serve.gateway.request_context import RequestContext
 from taoloop.serve.gateway.run_answer import EventStream, answer_request, sse
 from taoloop.serve.gateway.run_request import (
@@ -60,7 +59,7 @@ async def run_agui(context: RequestContext) -> web.StreamResponse:
     require_event_stream(context)
     served = context.find_agent(context.request.match_info["agent"])
     request = read_run_input(body)
-    known_run, answers = _known_run(context, request, body), None
+    known_run, answers = run_of_ids(context, body, _request_key(request), "runId"), None
     try:
         if request.resume:
             run_request, answers = await _resume_request(context, request, served)
@@ -106,22 +105,6 @@ def _conversation(request: RunAgentInput) -> str:
 def _request_key(request: RunAgentInput) -> str:
     """The ids of the request in place of an `Idempotency-Key`: a client that lost its connection sends them again."""
     return hashlib.sha256(f"agui\0{request.thread_id}\0{request.run_id}".encode(errors="replace")).hexdigest()
-
-
-def _known_run(context: RequestContext, request: RunAgentInput, body: bytes) -> str | None:
-    """The run of an earlier attempt of this request; None: there was none.
-
-    Raises:
-        ApiError: its ids were used with another body.
-    """
-    if "Idempotency-Key" in context.request.headers:  # that goes before the ids
-        return None
-    identity = RequestIdentity.of(context.owner, context.request.path, body, _request_key(request))
-    try:
-        return context.ledger.run_of_key(identity)
-    except ApiError as error:
-        message = "This `runId` was used with another body. Send a new one with a new request."
-        raise replace(error, message=message, param="runId") from None
 
 
 async def _new_request(

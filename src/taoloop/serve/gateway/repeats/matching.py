@@ -15,6 +15,7 @@ from taoloop.core.events import Resumed
 from taoloop.core.trace import Trace
 from taoloop.errors import RunNotFound, RunPruned
 from taoloop.journals.base import Journal, locks_of
+from taoloop.serve.gateway.errors import ApiError
 from taoloop.serve.gateway.repeats.ledger import RequestIdentity, RequestLedger, request_in_progress
 from taoloop.serve.gateway.request_context import RequestContext
 from taoloop.serve.gateway.run_effects import EffectWatch
@@ -54,6 +55,23 @@ async def match_request(
             if EffectWatch(trace).state is not None or await _is_lost(journal, trace):
                 return replace(run_request, run=run_id, is_repeat=True)
     return run_request
+
+
+def run_of_ids(context: RequestContext, body: bytes, key: str, param: str) -> str | None:
+    """The run of an earlier attempt of a request whose ids `key` stands for; None: there was none.
+
+    `param` is the field that has the id, for error messages.
+
+    Raises:
+        ApiError: the id was used with another body.
+    """
+    if "Idempotency-Key" in context.request.headers:  # that goes before the ids
+        return None
+    try:
+        return context.ledger.run_of_key(RequestIdentity.of(context.owner, context.request.path, body, key))
+    except ApiError as error:
+        message = f"This `{param}` was used with another body. Send a new one with a new request."
+        raise replace(error, message=message, param=param) from None
 
 
 @contextmanager

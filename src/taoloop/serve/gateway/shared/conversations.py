@@ -37,6 +37,22 @@ class Conversations:
         )
         return rows[0][0] if rows else None
 
+    def shown_question(self, owner: str, run_id: str) -> str:
+        """The code of what a client was last shown that a run waits for; empty: nothing.
+
+        Raises:
+            JournalError: the database cannot be read now.
+        """
+        return self.last_run(owner, "", f"question:{run_id}") or ""
+
+    def enter_question(self, owner: str, run_id: str, code: str) -> None:
+        """A client is shown what a run waits for: `code` is that of the question.
+
+        Raises:
+            JournalError: the database cannot be written now.
+        """
+        self.enter(owner, "", f"question:{run_id}", code)
+
     def enter(self, owner: str, agent: str, name: str, run_id: str) -> None:
         """A run begins in a conversation.
 
